@@ -1,0 +1,37 @@
+# Helpers of the build: one static library per directory, one test program per directory.
+
+add_library(laneshift_flags INTERFACE)
+target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor)
+target_include_directories(laneshift_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+if(LANESHIFT_SANITIZE)
+  target_compile_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE})
+endif()
+
+# laneshift_directory(NAME [USES library...]): every *.cc of this directory but the tests is the library laneshift_NAME;
+# every *_test.cc beside them is the program NAME_test, whose cases ctest runs one by one.
+function(laneshift_directory name)
+  cmake_parse_arguments(ARG "" "" "USES;TEST_USES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(sources)
+    add_library(laneshift_${name} STATIC ${sources})
+    target_link_libraries(laneshift_${name} PUBLIC ${ARG_USES} PRIVATE laneshift_flags)
+    set(own laneshift_${name})
+  endif()
+  if(tests AND LANESHIFT_BUILD_TESTS)
+    laneshift_test(${name}_test SOURCES ${tests} USES ${own} ${ARG_USES} ${ARG_TEST_USES})
+  endif()
+endfunction()
+
+# laneshift_test(PROGRAM SOURCES file... USES library...): a GoogleTest program, its cases known to ctest.
+function(laneshift_test program)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+  add_executable(${program} ${ARG_SOURCES})
+  target_link_libraries(${program} PRIVATE ${ARG_USES} laneshift_flags GTest::gtest_main)
+  target_compile_definitions(${program} PRIVATE LANESHIFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  include(GoogleTest)
+  gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+endfunction()
