@@ -1,0 +1,53 @@
+// How to compute it: typed decisions, with a text form that can be pasted back (`--schedule "tile=128x256x64 stages=4"`).
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "laneshift/result.h"
+
+namespace laneshift {
+
+// How an operand tile comes to shared memory.
+enum class LoadPath : uint8_t {
+  kTma,   // bulk tensor copies; needs 16-byte aligned bases, pitches and batch strides
+  kCopy,  // predicated loads and stores of threads; any address
+};
+
+// How the output tile goes to global memory.
+enum class StorePath : uint8_t {
+  kTma,     // through shared memory and bulk tensor stores; needs rows of whole 16 bytes
+  kDirect,  // predicated stores of threads; any address
+};
+
+struct Schedule {
+  int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
+  int stages = 4;                               // shared-memory ring between loads and MMA
+  int acc_stages = 2;       // accumulators in Tensor Memory: 2 overlap the epilogue with the next tile. sm_90a: 1
+  int math_warpgroups = 1;  // warpgroups that split tile_m and issue wgmma. sm_100a: 1 (the epilogue's)
+  int raster = 8;           // output tiles are walked in bands of this many tile rows, for reuse in L2
+  LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
+  StorePath d_store = StorePath::kTma;
+
+  bool operator==(const Schedule&) const = default;
+};
+
+// A schedule of which only some fields are decided; the chooser decides the others.
+struct ScheduleConstraint {
+  Schedule value;
+  uint32_t fixed = 0;  // bit i: the i-th row of the schedule's field table is decided
+
+  // Whether `schedule` agrees with every decided field.
+  bool Admits(const Schedule& schedule) const;
+};
+
+// Parses "tile=128x256 stages=4": any subset of the keys, in any order. kInvalidArgument names the wrong word.
+Result<ScheduleConstraint> ParseSchedule(std::string_view text);
+
+// Every field, in fixed order. Parses back to the same schedule with all fields decided.
+std::string PrintSchedule(const Schedule& schedule);
+
+}  // namespace laneshift

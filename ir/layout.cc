@@ -1,0 +1,45 @@
+#include "ir/layout.h"
+
+#include "base/check.h"
+
+namespace laneshift::ir {
+
+char AxisLetter(Axis axis) {
+  constexpr char kLetters[] = {'m', 'n', 'k'};
+  return kLetters[static_cast<int>(axis)];
+}
+
+Swizzle WidestSwizzle(int row_bytes) {
+  LS_CHECK(row_bytes > 0 && row_bytes % 32 == 0, "a swizzled row is a multiple of 32 bytes, not ", row_bytes);
+  if (row_bytes % 128 == 0) return Swizzle::k128;
+  return row_bytes % 64 == 0 ? Swizzle::k64 : Swizzle::k32;
+}
+
+int SharedLayout::Offset(int outer_index, int inner_index) const {
+  const int byte = inner_index * ElementBytes();
+  return byte / Span() * ColumnBytes() + outer_index * Span() + byte % Span();
+}
+
+int SharedLayout::Extent(Axis axis) const {
+  LS_CHECK(axis == outer_axis || axis == inner_axis, "no axis ", AxisLetter(axis), " in this tile");
+  return axis == outer_axis ? outer : inner;
+}
+
+int SharedLayout::OffsetAlong(Axis axis, int index) const {
+  LS_CHECK(index <= Extent(axis), "index ", index, " is past the extent ", Extent(axis));
+  return axis == outer_axis ? Offset(index, 0) : Offset(0, index);
+}
+
+MatrixStrides DescriptorStrides(const SharedLayout& layout) {
+  // K-major: groups of eight M/N rows are eight spans apart. MN-major: groups of eight K rows are eight spans apart, and
+  // the next span of M/N is one column of the tile further.
+  return {.leading = layout.KMajor() ? 16 : layout.ColumnBytes(), .stride = 8 * layout.Span()};
+}
+
+FragmentKind AccumulatorFragment(int rows_of_four_warps) {
+  LS_CHECK(rows_of_four_warps == 64 || rows_of_four_warps == 128, "four warps share 64 or 128 rows, not ",
+           rows_of_four_warps);
+  return rows_of_four_warps == 128 ? FragmentKind::kRowPerLane : FragmentKind::kMma16x8;
+}
+
+}  // namespace laneshift::ir

@@ -1,0 +1,88 @@
+// Layouts of tiles in shared memory, of accumulators and of register fragments: the only place where an address or a
+// register number is computed from tile coordinates. Emission and the timing model read it; nothing recomputes it.
+//
+// Thread-safety: values and pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "laneshift/problem.h"
+
+namespace laneshift::ir {
+
+// The index that an extent of a tile runs over.
+enum class Axis : uint8_t { kM, kN, kK };
+char AxisLetter(Axis axis);
+
+// The TMA and MMA swizzle: 16-byte chunks of a span are permuted by XOR with the address bits above 128 bytes.
+enum class Swizzle : uint8_t { k32, k64, k128 };
+constexpr int SpanBytes(Swizzle swizzle) { return 32 << static_cast<int>(swizzle); }
+// The widest swizzle whose span divides a row of `row_bytes`. REQUIRES: row_bytes is a positive multiple of 32.
+Swizzle WidestSwizzle(int row_bytes);
+
+// A tile in shared memory: `outer` rows of `inner` contiguous elements. A row longer than one swizzle span is cut into
+// columns of one span; each column is `outer` spans one after another, and the columns follow each other. This is what
+// one TMA box per column writes and what the K-major and MN-major matrix descriptors read (PTX ISA, "Canonical layouts").
+struct SharedLayout {
+  DataType type = DataType::kBf16;
+  Axis outer_axis = Axis::kM, inner_axis = Axis::kK;
+  int outer = 0, inner = 0;
+  Swizzle swizzle = Swizzle::k128;
+
+  int ElementBytes() const { return static_cast<int>(DataTypeBytes(type)); }
+  int Span() const { return SpanBytes(swizzle); }
+  int Bytes() const { return outer * inner * ElementBytes(); }
+  // A start at a multiple of this repeats the swizzle pattern from its beginning.
+  int Alignment() const { return 8 * Span(); }
+  // Columns of one span, and the elements of one.
+  int Columns() const { return inner * ElementBytes() / Span(); }
+  int ColumnElements() const { return Span() / ElementBytes(); }
+  int ColumnBytes() const { return outer * Span(); }
+  bool KMajor() const { return inner_axis == Axis::kK; }
+  // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask) << 4.
+  int Offset(int outer_index, int inner_index) const;
+  int SwizzleMask() const { return Span() / 16 - 1; }
+  // Extent along an axis. REQUIRES: the tile has that axis.
+  int Extent(Axis axis) const;
+  // Byte offset of the element that is `index` along `axis` and first along the other one.
+  int OffsetAlong(Axis axis, int index) const;
+
+  bool operator==(const SharedLayout&) const = default;
+};
+
+// Fields of the shared-memory matrix descriptor of wgmma and tcgen05.mma for a SharedLayout, in bytes.
+struct MatrixStrides {
+  int leading;  // LBO: MN-major: from one span of M/N to the next; K-major with a swizzle: ignored
+  int stride;   // SBO: from one group of eight spans to the next
+};
+MatrixStrides DescriptorStrides(const SharedLayout& layout);
+
+// How the registers of one warp hold a piece of an accumulator tile.
+enum class FragmentKind : uint8_t {
+  kRowPerLane,  // 32 rows; lane l holds row l, register j column j (tcgen05.ld 32x32b)
+  kMma16x8,     // 16 rows; lane l holds rows l/4 and l/4+8, columns 2*(l%4)+{0,1} of each 8 (wgmma D, tcgen05.ld 16x256b)
+};
+
+struct FragmentLayout {
+  FragmentKind kind = FragmentKind::kRowPerLane;
+  int columns = 0;
+
+  int Rows() const { return kind == FragmentKind::kRowPerLane ? 32 : 16; }
+  int Registers() const { return Rows() * columns / 32; }
+  // Element held by register `j` of lane `l`: row = lane part + RowOf(j), column = lane part + ColumnOf(j).
+  int RowOf(int j) const { return kind == FragmentKind::kRowPerLane ? 0 : 8 * ((j >> 1) & 1); }
+  int ColumnOf(int j) const { return kind == FragmentKind::kRowPerLane ? j : 8 * (j >> 2) + (j & 1); }
+  int LaneRow(int lane) const { return kind == FragmentKind::kRowPerLane ? lane : lane / 4; }
+  int LaneColumn(int lane) const { return kind == FragmentKind::kRowPerLane ? 0 : 2 * (lane % 4); }
+  // Registers j, j+1, … that hold adjacent columns of one row, starting at a multiple of this.
+  int Run() const { return kind == FragmentKind::kRowPerLane ? columns : 2; }
+
+  bool operator==(const FragmentLayout&) const = default;
+};
+
+// The fragment in which a warp of the epilogue reads an accumulator of `tile_m` rows: four warps share 128 rows as 32
+// lanes each; 64 rows lie as 16 rows a warp (tcgen05 layout F, and every wgmma accumulator).
+FragmentKind AccumulatorFragment(int rows_of_four_warps);
+
+}  // namespace laneshift::ir

@@ -1,0 +1,94 @@
+#include "ir/program.h"
+
+#include "base/check.h"
+
+namespace laneshift::ir {
+namespace {
+
+constexpr BindingInfo kBindings[] = {
+#define LS_BINDING_INFO(Name, text, kind) {text, ParamKind::kind},
+    LS_BINDINGS(LS_BINDING_INFO)
+#undef LS_BINDING_INFO
+};
+
+template <typename T, typename Variant>
+struct IndexOf;
+template <typename T, typename... Types>
+struct IndexOf<T, std::variant<Types...>> {
+  static constexpr size_t value = [] {
+    size_t index = 0;
+    (void)((std::is_same_v<T, Types> ? true : (++index, false)) || ...);
+    return index;
+  }();
+};
+
+constexpr OpInfo kOps[] = {
+#define OP(Name, mnemonic, operands, result, stages, body, Attributes, summary)              \
+  {#Name, mnemonic, operands, ValueType::result, StageSet::stages, body, IndexOf<Attributes, Attrs>::value, summary},
+#include "ir/ops.def"
+};
+static_assert(std::size(kOps) == kOpCount);
+
+constexpr bool MnemonicsAreUnique() {
+  for (size_t i = 0; i < std::size(kOps); ++i) {
+    for (size_t j = i + 1; j < std::size(kOps); ++j) {
+      if (kOps[i].mnemonic == kOps[j].mnemonic) return false;
+    }
+  }
+  return true;
+}
+static_assert(MnemonicsAreUnique());
+
+constexpr bool BodiesDefineNoResult() {
+  for (const OpInfo& op : kOps) {
+    if (op.body >= 0 && op.result != ValueType::kNone) return false;
+  }
+  return true;
+}
+static_assert(BodiesDefineNoResult());
+
+}  // namespace
+
+const BindingInfo& InfoOf(Binding binding) { return kBindings[static_cast<int>(binding)]; }
+const OpInfo& InfoOf(OpKind kind) { return kOps[static_cast<int>(kind)]; }
+
+std::string_view OperandName(Operand operand) {
+  constexpr std::string_view kNames[] = {"a", "b", "c", "d"};
+  return kNames[static_cast<int>(operand)];
+}
+
+Binding MapOf(Operand operand) {
+  LS_CHECK(operand != Operand::kC, "C has no tensor map");
+  constexpr Binding kMaps[] = {Binding::kMapA, Binding::kMapB, Binding::kMapD, Binding::kMapD};
+  return kMaps[static_cast<int>(operand)];
+}
+
+Binding BaseOf(Operand operand) {
+  constexpr Binding kBases[] = {Binding::kBaseA, Binding::kBaseB, Binding::kBaseC, Binding::kBaseD};
+  return kBases[static_cast<int>(operand)];
+}
+
+Binding PitchOf(Operand operand) {
+  constexpr Binding kPitches[] = {Binding::kPitchA, Binding::kPitchB, Binding::kPitchC, Binding::kPitchD};
+  return kPitches[static_cast<int>(operand)];
+}
+
+Binding StrideOf(Operand operand) {
+  constexpr Binding kStrides[] = {Binding::kStrideA, Binding::kStrideB, Binding::kStrideC, Binding::kStrideD};
+  return kStrides[static_cast<int>(operand)];
+}
+
+int Channel::StageBytes() const {
+  int bytes = 0;
+  for (const TileSlot& tile : tiles) bytes += tile.layout.Bytes();
+  return bytes;
+}
+
+const Param* Program::FindParam(Binding binding) const {
+  for (const Param& param : params) {
+    if (param.binding == binding) return &param;
+  }
+  return nullptr;
+}
+
+}  // namespace laneshift::ir

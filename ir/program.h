@@ -1,0 +1,294 @@
+// TileProgram: a kernel as roles that exchange tiles through channels. Structured, small, printable and parsable.
+//
+// Semantics. A CTA runs every role at once, each on its own warps; a role's body is executed by all its warps, or by one
+// elected thread where the role says so. Roles share nothing but channels. A channel is a ring of `stages` slots, each
+// holding one tile of every entry: `put` hands the producer a free slot, `send` makes it full when everything issued into
+// it has completed, `take` hands the consumer the oldest full slot, `release` frees it when everything that was issued on
+// it has completed. Loads and MMAs are asynchronous; only send/take and release/put order them. Every producer role sends
+// each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is 32-bit and never
+// overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32.
+//
+// Stages: kScheduled as built; LowerChannels turns put/send/take/release into barrier operations: kLowered.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/layout.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::ir {
+
+// What the runtime passes to a kernel parameter.
+// BINDING(Name, text, kind)
+#define LS_BINDINGS(BINDING)               \
+  BINDING(MapA, "map_a", kTensorMap)       \
+  BINDING(MapB, "map_b", kTensorMap)       \
+  BINDING(MapD, "map_d", kTensorMap)       \
+  BINDING(BaseA, "base_a", kPointer)       \
+  BINDING(BaseB, "base_b", kPointer)       \
+  BINDING(BaseC, "base_c", kPointer)       \
+  BINDING(BaseD, "base_d", kPointer)       \
+  BINDING(BaseBias, "base_bias", kPointer) \
+  BINDING(PitchA, "pitch_a", kInt64)       \
+  BINDING(PitchB, "pitch_b", kInt64)       \
+  BINDING(PitchC, "pitch_c", kInt64)       \
+  BINDING(PitchD, "pitch_d", kInt64)       \
+  BINDING(StrideA, "stride_a", kInt64)     \
+  BINDING(StrideB, "stride_b", kInt64)     \
+  BINDING(StrideC, "stride_c", kInt64)     \
+  BINDING(StrideD, "stride_d", kInt64)     \
+  BINDING(M, "m", kInt32)                  \
+  BINDING(N, "n", kInt32)                  \
+  BINDING(K, "k", kInt32)                  \
+  BINDING(Batch, "batch", kInt32)          \
+  BINDING(Alpha, "alpha", kFloat)          \
+  BINDING(Beta, "beta", kFloat)
+
+enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
+enum class Binding : uint8_t {
+#define LS_BINDING_ENUM(Name, text, kind) k##Name,
+  LS_BINDINGS(LS_BINDING_ENUM)
+#undef LS_BINDING_ENUM
+};
+struct BindingInfo {
+  std::string_view name;
+  ParamKind kind;
+};
+const BindingInfo& InfoOf(Binding binding);
+
+// The matrices of a problem.
+enum class Operand : uint8_t { kA, kB, kC, kD };
+std::string_view OperandName(Operand operand);
+// The bindings of an operand's tensor map, base pointer, pitch and batch stride. REQUIRES: the operand has that binding.
+Binding MapOf(Operand operand);
+Binding BaseOf(Operand operand);
+Binding PitchOf(Operand operand);
+Binding StrideOf(Operand operand);
+
+struct Param {
+  Binding binding;
+  SharedLayout box{};  // of a tensor map: the shared-memory tile whose columns are its boxes
+
+  bool operator==(const Param&) const = default;
+};
+
+using ValueId = uint32_t;
+constexpr ValueId kNoValue = ~ValueId{0};
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment };
+
+enum class Side : uint8_t { kFull, kEmpty };        // the two barriers of a slot
+enum class Edge : uint8_t { kBefore, kAfter };      // of a thread synchronisation
+enum class Unit : uint8_t { kThread, kWarp };       // who arrives: every thread, or one lane of each warp
+
+struct NoAttrs {
+  bool operator==(const NoAttrs&) const = default;
+};
+struct ConstAttrs {
+  int value = 0;
+  bool operator==(const ConstAttrs&) const = default;
+};
+struct ParamAttrs {
+  Binding binding{};
+  bool operator==(const ParamAttrs&) const = default;
+};
+struct TilesAttrs {
+  int raster = 1;
+  bool operator==(const TilesAttrs&) const = default;
+};
+struct ForAttrs {
+  int step = 1;
+  bool operator==(const ForAttrs&) const = default;
+};
+struct ChannelAttrs {
+  int channel = 0;
+  bool operator==(const ChannelAttrs&) const = default;
+};
+struct ReleaseAttrs {
+  int lag = 0;
+  bool operator==(const ReleaseAttrs&) const = default;
+};
+struct DrainAttrs {
+  int channel = 0, lag = 0;
+  bool operator==(const DrainAttrs&) const = default;
+};
+struct CursorAttrs {
+  int channel = 0, trail = 0;  // trail 1: the role's second cursor, that of lagging releases
+  bool operator==(const CursorAttrs&) const = default;
+};
+struct BarrierAttrs {
+  Side side = Side::kFull;
+  int inverted = 0;  // wait: 1 waits for the phase before, which a fresh barrier passes
+  Unit by = Unit::kThread;
+  bool operator==(const BarrierAttrs&) const = default;
+};
+struct ExpectAttrs {
+  int bytes = 0;
+  bool operator==(const ExpectAttrs&) const = default;
+};
+struct PendingAttrs {
+  int pending = 0;
+  bool operator==(const PendingAttrs&) const = default;
+};
+struct FenceAttrs {
+  Edge edge = Edge::kBefore;
+  bool operator==(const FenceAttrs&) const = default;
+};
+struct LoadAttrs {
+  int tile = 0;  // entry of the slot's channel
+  Operand operand = Operand::kA;
+  bool operator==(const LoadAttrs&) const = default;
+};
+struct MmaAttrs {
+  int a_tile = 0, b_tile = 1;
+  bool operator==(const MmaAttrs&) const = default;
+};
+struct AccReadAttrs {
+  int column = 0, columns = 0;
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const AccReadAttrs&) const = default;
+};
+struct ScaleAttrs {
+  Binding binding{};
+  bool operator==(const ScaleAttrs&) const = default;
+};
+struct BiasAttrs {
+  BiasAxis axis = BiasAxis::kN;
+  DataType type = DataType::kF32;
+  bool operator==(const BiasAttrs&) const = default;
+};
+struct GlobalAttrs {
+  Operand operand = Operand::kD;
+  DataType type = DataType::kF32;
+  int vector = 1;  // elements of one access; every run of that many columns is inside or outside as a whole
+  bool operator==(const GlobalAttrs&) const = default;
+};
+struct StageAttrs {
+  int buffer = 0, copy = 0, panel = 0;  // panel: which column of spans inside the buffer
+  bool operator==(const StageAttrs&) const = default;
+};
+struct WarpRowAttrs {
+  int rows = 0;
+  bool operator==(const WarpRowAttrs&) const = default;
+};
+
+using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
+                           CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, MmaAttrs,
+                           AccReadAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
+
+enum class OpKind : uint8_t {
+#define OP(Name, ...) k##Name,
+#include "ir/ops.def"
+};
+
+enum class StageSet : uint8_t { kAny, kScheduled, kLowered };
+enum class Stage : uint8_t { kScheduled, kLowered };
+
+struct OpInfo {
+  std::string_view name, mnemonic, operands;
+  ValueType result;
+  StageSet stages;
+  int body;             // index arguments of the region, or -1
+  size_t attrs;         // alternative of Attrs
+  std::string_view summary;
+};
+const OpInfo& InfoOf(OpKind kind);
+constexpr int kOpCount = 0
+#define OP(...) +1
+#include "ir/ops.def"
+    ;
+
+struct Op {
+  OpKind kind{};
+  std::vector<ValueId> operands;
+  ValueId result = kNoValue;             // or the first argument of the body; further arguments follow in order
+  Attrs attrs;
+  std::vector<Op> body;
+
+  template <typename A>
+  const A& As() const {
+    return std::get<A>(attrs);
+  }
+  bool operator==(const Op&) const = default;
+};
+
+// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory.
+struct TileSlot {
+  std::string name;
+  SharedLayout layout{};  // of a shared channel
+  int offset = -1;        // assigned: byte offset of stage 0 in shared memory
+  bool operator==(const TileSlot&) const = default;
+};
+
+enum class Space : uint8_t { kShared, kTensor };
+
+struct Channel {
+  std::string name;
+  Space space = Space::kShared;
+  int stages = 1;
+  std::vector<TileSlot> tiles;      // of a shared channel
+  int rows = 0, columns = 0;        // of a Tensor Memory channel: one f32 accumulator
+  int tmem_column = -1;             // assigned: first column of stage 0
+  int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
+  int barrier_offset = -1;          // assigned: `stages` full barriers, then `stages` empty ones, 8 bytes each
+
+  int StageBytes() const;           // distance of two stages of a shared channel
+  bool operator==(const Channel&) const = default;
+};
+
+// Shared memory that each warp of a role uses to turn fragments into rows for the TMA.
+struct Buffer {
+  std::string name;
+  SharedLayout layout{};  // of one copy of one warp
+  int copies = 1, warps = 0;
+  int offset = -1;        // assigned; warp w's copy c lies at offset + (w * copies + c) * layout.Bytes()
+  bool operator==(const Buffer&) const = default;
+};
+
+enum class RoleKind : uint8_t { kLoad, kCopy, kMma, kEpilogue, kMath };
+
+struct Role {
+  std::string name;
+  RoleKind kind{};
+  int first_warp = 0, warps = 1;
+  int elected = 0;     // 1: one thread of the (only) warp executes the body
+  int registers = 0;   // registers of a thread after setmaxnreg; 0: as launched
+  std::vector<Op> body;
+  bool operator==(const Role&) const = default;
+};
+
+struct Program {
+  std::string name = "gemm";
+  std::string target;
+  Stage stage = Stage::kScheduled;
+  int threads = 0;
+  int tile_m = 0, tile_n = 0, tile_k = 0;
+  DataType operand_type = DataType::kBf16;
+  std::vector<Param> params;
+  std::vector<Channel> channels;
+  std::vector<Buffer> buffers;
+  std::vector<Role> roles;
+  std::vector<ValueType> values;   // type of each ValueId
+  int smem_bytes = -1;             // assigned: dynamic shared memory of a CTA
+  int tmem_slot_offset = -1;       // assigned: where tcgen05.alloc stores the address
+  int tmem_columns = 0;            // assigned: allocated, a power of two of at least 32, or 0
+
+  const Param* FindParam(Binding binding) const;
+  bool operator==(const Program&) const = default;
+};
+
+// The text form. Parse(Print(p)) == p.
+std::string PrintProgram(const Program& program);
+Result<Program> ParseProgram(std::string_view text);
+
+// Checks every invariant listed at the top of ir/verifier.cc. kInternal names the role, the op and the rule.
+Status VerifyProgram(const Program& program, const target::Target& target);
+
+}  // namespace laneshift::ir

@@ -1,0 +1,57 @@
+#include "target/target.h"
+
+#include "base/text.h"
+
+namespace laneshift::target {
+namespace {
+
+constexpr uint32_t Bits(std::initializer_list<Feature> features) {
+  uint32_t bits = 0;
+  for (const Feature feature : features) bits |= static_cast<uint32_t>(feature);
+  return bits;
+}
+
+constexpr Target kTargets[] = {
+    {.name = "sm_100a",
+     .compute_major = 10,
+     .compute_minor = 0,
+     .ptx_version = 86,
+     .smem_bytes = 232448,
+     .tmem_columns = 512,
+     .registers_per_sm = 65536,
+     .default_sm_count = 148,
+     .features = Bits({Feature::kTma, Feature::kTensorMemory, Feature::kSetMaxNReg, Feature::kTmaToCta})},
+    {.name = "sm_90a",
+     .compute_major = 9,
+     .compute_minor = 0,
+     .ptx_version = 80,
+     .smem_bytes = 232448,
+     .tmem_columns = 0,
+     .registers_per_sm = 65536,
+     .default_sm_count = 132,
+     .features = Bits({Feature::kTma, Feature::kWgmma, Feature::kSetMaxNReg})},
+};
+
+}  // namespace
+
+std::span<const Target> Targets() { return kTargets; }
+
+Result<const Target*> FindTarget(std::string_view name) {
+  std::string known;
+  for (const Target& target : kTargets) {
+    if (target.name == name) return &target;
+    known += base::Cat(known.empty() ? "" : ", ", target.name);
+  }
+  return MakeError(ErrorCode::kUnsupported, base::Cat("unknown target '", name, "'; known targets: ", known));
+}
+
+Result<const Target*> TargetOfDevice(int compute_major, int compute_minor) {
+  for (const Target& target : kTargets) {
+    if (target.compute_major == compute_major && target.compute_minor == compute_minor) return &target;
+  }
+  return MakeError(ErrorCode::kUnsupported,
+                   base::Cat("compute capability ", compute_major, ".", compute_minor,
+                             " has no target here; laneshift generates code for 10.0 (sm_100a) and 9.0 (sm_90a)"));
+}
+
+}  // namespace laneshift::target

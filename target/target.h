@@ -1,0 +1,45 @@
+// Facts about the chips that laneshift generates code for. No behaviour, no LLVM.
+//
+// Sources: PTX ISA 9.0 (sections 9.7.14-16), CUDA programming guide, table of technical specifications per compute capability.
+// Thread-safety: constants.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "laneshift/result.h"
+
+namespace laneshift::target {
+
+enum class Feature : uint32_t {
+  kTma = 1u << 0,           // cp.async.bulk.tensor, mbarrier transactions
+  kWgmma = 1u << 1,         // wgmma.mma_async, accumulators in registers
+  kTensorMemory = 1u << 2,  // tcgen05, accumulators in Tensor Memory
+  kSetMaxNReg = 1u << 3,    // registers moved between warpgroups at run time
+  kTmaToCta = 1u << 4,      // the .shared::cta destination of bulk tensor copies
+};
+
+struct Target {
+  std::string_view name;      // as ptxas and LLVM spell it
+  int compute_major, compute_minor;
+  int ptx_version;            // lowest PTX ISA version that has every instruction we emit: 86 is 8.6
+  int smem_bytes;             // shared memory of one CTA, static and dynamic together
+  int tmem_columns;           // Tensor Memory columns of an SM; 0 without Tensor Memory
+  int registers_per_sm;
+  int default_sm_count;       // of the product that the target stands for, where no device is at hand
+  uint32_t features;
+
+  bool Has(Feature feature) const { return (features & static_cast<uint32_t>(feature)) != 0; }
+};
+
+// In order of preference.
+std::span<const Target> Targets();
+
+// kUnsupported lists the known names.
+Result<const Target*> FindTarget(std::string_view name);
+
+// The target whose code runs on a device of this compute capability; kUnsupported names the capabilities that have one.
+Result<const Target*> TargetOfDevice(int compute_major, int compute_minor);
+
+}  // namespace laneshift::target
