@@ -1,0 +1,58 @@
+// Problem + Schedule + Target -> TileProgram -> PTX.
+//
+// A tile program depends on the problem's class (types, majors, what TMA can reach, which terms the epilogue has), not on
+// its sizes: sizes, pitches, alpha and beta are kernel parameters. One compiled kernel serves every problem of its class.
+//
+// Thread-safety: pure functions; EmitPtx may be called from any number of threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+// Goes into every kernel's key: raised whenever the same tile program comes out as other PTX.
+constexpr int kGeneratorRevision = 1;
+
+// Says yes, or why the schedule cannot run this problem on this target: kUnsupported for a rule, kResourceExhausted for
+// what does not fit (which resource, how much over). REQUIRES: `problem` is complete (CompleteProblem).
+Status ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
+
+// The tile program after each pass, for inspection.
+struct PassDump {
+  std::string pass;
+  std::string text;
+};
+
+// Runs the passes of kPipeline (compile.cc): build, lower channels, assign storage; verified after each.
+// ENSURES: the result is lowered and has its storage. Errors as ValidateSchedule.
+Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                                 std::vector<PassDump>* dumps = nullptr);
+
+struct PtxModule {
+  std::string ptx;
+  std::string entry;    // name of the kernel
+  std::string llvm_ir;  // before optimisation; only where asked for
+};
+
+// LLVM IR by the NVPTX back end, then text. kInternal if the emitted PTX breaks a rule of ptx_check.h.
+Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& target, bool with_llvm_ir = false);
+
+// Identifies a kernel: equal keys have equal PTX. Stable across processes.
+std::string KernelKey(const ir::Program& program);
+
+// What a launch needs, computed from sizes alone. Tiles are walked by at most `sm_count` persistent CTAs.
+struct LaunchShape {
+  unsigned grid = 1;
+  unsigned threads = 0;
+  unsigned smem_bytes = 0;
+};
+LaunchShape PlanLaunch(const Problem& problem, const ir::Program& program, int sm_count);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,137 @@
+// The engine: describe -> plan -> workspace -> execute.
+//
+//   auto engine = laneshift::Engine::Open({.device = "auto"});
+//   auto problem = laneshift::ParseProblem("gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16");
+//   auto plan = engine->MakePlan(*problem);
+//   plan->Execute(stream, {.a = a, .b = b, .d = d});
+//
+// Thread-safety: an Engine may be used from any number of threads at once; a Plan is immutable and shareable. A Plan keeps
+// its engine's device alive. `Execute` allocates nothing on the device, synchronises nothing and touches no file: it may
+// be captured into a CUDA graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+
+struct CUstream_st;
+
+namespace laneshift {
+
+// When the emulator lets asynchronous operations (bulk copies, MMAs, stores) take effect.
+struct AsyncOrder {
+  enum Kind : uint8_t {
+    kEager,   // at once
+    kLate,    // as late as the memory model allows
+    kRandom,  // in an order drawn from `seed`
+  } kind = kEager;
+  uint64_t seed = 0;
+};
+// "eager", "late", "random:SEED".
+Result<AsyncOrder> ParseAsyncOrder(std::string_view text);
+
+enum class Assembler : uint8_t {
+  kAuto,    // ptxas where it is found, else the driver
+  kPtxas,   // ptxas; an error where there is none
+  kDriver,  // the driver's own compiler
+};
+
+struct EngineOptions {
+  // "cuda", "cuda:N", "emulator", or "auto": a GPU if there is one that has a target, else the emulator.
+  std::string device = "auto";
+  // "sm_100a" or "sm_90a": which chip the emulator stands for. Empty: the emulator's first; a GPU decides for itself.
+  std::string target;
+  // Where kernels and choices are kept; empty: in memory only.
+  std::string store_directory;
+  Assembler assembler = Assembler::kAuto;
+  std::string ptxas;  // path; empty: searched on PATH and in the toolkit's usual place
+  // Of the emulator; without effect on a GPU.
+  AsyncOrder async_order;
+  int emulator_threads = 0;  // 0: all cores
+};
+
+// Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`.
+struct GemmArguments {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;
+  void* d = nullptr;
+  const void* bias = nullptr;
+};
+
+// Where a kernel came from.
+enum class CacheState : uint8_t { kMemory, kStore, kCompiled };
+std::string_view CacheStateName(CacheState state);  // "memory", "store", "compiled"
+
+// What a plan is and what making it cost.
+struct PlanReport {
+  std::string problem;   // one-line form
+  std::string target;
+  std::string device;    // the device's own name
+  std::string schedule;  // text form
+  CacheState cache = CacheState::kCompiled;
+  double plan_ms = 0;      // everything of MakePlan
+  double ptx_ms = 0;       // tile program to PTX; 0 if it came from a cache
+  double assemble_ms = 0;  // PTX to loaded module; 0 if a cubin came from a cache
+  int registers = 0, local_bytes = 0, smem_bytes = 0, threads = 0;
+  unsigned grid = 0;
+};
+
+class Plan {
+ public:
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+  ~Plan();
+
+  const PlanReport& report() const;
+  // Device memory that Execute needs beside its arguments, in bytes. 0: none.
+  size_t workspace_bytes() const;
+  // Enqueues the kernel. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
+  // kInvalidArgument names a missing or misaligned pointer; kDriver carries the driver's words.
+  Status Execute(CUstream_st* stream, const GemmArguments& arguments, void* workspace = nullptr) const;
+
+ private:
+  friend class Engine;
+  struct Impl;
+  explicit Plan(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+class Engine {
+ public:
+  // kNotFound: no such device. kUnsupported: the device or its driver cannot run any of laneshift's targets.
+  static Result<Engine> Open(const EngineOptions& options);
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  // Chooses a schedule (within `constraint`), compiles or fetches the kernel, loads it. May take milliseconds; afterwards
+  // the same problem is a look-up. kUnsupported: no schedule fits, and why.
+  Result<Plan> MakePlan(const Problem& problem, const ScheduleConstraint& constraint = {}) const;
+
+  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute.
+  Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const;
+
+  // Name of the device and of the target whose code it runs.
+  std::string device_name() const;
+  std::string target() const;
+  // What went wrong without failing anything, such as a store that is not durable; in order, each once.
+  std::vector<std::string> warnings() const;
+
+  // For laneshift's own tools: the parts below the public interface (runtime/engine_parts.h).
+  struct Parts;
+  Parts& parts() const;
+
+ private:
+  struct Impl;
+  explicit Engine(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace laneshift
