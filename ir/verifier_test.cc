@@ -46,7 +46,7 @@ struct Broken {
 };
 
 std::ostream& operator<<(std::ostream& out, const Broken& broken) {
-  return out << "rule " << broken.rule << ": '" << broken.from << "' -> '" << broken.to << "'";
+  return out << "rule " << broken.rule << ", " << broken.message;
 }
 
 class BrokenProgram : public testing::TestWithParam<Broken> {};
