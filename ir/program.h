@@ -171,7 +171,7 @@ struct GlobalAttrs {
   bool operator==(const GlobalAttrs&) const = default;
 };
 struct StageAttrs {
-  int buffer = 0, copy = 0, panel = 0;  // panel: which column of spans inside the buffer
+  int buffer = 0, copy = 0;
   bool operator==(const StageAttrs&) const = default;
 };
 struct WarpRowAttrs {
