@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "laneshift/result.h"
 
@@ -46,6 +47,15 @@ struct ScheduleConstraint {
 
 // Parses "tile=128x256 stages=4": any subset of the keys, in any order. kInvalidArgument names the wrong word.
 Result<ScheduleConstraint> ParseSchedule(std::string_view text);
+
+// A key of the text form, for --help and docs/schedules.md.
+struct ScheduleKey {
+  std::string_view name;
+  std::string values;  // "1 to 64", "tma or copy"
+  std::string usual;   // the default as it is printed
+  std::string_view doc;
+};
+std::vector<ScheduleKey> ScheduleKeys();
 
 // Every field, in fixed order. Parses back to the same schedule with all fields decided.
 std::string PrintSchedule(const Schedule& schedule);

@@ -1,0 +1,199 @@
+#include "laneshift/schedule.h"
+
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "base/text.h"
+
+namespace laneshift {
+namespace {
+
+using base::Cat;
+
+constexpr std::string_view kLoadPaths[] = {"tma", "copy"};
+constexpr std::string_view kStorePaths[] = {"tma", "direct"};
+
+using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*>;
+
+// One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
+struct Field {
+  Member member;
+  int largest = 0;  // of a number; the smallest is 1
+};
+
+constexpr Field kTile[] = {{&Schedule::tile_m, 1024}, {&Schedule::tile_n, 1024}, {&Schedule::tile_k, 1024}};
+constexpr Field kStages[] = {{&Schedule::stages, 64}};
+constexpr Field kAcc[] = {{&Schedule::acc_stages, 16}};
+constexpr Field kMath[] = {{&Schedule::math_warpgroups, 4}};
+constexpr Field kRaster[] = {{&Schedule::raster, 65536}};
+constexpr Field kALoad[] = {{&Schedule::a_load}};
+constexpr Field kBLoad[] = {{&Schedule::b_load}};
+constexpr Field kDStore[] = {{&Schedule::d_store}};
+
+// One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
+// may be left out and stay undecided.
+struct Key {
+  std::string_view name;
+  std::span<const Field> fields;
+  size_t required;
+  std::string_view doc;
+};
+
+// clang-format off
+constexpr Key kKeys[] = {
+    {"tile",    kTile,   2, "elements of one output tile (MxN) and of one K block; without the third number K stays open"},
+    {"stages",  kStages, 1, "slots of the shared-memory ring between the loads and the MMA"},
+    {"acc",     kAcc,    1, "accumulators; 2 overlap the epilogue of one tile with the MMAs of the next (Tensor Memory only)"},
+    {"math",    kMath,   1, "warpgroups that split the rows of a tile and issue wgmma (sm_90a; 1 on sm_100a)"},
+    {"raster",  kRaster, 1, "output tiles are walked in bands of this many tile rows, for reuse in L2"},
+    {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, or copies by threads for any alignment"},
+    {"b_load",  kBLoad,  1, "the same for B"},
+    {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, or stores by threads for any alignment"},
+};
+// clang-format on
+
+constexpr size_t FieldCount() {
+  size_t count = 0;
+  for (const Key& key : kKeys) count += key.fields.size();
+  return count;
+}
+static_assert(FieldCount() <= 32, "ScheduleConstraint::fixed has 32 bits");
+
+Error Invalid(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
+
+template <typename Enum, size_t kCount>
+Status ParseName(const Key& key, std::string_view text, const std::string_view (&names)[kCount], Enum& field) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (names[i] != text) continue;
+    field = static_cast<Enum>(i);
+    return Ok();
+  }
+  return Invalid(Cat(key.name, "=", text, " is not a way; use ", names[0], " or ", names[1]));
+}
+
+struct FieldParser {
+  Schedule& schedule;
+  const Key& key;
+  const Field& field;
+  std::string_view text;
+
+  Status operator()(int Schedule::*member) const {
+    const auto value = base::ParseInt(text);
+    if (!value) return Invalid(Cat(key.name, "=: '", text, "' is not a whole number"));
+    if (*value < 1 || *value > field.largest) {
+      return Invalid(Cat(key.name, "=: ", *value, " is out of range; use 1 to ", field.largest));
+    }
+    schedule.*member = static_cast<int>(*value);
+    return Ok();
+  }
+  Status operator()(LoadPath Schedule::*member) const { return ParseName(key, text, kLoadPaths, schedule.*member); }
+  Status operator()(StorePath Schedule::*member) const { return ParseName(key, text, kStorePaths, schedule.*member); }
+};
+
+struct FieldPrinter {
+  const Schedule& schedule;
+
+  std::string operator()(int Schedule::*member) const { return Cat(schedule.*member); }
+  std::string operator()(LoadPath Schedule::*member) const {
+    return std::string(kLoadPaths[static_cast<int>(schedule.*member)]);
+  }
+  std::string operator()(StorePath Schedule::*member) const {
+    return std::string(kStorePaths[static_cast<int>(schedule.*member)]);
+  }
+};
+
+struct ValuesPrinter {
+  const Field& field;
+
+  std::string operator()(int Schedule::*) const { return Cat("1 to ", field.largest); }
+  std::string operator()(LoadPath Schedule::*) const { return Cat(kLoadPaths[0], " or ", kLoadPaths[1]); }
+  std::string operator()(StorePath Schedule::*) const { return Cat(kStorePaths[0], " or ", kStorePaths[1]); }
+};
+
+std::string PrintKey(const Key& key, const Schedule& schedule) {
+  std::string text;
+  for (const Field& field : key.fields) {
+    text += Cat(text.empty() ? "" : "x", std::visit(FieldPrinter{schedule}, field.member));
+  }
+  return text;
+}
+
+Error UnknownKey(std::string_view name) {
+  std::vector<std::string_view> known;
+  std::string list;
+  for (const Key& key : kKeys) {
+    known.push_back(key.name);
+    list += Cat(list.empty() ? "" : " ", key.name);
+  }
+  const auto near = base::NearestName(name, known);
+  return Invalid(
+      Cat("unknown key '", name, "'", near ? Cat("; did you mean '", *near, "'?") : ";", " known keys: ", list));
+}
+
+// Parses the value of `key`, whose first field has bit `first_bit`.
+Status ParseValue(const Key& key, size_t first_bit, std::string_view text, ScheduleConstraint& constraint) {
+  if ((constraint.fixed >> first_bit & 1) != 0) return Invalid(Cat("key '", key.name, "' is given twice"));
+  const std::vector<std::string_view> parts =
+      key.fields.size() == 1 ? std::vector<std::string_view>{text} : base::Split(text, 'x');
+  if (parts.size() < key.required || parts.size() > key.fields.size()) {
+    return Invalid(Cat(key.name, "=", text, " has ", parts.size(), " numbers; write for example ", key.name, "=",
+                       PrintKey(key, Schedule{})));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    LS_TRY(std::visit(FieldParser{constraint.value, key, key.fields[i], parts[i]}, key.fields[i].member));
+    constraint.fixed |= uint32_t{1} << (first_bit + i);
+  }
+  return Ok();
+}
+
+Status ParseWord(std::string_view word, ScheduleConstraint& constraint) {
+  const size_t equals = word.find('=');
+  if (equals == std::string_view::npos) return Invalid(Cat("'", word, "' is not of the form key=value"));
+  size_t bit = 0;
+  for (const Key& key : kKeys) {
+    if (key.name == word.substr(0, equals)) return ParseValue(key, bit, word.substr(equals + 1), constraint);
+    bit += key.fields.size();
+  }
+  return UnknownKey(word.substr(0, equals));
+}
+
+}  // namespace
+
+bool ScheduleConstraint::Admits(const Schedule& schedule) const {
+  size_t bit = 0;
+  for (const Key& key : kKeys) {
+    for (const Field& field : key.fields) {
+      if ((fixed >> bit++ & 1) == 0) continue;
+      if (!std::visit([&](auto member) { return value.*member == schedule.*member; }, field.member)) return false;
+    }
+  }
+  return true;
+}
+
+Result<ScheduleConstraint> ParseSchedule(std::string_view text) {
+  ScheduleConstraint constraint;
+  for (const std::string_view word : base::Words(text)) LS_TRY(ParseWord(word, constraint));
+  return constraint;
+}
+
+std::string PrintSchedule(const Schedule& schedule) {
+  std::string text;
+  for (const Key& key : kKeys) text += Cat(text.empty() ? "" : " ", key.name, "=", PrintKey(key, schedule));
+  return text;
+}
+
+std::vector<ScheduleKey> ScheduleKeys() {
+  std::vector<ScheduleKey> keys;
+  for (const Key& key : kKeys) {
+    std::string values;
+    for (const Field& field : key.fields) {
+      const std::string one = std::visit(ValuesPrinter{field}, field.member);
+      if (values != one) values += Cat(values.empty() ? "" : " x ", one);
+    }
+    keys.push_back({.name = key.name, .values = values, .usual = PrintKey(key, Schedule{}), .doc = key.doc});
+  }
+  return keys;
+}
+
+}  // namespace laneshift
