@@ -16,8 +16,8 @@ struct DriverApi {
 #include "device/driver_api.def"
 };
 
-// Opens libcuda.so.1 and fills the table. kNotFound if there is no driver; kUnsupported names the first missing
-// function and the driver's version if the driver is too old.
+// Opens libcuda.so.1 and fills the table. kNotFound if there is no driver; kUnsupported names the first missing function
+// and the driver's version if the driver is too old.
 Result<DriverApi> LoadCudaDriver();
 
 // "CUDA_ERROR_INVALID_VALUE (1): invalid argument", by the provider's own tables.
