@@ -1,0 +1,182 @@
+#include <functional>
+#include <map>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "compiler/passes.h"
+#include "ir/builder.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Op;
+using ir::OpKind;
+using ir::Role;
+using ir::RoleKind;
+using ir::Side;
+using ir::Unit;
+using ir::ValueId;
+
+// How a role signals that a slot is full or empty.
+enum class Signal {
+  kBytes,   // by the bytes of its bulk copies
+  kCommit,  // by tcgen05.commit, when its MMAs have completed
+  kWarps,   // by one arrival of each warp
+};
+
+struct Signalling {
+  Signal full, empty;
+};
+
+Signalling SignallingOf(RoleKind kind) {
+  switch (kind) {
+    case RoleKind::kLoad:
+      return {Signal::kBytes, Signal::kBytes};
+    case RoleKind::kMma:
+      return {Signal::kCommit, Signal::kCommit};
+    case RoleKind::kCopy:
+    case RoleKind::kEpilogue:
+    case RoleKind::kMath:
+      return {Signal::kWarps, Signal::kWarps};
+  }
+  __builtin_unreachable();
+}
+
+int Arrivals(Signal signal, const Role& role) { return signal == Signal::kWarps ? role.warps : 1; }
+
+void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>& visit) {
+  for (const Op& op : body) {
+    visit(op);
+    ForEachOp(op.body, visit);
+  }
+}
+
+// Channels that the role fills and empties.
+void CountArrivals(ir::Program& program) {
+  for (const Role& role : program.roles) {
+    std::map<int, bool> puts, takes;
+    ForEachOp(role.body, [&](const Op& op) {
+      if (op.kind == OpKind::kPut) puts[op.As<ir::ChannelAttrs>().channel] = true;
+      if (op.kind == OpKind::kTake) takes[op.As<ir::ChannelAttrs>().channel] = true;
+    });
+    const Signalling signals = SignallingOf(role.kind);
+    for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
+    for (const auto& [channel, used] : takes) program.channels[channel].empty_arrivals += Arrivals(signals.empty, role);
+  }
+}
+
+class RoleLowering {
+ public:
+  RoleLowering(ir::Program& program, const Role& role)
+      : program_(program), role_(role), signals_(SignallingOf(role.kind)) {}
+
+  std::vector<Op> Lower(const std::vector<Op>& body, ValueId index) {
+    std::vector<Op> lowered;
+    ir::Builder b(program_, lowered);
+    for (const Op& op : body) LowerOp(b, op, body, index);
+    return lowered;
+  }
+
+ private:
+  // `index` is the variable of the innermost loop.
+  void LowerOp(ir::Builder& b, const Op& op, const std::vector<Op>& siblings, ValueId index) {
+    switch (op.kind) {
+      case OpKind::kPut:
+        return Acquire(b, op, Side::kEmpty, siblings);
+      case OpKind::kTake:
+        return Acquire(b, op, Side::kFull, siblings);
+      case OpKind::kSend:
+        Notify(b, op.operands[0], Side::kFull, signals_.full);
+        b.Advance({op.operands[0]});
+        return;
+      case OpKind::kRelease:
+        return Release(b, op, index);
+      case OpKind::kDrain:
+        b.MmaWait({}, {.pending = 0});
+        ReleaseTrailing(b, op.As<ir::DrainAttrs>().channel);
+        return;
+      default:  // every other op is legal at both stages and stays
+        Op& copy = b.AppendCopy(op);
+        copy.body = Lower(op.body, op.kind == OpKind::kFor ? op.result : index);
+    }
+  }
+
+  // put waits for the consumers of the lap before, which a fresh barrier passes; take waits for the producers.
+  void Acquire(ir::Builder& b, const Op& op, Side side, const std::vector<Op>& siblings) {
+    const int channel = op.As<ir::ChannelAttrs>().channel;
+    b.AppendCopy({.kind = OpKind::kCursor, .result = op.result, .attrs = ir::CursorAttrs{.channel = channel}});
+    b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty ? 1 : 0});
+    const bool tensor = role_.kind == RoleKind::kMma || program_.channels[channel].space == ir::Space::kTensor;
+    if (tensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
+    if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
+      b.BarrierExpect({op.result}, {.bytes = BulkBytes(siblings, op.result, channel)});
+    }
+    channel_of_[op.result] = channel;
+  }
+
+  int BulkBytes(const std::vector<Op>& siblings, ValueId slot, int channel) const {
+    int bytes = 0;
+    ForEachOp(siblings, [&](const Op& op) {
+      if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
+        bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();
+      }
+    });
+    LS_CHECK(bytes > 0, "role ", role_.name, " puts a slot without bulk copies");
+    return bytes;
+  }
+
+  void Notify(ir::Builder& b, ValueId slot, Side side, Signal signal) {
+    switch (signal) {
+      case Signal::kBytes:
+        return;  // the copies complete the transaction that `put` announced
+      case Signal::kCommit:
+        b.MmaCommit({slot}, {.side = side});
+        return;
+      case Signal::kWarps: {
+        const bool tensor = program_.channels[channel_of_.at(slot)].space == ir::Space::kTensor;
+        if (tensor) b.FenceTensor({}, {.edge = ir::Edge::kBefore});
+        if (!tensor && side == Side::kFull) b.FenceProxy();
+        b.BarrierArrive({slot}, {.side = side, .by = Unit::kWarp});
+        return;
+      }
+    }
+  }
+
+  void Release(ir::Builder& b, const Op& op, ValueId index) {
+    const ValueId slot = op.operands[0];
+    const int lag = op.As<ir::ReleaseAttrs>().lag;
+    if (lag == 0) {
+      Notify(b, slot, Side::kEmpty, signals_.empty);
+    } else {
+      // The MMAs of the newest `lag` slots may still run; the slot before them is free.
+      b.MmaWait({}, {.pending = lag});
+      b.If({b.Less({b.Constant(lag - 1), index})});
+      b.InBody([&] { ReleaseTrailing(b, channel_of_.at(slot)); });
+    }
+    b.Advance({slot});
+  }
+
+  void ReleaseTrailing(ir::Builder& b, int channel) {
+    const ValueId slot = b.Cursor({}, {.channel = channel, .trail = 1});
+    b.BarrierArrive({slot}, {.side = Side::kEmpty, .by = Unit::kWarp});
+    b.Advance({slot});
+  }
+
+  ir::Program& program_;
+  const Role& role_;
+  const Signalling signals_;
+  std::map<ValueId, int> channel_of_;
+};
+
+}  // namespace
+
+Status LowerChannels(ir::Program& program, const target::Target&) {
+  CountArrivals(program);
+  for (ir::Role& role : program.roles) {
+    role.body = RoleLowering(program, role).Lower(role.body, ir::kNoValue);
+  }
+  program.stage = ir::Stage::kLowered;
+  return Ok();
+}
+
+}  // namespace laneshift::compiler

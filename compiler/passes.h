@@ -1,0 +1,26 @@
+// The passes of the compiler, in the order of kPipeline (compile.cc).
+//
+// Each is a pure function on the program: no state, no logging, no environment.
+#pragma once
+
+#include "ir/program.h"
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+// The GEMM's tile program: loads, MMA and epilogue as roles that talk through channels.
+// REQUIRES: the schedule passed CheckSchedule. ENSURES: Stage::kScheduled.
+ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
+
+// Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the arrivals
+// of each barrier. REQUIRES: Stage::kScheduled. ENSURES: Stage::kLowered.
+Status LowerChannels(ir::Program& program, const target::Target& target);
+
+// Places channels, buffers and barriers in shared memory and accumulators in Tensor Memory.
+// kResourceExhausted says which memory and how much over. ENSURES: every offset and column is assigned.
+Status AssignStorage(ir::Program& program, const target::Target& target);
+
+}  // namespace laneshift::compiler

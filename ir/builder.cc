@@ -1,0 +1,43 @@
+#include "ir/builder.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace laneshift::ir {
+
+ValueId Builder::NewValue(ValueType type) {
+  program_.values.push_back(type);
+  return static_cast<ValueId>(program_.values.size() - 1);
+}
+
+ValueId Builder::Append(OpKind kind, std::initializer_list<ValueId> operands, Attrs attrs) {
+  const OpInfo& info = InfoOf(kind);
+  LS_CHECK(operands.size() == info.operands.size(), info.mnemonic, " takes ", info.operands.size(), " operands, not ",
+           operands.size());
+  Op op{.kind = kind, .operands = operands, .attrs = std::move(attrs)};
+  if (info.result != ValueType::kNone) op.result = NewValue(info.result);
+  for (int i = 0; i < info.body; ++i) {
+    const ValueId argument = NewValue(ValueType::kIndex);
+    if (i == 0) op.result = argument;
+  }
+  body_->push_back(std::move(op));
+  return body_->back().result;
+}
+
+void Builder::InBody(const std::function<void()>& write) {
+  LS_CHECK(!body_->empty() && InfoOf(body_->back().kind).body >= 0, "the last operation has no body");
+  // The inner body is written apart: appending to the outer one while it is open would move it.
+  std::vector<Op> inner;
+  std::vector<Op>* const outer = std::exchange(body_, &inner);
+  write();
+  body_ = outer;
+  body_->back().body = std::move(inner);
+}
+
+Op& Builder::AppendCopy(const Op& op) {
+  body_->push_back(op);
+  return body_->back();
+}
+
+}  // namespace laneshift::ir

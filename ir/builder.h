@@ -1,0 +1,45 @@
+// Builder: appends operations to a program, one method per row of ops.def.
+//
+// Bodies are written in place: `b.Tiles({m, n, batch}, {.raster = 8}, [&](ValueId row, ValueId column, ValueId image) {…})`.
+// Thread-safety: none; one builder writes one program.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+
+#include "ir/program.h"
+
+namespace laneshift::ir {
+
+class Builder {
+ public:
+  // REQUIRES: `program` outlives the builder; operations go to `body`.
+  Builder(Program& program, std::vector<Op>& body) : program_(program), body_(&body) {}
+
+#define OP(Name, mnemonic, operand_types, result, stages, body_arguments, Attributes, summary)        \
+  ValueId Name(std::initializer_list<ValueId> operands = {}, Attributes attrs = {}) {                 \
+    return Append(OpKind::k##Name, operands, attrs);                                                  \
+  }
+#include "ir/ops.def"
+
+  ValueId Constant(int value) { return Const({}, {.value = value}); }
+  ValueId ParamValue(Binding binding) { return Param({}, {.binding = binding}); }
+
+  // Runs `write` with this builder appending to the body of the last appended operation.
+  void InBody(const std::function<void()>& write);
+  // The i-th argument of the body of the operation that Append returned `first` for.
+  static ValueId Argument(ValueId first, int i) { return first + static_cast<ValueId>(i); }
+
+  // A deep copy of `op` is appended, as it is: its values keep their ids.
+  Op& AppendCopy(const Op& op);
+  std::vector<Op>& body() { return *body_; }
+
+ private:
+  ValueId Append(OpKind kind, std::initializer_list<ValueId> operands, Attrs attrs);
+  ValueId NewValue(ValueType type);
+
+  Program& program_;
+  std::vector<Op>* body_;
+};
+
+}  // namespace laneshift::ir
