@@ -207,10 +207,10 @@ constexpr int kOpCount = 0
 
 struct Op {
   OpKind kind{};
-  std::vector<ValueId> operands;
+  std::vector<ValueId> operands{};
   ValueId result = kNoValue;             // or the first argument of the body; further arguments follow in order
-  Attrs attrs;
-  std::vector<Op> body;
+  Attrs attrs{};
+  std::vector<Op> body{};
 
   template <typename A>
   const A& As() const {
@@ -221,7 +221,7 @@ struct Op {
 
 // An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory.
 struct TileSlot {
-  std::string name;
+  std::string name{};
   SharedLayout layout{};  // of a shared channel
   int offset = -1;        // assigned: byte offset of stage 0 in shared memory
   bool operator==(const TileSlot&) const = default;
@@ -230,10 +230,10 @@ struct TileSlot {
 enum class Space : uint8_t { kShared, kTensor };
 
 struct Channel {
-  std::string name;
+  std::string name{};
   Space space = Space::kShared;
   int stages = 1;
-  std::vector<TileSlot> tiles;      // of a shared channel
+  std::vector<TileSlot> tiles{};      // of a shared channel
   int rows = 0, columns = 0;        // of a Tensor Memory channel: one f32 accumulator
   int tmem_column = -1;             // assigned: first column of stage 0
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
@@ -245,7 +245,7 @@ struct Channel {
 
 // Shared memory that each warp of a role uses to turn fragments into rows for the TMA.
 struct Buffer {
-  std::string name;
+  std::string name{};
   SharedLayout layout{};  // of one copy of one warp
   int copies = 1, warps = 0;
   int offset = -1;        // assigned; warp w's copy c lies at offset + (w * copies + c) * layout.Bytes()
@@ -255,12 +255,12 @@ struct Buffer {
 enum class RoleKind : uint8_t { kLoad, kCopy, kMma, kEpilogue, kMath };
 
 struct Role {
-  std::string name;
+  std::string name{};
   RoleKind kind{};
   int first_warp = 0, warps = 1;
   int elected = 0;     // 1: one thread of the (only) warp executes the body
   int registers = 0;   // registers of a thread after setmaxnreg; 0: as launched
-  std::vector<Op> body;
+  std::vector<Op> body{};
   bool operator==(const Role&) const = default;
 };
 

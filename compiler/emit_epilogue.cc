@@ -1,0 +1,176 @@
+#include <functional>
+
+#include "base/check.h"
+#include "compiler/emit_program.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+
+// Row and column of the element that register `j` of this lane holds, from the fragment's first row and column.
+struct ElementIndex {
+  ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column)
+      : e(cx.e), fragment(layout) {
+    auto& b = e.ir();
+    const bool rows = fragment.kind == ir::FragmentKind::kRowPerLane;
+    lane_row = rows ? cx.lane : b.CreateLShr(cx.lane, 2);
+    lane_column = rows ? e.C32(0) : b.CreateShl(b.CreateAnd(cx.lane, e.C32(3)), 1);
+    first_row = b.CreateAdd(row, lane_row);
+    first_column = b.CreateAdd(column, lane_column);
+  }
+  Value* Row(int j) const { return e.ir().CreateAdd(first_row, e.C32(fragment.RowOf(j))); }
+  Value* Column(int j) const { return e.ir().CreateAdd(first_column, e.C32(fragment.ColumnOf(j))); }
+
+  Emitter& e;
+  const ir::FragmentLayout fragment;
+  Value* lane_row;
+  Value* lane_column;
+  Value* first_row;
+  Value* first_column;
+};
+
+// Addresses and bounds of a fragment's runs in a global matrix of M x N.
+class GlobalFragment {
+ public:
+  GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs, Value* row,
+                 Value* column, Value* batch)
+      : cx_(cx), index_(cx, layout, row, column), bytes_(static_cast<int>(DataTypeBytes(attrs.type))) {
+    auto& b = cx.e.ir();
+    Value* image = b.CreateMul(b.CreateZExt(batch, cx.e.I64()), cx.Param(ir::StrideOf(attrs.operand)));
+    base_ = b.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b.CreateMul(image, cx.e.C64(bytes_)));
+    pitch_ = b.CreateMul(cx.Param(ir::PitchOf(attrs.operand)), cx.e.C64(bytes_));
+    // A fragment has at most two distinct rows a lane.
+    for (int half = 0; half < 2; ++half) {
+      Value* r = index_.Row(2 * half);
+      row_inside_[half] = b.CreateICmpULT(r, cx.Param(Binding::kM));
+      row_base_[half] = b.CreateAdd(
+          b.CreateAdd(base_, b.CreateMul(b.CreateZExt(r, cx.e.I64()), pitch_)),
+          b.CreateMul(b.CreateZExt(index_.first_column, cx.e.I64()), cx.e.C64(bytes_)));
+    }
+  }
+  Value* Address(int j) const {
+    return cx_.e.ir().CreateAdd(row_base_[Half(j)], cx_.e.C64(index_.fragment.ColumnOf(j) * bytes_));
+  }
+  Value* Inside(int j) const {
+    auto& b = cx_.e.ir();
+    return b.CreateAnd(row_inside_[Half(j)], b.CreateICmpULT(index_.Column(j), cx_.Param(Binding::kN)));
+  }
+
+ private:
+  int Half(int j) const { return index_.fragment.RowOf(j) == 0 ? 0 : 1; }
+
+  const RoleContext& cx_;
+  const ElementIndex index_;
+  const int bytes_;
+  Value* base_;
+  Value* pitch_;
+  Value* row_inside_[2];
+  Value* row_base_[2];
+};
+
+// `values` as words of the type: f32 one each, 16-bit types two in a word.
+std::vector<Value*> Words(Emitter& e, DataType type, const std::vector<Value*>& values, int first, int count) {
+  std::vector<Value*> words;
+  if (type == DataType::kF32) {
+    for (int i = 0; i < count; ++i) words.push_back(e.ir().CreateBitCast(values[first + i], e.I32()));
+  } else {
+    for (int i = 0; i < count; i += 2) words.push_back(e.PackPair(type, values[first + i], values[first + i + 1]));
+  }
+  return words;
+}
+
+// The elements of `count` registers from `j` on, as f32.
+std::vector<Value*> LoadRun(Emitter& e, DataType type, Value* address, int count, Value* inside) {
+  if (type == DataType::kF32) {
+    std::vector<Value*> values = e.LoadGlobal(address, count, inside);
+    for (Value*& value : values) value = e.ir().CreateBitCast(value, e.F32());
+    return values;
+  }
+  if (count == 1) return {e.Widen(type, e.LoadGlobal16(address, inside))};
+  std::vector<Value*> values;
+  for (Value* word : e.LoadGlobal(address, count / 2, inside)) {
+    for (int half = 0; half < 2; ++half) values.push_back(e.Widen(type, e.Half(word, half)));
+  }
+  return values;
+}
+
+}  // namespace
+
+Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor) {
+  Fragment scaled{fragment.layout, {}};
+  for (Value* value : fragment.values) scaled.values.push_back(cx.e.ir().CreateFMul(value, factor));
+  return scaled;
+}
+
+Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row, Value* column,
+                  Value* batch) {
+  auto& b = cx.e.ir();
+  const GlobalFragment c(cx, fragment.layout, attrs, row, column, batch);
+  Fragment sum{fragment.layout, {}};
+  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, c.Address(j), attrs.vector, c.Inside(j));
+    for (int i = 0; i < attrs.vector; ++i) {
+      sum.values.push_back(b.CreateFAdd(fragment.values[j + i], b.CreateFMul(run[i], cx.Param(Binding::kBeta))));
+    }
+  }
+  return sum;
+}
+
+Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row,
+                     Value* column) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ElementIndex index(cx, fragment.layout, row, column);
+  const bool by_row = attrs.axis == BiasAxis::kM;
+  Value* limit = cx.Param(by_row ? Binding::kM : Binding::kN);
+  std::map<int, Value*> loaded;  // by the constant part of the index
+  Fragment sum{fragment.layout, {}};
+  for (int j = 0; j < fragment.layout.Registers(); ++j) {
+    const int constant = by_row ? fragment.layout.RowOf(j) : fragment.layout.ColumnOf(j);
+    if (loaded.find(constant) == loaded.end()) {
+      Value* at = by_row ? index.Row(j) : index.Column(j);
+      Value* address = b.CreateAdd(cx.Param(Binding::kBaseBias),
+                                   b.CreateMul(b.CreateZExt(at, e.I64()), e.C64(DataTypeBytes(attrs.type))));
+      loaded[constant] = LoadRun(e, attrs.type, address, 1, b.CreateICmpULT(at, limit))[0];
+    }
+    sum.values.push_back(b.CreateFAdd(fragment.values[j], loaded[constant]));
+  }
+  return sum;
+}
+
+void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
+                     Value* column, Value* batch) {
+  Emitter& e = cx.e;
+  const GlobalFragment d(cx, fragment.layout, attrs, row, column, batch);
+  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
+    if (attrs.vector == 1 && attrs.type != DataType::kF32) {
+      e.StoreGlobal16(d.Address(j), e.Narrow(attrs.type, fragment.values[j]), d.Inside(j));
+    } else {
+      e.StoreGlobal(d.Address(j), Words(e, attrs.type, fragment.values, j, attrs.vector), d.Inside(j));
+    }
+  }
+}
+
+void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ir::SharedLayout& layout = buffer.layout;
+  LS_CHECK(layout.Columns() == 1, "a staging buffer is one swizzle span wide");
+  const ElementIndex index(cx, fragment.layout, e.C32(0), e.C32(0));
+  const int bytes = layout.ElementBytes();
+  // Registers that one store takes: 16 bytes of a row, or the pair that a lane holds.
+  const int run = std::min(fragment.layout.Run(), 16 / bytes);
+  for (int j = 0; j < fragment.layout.Registers(); j += run) {
+    Value* row = b.CreateAdd(index.lane_row, e.C32(fragment.layout.RowOf(j)));
+    Value* byte = b.CreateAdd(b.CreateMul(index.lane_column, e.C32(bytes)), e.C32(fragment.layout.ColumnOf(j) * bytes));
+    Value* line = b.CreateMul(row, e.C32(layout.Span()));
+    Value* phase = b.CreateAnd(b.CreateLShr(line, 7), e.C32(layout.SwizzleMask()));
+    Value* offset = b.CreateAdd(line, b.CreateXor(byte, b.CreateShl(phase, 4)));
+    e.StoreShared(e.Offset(copy_base, offset), Words(e, layout.type, fragment.values, j, run));
+  }
+  e.FenceProxyAsyncShared();
+  e.WarpSync();
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,508 @@
+#include "compiler/emit_program.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+using ir::Op;
+using ir::OpKind;
+using ir::Role;
+using ir::RoleKind;
+using ir::SharedLayout;
+using ir::Side;
+using ir::ValueId;
+
+constexpr int kBarrierBytes = 8;
+constexpr int kMmaK = 16;            // K of one 16-bit MMA instruction
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWgmmaRows = 64;
+
+// Constant bits of a matrix descriptor (PTX ISA, "Matrix descriptor"; the two generations differ in the upper bits).
+uint64_t DescriptorBits(const SharedLayout& layout, const target::Target& target) {
+  const ir::MatrixStrides strides = ir::DescriptorStrides(layout);
+  uint64_t bits = static_cast<uint64_t>(strides.leading >> 4) << 16 | static_cast<uint64_t>(strides.stride >> 4) << 32;
+  const int swizzle = static_cast<int>(layout.swizzle);
+  if (target.Has(target::Feature::kTensorMemory)) {
+    constexpr uint64_t kCodes[] = {6, 4, 2};  // 32, 64, 128 bytes
+    bits |= uint64_t{1} << 46 | kCodes[swizzle] << 61;
+  } else {
+    constexpr uint64_t kCodes[] = {3, 2, 1};
+    bits |= kCodes[swizzle] << 62;
+  }
+  return bits;
+}
+
+// Instruction descriptor of tcgen05.mma kind::f16 with f32 accumulation (PTX ISA, "Instruction descriptor").
+uint32_t InstructionBits(DataType type, int m, int n, bool a_mn_major, bool b_mn_major) {
+  const uint32_t code = type == DataType::kF16 ? 0 : 1;
+  return 1u << 4 | code << 7 | code << 10 | (a_mn_major ? 1u : 0u) << 15 | (b_mn_major ? 1u : 0u) << 16 |
+         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
+}
+
+// Position in a ring: stage and phase parity.
+struct CursorState {
+  Variable stage, phase;
+};
+
+// A slot value: the cursor it came from and its position then.
+struct Slot {
+  int channel = 0;
+  CursorState cursor{};
+  Value* stage = nullptr;
+  Value* phase = nullptr;
+};
+
+class RoleEmitter {
+ public:
+  RoleEmitter(RoleContext& cx, const Role& role) : cx_(cx), role_(role), e_(cx.e), b_(cx.e.ir()) {}
+
+  void Emit() {
+    CreateCursors(role_.body);
+    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.program.tile_n / 2);
+    if (role_.elected != 0) {
+      e_.IfElected([&] { EmitBody(role_.body); });
+    } else {
+      EmitBody(role_.body);
+    }
+  }
+
+ private:
+  void CreateCursors(const std::vector<Op>& body) {
+    for (const Op& op : body) {
+      if (op.kind == OpKind::kCursor) {
+        const auto& attrs = op.As<ir::CursorAttrs>();
+        const auto key = std::make_pair(attrs.channel, attrs.trail);
+        if (cursors_.find(key) == cursors_.end()) {
+          cursors_[key] = {e_.NewVariable(e_.I32(), e_.C32(0)), e_.NewVariable(e_.I32(), e_.C32(0))};
+        }
+      }
+      CreateCursors(op.body);
+    }
+  }
+
+  void EmitBody(const std::vector<Op>& body) {
+    for (const Op& op : body) EmitOp(op);
+  }
+
+  Value* Index(const Op& op, int i) const { return values_.at(op.operands[i]); }
+  const Slot& SlotOf(const Op& op, int i = 0) const { return slots_.at(op.operands[i]); }
+  const Fragment& FragmentOf(const Op& op) const { return fragments_.at(op.operands[0]); }
+  const ir::Channel& ChannelOf(const Slot& slot) const { return cx_.program.channels[slot.channel]; }
+
+  Value* Barrier(const Slot& slot, Side side) {
+    const ir::Channel& channel = ChannelOf(slot);
+    const int first = channel.barrier_offset + (side == Side::kEmpty ? channel.stages * kBarrierBytes : 0);
+    return e_.Offset(cx_.Shared(first), b_.CreateShl(slot.stage, 3));
+  }
+
+  // Shared-memory address of a tile of the slot.
+  Value* Tile(const Slot& slot, int tile) {
+    const ir::Channel& channel = ChannelOf(slot);
+    return e_.Offset(cx_.Shared(channel.tiles[tile].offset), b_.CreateMul(slot.stage, e_.C32(channel.StageBytes())));
+  }
+
+  Value* Descriptor(const Slot& slot, int tile, Value* extra_bytes = nullptr) {
+    Value* address = e_.SharedAddress(Tile(slot, tile));
+    if (extra_bytes != nullptr) address = b_.CreateAdd(address, extra_bytes);
+    Value* start = b_.CreateLShr(b_.CreateAnd(address, e_.C32(0x3FFFF)), 4);
+    return b_.CreateOr(b_.CreateZExt(start, e_.I64()), e_.C64(DescriptorBits(LayoutOf(slot, tile), cx_.target)));
+  }
+  const SharedLayout& LayoutOf(const Slot& slot, int tile) const { return ChannelOf(slot).tiles[tile].layout; }
+  Value* Step(Value* descriptor, const SharedLayout& layout, int k) {
+    return b_.CreateAdd(descriptor, e_.C64(layout.OffsetAlong(ir::Axis::kK, k) >> 4));
+  }
+
+  Value* Accumulator(const Slot& slot) {
+    const ir::Channel& channel = ChannelOf(slot);
+    return b_.CreateAdd(cx_.tensor_base,
+                        b_.CreateAdd(e_.C32(channel.tmem_column), b_.CreateMul(slot.stage, e_.C32(channel.columns))));
+  }
+
+  // One thread of those that execute: the elected one, or lane 0 of each warp behind a warp barrier.
+  void ByUnit(ir::Unit by, const std::function<void()>& body) {
+    if (by == ir::Unit::kThread) return body();
+    e_.WarpSync();
+    e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), body);
+  }
+
+  void EmitOp(const Op& op);
+  void EmitTiles(const Op& op);
+  void EmitTmaLoad(const Op& op);
+  void EmitMma(const Op& op);
+  void EmitMmaRegisters(const Op& op);
+  void EmitTmaStore(const Op& op);
+  void EmitAccRead(const Op& op);
+  Value* StageCopy(const ir::StageAttrs& attrs);
+
+  RoleContext& cx_;
+  const Role& role_;
+  Emitter& e_;
+  llvm::IRBuilder<>& b_;
+  std::map<std::pair<int, int>, CursorState> cursors_;
+  std::map<ValueId, Value*> values_;
+  std::map<ValueId, Slot> slots_;
+  std::map<ValueId, Fragment> fragments_;
+};
+
+void RoleEmitter::EmitOp(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kConst:
+      values_[op.result] = e_.C32(op.As<ir::ConstAttrs>().value);
+      return;
+    case OpKind::kParam:
+      values_[op.result] = cx_.Param(op.As<ir::ParamAttrs>().binding);
+      return;
+    case OpKind::kAdd:
+      values_[op.result] = b_.CreateAdd(Index(op, 0), Index(op, 1));
+      return;
+    case OpKind::kMul:
+      values_[op.result] = b_.CreateMul(Index(op, 0), Index(op, 1));
+      return;
+    case OpKind::kCeilDiv: {
+      // Not (a + b - 1) / b: a may be near the largest index.
+      Value* quotient = b_.CreateUDiv(Index(op, 0), Index(op, 1));
+      Value* rest = b_.CreateICmpNE(b_.CreateURem(Index(op, 0), Index(op, 1)), e_.C32(0));
+      values_[op.result] = b_.CreateAdd(quotient, b_.CreateZExt(rest, e_.I32()));
+      return;
+    }
+    case OpKind::kRem:
+      values_[op.result] = b_.CreateURem(Index(op, 0), Index(op, 1));
+      return;
+    case OpKind::kLess:
+      values_[op.result] = b_.CreateICmpULT(Index(op, 0), Index(op, 1));
+      return;
+    case OpKind::kTiles:
+      return EmitTiles(op);
+    case OpKind::kFor:
+      return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
+        values_[op.result] = index;
+        EmitBody(op.body);
+      });
+    case OpKind::kIf:
+      return e_.If(Index(op, 0), [&] { EmitBody(op.body); });
+    case OpKind::kPut:
+    case OpKind::kSend:
+    case OpKind::kTake:
+    case OpKind::kRelease:
+    case OpKind::kDrain:
+      LS_CHECK(false, "a channel operation is left: ", InfoOf(op.kind).mnemonic);
+      return;
+    case OpKind::kCursor: {
+      const auto& attrs = op.As<ir::CursorAttrs>();
+      const CursorState& cursor = cursors_.at({attrs.channel, attrs.trail});
+      slots_[op.result] = {attrs.channel, cursor, e_.Load(cursor.stage), e_.Load(cursor.phase)};
+      return;
+    }
+    case OpKind::kAdvance: {
+      const Slot& slot = SlotOf(op);
+      Value* next = b_.CreateAdd(slot.stage, e_.C32(1));
+      Value* wraps = b_.CreateICmpEQ(next, e_.C32(ChannelOf(slot).stages));
+      e_.Store(slot.cursor.stage, b_.CreateSelect(wraps, e_.C32(0), next));
+      e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, b_.CreateZExt(wraps, e_.I32())));
+      return;
+    }
+    case OpKind::kBarrierWait: {
+      const auto& attrs = op.As<ir::BarrierAttrs>();
+      const Slot& slot = SlotOf(op);
+      return e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
+    }
+    case OpKind::kBarrierExpect:
+      return e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), op.As<ir::ExpectAttrs>().bytes);
+    case OpKind::kBarrierArrive: {
+      const auto& attrs = op.As<ir::BarrierAttrs>();
+      return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
+    }
+    case OpKind::kMmaCommit:
+      return e_.TensorCommit(Barrier(SlotOf(op), op.As<ir::BarrierAttrs>().side));
+    case OpKind::kMmaWait:
+      return e_.WgmmaWait(op.As<ir::PendingAttrs>().pending);
+    case OpKind::kFenceProxy:
+      return e_.FenceProxyAsyncShared();
+    case OpKind::kFenceTensor:
+      return e_.TensorFence(op.As<ir::FenceAttrs>().edge == ir::Edge::kAfter);
+    case OpKind::kTmaLoad:
+      return EmitTmaLoad(op);
+    case OpKind::kCopyLoad: {
+      const auto& attrs = op.As<ir::LoadAttrs>();
+      const Slot& slot = SlotOf(op);
+      return EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs.operand, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2),
+                          Index(op, 3));
+    }
+    case OpKind::kMma:
+      return EmitMma(op);
+    case OpKind::kMmaRegisters:
+      return EmitMmaRegisters(op);
+    case OpKind::kAccRead:
+      return EmitAccRead(op);
+    case OpKind::kAccRegisters: {
+      const auto& attrs = op.As<ir::AccReadAttrs>();
+      const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
+      // Sixteen rows by `columns` a warp: half a register a column.
+      fragments_[op.result] = {layout, e_.ReadAccumulators(attrs.column / 2, layout.Registers())};
+      return;
+    }
+    case OpKind::kScale:
+      fragments_[op.result] = EmitScale(cx_, FragmentOf(op), cx_.Param(op.As<ir::ScaleAttrs>().binding));
+      return;
+    case OpKind::kAddBias:
+      fragments_[op.result] = EmitAddBias(cx_, FragmentOf(op), op.As<ir::BiasAttrs>(), Index(op, 1), Index(op, 2));
+      return;
+    case OpKind::kAddC:
+      fragments_[op.result] =
+          EmitAddC(cx_, FragmentOf(op), op.As<ir::GlobalAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
+      return;
+    case OpKind::kStageStore: {
+      const auto& attrs = op.As<ir::StageAttrs>();
+      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], StageCopy(attrs));
+    }
+    case OpKind::kTmaStore:
+      return EmitTmaStore(op);
+    case OpKind::kBulkWait:
+      e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] { e_.BulkWaitRead(op.As<ir::PendingAttrs>().pending); });
+      return e_.WarpSync();
+    case OpKind::kGlobalStore:
+      return EmitGlobalStore(cx_, FragmentOf(op), op.As<ir::GlobalAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
+    case OpKind::kWarpRow:
+      values_[op.result] = b_.CreateMul(cx_.warp, e_.C32(op.As<ir::WarpRowAttrs>().rows));
+      return;
+  }
+}
+
+// Tiles in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the
+// operands of few rows and few columns, which then come from L2.
+void RoleEmitter::EmitTiles(const Op& op) {
+  Value* rows = Index(op, 0);
+  Value* columns = Index(op, 1);
+  Value* per_batch = b_.CreateMul(rows, columns);
+  Value* total = b_.CreateMul(per_batch, Index(op, 2));
+  Value* band_rows = e_.C32(op.As<ir::TilesAttrs>().raster);
+  Value* per_band = b_.CreateMul(band_rows, columns);
+  const Variable tile = e_.NewVariable(e_.I32(), e_.CtaIndex());
+  Value* ctas = e_.CtaCount();
+  // A counted loop over this CTA's tiles: the tile itself advances by the number of CTAs.
+  Value* first = e_.Load(tile);
+  Value* some = b_.CreateICmpULT(first, total);
+  Value* rest = b_.CreateSub(b_.CreateSub(total, first), e_.C32(1));
+  Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, ctas), e_.C32(1)), e_.C32(0));
+  e_.For(e_.C32(0), count, 1, [&](Value*) {
+    Value* linear = e_.Load(tile);
+    Value* batch = b_.CreateUDiv(linear, per_batch);
+    Value* in_batch = b_.CreateURem(linear, per_batch);
+    Value* band = b_.CreateUDiv(in_batch, per_band);
+    Value* in_band = b_.CreateURem(in_batch, per_band);
+    Value* first_row = b_.CreateMul(band, band_rows);
+    Value* height = b_.CreateSub(rows, first_row);
+    height = b_.CreateSelect(b_.CreateICmpULT(height, band_rows), height, band_rows);
+    values_[op.result] = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
+    values_[op.result + 1] = b_.CreateUDiv(in_band, height);
+    values_[op.result + 2] = batch;
+    EmitBody(op.body);
+    e_.Store(tile, b_.CreateAdd(linear, ctas));
+  });
+}
+
+void RoleEmitter::EmitTmaLoad(const Op& op) {
+  const auto& attrs = op.As<ir::LoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  Value* tile = Tile(slot, attrs.tile);
+  Value* map = cx_.Param(ir::MapOf(attrs.operand));
+  for (int column = 0; column < layout.Columns(); ++column) {
+    Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
+    e_.TmaLoad3d(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, inner, Index(op, 2),
+                 Index(op, 3));
+  }
+}
+
+void RoleEmitter::EmitMma(const Op& op) {
+  const auto& attrs = op.As<ir::MmaAttrs>();
+  const Slot& slot = SlotOf(op, 1);
+  const SharedLayout& a = LayoutOf(slot, attrs.a_tile);
+  const SharedLayout& b = LayoutOf(slot, attrs.b_tile);
+  Value* d = Accumulator(SlotOf(op, 0));
+  Value* a_start = Descriptor(slot, attrs.a_tile);
+  Value* b_start = Descriptor(slot, attrs.b_tile);
+  const uint32_t instruction =
+      InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, !a.KMajor(), !b.KMajor());
+  for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
+    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 2) : e_.True());
+  }
+}
+
+void RoleEmitter::EmitMmaRegisters(const Op& op) {
+  const auto& attrs = op.As<ir::MmaAttrs>();
+  const Slot& slot = SlotOf(op, 0);
+  const SharedLayout& a = LayoutOf(slot, attrs.a_tile);
+  const SharedLayout& b = LayoutOf(slot, attrs.b_tile);
+  Value* rows = nullptr;
+  if (role_.warps > kWarpgroupWarps) {
+    rows = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(ir::Axis::kM, kWgmmaRows)));
+  }
+  Value* a_start = Descriptor(slot, attrs.a_tile, rows);
+  Value* b_start = Descriptor(slot, attrs.b_tile);
+  e_.WgmmaFence();
+  for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
+    e_.Wgmma(cx_.program.tile_n, cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k), Step(b_start, b, k),
+             k == 0 ? Index(op, 1) : e_.True());
+  }
+  e_.WgmmaCommit();
+}
+
+void RoleEmitter::EmitAccRead(const Op& op) {
+  const auto& attrs = op.As<ir::AccReadAttrs>();
+  // tcgen05.ld reaches only the lanes 32*(warp mod 4)..+31; the lane is bits 31-16 of the address.
+  Value* lanes = b_.CreateShl(b_.CreateAnd(cx_.warp, e_.C32(3)), 5 + 16);
+  Value* address = b_.CreateAdd(b_.CreateAdd(Accumulator(SlotOf(op)), lanes), e_.C32(attrs.column));
+  const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
+  fragments_[op.result] = {layout, e_.TensorLoad(address, layout)};
+}
+
+Value* RoleEmitter::StageCopy(const ir::StageAttrs& attrs) {
+  const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
+  const int bytes = buffer.layout.Bytes();
+  return e_.Offset(cx_.Shared(buffer.offset + attrs.copy * bytes), b_.CreateMul(cx_.warp, e_.C32(buffer.copies * bytes)));
+}
+
+void RoleEmitter::EmitTmaStore(const Op& op) {
+  Value* from = StageCopy(op.As<ir::StageAttrs>());
+  e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] {
+    e_.TmaStore3d(from, cx_.Param(Binding::kMapD), Index(op, 0), Index(op, 1), Index(op, 2));
+    e_.BulkCommit();
+  });
+}
+
+// The kernel around its roles.
+class FrameEmitter {
+ public:
+  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module)
+      : program_(program), target_(target), emitter_(module, target), cx_{.program = program, .target = target, .e = emitter_} {}
+
+  void Emit(const std::string& entry) {
+    BeginKernel(entry);
+    Value* tid = emitter_.ThreadIndex();
+    auto& b = emitter_.ir();
+    cx_.lane = b.CreateAnd(tid, emitter_.C32(31));
+    Value* warp = emitter_.BroadcastLane0(b.CreateLShr(tid, 5));
+    InitBarriers(warp);
+    AllocateTensorMemory(warp);
+    Dispatch(tid, warp);
+    FreeTensorMemory(warp);
+    emitter_.Return();
+  }
+
+ private:
+  llvm::Type* TypeOf(ir::ParamKind kind) {
+    switch (kind) {
+      case ir::ParamKind::kTensorMap:
+        return emitter_.Pointer(0);
+      case ir::ParamKind::kPointer:
+      case ir::ParamKind::kInt64:
+        return emitter_.I64();
+      case ir::ParamKind::kInt32:
+        return emitter_.I32();
+      case ir::ParamKind::kFloat:
+        return emitter_.F32();
+    }
+    __builtin_unreachable();
+  }
+
+  void BeginKernel(const std::string& entry) {
+    std::vector<llvm::Type*> types;
+    for (const ir::Param& param : program_.params) types.push_back(TypeOf(InfoOf(param.binding).kind));
+    emitter_.BeginKernel(entry, types, program_.threads);
+    for (size_t i = 0; i < program_.params.size(); ++i) {
+      const Binding binding = program_.params[i].binding;
+      if (InfoOf(binding).kind == ir::ParamKind::kTensorMap) emitter_.MarkTensorMap(static_cast<int>(i));
+      cx_.params[binding] = emitter_.Parameter(static_cast<int>(i));
+    }
+    cx_.shared = emitter_.DynamicShared();
+  }
+
+  void InitBarriers(Value* warp) {
+    emitter_.If(emitter_.ir().CreateICmpEQ(warp, emitter_.C32(0)), [&] {
+      emitter_.IfElected([&] {
+        for (const ir::Param& param : program_.params) {
+          if (InfoOf(param.binding).kind == ir::ParamKind::kTensorMap) emitter_.PrefetchTensorMap(cx_.Param(param.binding));
+        }
+        for (const ir::Channel& channel : program_.channels) {
+          for (int i = 0; i < 2 * channel.stages; ++i) {
+            emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * kBarrierBytes),
+                                  i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
+          }
+        }
+        emitter_.FenceMbarrierInit();
+      });
+    });
+  }
+
+  Value* IsMmaWarp(Value* warp) {
+    const auto mma = std::find_if(program_.roles.begin(), program_.roles.end(),
+                                  [](const Role& role) { return role.kind == RoleKind::kMma; });
+    LS_CHECK(mma != program_.roles.end(), "Tensor Memory without an MMA role");
+    return emitter_.ir().CreateICmpEQ(warp, emitter_.C32(mma->first_warp));
+  }
+
+  // One warp allocates and frees; the CTA barrier publishes the barriers and the address.
+  void AllocateTensorMemory(Value* warp) {
+    if (program_.tmem_columns == 0) return emitter_.BarrierSync(0);
+    Value* slot = cx_.Shared(program_.tmem_slot_offset);
+    emitter_.If(IsMmaWarp(warp), [&] {
+      emitter_.TensorAlloc(slot, program_.tmem_columns);
+      emitter_.TensorRelinquish();
+    });
+    emitter_.TensorFence(/*after=*/false);
+    emitter_.BarrierSync(0);
+    emitter_.TensorFence(/*after=*/true);
+    cx_.tensor_base = emitter_.ir().CreateAlignedLoad(emitter_.I32(), slot, llvm::Align(4));
+  }
+
+  void FreeTensorMemory(Value* warp) {
+    if (program_.tmem_columns == 0) return;
+    emitter_.TensorFence(/*after=*/false);
+    emitter_.BarrierSync(0);
+    emitter_.TensorFence(/*after=*/true);
+    emitter_.If(IsMmaWarp(warp), [&] { emitter_.TensorDealloc(cx_.tensor_base, program_.tmem_columns); });
+  }
+
+  // Compare chain over the roles. Where registers move between warpgroups, each warpgroup's roles are one arm of an
+  // if/else that begins with setmaxnreg: ptxas requires that shape.
+  void Dispatch(Value* tid, Value* warp) {
+    std::vector<const Role*> loading, working;
+    for (const Role& role : program_.roles) (role.first_warp < kWarpgroupWarps ? loading : working).push_back(&role);
+    emitter_.If(
+        emitter_.ir().CreateICmpULT(warp, emitter_.C32(kWarpgroupWarps)), [&] { DispatchArm(loading, tid, warp, false); },
+        [&] { DispatchArm(working, tid, warp, true); });
+  }
+
+  void DispatchArm(const std::vector<const Role*>& roles, Value* tid, Value* warp, bool increase) {
+    if (!roles.empty() && roles[0]->registers != 0) emitter_.SetMaxRegisters(roles[0]->registers, increase);
+    for (const Role* role : roles) {
+      auto& b = emitter_.ir();
+      Value* first = emitter_.C32(role->first_warp);
+      Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first), b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
+      emitter_.If(in_role, [&] {
+        cx_.warp = b.CreateSub(warp, first);
+        cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
+        RoleEmitter(cx_, *role).Emit();
+      });
+    }
+  }
+
+  const ir::Program& program_;
+  const target::Target& target_;
+  Emitter emitter_;
+  RoleContext cx_;
+};
+
+}  // namespace
+
+void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module, const std::string& entry) {
+  FrameEmitter(program, target, module).Emit(entry);
+}
+
+}  // namespace laneshift::compiler

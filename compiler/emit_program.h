@@ -1,0 +1,52 @@
+// Tile program -> LLVM IR. The only code that knows how an operation becomes instructions, per target.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "compiler/emitter.h"
+#include "ir/program.h"
+#include "llvm/IR/Module.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+// What the operations of one role share while they are emitted.
+struct RoleContext {
+  const ir::Program& program;
+  const target::Target& target;
+  Emitter& e;
+  std::map<ir::Binding, Value*> params{};
+  Value* shared = nullptr;       // start of dynamic shared memory
+  Value* lane = nullptr;         // 0..31
+  Value* warp = nullptr;         // index of the warp in its role
+  Value* thread = nullptr;       // index of the thread in its role
+  Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
+
+  Value* Param(ir::Binding binding) const { return params.at(binding); }
+  Value* Shared(int offset) const { return e.Offset(shared, e.C32(offset)); }
+};
+
+// Registers of a fragment, all f32.
+struct Fragment {
+  ir::FragmentLayout layout;
+  std::vector<Value*> values;
+};
+
+// emit_epilogue.cc: operations on fragments.
+Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
+Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row, Value* column,
+                  Value* batch);
+Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row, Value* column);
+void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row, Value* column,
+                     Value* batch);
+void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
+
+// emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base, Value* inner,
+                  Value* outer, Value* batch);
+
+// Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and is verified.
+void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module, const std::string& entry);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,346 @@
+#include "compiler/emitter.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using base::Cat;
+using llvm::ArrayRef;
+using llvm::Type;
+namespace nv = llvm::Intrinsic;
+
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3, kTensorSpace = 6, kClusterSpace = 7;
+constexpr int kTensorMapBytes = 128;
+
+// "$first, $first+1, …" and "constraint,constraint,…".
+std::string Operands(int first, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += Cat(i == 0 ? "$" : ", $", first + i);
+  return text;
+}
+std::string Repeat(std::string_view constraint, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += Cat(i == 0 ? "" : ",", constraint);
+  return text;
+}
+
+// ".v4" of a vector access, or nothing for one word.
+std::string_view VectorSuffix(size_t words) {
+  LS_CHECK(words == 1 || words == 2 || words == 4, "no vector access of ", words, " words");
+  return words == 1 ? "" : words == 2 ? ".v2" : ".v4";
+}
+
+std::string Braced(const std::string& operands, size_t words) { return words == 1 ? operands : "{" + operands + "}"; }
+
+}  // namespace
+
+Emitter::Emitter(llvm::Module& module, const target::Target& target)
+    : module_(module), target_(target), b_(module.getContext()) {
+  // Let fmul and fadd of the epilogue fuse.
+  llvm::FastMathFlags flags;
+  flags.setAllowContract();
+  b_.setFastMathFlags(flags);
+}
+
+llvm::CallInst* Emitter::Intrinsic(unsigned id, ArrayRef<Value*> arguments, ArrayRef<Type*> types) {
+  return b_.CreateCall(nv::getOrInsertDeclaration(&module_, static_cast<nv::ID>(id), types), arguments);
+}
+
+llvm::CallInst* Emitter::Asm(const std::string& text, const std::string& constraints, Type* result,
+                             ArrayRef<Value*> arguments) {
+  std::vector<Type*> types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  auto* type = llvm::FunctionType::get(result, types, false);
+  llvm::CallInst* call = b_.CreateCall(type, llvm::InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true), arguments);
+  call->addFnAttr(llvm::Attribute::NoUnwind);
+  call->addFnAttr(llvm::Attribute::Convergent);
+  return call;
+}
+
+llvm::BasicBlock* Emitter::NewBlock() { return llvm::BasicBlock::Create(b_.getContext(), "", function_); }
+
+std::vector<Value*> Emitter::Unpack(Value* aggregate, int count) {
+  if (count == 1) return {aggregate};
+  std::vector<Value*> values;
+  for (int i = 0; i < count; ++i) values.push_back(b_.CreateExtractValue(aggregate, i));
+  return values;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- frame
+
+llvm::Function* Emitter::BeginKernel(std::string_view name, const std::vector<Type*>& parameters, int threads) {
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, std::string(name), module_);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  // reqntid with minctasm gives ptxas the register count at entry, without which it drops setmaxnreg.
+  function_->addFnAttr("nvvm.reqntid", Cat(threads, ",1,1"));
+  function_->addFnAttr("nvvm.minctasm", "1");
+  function_->addFnAttr("no-jump-tables", "true");
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  function_->addFnAttr(llvm::Attribute::Convergent);
+  b_.SetInsertPoint(NewBlock());
+  return function_;
+}
+
+void Emitter::MarkTensorMap(int parameter) {
+  llvm::LLVMContext& context = b_.getContext();
+  // Without grid_constant LLVM copies the map to local memory and TMA gets a local address.
+  function_->addParamAttr(parameter, llvm::Attribute::getWithByValType(
+                                         context, llvm::ArrayType::get(b_.getInt8Ty(), kTensorMapBytes)));
+  function_->addParamAttr(parameter, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+  function_->addParamAttr(parameter, llvm::Attribute::get(context, "nvvm.grid_constant"));
+  function_->addParamAttr(parameter, llvm::Attribute::NoAlias);
+  function_->addParamAttr(parameter, llvm::Attribute::ReadOnly);
+}
+
+Value* Emitter::DynamicShared() {
+  auto* type = llvm::ArrayType::get(b_.getInt8Ty(), 0);
+  auto* global = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, "shared_memory",
+                                          nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+  global->setAlignment(llvm::Align(1024));
+  return global;
+}
+
+// --------------------------------------------------------------------------------------------------------- control flow
+
+void Emitter::If(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
+  llvm::BasicBlock* yes = NewBlock();
+  llvm::BasicBlock* no = otherwise ? NewBlock() : nullptr;
+  llvm::BasicBlock* end = NewBlock();
+  b_.CreateCondBr(condition, yes, no != nullptr ? no : end);
+  b_.SetInsertPoint(yes);
+  then();
+  b_.CreateBr(end);
+  if (no != nullptr) {
+    b_.SetInsertPoint(no);
+    otherwise();
+    b_.CreateBr(end);
+  }
+  b_.SetInsertPoint(end);
+}
+
+void Emitter::For(Value* low, Value* high, int step, const std::function<void(Value*)>& body) {
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* head = NewBlock();
+  llvm::BasicBlock* inside = NewBlock();
+  llvm::BasicBlock* end = NewBlock();
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* index = b_.CreatePHI(low->getType(), 2);
+  index->addIncoming(low, before);
+  b_.CreateCondBr(b_.CreateICmpULT(index, high), inside, end);
+  b_.SetInsertPoint(inside);
+  body(index);
+  index->addIncoming(b_.CreateNUWAdd(index, llvm::ConstantInt::get(low->getType(), step)), b_.GetInsertBlock());
+  llvm::BranchInst* latch = b_.CreateBr(head);
+  llvm::LLVMContext& context = b_.getContext();
+  auto* rolled = llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.disable")});
+  llvm::MDNode* loop = llvm::MDNode::getDistinct(context, {nullptr, rolled});
+  loop->replaceOperandWith(0, loop);
+  latch->setMetadata(llvm::LLVMContext::MD_loop, loop);
+  b_.SetInsertPoint(end);
+}
+
+void Emitter::IfElected(const std::function<void()>& body) {
+  If(b_.CreateExtractValue(Intrinsic(nv::nvvm_elect_sync, {C32(~0u)}), 1), body);
+  WarpSync();
+}
+
+Variable Emitter::NewVariable(Type* type, Value* initial) {
+  llvm::BasicBlock& entry = function_->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.getFirstInsertionPt());
+  Variable variable{at_entry.CreateAlloca(type)};
+  Store(variable, initial);
+  return variable;
+}
+
+// ------------------------------------------------------------------------------------------------------------- identity
+
+Value* Emitter::ThreadIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_tid_x); }
+Value* Emitter::CtaIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_ctaid_x); }
+Value* Emitter::CtaCount() { return Intrinsic(nv::nvvm_read_ptx_sreg_nctaid_x); }
+Value* Emitter::BroadcastLane0(Value* value) {
+  return Intrinsic(nv::nvvm_shfl_sync_idx_i32, {C32(~0u), value, C32(0), C32(31)});
+}
+
+// ------------------------------------------------------------------------------------------------------ synchronisation
+
+void Emitter::BarrierSync(int id) { Intrinsic(nv::nvvm_barrier_cta_sync_aligned_all, {C32(id)}); }
+void Emitter::WarpSync() { Intrinsic(nv::nvvm_bar_warp_sync, {C32(~0u)}); }
+void Emitter::MbarrierInit(Value* barrier, int arrivals) {
+  Intrinsic(nv::nvvm_mbarrier_init_shared, {barrier, C32(arrivals)});
+}
+void Emitter::FenceMbarrierInit() { Intrinsic(nv::nvvm_fence_mbarrier_init_release_cluster); }
+
+void Emitter::MbarrierWait(Value* barrier, Value* parity) {
+  llvm::BasicBlock* spin = NewBlock();
+  llvm::BasicBlock* end = NewBlock();
+  b_.CreateBr(spin);
+  b_.SetInsertPoint(spin);
+  b_.CreateCondBr(Intrinsic(nv::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {barrier, parity}), end, spin);
+  b_.SetInsertPoint(end);
+}
+
+void Emitter::MbarrierExpect(Value* barrier, int bytes) {
+  Intrinsic(nv::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, C32(bytes)});
+}
+void Emitter::MbarrierArrive(Value* barrier) {
+  Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cta, {barrier, C32(1)});
+}
+void Emitter::FenceProxyAsyncShared() { Intrinsic(nv::nvvm_fence_proxy_async_shared_cta); }
+
+void Emitter::SetMaxRegisters(int registers, bool increase) {
+  LS_CHECK(target_.Has(target::Feature::kSetMaxNReg), "setmaxnreg on ", target_.name);
+  Intrinsic(increase ? nv::nvvm_setmaxnreg_inc_sync_aligned_u32 : nv::nvvm_setmaxnreg_dec_sync_aligned_u32,
+            {C32(registers)});
+}
+
+// ------------------------------------------------------------------------------------------------------------------ TMA
+
+void Emitter::PrefetchTensorMap(Value* map) {
+  // As asm: the intrinsic comes out twice, once for the parameter and once for its generic address.
+  Asm("prefetch.tensormap [$0];", "l,~{memory}", b_.getVoidTy(), {b_.CreatePtrToInt(map, I64())});
+}
+
+void Emitter::TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch) {
+  if (target_.Has(target::Feature::kTmaToCta)) {
+    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d,
+              {to, barrier, map, inner, outer, batch, C64(0), False()});
+  } else {
+    Value* cluster = b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace));
+    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d, {cluster, barrier, map, inner, outer, batch, b_.getInt16(0), C64(0),
+                                                          False(), False(), C32(0)});
+  }
+}
+
+void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {
+  Intrinsic(nv::nvvm_cp_async_bulk_tensor_s2g_tile_3d, {from, map, inner, outer, batch, C64(0), False()});
+}
+void Emitter::BulkCommit() { Intrinsic(nv::nvvm_cp_async_bulk_commit_group); }
+void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_group_read, {C32(pending)}); }
+
+// -------------------------------------------------------------------------------------------------------------- tcgen05
+
+void Emitter::TensorAlloc(Value* slot, int columns) {
+  LS_CHECK(target_.Has(target::Feature::kTensorMemory), "tcgen05 on ", target_.name);
+  Intrinsic(nv::nvvm_tcgen05_alloc_shared_cg1, {slot, C32(columns)});
+}
+void Emitter::TensorRelinquish() { Intrinsic(nv::nvvm_tcgen05_relinq_alloc_permit_cg1); }
+void Emitter::TensorDealloc(Value* address, int columns) {
+  Intrinsic(nv::nvvm_tcgen05_dealloc_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), C32(columns)});
+}
+void Emitter::TensorFence(bool after) {
+  Intrinsic(after ? nv::nvvm_tcgen05_fence_after_thread_sync : nv::nvvm_tcgen05_fence_before_thread_sync);
+}
+
+void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate) {
+  constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
+  Intrinsic(nv::nvvm_tcgen05_mma_shared,
+            {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor, C32(instruction), accumulate,
+             C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+}
+void Emitter::TensorCommit(Value* barrier) { Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier}); }
+
+std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout& layout) {
+  const bool rows = layout.kind == ir::FragmentKind::kRowPerLane;
+  const int count = layout.Registers();
+  const int repeat = rows ? count : count / 4;
+  const std::string load = Cat("tcgen05.ld.sync.aligned.", rows ? "32x32b" : "16x256b", ".x", repeat, ".b32 {",
+                               Operands(0, count), "}, [$", count, "];");
+  // One statement: between the load and its wait nothing may touch the registers, and LLVM would move things there.
+  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
+  return Unpack(Asm(load + "\n\ttcgen05.wait::ld.sync.aligned;", Repeat("=f", count) + ",r,~{memory}", result, {address}),
+                count);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- wgmma
+
+void Emitter::DeclareAccumulators(int count) {
+  LS_CHECK(target_.Has(target::Feature::kWgmma), "wgmma on ", target_.name);
+  accumulators_ = count;
+  Asm(Cat(".reg .f32 acc<", count, ">;"), "", b_.getVoidTy(), {});
+}
+void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
+void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
+void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_aligned, {C64(pending)}); }
+
+void Emitter::Wgmma(int n, DataType type, bool a_mn_major, bool b_mn_major, Value* a_descriptor, Value* b_descriptor,
+                    Value* accumulate) {
+  LS_CHECK(n / 2 <= accumulators_, "wgmma n=", n, " with ", accumulators_, " accumulators");
+  const std::string_view name = DataTypeName(type);
+  std::string text = Cat("wgmma.mma_async.sync.aligned.m64n", n, "k16.f32.", name, ".", name, " {");
+  for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "acc" : ", acc", i);
+  text += Cat("}, $0, $1, $2, 1, 1, ", a_mn_major ? 1 : 0, ", ", b_mn_major ? 1 : 0, ";");
+  Asm(text, "l,l,b,~{memory}", b_.getVoidTy(), {a_descriptor, b_descriptor, accumulate});
+}
+
+std::vector<Value*> Emitter::ReadAccumulators(int first, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += Cat(i == 0 ? "" : "\n\t", "mov.f32 $", i, ", acc", first + i, ";");
+  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
+  return Unpack(Asm(text, Repeat("=f", count), result, {}), count);
+}
+
+// --------------------------------------------------------------------------------------------------------------- memory
+
+std::vector<Value*> Emitter::LoadGlobal(Value* address, int words, Value* predicate) {
+  std::string text;
+  for (int i = 0; i < words; ++i) text += Cat("mov.b32 $", i, ", 0;\n\t");
+  text += Cat("@$", words + 1, " ld.global", VectorSuffix(words), ".b32 ", Braced(Operands(0, words), words), ", [$", words, "];");
+  Type* result = words == 1 ? I32() : llvm::StructType::get(b_.getContext(), std::vector<Type*>(words, I32()));
+  return Unpack(Asm(text, Repeat("=&r", words) + ",l,b,~{memory}", result, {address, predicate}), words);
+}
+
+Value* Emitter::LoadGlobal16(Value* address, Value* predicate) {
+  return Asm("mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1];", "=&h,l,b,~{memory}", I16(), {address, predicate});
+}
+
+void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate) {
+  const int count = static_cast<int>(words.size());
+  std::vector<Value*> arguments = {predicate, address};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  Asm(Cat("@$0 st.global", VectorSuffix(count), ".b32 [$1], ", Braced(Operands(2, count), count), ";"),
+      "b,l," + Repeat("r", count) + ",~{memory}", b_.getVoidTy(), arguments);
+}
+
+void Emitter::StoreGlobal16(Value* address, Value* element, Value* predicate) {
+  Asm("@$0 st.global.b16 [$1], $2;", "b,l,h,~{memory}", b_.getVoidTy(), {predicate, address, element});
+}
+
+void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
+  if (words.size() == 1) {
+    b_.CreateAlignedStore(words[0], pointer, llvm::Align(4));
+    return;
+  }
+  Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(I32(), words.size()));
+  for (size_t i = 0; i < words.size(); ++i) vector = b_.CreateInsertElement(vector, words[i], i);
+  b_.CreateAlignedStore(vector, pointer, llvm::Align(4 * words.size()));
+}
+
+// ---------------------------------------------------------------------------------------------------------- conversions
+
+Value* Emitter::PackPair(DataType type, Value* low, Value* high) {
+  LS_CHECK(type != DataType::kF32, "a pair of f32 is no word");
+  const unsigned id = type == DataType::kF16 ? nv::nvvm_ff2f16x2_rn : nv::nvvm_ff2bf16x2_rn;
+  return b_.CreateBitCast(Intrinsic(id, {high, low}), I32());
+}
+
+Value* Emitter::Narrow(DataType type, Value* value) {
+  Type* narrow = type == DataType::kF16 ? b_.getHalfTy() : b_.getBFloatTy();
+  return b_.CreateBitCast(b_.CreateFPTrunc(value, narrow), I16());
+}
+
+Value* Emitter::Widen(DataType type, Value* bits) {
+  if (type == DataType::kBf16) return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(bits, I32()), 16), F32());
+  return b_.CreateFPExt(b_.CreateBitCast(bits, b_.getHalfTy()), F32());
+}
+
+Value* Emitter::Half(Value* word, int index) {
+  return b_.CreateTrunc(index == 0 ? word : b_.CreateLShr(word, 16), I16());
+}
+
+}  // namespace laneshift::compiler

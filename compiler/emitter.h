@@ -1,0 +1,137 @@
+// Emitter: the only place that knows how a PTX instruction is spelled, as an LLVM intrinsic or as inline assembly.
+//
+// A thin layer over IRBuilder: one method per instruction, named after it. Structured control flow (If, For, IfElected)
+// stands in for basic blocks. Intrinsics are used wherever LLVM 22 models them soundly (nvptx_backend.cc hardens their
+// declarations); results that an asynchronous instruction delivers later are tied to their wait in one asm statement.
+//
+// Thread-safety: none; one emitter writes one module.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/layout.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+using llvm::Value;
+
+// A variable of the kernel: an alloca that SROA turns into registers.
+struct Variable {
+  llvm::AllocaInst* slot;
+};
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const target::Target& target);
+
+  // --- Kernel frame.
+  llvm::Function* BeginKernel(std::string_view name, const std::vector<llvm::Type*>& parameters, int threads);
+  void MarkTensorMap(int parameter);
+  Value* Parameter(int index) { return function_->getArg(index); }
+  // Dynamic shared memory, aligned to 1024 bytes.
+  Value* DynamicShared();
+  void Return() { b_.CreateRetVoid(); }
+
+  // --- Types and constants.
+  llvm::Type* I16() { return b_.getInt16Ty(); }
+  llvm::Type* I32() { return b_.getInt32Ty(); }
+  llvm::Type* I64() { return b_.getInt64Ty(); }
+  llvm::Type* F32() { return b_.getFloatTy(); }
+  llvm::Type* Pointer(unsigned space) { return llvm::PointerType::get(b_.getContext(), space); }
+  Value* C32(uint32_t value) { return b_.getInt32(value); }
+  Value* C64(uint64_t value) { return b_.getInt64(value); }
+  Value* True() { return b_.getTrue(); }
+  Value* False() { return b_.getFalse(); }
+
+  // --- Structured control flow.
+  void If(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  // for (i = low; i < high; i += step), rolled.
+  void For(Value* low, Value* high, int step, const std::function<void(Value*)>& body);
+  // One thread of the converged warp runs `body`; the warp reconverges behind it.
+  void IfElected(const std::function<void()>& body);
+  Variable NewVariable(llvm::Type* type, Value* initial);
+  Value* Load(Variable variable) { return b_.CreateLoad(variable.slot->getAllocatedType(), variable.slot); }
+  void Store(Variable variable, Value* value) { b_.CreateStore(value, variable.slot); }
+
+  // --- Thread identity.
+  Value* ThreadIndex();
+  Value* CtaIndex();
+  Value* CtaCount();
+  Value* BroadcastLane0(Value* value);  // shfl.sync.idx: makes warp-uniform values provably so
+
+  // --- Synchronisation.
+  void BarrierSync(int id);
+  void WarpSync();
+  void MbarrierInit(Value* barrier, int arrivals);
+  void FenceMbarrierInit();
+  void MbarrierWait(Value* barrier, Value* parity);  // acquire; spins on try_wait
+  void MbarrierExpect(Value* barrier, int bytes);
+  void MbarrierArrive(Value* barrier);
+  void FenceProxyAsyncShared();
+  void SetMaxRegisters(int registers, bool increase);
+
+  // --- TMA.
+  void PrefetchTensorMap(Value* map);
+  void TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch);
+  void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
+  void BulkCommit();
+  void BulkWaitRead(int pending);
+
+  // --- tcgen05, cta_group::1.
+  void TensorAlloc(Value* slot, int columns);
+  void TensorRelinquish();
+  void TensorDealloc(Value* address, int columns);
+  void TensorFence(bool after);
+  void TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate);
+  void TensorCommit(Value* barrier);
+  // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
+  std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);
+
+  // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once, named in later statements.
+  void DeclareAccumulators(int count);
+  void WgmmaFence();
+  void Wgmma(int n, DataType type, bool a_mn_major, bool b_mn_major, Value* a_descriptor, Value* b_descriptor,
+             Value* accumulate);
+  void WgmmaCommit();
+  void WgmmaWait(int pending);
+  std::vector<Value*> ReadAccumulators(int first, int count);
+
+  // --- Memory. Predicated accesses are one instruction, no branch; a false predicate loads zeros.
+  // `words` 32-bit registers (1, 2 or 4), or one 16-bit element.
+  std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
+  Value* LoadGlobal16(Value* address, Value* predicate);
+  void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
+  void StoreGlobal16(Value* address, Value* element, Value* predicate);
+  void StoreShared(Value* pointer, const std::vector<Value*>& words);
+  Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
+  Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
+
+  // --- Conversions.
+  Value* PackPair(DataType type, Value* low, Value* high);   // two f32 -> one b32 of f16x2 or bf16x2
+  Value* Narrow(DataType type, Value* value);                // f32 -> i16 bits
+  Value* Widen(DataType type, Value* bits);                  // i16 bits of f16 or bf16 -> f32
+  Value* Half(Value* word, int index);                       // i16 half of a b32
+
+  llvm::IRBuilder<>& ir() { return b_; }
+
+ private:
+  llvm::CallInst* Intrinsic(unsigned id, llvm::ArrayRef<Value*> arguments = {}, llvm::ArrayRef<llvm::Type*> types = {});
+  llvm::CallInst* Asm(const std::string& text, const std::string& constraints, llvm::Type* result,
+                      llvm::ArrayRef<Value*> arguments);
+  llvm::BasicBlock* NewBlock();
+  std::vector<Value*> Unpack(Value* aggregate, int count);
+
+  llvm::Module& module_;
+  const target::Target& target_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  int accumulators_ = 0;
+};
+
+}  // namespace laneshift::compiler
