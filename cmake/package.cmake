@@ -18,14 +18,15 @@ foreach(directory base ir runtime)
 endforeach()
 list(JOIN exporting "," exporting_list)
 
-add_library(laneshift_shared SHARED)
+# CMake wants a source; everything comes out of the directories' libraries.
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/liblaneshift.cc CONTENT "// liblaneshift has no code of its own.\n")
+add_library(laneshift_shared SHARED ${CMAKE_CURRENT_BINARY_DIR}/liblaneshift.cc)
 set_target_properties(laneshift_shared PROPERTIES
   OUTPUT_NAME laneshift
   EXPORT_NAME laneshift
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  LINKER_LANGUAGE CXX
   LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${exporting_list}"
   LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/exports.map)
 target_link_libraries(laneshift_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${exporting_list}>")
