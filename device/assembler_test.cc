@@ -6,8 +6,8 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <fstream>
+#include <optional>
 
 namespace laneshift::device {
 namespace {

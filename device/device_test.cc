@@ -145,9 +145,10 @@ TEST_F(DeviceTest, PtxOfANewerVersionThanTheDriverSaysBoth) {
   auto module = Module::LoadPtx(device.context(), kPtx);
   ASSERT_FALSE(module);
   EXPECT_EQ(module.error().code, ErrorCode::kUnsupported);
-  EXPECT_EQ(module.error().message,
-            "the driver supports CUDA 13.0 (PTX ISA 9.0) but the kernel needs PTX 9.2: update the driver or pass a cubin "
-            "made by ptxas");
+  EXPECT_EQ(
+      module.error().message,
+      "the driver supports CUDA 13.0 (PTX ISA 9.0) but the kernel needs PTX 9.2: update the driver or pass a cubin "
+      "made by ptxas");
 }
 
 TEST_F(DeviceTest, TheDriversLogIsInTheError) {

@@ -131,8 +131,9 @@ SAME(kCuLaunchClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 SAME(kCuLaunchProgrammaticStreamSerialization, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 
 SAME(sizeof(CuTensorMap), sizeof(CUtensorMap));
-SAME(alignof(CuTensorMap), alignof(CUtensorMap));
+static_assert(alignof(CuTensorMap) >= alignof(CUtensorMap));
 SAME(sizeof(CuDevicePtr), sizeof(CUdeviceptr));
+SAME(alignof(CuLaunchAttributeValue), alignof(CUlaunchAttributeValue));
 SAME(sizeof(CuLaunchAttributeValue), sizeof(CUlaunchAttributeValue));
 SAME(offsetof(CuLaunchAttributeValue, cooperative), offsetof(CUlaunchAttributeValue, cooperative));
 SAME(offsetof(CuLaunchAttributeValue, cluster_dim), offsetof(CUlaunchAttributeValue, clusterDim));
@@ -168,11 +169,11 @@ static_assert(std::is_same_v<CuGraphExec, CUgraphExec>);
 template <typename A, typename B>
 struct SameShape : std::false_type {};
 template <typename R, typename S, typename... A, typename... B>
-  requires(sizeof...(A) == sizeof...(B))
-struct SameShape<R (*)(A...), S (*)(B...)>
+requires(sizeof...(A) == sizeof...(B)) struct SameShape<R (*)(A...), S (*)(B...)>
     : std::bool_constant<sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B)) && ...) &&
                          ((std::is_pointer_v<A> == std::is_pointer_v<B>)&&...) &&
-                         ((std::is_floating_point_v<A> == std::is_floating_point_v<B>)&&...)> {};
+                         ((std::is_floating_point_v<A> == std::is_floating_point_v<B>)&&...)> {
+};
 
 #define CU(member, symbol, parameters) \
   static_assert(SameShape<decltype(DriverApi::member), decltype(&::symbol)>::value, #symbol);

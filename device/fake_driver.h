@@ -24,15 +24,13 @@ struct FakeDriver {
   // The last launch, with copies of its attributes.
   CuLaunchConfig launched = {};
   std::vector<CuLaunchAttribute> attributes;
-  std::map<int, int> function_attributes = {{kCuFuncNumRegs, 168},        {kCuFuncLocalSizeBytes, 0},
+  std::map<int, int> function_attributes = {{kCuFuncNumRegs, 168},          {kCuFuncLocalSizeBytes, 0},
                                             {kCuFuncSharedSizeBytes, 1024}, {kCuFuncMaxThreadsPerBlock, 384},
-                                            {kCuFuncBinaryVersion, 90},   {kCuFuncMaxDynamicSharedSizeBytes, 48128}};
-  std::map<int, int> device_attributes = {{kCuDeviceComputeCapabilityMajor, 9},
-                                          {kCuDeviceComputeCapabilityMinor, 0},
-                                          {kCuDeviceMultiprocessorCount, 132},
-                                          {kCuDeviceMaxSharedMemoryPerBlockOptin, 232448},
-                                          {kCuDeviceClusterLaunch, 1},
-                                          {kCuDeviceTensorMapAccessSupported, 1}};
+                                            {kCuFuncBinaryVersion, 90},     {kCuFuncMaxDynamicSharedSizeBytes, 48128}};
+  std::map<int, int> device_attributes = {
+      {kCuDeviceComputeCapabilityMajor, 9}, {kCuDeviceComputeCapabilityMinor, 0},
+      {kCuDeviceMultiprocessorCount, 132},  {kCuDeviceMaxSharedMemoryPerBlockOptin, 232448},
+      {kCuDeviceClusterLaunch, 1},          {kCuDeviceTensorMapAccessSupported, 1}};
 
   static FakeDriver& Instance() {
     static FakeDriver fake;

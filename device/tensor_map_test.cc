@@ -58,7 +58,10 @@ TEST(TensorMap, EveryRuleOfTiledMapsNamesItsParameter) {
       {"strides[0] (of dimension 1) is 8200", [](auto& m) { m.tensor.strides[0] = 8200; }},
       {"below 2^40", [](auto& m) { m.tensor.strides[0] = uint64_t{1} << 40; }},
       {"there are 1 element_strides", [](auto& m) { m.tensor.element_strides = {1}; }},
-      {"element_strides[1] is 9", [](auto& m) { m.tensor.element_strides = {1, 9}; }},
+      {"element_strides[1] is 9",
+       [](auto& m) {
+         m.tensor.element_strides = {1, 9};
+       }},
       {"box has 1 extents", [](auto& m) { m.box = {64}; }},
       {"box[0] is 0", [](auto& m) { m.box[0] = 0; }},
       {"box[1] is 257", [](auto& m) { m.box[1] = 257; }},
@@ -113,8 +116,9 @@ TEST(TensorMap, RulesOfIm2col) {
   auto refusal = [](const Change& change) { return Refusal(Image(), change); };
   EXPECT_NE(refusal([](auto& m) { m.tensor.dims = {64, 56}; }).find("im2col needs 3 to 5"), std::string::npos);
   EXPECT_NE(refusal([](auto& m) { m.lower_corner = {-1}; }).find("needs 2 of each"), std::string::npos);
-  EXPECT_NE(refusal([](auto& m) { m.lower_corner[1] = -129; }).find("lower_corner[1] is -129; rank 4 allows -128 to 127"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal([](auto& m) { m.lower_corner[1] = -129; }).find("lower_corner[1] is -129; rank 4 allows -128 to 127"),
+      std::string::npos);
   EXPECT_NE(refusal([](auto& m) { m.upper_corner[0] = 128; }).find("upper_corner[0] is 128"), std::string::npos);
   EXPECT_NE(refusal([](auto& m) { m.pixels_per_column = 1025; }).find("pixels_per_column is 1025"), std::string::npos);
   EXPECT_NE(refusal([](auto& m) { m.channels_per_pixel = 128; }).find("channels_per_pixel is 128"), std::string::npos);
