@@ -149,8 +149,7 @@ template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"vector", &GlobalAttrs::vector}};
 template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
     Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
-    Field{"copy", &StageAttrs::copy, Presence::kOptional},
-    Field{"panel", &StageAttrs::panel, Presence::kOptional}};
+    Field{"copy", &StageAttrs::copy, Presence::kOptional}};
 template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
     Field{"rows", &WarpRowAttrs::rows}};
 
