@@ -37,10 +37,10 @@ const std::vector<Ban>& Bans() {
   static const std::vector<Ban> bans = {
       {"getenv",
        "\\bgetenv\\s*\\(",
-       In::kAllCpp,
+       In::kProduct,
        Of::kCode,
-       // PATH, as execvp() reads it; a test may fake the environment of a program that it starts.
-       {"tools/", "base/subprocess"},
+       // PATH, as execvp() reads it.
+       {"tools/", "base/subprocess.cc"},
        "the environment is read in tools/; pass an option"},
       {"throw",
        "\\bthrow\\b",
@@ -203,7 +203,8 @@ class Paths {
     if (!std::regex_match(word, path) || word.starts_with("*") || word.starts_with("/")) return false;
     const size_t slash = word.find('/');
     if (word.starts_with("build")) return false;
-    return std::regex_match(word, file) || (slash != std::string::npos && known_.contains(word.substr(0, slash)));
+    return word.ends_with('/') || std::regex_match(word, file) ||
+           (slash != std::string::npos && known_.contains(word.substr(0, slash)));
   }
 
  private:
