@@ -277,6 +277,8 @@ Status RoleVerifier::Define(const Op& op, std::vector<ValueId>& defined) {
 FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
   if (const auto* read = std::get_if<AccReadAttrs>(&op.attrs))
     return {.kind = read->fragment, .columns = read->columns};
+  if (const auto* registers = std::get_if<AccRegistersAttrs>(&op.attrs))
+    return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
   return values_[op.operands[0]].fragment;
 }
 
@@ -494,22 +496,25 @@ Status RoleVerifier::CheckMma(const Op& op) const {
 }
 
 Status RoleVerifier::CheckFragment(const Op& op) const {
-  const auto& attrs = op.As<AccReadAttrs>();
-  FragmentKind kind = FragmentKind::kMma16x8;
+  int first = 0;
+  int width = 0;
   int columns = program_.tile_n;
   if (op.kind == OpKind::kAccRead) {
+    const auto& attrs = op.As<AccReadAttrs>();
     const Channel& channel = ChannelOfSlot(op.operands[0]);
     if (channel.space != Space::kTensor) return Broken(12, Cat("channel ", channel.name, " holds no accumulator"));
     if (values_[op.operands[0]].slot == SlotState::kPut) return Broken(11, "it reads a slot that was put");
-    kind = AccumulatorFragment(channel.rows);
+    const FragmentKind kind = AccumulatorFragment(channel.rows);
+    if (attrs.fragment != kind)
+      return Broken(12, Cat("the accumulator is read as ", NameOf(kind), ", not ", NameOf(attrs.fragment)));
+    width = attrs.columns;
     columns = channel.columns;
+  } else {
+    first = op.As<AccRegistersAttrs>().column;
+    width = op.As<AccRegistersAttrs>().columns;
   }
-  if (attrs.fragment != kind)
-    return Broken(12, Cat("the accumulator is read as ", NameOf(kind), ", not ", NameOf(attrs.fragment)));
-  const bool inside = attrs.column >= 0 && attrs.columns >= 1 && int64_t{attrs.column} + attrs.columns <= columns;
-  if (!inside || (kind == FragmentKind::kMma16x8 && attrs.columns % 8 != 0)) {
-    return Broken(
-        12, Cat("columns ", attrs.column, "+", attrs.columns, " are not inside the ", columns, " of the accumulator"));
+  if (first < 0 || width < 1 || width % 8 != 0 || int64_t{first} + width > columns) {
+    return Broken(12, Cat("columns ", first, "+", width, " are not inside the ", columns, " of the accumulator"));
   }
   return Ok();
 }
@@ -520,10 +525,6 @@ Status RoleVerifier::CheckStaging(const Op& op) const {
     return Broken(8, Cat("there is no buffer ", attrs.buffer));
   }
   const Buffer& buffer = program_.buffers[static_cast<size_t>(attrs.buffer)];
-  if (!InRange(attrs.copy, 0, buffer.copies))
-    return Broken(8, Cat("buffer ", buffer.name, " has no copy ", attrs.copy));
-  if (!InRange(attrs.panel, 0, buffer.layout.Columns()))
-    return Broken(8, Cat("buffer ", buffer.name, " has no panel ", attrs.panel));
   if (role_->warps > buffer.warps) {
     return Broken(12, Cat("buffer ", buffer.name, " is for ", buffer.warps, " warps, the role has ", role_->warps));
   }
@@ -533,10 +534,9 @@ Status RoleVerifier::CheckStaging(const Op& op) const {
     return Broken(9, Cat("the box of map_d is not a column of buffer ", buffer.name));
   }
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;
-  const int64_t end = int64_t{attrs.panel} * buffer.layout.ColumnElements() + fragment.columns;
-  if (fragment.Rows() == buffer.layout.outer && end <= buffer.layout.inner) return Ok();
-  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " from panel ", attrs.panel,
-                        " on is not inside buffer ", buffer.name));
+  if (fragment.Rows() == buffer.layout.outer && fragment.columns == buffer.layout.inner) return Ok();
+  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill buffer ",
+                        buffer.name));
 }
 
 Status RoleVerifier::CheckGlobal(const Op& op) const {
