@@ -11,12 +11,13 @@ include(CMakePackageConfigHelpers)
 
 # The directories whose libraries define a symbol of include/laneshift, and so must go in whole.
 set(exporting)
+set(archives)
 foreach(directory base ir runtime)
   if(TARGET laneshift_${directory})
     list(APPEND exporting laneshift_${directory})
+    string(APPEND archives " $<TARGET_FILE:laneshift_${directory}>")
   endif()
 endforeach()
-list(JOIN exporting "," exporting_list)
 
 # CMake wants a source; everything comes out of the directories' libraries.
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/liblaneshift.cc CONTENT "// liblaneshift has no code of its own.\n")
@@ -27,10 +28,11 @@ set_target_properties(laneshift_shared PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${exporting_list}"
   LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/exports.map)
-target_link_libraries(laneshift_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${exporting_list}>")
+target_link_libraries(laneshift_shared PRIVATE ${exporting})
+# Once whole, in front; what else they need is then taken from the libraries in the usual way.
 target_link_options(laneshift_shared PRIVATE
+  "SHELL:-Wl,--whole-archive${archives} -Wl,--no-whole-archive"
   -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map -Wl,--gc-sections -Wl,--as-needed)
 target_include_directories(laneshift_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
