@@ -88,7 +88,8 @@ RoleVerifier::RoleVerifier(const Program& program, const target::Target& target)
       target_(target),
       values_(program.values.size()),
       producers_(program.channels.size()),
-      consumers_(program.channels.size()) {
+      consumers_(program.channels.size()),
+      arrivals_(program.channels.size()) {
   for (const Channel& channel : program.channels) tiles_loaded_.emplace_back(channel.tiles.size());
 }
 
@@ -101,7 +102,30 @@ Status RoleVerifier::Verify() {
   for (size_t id = 0; id < values_.size(); ++id) {
     if (!values_[id].defined) return Broken(7, Cat("%", id, " is defined nowhere"));
   }
-  return VerifyChannelsAreServed();
+  LS_TRY(VerifyChannelsAreServed());
+  return program_.stage == Stage::kLowered ? VerifyArrivals() : Ok();
+}
+
+Status RoleVerifier::VerifyArrivals() const {
+  for (size_t i = 0; i < program_.channels.size(); ++i) {
+    const Channel& channel = program_.channels[i];
+    const std::array<int, 2> declared = {channel.full_arrivals, channel.empty_arrivals};
+    for (size_t side = 0; side < 2; ++side) {
+      if (declared[side] == arrivals_[i][side]) continue;
+      return Broken(10, Cat("the ", NameOf(static_cast<Side>(side)), " barriers of channel ", channel.name, " await ",
+                            declared[side], " arrivals, the roles make ", arrivals_[i][side]));
+    }
+  }
+  return Ok();
+}
+
+// Counts the arrivals that one pass of the role through a slot makes; every place that signals makes as many.
+Status RoleVerifier::Arrive(ValueId slot, Side side, int count) {
+  int& arrivals = uses_[static_cast<size_t>(slots_.Of(slot))].arrivals[static_cast<size_t>(side)];
+  if (arrivals != 0 && arrivals != count)
+    return Broken(10, Cat("it arrives ", count, " times, elsewhere ", arrivals, " times"));
+  arrivals = count;
+  return Ok();
 }
 
 Status RoleVerifier::VerifyChannelsAreServed() const {
@@ -133,6 +157,7 @@ Status RoleVerifier::CloseRole() {
       return Broken(
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
     }
+    for (size_t side = 0; side < 2; ++side) arrivals_[i][side] += use.arrivals[side];
     producers_[i] += use.produces ? 1 : 0;
     consumers_[i] += use.consumes ? 1 : 0;
   }
@@ -346,7 +371,8 @@ Status RoleVerifier::Check(const Op& op) {
       return static_cast<void>(values_[op.operands[0]].slot = SlotState::kClosed), Ok();
     case OpKind::kBarrierExpect:
       values_[op.operands[0]].expected_bytes += op.As<ExpectAttrs>().bytes;
-      return op.As<ExpectAttrs>().bytes >= 1 ? Ok() : Broken(8, "bytes is not positive");
+      if (op.As<ExpectAttrs>().bytes < 1) return Broken(8, "bytes is not positive");
+      return Arrive(op.operands[0], Side::kFull, role_->elected != 0 ? 1 : 32 * role_->warps);
     case OpKind::kBarrierWait:
     case OpKind::kBarrierArrive:
     case OpKind::kMmaCommit:
@@ -400,7 +426,10 @@ Status RoleVerifier::CheckBarrier(const Op& op) {
   const auto& attrs = op.As<BarrierAttrs>();
   const bool waits = op.kind == OpKind::kBarrierWait;
   if (!InRange(attrs.inverted, 0, waits ? 2 : 1)) return Broken(8, "only a wait is inverted, by 1");
-  if (!waits) return Ok();
+  if (!waits) {
+    const int threads = attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
+    return Arrive(op.operands[0], attrs.side, role_->elected != 0 || op.kind == OpKind::kMmaCommit ? 1 : threads);
+  }
   Use& use = uses_[static_cast<size_t>(slots_.Of(op.operands[0]))];
   (attrs.side == Side::kEmpty ? use.produces : use.consumes) = true;
   return Ok();
@@ -522,8 +551,6 @@ Status RoleVerifier::CheckStaging(const Op& op) const {
   const Buffer& buffer = program_.buffers[static_cast<size_t>(attrs.buffer)];
   if (!InRange(attrs.copy, 0, buffer.copies))
     return Broken(8, Cat("buffer ", buffer.name, " has no copy ", attrs.copy));
-  if (!InRange(attrs.panel, 0, buffer.layout.Columns()))
-    return Broken(8, Cat("buffer ", buffer.name, " has no panel ", attrs.panel));
   if (role_->warps > buffer.warps) {
     return Broken(12, Cat("buffer ", buffer.name, " is for ", buffer.warps, " warps, the role has ", role_->warps));
   }
@@ -533,10 +560,9 @@ Status RoleVerifier::CheckStaging(const Op& op) const {
     return Broken(9, Cat("the box of map_d is not a column of buffer ", buffer.name));
   }
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;
-  const int64_t end = int64_t{attrs.panel} * buffer.layout.ColumnElements() + fragment.columns;
-  if (fragment.Rows() == buffer.layout.outer && end <= buffer.layout.inner) return Ok();
-  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " from panel ", attrs.panel,
-                        " on is not inside buffer ", buffer.name));
+  if (fragment.Rows() == buffer.layout.outer && fragment.columns == buffer.layout.inner) return Ok();
+  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill a copy of buffer ",
+                        buffer.name));
 }
 
 Status RoleVerifier::CheckGlobal(const Op& op) const {
