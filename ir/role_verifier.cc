@@ -336,6 +336,34 @@ Status RoleVerifier::CheckScalar(Binding binding, ParamKind kind) const {
                 Cat("param ", InfoOf(binding).name, " is no ", kind == ParamKind::kFloat ? "float" : "32-bit integer"));
 }
 
+// The one number of an op that has no more.
+Status RoleVerifier::CheckNumber(const Op& op) const {
+  if (const auto* attrs = std::get_if<ConstAttrs>(&op.attrs); attrs != nullptr && attrs->value < 0) {
+    return Broken(8, "an index is never negative");
+  }
+  if (const auto* attrs = std::get_if<TilesAttrs>(&op.attrs); attrs != nullptr && attrs->raster < 1) {
+    return Broken(8, "raster is not positive");
+  }
+  if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
+    return Broken(8, "step is not positive");
+  }
+  if (const auto* attrs = std::get_if<PendingAttrs>(&op.attrs); attrs != nullptr && attrs->pending < 0) {
+    return Broken(8, "pending is negative");
+  }
+  const auto* rows = std::get_if<WarpRowAttrs>(&op.attrs);
+  if (rows == nullptr || rows->rows == 16 || rows->rows == 32) return Ok();
+  return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
+}
+
+Status RoleVerifier::CheckExpect(const Op& op) {
+  const int bytes = op.As<ExpectAttrs>().bytes;
+  if (bytes < 1) return Broken(8, "bytes is not positive");
+  int& expected = values_[op.operands[0]].expected_bytes;
+  if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
+  expected = bytes;
+  return Arrive(op.operands[0], Side::kFull, role_->elected != 0 ? 1 : 32 * role_->warps);
+}
+
 Status RoleVerifier::Check(const Op& op) {
   switch (op.kind) {
     case OpKind::kAdd:
@@ -347,14 +375,8 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kFenceProxy:
     case OpKind::kFenceTensor:
       return Ok();
-    case OpKind::kConst:
-      return op.As<ConstAttrs>().value >= 0 ? Ok() : Broken(8, "an index is never negative");
     case OpKind::kParam:
       return CheckScalar(op.As<ParamAttrs>().binding, ParamKind::kInt32);
-    case OpKind::kTiles:
-      return op.As<TilesAttrs>().raster >= 1 ? Ok() : Broken(8, "raster is not positive");
-    case OpKind::kFor:
-      return op.As<ForAttrs>().step >= 1 ? Ok() : Broken(8, "step is not positive");
     case OpKind::kPut:
       return Open(op, SlotState::kPut);
     case OpKind::kTake:
@@ -368,18 +390,14 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kCursor:
       return CheckCursor(op);
     case OpKind::kAdvance:
-      return static_cast<void>(values_[op.operands[0]].slot = SlotState::kClosed), Ok();
+      values_[op.operands[0]].slot = SlotState::kClosed;
+      return Ok();
     case OpKind::kBarrierExpect:
-      values_[op.operands[0]].expected_bytes += op.As<ExpectAttrs>().bytes;
-      if (op.As<ExpectAttrs>().bytes < 1) return Broken(8, "bytes is not positive");
-      return Arrive(op.operands[0], Side::kFull, role_->elected != 0 ? 1 : 32 * role_->warps);
+      return CheckExpect(op);
     case OpKind::kBarrierWait:
     case OpKind::kBarrierArrive:
     case OpKind::kMmaCommit:
       return CheckBarrier(op);
-    case OpKind::kMmaWait:
-    case OpKind::kBulkWait:
-      return op.As<PendingAttrs>().pending >= 0 ? Ok() : Broken(8, "pending is negative");
     case OpKind::kTmaLoad:
     case OpKind::kCopyLoad:
       return CheckLoad(op);
@@ -402,9 +420,13 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kStageStore:
     case OpKind::kTmaStore:
       return CheckStaging(op);
+    case OpKind::kConst:
+    case OpKind::kTiles:
+    case OpKind::kFor:
+    case OpKind::kMmaWait:
+    case OpKind::kBulkWait:
     case OpKind::kWarpRow:
-      if (op.As<WarpRowAttrs>().rows == 16 || op.As<WarpRowAttrs>().rows == 32) return Ok();
-      return Broken(8, Cat("a warp holds 16 or 32 rows, not ", op.As<WarpRowAttrs>().rows));
+      return CheckNumber(op);
   }
   return Ok();
 }

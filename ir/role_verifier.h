@@ -56,6 +56,8 @@ class RoleVerifier {
   // Rules 8 to 12, by op.
   Status Check(const Op& op);
   Status CheckScalar(Binding binding, ParamKind kind) const;
+  Status CheckNumber(const Op& op) const;
+  Status CheckExpect(const Op& op);
   Status CheckDrain(const Op& op);
   Status CheckCursor(const Op& op);
   Status CheckBarrier(const Op& op);

@@ -156,6 +156,7 @@ constexpr Broken kBroken[] = {
     {11, kScheduled, "%38 = take ab", "%38 = put ab", "reads slot %38, which was put"},
     {11, kScheduled, "%53 = take acc", "%53 = put acc", "it reads a slot that was put"},
     {11, kScheduled, "%19 = put ab", "%19 = take ab", "it fills slot %19, which was taken"},
+    {11, kLowered, "bytes=49152\n", "bytes=49152\n        barrier.expect %19 bytes=49152\n", "slot %19 expects bytes twice"},
     {11, kLowered, "bytes=49152", "bytes=49151", "expects 49151 bytes, but bulk copies bring 49152"},
     {11, kLowered, "        advance %19\n", "        advance %19\n        barrier.arrive %19 side=full\n", "%19 is used after it was sent"},
     {12, kScheduled, "operands=bf16", "operands=f16", "tile a is not f16 of m=128"},
