@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <thread>
 
@@ -88,6 +91,27 @@ TEST_P(CompileOnTarget, PtxNamesItsTargetAndVersion) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, CompileOnTarget, testing::Values("sm_100a", "sm_90a"));
+
+// The golden programs of ir/'s tests are what this compiler builds. BLESS=1 rewrites them.
+TEST(GoldenPrograms, AreWhatIsBuilt) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"sm_100a", "gemm m=256 n=256 k=256", "tile=128x256 stages=4"},
+      {"sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n", "tile=128x128 stages=5 a_load=copy d_store=direct"}};
+  for (const auto& [target, problem, schedule] : cases) {
+    const target::Target& chip = TargetNamed(target);
+    std::vector<PassDump> dumps;
+    ASSERT_TRUE(BuildProgram(*ParseProblem(problem), ScheduleFor(chip, schedule), chip, &dumps));
+    const std::pair<const char*, const PassDump*> stages[] = {{"scheduled", &dumps.front()}, {"lowered", &dumps.back()}};
+    for (const auto& [stage, dump] : stages) {
+      const std::string path =
+          std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/gemm_" + target + "_" + stage + ".tir";
+      if (std::getenv("BLESS") != nullptr) std::ofstream(path) << dump->text;
+      std::ifstream file(path);
+      const std::string golden((std::istreambuf_iterator<char>(file)), {});
+      EXPECT_EQ(dump->text, golden) << path << ": BLESS=1 compiler_test rewrites it";
+    }
+  }
+}
 
 TEST(PtxCheck, RefusesWhatTheProgramDoesNotAskFor) {
   const target::Target& target = TargetNamed("sm_100a");

@@ -52,13 +52,10 @@ std::string Rules() {
   for (std::string line; std::getline(in, line) && line.starts_with("//");) {
     const std::string_view text = base::Trim(std::string_view(line).substr(2));
     const bool starts_rule = !text.empty() && text[0] >= '0' && text[0] <= '9' && text.find(". ") <= 2;
-    if (starts_rule) {
-      rules += base::Cat(text, "\n");
-    } else if (!rules.empty()) {
-      rules += base::Cat("    ", text, "\n");
-    }
+    if (!starts_rule && rules.empty()) continue;  // what stands before the first rule
+    rules += base::Cat(rules.empty() ? "" : starts_rule ? "\n" : " ", text);
   }
-  return rules;
+  return rules + "\n";
 }
 
 TEST(Docs, OpTableIsThatOfOpsDef) { ExpectSection("docs/ir.md", "ops", OpTable()); }

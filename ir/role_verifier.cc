@@ -88,7 +88,8 @@ RoleVerifier::RoleVerifier(const Program& program, const target::Target& target)
       target_(target),
       values_(program.values.size()),
       producers_(program.channels.size()),
-      consumers_(program.channels.size()) {
+      consumers_(program.channels.size()),
+      arrivals_(program.channels.size()) {
   for (const Channel& channel : program.channels) tiles_loaded_.emplace_back(channel.tiles.size());
 }
 
@@ -101,7 +102,30 @@ Status RoleVerifier::Verify() {
   for (size_t id = 0; id < values_.size(); ++id) {
     if (!values_[id].defined) return Broken(7, Cat("%", id, " is defined nowhere"));
   }
-  return VerifyChannelsAreServed();
+  LS_TRY(VerifyChannelsAreServed());
+  return program_.stage == Stage::kLowered ? VerifyArrivals() : Ok();
+}
+
+Status RoleVerifier::VerifyArrivals() const {
+  for (size_t i = 0; i < program_.channels.size(); ++i) {
+    const Channel& channel = program_.channels[i];
+    const std::array<int, 2> declared = {channel.full_arrivals, channel.empty_arrivals};
+    for (size_t side = 0; side < 2; ++side) {
+      if (declared[side] == arrivals_[i][side]) continue;
+      return Broken(10, Cat("the ", NameOf(static_cast<Side>(side)), " barriers of channel ", channel.name, " await ",
+                            declared[side], " arrivals, the roles make ", arrivals_[i][side]));
+    }
+  }
+  return Ok();
+}
+
+// Counts the arrivals that one pass of the role through a slot makes; every place that signals makes as many.
+Status RoleVerifier::Arrive(ValueId slot, Side side, int count) {
+  int& arrivals = uses_[static_cast<size_t>(slots_.Of(slot))].arrivals[static_cast<size_t>(side)];
+  if (arrivals != 0 && arrivals != count)
+    return Broken(10, Cat("it arrives ", count, " times, elsewhere ", arrivals, " times"));
+  arrivals = count;
+  return Ok();
 }
 
 Status RoleVerifier::VerifyChannelsAreServed() const {
@@ -133,6 +157,7 @@ Status RoleVerifier::CloseRole() {
       return Broken(
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
     }
+    for (size_t side = 0; side < 2; ++side) arrivals_[i][side] += use.arrivals[side];
     producers_[i] += use.produces ? 1 : 0;
     consumers_[i] += use.consumes ? 1 : 0;
   }
@@ -313,6 +338,34 @@ Status RoleVerifier::CheckScalar(Binding binding, ParamKind kind) const {
                 Cat("param ", InfoOf(binding).name, " is no ", kind == ParamKind::kFloat ? "float" : "32-bit integer"));
 }
 
+// The one number of an op that has no more.
+Status RoleVerifier::CheckNumber(const Op& op) const {
+  if (const auto* attrs = std::get_if<ConstAttrs>(&op.attrs); attrs != nullptr && attrs->value < 0) {
+    return Broken(8, "an index is never negative");
+  }
+  if (const auto* attrs = std::get_if<TilesAttrs>(&op.attrs); attrs != nullptr && attrs->raster < 1) {
+    return Broken(8, "raster is not positive");
+  }
+  if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
+    return Broken(8, "step is not positive");
+  }
+  if (const auto* attrs = std::get_if<PendingAttrs>(&op.attrs); attrs != nullptr && attrs->pending < 0) {
+    return Broken(8, "pending is negative");
+  }
+  const auto* rows = std::get_if<WarpRowAttrs>(&op.attrs);
+  if (rows == nullptr || rows->rows == 16 || rows->rows == 32) return Ok();
+  return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
+}
+
+Status RoleVerifier::CheckExpect(const Op& op) {
+  const int bytes = op.As<ExpectAttrs>().bytes;
+  if (bytes < 1) return Broken(8, "bytes is not positive");
+  int& expected = values_[op.operands[0]].expected_bytes;
+  if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
+  expected = bytes;
+  return Arrive(op.operands[0], Side::kFull, role_->elected != 0 ? 1 : 32 * role_->warps);
+}
+
 Status RoleVerifier::Check(const Op& op) {
   switch (op.kind) {
     case OpKind::kAdd:
@@ -324,14 +377,8 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kFenceProxy:
     case OpKind::kFenceTensor:
       return Ok();
-    case OpKind::kConst:
-      return op.As<ConstAttrs>().value >= 0 ? Ok() : Broken(8, "an index is never negative");
     case OpKind::kParam:
       return CheckScalar(op.As<ParamAttrs>().binding, ParamKind::kInt32);
-    case OpKind::kTiles:
-      return op.As<TilesAttrs>().raster >= 1 ? Ok() : Broken(8, "raster is not positive");
-    case OpKind::kFor:
-      return op.As<ForAttrs>().step >= 1 ? Ok() : Broken(8, "step is not positive");
     case OpKind::kPut:
       return Open(op, SlotState::kPut);
     case OpKind::kTake:
@@ -345,17 +392,14 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kCursor:
       return CheckCursor(op);
     case OpKind::kAdvance:
-      return static_cast<void>(values_[op.operands[0]].slot = SlotState::kClosed), Ok();
+      values_[op.operands[0]].slot = SlotState::kClosed;
+      return Ok();
     case OpKind::kBarrierExpect:
-      values_[op.operands[0]].expected_bytes += op.As<ExpectAttrs>().bytes;
-      return op.As<ExpectAttrs>().bytes >= 1 ? Ok() : Broken(8, "bytes is not positive");
+      return CheckExpect(op);
     case OpKind::kBarrierWait:
     case OpKind::kBarrierArrive:
     case OpKind::kMmaCommit:
       return CheckBarrier(op);
-    case OpKind::kMmaWait:
-    case OpKind::kBulkWait:
-      return op.As<PendingAttrs>().pending >= 0 ? Ok() : Broken(8, "pending is negative");
     case OpKind::kTmaLoad:
     case OpKind::kCopyLoad:
       return CheckLoad(op);
@@ -378,9 +422,13 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kStageStore:
     case OpKind::kTmaStore:
       return CheckStaging(op);
+    case OpKind::kConst:
+    case OpKind::kTiles:
+    case OpKind::kFor:
+    case OpKind::kMmaWait:
+    case OpKind::kBulkWait:
     case OpKind::kWarpRow:
-      if (op.As<WarpRowAttrs>().rows == 16 || op.As<WarpRowAttrs>().rows == 32) return Ok();
-      return Broken(8, Cat("a warp holds 16 or 32 rows, not ", op.As<WarpRowAttrs>().rows));
+      return CheckNumber(op);
   }
   return Ok();
 }
@@ -402,7 +450,10 @@ Status RoleVerifier::CheckBarrier(const Op& op) {
   const auto& attrs = op.As<BarrierAttrs>();
   const bool waits = op.kind == OpKind::kBarrierWait;
   if (!InRange(attrs.inverted, 0, waits ? 2 : 1)) return Broken(8, "only a wait is inverted, by 1");
-  if (!waits) return Ok();
+  if (!waits) {
+    const int threads = attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
+    return Arrive(op.operands[0], attrs.side, role_->elected != 0 || op.kind == OpKind::kMmaCommit ? 1 : threads);
+  }
   Use& use = uses_[static_cast<size_t>(slots_.Of(op.operands[0]))];
   (attrs.side == Side::kEmpty ? use.produces : use.consumes) = true;
   return Ok();
@@ -535,7 +586,7 @@ Status RoleVerifier::CheckStaging(const Op& op) const {
   }
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;
   if (fragment.Rows() == buffer.layout.outer && fragment.columns == buffer.layout.inner) return Ok();
-  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill buffer ",
+  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill a copy of buffer ",
                         buffer.name));
 }
 

@@ -3,6 +3,7 @@
 // Private to the verifier. Thread-safety: one verifier per thread.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class RoleVerifier {
     bool produces = false, consumes = false;
     int open = 0;                        // slots put or taken and not yet sent or released
     int release_lag = 0, drain_lag = 0;  // of the lagging releases and of the drain
+    std::array<int, 2> arrivals{};       // per Side, of one pass through the slot
   };
 
   Status VerifyRole(const Role& role);
@@ -54,9 +56,13 @@ class RoleVerifier {
   // Rules 8 to 12, by op.
   Status Check(const Op& op);
   Status CheckScalar(Binding binding, ParamKind kind) const;
+  Status CheckNumber(const Op& op) const;
+  Status CheckExpect(const Op& op);
   Status CheckDrain(const Op& op);
   Status CheckCursor(const Op& op);
   Status CheckBarrier(const Op& op);
+  Status Arrive(ValueId slot, Side side, int count);
+  Status VerifyArrivals() const;
   Status CheckLoad(const Op& op);
   Status CheckMma(const Op& op) const;
   Status CheckFragment(const Op& op) const;
@@ -80,6 +86,7 @@ class RoleVerifier {
   SlotChannels slots_;
   std::vector<Use> uses_;                        // of the role at hand, per channel
   std::vector<int> producers_, consumers_;       // per channel
+  std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side
   std::vector<std::vector<bool>> tiles_loaded_;  // per channel and tile
 };
 

@@ -1,43 +1,36 @@
 // The invariants of a tile program. A message names the rule by its number here.
 //
-//  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against; its CTA
-//  has
-//     whole warps, at most 1024 threads; its tile is positive.
-//  2. No binding is declared twice. Tensor maps, and they alone, have a box; each extent of a box is at most 256.
-//  Tensor
-//     maps need a target with the TMA.
-//  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of eight
-//  spans, so
-//     that every column begins a swizzle pattern.
-//  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles, and a
-//  target
-//     with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive once the program is
-//     lowered and 0 before.
-//  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Registers are 0 or a
-//  multiple
-//     of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
-//  6. An op stands in a stage, a kind of role and a target that has it, with as many threads as it needs. Roles that
-//  hold
-//     accumulators consist of whole, aligned warpgroups: the hardware gives warp w the rows of w modulo 4.
-//  7. Operands have the count and the types of the op's row; a value is defined once, before its uses and in a region
-//  around
-//     them; ids are dense and have the types that the program lists.
+//  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against;
+//     its CTA has whole warps, at most 1024 threads; its tile is positive.
+//  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
+//     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
+//  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
+//     eight spans, so that every column begins a swizzle pattern.
+//  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
+//     and a target with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive
+//     once the program is lowered and 0 before.
+//  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Registers are 0
+//     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
+//  6. An op stands in a stage, a kind of role and a target that has it, with as many threads as it needs. Roles
+//     that hold accumulators consist of whole, aligned warpgroups: the hardware gives warp w the rows of w
+//     modulo 4.
+//  7. Operands have the count and the types of the op's row; a value is defined once, before its uses and in a
+//     region around them; ids are dense and have the types that the program lists.
 //  8. Attributes are those of the op's row and in range; references point at something that exists.
-//  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A tensor map's
-//  box
-//     is the tile that it fills.
-// 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is loaded.
-// 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it later. A
-// role
-//     holds no more slots than the ring has, lags included, and drains what lags. Lowered: nothing uses a cursor's
-//     slot after its advance, and the bytes expected are those that bulk copies bring.
-// 12. An MMA's tiles have the operands' type and the program's tile, its accumulator the tile's rows and columns;
-// fragments lie
-//     inside the accumulator and inside the buffer that they are staged in.
-// 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their swizzle
-// pattern,
-//     barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the target has; accumulators are
-//     disjoint inside `tmem_columns`, a power of two from 32 to what the target has.
+//  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
+//     tensor map's box is a column of the tile that it fills.
+// 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
+//     loaded. Lowered: each barrier awaits the arrivals that the roles make.
+// 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
+//     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
+//     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
+//     bulk copies bring.
+// 12. An MMA's tiles have the operands' type and the program's tile, its accumulator the tile's rows and
+//     columns; fragments lie inside the accumulator and fill the buffer that they are staged in.
+// 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
+//     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
+//     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
+//     has.
 #include <algorithm>
 #include <bit>
 #include <limits>
