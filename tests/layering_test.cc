@@ -67,7 +67,7 @@ struct Confinement {
 const std::vector<Confinement>& Confinements() {
   static const std::vector<Confinement> confinements = {
       {"LLVM", "#include [<\"](llvm|llvm-c)/", {"compiler/emit", "compiler/nvptx_backend."}},
-      {"SQLite", "#include [<\"]sqlite3", {"store/database.cc"}},
+      {"SQLite", "#include [<\"]sqlite3", {"store/database.cc", "store/fault_test.cc"}},
       {"spdlog", "#include [<\"]spdlog/", {"base/log.cc"}},
       {"opening a shared library",
        "#include <dlfcn\\.h>|\\bdlopen\\(",
