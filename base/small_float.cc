@@ -109,8 +109,8 @@ uint32_t FromFloat(FloatFormat format, float value, Rounding rounding, Overflow 
   // A carry out of the significand lands in the exponent field, as it should.
   const uint64_t code = (static_cast<uint64_t>(result_exponent - least) << f.mantissa_bits) + rounded;
   if (code > f.finite >> f.position) {
-    const bool towards_zero = rounding == Rounding::kTowardZero ||
-                              rounding == (negative ? Rounding::kUp : Rounding::kDown);
+    const bool towards_zero =
+        rounding == Rounding::kTowardZero || rounding == (negative ? Rounding::kUp : Rounding::kDown);
     return sign | (towards_zero || overflow == Overflow::kSaturate ? f.finite : Infinity(f));
   }
   return sign | static_cast<uint32_t>(code << f.position);

@@ -11,8 +11,8 @@
 namespace laneshift::base {
 namespace {
 
-constexpr FloatFormat kAll[] = {FloatFormat::kF16,  FloatFormat::kBf16, FloatFormat::kTf32,  FloatFormat::kE4m3,
-                                FloatFormat::kE5m2, FloatFormat::kE2m3, FloatFormat::kE3m2,  FloatFormat::kE2m1,
+constexpr FloatFormat kAll[] = {FloatFormat::kF16,   FloatFormat::kBf16, FloatFormat::kTf32, FloatFormat::kE4m3,
+                                FloatFormat::kE5m2,  FloatFormat::kE2m3, FloatFormat::kE3m2, FloatFormat::kE2m1,
                                 FloatFormat::kUe8m0, FloatFormat::kUe4m3};
 
 int WidthOf(const FloatFormatInfo& f) { return f.has_sign + f.exponent_bits + f.mantissa_bits; }
