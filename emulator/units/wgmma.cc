@@ -48,8 +48,8 @@ OperandTile TileOf(ElementType type, bool transposed, int rows) {
   return {transposed ? Major::kMn : Major::kK, rows, kStepBytes, BitsOf(type) / 8};
 }
 
-Status AddReads(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, const char* name,
-                std::vector<SharedRange>& to) {
+Status AddReads(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window,
+                const char* name, std::vector<SharedRange>& to) {
   Result<std::vector<SharedRange>> ranges = TouchedGranules(descriptor, tile, window);
   if (!ranges) return ranges.error().Within(name);
   to.insert(to.end(), ranges->begin(), ranges->end());
@@ -99,8 +99,8 @@ void ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedW
     for (int thread = 0; thread < 128; ++thread) {
       for (int reg = 0; reg < 4; ++reg) {
         const FragmentPosition at = OperandPosition(r.a, thread, reg, 0);
-        std::memcpy(bytes.data() + at.row * kStepBytes + at.column, a[static_cast<size_t>(thread / 32 * 4 + reg)] + thread % 32,
-                    sizeof(uint32_t));
+        std::memcpy(bytes.data() + at.row * kStepBytes + at.column,
+                    a[static_cast<size_t>(thread / 32 * 4 + reg)] + thread % 32, sizeof(uint32_t));
       }
     }
   }
