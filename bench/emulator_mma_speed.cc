@@ -21,11 +21,13 @@ std::vector<uint32_t> Codes(ElementType type, int count, std::mt19937& random) {
   return codes;
 }
 
-double GigaflopsOf(ElementType type, int k, const SumOptions& options) {
+double GigaflopsOf(ElementType type, int k, const SumOptions& options, int factors = 0) {
   std::mt19937 random(1);
   OperandRows a, b;
   const std::vector<uint32_t> codes_a = Codes(type, kM * k, random), codes_b = Codes(type, kN * k, random);
   std::vector<uint32_t> cells(kM * kN, 0);
+  const std::vector<uint8_t> scales(kN * 4, factors == 4 ? 0x38 : 127);
+  const ScaleType scale_type = factors == 4 ? ScaleType::kUe4m3 : ScaleType::kUe8m0;
   const auto start = std::chrono::steady_clock::now();
   double seconds = 0;
   int64_t runs = 0;
@@ -33,6 +35,10 @@ double GigaflopsOf(ElementType type, int k, const SumOptions& options) {
     // Decomposing the operands is part of every instruction.
     a.LoadCodes(OperandRows::Side::kA, type, kM, k, codes_a.data(), false);
     b.LoadCodes(OperandRows::Side::kB, type, kN, k, codes_b.data(), false);
+    if (factors != 0) {
+      a.LoadScales(scale_type, factors, scales.data());
+      b.LoadScales(scale_type, factors, scales.data());
+    }
     MultiplyAccumulate(a, b, options, {cells.data(), kN});
     ++runs;
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -50,6 +56,12 @@ void Print(ElementType type, int k, AccumulatorType d) {
               std::string(NameOf(d)).c_str(), exact, GigaflopsOf(type, k, options));
 }
 
+void PrintScaled(const char* name, ElementType type, int k, int factors, AdderRule adder) {
+  SumOptions options;
+  options.adder = adder;
+  std::printf("%-13s  hardware %7.2f GFLOP/s\n", name, GigaflopsOf(type, k, options, factors));
+}
+
 }  // namespace
 }  // namespace laneshift::emulator
 
@@ -63,4 +75,7 @@ int main() {
   Print(ElementType::kE4m3, 32, AccumulatorType::kF32);
   Print(ElementType::kE2m1, 32, AccumulatorType::kF32);
   Print(ElementType::kS8, 32, AccumulatorType::kS32);
+  PrintScaled("mxf8f6f4", ElementType::kE4m3, 32, 1, AdderRule{});
+  PrintScaled("mxf4", ElementType::kE2m1, 64, 2, Tcgen05FourBitAdder());
+  PrintScaled("mxf4nvf4", ElementType::kE2m1, 64, 4, Tcgen05FourBitAdder());
 }

@@ -202,6 +202,42 @@ TEST(FusedSum, VectorPathsEqualTheDefinition) {
   }
 }
 
+TEST(FusedSum, ScaledTilesEqualTheDefinition) {
+  std::mt19937 random(19);
+  for (int round = 0; round < 120; ++round) {
+    const bool groups = round % 2;
+    const int k = groups ? 64 : 32, factors = groups ? (round % 4 == 1 ? 2 : 4) : 1, m = 5, n = 40;
+    const ElementType type = groups ? ElementType::kE2m1 : ElementType::kE4m3;
+    OperandRows a, b;
+    const auto codes_a = RandomCodes(type, m * k, round % 3, random),
+               codes_b = RandomCodes(type, n * k, round % 3, random);
+    a.LoadCodes(Side::kA, type, m, k, codes_a.data(), false);
+    b.LoadCodes(Side::kB, type, n, k, codes_b.data(), false);
+    // Scales near one, now and then far off or NaN.
+    const auto scales = [&](int rows) {
+      std::vector<uint8_t> s;
+      for (int i = 0; i < rows * factors; ++i) {
+        const auto word = static_cast<uint32_t>(random());
+        s.push_back(static_cast<uint8_t>(factors == 4 || word % 8 == 0 ? word >> 8 : 120 + (word >> 8) % 14));
+      }
+      return s;
+    };
+    const ScaleType scale_type = factors == 4 ? ScaleType::kUe4m3 : ScaleType::kUe8m0;
+    a.LoadScales(scale_type, factors, scales(m).data());
+    b.LoadScales(scale_type, factors, scales(n).data());
+    SumOptions options;
+    if (groups) options.adder = Tcgen05FourBitAdder();
+    options.accumulate = round % 5 != 0;
+    const std::vector<uint32_t> cells = RandomCodes(ElementType::kTf32, m * n, round % 4, random);
+    std::vector<uint32_t> result = cells;
+    MultiplyAccumulate(a, b, options, {result.data(), static_cast<size_t>(n)});
+    for (int i = 0; i < m * n; ++i) {
+      const auto at = static_cast<size_t>(i);
+      ASSERT_EQ(result[at], SumOne(a, i / n, b, i % n, options, cells[at])) << "round " << round << " c " << cells[at];
+    }
+  }
+}
+
 TEST(FusedSum, AWholeTileOfLargestProductsDoesNotOverflow) {
   // 16 products of 2047^2 at one exponent and an accumulator beside them are the most that an int32 must hold.
   OperandRows a, b;

@@ -10,6 +10,8 @@ namespace laneshift::emulator {
 struct VectorSums {
   using Function = void (*)(const OperandRows& a, const OperandRows& b, const SumOptions& options, AccumulatorTile d);
   Function exact, fast, integers;
+  // Four times the sums of the products of row m in groups: sums[g * b.pitch() + n].
+  void (*groups)(const OperandRows& a, int m, const OperandRows& b, int group, int32_t* sums);
   const char* name;
 };
 // The best one for this processor.

@@ -663,7 +663,7 @@ TEST(Tcgen05Mma, ZeroColumnsAndColumnShift) {
   World world(form, 15);
   MmaRequest request = world.Request();
   request.accumulate = false;
-  request.instruction |= 1u << 30;                                                   // shifts up to 8
+  request.instruction |= 1u << 30;                               // shifts up to 8
   request.zero_columns = uint64_t{1} << 39 | uint64_t{2} << 48;  // every fourth column is zero
   ASSERT_TRUE(world.Run(request));
   for (int n = 0; n < 64; ++n) EXPECT_EQ(world.D(5, n), n % 4 == 3 ? 0 : world.Product(5, n)) << n;
