@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "emulator/units/fused_sum_vector.h"
+#include "emulator/units/tcgen05_mma.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -62,6 +63,36 @@ void PrintScaled(const char* name, ElementType type, int k, int factors, AdderRu
   std::printf("%-13s  hardware %7.2f GFLOP/s\n", name, GigaflopsOf(type, k, options, factors));
 }
 
+// A whole tcgen05.mma: planning, fetching, summing. Operands in shared memory, 128B swizzle, K-major.
+void PrintInstruction() {
+  std::mt19937 random(1);
+  std::vector<uint8_t> bytes(96 * 1024);
+  const std::vector<uint32_t> codes = Codes(ElementType::kBf16, static_cast<int>(bytes.size() / 2), random);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    bytes[2 * i] = static_cast<uint8_t>(codes[i]);
+    bytes[2 * i + 1] = static_cast<uint8_t>(codes[i] >> 8);
+  }
+  TensorMemory tensor;
+  const SharedWindow window{bytes, 0x400};
+  const CtaState cta{window, &tensor};
+  MmaRequest request;
+  request.instruction = 0x08400490;  // bf16, f32, m128n256k16
+  request.a = uint64_t{0x4000404000000040};
+  request.b = 0x4000404000000440;
+  const auto start = std::chrono::steady_clock::now();
+  double seconds = 0;
+  int64_t multiplies = 0, runs = 0;
+  while (seconds < 0.3) {
+    request.accumulate = runs++ != 0;
+    const auto plan = PlanMma(request, std::span(&window, 1));
+    if (!plan || !ExecuteMma(*plan, Arithmetic::kHardware, std::span(&cta, 1))) return;
+    multiplies += plan->multiplies;
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  std::printf("whole tcgen05.mma bf16 -> f32  hardware %7.2f GFLOP/s, %.0f us each\n",
+              2e-9 * static_cast<double>(multiplies) / seconds, seconds / static_cast<double>(runs) * 1e6);
+}
+
 }  // namespace
 }  // namespace laneshift::emulator
 
@@ -78,4 +109,5 @@ int main() {
   PrintScaled("mxf8f6f4", ElementType::kE4m3, 32, 1, AdderRule{});
   PrintScaled("mxf4", ElementType::kE2m1, 64, 2, Tcgen05FourBitAdder());
   PrintScaled("mxf4nvf4", ElementType::kE2m1, 64, 4, Tcgen05FourBitAdder());
+  PrintInstruction();
 }

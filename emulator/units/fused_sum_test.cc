@@ -118,7 +118,9 @@ TEST(FusedSum, GivesTheWordsOfAnH200) {
   const auto vectors = ReadVectors("h200.words", true);
   ASSERT_EQ(vectors.size(), 720u);
   for (const Vector& v : vectors) ExpectVector(v, nullptr);
-  for (const Vector& v : vectors) ExpectVector(v, &PortableVectorSums());
+  for (const VectorSums* loops : RunnableVectorSums()) {
+    for (const Vector& v : vectors) ExpectVector(v, loops);
+  }
 }
 
 // ---- the vector paths against the definition ----
@@ -165,7 +167,7 @@ void ExpectTileEqualsDefinition(const Case& c, int family, std::mt19937& random,
     if (c.d == AccumulatorType::kF32) cell ^= random() & 0x1fff;
     if (random() % 8 == 0) cell = 0;
   }
-  for (const VectorSums* loops : {&SelectVectorSums(), &PortableVectorSums()}) {
+  for (const VectorSums* loops : RunnableVectorSums()) {
     std::vector<uint32_t> result = cells;
     const AccumulatorTile tile{result.data(), static_cast<size_t>(n)};
     (IsInteger(c.a) ? loops->integers : loops->exact)(a, b, options, tile);

@@ -306,25 +306,26 @@ LS_VECTOR_SUMS(Avx2, __attribute__((target("avx2,fma"))))
 LS_VECTOR_SUMS(Avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
 #endif
 
-const VectorSums& Select() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return kAvx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2;
-#endif
-  return kPortable;
-}
-
 }  // namespace
 
-const VectorSums& SelectVectorSums() {
-  static const VectorSums& chosen = Select();
-  return chosen;
+std::vector<const VectorSums*> RunnableVectorSums() {
+  std::vector<const VectorSums*> runnable = {&kPortable};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    runnable.push_back(&kAvx2);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
+      runnable.push_back(&kAvx512);
+    }
+  }
+#endif
+  return runnable;
 }
 
-const VectorSums& PortableVectorSums() { return kPortable; }
+const VectorSums& SelectVectorSums() {
+  static const VectorSums& chosen = *RunnableVectorSums().back();
+  return chosen;
+}
 
 }  // namespace laneshift::emulator

@@ -3,6 +3,8 @@
 // Thread-safety: pure functions; the choice is made once.
 #pragma once
 
+#include <vector>
+
 #include "emulator/units/fused_sum.h"
 
 namespace laneshift::emulator {
@@ -16,7 +18,7 @@ struct VectorSums {
 };
 // The best one for this processor.
 const VectorSums& SelectVectorSums();
-// The one that every processor can run: what tests compare the best one with.
-const VectorSums& PortableVectorSums();
+// All that this processor can run: tests compare them.
+std::vector<const VectorSums*> RunnableVectorSums();
 
 }  // namespace laneshift::emulator
