@@ -478,6 +478,43 @@ TEST(Tcgen05Mma, BlockScaledKinds) {
   }
 }
 
+TEST(Tcgen05Mma, ScaleFactorIdsPickTheirByte) {
+  Form form;
+  form.kind = MmaKind::kMxf8f6f4;
+  form.a = form.b = ElementType::kE5m2;
+  form.factors = 1;
+  World world(form, 21);
+  for (int lane = 0; lane < 128; ++lane) {
+    for (int column = 0; column < 8; ++column) {
+      world.tensor().Row(lane)[kColumnScaleA + column] <<= 24;
+      world.tensor().Row(lane)[kColumnScaleB + column] <<= 16;
+    }
+  }
+  MmaRequest request = world.Request();
+  request.accumulate = false;
+  request.instruction |= 3u << 29 | 2u << 4;
+  ASSERT_TRUE(world.Run(request));
+  for (int m = 0; m < form.m; ++m) {
+    for (int n = 0; n < form.n; ++n) ASSERT_EQ(world.D(m, n), world.Product(m, n));
+  }
+}
+
+TEST(Tcgen05Mma, TheSelectorPicksTheMetadataColumn) {
+  Form form;
+  form.sparse = true;
+  World world(form, 22);
+  for (int lane = 0; lane < 128; ++lane) {
+    world.tensor().Write(lane, kColumnMetadata + 1, world.tensor().Read(lane, kColumnMetadata));
+    world.tensor().Write(lane, kColumnMetadata, 0);
+  }
+  MmaRequest request = world.Request();
+  request.accumulate = false;
+  request.instruction |= 1;
+  const auto report = world.Run(request);
+  ASSERT_TRUE(report) << report.error().message;
+  for (int m = 0; m < form.m; ++m) ASSERT_EQ(world.D(m, 7), world.Product(m, 7));
+}
+
 TEST(Tcgen05Mma, NegateAndScaleOfD) {
   Form form;
   form.negate_a = true;
@@ -627,33 +664,6 @@ TEST(Tcgen05Mma, RefusesWhatIsWrongByName) {
   EXPECT_NE(message(ss, [](MmaRequest& r) { r.b = 0x4000404000003fff; }).find("outside the CTA's window"),
             std::string::npos);
   EXPECT_NE(message(ss, [](MmaRequest& r) { r.b = 0; }).find("bits 48:46"), std::string::npos);
-}
-
-// The manual's four worked masks, low bits first.
-TEST(ZeroColumns, WorkedExamples) {
-  InstructionDescriptor shape;
-  shape.m = 32;
-  shape.n = 64;
-  shape.max_column_shift = 16;
-  // starts 0,1,2,1; first spans 1,1,0,0; three zero columns, then four used.
-  const uint64_t bits = 0x00 | 1 << 8 | 2 << 16 | uint64_t{1} << 24 | uint64_t{3} << 32 | uint64_t{1} << 39 |
-                        uint64_t{2} << 40 | uint64_t{3} << 48 | uint64_t{5} << 56;
-  const auto mask = DecodeZeroColumns(bits, shape);
-  ASSERT_TRUE(mask) << mask.error().message;
-  EXPECT_EQ(mask->shift, 5);
-  const auto text = [&](int sub) {
-    std::string s;
-    for (int j = 0; j < 10; ++j) s += mask->zero[static_cast<size_t>(sub * 16 + j)] ? '1' : '0';
-    return s;
-  };
-  EXPECT_EQ(text(0), "1110000111");
-  EXPECT_EQ(text(1), "1100001110");
-  EXPECT_EQ(text(2), "0011100001");
-  EXPECT_EQ(text(3), "0001110000");
-  EXPECT_FALSE(DecodeZeroColumns(uint64_t{17} << 56, shape));
-  const auto none = DecodeZeroColumns(0, shape);
-  ASSERT_TRUE(none);
-  for (bool z : none->zero) EXPECT_FALSE(z);
 }
 
 TEST(Tcgen05Mma, ZeroColumnsAndColumnShift) {
