@@ -6,6 +6,7 @@
 
 #include "emulator/units/fused_sum_vector.h"
 #include "emulator/units/tcgen05_mma.h"
+#include "emulator/units/wgmma.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -63,8 +64,23 @@ void PrintScaled(const char* name, ElementType type, int k, int factors, AdderRu
   std::printf("%-13s  hardware %7.2f GFLOP/s\n", name, GigaflopsOf(type, k, options, factors));
 }
 
-// A whole tcgen05.mma: planning, fetching, summing. Operands in shared memory, 128B swizzle, K-major.
-void PrintInstruction() {
+// Runs one whole instruction, planning included, for a while; `run` returns its multiplications.
+template <typename Run>
+void PrintInstruction(const char* name, Run run) {
+  const auto start = std::chrono::steady_clock::now();
+  double seconds = 0;
+  int64_t multiplies = 0, runs = 0;
+  while (seconds < 0.3) {
+    multiplies += run();
+    ++runs;
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  std::printf("whole %-28s hardware %7.2f GFLOP/s, %.0f us each\n", name,
+              2e-9 * static_cast<double>(multiplies) / seconds, seconds / static_cast<double>(runs) * 1e6);
+}
+
+// bf16 operands in shared memory, 128B swizzle, K-major.
+void PrintInstructions() {
   std::mt19937 random(1);
   std::vector<uint8_t> bytes(96 * 1024);
   const std::vector<uint32_t> codes = Codes(ElementType::kBf16, static_cast<int>(bytes.size() / 2), random);
@@ -79,18 +95,27 @@ void PrintInstruction() {
   request.instruction = 0x08400490;  // bf16, f32, m128n256k16
   request.a = uint64_t{0x4000404000000040};
   request.b = 0x4000404000000440;
-  const auto start = std::chrono::steady_clock::now();
-  double seconds = 0;
-  int64_t multiplies = 0, runs = 0;
-  while (seconds < 0.3) {
-    request.accumulate = runs++ != 0;
+  request.accumulate = false;
+  PrintInstruction("tcgen05.mma m128n256k16", [&]() -> int64_t {
     const auto plan = PlanMma(request, std::span(&window, 1));
-    if (!plan || !ExecuteMma(*plan, Arithmetic::kHardware, std::span(&cta, 1))) return;
-    multiplies += plan->multiplies;
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  std::printf("whole tcgen05.mma bf16 -> f32  hardware %7.2f GFLOP/s, %.0f us each\n",
-              2e-9 * static_cast<double>(multiplies) / seconds, seconds / static_cast<double>(runs) * 1e6);
+    if (!plan || !ExecuteMma(*plan, Arithmetic::kHardware, std::span(&cta, 1))) return 0;
+    request.accumulate = true;
+    return plan->multiplies;
+  });
+  WgmmaRequest wgmma;
+  wgmma.n = 256;
+  wgmma.a = wgmma.b = ElementType::kBf16;
+  wgmma.a_descriptor = 0x4000004000000040;
+  wgmma.b_descriptor = 0x4000004000000440;
+  std::vector<uint32_t> words(4 * 128 * 32);
+  std::vector<uint32_t*> registers;
+  for (size_t i = 0; i < 4 * 128; ++i) registers.push_back(&words[i * 32]);
+  PrintInstruction("wgmma m64n256k16", [&]() -> int64_t {
+    const auto plan = PlanWgmma(wgmma, window);
+    if (!plan) return 0;
+    ExecuteWgmma(*plan, Arithmetic::kHardware, window, {}, registers);
+    return plan->multiplies;
+  });
 }
 
 }  // namespace
@@ -109,5 +134,5 @@ int main() {
   PrintScaled("mxf8f6f4", ElementType::kE4m3, 32, 1, AdderRule{});
   PrintScaled("mxf4", ElementType::kE2m1, 64, 2, Tcgen05FourBitAdder());
   PrintScaled("mxf4nvf4", ElementType::kE2m1, 64, 4, Tcgen05FourBitAdder());
-  PrintInstruction();
+  PrintInstructions();
 }
