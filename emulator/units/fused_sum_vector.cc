@@ -165,7 +165,8 @@ LS_INLINE bool ExactLanes(const SumOptions& o, const Constants& constants, const
     left[j] |= top[j] < limit && !nothing;
     any |= left[j];
     const uint32_t usable = std::max(top[j], limit);
-    scale[j] = std::bit_cast<float>(constants.scale_bits - (left[j] ? 127u << 23 : usable));
+    // A lane that is left to SumOne sums zeros: its products could outgrow the integers.
+    scale[j] = left[j] ? 0.0f : std::bit_cast<float>(constants.scale_bits - usable);
     c[j] = left[j] ? 0.0f : c[j];
   }
   for (int j = 0; j < kLanes; ++j) total[j] = static_cast<int32_t>(c[j] * scale[j]);
