@@ -30,7 +30,6 @@ struct Constants {
   uint32_t scale_bits;  // scale_bits - bits(top) = bits of 2^(keep - t)
   uint64_t keep_mask;   // of a double: the result's fraction bits
   float scale_c;
-  int64_t zero_least;  // sums of exponents at least this cannot underflow
 };
 
 // The scale factors of one row with kLanes columns (UE8M0, one factor for all of K): the whole sum moves by 2^(sa +
@@ -59,7 +58,6 @@ LS_INLINE Constants ConstantsOf(const SumOptions& o) {
   c.scale_bits = static_cast<uint32_t>(127 + o.adder.keep + 127) << 23;
   c.keep_mask = ~((uint64_t{1} << (52 - o.adder.out)) - 1);
   c.scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
-  c.zero_least = -126;
   return c;
 }
 
@@ -187,7 +185,7 @@ LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOp
         unknown_scales || facts.special || b.all().special || facts.greatest + b.all().greatest > 125;
     // A row of zeros leaves C and its rounding; without C it leaves zeros.
     const int used_k = facts.zero && !b.all().special ? 0 : k;
-    const bool may_underflow = used_k != 0 && facts.least + b.all().least < constants.zero_least;
+    const bool may_underflow = used_k != 0 && facts.least + b.all().least < -126;
     uint32_t* row = d.cells + Offset(m, d.pitch);
     for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
       const int lanes = std::min(kLanes, b.rows() - n0);
@@ -212,7 +210,7 @@ LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOp
   }
 }
 
-// Two rows of A at a time: each load of B then feeds two chains.
+// Four rows of A at a time: each load of B then feeds four chains.
 LS_INLINE void FastBody(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {
   constexpr int kRows = 4;
   const float scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
