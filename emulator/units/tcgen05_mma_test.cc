@@ -611,10 +611,17 @@ TEST(Tcgen05Mma, UnequalScaleCopiesAndIllegalMetadataAreErrors) {
   scaled.a = scaled.b = ElementType::kE2m1;
   scaled.factors = 2;
   World world(scaled, 11);
-  world.tensor().Write(64, kColumnScaleA, 0);
-  const auto differ = world.Run(world.Request());
-  ASSERT_FALSE(differ);
-  EXPECT_NE(differ.error().message.find("differ"), std::string::npos);
+  for (const auto& [column, name] :
+       {std::pair(kColumnScaleA, "of A differ"), std::pair(kColumnScaleB, "of B differ")}) {
+    for (int copy = 1; copy < 4; ++copy) {
+      const uint32_t good = world.tensor().Read(32 * copy, column);
+      world.tensor().Write(32 * copy, column, 0);
+      const auto differ = world.Run(world.Request());
+      ASSERT_FALSE(differ);
+      EXPECT_NE(differ.error().message.find(name), std::string::npos) << differ.error().message;
+      world.tensor().Write(32 * copy, column, good);
+    }
+  }
   Form sparse;
   sparse.sparse = true;
   World bad(sparse, 12);
