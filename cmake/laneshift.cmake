@@ -1,7 +1,9 @@
 # Helpers of the build: one static library per directory, one test program per directory.
 
 add_library(laneshift_flags INTERFACE)
-target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor)
+target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
+  # Errors name files as the repository does, whatever machine built them.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_include_directories(laneshift_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 if(LANESHIFT_SANITIZE)
   target_compile_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE} -fno-omit-frame-pointer)
