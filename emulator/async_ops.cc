@@ -183,7 +183,7 @@ bool Cluster::Issue(const OpHandle& op) {
   }
   if (checks()) CheckIssue(*op);
   for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);
-  for (const uint32_t slot : op->registers) op->warp->OwnRegisters(slot, 1);
+  for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
   global_uses_ += static_cast<int>(op->global.size());
   if (unreleased_.size() > 64 && unreleased_.front()->state == AsyncOp::State::kReleased) {
     std::erase_if(unreleased_, [](const OpHandle& old) { return old->state == AsyncOp::State::kReleased; });
@@ -279,7 +279,7 @@ void Cluster::Release(const OpHandle& op) {
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (use.write || !reads_released) use.cta->shared().AddPending(use.range, use.write, -1);
   }
-  for (const uint32_t slot : op->registers) op->warp->OwnRegisters(slot, -1);
+  for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, -1);
   global_uses_ -= static_cast<int>(op->global.size());
   if (checks()) NoteColumns(*op);
   op->after.clear();

@@ -86,7 +86,7 @@ class AsyncOp {
   std::vector<SharedUse> shared;
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
-  std::vector<uint32_t> registers;          // slots of `warp` that it owns
+  std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
   std::vector<OpHandle> after;              // operations that take effect before this one
   std::vector<OpHandle> covered;            // a commit: what its arrival tells about
   std::function<bool(AsyncOp&)> effect;     // false: the launch has a fault
@@ -117,6 +117,7 @@ struct Rendezvous {
   uint32_t arrived = 0;
   uint64_t generation = 0;
   const Instruction* instruction = nullptr;
+  OpHandle last;  // the newest wgmma: they take effect in order
 };
 
 class Cluster;

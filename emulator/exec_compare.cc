@@ -154,7 +154,7 @@ Result<Handler> CompareHandler(const Match& match, Instruction& instruction) {
   const bool is_float = FactsOf(*type).kind == TypeKind::kFloat;
   if ((comparison.unordered || comparison.relation >= Relation::kNum) && !is_float) return Wrong("this comparison is for floats only");
   if (comparison.as_unsigned && FactsOf(*type).kind != TypeKind::kUnsigned) return Wrong("lo, ls, hi, hs are for unsigned types only");
-  instruction.modifiers |= (comparison.unordered ? kUnordered : 0) | (match.Has("Ftz") ? kFtz : 0);
+  instruction.modifiers |= (comparison.unordered ? uint64_t{kUnordered} : 0) | (match.Has("Ftz") ? uint64_t{kFtz} : 0);
   const std::string_view boolean = match("Bool");
   instruction.modifiers |= uint64_t{boolean == "and" ? 1u : boolean == "or" ? 2u : boolean == "xor" ? 3u : 0u} << kBooleanShift;
   const auto make = [&]<typename T>() -> Handler { return ForRelation<kSetp, T>(comparison.relation); };

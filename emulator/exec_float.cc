@@ -271,7 +271,7 @@ Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
 // abs and neg touch the sign bit only, NaN or not.
 template <bool kClear>
 Result<Handler> SignHandler(const Match& match, Instruction& instruction) {
-  instruction.modifiers = match.Has("Ftz") ? kFtz : 0;
+  instruction.modifiers = match.Has("Ftz") ? uint64_t{kFtz} : 0;
   const auto bits = [&]<typename T, T kSign>() -> Handler {
     return [](Warp& w, const Instruction& i, uint32_t m) {
       return Map1<T, T>(w, i, m, [](T a) { return static_cast<T>(kClear ? a & ~kSign : a ^ kSign); });

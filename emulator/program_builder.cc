@@ -386,7 +386,9 @@ Status Builder::Operands(Frame& frame, const StatementSyntax& statement, const F
       operand.offset = static_cast<int64_t>(syntax->bits);
     } else if (form.kind == Kind::kVector) {
       LS_ASSIGN(operand, Vector(frame, *syntax, type, form));
-    } else if (form.kind == Kind::kAddress || (form.kind == Kind::kScalar && form.paired && syntax->kind == OperandKind::kAddress)) {
+    } else if (form.or_vector && syntax->kind == OperandKind::kVector) {
+      LS_ASSIGN(operand, Vector(frame, *syntax, Type::kB32, OperandForm{}));
+    } else if (form.kind == Kind::kAddress || (form.or_address && syntax->kind == OperandKind::kAddress)) {
       LS_ASSIGN(operand, Address(frame, *syntax, instruction));
     } else if (form.kind == Kind::kTensor) {
       LS_ASSIGN(operand, Address(frame, *syntax, instruction));
@@ -403,7 +405,9 @@ Status Builder::Operands(Frame& frame, const StatementSyntax& statement, const F
     operands_.push_back(operand);
     if (form.paired) {
       Operand predicate;
-      if (second != nullptr) LS_ASSIGN(predicate, PredicateValue(frame, *second, true));
+      if (second != nullptr) {
+        LS_ASSIGN(predicate, PredicateValue(frame, *second, true));
+      }
       operands_.push_back(predicate);
     }
   }

@@ -86,6 +86,14 @@ OperandForm ParseForm(std::string_view text) {
     form.optional = true;
     text.remove_suffix(1);
   }
+  if (text.ends_with("|[]")) {
+    form.or_address = true;
+    text.remove_suffix(3);
+  }
+  if (text.ends_with("|{}")) {
+    form.or_vector = true;
+    text.remove_suffix(3);
+  }
   if (text.ends_with("|P")) {
     form.paired = true;
     text.remove_suffix(2);

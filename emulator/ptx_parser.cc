@@ -424,9 +424,13 @@ Status Parser::Function(ModuleSyntax& module, bool is_entry, bool is_extern) {
   FunctionSyntax function;
   function.is_entry = is_entry;
   function.at = token_.at;
-  if (!is_entry && token_.Is('(')) LS_ASSIGN(function.returns, Parameters());
+  if (!is_entry && token_.Is('(')) {
+    LS_ASSIGN(function.returns, Parameters());
+  }
   LS_ASSIGN(function.name, Identifier("the name of a function"));
-  if (token_.Is('(')) LS_ASSIGN(function.parameters, Parameters());
+  if (token_.Is('(')) {
+    LS_ASSIGN(function.parameters, Parameters());
+  }
   LS_TRY(FunctionDirectives(function));
   for (VariableSyntax& parameter : function.parameters) {
     const uint64_t align = parameter.align;
