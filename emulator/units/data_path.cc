@@ -43,12 +43,6 @@ int LaneOf(DataPathLayout layout, int m0, int group, int base) {
   return m0;
 }
 
-TensorAddress AccumulatorCell(DataPathLayout layout, TensorAddress d, int m0, int n, int n_total) {
-  const int per_group = n_total / GroupsOf(layout);
-  return {static_cast<uint16_t>(LaneOf(layout, m0, n / per_group, d.lane)),
-          static_cast<uint16_t>(d.column + n % per_group)};
-}
-
 std::vector<TensorRange> RowRanges(DataPathLayout layout, int rows, int base, int column, int columns) {
   const auto range = [&](int lane, int lanes) {
     return TensorRange{static_cast<uint16_t>(lane), static_cast<uint16_t>(lanes), static_cast<uint16_t>(column),

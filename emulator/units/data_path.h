@@ -26,9 +26,6 @@ inline bool UsesHalfLanes(DataPathLayout layout) {
 // reads its own copy of A. `base` is 0, or 16 for half-lane layouts that start there.
 int LaneOf(DataPathLayout layout, int m0, int group, int base);
 
-// The cell of D's element (m0, n) of this CTA for a D of n_total columns at `d`.
-TensorAddress AccumulatorCell(DataPathLayout layout, TensorAddress d, int m0, int n, int n_total);
-
 // The lanes that `rows` rows occupy in all groups, `columns` wide from `column`; `base` as above.
 std::vector<TensorRange> RowRanges(DataPathLayout layout, int rows, int base, int column, int columns);
 

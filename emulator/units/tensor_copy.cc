@@ -211,8 +211,8 @@ class PixelCursor {
     for (size_t s = 0; s < spatial_; ++s) address += static_cast<uint64_t>(at[s] + offsets[s]) * map_.strides[s + 1];
     return address + static_cast<uint64_t>(at[spatial_]) * map_.strides[spatial_ + 1];
   }
-  // One stop on, carrying through the first `carried` spatial dimensions into N, which moves by `step`; `shift` moves the
-  // box along W.
+  // One stop on, carrying through the first `carried` spatial dimensions into N, which moves by `step`; `shift` moves
+  // the box along W.
   void Advance(size_t carried, int64_t shift, int64_t step) {
     for (size_t s = 0; s < carried; ++s) {
       const int64_t offset = s == 0 ? shift : 0;

@@ -56,6 +56,43 @@ Status AddReads(const MatrixDescriptor& descriptor, const OperandTile& tile, con
   return Ok();
 }
 
+// The accumulator registers of four warps and the tile of cells that they are. A register's 32 lanes are 8 rows of 4
+// cells, two columns apart: the maps of AccumulatorPosition, walked without computing a position per cell.
+struct Fragments {
+  int registers;  // per thread
+  int n;
+  bool half;
+
+  void ToTile(std::span<uint32_t* const> d, uint32_t* cells) const {
+    ForEach([&](size_t row, int shift, size_t origin) {
+      const uint32_t mask = half ? 0xffff : 0xffffffff;
+      for (size_t lane = 0; lane < 32; ++lane) cells[origin + At(lane)] = d[row][lane] >> shift & mask;
+    });
+  }
+  void FromTile(const uint32_t* cells, std::span<uint32_t* const> d) const {
+    ForEach([&](size_t row, int shift, size_t origin) {
+      const uint32_t keep = shift == 0 ? 0 : 0xffff;
+      for (size_t lane = 0; lane < 32; ++lane) d[row][lane] = (d[row][lane] & keep) | cells[origin + At(lane)] << shift;
+    });
+  }
+
+ private:
+  size_t At(size_t lane) const { return lane / 4 * static_cast<size_t>(n) + lane % 4 * 2; }
+  // visit(register row, bit of the element in its register, cell of lane 0)
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (int warp = 0; warp < 4; ++warp) {
+      const int elements = half ? 2 * registers : registers;
+      for (int i = 0; i < elements; ++i) {
+        const FragmentPosition at = AccumulatorPosition(32 * warp, i);
+        const int reg = half ? i / 2 : i;
+        visit(static_cast<size_t>(warp * registers + reg), half ? i % 2 * 16 : 0,
+              static_cast<size_t>(at.row * n + at.column));
+      }
+    }
+  }
+};
+
 }  // namespace
 
 FragmentPosition AccumulatorPosition(int thread, int index) {
@@ -115,30 +152,10 @@ void ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedW
   options.accumulate = r.accumulate;
   options.saturate = r.saturate;
   std::vector<uint32_t> cells(static_cast<size_t>(kM * r.n));
-  const bool half = r.d == AccumulatorType::kF16;
-  const auto cell = [&](int thread, int index) -> uint32_t& {
-    const FragmentPosition at = AccumulatorPosition(thread, index);
-    return cells[static_cast<size_t>(at.row * r.n + at.column)];
-  };
-  const auto for_each_register = [&](auto visit) {
-    for (int thread = 0; thread < 128; ++thread) {
-      for (int reg = 0; reg < plan.d_registers; ++reg) {
-        visit(thread, reg, d[static_cast<size_t>(thread / 32 * plan.d_registers + reg)][thread % 32]);
-      }
-    }
-  };
-  for_each_register([&](int thread, int reg, uint32_t word) {
-    if (half) {
-      cell(thread, 2 * reg) = word & 0xffff;
-      cell(thread, 2 * reg + 1) = word >> 16;
-    } else {
-      cell(thread, reg) = word;
-    }
-  });
+  const Fragments fragments{plan.d_registers, r.n, r.d == AccumulatorType::kF16};
+  fragments.ToTile(d, cells.data());
   MultiplyAccumulate(rows_a, rows_b, options, {cells.data(), static_cast<size_t>(r.n)});
-  for_each_register([&](int thread, int reg, uint32_t& word) {
-    word = half ? cell(thread, 2 * reg) | cell(thread, 2 * reg + 1) << 16 : cell(thread, reg);
-  });
+  fragments.FromTile(cells.data(), d);
 }
 
 }  // namespace laneshift::emulator
