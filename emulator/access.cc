@@ -16,7 +16,9 @@ bool SharedBytes(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool an
   Cta* cta = address < kWindowBytes ? warp.cta().cluster().CtaOfRank(rank) : nullptr;
   if (cta == nullptr || (!any_cta && cta != &warp.cta())) {
     warp.Fault(FaultKind::kIllegalAddress, lane,
-               Cat("shared address ", HexAddress(address), cta == nullptr ? " belongs to no CTA of the cluster" : " belongs to another CTA: .shared::cluster is needed"));
+               Cat("shared address ", HexAddress(address),
+                   cta == nullptr ? " belongs to no CTA of the cluster"
+                                  : " belongs to another CTA: .shared::cluster is needed"));
     return false;
   }
   to.space = Space::kShared;
@@ -24,7 +26,8 @@ bool SharedBytes(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool an
   to.offset = static_cast<uint32_t>(address & ((1u << kRankShift) - 1));
   if (!cta->shared().Contains(to.offset, bytes)) {
     warp.Fault(FaultKind::kIllegalAddress, lane,
-               Cat(bytes, " bytes at shared offset ", to.offset, " leave the CTA's window of ", cta->shared().size(), " bytes from ", kSharedBase));
+               Cat(bytes, " bytes at shared offset ", to.offset, " leave the CTA's window of ", cta->shared().size(),
+                   " bytes from ", kSharedBase));
     return false;
   }
   to.host = cta->shared().At(to.offset);
@@ -37,7 +40,8 @@ bool GlobalBytes(Warp& warp, uint64_t address, uint32_t bytes, int lane, Located
     allocation = warp.cta().cluster().machine().memory->Find(address, bytes);
     if (allocation == nullptr) {
       warp.Fault(FaultKind::kIllegalAddress, lane,
-                 Cat(bytes, " bytes at global address ", HexAddress(address), ": ", warp.cta().cluster().machine().memory->Describe(address)));
+                 Cat(bytes, " bytes at global address ", HexAddress(address), ": ",
+                     warp.cta().cluster().machine().memory->Describe(address)));
       return false;
     }
     warp.last_allocation = allocation;
@@ -56,16 +60,21 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
     if (state.Idle()) continue;
     if (state.barrier) {
       for (uint32_t slot = granule; slot < granule + 16; slot += 8) {
-        const BarrierSlot* barrier = slot < at.offset + bytes && at.offset < slot + 8 ? warp.cta().cluster().FindBarrier(*at.cta, slot) : nullptr;
+        const BarrierSlot* barrier = slot < at.offset + bytes && at.offset < slot + 8
+                                         ? warp.cta().cluster().FindBarrier(*at.cta, slot)
+                                         : nullptr;
         if (barrier != nullptr && barrier->state.valid()) {
-          warp.Report(HazardKind::kBarrierOverwritten, lane, Cat("an ordinary access touches the live mbarrier at shared offset ", slot));
+          warp.Report(HazardKind::kBarrierOverwritten, lane,
+                      Cat("an ordinary access touches the live mbarrier at shared offset ", slot));
         }
       }
     } else if (kind == AccessKind::kRead && state.writes != 0) {
-      warp.Report(HazardKind::kPendingSharedRead, lane, Cat("shared offset ", at.offset, " is read while an asynchronous write to it is pending"));
+      warp.Report(HazardKind::kPendingSharedRead, lane,
+                  Cat("shared offset ", at.offset, " is read while an asynchronous write to it is pending"));
     } else if (kind != AccessKind::kRead && (state.reads != 0 || state.writes != 0)) {
       warp.Report(HazardKind::kPendingSharedWrite, lane,
-                  Cat("shared offset ", at.offset, " is written while an asynchronous ", state.reads != 0 ? "read" : "write", " of it is pending"));
+                  Cat("shared offset ", at.offset, " is written while an asynchronous ",
+                      state.reads != 0 ? "read" : "write", " of it is pending"));
     }
   }
   if (kind != AccessKind::kWrite && !memory.Written(at.offset, bytes)) {
@@ -97,12 +106,16 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
     }
   }
   switch (space) {
-    case Space::kShared: return SharedBytes(warp, address, bytes, lane, false, to);
-    case Space::kSharedCluster: return SharedBytes(warp, address, bytes, lane, true, to);
+    case Space::kShared:
+      return SharedBytes(warp, address, bytes, lane, false, to);
+    case Space::kSharedCluster:
+      return SharedBytes(warp, address, bytes, lane, true, to);
     case Space::kLocal:
       to.space = Space::kLocal;
       if (address + bytes > warp.local_bytes() || address + bytes < address) {
-        warp.Fault(FaultKind::kIllegalAddress, lane, Cat("local address ", HexAddress(address), " is outside the thread's ", warp.local_bytes(), " bytes"));
+        warp.Fault(
+            FaultKind::kIllegalAddress, lane,
+            Cat("local address ", HexAddress(address), " is outside the thread's ", warp.local_bytes(), " bytes"));
         return false;
       }
       to.host = warp.Local(lane) + address;
@@ -111,7 +124,8 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
       const std::vector<uint8_t>& block = warp.cta().cluster().launch().parameters;
       to.space = Space::kParam;
       if (address + bytes > block.size() || address + bytes < address) {
-        warp.Fault(FaultKind::kIllegalAddress, lane, Cat("parameter offset ", address, " is outside the ", block.size(), " bytes of parameters"));
+        warp.Fault(FaultKind::kIllegalAddress, lane,
+                   Cat("parameter offset ", address, " is outside the ", block.size(), " bytes of parameters"));
         return false;
       }
       to.host = const_cast<uint8_t*>(block.data()) + address;
@@ -119,7 +133,8 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
     }
     case Space::kGlobal:
     case Space::kConst:
-    case Space::kGeneric: break;
+    case Space::kGeneric:
+      break;
   }
   return GlobalBytes(warp, address, bytes, lane, to);
 }
@@ -141,7 +156,8 @@ bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane,
       if (kind != AccessKind::kRead) {
         const auto thread = static_cast<uint32_t>(warp.index() * kLanes + lane);
         // Stores into another CTA's window are not tracked by thread: its own fence counters do not know them.
-        const uint32_t tag = to.cta == &warp.cta() ? (thread + 1) << 16 | (warp.proxy_fences[static_cast<size_t>(lane)] & 0xffff) : 0;
+        const uint32_t tag =
+            to.cta == &warp.cta() ? (thread + 1) << 16 | (warp.proxy_fences[static_cast<size_t>(lane)] & 0xffff) : 0;
         to.cta->shared().NoteStore(to.offset, bytes, tag);
       }
     }
@@ -149,10 +165,12 @@ bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane,
   } else if (to.space == Space::kGlobal) {
     if (cluster.checks()) {
       if (kind != AccessKind::kWrite && !to.allocation->Written(address, bytes)) {
-        warp.Report(HazardKind::kUninitialisedGlobal, lane, Cat(bytes, " bytes at ", HexAddress(address), " were never written"));
+        warp.Report(HazardKind::kUninitialisedGlobal, lane,
+                    Cat(bytes, " bytes at ", HexAddress(address), " were never written"));
       }
       if (cluster.has_pending_global() && cluster.PendingGlobal(address, address + bytes, kind != AccessKind::kRead)) {
-        warp.Report(HazardKind::kPendingGlobal, lane, Cat("global address ", HexAddress(address), " is accessed while a bulk copy on it is pending"));
+        warp.Report(HazardKind::kPendingGlobal, lane,
+                    Cat("global address ", HexAddress(address), " is accessed while a bulk copy on it is pending"));
       }
     }
     if (kind != AccessKind::kRead) to.allocation->MarkWritten(address, bytes);
@@ -160,17 +178,20 @@ bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane,
   return true;
 }
 
-bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta, Located& to) {
+bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta,
+                  Located& to) {
   if (space == Space::kGeneric || !(address < kWindowBytes)) {
     if (InWindow(address, kSharedWindow)) {
       address -= kSharedWindow;
     } else if (space == Space::kGeneric) {
-      warp.Fault(FaultKind::kInvalidAddressSpace, lane, Cat("generic address ", HexAddress(address), " is not in shared memory"));
+      warp.Fault(FaultKind::kInvalidAddressSpace, lane,
+                 Cat("generic address ", HexAddress(address), " is not in shared memory"));
       return false;
     }
   }
   if ((address & (align - 1)) != 0) {
-    warp.Fault(FaultKind::kMisalignedAddress, lane, Cat("shared address ", HexAddress(address), " is not a multiple of ", align));
+    warp.Fault(FaultKind::kMisalignedAddress, lane,
+               Cat("shared address ", HexAddress(address), " is not a multiple of ", align));
     return false;
   }
   return SharedBytes(warp, address, bytes, lane, any_cta || space == Space::kSharedCluster, to);

@@ -25,18 +25,22 @@ bool IsTensorQueue(OpKind kind) {
 bool Ordered(const AsyncOp& first, const AsyncOp& second) {
   if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
   switch (second.kind) {
-    case OpKind::kCommit: return true;
+    case OpKind::kCommit:
+      return true;
     case OpKind::kMma:
       return first.kind == OpKind::kTensorCopy || first.kind == OpKind::kTensorShift ||
              (first.kind == OpKind::kMma && first.order_key == second.order_key);
-    case OpKind::kTensorShift: return first.kind == OpKind::kMma;
-    case OpKind::kTensorCopy: return first.kind == OpKind::kTensorShift && second.is_4x256b;
+    case OpKind::kTensorShift:
+      return first.kind == OpKind::kMma;
+    case OpKind::kTensorCopy:
+      return first.kind == OpKind::kTensorShift && second.is_4x256b;
     case OpKind::kBulkLoad:
     case OpKind::kBulkStore:
     case OpKind::kCopy:
     case OpKind::kTensorLoad:
     case OpKind::kTensorStore:
-    case OpKind::kWgmma: break;
+    case OpKind::kWgmma:
+      break;
   }
   return false;
 }
@@ -61,16 +65,26 @@ bool Follows(const AsyncOp& op, const AsyncOp* earlier) {
 
 std::string_view NameOf(OpKind kind) {
   switch (kind) {
-    case OpKind::kBulkLoad: return "bulk load";
-    case OpKind::kBulkStore: return "bulk store";
-    case OpKind::kCopy: return "cp.async";
-    case OpKind::kMma: return "tcgen05.mma";
-    case OpKind::kTensorCopy: return "tcgen05.cp";
-    case OpKind::kTensorShift: return "tcgen05.shift";
-    case OpKind::kCommit: return "tcgen05.commit";
-    case OpKind::kTensorLoad: return "tcgen05.ld";
-    case OpKind::kTensorStore: return "tcgen05.st";
-    case OpKind::kWgmma: return "wgmma";
+    case OpKind::kBulkLoad:
+      return "bulk load";
+    case OpKind::kBulkStore:
+      return "bulk store";
+    case OpKind::kCopy:
+      return "cp.async";
+    case OpKind::kMma:
+      return "tcgen05.mma";
+    case OpKind::kTensorCopy:
+      return "tcgen05.cp";
+    case OpKind::kTensorShift:
+      return "tcgen05.shift";
+    case OpKind::kCommit:
+      return "tcgen05.commit";
+    case OpKind::kTensorLoad:
+      return "tcgen05.ld";
+    case OpKind::kTensorStore:
+      return "tcgen05.st";
+    case OpKind::kWgmma:
+      return "wgmma";
   }
   return "operation";
 }
@@ -85,7 +99,8 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
     const SharedMemory::Granule& granule = memory.GranuleAt(at);
     if (granule.Idle()) continue;
     if (granule.barrier) {
-      Hazard(HazardKind::kBarrierOverwritten, op, Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
+      Hazard(HazardKind::kBarrierOverwritten, op,
+             Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
       break;
     }
     if (!use.write && granule.writes != 0) {
@@ -117,8 +132,9 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
 
 void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
   if (!use.cta->allocator.Covers(use.range.column, use.range.columns)) {
-    Hazard(HazardKind::kUnallocatedTensor, op,
-           Cat("columns ", use.range.column, " to ", use.range.column + use.range.columns - 1, " are not all allocated"));
+    Hazard(
+        HazardKind::kUnallocatedTensor, op,
+        Cat("columns ", use.range.column, " to ", use.range.column + use.range.columns - 1, " are not all allocated"));
   }
   for (const OpHandle& other : unreleased_) {
     if (other.get() == &op || other->state == AsyncOp::State::kReleased || other->tensor.empty()) continue;
@@ -139,13 +155,14 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
       const bool after = op.warp->after_fence < when;
       if (!before && !after) return false;
       Hazard(HazardKind::kMissingTensorFence, op,
-             Cat("column ", c, ": between the ", what, " and this ", NameOf(op.kind), " a tcgen05.fence::",
-                 before ? "before" : "after", "_thread_sync is missing"));
+             Cat("column ", c, ": between the ", what, " and this ", NameOf(op.kind),
+                 " a tcgen05.fence::", before ? "before" : "after", "_thread_sync is missing"));
       return true;
     };
     const bool to_queue = IsTensorQueue(op.kind);
     // One thread's own queue needs no fences against what it has itself waited for.
-    if (!(to_queue && column.writer == nullptr) && lacks(column.written, column.writer, "write of Tensor Memory")) return;
+    if (!(to_queue && column.writer == nullptr) && lacks(column.written, column.writer, "write of Tensor Memory"))
+      return;
     if (use.write && column.reader != nullptr && lacks(column.read, column.reader, "tcgen05.ld")) return;
   }
 }
@@ -155,7 +172,8 @@ void Cluster::CheckIssue(AsyncOp& op) {
   for (const AsyncOp::TensorUse& use : op.tensor) CheckTensorUse(op, use);
   for (const AsyncOp::GlobalUse& use : op.global) {
     if (global_uses_ != 0 && PendingGlobal(use.begin, use.end, use.write)) {
-      Hazard(HazardKind::kPendingGlobal, op, Cat("this ", NameOf(op.kind), " touches global memory that a pending bulk store writes"));
+      Hazard(HazardKind::kPendingGlobal, op,
+             Cat("this ", NameOf(op.kind), " touches global memory that a pending bulk store writes"));
       break;
     }
   }
@@ -177,7 +195,8 @@ bool Cluster::Issue(const OpHandle& op) {
   op->at = op->warp->position();
   if (IsTensorQueue(op->kind)) {
     for (const OpHandle& other : unreleased_) {
-      if (other->state == AsyncOp::State::kReleased || !IsTensorQueue(other->kind) || other->kind == OpKind::kCommit) continue;
+      if (other->state == AsyncOp::State::kReleased || !IsTensorQueue(other->kind) || other->kind == OpKind::kCommit)
+        continue;
       if (Ordered(*other, *op)) op->after.push_back(other);
     }
   }
@@ -221,7 +240,8 @@ bool Cluster::Complete(const OpHandle& op) {
       for (const AsyncOp::SharedUse& use : next->shared) {
         if (!use.write && !use.cta->shared().Written(use.range.begin, use.range.end - use.range.begin)) {
           Hazard(HazardKind::kUninitialisedShared, *next,
-                 Cat("this ", NameOf(next->kind), " reads shared memory from offset ", use.range.begin, " that nothing has written"));
+                 Cat("this ", NameOf(next->kind), " reads shared memory from offset ", use.range.begin,
+                     " that nothing has written"));
           break;
         }
       }

@@ -10,7 +10,8 @@
 namespace laneshift::emulator {
 
 // Every binder of the table. A name may appear in several rows.
-#define PTX(pattern, operands, scope, since, binder) Result<Handler> binder(const Match& match, Instruction& instruction);
+#define PTX(pattern, operands, scope, since, binder) \
+  Result<Handler> binder(const Match& match, Instruction& instruction);
 #include "emulator/ptx_instructions.def"
 
 Outcome ExecuteExit(Warp& warp, const Instruction& instruction, uint32_t mask);

@@ -200,9 +200,12 @@ std::string Cluster::DescribeWait(Warp& warp, const Path& path) {
       return Cat(who, "at barrier.cluster: ", barrier_arrived, " of ", live_threads(), " threads have arrived");
     case WaitState::Kind::kWarpSync:
       return Cat(who, "for the other lanes of mask ", path.wait.object, "; present: ", path.mask);
-    case WaitState::Kind::kWarpgroup: return Cat(who, "for the other warps of its warpgroup");
-    case WaitState::Kind::kTensorAlloc: return Cat(who, "for Tensor Memory to allocate");
-    case WaitState::Kind::kNone: break;
+    case WaitState::Kind::kWarpgroup:
+      return Cat(who, "for the other warps of its warpgroup");
+    case WaitState::Kind::kTensorAlloc:
+      return Cat(who, "for Tensor Memory to allocate");
+    case WaitState::Kind::kNone:
+      break;
   }
   return Cat(who, "for nothing");
 }
@@ -258,8 +261,11 @@ void Cluster::CheckExit(Cta& cta) {
   for (const OpHandle& op : unreleased_) {
     if (op->state == AsyncOp::State::kReleased) continue;
     if (op->kind == OpKind::kBulkStore && op->reads_released) continue;
-    const bool uses = std::any_of(op->shared.begin(), op->shared.end(), [&](const auto& use) { return use.cta == &cta; });
-    if (uses) Hazard(HazardKind::kPendingAtExit, *op, Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
+    const bool uses =
+        std::any_of(op->shared.begin(), op->shared.end(), [&](const auto& use) { return use.cta == &cta; });
+    if (uses)
+      Hazard(HazardKind::kPendingAtExit, *op,
+             Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
   }
   for (const auto& block : cta.allocator.live()) {
     machine().hazards->Add(HazardKind::kLeakedTensor, cta.warps[0]->Here(-1),

@@ -1,9 +1,8 @@
 // A cluster of CTAs: scheduling of their warps, barriers, and asynchronous operations.
 //
-// A cluster is run by one host thread at a time and shares nothing with other clusters but global memory. Warps run until
-// they block or their quantum is used up. When an asynchronous operation takes effect is the completion policy's choice;
-// what the ISA leaves open is exactly what the policy may choose.
-// Thread-safety: one host thread at a time.
+// A cluster is run by one host thread at a time and shares nothing with other clusters but global memory. Warps run
+// until they block or their quantum is used up. When an asynchronous operation takes effect is the completion policy's
+// choice; what the ISA leaves open is exactly what the policy may choose. Thread-safety: one host thread at a time.
 #pragma once
 
 #include <array>
@@ -54,7 +53,18 @@ struct Launch {
   uint64_t serial = 0;  // of the launch, mixed into random choices
 };
 
-enum class OpKind : uint8_t { kBulkLoad, kBulkStore, kCopy, kMma, kTensorCopy, kTensorShift, kCommit, kTensorLoad, kTensorStore, kWgmma };
+enum class OpKind : uint8_t {
+  kBulkLoad,
+  kBulkStore,
+  kCopy,
+  kMma,
+  kTensorCopy,
+  kTensorShift,
+  kCommit,
+  kTensorLoad,
+  kTensorStore,
+  kWgmma
+};
 std::string_view NameOf(OpKind kind);
 
 // An asynchronous operation from its issue until something that the ISA recognises has shown its completion.
@@ -87,9 +97,9 @@ class AsyncOp {
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
   std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
-  std::vector<OpHandle> after;              // operations that take effect before this one
-  std::vector<OpHandle> covered;            // a commit: what its arrival tells about
-  std::function<bool(AsyncOp&)> effect;     // false: the launch has a fault
+  std::vector<OpHandle> after;                        // operations that take effect before this one
+  std::vector<OpHandle> covered;                      // a commit: what its arrival tells about
+  std::function<bool(AsyncOp&)> effect;               // false: the launch has a fault
   // tcgen05 order: same issuer, cta_group and, for two mma, accumulator and shape.
   int cta_group = 0;
   uint64_t order_key = 0;
@@ -140,7 +150,8 @@ class Cta {
   std::array<NamedBarrier, 16> named;
   std::vector<Rendezvous> warpgroups;
   TensorMemoryAllocator allocator;
-  // Per Tensor Memory column: when and by whom it was last accessed asynchronously, as far as somebody has waited for it.
+  // Per Tensor Memory column: when and by whom it was last accessed asynchronously, as far as somebody has waited for
+  // it.
   struct ColumnAccess {
     uint64_t written = 0, read = 0;  // cluster events
     Warp* writer = nullptr;
@@ -186,8 +197,8 @@ class Cluster {
   uint64_t Tick() { return ++clock_; }
 
   // ---- asynchronous operations ----
-  // Registers what the operation touches, reports hazards with what is pending, and completes it if the policy is eager.
-  // False after a fault.
+  // Registers what the operation touches, reports hazards with what is pending, and completes it if the policy is
+  // eager. False after a fault.
   bool Issue(const OpHandle& op);
   // Makes the operation and everything it must follow take effect now.
   bool Complete(const OpHandle& op);

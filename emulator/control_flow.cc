@@ -107,7 +107,8 @@ void FindReconvergence(std::vector<Instruction>& code) {
     const size_t end = b + 1 < graph.exit ? graph.first[static_cast<size_t>(b) + 1] : code.size();
     Instruction& last = code[end - 1];
     const int at = meet[static_cast<size_t>(b)];
-    if (last.is_branch) last.reconvergence = at == kUnknown || at == graph.exit ? kNoTarget : graph.first[static_cast<size_t>(at)];
+    if (last.is_branch)
+      last.reconvergence = at == kUnknown || at == graph.exit ? kNoTarget : graph.first[static_cast<size_t>(at)];
   }
 }
 

@@ -13,14 +13,22 @@ namespace {
 template <typename T>
 T Integer(Reduction reduction, T old, T b) {
   switch (reduction) {
-    case Reduction::kAdd: return static_cast<T>(static_cast<uint64_t>(old) + static_cast<uint64_t>(b));
-    case Reduction::kMin: return std::min(old, b);
-    case Reduction::kMax: return std::max(old, b);
-    case Reduction::kInc: return old >= b ? T{0} : static_cast<T>(old + 1);
-    case Reduction::kDec: return old == 0 || old > b ? b : static_cast<T>(old - 1);
-    case Reduction::kAnd: return static_cast<T>(old & b);
-    case Reduction::kOr: return static_cast<T>(old | b);
-    case Reduction::kXor: return static_cast<T>(old ^ b);
+    case Reduction::kAdd:
+      return static_cast<T>(static_cast<uint64_t>(old) + static_cast<uint64_t>(b));
+    case Reduction::kMin:
+      return std::min(old, b);
+    case Reduction::kMax:
+      return std::max(old, b);
+    case Reduction::kInc:
+      return old >= b ? T{0} : static_cast<T>(old + 1);
+    case Reduction::kDec:
+      return old == 0 || old > b ? b : static_cast<T>(old - 1);
+    case Reduction::kAnd:
+      return static_cast<T>(old & b);
+    case Reduction::kOr:
+      return static_cast<T>(old | b);
+    case Reduction::kXor:
+      return static_cast<T>(old ^ b);
   }
   return old;
 }
@@ -54,14 +62,20 @@ Reduction ReductionOf(std::string_view word) {
 
 bool CanReduce(TensorElement element, Reduction reduction) {
   switch (element) {
-    case TensorElement::kU32: return true;
-    case TensorElement::kS32: return reduction <= Reduction::kMax;
-    case TensorElement::kU64: return reduction != Reduction::kInc && reduction != Reduction::kDec;
-    case TensorElement::kS64: return reduction == Reduction::kMin || reduction == Reduction::kMax;
+    case TensorElement::kU32:
+      return true;
+    case TensorElement::kS32:
+      return reduction <= Reduction::kMax;
+    case TensorElement::kU64:
+      return reduction != Reduction::kInc && reduction != Reduction::kDec;
+    case TensorElement::kS64:
+      return reduction == Reduction::kMin || reduction == Reduction::kMax;
     case TensorElement::kF32:
-    case TensorElement::kF32Ftz: return reduction == Reduction::kAdd;
+    case TensorElement::kF32Ftz:
+      return reduction == Reduction::kAdd;
     case TensorElement::kF16:
-    case TensorElement::kBf16: return reduction <= Reduction::kMax;
+    case TensorElement::kBf16:
+      return reduction <= Reduction::kMax;
     case TensorElement::kU8:
     case TensorElement::kU16:
     case TensorElement::kF64:
@@ -69,7 +83,8 @@ bool CanReduce(TensorElement element, Reduction reduction) {
     case TensorElement::kTf32Ftz:
     case TensorElement::k16U4Align8B:
     case TensorElement::k16U4Align16B:
-    case TensorElement::k16U6Align16B: return false;
+    case TensorElement::k16U6Align16B:
+      return false;
   }
   return false;
 }
@@ -108,7 +123,8 @@ void ReduceElements(TensorElement element, Reduction reduction, uint8_t* to, con
     case TensorElement::kTf32Ftz:
     case TensorElement::k16U4Align8B:
     case TensorElement::k16U4Align16B:
-    case TensorElement::k16U6Align16B: break;
+    case TensorElement::k16U6Align16B:
+      break;
   }
 }
 

@@ -8,6 +8,7 @@
 #include "emulator/binders.h"
 #include "emulator/element_reduction.h"
 #include "emulator/lanes.h"
+#include "emulator/units/tensor_copy.h"
 #include "emulator/units/tensor_map.h"
 
 namespace laneshift::emulator {
@@ -36,12 +37,14 @@ uint8_t* GlobalAt(AsyncOp& op, uint64_t address, uint64_t bytes, AccessKind kind
     cache = cluster.machine().memory->Find(address, bytes);
     if (cache == nullptr) {
       cluster.SetFault({FaultKind::kIllegalAddress, op.place,
-                        Cat(bytes, " bytes at global address ", HexAddress(address), ": ", cluster.machine().memory->Describe(address))});
+                        Cat(bytes, " bytes at global address ", HexAddress(address), ": ",
+                            cluster.machine().memory->Describe(address))});
       return nullptr;
     }
   }
   if (kind == AccessKind::kRead && cluster.checks() && !cache->Written(address, bytes)) {
-    cluster.machine().hazards->Add(HazardKind::kUninitialisedGlobal, op.place, Cat("this copy reads bytes at ", HexAddress(address), " that were never written"));
+    cluster.machine().hazards->Add(HazardKind::kUninitialisedGlobal, op.place,
+                                   Cat("this copy reads bytes at ", HexAddress(address), " that were never written"));
   }
   if (kind != AccessKind::kRead) cache->MarkWritten(address, bytes);
   return cache->At(address);
@@ -52,7 +55,8 @@ bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t 
   Cluster& cluster = cta.cluster();
   BarrierSlot* slot = cluster.FindBarrier(cta, offset);
   if (slot == nullptr) {
-    cluster.SetFault({FaultKind::kLaunchFailure, op->place, Cat("there is no mbarrier at shared offset ", offset, " to complete bytes on")});
+    cluster.SetFault({FaultKind::kLaunchFailure, op->place,
+                      Cat("there is no mbarrier at shared offset ", offset, " to complete bytes on")});
     return false;
   }
   slot->told[slot->state.phase() & 1].push_back(op);
@@ -67,7 +71,8 @@ bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t 
 bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map) {
   Located at;
   if ((address & 63) != 0) {
-    w.Fault(FaultKind::kMisalignedAddress, lane, Cat("the tensor map at ", HexAddress(address), " is not 64-byte aligned"));
+    w.Fault(FaultKind::kMisalignedAddress, lane,
+            Cat("the tensor map at ", HexAddress(address), " is not 64-byte aligned"));
     return false;
   }
   if (!LocateQuietly(w, Space::kGeneric, address, 128, lane, at)) return false;
@@ -92,15 +97,19 @@ std::vector<SharedRange> RangesOf(const CopyPlan& plan) {
   return ranges;
 }
 
-bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int rank, CopyForm form, int lane, TensorMap& map, TensorCopy& copy) {
+bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int rank, CopyForm form, int lane,
+              TensorMap& map, TensorCopy& copy) {
   if (!ReadMap(w, w.AddressOf(address, lane), lane, map)) return false;
   copy.form = form;
   const size_t wanted = form == CopyForm::kGather4 ? 5 : static_cast<size_t>(rank);
   if (coordinates.count != wanted || (form != CopyForm::kGather4 && map.rank != rank)) {
-    w.Fault(FaultKind::kIllegalInstruction, lane, Cat("the instruction has ", coordinates.count, " coordinates and ", rank, " dimensions, the tensor map ", map.rank));
+    w.Fault(FaultKind::kIllegalInstruction, lane,
+            Cat("the instruction has ", coordinates.count, " coordinates and ", rank, " dimensions, the tensor map ",
+                map.rank));
     return false;
   }
-  for (size_t c = 0; c < wanted; ++c) copy.coordinates[c] = static_cast<int32_t>(w.Value(coordinates.elements[c], lane));
+  for (size_t c = 0; c < wanted; ++c)
+    copy.coordinates[c] = static_cast<int32_t>(w.Value(coordinates.elements[c], lane));
   return true;
 }
 
@@ -114,7 +123,8 @@ bool Destinations(Warp& w, Cta* own, bool multicast, uint32_t mask, int lane, st
     if ((mask >> r & 1) == 0) continue;
     Cta* cta = w.cta().cluster().CtaOfRank(r);
     if (cta == nullptr || cta->done()) {
-      w.Fault(FaultKind::kLaunchFailure, lane, Cat("the multicast mask names CTA ", r, ", which ", cta == nullptr ? "does not exist" : "has ended"));
+      w.Fault(FaultKind::kLaunchFailure, lane,
+              Cat("the multicast mask names CTA ", r, ", which ", cta == nullptr ? "does not exist" : "has ended"));
       return false;
     }
     to.push_back(cta);
@@ -138,28 +148,33 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     auto map = std::make_shared<TensorMap>();
     TensorCopy copy;
-    if (!ReadCopy(w, i[1], i[2], static_cast<int>(i.modifiers & kRankMask), static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy)) {
+    if (!ReadCopy(w, i[1], i[2], static_cast<int>(i.modifiers & kRankMask),
+                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy)) {
       return Outcome::kFault;
     }
-    for (uint32_t e = 0; e < i[4].count && e < 3; ++e) copy.offsets[e] = static_cast<uint32_t>(w.Value(i[4].elements[e], lane)) & 0xffff;
+    for (uint32_t e = 0; e < i[4].count && e < 3; ++e)
+      copy.offsets[e] = static_cast<uint32_t>(w.Value(i[4].elements[e], lane)) & 0xffff;
     Located to, barrier;
     if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 16, 128, lane, true, to)) return Outcome::kFault;
     if (!LocateShared(w, i.space, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier)) return Outcome::kFault;
     copy.shared = to.offset;
     auto plan = std::make_shared<CopyPlan>();
-    if (auto planned = PlanTensorLoad(*map, copy, *plan); !planned.has_value()) return PlanFault(w, lane, planned.error());
+    if (auto planned = PlanTensorLoad(*map, copy, *plan); !planned.has_value())
+      return PlanFault(w, lane, planned.error());
     std::vector<Cta*> ctas;
     const uint32_t ranks = i.modifiers & kMulticast ? static_cast<uint32_t>(w.Value(i[5], lane)) : 0;
     if (!Destinations(w, to.cta, (i.modifiers & kMulticast) != 0, ranks, lane, ctas)) return Outcome::kFault;
     const std::vector<SharedRange> ranges = RangesOf(*plan);
     if (!ranges.empty() && !to.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
-      return w.Fault(FaultKind::kIllegalAddress, lane, Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
+      return w.Fault(FaultKind::kIllegalAddress, lane,
+                     Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
     }
     for (Cta* cta : ctas) {
       OpHandle op = NewOp(w, OpKind::kBulkLoad, lane);
       for (const SharedRange& range : ranges) op->shared.push_back({cta, range, true});
       Cta* signalled = SignalledCta(*cta, *barrier.cta, (i.modifiers & kPair) != 0);
-      op->effect = [map, plan, cta, signalled, offset = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
+      op->effect = [map, plan, cta, signalled, offset = barrier.offset,
+                    weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
         for (const CopyRun& run : plan->runs) {
           const uint8_t* from = nullptr;
@@ -187,22 +202,26 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     auto map = std::make_shared<TensorMap>();
     TensorCopy copy;
-    if (!ReadCopy(w, i[0], i[1], static_cast<int>(i.modifiers & kRankMask), static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy)) {
+    if (!ReadCopy(w, i[0], i[1], static_cast<int>(i.modifiers & kRankMask),
+                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy)) {
       return Outcome::kFault;
     }
     Located from;
     if (!LocateShared(w, i.space, w.AddressOf(i[2], lane), 16, 128, lane, false, from)) return Outcome::kFault;
     copy.shared = from.offset;
     auto plan = std::make_shared<CopyPlan>();
-    if (auto planned = PlanTensorStore(*map, copy, *plan); !planned.has_value()) return PlanFault(w, lane, planned.error());
+    if (auto planned = PlanTensorStore(*map, copy, *plan); !planned.has_value())
+      return PlanFault(w, lane, planned.error());
     const auto reduction = static_cast<Reduction>(i.modifiers >> kOpShift & 0xff);
     if (kReduce && !CanReduce(map->element, reduction)) {
-      return w.Fault(FaultKind::kIllegalInstruction, lane, "this reduction does not exist for the tensor's element type");
+      return w.Fault(FaultKind::kIllegalInstruction, lane,
+                     "this reduction does not exist for the tensor's element type");
     }
     OpHandle op = NewOp(w, OpKind::kBulkStore, lane);
     for (const SharedRange& range : RangesOf(*plan)) {
       if (!from.cta->shared().Contains(range.begin, range.end - range.begin)) {
-        return w.Fault(FaultKind::kIllegalAddress, lane, Cat("the copy ends at shared offset ", range.end, ", behind the CTA's window"));
+        return w.Fault(FaultKind::kIllegalAddress, lane,
+                       Cat("the copy ends at shared offset ", range.end, ", behind the CTA's window"));
       }
       op->shared.push_back({from.cta, range, false});
     }
@@ -214,7 +233,8 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
       Allocation* cache = nullptr;
       for (const CopyRun& run : plan->runs) {
         if (run.global_bytes == 0) continue;
-        uint8_t* to = GlobalAt(self, run.global, run.global_bytes, kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
+        uint8_t* to =
+            GlobalAt(self, run.global, run.global_bytes, kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
         if (to == nullptr) return false;
         if constexpr (kReduce) {
           ReduceElements(map->element, reduction, to, cta->shared().At(run.shared), run.bytes);
@@ -258,7 +278,8 @@ Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
     for (Cta* cta : ctas) {
       OpHandle op = NewOp(w, OpKind::kBulkLoad, lane);
       op->shared.push_back({cta, {to.offset, to.offset + bytes}, true});
-      op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
+      op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset,
+                    weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
         const uint8_t* from = GlobalAt(self, source, bytes, AccessKind::kRead, cache);
         if (from == nullptr) return false;
@@ -280,10 +301,13 @@ Outcome BulkPush(Warp& w, const Instruction& i, uint32_t mask) {
     const auto bytes = static_cast<uint32_t>(w.Value(i[2], lane)) & ~15u;
     if (bytes == 0) continue;
     Located to, from, barrier;
-    if (!LocateShared(w, Space::kSharedCluster, w.AddressOf(i[0], lane), bytes, 16, lane, true, to)) return Outcome::kFault;
+    if (!LocateShared(w, Space::kSharedCluster, w.AddressOf(i[0], lane), bytes, 16, lane, true, to))
+      return Outcome::kFault;
     if (!LocateShared(w, Space::kShared, w.AddressOf(i[1], lane), bytes, 16, lane, false, from)) return Outcome::kFault;
-    if (!LocateShared(w, Space::kSharedCluster, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier)) return Outcome::kFault;
-    if (to.cta == from.cta) return w.Fault(FaultKind::kIllegalInstruction, lane, "a shared-to-shared bulk copy goes to another CTA");
+    if (!LocateShared(w, Space::kSharedCluster, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier))
+      return Outcome::kFault;
+    if (to.cta == from.cta)
+      return w.Fault(FaultKind::kIllegalInstruction, lane, "a shared-to-shared bulk copy goes to another CTA");
     OpHandle op = NewOp(w, OpKind::kBulkLoad, lane);
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
     op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
@@ -363,8 +387,10 @@ Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
     const uint32_t given = i[3].slot != kNoSlot ? std::min(bytes, static_cast<uint32_t>(w.Value(i[3], lane))) : bytes;
     const uint64_t source = w.AddressOf(i[1], lane);
     Located to;
-    if ((source & (bytes - 1)) != 0) return w.Fault(FaultKind::kMisalignedAddress, lane, Cat("cp.async from ", HexAddress(source)));
-    if (!LocateShared(w, Space::kShared, w.AddressOf(i[0], lane), bytes, bytes, lane, false, to)) return Outcome::kFault;
+    if ((source & (bytes - 1)) != 0)
+      return w.Fault(FaultKind::kMisalignedAddress, lane, Cat("cp.async from ", HexAddress(source)));
+    if (!LocateShared(w, Space::kShared, w.AddressOf(i[0], lane), bytes, bytes, lane, false, to))
+      return Outcome::kFault;
     OpHandle op = NewOp(w, OpKind::kCopy, lane);
     op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
     op->effect = [to, source, bytes, given](AsyncOp& self) {
@@ -380,7 +406,8 @@ Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
       // A generic-proxy write: the async proxy knows it after a fence of the thread that issued the copy.
       const auto thread = static_cast<uint32_t>(self.warp->index() * kLanes + self.lane);
       if (to.cta->cluster().checks()) {
-        to.cta->shared().NoteStore(to.offset, bytes, (thread + 1) << 16 | (self.warp->proxy_fences[static_cast<size_t>(self.lane)] & 0xffff));
+        to.cta->shared().NoteStore(
+            to.offset, bytes, (thread + 1) << 16 | (self.warp->proxy_fences[static_cast<size_t>(self.lane)] & 0xffff));
       }
       return true;
     };
@@ -412,7 +439,8 @@ Outcome CopyArrive(Warp& w, const Instruction& i, uint32_t mask) {
     BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, false, at);
     if (slot == nullptr) return Outcome::kFault;
     if (i.modifiers == 0) {
-      if (auto added = slot->state.AddPending(); !added.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, added.error().message);
+      if (auto added = slot->state.AddPending(); !added.has_value())
+        return w.Fault(FaultKind::kLaunchFailure, lane, added.error().message);
     }
     OpHandle op = NewOp(w, OpKind::kCommit, lane);
     OpGroups& groups = GroupsOf(w.copies, lane);
@@ -479,7 +507,8 @@ Result<Handler> BindBulkWait(const Match& match, Instruction& i) {
 }
 Result<Handler> BindCopyAsync(const Match& match, Instruction& i) {
   const int64_t bytes = i[2].offset;
-  if (bytes != 16 && (match("Cache") != "ca" || (bytes != 4 && bytes != 8))) return Wrong("16 bytes, or with .ca also 4 or 8");
+  if (bytes != 16 && (match("Cache") != "ca" || (bytes != 4 && bytes != 8)))
+    return Wrong("16 bytes, or with .ca also 4 or 8");
   return Handler(CopyAsync);
 }
 Result<Handler> BindCopyCommit(const Match&, Instruction&) {
@@ -490,7 +519,9 @@ Result<Handler> BindCopyCommit(const Match&, Instruction&) {
 }
 Result<Handler> BindCopyWait(const Match&, Instruction& i) {
   if (i[0].offset < 0) return Wrong("the number of groups is not negative");
-  return Handler([](Warp& w, const Instruction& x, uint32_t mask) { return CopyWait(w, mask, static_cast<size_t>(x[0].offset), false); });
+  return Handler([](Warp& w, const Instruction& x, uint32_t mask) {
+    return CopyWait(w, mask, static_cast<size_t>(x[0].offset), false);
+  });
 }
 Result<Handler> BindCopyWaitAll(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction&, uint32_t mask) { return CopyWait(w, mask, 0, true); });

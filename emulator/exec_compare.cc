@@ -90,10 +90,14 @@ uint32_t CompareSmall(Warp& w, const Operand& a, const Operand& b, bool unordere
 
 uint32_t Combine(uint64_t modifiers, uint32_t bits, uint32_t with) {
   switch (modifiers >> kBooleanShift & 3) {
-    case 1: return bits & with;
-    case 2: return bits | with;
-    case 3: return bits ^ with;
-    default: return bits;
+    case 1:
+      return bits & with;
+    case 2:
+      return bits | with;
+    case 3:
+      return bits ^ with;
+    default:
+      return bits;
   }
 }
 
@@ -131,7 +135,8 @@ template <bool kSetp, typename T>
 Handler ForRelation(Relation relation) {
   switch (relation) {
 #define LS_RELATION(name) \
-  case Relation::name: return kSetp ? Setp<T, Relation::name> : Set<T, Relation::name>;
+  case Relation::name:    \
+    return kSetp ? Setp<T, Relation::name> : Set<T, Relation::name>;
     LS_RELATION(kEq)
     LS_RELATION(kNe)
     LS_RELATION(kLt)
@@ -152,18 +157,29 @@ Result<Handler> CompareHandler(const Match& match, Instruction& instruction) {
   if (!type) return WrongType(match, nth);
   const Comparison comparison = ComparisonOf(match("Cmp"));
   const bool is_float = FactsOf(*type).kind == TypeKind::kFloat;
-  if ((comparison.unordered || comparison.relation >= Relation::kNum) && !is_float) return Wrong("this comparison is for floats only");
-  if (comparison.as_unsigned && FactsOf(*type).kind != TypeKind::kUnsigned) return Wrong("lo, ls, hi, hs are for unsigned types only");
+  if ((comparison.unordered || comparison.relation >= Relation::kNum) && !is_float)
+    return Wrong("this comparison is for floats only");
+  if (comparison.as_unsigned && FactsOf(*type).kind != TypeKind::kUnsigned)
+    return Wrong("lo, ls, hi, hs are for unsigned types only");
   instruction.modifiers |= (comparison.unordered ? uint64_t{kUnordered} : 0) | (match.Has("Ftz") ? uint64_t{kFtz} : 0);
   const std::string_view boolean = match("Bool");
-  instruction.modifiers |= uint64_t{boolean == "and" ? 1u : boolean == "or" ? 2u : boolean == "xor" ? 3u : 0u} << kBooleanShift;
+  instruction.modifiers |= uint64_t{boolean == "and"   ? 1u
+                                    : boolean == "or"  ? 2u
+                                    : boolean == "xor" ? 3u
+                                                       : 0u}
+                           << kBooleanShift;
   const auto make = [&]<typename T>() -> Handler { return ForRelation<kSetp, T>(comparison.relation); };
   switch (*type) {
-    case Type::kF32: return make.template operator()<float>();
-    case Type::kF64: return make.template operator()<double>();
-    case Type::kF16: return make.template operator()<Half>();
-    case Type::kBf16: return make.template operator()<Brain>();
-    default: return ForInteger(match, make, nth);
+    case Type::kF32:
+      return make.template operator()<float>();
+    case Type::kF64:
+      return make.template operator()<double>();
+    case Type::kF16:
+      return make.template operator()<Half>();
+    case Type::kBf16:
+      return make.template operator()<Brain>();
+    default:
+      return ForInteger(match, make, nth);
   }
 }
 
@@ -202,7 +218,8 @@ Outcome MoveUnpack(Warp& w, const Instruction& i, uint32_t mask) {
   ForLanes(mask, [&](int lane) {
     uint64_t words[2] = {w.Value(i[1], lane), i[1].bytes == 16 ? w.At<uint64_t>(i[1])[2 * lane + 1] : 0};
     for (uint32_t e = 0; e < i[0].count; ++e) {
-      const uint64_t piece = words[e * bits / 64] >> (e * bits % 64) & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1);
+      const uint64_t piece =
+          words[e * bits / 64] >> (e * bits % 64) & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1);
       const Operand& to = i[0].elements[e];
       if (to.bytes == 4) {
         w.At<uint32_t>(to)[lane] = static_cast<uint32_t>(piece);
@@ -219,10 +236,13 @@ uint64_t ReadClock(Warp& w, Special special) {
   const uint64_t now = w.instructions() * 8;
   switch (special) {
     case Special::kClockHi:
-    case Special::kGlobaltimerHi: return now >> 32;
+    case Special::kGlobaltimerHi:
+      return now >> 32;
     case Special::kClock:
-    case Special::kGlobaltimerLo: return now & 0xffffffff;
-    default: return now;
+    case Special::kGlobaltimerLo:
+      return now & 0xffffffff;
+    default:
+      return now;
   }
 }
 
@@ -278,13 +298,15 @@ Result<Handler> BindMov(const Match& match, Instruction&) {
   return ForWidth(match, []<typename T>() -> Handler { return Move<Cell<T>>; });
 }
 Result<Handler> BindMovPack(const Match& match, Instruction& instruction) {
-  if (instruction.modifiers * instruction[1].count != static_cast<uint64_t>(BitsOf(*match.TypeAt(0))) || instruction.modifiers < 8) {
+  if (instruction.modifiers * instruction[1].count != static_cast<uint64_t>(BitsOf(*match.TypeAt(0))) ||
+      instruction.modifiers < 8) {
     return Wrong("the pieces do not make up the whole");
   }
   return Handler(MovePack);
 }
 Result<Handler> BindMovUnpack(const Match& match, Instruction& instruction) {
-  if (instruction.modifiers * instruction[0].count != static_cast<uint64_t>(BitsOf(*match.TypeAt(0))) || instruction.modifiers < 8) {
+  if (instruction.modifiers * instruction[0].count != static_cast<uint64_t>(BitsOf(*match.TypeAt(0))) ||
+      instruction.modifiers < 8) {
     return Wrong("the pieces do not make up the whole");
   }
   return Handler(MoveUnpack);
@@ -306,24 +328,55 @@ Result<Handler> BindMovClock(const Match&, Instruction&) {
 const SpecialFacts* FindSpecial(std::string_view name) {
   using enum Special;
   static constexpr SpecialFacts kSpecials[] = {
-      {"tid.x", kTidX, Type::kU32}, {"tid.y", kTidY, Type::kU32}, {"tid.z", kTidZ, Type::kU32},
-      {"ntid.x", kNtidX, Type::kU32}, {"ntid.y", kNtidY, Type::kU32}, {"ntid.z", kNtidZ, Type::kU32},
-      {"ctaid.x", kCtaidX, Type::kU32}, {"ctaid.y", kCtaidY, Type::kU32}, {"ctaid.z", kCtaidZ, Type::kU32},
-      {"nctaid.x", kNctaidX, Type::kU32}, {"nctaid.y", kNctaidY, Type::kU32}, {"nctaid.z", kNctaidZ, Type::kU32},
-      {"laneid", kLaneid, Type::kU32}, {"warpid", kWarpid, Type::kU32}, {"nwarpid", kNwarpid, Type::kU32},
-      {"smid", kSmid, Type::kU32}, {"nsmid", kNsmid, Type::kU32}, {"gridid", kGridid, Type::kU64},
-      {"lanemask_eq", kLanemaskEq, Type::kU32}, {"lanemask_le", kLanemaskLe, Type::kU32}, {"lanemask_lt", kLanemaskLt, Type::kU32},
-      {"lanemask_ge", kLanemaskGe, Type::kU32}, {"lanemask_gt", kLanemaskGt, Type::kU32},
-      {"clusterid.x", kClusteridX, Type::kU32}, {"clusterid.y", kClusteridY, Type::kU32}, {"clusterid.z", kClusteridZ, Type::kU32},
-      {"nclusterid.x", kNclusteridX, Type::kU32}, {"nclusterid.y", kNclusteridY, Type::kU32}, {"nclusterid.z", kNclusteridZ, Type::kU32},
-      {"cluster_ctaid.x", kClusterCtaidX, Type::kU32}, {"cluster_ctaid.y", kClusterCtaidY, Type::kU32}, {"cluster_ctaid.z", kClusterCtaidZ, Type::kU32},
-      {"cluster_nctaid.x", kClusterNctaidX, Type::kU32}, {"cluster_nctaid.y", kClusterNctaidY, Type::kU32}, {"cluster_nctaid.z", kClusterNctaidZ, Type::kU32},
-      {"cluster_ctarank", kClusterCtarank, Type::kU32}, {"cluster_nctarank", kClusterNctarank, Type::kU32},
-      {"is_explicit_cluster", kIsExplicitCluster, Type::kU32}, {"dynamic_smem_size", kDynamicSmemSize, Type::kU32},
-      {"total_smem_size", kTotalSmemSize, Type::kU32}, {"aggr_smem_size", kAggrSmemSize, Type::kU32},
-      {"envreg1", kZero, Type::kU32}, {"envreg2", kZero, Type::kU32},
-      {"clock", kClock, Type::kU32}, {"clock_hi", kClockHi, Type::kU32}, {"clock64", kClock64, Type::kU64},
-      {"globaltimer", kGlobaltimer, Type::kU64}, {"globaltimer_lo", kGlobaltimerLo, Type::kU32}, {"globaltimer_hi", kGlobaltimerHi, Type::kU32},
+      {"tid.x", kTidX, Type::kU32},
+      {"tid.y", kTidY, Type::kU32},
+      {"tid.z", kTidZ, Type::kU32},
+      {"ntid.x", kNtidX, Type::kU32},
+      {"ntid.y", kNtidY, Type::kU32},
+      {"ntid.z", kNtidZ, Type::kU32},
+      {"ctaid.x", kCtaidX, Type::kU32},
+      {"ctaid.y", kCtaidY, Type::kU32},
+      {"ctaid.z", kCtaidZ, Type::kU32},
+      {"nctaid.x", kNctaidX, Type::kU32},
+      {"nctaid.y", kNctaidY, Type::kU32},
+      {"nctaid.z", kNctaidZ, Type::kU32},
+      {"laneid", kLaneid, Type::kU32},
+      {"warpid", kWarpid, Type::kU32},
+      {"nwarpid", kNwarpid, Type::kU32},
+      {"smid", kSmid, Type::kU32},
+      {"nsmid", kNsmid, Type::kU32},
+      {"gridid", kGridid, Type::kU64},
+      {"lanemask_eq", kLanemaskEq, Type::kU32},
+      {"lanemask_le", kLanemaskLe, Type::kU32},
+      {"lanemask_lt", kLanemaskLt, Type::kU32},
+      {"lanemask_ge", kLanemaskGe, Type::kU32},
+      {"lanemask_gt", kLanemaskGt, Type::kU32},
+      {"clusterid.x", kClusteridX, Type::kU32},
+      {"clusterid.y", kClusteridY, Type::kU32},
+      {"clusterid.z", kClusteridZ, Type::kU32},
+      {"nclusterid.x", kNclusteridX, Type::kU32},
+      {"nclusterid.y", kNclusteridY, Type::kU32},
+      {"nclusterid.z", kNclusteridZ, Type::kU32},
+      {"cluster_ctaid.x", kClusterCtaidX, Type::kU32},
+      {"cluster_ctaid.y", kClusterCtaidY, Type::kU32},
+      {"cluster_ctaid.z", kClusterCtaidZ, Type::kU32},
+      {"cluster_nctaid.x", kClusterNctaidX, Type::kU32},
+      {"cluster_nctaid.y", kClusterNctaidY, Type::kU32},
+      {"cluster_nctaid.z", kClusterNctaidZ, Type::kU32},
+      {"cluster_ctarank", kClusterCtarank, Type::kU32},
+      {"cluster_nctarank", kClusterNctarank, Type::kU32},
+      {"is_explicit_cluster", kIsExplicitCluster, Type::kU32},
+      {"dynamic_smem_size", kDynamicSmemSize, Type::kU32},
+      {"total_smem_size", kTotalSmemSize, Type::kU32},
+      {"aggr_smem_size", kAggrSmemSize, Type::kU32},
+      {"envreg1", kZero, Type::kU32},
+      {"envreg2", kZero, Type::kU32},
+      {"clock", kClock, Type::kU32},
+      {"clock_hi", kClockHi, Type::kU32},
+      {"clock64", kClock64, Type::kU64},
+      {"globaltimer", kGlobaltimer, Type::kU64},
+      {"globaltimer_lo", kGlobaltimerLo, Type::kU32},
+      {"globaltimer_hi", kGlobaltimerHi, Type::kU32},
   };
   for (const SpecialFacts& known : kSpecials) {
     if (known.name == name) return &known;

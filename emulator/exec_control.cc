@@ -34,15 +34,28 @@ Outcome Shfl(Warp& w, const Instruction& i, uint32_t mask) {
   const auto* c = w.At<uint32_t>(i[4]);
   uint32_t valid = 0;
   ForLanes(mask, [&](int lane) {
-    const int value = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31), segment = static_cast<int>(c[lane] >> 8 & 31);
+    const int value = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31),
+              segment = static_cast<int>(c[lane] >> 8 & 31);
     const int low = lane & segment, high = low | (clamp & ~segment);
     int from = lane;
     bool ok = false;
     switch (static_cast<ShflMode>(i.modifiers)) {
-      case ShflMode::kUp: from = lane - value; ok = from >= high; break;
-      case ShflMode::kDown: from = lane + value; ok = from <= high; break;
-      case ShflMode::kBfly: from = lane ^ value; ok = from <= high; break;
-      case ShflMode::kIdx: from = low | (value & ~segment); ok = from <= high; break;
+      case ShflMode::kUp:
+        from = lane - value;
+        ok = from >= high;
+        break;
+      case ShflMode::kDown:
+        from = lane + value;
+        ok = from <= high;
+        break;
+      case ShflMode::kBfly:
+        from = lane ^ value;
+        ok = from <= high;
+        break;
+      case ShflMode::kIdx:
+        from = low | (value & ~segment);
+        ok = from <= high;
+        break;
     }
     if (!ok) from = lane;
     valid |= static_cast<uint32_t>(ok) << lane;
@@ -103,12 +116,27 @@ Outcome Reduce(Warp& w, const Instruction& i, uint32_t mask, F f) {
 
 template <typename T>
 Result<Handler> ReduceHandler(std::string_view op) {
-  if (op == "add") return Handler([](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b)); }); });
-  if (op == "min") return Handler([](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a < b ? a : b; }); });
-  if (op == "max") return Handler([](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a > b ? a : b; }); });
-  if (op == "and") return Handler([](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a & b; }); });
-  if (op == "or") return Handler([](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a | b; }); });
-  return Handler([](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a ^ b; }); });
+  if (op == "add")
+    return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+      return Reduce<T>(w, i, m,
+                       [](T a, T b) { return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b)); });
+    });
+  if (op == "min")
+    return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+      return Reduce<T>(w, i, m, [](T a, T b) { return a < b ? a : b; });
+    });
+  if (op == "max")
+    return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+      return Reduce<T>(w, i, m, [](T a, T b) { return a > b ? a : b; });
+    });
+  if (op == "and")
+    return Handler(
+        [](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a & b; }); });
+  if (op == "or")
+    return Handler(
+        [](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a | b; }); });
+  return Handler(
+      [](Warp& w, const Instruction& i, uint32_t m) { return Reduce<T>(w, i, m, [](T a, T b) { return a ^ b; }); });
 }
 
 // modifiers: max 1, abs 2, NaN 4
@@ -141,11 +169,14 @@ bool ArriveAtBarrier(Warp& w, NamedBarrier& barrier, uint32_t count, uint32_t ma
   return true;
 }
 
-bool BarrierOperands(Warp& w, const Instruction& i, size_t id_at, size_t count_at, int lane, uint32_t& id, uint32_t& count) {
+bool BarrierOperands(Warp& w, const Instruction& i, size_t id_at, size_t count_at, int lane, uint32_t& id,
+                     uint32_t& count) {
   id = static_cast<uint32_t>(w.Value(i[id_at], lane));
-  count = count_at < i.operand_count && i[count_at].slot != kNoSlot ? static_cast<uint32_t>(w.Value(i[count_at], lane)) : 0;
+  count =
+      count_at < i.operand_count && i[count_at].slot != kNoSlot ? static_cast<uint32_t>(w.Value(i[count_at], lane)) : 0;
   if (id > 15 || count % kLanes != 0) {
-    w.Fault(FaultKind::kIllegalInstruction, lane, Cat("barrier ", id, " with ", count, " threads: ids are 0 to 15, counts multiples of 32"));
+    w.Fault(FaultKind::kIllegalInstruction, lane,
+            Cat("barrier ", id, " with ", count, " threads: ids are 0 to 15, counts multiples of 32"));
     return false;
   }
   return true;
@@ -246,7 +277,10 @@ Result<Handler> BindExit(const Match&, Instruction&) { return Handler(ExecuteExi
 Result<Handler> BindTrap(const Match&, Instruction&) { return Handler(Trap); }
 Result<Handler> BindShfl(const Match& match, Instruction& i) {
   const std::string_view mode = match("ShflMode");
-  i.modifiers = static_cast<uint64_t>(mode == "up" ? ShflMode::kUp : mode == "down" ? ShflMode::kDown : mode == "bfly" ? ShflMode::kBfly : ShflMode::kIdx);
+  i.modifiers = static_cast<uint64_t>(mode == "up"     ? ShflMode::kUp
+                                      : mode == "down" ? ShflMode::kDown
+                                      : mode == "bfly" ? ShflMode::kBfly
+                                                       : ShflMode::kIdx);
   return Handler(Shfl);
 }
 Result<Handler> BindVote(const Match& match, Instruction& i) {
@@ -269,10 +303,13 @@ Result<Handler> BindRedux(const Match& match, Instruction& i) {
       if (op != "min" && op != "max") return Wrong("floats have .min and .max only");
       i.modifiers = (op == "max" ? 1u : 0u) | (match.Has("Abs") ? 2u : 0u) | (match.Has("Nan") ? 4u : 0u);
       return Handler(ReduceFloat);
-    case Type::kS32: return ReduceHandler<int32_t>(op);
+    case Type::kS32:
+      return ReduceHandler<int32_t>(op);
     case Type::kB32:
-    case Type::kU32: return ReduceHandler<uint32_t>(op);
-    default: return WrongType(match);
+    case Type::kU32:
+      return ReduceHandler<uint32_t>(op);
+    default:
+      return WrongType(match);
   }
 }
 Result<Handler> BindActivemask(const Match&, Instruction&) {
@@ -298,7 +335,8 @@ Result<Handler> BindClusterWait(const Match&, Instruction&) { return Handler(Clu
 Result<Handler> BindProxyFence(const Match&, Instruction&) { return Handler(ProxyFence); }
 // Register counts change nothing that a program can see here.
 Result<Handler> BindSetmaxnreg(const Match&, Instruction& i) {
-  if (i[0].offset < 24 || i[0].offset > 256 || i[0].offset % 8 != 0) return Wrong("the count is a multiple of 8 from 24 to 256");
+  if (i[0].offset < 24 || i[0].offset > 256 || i[0].offset % 8 != 0)
+    return Wrong("the count is a multiple of 8 from 24 to 256");
   return Handler([](Warp&, const Instruction&, uint32_t) { return Outcome::kNext; });
 }
 

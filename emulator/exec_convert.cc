@@ -26,26 +26,41 @@ uint64_t Encode(const Conversion& c) {
          uint64_t{c.saturate} << 24 | uint64_t{c.relu} << 25 | uint64_t{c.flush} << 26 | uint64_t{c.to_integral} << 27;
 }
 Conversion Decode(uint64_t bits) {
-  return {static_cast<Type>(bits & 0xff), static_cast<Type>(bits >> 8 & 0xff), static_cast<Rounding>(bits >> 16 & 0xff),
-          (bits >> 24 & 1) != 0, (bits >> 25 & 1) != 0, (bits >> 26 & 1) != 0, (bits >> 27 & 1) != 0};
+  return {static_cast<Type>(bits & 0xff),
+          static_cast<Type>(bits >> 8 & 0xff),
+          static_cast<Rounding>(bits >> 16 & 0xff),
+          (bits >> 24 & 1) != 0,
+          (bits >> 25 & 1) != 0,
+          (bits >> 26 & 1) != 0,
+          (bits >> 27 & 1) != 0};
 }
 
 std::optional<FloatFormat> FormatOf(Type type) {
   switch (type) {
     case Type::kF16:
-    case Type::kF16x2: return FloatFormat::kF16;
+    case Type::kF16x2:
+      return FloatFormat::kF16;
     case Type::kBf16:
-    case Type::kBf16x2: return FloatFormat::kBf16;
-    case Type::kTf32: return FloatFormat::kTf32;
+    case Type::kBf16x2:
+      return FloatFormat::kBf16;
+    case Type::kTf32:
+      return FloatFormat::kTf32;
     case Type::kE4m3:
-    case Type::kE4m3x2: return FloatFormat::kE4m3;
+    case Type::kE4m3x2:
+      return FloatFormat::kE4m3;
     case Type::kE5m2:
-    case Type::kE5m2x2: return FloatFormat::kE5m2;
-    case Type::kE2m3x2: return FloatFormat::kE2m3;
-    case Type::kE3m2x2: return FloatFormat::kE3m2;
-    case Type::kE2m1x2: return FloatFormat::kE2m1;
-    case Type::kUe8m0x2: return FloatFormat::kUe8m0;
-    default: return std::nullopt;
+    case Type::kE5m2x2:
+      return FloatFormat::kE5m2;
+    case Type::kE2m3x2:
+      return FloatFormat::kE2m3;
+    case Type::kE3m2x2:
+      return FloatFormat::kE3m2;
+    case Type::kE2m1x2:
+      return FloatFormat::kE2m1;
+    case Type::kUe8m0x2:
+      return FloatFormat::kUe8m0;
+    default:
+      return std::nullopt;
   }
 }
 bool IsPair(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2 || FactsOf(type).suffix.ends_with("x2"); }
@@ -88,22 +103,31 @@ uint64_t IntegerBits(Type type, Wide value, bool saturate) {
 
 double RoundIntegral(double x, Rounding rounding) {
   switch (rounding) {
-    case Rounding::kTowardZero: return std::trunc(x);
-    case Rounding::kDown: return std::floor(x);
-    case Rounding::kUp: return std::ceil(x);
-    case Rounding::kNearestAway: return std::round(x);
-    case Rounding::kNearestEven: break;
+    case Rounding::kTowardZero:
+      return std::trunc(x);
+    case Rounding::kDown:
+      return std::floor(x);
+    case Rounding::kUp:
+      return std::ceil(x);
+    case Rounding::kNearestAway:
+      return std::round(x);
+    case Rounding::kNearestEven:
+      break;
   }
   return std::nearbyint(x);
 }
 
 int HostMode(Rounding rounding) {
   switch (rounding) {
-    case Rounding::kTowardZero: return FE_TOWARDZERO;
-    case Rounding::kDown: return FE_DOWNWARD;
-    case Rounding::kUp: return FE_UPWARD;
+    case Rounding::kTowardZero:
+      return FE_TOWARDZERO;
+    case Rounding::kDown:
+      return FE_DOWNWARD;
+    case Rounding::kUp:
+      return FE_UPWARD;
     case Rounding::kNearestAway:
-    case Rounding::kNearestEven: break;
+    case Rounding::kNearestEven:
+      break;
   }
   return FE_TONEAREST;
 }
@@ -122,7 +146,8 @@ float StickyFloat(double value) {
   volatile double in = value;
   auto cut = static_cast<float>(in);
   std::fesetround(mode);
-  if (std::isfinite(cut) && static_cast<double>(cut) != value) cut = std::bit_cast<float>(std::bit_cast<uint32_t>(cut) | 1);
+  if (std::isfinite(cut) && static_cast<double>(cut) != value)
+    cut = std::bit_cast<float>(std::bit_cast<uint32_t>(cut) | 1);
   return cut;
 }
 
@@ -215,9 +240,15 @@ Outcome ConvertPack(Warp& w, const Instruction& i, uint32_t mask) {
   };
   const bool nearest = c.rounding == Rounding::kNearestEven && !c.saturate && !c.relu;
   if (nearest && c.to == Type::kF16x2) {
-    ForLanes(mask, [&](int l) { d[l] = uint32_t{base::FloatToF16(std::bit_cast<float>(a[l]))} << 16 | base::FloatToF16(std::bit_cast<float>(b[l])); });
+    ForLanes(mask, [&](int l) {
+      d[l] =
+          uint32_t{base::FloatToF16(std::bit_cast<float>(a[l]))} << 16 | base::FloatToF16(std::bit_cast<float>(b[l]));
+    });
   } else if (nearest && c.to == Type::kBf16x2) {
-    ForLanes(mask, [&](int l) { d[l] = uint32_t{base::FloatToBf16(std::bit_cast<float>(a[l]))} << 16 | base::FloatToBf16(std::bit_cast<float>(b[l])); });
+    ForLanes(mask, [&](int l) {
+      d[l] =
+          uint32_t{base::FloatToBf16(std::bit_cast<float>(a[l]))} << 16 | base::FloatToBf16(std::bit_cast<float>(b[l]));
+    });
   } else {
     ForLanes(mask, [&](int l) { d[l] = one(a[l]) << half | one(b[l]); });
   }
@@ -234,7 +265,8 @@ Outcome ConvertPair(Warp& w, const Instruction& i, uint32_t mask) {
     for (int h = 0; h < 2; ++h) {
       float x = base::ToFloat(*FormatOf(c.from), bits >> (h * from) & ((1u << from) - 1));
       if (c.relu && x < 0) x = 0;
-      result |= base::FromFloat(*FormatOf(c.to), x, c.rounding, c.saturate ? Overflow::kSaturate : Overflow::kInfinity) << (h * to);
+      result |= base::FromFloat(*FormatOf(c.to), x, c.rounding, c.saturate ? Overflow::kSaturate : Overflow::kInfinity)
+                << (h * to);
     }
     w.At<uint32_t>(i[0])[lane] = result;
   });
@@ -265,10 +297,13 @@ Result<Conversion> ConversionOf(const Match& match) {
   const auto to = match.TypeAt(0), from = match.TypeAt(1);
   if (!to || *to == Type::kPred || BitsOf(*to) > 64) return WrongType(match, 0);
   if (!from || *from == Type::kPred || BitsOf(*from) > 64) return WrongType(match, 1);
-  Conversion c{*to, *from, RoundingOf(match), match.Has("Sat"), match.Has("Relu"), match.Has("Ftz"), match.Has("IntRnd")};
+  Conversion c{
+      *to, *from, RoundingOf(match), match.Has("Sat"), match.Has("Relu"), match.Has("Ftz"), match.Has("IntRnd")};
   const bool to_float = FactsOf(*to).kind == TypeKind::kFloat, from_float = FactsOf(*from).kind == TypeKind::kFloat;
-  if (from_float && !to_float && !match.Has("IntRnd")) return Wrong("a float becomes an integer with .rni, .rzi, .rmi or .rpi");
-  if (!from_float && to_float && !match.Has("Rnd")) return Wrong("an integer becomes a float with .rn, .rz, .rm or .rp");
+  if (from_float && !to_float && !match.Has("IntRnd"))
+    return Wrong("a float becomes an integer with .rni, .rzi, .rmi or .rpi");
+  if (!from_float && to_float && !match.Has("Rnd"))
+    return Wrong("an integer becomes a float with .rn, .rz, .rm or .rp");
   return c;
 }
 
@@ -277,6 +312,10 @@ Result<Conversion> ConversionOf(const Match& match) {
 Result<Handler> BindCvt(const Match& match, Instruction& instruction) {
   LS_ASSIGN(const Conversion c, ConversionOf(match));
   instruction.modifiers = Encode(c);
+  if (instruction[2].slot != kNoSlot) {
+    if (!IsPair(c.to) || c.from != Type::kF32) return Wrong("two values of .f32 are packed into a pair type");
+    return Handler(ConvertPack);
+  }
   if (IsPair(c.to) || IsPair(c.from)) {
     if (!IsPair(c.to) || !IsPair(c.from)) return Wrong("a packed pair is made from two values, or from another pair");
     return Handler(ConvertPair);
@@ -287,13 +326,6 @@ Result<Handler> BindCvt(const Match& match, Instruction& instruction) {
   if (c.to == Type::kU32 && c.from == Type::kU64 && !c.saturate) return Handler(ResizeInteger<uint32_t, uint64_t>);
   if (c.to == Type::kS64 && c.from == Type::kS32) return Handler(ResizeInteger<int64_t, int32_t>);
   return Handler(ConvertOne);
-}
-
-Result<Handler> BindCvtPack(const Match& match, Instruction& instruction) {
-  LS_ASSIGN(const Conversion c, ConversionOf(match));
-  if (!IsPair(c.to) || c.from != Type::kF32) return Wrong("two values of .f32 are packed into a pair type");
-  instruction.modifiers = Encode(c);
-  return Handler(ConvertPack);
 }
 
 }  // namespace laneshift::emulator

@@ -23,7 +23,10 @@ uint64_t ModifiersOf(const Match& match) {
   if (match.Has("Abs")) bits |= kAbs;
   if (match.Has("Xorsign")) bits |= kXorsign;
   const std::string_view rounding = match("Rnd");
-  const uint64_t mode = rounding == "rz" ? FE_TOWARDZERO : rounding == "rm" ? FE_DOWNWARD : rounding == "rp" ? FE_UPWARD : FE_TONEAREST;
+  const uint64_t mode = rounding == "rz"   ? FE_TOWARDZERO
+                        : rounding == "rm" ? FE_DOWNWARD
+                        : rounding == "rp" ? FE_UPWARD
+                                           : FE_TONEAREST;
   return bits | mode << kRoundShift;
 }
 
@@ -55,10 +58,30 @@ T Finish(T x, uint64_t modifiers) {
 }
 
 // ---- the operations, on float and double ----
-struct Add { template <typename T> static T Do(T a, T b) { return a + b; } };
-struct Sub { template <typename T> static T Do(T a, T b) { return a - b; } };
-struct Mul { template <typename T> static T Do(T a, T b) { return a * b; } };
-struct Div { template <typename T> static T Do(T a, T b) { return a / b; } };
+struct Add {
+  template <typename T>
+  static T Do(T a, T b) {
+    return a + b;
+  }
+};
+struct Sub {
+  template <typename T>
+  static T Do(T a, T b) {
+    return a - b;
+  }
+};
+struct Mul {
+  template <typename T>
+  static T Do(T a, T b) {
+    return a * b;
+  }
+};
+struct Div {
+  template <typename T>
+  static T Do(T a, T b) {
+    return a / b;
+  }
+};
 
 template <typename T, typename Op>
 Outcome Binary(Warp& w, const Instruction& i, uint32_t m) {
@@ -88,7 +111,8 @@ float RoundToOdd(double value) {
 
 template <typename H>
 uint16_t SmallFma(uint16_t a, uint16_t b, uint16_t c, uint64_t modifiers) {
-  const double sum = static_cast<double>(H{a}.Float()) * static_cast<double>(H{b}.Float()) + static_cast<double>(H{c}.Float());
+  const double sum =
+      static_cast<double>(H{a}.Float()) * static_cast<double>(H{b}.Float()) + static_cast<double>(H{c}.Float());
   return H::From(Finish(RoundToOdd(sum), modifiers)).bits;
 }
 
@@ -102,15 +126,19 @@ template <typename Op>
 Result<Handler> BinaryHandler(const Match& match, Instruction& instruction) {
   instruction.modifiers = ModifiersOf(match);
   switch (match.TypeAt(0).value_or(Type::kPred)) {
-    case Type::kF32: return Handler(Binary<float, Op>);
-    case Type::kF64: return Handler(Binary<double, Op>);
+    case Type::kF32:
+      return Handler(Binary<float, Op>);
+    case Type::kF64:
+      return Handler(Binary<double, Op>);
     case Type::kF16:
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-        return Map2<uint16_t, uint16_t, uint16_t>(w, i, m, [&](uint16_t a, uint16_t b) { return SmallBinary<Half, Op>(a, b, i.modifiers); });
+        return Map2<uint16_t, uint16_t, uint16_t>(
+            w, i, m, [&](uint16_t a, uint16_t b) { return SmallBinary<Half, Op>(a, b, i.modifiers); });
       });
     case Type::kBf16:
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-        return Map2<uint16_t, uint16_t, uint16_t>(w, i, m, [&](uint16_t a, uint16_t b) { return SmallBinary<Brain, Op>(a, b, i.modifiers); });
+        return Map2<uint16_t, uint16_t, uint16_t>(
+            w, i, m, [&](uint16_t a, uint16_t b) { return SmallBinary<Brain, Op>(a, b, i.modifiers); });
       });
     case Type::kF16x2:
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
@@ -129,14 +157,18 @@ Result<Handler> BinaryHandler(const Match& match, Instruction& instruction) {
         const RoundingScope scope(i.modifiers);
         return Map2<uint64_t, uint64_t, uint64_t>(w, i, m, [&](uint64_t a, uint64_t b) {
           const auto half = [&](int shift) {
-            const auto x = std::bit_cast<float>(static_cast<uint32_t>(a >> shift)), y = std::bit_cast<float>(static_cast<uint32_t>(b >> shift));
+            const auto x = std::bit_cast<float>(static_cast<uint32_t>(a >> shift)),
+                       y = std::bit_cast<float>(static_cast<uint32_t>(b >> shift));
             const bool flush = i.modifiers & kFtz;
-            return uint64_t{std::bit_cast<uint32_t>(Finish(Op::Do(flush ? Flush(x) : x, flush ? Flush(y) : y), i.modifiers))} << shift;
+            return uint64_t{
+                       std::bit_cast<uint32_t>(Finish(Op::Do(flush ? Flush(x) : x, flush ? Flush(y) : y), i.modifiers))}
+                   << shift;
           };
           return half(0) | half(32);
         });
       });
-    default: return WrongType(match);
+    default:
+      return WrongType(match);
   }
 }
 
@@ -165,12 +197,16 @@ Outcome UnaryDouble(Warp& w, const Instruction& i, uint32_t m) {
 }
 template <Function kFunction, typename H>
 Outcome UnarySmall(Warp& w, const Instruction& i, uint32_t m) {
-  return Map1<uint16_t, uint16_t>(w, i, m, [](uint16_t a) { return H::From(static_cast<float>(kFunction(static_cast<double>(H{a}.Float())))).bits; });
+  return Map1<uint16_t, uint16_t>(w, i, m, [](uint16_t a) {
+    return H::From(static_cast<float>(kFunction(static_cast<double>(H{a}.Float())))).bits;
+  });
 }
 template <Function kFunction, typename H>
 Outcome UnarySmall2(Warp& w, const Instruction& i, uint32_t m) {
   return Map1<uint32_t, uint32_t>(w, i, m, [](uint32_t a) {
-    return Halves(a, 0, [](uint16_t x, uint16_t) { return H::From(static_cast<float>(kFunction(static_cast<double>(H{x}.Float())))).bits; });
+    return Halves(a, 0, [](uint16_t x, uint16_t) {
+      return H::From(static_cast<float>(kFunction(static_cast<double>(H{x}.Float())))).bits;
+    });
   });
 }
 
@@ -246,11 +282,13 @@ Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
       });
     case Type::kF16:
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-        return Map2<uint16_t, uint16_t, uint16_t>(w, i, m, [&](uint16_t a, uint16_t b) { return SmallExtreme<Half>(a, b, kMax, i.modifiers); });
+        return Map2<uint16_t, uint16_t, uint16_t>(
+            w, i, m, [&](uint16_t a, uint16_t b) { return SmallExtreme<Half>(a, b, kMax, i.modifiers); });
       });
     case Type::kBf16:
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-        return Map2<uint16_t, uint16_t, uint16_t>(w, i, m, [&](uint16_t a, uint16_t b) { return SmallExtreme<Brain>(a, b, kMax, i.modifiers); });
+        return Map2<uint16_t, uint16_t, uint16_t>(
+            w, i, m, [&](uint16_t a, uint16_t b) { return SmallExtreme<Brain>(a, b, kMax, i.modifiers); });
       });
     case Type::kF16x2:
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
@@ -264,7 +302,8 @@ Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
           return Halves(a, b, [&](uint16_t x, uint16_t y) { return SmallExtreme<Brain>(x, y, kMax, i.modifiers); });
         });
       });
-    default: return IntegerMinMax(match, kMax);
+    default:
+      return IntegerMinMax(match, kMax);
   }
 }
 
@@ -285,24 +324,34 @@ Result<Handler> SignHandler(const Match& match, Instruction& instruction) {
         });
       }
       return bits.template operator()<uint32_t, 0x80000000u>();
-    case Type::kF64: return bits.template operator()<uint64_t, uint64_t{1} << 63>();
+    case Type::kF64:
+      return bits.template operator()<uint64_t, uint64_t{1} << 63>();
     case Type::kF16:
-    case Type::kBf16: return bits.template operator()<uint16_t, uint16_t{0x8000}>();
+    case Type::kBf16:
+      return bits.template operator()<uint16_t, uint16_t{0x8000}>();
     case Type::kF16x2:
-    case Type::kBf16x2: return bits.template operator()<uint32_t, 0x80008000u>();
-    default: return IntegerNegate(match, kClear);
+    case Type::kBf16x2:
+      return bits.template operator()<uint32_t, 0x80008000u>();
+    default:
+      return IntegerNegate(match, kClear);
   }
 }
 
 template <typename T>
 bool InClass(T x, uint64_t which) {
   switch (which) {
-    case 0: return std::isfinite(x);
-    case 1: return std::isinf(x);
-    case 2: return !std::isnan(x);
-    case 3: return std::isnan(x);
-    case 4: return std::isnormal(x);
-    default: return std::fpclassify(x) == FP_SUBNORMAL;
+    case 0:
+      return std::isfinite(x);
+    case 1:
+      return std::isinf(x);
+    case 2:
+      return !std::isnan(x);
+    case 3:
+      return std::isnan(x);
+    case 4:
+      return std::isnormal(x);
+    default:
+      return std::fpclassify(x) == FP_SUBNORMAL;
   }
 }
 
@@ -331,8 +380,10 @@ Result<Handler> BindDiv(const Match& match, Instruction& i) {
 Result<Handler> BindFma(const Match& match, Instruction& instruction) {
   instruction.modifiers = ModifiersOf(match);
   switch (match.TypeAt(0).value_or(Type::kPred)) {
-    case Type::kF32: return Handler(FmaReal<float>);
-    case Type::kF64: return Handler(FmaReal<double>);
+    case Type::kF32:
+      return Handler(FmaReal<float>);
+    case Type::kF64:
+      return Handler(FmaReal<double>);
     case Type::kF16:
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
         using H = uint16_t;
@@ -349,8 +400,11 @@ Result<Handler> BindFma(const Match& match, Instruction& instruction) {
       return Handler([](Warp& w, const Instruction& i, uint32_t m) {
         return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) {
           const auto half = [&](int s) {
-            const auto x = static_cast<uint16_t>(a >> s), y = static_cast<uint16_t>(b >> s), z = static_cast<uint16_t>(c >> s);
-            return uint32_t{i.modifiers & 64 ? SmallFma<Half>(x, y, z, i.modifiers) : SmallFma<Brain>(x, y, z, i.modifiers)} << s;
+            const auto x = static_cast<uint16_t>(a >> s), y = static_cast<uint16_t>(b >> s),
+                       z = static_cast<uint16_t>(c >> s);
+            return uint32_t{i.modifiers & 64 ? SmallFma<Half>(x, y, z, i.modifiers)
+                                             : SmallFma<Brain>(x, y, z, i.modifiers)}
+                   << s;
           };
           return half(0) | half(16);
         });
@@ -369,7 +423,8 @@ Result<Handler> BindFma(const Match& match, Instruction& instruction) {
           return half(0) | half(32);
         });
       });
-    default: return WrongType(match);
+    default:
+      return WrongType(match);
   }
 }
 Result<Handler> BindMin(const Match& match, Instruction& i) { return ExtremeHandler<false>(match, i); }
@@ -387,7 +442,9 @@ Result<Handler> BindTanh(const Match& match, Instruction& i) { return UnaryHandl
 
 Result<Handler> BindCopysign(const Match& match, Instruction&) {
   return ForReal(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) { return Map2<T, T, T>(w, i, m, [](T a, T b) { return std::copysign(b, a); }); };
+    return [](Warp& w, const Instruction& i, uint32_t m) {
+      return Map2<T, T, T>(w, i, m, [](T a, T b) { return std::copysign(b, a); });
+    };
   });
 }
 Result<Handler> BindTestp(const Match& match, Instruction& instruction) {

@@ -18,17 +18,29 @@ using Unsigned = std::make_unsigned_t<T>;
 template <typename T>
 struct WiderOf;
 template <>
-struct WiderOf<uint16_t> { using Type = uint32_t; };
+struct WiderOf<uint16_t> {
+  using Type = uint32_t;
+};
 template <>
-struct WiderOf<int16_t> { using Type = int32_t; };
+struct WiderOf<int16_t> {
+  using Type = int32_t;
+};
 template <>
-struct WiderOf<uint32_t> { using Type = uint64_t; };
+struct WiderOf<uint32_t> {
+  using Type = uint64_t;
+};
 template <>
-struct WiderOf<int32_t> { using Type = int64_t; };
+struct WiderOf<int32_t> {
+  using Type = int64_t;
+};
 template <>
-struct WiderOf<uint64_t> { __extension__ typedef unsigned __int128 Type; };
+struct WiderOf<uint64_t> {
+  __extension__ typedef unsigned __int128 Type;
+};
 template <>
-struct WiderOf<int64_t> { __extension__ typedef __int128 Type; };
+struct WiderOf<int64_t> {
+  __extension__ typedef __int128 Type;
+};
 template <typename T>
 using Wider = typename WiderOf<T>::Type;
 
@@ -53,7 +65,8 @@ template <typename T>
 T Divide(T a, T b) {
   // Division by zero and the overflowing quotient are machine specific in PTX: all ones, and the dividend.
   if (b == 0) return static_cast<T>(-1);
-  if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(Unsigned<T>(0) - static_cast<Unsigned<T>>(a));
+  if (std::is_signed_v<T> && b == static_cast<T>(-1))
+    return static_cast<T>(Unsigned<T>(0) - static_cast<Unsigned<T>>(a));
   return static_cast<T>(a / b);
 }
 template <typename T>
@@ -110,7 +123,9 @@ T ExtractField(T a, uint32_t position, uint32_t length) {
   const U field = position < kBits ? static_cast<U>(bits >> position) : 0;
   if (length >= kBits || length == 0) {
     if (length == 0) return 0;
-    return static_cast<T>(negative && position != 0 ? static_cast<U>(field | ~(position < kBits ? static_cast<U>(~U{0}) >> position : U{0})) : field);
+    return static_cast<T>(negative && position != 0
+                              ? static_cast<U>(field | ~(position < kBits ? static_cast<U>(~U{0}) >> position : U{0}))
+                              : field);
   }
   const U keep = static_cast<U>((U{1} << length) - 1);
   return static_cast<T>(negative ? static_cast<U>((field & keep) | ~keep) : static_cast<U>(field & keep));
@@ -136,7 +151,8 @@ uint32_t FindTop(T a, bool shift_amount) {
   return shift_amount ? static_cast<uint32_t>(8 * sizeof(T) - 1) - top : top;
 }
 
-// d = a + b + carry-in per lane, and the carry-out where asked. subtract: b is complemented, a borrow is an absent carry.
+// d = a + b + carry-in per lane, and the carry-out where asked. subtract: b is complemented, a borrow is an absent
+// carry.
 template <typename T>
 Outcome AddCarry(Warp& warp, const Instruction& i, uint32_t mask) {
   const bool subtract = i.modifiers & 1, use = i.modifiers & 2, set = i.modifiers & 4;
@@ -196,18 +212,18 @@ Outcome LogicPredicate(Warp& warp, const Instruction& i, uint32_t mask, F f) {
   return Outcome::kNext;
 }
 
-#define LS_LOGIC(name, expression)                                                                        \
-  Result<Handler> name(const Match& match) {                                                              \
-    if (match.TypeAt(0) == Type::kPred) {                                                                 \
-      return Handler([](Warp& w, const Instruction& i, uint32_t m) {                                      \
-        return LogicPredicate(w, i, m, [](uint32_t a, uint32_t b) -> uint32_t { return expression; });    \
-      });                                                                                                 \
-    }                                                                                                     \
-    return ForWidth(match, []<typename T>() -> Handler {                                                  \
-      return [](Warp& w, const Instruction& i, uint32_t m) {                                              \
-        return Map2<T, T, T>(w, i, m, [](T a, T b) { return static_cast<T>(expression); });               \
-      };                                                                                                  \
-    });                                                                                                   \
+#define LS_LOGIC(name, expression)                                                                     \
+  Result<Handler> name(const Match& match) {                                                           \
+    if (match.TypeAt(0) == Type::kPred) {                                                              \
+      return Handler([](Warp& w, const Instruction& i, uint32_t m) {                                   \
+        return LogicPredicate(w, i, m, [](uint32_t a, uint32_t b) -> uint32_t { return expression; }); \
+      });                                                                                              \
+    }                                                                                                  \
+    return ForWidth(match, []<typename T>() -> Handler {                                               \
+      return [](Warp& w, const Instruction& i, uint32_t m) {                                           \
+        return Map2<T, T, T>(w, i, m, [](T a, T b) { return static_cast<T>(expression); });            \
+      };                                                                                               \
+    });                                                                                                \
   }
 LS_LOGIC(Conjunction, (a & b))
 LS_LOGIC(Disjunction, (a | b))
@@ -222,22 +238,27 @@ Result<Handler> IntegerAdd(const Match& match, Instruction& i, bool subtract) {
   if (match.Has("Sat")) {
     if (match.TypeAt(0) != Type::kS32) return Wrong(".sat is for .s32 only");
     return subtract ? Handler([](Warp& w, const Instruction& x, uint32_t m) {
-      return Map2<int32_t, int32_t, int32_t>(w, x, m, [](int32_t a, int32_t b) { return Clamp<int32_t>(int64_t{a} - b); });
+      return Map2<int32_t, int32_t, int32_t>(w, x, m,
+                                             [](int32_t a, int32_t b) { return Clamp<int32_t>(int64_t{a} - b); });
     })
                     : Handler([](Warp& w, const Instruction& x, uint32_t m) {
-                        return Map2<int32_t, int32_t, int32_t>(w, x, m, [](int32_t a, int32_t b) { return Clamp<int32_t>(int64_t{a} + b); });
+                        return Map2<int32_t, int32_t, int32_t>(
+                            w, x, m, [](int32_t a, int32_t b) { return Clamp<int32_t>(int64_t{a} + b); });
                       });
   }
   if (subtract) {
     return ForInteger(match, []<typename T>() -> Handler {
       return [](Warp& w, const Instruction& x, uint32_t m) {
-        return Map2<T, T, T>(w, x, m, [](T a, T b) { return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b)); });
+        return Map2<T, T, T>(w, x, m, [](T a, T b) {
+          return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
+        });
       };
     });
   }
   return ForInteger(match, []<typename T>() -> Handler {
     return [](Warp& w, const Instruction& x, uint32_t m) {
-      return Map2<T, T, T>(w, x, m, [](T a, T b) { return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b)); });
+      return Map2<T, T, T>(
+          w, x, m, [](T a, T b) { return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b)); });
     };
   });
 }
@@ -252,11 +273,15 @@ Result<Handler> IntegerMinMax(const Match& match, bool max) {
   if (match.Has("Ftz") || match.Has("Nan") || match.Has("Abs")) return WrongType(match);
   if (max) {
     return ForInteger(match, []<typename T>() -> Handler {
-      return [](Warp& w, const Instruction& i, uint32_t m) { return Map2<T, T, T>(w, i, m, [](T a, T b) { return a > b ? a : b; }); };
+      return [](Warp& w, const Instruction& i, uint32_t m) {
+        return Map2<T, T, T>(w, i, m, [](T a, T b) { return a > b ? a : b; });
+      };
     });
   }
   return ForInteger(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) { return Map2<T, T, T>(w, i, m, [](T a, T b) { return a < b ? a : b; }); };
+    return [](Warp& w, const Instruction& i, uint32_t m) {
+      return Map2<T, T, T>(w, i, m, [](T a, T b) { return a < b ? a : b; });
+    };
   });
 }
 
@@ -294,7 +319,8 @@ Result<Handler> BindMulWide(const Match& match, Instruction&) {
     if constexpr (sizeof(T) == 8) {
       return WrongType(match);
     } else {
-      return Handler([](Warp& w, const Instruction& i, uint32_t m) { return Map2<Wider<T>, T, T>(w, i, m, WideMul<T>); });
+      return Handler(
+          [](Warp& w, const Instruction& i, uint32_t m) { return Map2<Wider<T>, T, T>(w, i, m, WideMul<T>); });
     }
   });
 }
@@ -331,9 +357,8 @@ Result<Handler> BindMadHigh(const Match& match, Instruction& instruction) {
   if (match.Has("Sat")) {
     if (match.TypeAt(0) != Type::kS32) return Wrong(".sat is for .s32 only");
     return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-      return Map3<int32_t, int32_t, int32_t, int32_t>(w, i, m, [](int32_t a, int32_t b, int32_t c) {
-        return Clamp<int32_t>(int64_t{HighMul<int32_t>(a, b)} + c);
-      });
+      return Map3<int32_t, int32_t, int32_t, int32_t>(
+          w, i, m, [](int32_t a, int32_t b, int32_t c) { return Clamp<int32_t>(int64_t{HighMul<int32_t>(a, b)} + c); });
     });
   }
   return ForInteger(match, []<typename T>() -> Handler {
@@ -372,7 +397,8 @@ Result<Handler> BindSad(const Match& match, Instruction&) {
     return [](Warp& w, const Instruction& i, uint32_t m) {
       return Map3<T, T, T, T>(w, i, m, [](T a, T b, T c) {
         using U = Unsigned<T>;
-        const U difference = a < b ? static_cast<U>(static_cast<U>(b) - static_cast<U>(a)) : static_cast<U>(static_cast<U>(a) - static_cast<U>(b));
+        const U difference = a < b ? static_cast<U>(static_cast<U>(b) - static_cast<U>(a))
+                                   : static_cast<U>(static_cast<U>(a) - static_cast<U>(b));
         return static_cast<T>(static_cast<U>(c) + difference);
       });
     };
@@ -387,7 +413,8 @@ Result<Handler> BindDp4a(const Match& match, Instruction& instruction) {
     return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) {
       for (int k = 0; k < 4; ++k) {
         const auto x = static_cast<uint8_t>(a >> (8 * k)), y = static_cast<uint8_t>(b >> (8 * k));
-        const int left = i.modifiers & 1 ? static_cast<int8_t>(x) : x, right = i.modifiers & 2 ? static_cast<int8_t>(y) : y;
+        const int left = i.modifiers & 1 ? static_cast<int8_t>(x) : x,
+                  right = i.modifiers & 2 ? static_cast<int8_t>(y) : y;
         c += static_cast<uint32_t>(left * right);
       }
       return c;
@@ -407,12 +434,16 @@ Result<Handler> BindNot(const Match& match, Instruction&) {
     });
   }
   return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) { return Map1<T, T>(w, i, m, [](T a) { return static_cast<T>(~a); }); };
+    return [](Warp& w, const Instruction& i, uint32_t m) {
+      return Map1<T, T>(w, i, m, [](T a) { return static_cast<T>(~a); });
+    };
   });
 }
 Result<Handler> BindCnot(const Match& match, Instruction&) {
   return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) { return Map1<T, T>(w, i, m, [](T a) { return static_cast<T>(a == 0); }); };
+    return [](Warp& w, const Instruction& i, uint32_t m) {
+      return Map1<T, T>(w, i, m, [](T a) { return static_cast<T>(a == 0); });
+    };
   });
 }
 Result<Handler> BindLop3(const Match&, Instruction& instruction) {
@@ -426,7 +457,8 @@ Result<Handler> BindLop3(const Match&, Instruction& instruction) {
 Result<Handler> BindShl(const Match& match, Instruction&) {
   return ForWidth(match, []<typename T>() -> Handler {
     return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map2<T, T, uint32_t>(w, i, m, [](T a, uint32_t n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << n); });
+      return Map2<T, T, uint32_t>(w, i, m,
+                                  [](T a, uint32_t n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << n); });
     };
   });
 }
@@ -479,7 +511,9 @@ Result<Handler> BindBrev(const Match& match, Instruction&) {
 }
 Result<Handler> BindBfe(const Match& match, Instruction&) {
   return ForInteger(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) { return Map3<T, T, uint32_t, uint32_t>(w, i, m, ExtractField<T>); };
+    return [](Warp& w, const Instruction& i, uint32_t m) {
+      return Map3<T, T, uint32_t, uint32_t>(w, i, m, ExtractField<T>);
+    };
   });
 }
 Result<Handler> BindBfi(const Match& match, Instruction&) {
@@ -487,8 +521,9 @@ Result<Handler> BindBfi(const Match& match, Instruction&) {
     return [](Warp& w, const Instruction& i, uint32_t m) {
       const auto* length = w.At<uint32_t>(i[4]);
       ForLanes(m, [&](int lane) {
-        w.At<Cell<T>>(i[0])[lane] = Pack<T>(InsertField<T>(Unpack<T>(w.At<Cell<T>>(i[1])[lane]), Unpack<T>(w.At<Cell<T>>(i[2])[lane]),
-                                                           w.At<uint32_t>(i[3])[lane], length[lane]));
+        w.At<Cell<T>>(i[0])[lane] =
+            Pack<T>(InsertField<T>(Unpack<T>(w.At<Cell<T>>(i[1])[lane]), Unpack<T>(w.At<Cell<T>>(i[2])[lane]),
+                                   w.At<uint32_t>(i[3])[lane], length[lane]));
       });
       return Outcome::kNext;
     };

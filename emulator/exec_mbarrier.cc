@@ -72,10 +72,12 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
     if (slot == nullptr) return Outcome::kFault;
     const int64_t value = i[2].slot != kNoSlot ? static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[2], lane))) : 1;
     Mbarrier& state = slot->state;
-    const auto completion = i.modifiers & kNoComplete ? Mbarrier::Completion::kNoComplete : Mbarrier::Completion::kMayComplete;
-    auto token = i.modifiers & kExpectTx ? (i.modifiers & kDrop ? state.ArriveAndDropExpectBytes(value) : state.ArriveExpectBytes(value))
-                 : i.modifiers & kDrop   ? state.ArriveAndDrop(value, completion)
-                                         : state.Arrive(value, completion);
+    const auto completion =
+        i.modifiers & kNoComplete ? Mbarrier::Completion::kNoComplete : Mbarrier::Completion::kMayComplete;
+    auto token = i.modifiers & kExpectTx
+                     ? (i.modifiers & kDrop ? state.ArriveAndDropExpectBytes(value) : state.ArriveExpectBytes(value))
+                 : i.modifiers & kDrop ? state.ArriveAndDrop(value, completion)
+                                       : state.Arrive(value, completion);
     if (!token.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, token.error().message);
     w.At<uint64_t>(i[0])[lane] = token->Pack();
   }
@@ -91,7 +93,8 @@ Outcome Transact(Warp& w, const Instruction& i, uint32_t mask) {
     BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, true, at);
     if (slot == nullptr) return Outcome::kFault;
     const auto bytes = static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[1], lane)));
-    if (!Check(w, lane, kComplete ? slot->state.CompleteBytes(bytes) : slot->state.ExpectBytes(bytes))) return Outcome::kFault;
+    if (!Check(w, lane, kComplete ? slot->state.CompleteBytes(bytes) : slot->state.ExpectBytes(bytes)))
+      return Outcome::kFault;
   }
   w.cta().cluster().Signal();
   return Outcome::kNext;
@@ -110,7 +113,8 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
     const uint64_t value = w.Value(i[2], lane);
     uint32_t parity = static_cast<uint32_t>(value);
     if (!(i.modifiers & kParity)) parity = Mbarrier::Token::Unpack(value).phase & 1;
-    auto complete = i.modifiers & kParity ? slot->state.TestParity(parity) : slot->state.TestToken(Mbarrier::Token::Unpack(value));
+    auto complete =
+        i.modifiers & kParity ? slot->state.TestParity(parity) : slot->state.TestToken(Mbarrier::Token::Unpack(value));
     if (!complete.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, complete.error().message);
     if (*complete) {
       done |= 1u << lane;
@@ -122,7 +126,8 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
   }
   const bool may_block = !(i.modifiers & kTest);
   WaitState& wait = w.path().wait;
-  if (done != mask && may_block && !wait.timed_out) return w.Block(WaitState::Kind::kMbarrier, blocked_on, parity_of_block);
+  if (done != mask && may_block && !wait.timed_out)
+    return w.Block(WaitState::Kind::kMbarrier, blocked_on, parity_of_block);
   w.DoneWaiting();
   cluster.counters().barrier_waits += done != 0;
   w.SetPredicate(i[0], mask, done);
@@ -143,7 +148,8 @@ BarrierSlot* FindBarrierAt(Warp& w, Space space, uint64_t address, int lane, boo
 Result<Handler> BindMbarrierInit(const Match& match, Instruction& i) { return InSpace(match, i, Init); }
 Result<Handler> BindMbarrierInval(const Match& match, Instruction& i) { return InSpace(match, i, Invalidate); }
 Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
-  i.modifiers = (match.Has("ExpectTx") ? uint64_t{kExpectTx} : 0) | (match.Has("NoComplete") ? uint64_t{kNoComplete} : 0) |
+  i.modifiers = (match.Has("ExpectTx") ? uint64_t{kExpectTx} : 0) |
+                (match.Has("NoComplete") ? uint64_t{kNoComplete} : 0) |
                 (match.Has("arrive_drop") ? uint64_t{kDrop} : 0);
   if (match.Has("ExpectTx") && i[2].slot == kNoSlot) return Wrong(".expect_tx needs the number of bytes");
   if (match.Has("NoComplete") && i[2].slot == kNoSlot) return Wrong(".noComplete needs a count");
@@ -151,13 +157,22 @@ Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
 }
 Result<Handler> BindMbarrierExpect(const Match& match, Instruction& i) { return InSpace(match, i, Transact<false>); }
 Result<Handler> BindMbarrierComplete(const Match& match, Instruction& i) { return InSpace(match, i, Transact<true>); }
-Result<Handler> BindMbarrierTestWait(const Match& match, Instruction& i) { return i.modifiers = kTest, InSpace(match, i, Wait); }
-Result<Handler> BindMbarrierTryWait(const Match& match, Instruction& i) { return i.modifiers = 0, InSpace(match, i, Wait); }
-Result<Handler> BindMbarrierTestWaitParity(const Match& match, Instruction& i) { return i.modifiers = kTest | kParity, InSpace(match, i, Wait); }
-Result<Handler> BindMbarrierTryWaitParity(const Match& match, Instruction& i) { return i.modifiers = kParity, InSpace(match, i, Wait); }
+Result<Handler> BindMbarrierTestWait(const Match& match, Instruction& i) {
+  return i.modifiers = kTest, InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTryWait(const Match& match, Instruction& i) {
+  return i.modifiers = 0, InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTestWaitParity(const Match& match, Instruction& i) {
+  return i.modifiers = kTest | kParity, InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTryWaitParity(const Match& match, Instruction& i) {
+  return i.modifiers = kParity, InSpace(match, i, Wait);
+}
 Result<Handler> BindMbarrierPendingCount(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction& i, uint32_t mask) {
-    return Map1<uint32_t, uint64_t>(w, i, mask, [](uint64_t a) { return static_cast<uint32_t>(Mbarrier::Token::Unpack(a).pending); });
+    return Map1<uint32_t, uint64_t>(
+        w, i, mask, [](uint64_t a) { return static_cast<uint32_t>(Mbarrier::Token::Unpack(a).pending); });
   });
 }
 

@@ -46,7 +46,9 @@ void AddTouched(AsyncOp& op, Cta* cta, const Touched& touched) {
 }
 
 void CheckWholeWarp(Warp& w, uint32_t mask) {
-  if (mask != w.live()) w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask), "a .sync.aligned instruction is executed by a part of the warp");
+  if (mask != w.live())
+    w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask),
+             "a .sync.aligned instruction is executed by a part of the warp");
 }
 
 // ---- allocation ----
@@ -78,8 +80,11 @@ Outcome Dealloc(Warp& w, const Instruction& i, uint32_t mask) {
   for (const OpHandle& op : cluster.unreleased()) {
     if (op->state == AsyncOp::State::kReleased) continue;
     for (const AsyncOp::TensorUse& use : op->tensor) {
-      if (use.cta != &w.cta() || use.range.column >= address.column + columns || use.range.column + use.range.columns <= address.column) continue;
-      w.Report(HazardKind::kTensorRace, lane, Cat("dealloc while the ", NameOf(op->kind), " of line ", op->at.line, " on these columns is pending"));
+      if (use.cta != &w.cta() || use.range.column >= address.column + columns ||
+          use.range.column + use.range.columns <= address.column)
+        continue;
+      w.Report(HazardKind::kTensorRace, lane,
+               Cat("dealloc while the ", NameOf(op->kind), " of line ", op->at.line, " on these columns is pending"));
       break;
     }
   }
@@ -118,7 +123,9 @@ bool Plan(Warp& w, const Instruction& i, const Operand& address, int64_t split, 
     return false;
   }
   plan = std::move(*planned);
-  if (plan.foreign_lanes) w.Report(HazardKind::kForeignLanes, lane, Cat("the address names lane ", access.address.lane, ", this warp owns the lanes of rank ", w.index() % 4));
+  if (plan.foreign_lanes)
+    w.Report(HazardKind::kForeignLanes, lane,
+             Cat("the address names lane ", access.address.lane, ", this warp owns the lanes of rank ", w.index() % 4));
   return true;
 }
 
@@ -133,14 +140,16 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
   for (uint32_t r = 0; r < i[0].count; ++r) {
     registers.push_back(w.At<uint32_t>(i[0].elements[r]));
     op->registers.emplace_back(&w, i[0].elements[r].slot);
-    if (cluster.machine().completion != Completion::kEager) std::fill_n(registers.back(), kLanes, TensorMemory::kPoison);
+    if (cluster.machine().completion != Completion::kEager)
+      std::fill_n(registers.back(), kLanes, TensorMemory::kPoison);
   }
   op->effect = [plan, registers](AsyncOp& self) {
     Warp& warp = *self.warp;
     const auto unwritten = LoadLanes(plan, warp.cta().tensor(), registers);
     if (unwritten && warp.cta().cluster().checks()) {
-      warp.cta().cluster().machine().hazards->Add(HazardKind::kUninitialisedTensor, self.place,
-                                                  Cat("lane ", unwritten->lane, " column ", unwritten->column, " was never written"));
+      warp.cta().cluster().machine().hazards->Add(
+          HazardKind::kUninitialisedTensor, self.place,
+          Cat("lane ", unwritten->lane, " column ", unwritten->column, " was never written"));
     }
     return true;
   };
@@ -192,7 +201,8 @@ Outcome TensorCp(Warp& w, const Instruction& i, uint32_t mask) {
     if (ctas.empty()) return Outcome::kFault;
     const auto shape = static_cast<CopyShape>(i.modifiers & 0xff);
     const TensorAddress to = TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane)));
-    auto plan = PlanCopy(shape, static_cast<Decompress>(i.modifiers >> 8 & 0xff), to, w.Value(i[1], lane), w.cta().shared().Window());
+    auto plan = PlanCopy(shape, static_cast<Decompress>(i.modifiers >> 8 & 0xff), to, w.Value(i[1], lane),
+                         w.cta().shared().Window());
     if (!plan.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, plan.error().message);
     OpHandle op = NewOp(w, OpKind::kTensorCopy, lane, group);
     op->is_4x256b = shape == CopyShape::k4x256b;
@@ -202,7 +212,8 @@ Outcome TensorCp(Warp& w, const Instruction& i, uint32_t mask) {
       return true;
     };
     ++cluster.counters().tensor_copies;
-    for (const SharedRange& range : plan->touched.shared_reads) cluster.counters().tensor_copy_bytes += (range.end - range.begin) * ctas.size();
+    for (const SharedRange& range : plan->touched.shared_reads)
+      cluster.counters().tensor_copy_bytes += (range.end - range.begin) * ctas.size();
     if (!cluster.Issue(op)) return Outcome::kFault;
   }
   return Outcome::kNext;
@@ -248,7 +259,9 @@ MmaQualifiers QualifiersOf(const Instruction& i, const MmaForm& form) {
 }
 
 MmaRequest RequestOf(Warp& w, const Instruction& i, const MmaForm& form, int lane) {
-  const auto tensor = [&](const Operand& operand) { return TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(operand, lane))); };
+  const auto tensor = [&](const Operand& operand) {
+    return TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(operand, lane)));
+  };
   MmaRequest request;
   request.qualifiers = QualifiersOf(i, form);
   request.d = tensor(i[0]);
@@ -266,7 +279,8 @@ MmaRequest RequestOf(Warp& w, const Instruction& i, const MmaForm& form, int lan
     request.scales_b = tensor(i[next++]);
   } else if (!form.ws) {
     const Operand& lanes = i[next++];
-    for (uint32_t e = 0; e < lanes.count && e < 8; ++e) request.disabled_lanes[e] = static_cast<uint32_t>(w.Value(lanes.elements[e], lane));
+    for (uint32_t e = 0; e < lanes.count && e < 8; ++e)
+      request.disabled_lanes[e] = static_cast<uint32_t>(w.Value(lanes.elements[e], lane));
   }
   request.accumulate = w.Predicate(i[next++]) >> lane & 1;
   if (form.ws && i[next].slot != kNoSlot) {
@@ -291,10 +305,12 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
     auto plan = std::make_shared<const PlannedMma>(std::move(*planned));
     OpHandle op = NewOp(w, OpKind::kMma, lane, request.qualifiers.cta_group);
-    op->order_key = uint64_t{request.d.Pack()} << 32 | static_cast<uint64_t>(plan->shape.m) << 16 | static_cast<uint64_t>(plan->shape.n);
+    op->order_key = uint64_t{request.d.Pack()} << 32 | static_cast<uint64_t>(plan->shape.m) << 16 |
+                    static_cast<uint64_t>(plan->shape.n);
     for (size_t c = 0; c < ctas.size(); ++c) {
       AddTouched(*op, ctas[c], plan->touched[c]);
-      for (const SharedRange& range : plan->touched[c].shared_reads) cluster.counters().mma_shared_bytes += range.end - range.begin;
+      for (const SharedRange& range : plan->touched[c].shared_reads)
+        cluster.counters().mma_shared_bytes += range.end - range.begin;
     }
     op->effect = [plan, ctas](AsyncOp& self) {
       std::vector<CtaState> states;
@@ -307,8 +323,8 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
       }
       if (report->unwritten && own.checks()) {
         own.machine().hazards->Add(HazardKind::kUninitialisedTensor, self.place,
-                                   Cat("operand ", report->unwritten->role, ": lane ", report->unwritten->cell.lane, " column ",
-                                       report->unwritten->cell.column, " was never written"));
+                                   Cat("operand ", report->unwritten->role, ": lane ", report->unwritten->cell.lane,
+                                       " column ", report->unwritten->cell.column, " was never written"));
       }
       return true;
     };
@@ -325,7 +341,8 @@ Outcome Mma(Warp& w, const Instruction& i, uint32_t mask) {
 }
 
 Result<Handler> MmaHandler(const Match& match, Instruction& i, Handler handler) {
-  static constexpr std::string_view kKinds[] = {"kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"};
+  static constexpr std::string_view kKinds[] = {"kind::f16",      "kind::tf32", "kind::f8f6f4",  "kind::i8",
+                                                "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"};
   const std::string_view kind = match.Has("Kind") ? match("Kind") : match("ScaledKind");
   for (size_t k = 0; k < std::size(kKinds); ++k) {
     if (kind == kKinds[k]) i.modifiers = k;
@@ -360,15 +377,19 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
         if ((ranks >> r & 1) == 0) continue;
         Cta* cta = cluster.CtaOfRank(r);
         if (cta == nullptr || cluster.FindBarrier(*cta, at.offset) == nullptr) {
-          return w.Fault(FaultKind::kLaunchFailure, lane, Cat("the multicast mask names CTA ", r, ", which has no mbarrier at shared offset ", at.offset));
+          return w.Fault(
+              FaultKind::kLaunchFailure, lane,
+              Cat("the multicast mask names CTA ", r, ", which has no mbarrier at shared offset ", at.offset));
         }
         targets.push_back(cta);
       }
     }
     OpHandle op = NewOp(w, OpKind::kCommit, lane, group);
     for (const OpHandle& other : cluster.unreleased()) {
-      const bool queued = other->kind == OpKind::kMma || other->kind == OpKind::kTensorCopy || other->kind == OpKind::kTensorShift;
-      if (other->state != AsyncOp::State::kReleased && queued && other->warp == &w && other->lane == lane && other->cta_group == group) {
+      const bool queued =
+          other->kind == OpKind::kMma || other->kind == OpKind::kTensorCopy || other->kind == OpKind::kTensorShift;
+      if (other->state != AsyncOp::State::kReleased && queued && other->warp == &w && other->lane == lane &&
+          other->cta_group == group) {
         op->covered.push_back(other);
       }
     }
@@ -405,20 +426,27 @@ Result<Handler> BindTensorRelinquish(const Match&, Instruction&) { return Handle
 namespace {
 Result<Handler> LaneHandler(const Match& match, Instruction& i, const Operand& vector, Handler handler) {
   const std::string_view shape = match("LaneShape");
-  const LaneShape which = shape == "32x32b" ? LaneShape::k32x32b : shape == "16x64b" ? LaneShape::k16x64b : shape == "16x128b" ? LaneShape::k16x128b
-                          : shape == "16x256b" ? LaneShape::k16x256b : LaneShape::k16x32bx2;
+  const LaneShape which = shape == "32x32b"    ? LaneShape::k32x32b
+                          : shape == "16x64b"  ? LaneShape::k16x64b
+                          : shape == "16x128b" ? LaneShape::k16x128b
+                          : shape == "16x256b" ? LaneShape::k16x256b
+                                               : LaneShape::k16x32bx2;
   int repeat = 0;
   for (const char c : match("Num").substr(1)) repeat = 10 * repeat + (c - '0');
   const int registers = RegistersOf(which, repeat);
   if (registers > 128) return Wrong("more than 128 registers");
-  if (vector.count != static_cast<uint32_t>(registers)) return Wrong(Cat(registers, " registers are needed, not ", vector.count));
-  i.modifiers = static_cast<uint64_t>(which) | static_cast<uint64_t>(repeat) << 8 | uint64_t{match.Has("Pack") || match.Has("Unpack")} << 16;
+  if (vector.count != static_cast<uint32_t>(registers))
+    return Wrong(Cat(registers, " registers are needed, not ", vector.count));
+  i.modifiers = static_cast<uint64_t>(which) | static_cast<uint64_t>(repeat) << 8 |
+                uint64_t{match.Has("Pack") || match.Has("Unpack")} << 16;
   return handler;
 }
 }  // namespace
 
 Result<Handler> BindTensorLd(const Match& match, Instruction& i) { return LaneHandler(match, i, i[0], TensorLd); }
-Result<Handler> BindTensorSt(const Match& match, Instruction& i) { return LaneHandler(match, i, i[i.operand_count - 1], TensorSt); }
+Result<Handler> BindTensorSt(const Match& match, Instruction& i) {
+  return LaneHandler(match, i, i[i.operand_count - 1], TensorSt);
+}
 Result<Handler> BindTensorWaitLd(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction&, uint32_t) { return WaitFor(w, w.tensor_loads); });
 }
@@ -444,8 +472,11 @@ Result<Handler> BindTensorCp(const Match& match, Instruction& i) {
     return Wrong("64x128b needs .warpx2::…, 32x128b .warpx4, the other shapes no multicast");
   }
   if (match.Has("DstFmt") != match.Has("SrcFmt")) return Wrong("decompression names both formats");
-  const Decompress decompress = match("SrcFmt") == "b4x16_p64" ? Decompress::kB4x16P64 : match.Has("SrcFmt") ? Decompress::kB6x16P32 : Decompress::kNone;
-  i.modifiers = static_cast<uint64_t>(which) | static_cast<uint64_t>(decompress) << 8 | static_cast<uint64_t>(GroupOf(match)) << 16;
+  const Decompress decompress = match("SrcFmt") == "b4x16_p64" ? Decompress::kB4x16P64
+                                : match.Has("SrcFmt")          ? Decompress::kB6x16P32
+                                                               : Decompress::kNone;
+  i.modifiers = static_cast<uint64_t>(which) | static_cast<uint64_t>(decompress) << 8 |
+                static_cast<uint64_t>(GroupOf(match)) << 16;
   return Handler(TensorCp);
 }
 Result<Handler> BindTensorShift(const Match& match, Instruction& i) {
@@ -454,15 +485,21 @@ Result<Handler> BindTensorShift(const Match& match, Instruction& i) {
 }
 Result<Handler> BindMma(const Match& match, Instruction& i) {
   const uint32_t lanes = i[4].count, wanted = static_cast<uint32_t>(4 * GroupOf(match));
-  if (lanes != 0 && lanes != wanted) return Wrong(Cat("the disable-output-lane vector has ", wanted, " registers, not ", lanes));
+  if (lanes != 0 && lanes != wanted)
+    return Wrong(Cat("the disable-output-lane vector has ", wanted, " registers, not ", lanes));
   return MmaHandler(match, i, Mma<false, false, false>);
 }
 Result<Handler> BindMmaScaled(const Match& match, Instruction& i) {
-  if (match("ScaledKind") == "kind::mxf4nvf4" && !match.Has("ScaleVec")) return Wrong("kind::mxf4nvf4 needs a .scale_vec or .block");
+  if (match("ScaledKind") == "kind::mxf4nvf4" && !match.Has("ScaleVec"))
+    return Wrong("kind::mxf4nvf4 needs a .scale_vec or .block");
   return MmaHandler(match, i, Mma<false, true, false>);
 }
-Result<Handler> BindMmaSparse(const Match& match, Instruction& i) { return MmaHandler(match, i, Mma<true, false, false>); }
-Result<Handler> BindMmaSparseScaled(const Match& match, Instruction& i) { return MmaHandler(match, i, Mma<true, true, false>); }
+Result<Handler> BindMmaSparse(const Match& match, Instruction& i) {
+  return MmaHandler(match, i, Mma<true, false, false>);
+}
+Result<Handler> BindMmaSparseScaled(const Match& match, Instruction& i) {
+  return MmaHandler(match, i, Mma<true, true, false>);
+}
 Result<Handler> BindMmaWs(const Match& match, Instruction& i) {
   if (GroupOf(match) == 2) return Wrong(".ws exists for .cta_group::1 only");
   return MmaHandler(match, i, Mma<false, false, true>);
@@ -477,10 +514,12 @@ Result<Handler> BindTensorCommit(const Match& match, Instruction& i) {
   return Handler(Commit);
 }
 Result<Handler> BindTensorFenceBefore(const Match&, Instruction&) {
-  return Handler([](Warp& w, const Instruction&, uint32_t) { return w.before_fence = w.cta().cluster().Tick(), Outcome::kNext; });
+  return Handler(
+      [](Warp& w, const Instruction&, uint32_t) { return w.before_fence = w.cta().cluster().Tick(), Outcome::kNext; });
 }
 Result<Handler> BindTensorFenceAfter(const Match&, Instruction&) {
-  return Handler([](Warp& w, const Instruction&, uint32_t) { return w.after_fence = w.cta().cluster().Tick(), Outcome::kNext; });
+  return Handler(
+      [](Warp& w, const Instruction&, uint32_t) { return w.after_fence = w.cta().cluster().Tick(), Outcome::kNext; });
 }
 
 }  // namespace laneshift::emulator

@@ -14,7 +14,13 @@ namespace {
 using base::Cat;
 
 // modifiers of mma_async: n, k, types, flags.
-enum : uint64_t { kNegateA = uint64_t{1} << 40, kNegateB = uint64_t{1} << 41, kTransposeA = uint64_t{1} << 42, kTransposeB = uint64_t{1} << 43, kSaturate = uint64_t{1} << 44 };
+enum : uint64_t {
+  kNegateA = uint64_t{1} << 40,
+  kNegateB = uint64_t{1} << 41,
+  kTransposeA = uint64_t{1} << 42,
+  kTransposeB = uint64_t{1} << 43,
+  kSaturate = uint64_t{1} << 44
+};
 
 WgmmaRequest RequestOf(Warp& w, const Instruction& i, int lane) {
   WgmmaRequest request;
@@ -42,7 +48,8 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
   auto plan = std::make_shared<const PlannedWgmma>(std::move(*planned));
   if (i[0].count != static_cast<uint32_t>(plan->d_registers)) {
-    return w.Fault(FaultKind::kIllegalInstruction, lane, Cat("D has ", plan->d_registers, " registers, not ", i[0].count));
+    return w.Fault(FaultKind::kIllegalInstruction, lane,
+                   Cat("D has ", plan->d_registers, " registers, not ", i[0].count));
   }
   const size_t first = static_cast<size_t>(w.index() / 4) * 4;
   auto op = std::make_shared<AsyncOp>();
@@ -95,7 +102,9 @@ Outcome Wgmma(Warp& w, const Instruction& i, uint32_t mask) {
   }
   if (meeting.arrived == 0) meeting.instruction = &i;
   if (meeting.instruction != &i) {
-    return w.Fault(FaultKind::kIllegalInstruction, 0, Cat("the warps of a warpgroup execute different wgmma: lines ", meeting.instruction->at.line, " and ", i.at.line));
+    return w.Fault(FaultKind::kIllegalInstruction, 0,
+                   Cat("the warps of a warpgroup execute different wgmma: lines ", meeting.instruction->at.line,
+                       " and ", i.at.line));
   }
   meeting.arrived |= 1u << (w.index() % 4);
   if (meeting.arrived != 0xf) {
@@ -120,22 +129,31 @@ Outcome WgmmaWait(Warp& w, const Instruction& i, uint32_t) {
 
 std::optional<ElementType> ElementOf(Type type) {
   switch (type) {
-    case Type::kF16: return ElementType::kF16;
-    case Type::kBf16: return ElementType::kBf16;
-    case Type::kTf32: return ElementType::kTf32;
-    case Type::kE4m3: return ElementType::kE4m3;
-    case Type::kE5m2: return ElementType::kE5m2;
-    case Type::kS8: return ElementType::kS8;
-    case Type::kU8: return ElementType::kU8;
-    default: return std::nullopt;
+    case Type::kF16:
+      return ElementType::kF16;
+    case Type::kBf16:
+      return ElementType::kBf16;
+    case Type::kTf32:
+      return ElementType::kTf32;
+    case Type::kE4m3:
+      return ElementType::kE4m3;
+    case Type::kE5m2:
+      return ElementType::kE5m2;
+    case Type::kS8:
+      return ElementType::kS8;
+    case Type::kU8:
+      return ElementType::kU8;
+    default:
+      return std::nullopt;
   }
 }
 
-// modifiers: number of 8x8 matrices, 1 << 8 for .trans. Lane l supplies the address of row l % 8 of matrix l / 8; element
-// (row, column) of a matrix is in lane row * 4 + column / 2.
+// modifiers: number of 8x8 matrices, 1 << 8 for .trans. Lane l supplies the address of row l % 8 of matrix l / 8;
+// element (row, column) of a matrix is in lane row * 4 + column / 2.
 template <bool kLoad>
 Outcome Matrix(Warp& w, const Instruction& i, uint32_t mask) {
-  if (mask != kFullMask) return w.Fault(FaultKind::kIllegalInstruction, std::countr_zero(mask), "a matrix access needs the whole warp");
+  if (mask != kFullMask)
+    return w.Fault(FaultKind::kIllegalInstruction, std::countr_zero(mask), "a matrix access needs the whole warp");
   const auto matrices = static_cast<uint32_t>(i.modifiers & 0xff);
   const bool transposed = i.modifiers >> 8 & 1;
   const Operand& address = i[kLoad ? 1 : 0];
@@ -154,7 +172,8 @@ Outcome Matrix(Warp& w, const Instruction& i, uint32_t mask) {
     for (int r = 0; r < 8; ++r) {
       const int lane = static_cast<int>(m) * 8 + r;
       Located at;
-      if (!Locate(w, i.space, w.AddressOf(address, lane), 16, lane, kLoad ? AccessKind::kRead : AccessKind::kWrite, at)) return Outcome::kFault;
+      if (!Locate(w, i.space, w.AddressOf(address, lane), 16, lane, kLoad ? AccessKind::kRead : AccessKind::kWrite, at))
+        return Outcome::kFault;
       if constexpr (kLoad) {
         std::memcpy(rows[r], at.host, 16);
       } else {
@@ -164,7 +183,8 @@ Outcome Matrix(Warp& w, const Instruction& i, uint32_t mask) {
     if constexpr (kLoad) {
       for (int l = 0; l < kLanes; ++l) {
         const int r = l / 4, c = l % 4 * 2;
-        registers[l] = transposed ? rows[c][r] | uint32_t{rows[c + 1][r]} << 16 : rows[r][c] | uint32_t{rows[r][c + 1]} << 16;
+        registers[l] =
+            transposed ? rows[c][r] | uint32_t{rows[c + 1][r]} << 16 : rows[r][c] | uint32_t{rows[r][c + 1]} << 16;
       }
     }
   }
@@ -195,10 +215,14 @@ Result<Handler> BindWgmma(const Match& match, Instruction& i) {
   const auto d = match.TypeAt(0);
   if (d != Type::kF32 && d != Type::kF16 && d != Type::kS32) return WrongType(match, 0);
   int m = 0, n = 0, k = 0;
-  if (std::sscanf(std::string(match("Shape")).c_str(), "m%dn%dk%d", &m, &n, &k) != 3 || m != 64 || n > 256 || k > 256) return Wrong("the shape is m64nNkK");
-  const auto accumulator = d == Type::kF32 ? AccumulatorType::kF32 : d == Type::kF16 ? AccumulatorType::kF16 : AccumulatorType::kS32;
-  i.modifiers = static_cast<uint64_t>(n) | static_cast<uint64_t>(k) << 9 | static_cast<uint64_t>(*a) << 20 | static_cast<uint64_t>(*b) << 24 |
-                static_cast<uint64_t>(accumulator) << 28 | (match.Has("Sat") ? uint64_t{kSaturate} : 0);
+  if (std::sscanf(std::string(match("Shape")).c_str(), "m%dn%dk%d", &m, &n, &k) != 3 || m != 64 || n > 256 || k > 256)
+    return Wrong("the shape is m64nNkK");
+  const auto accumulator = d == Type::kF32   ? AccumulatorType::kF32
+                           : d == Type::kF16 ? AccumulatorType::kF16
+                                             : AccumulatorType::kS32;
+  i.modifiers = static_cast<uint64_t>(n) | static_cast<uint64_t>(k) << 9 | static_cast<uint64_t>(*a) << 20 |
+                static_cast<uint64_t>(*b) << 24 | static_cast<uint64_t>(accumulator) << 28 |
+                (match.Has("Sat") ? uint64_t{kSaturate} : 0);
   if (i[4].offset == -1) i.modifiers |= kNegateA;
   if (i[5].offset == -1) i.modifiers |= kNegateB;
   // With A in registers there is one transpose operand, B's.
@@ -209,7 +233,9 @@ Result<Handler> BindWgmma(const Match& match, Instruction& i) {
   i.watches_registers = false;
   return Handler(Wgmma);
 }
-Result<Handler> BindStmatrix(const Match& match, Instruction& i) { return MatrixHandler(match, i, i[1], Matrix<false>); }
+Result<Handler> BindStmatrix(const Match& match, Instruction& i) {
+  return MatrixHandler(match, i, i[1], Matrix<false>);
+}
 Result<Handler> BindLdmatrix(const Match& match, Instruction& i) { return MatrixHandler(match, i, i[0], Matrix<true>); }
 
 }  // namespace laneshift::emulator

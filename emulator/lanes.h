@@ -98,7 +98,8 @@ inline uint32_t Test2(Warp& warp, const Operand& oa, const Operand& ob, F f) {
   const auto* a = warp.At<Cell<T>>(oa);
   const auto* b = warp.At<Cell<T>>(ob);
   uint32_t bits = 0;
-  for (int lane = 0; lane < kLanes; ++lane) bits |= static_cast<uint32_t>(f(Unpack<T>(a[lane]), Unpack<T>(b[lane]))) << lane;
+  for (int lane = 0; lane < kLanes; ++lane)
+    bits |= static_cast<uint32_t>(f(Unpack<T>(a[lane]), Unpack<T>(b[lane]))) << lane;
   return bits;
 }
 

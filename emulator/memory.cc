@@ -104,11 +104,14 @@ std::string GlobalMemory::Describe(uint64_t address) const {
   if (after != live_.begin()) {
     const Allocation& below = *std::prev(after)->second;
     distance = address - (below.address() + below.bytes());
-    if (address < below.address() + below.bytes()) return base::Cat("runs past the end of the allocation of ", below.bytes(), " bytes at ", Hex(below.address()));
-    text = base::Cat(distance, " bytes past the end of the allocation of ", below.bytes(), " bytes at ", Hex(below.address()));
+    if (address < below.address() + below.bytes())
+      return base::Cat("runs past the end of the allocation of ", below.bytes(), " bytes at ", Hex(below.address()));
+    text = base::Cat(distance, " bytes past the end of the allocation of ", below.bytes(), " bytes at ",
+                     Hex(below.address()));
   }
   if (after != live_.end() && after->first - address < distance) {
-    text = base::Cat(after->first - address, " bytes before the allocation of ", after->second->bytes(), " bytes at ", Hex(after->first));
+    text = base::Cat(after->first - address, " bytes before the allocation of ", after->second->bytes(), " bytes at ",
+                     Hex(after->first));
   }
   return text;
 }
@@ -124,7 +127,8 @@ void SharedMemory::AddPending(SharedRange range, bool write, int delta) {
 }
 
 void SharedMemory::ForgetStores(SharedRange range) {
-  std::fill(stores_.begin() + ((range.begin - kSharedBase) >> 2), stores_.begin() + ((range.end - kSharedBase + 3) >> 2), 0u);
+  std::fill(stores_.begin() + ((range.begin - kSharedBase) >> 2),
+            stores_.begin() + ((range.end - kSharedBase + 3) >> 2), 0u);
 }
 
 }  // namespace laneshift::emulator

@@ -1,7 +1,7 @@
 // The memories of the emulated device: global memory with guard zones, and a CTA's shared memory with its shadow.
 //
-// Thread-safety: GlobalMemory is changed by the driver's thread only, never during a launch; its bytes may be accessed by
-// all host threads of a launch. SharedMemory belongs to its CTA's host thread.
+// Thread-safety: GlobalMemory is changed by the driver's thread only, never during a launch; its bytes may be accessed
+// by all host threads of a launch. SharedMemory belongs to its CTA's host thread.
 #pragma once
 
 #include <atomic>
@@ -72,7 +72,9 @@ class SharedMemory {
  public:
   explicit SharedMemory(uint32_t bytes);
   uint32_t size() const { return size_; }
-  bool Contains(uint64_t offset, uint64_t count) const { return offset >= kSharedBase && offset + count <= kSharedBase + uint64_t{size_}; }
+  bool Contains(uint64_t offset, uint64_t count) const {
+    return offset >= kSharedBase && offset + count <= kSharedBase + uint64_t{size_};
+  }
   uint8_t* At(uint32_t offset) { return &bytes_[offset - kSharedBase]; }
   SharedWindow Window() { return {std::span(bytes_.data(), size_), kSharedBase}; }
 
@@ -94,7 +96,8 @@ class SharedMemory {
 
   // Generic stores, per 32-bit word: thread + 1 and the writer's count of proxy fences at the time; 0: none.
   void NoteStore(uint32_t offset, uint32_t count, uint32_t tag) {
-    for (uint32_t w = (offset - kSharedBase) >> 2, end = (offset - kSharedBase + count - 1) >> 2; w <= end; ++w) stores_[w] = tag;
+    for (uint32_t w = (offset - kSharedBase) >> 2, end = (offset - kSharedBase + count - 1) >> 2; w <= end; ++w)
+      stores_[w] = tag;
   }
   uint32_t StoreTag(uint32_t word) const { return stores_[word]; }
   void ForgetStores(SharedRange range);

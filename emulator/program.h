@@ -1,8 +1,8 @@
 // A kernel ready to run: instructions decoded once into handlers and register-file offsets.
 //
 // The register file of a warp is one block of bytes: a value of up to 32 bits takes 32 words, a 64-bit value 32 double
-// words, a 128-bit value 64 double words (low halves first), a predicate one mask word. Constants, special registers and
-// symbol addresses are slots too, filled when the warp starts, so that a handler reads nothing but slots.
+// words, a 128-bit value 64 double words (low halves first), a predicate one mask word. Constants, special registers
+// and symbol addresses are slots too, filled when the warp starts, so that a handler reads nothing but slots.
 // Thread-safety: immutable once built.
 #pragma once
 
@@ -37,9 +37,9 @@ inline constexpr int kLanes = 32;
 inline constexpr uint32_t kFullMask = 0xffffffff;
 
 struct Operand {
-  uint32_t slot = kNoSlot;            // kNoSlot: absent, or a `_` destination
-  uint8_t bytes = 0;                  // per lane in the register file: 0 predicate, 4, 8, 16
-  bool negated = false;               // predicates
+  uint32_t slot = kNoSlot;  // kNoSlot: absent, or a `_` destination
+  uint8_t bytes = 0;        // per lane in the register file: 0 predicate, 4, 8, 16
+  bool negated = false;     // predicates
   bool is_destination = false;
   bool is_address = false;            // slot holds the base
   int64_t offset = 0;                 // address: displacement; immediate: the value
@@ -105,14 +105,55 @@ inline constexpr uint32_t kRankShift = 24;
 
 // Special registers that do not change while a warp runs.
 enum class Special : uint8_t {
-  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
-  kLaneid, kWarpid, kNwarpid, kSmid, kNsmid, kGridid,
-  kLanemaskEq, kLanemaskLe, kLanemaskLt, kLanemaskGe, kLanemaskGt,
-  kClusteridX, kClusteridY, kClusteridZ, kNclusteridX, kNclusteridY, kNclusteridZ,
-  kClusterCtaidX, kClusterCtaidY, kClusterCtaidZ, kClusterNctaidX, kClusterNctaidY, kClusterNctaidZ,
-  kClusterCtarank, kClusterNctarank, kIsExplicitCluster, kDynamicSmemSize, kTotalSmemSize, kAggrSmemSize, kZero,
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneid,
+  kWarpid,
+  kNwarpid,
+  kSmid,
+  kNsmid,
+  kGridid,
+  kLanemaskEq,
+  kLanemaskLe,
+  kLanemaskLt,
+  kLanemaskGe,
+  kLanemaskGt,
+  kClusteridX,
+  kClusteridY,
+  kClusteridZ,
+  kNclusteridX,
+  kNclusteridY,
+  kNclusteridZ,
+  kClusterCtaidX,
+  kClusterCtaidY,
+  kClusterCtaidZ,
+  kClusterNctaidX,
+  kClusterNctaidY,
+  kClusterNctaidZ,
+  kClusterCtarank,
+  kClusterNctarank,
+  kIsExplicitCluster,
+  kDynamicSmemSize,
+  kTotalSmemSize,
+  kAggrSmemSize,
+  kZero,
   // These do; they are read by an instruction of their own.
-  kClock, kClockHi, kClock64, kGlobaltimer, kGlobaltimerLo, kGlobaltimerHi,
+  kClock,
+  kClockHi,
+  kClock64,
+  kGlobaltimer,
+  kGlobaltimerLo,
+  kGlobaltimerHi,
 };
 struct SpecialFacts {
   std::string_view name;

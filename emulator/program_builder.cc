@@ -31,9 +31,9 @@ struct Frame {
   std::unordered_map<std::string_view, Home> parameters;
   std::unordered_map<const VariableSyntax*, Home> variables;
   std::unordered_map<std::string_view, std::vector<const LabelSyntax*>> labels;
-  std::vector<uint32_t> starts;                           // first instruction of each statement
-  std::vector<std::pair<uint32_t, uint32_t>> jumps;       // instruction -> statement
-  std::vector<uint32_t> returns;                          // instructions that go to the end of the frame
+  std::vector<uint32_t> starts;                      // first instruction of each statement
+  std::vector<std::pair<uint32_t, uint32_t>> jumps;  // instruction -> statement
+  std::vector<uint32_t> returns;                     // instructions that go to the end of the frame
   bool is_entry = false;
 };
 
@@ -173,7 +173,8 @@ Home Builder::PlaceShared(const VariableSyntax& variable) {
 Home Builder::Place(Frame& frame, const VariableSyntax& variable) {
   switch (variable.space) {
     case Space::kShared:
-    case Space::kSharedCluster: return PlaceShared(variable);
+    case Space::kSharedCluster:
+      return PlaceShared(variable);
     case Space::kGlobal:
     case Space::kConst: {
       const auto address = addresses_.find(&variable);
@@ -182,7 +183,8 @@ Home Builder::Place(Frame& frame, const VariableSyntax& variable) {
     }
     case Space::kLocal:
     case Space::kParam:
-    case Space::kGeneric: break;
+    case Space::kGeneric:
+      break;
   }
   const auto known = frame.variables.find(&variable);
   if (known != frame.variables.end()) return known->second;
@@ -191,7 +193,8 @@ Home Builder::Place(Frame& frame, const VariableSyntax& variable) {
 
 Result<Home> Builder::Find(Frame& frame, const OperandSyntax& symbol) {
   if (symbol.index >= 0) return Place(frame, frame.function->variables[static_cast<size_t>(symbol.index)]);
-  if (const auto parameter = frame.parameters.find(symbol.name); parameter != frame.parameters.end()) return parameter->second;
+  if (const auto parameter = frame.parameters.find(symbol.name); parameter != frame.parameters.end())
+    return parameter->second;
   for (const VariableSyntax& variable : module_.variables) {
     if (variable.name == symbol.name) return Place(frame, variable);
   }
@@ -219,12 +222,14 @@ Result<uint64_t> Builder::Immediate(const OperandSyntax& syntax, Type type) cons
   if (type == Type::kF32 || (type == Type::kB32 && !is_float)) {
     return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(syntax.bits)));
   }
-  if (BitsOf(type) != 64) return PtxError(syntax.at, Cat("a 64-bit float constant does not fit .", FactsOf(type).suffix));
+  if (BitsOf(type) != 64)
+    return PtxError(syntax.at, Cat("a 64-bit float constant does not fit .", FactsOf(type).suffix));
   return syntax.bits;
 }
 
 Result<Operand> Builder::PredicateValue(Frame& frame, const OperandSyntax& syntax, bool destination) {
-  if (syntax.kind == OperandKind::kInteger && !destination) return Constant(SlotSource::kPredicate, 0, syntax.bits != 0);
+  if (syntax.kind == OperandKind::kInteger && !destination)
+    return Constant(SlotSource::kPredicate, 0, syntax.bits != 0);
   Operand operand;
   if (syntax.kind == OperandKind::kSink && destination) {
     operand.slot = kernel_.scratch_slot;
@@ -244,7 +249,8 @@ Result<Operand> Builder::RegisterValue(Frame& frame, const OperandSyntax& syntax
   const RegisterSyntax& reg = frame.function->registers[static_cast<size_t>(syntax.index)];
   if (syntax.negated) return PtxError(syntax.at, "'!' belongs to predicates only");
   if ((reg.type == Type::kPred) != (type == Type::kPred)) {
-    return PtxError(syntax.at, Cat("register '", reg.name, "' of type .", FactsOf(reg.type).suffix, " does not fit .", FactsOf(type).suffix));
+    return PtxError(syntax.at, Cat("register '", reg.name, "' of type .", FactsOf(reg.type).suffix, " does not fit .",
+                                   FactsOf(type).suffix));
   }
   const int have = std::max(8, BitsOf(reg.type)), want = std::max(8, BitsOf(type));
   const bool fits = have == want || (form.relaxed && have > want && have <= 64) || (want == 8 && have == 16);
@@ -274,7 +280,8 @@ Result<Operand> Builder::Value(Frame& frame, const OperandSyntax& syntax, Type t
   if (type == Type::kPred) return PredicateValue(frame, syntax, form.destination);
   const uint8_t bytes = SlotBytes(type);
   switch (syntax.kind) {
-    case OperandKind::kRegister: return RegisterValue(frame, syntax, type, form);
+    case OperandKind::kRegister:
+      return RegisterValue(frame, syntax, type, form);
     case OperandKind::kSink:
       if (form.destination) {
         Operand operand;
@@ -307,7 +314,8 @@ Result<Operand> Builder::Value(Frame& frame, const OperandSyntax& syntax, Type t
     case OperandKind::kAddress:
     case OperandKind::kVector:
     case OperandKind::kPair:
-    case OperandKind::kArguments: break;
+    case OperandKind::kArguments:
+      break;
   }
   return PtxError(syntax.at, form.destination ? "a register is expected" : "a register or a constant is expected");
 }
@@ -363,7 +371,8 @@ Status Builder::Operands(Frame& frame, const StatementSyntax& statement, const F
     const bool vector_here = next < given.size() && given[next].kind == OperandKind::kVector;
     const bool skip = next == given.size() || (form.kind == Kind::kVector && form.optional && !vector_here);
     if (skip) {
-      if (!form.optional) return PtxError(statement.at, Cat("'", statement.Opcode(), "' needs more operands than ", given.size()));
+      if (!form.optional)
+        return PtxError(statement.at, Cat("'", statement.Opcode(), "' needs more operands than ", given.size()));
       operands_.emplace_back();
       if (form.paired) operands_.emplace_back();
       continue;
@@ -434,7 +443,8 @@ void Builder::Guard(Frame& frame, const StatementSyntax& statement, Instruction&
 
 Status Builder::Emit(Instruction instruction, const std::vector<Operand>& operands) {
   if (kernel_.code.size() >= kMaxInstructions) {
-    return PtxError(instruction.at, Cat("the kernel has more than ", kMaxInstructions, " instructions with its calls expanded"));
+    return PtxError(instruction.at,
+                    Cat("the kernel has more than ", kMaxInstructions, " instructions with its calls expanded"));
   }
   size_t total = operands.size();
   for (const Operand& operand : operands) total += operand.count;
@@ -560,7 +570,8 @@ Status Builder::Call(Frame& frame, const StatementSyntax& statement) {
       return PtxError(operand.at, "indirect calls are not supported");
     }
   }
-  if (callee == nullptr || callee->kind != OperandKind::kSymbol) return PtxError(statement.at, "indirect calls are not supported");
+  if (callee == nullptr || callee->kind != OperandKind::kSymbol)
+    return PtxError(statement.at, "indirect calls are not supported");
   if (statement.guard >= 0) return PtxError(statement.at, "a guarded call is not supported");
   const FunctionSyntax* function = nullptr;
   for (const FunctionSyntax& known : module_.functions) {
@@ -585,7 +596,8 @@ Status Builder::Call(Frame& frame, const StatementSyntax& statement) {
     }
     for (size_t i = 0; i < given; ++i) {
       const OperandSyntax& value = actual->elements[i];
-      if (value.kind != OperandKind::kSymbol) return PtxError(value.at, "values are passed to functions in .param variables only");
+      if (value.kind != OperandKind::kSymbol)
+        return PtxError(value.at, "values are passed to functions in .param variables only");
       LS_ASSIGN(inner.parameters[formal[i].name], Find(frame, value));
     }
     return Ok();
@@ -642,7 +654,8 @@ Result<Kernel> Builder::Build(const FunctionSyntax& entry) {
   // Kernels rely on 1024-aligned dynamic shared memory whatever alignment they declare.
   const uint64_t align = std::max<uint64_t>(1024, kernel_.dynamic_shared_align);
   const uint64_t dynamic = (shared_end_ + align - 1) / align * align;
-  if (dynamic > (uint64_t{1} << kRankShift)) return PtxError(entry.at, Cat(kernel_.static_shared_bytes, " bytes of static shared memory"));
+  if (dynamic > (uint64_t{1} << kRankShift))
+    return PtxError(entry.at, Cat(kernel_.static_shared_bytes, " bytes of static shared memory"));
   kernel_.dynamic_shared_offset = static_cast<uint32_t>(dynamic);
   for (const size_t i : dynamic_) kernel_.initial[i].value += dynamic;
   kernel_.local_bytes = (kernel_.local_bytes + 15) / 16 * 16;

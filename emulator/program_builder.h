@@ -1,5 +1,5 @@
-// Turns a parsed entry into a Kernel: opcodes bound, registers and constants placed, device functions expanded in place,
-// reconvergence points computed.
+// Turns a parsed entry into a Kernel: opcodes bound, registers and constants placed, device functions expanded in
+// place, reconvergence points computed.
 //
 // Calls are expanded where they stand; recursion and indirect calls are refused by name.
 // Thread-safety: pure functions.

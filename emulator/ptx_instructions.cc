@@ -64,7 +64,8 @@ void ParsePattern(Row& row) {
     while (n < text.size() && text[n] != '.' && text[n] != '{' && text[n] != '}' && text[n] != '>') ++n;
     const std::string_view word = text.substr(0, n);
     text.remove_prefix(n);
-    if (optional) field = std::isupper(static_cast<unsigned char>(word[0])) && !std::isupper(static_cast<unsigned char>(word[1]));
+    if (optional)
+      field = std::isupper(static_cast<unsigned char>(word[0])) && !std::isupper(static_cast<unsigned char>(word[1]));
     if (!text.empty() && (text[0] == '>' || text[0] == '}')) text.remove_prefix(1);
     row.parts.push_back({word, field, !optional});
   }
@@ -107,6 +108,10 @@ OperandForm ParseForm(std::string_view text) {
   if (text.starts_with('{')) {
     form.kind = Kind::kVector;
     text = text.substr(1, text.size() - 2);
+    if (text[0] == '~') {
+      form.relaxed = true;
+      text.remove_prefix(1);
+    }
   }
   if (text == "W") return form.width = OperandForm::Width::kDouble, form;
   if (text[0] == 'T') {
@@ -171,7 +176,8 @@ Attempt TryRow(const Row& row, const std::vector<std::string_view>& suffixes) {
   }
   for (size_t i = 0; i < row.parts.size(); ++i) {
     if (row.parts[i].required && !filled[i]) {
-      attempt.culprit = base::Cat(row.parts[i].is_field ? "a suffix is missing: " : "suffix is missing: .", row.parts[i].text);
+      attempt.culprit =
+          base::Cat(row.parts[i].is_field ? "a suffix is missing: " : "suffix is missing: .", row.parts[i].text);
       return attempt;
     }
   }

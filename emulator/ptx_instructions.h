@@ -38,13 +38,21 @@ using Binder = Result<Handler> (*)(const Match& match, Instruction& instruction)
 
 // One operand of a row, see ptx_instructions.def.
 struct OperandForm {
-  enum class Kind : uint8_t { kScalar, kPredicate, kVector, kAddress, kTensor, kImmediate, kLabel } kind = Kind::kScalar;
+  enum class Kind : uint8_t {
+    kScalar,
+    kPredicate,
+    kVector,
+    kAddress,
+    kTensor,
+    kImmediate,
+    kLabel
+  } kind = Kind::kScalar;
   // The element type: fixed, the n-th type suffix, or twice the width of the first.
   enum class Width : uint8_t { kFixed, kSuffix, kDouble } width = Width::kFixed;
   Type type = Type::kB32;
   int suffix = 0;
   bool destination = false, optional = false, relaxed = false;
-  bool paired = false;  // may be followed by `|p`
+  bool paired = false;                         // may be followed by `|p`
   bool or_address = false, or_vector = false;  // an address, or a vector of .b32, may stand here instead
 };
 

@@ -92,7 +92,8 @@ Result<Token> Lexer::Number() {
     const size_t digits = is_f32 ? 8 : 16;
     size_t n = 0;
     while (IsHex(At(2 + n))) ++n;
-    if (n != digits) return PtxError(Here(), base::Cat("a float constant in hexadecimal has ", digits, " digits, not ", n));
+    if (n != digits)
+      return PtxError(Here(), base::Cat("a float constant in hexadecimal has ", digits, " digits, not ", n));
     Token token = Take(is_f32 ? TokenKind::kFloat32 : TokenKind::kFloat64, 2 + n);
     std::from_chars(token.text.data() + 2, token.text.data() + token.text.size(), token.bits, 16);
     return token;

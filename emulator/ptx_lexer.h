@@ -1,8 +1,7 @@
 // Splits PTX text into tokens.
 //
-// A token is a view into the text, which must outlive it. Comments and blanks are skipped. `.word::word` is one token, so
-// that an opcode is an identifier followed by suffix tokens.
-// Thread-safety: a Lexer belongs to one thread.
+// A token is a view into the text, which must outlive it. Comments and blanks are skipped. `.word::word` is one token,
+// so that an opcode is an identifier followed by suffix tokens. Thread-safety: a Lexer belongs to one thread.
 #pragma once
 
 #include <cstdint>

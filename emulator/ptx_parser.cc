@@ -450,7 +450,8 @@ Status Parser::Function(ModuleSyntax& module, bool is_entry, bool is_extern) {
   }
   for (FunctionSyntax& other : module.functions) {
     if (other.name != function.name) continue;
-    if (other.has_body && function.has_body) return PtxError(function.at, Cat("'", function.name, "' is defined twice"));
+    if (other.has_body && function.has_body)
+      return PtxError(function.at, Cat("'", function.name, "' is defined twice"));
     if (function.has_body) other = std::move(function);
     return Ok();
   }
@@ -472,7 +473,8 @@ Status Parser::Body(FunctionSyntax& function) {
   LS_TRY(Expect('{'));
   OpenScope();
   while (!scopes_.empty()) {
-    if (token_.kind == TokenKind::kEnd) return PtxError(function.at, Cat("the body of '", function.name, "' has no end"));
+    if (token_.kind == TokenKind::kEnd)
+      return PtxError(function.at, Cat("the body of '", function.name, "' has no end"));
     if (token_.Is('{')) {
       if (scopes_.size() >= kMaxNesting) return PtxError(token_.at, "blocks are nested too deeply");
       LS_TRY(Advance());
@@ -561,7 +563,8 @@ int Parser::NewRegister(std::string_view name, Type type) {
 // Registers of a range come into being when they are first named, so that `%r<100000>` costs nothing.
 int Parser::FindRegister(std::string_view name) {
   size_t digits = 0;
-  while (digits < name.size() && name[name.size() - 1 - digits] >= '0' && name[name.size() - 1 - digits] <= '9') ++digits;
+  while (digits < name.size() && name[name.size() - 1 - digits] >= '0' && name[name.size() - 1 - digits] <= '9')
+    ++digits;
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
     if (const auto known = scope->registers.find(name); known != scope->registers.end()) return known->second;
     for (size_t d = 1; d <= std::min<size_t>(digits, 7); ++d) {

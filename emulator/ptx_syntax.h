@@ -1,8 +1,7 @@
 // A PTX module as its text says it: scopes resolved, opcodes not yet understood.
 //
-// Registers and labels of nested `{ … }` blocks are flattened: each declared register has one index in its function, each
-// label one id. Everything refers to the module's own copy of the text.
-// Thread-safety: immutable after parsing.
+// Registers and labels of nested `{ … }` blocks are flattened: each declared register has one index in its function,
+// each label one id. Everything refers to the module's own copy of the text. Thread-safety: immutable after parsing.
 #pragma once
 
 #include <array>

@@ -41,6 +41,7 @@ struct Position {
 };
 
 // "line:column: message", the form of every message about PTX text.
-Error PtxError(Position at, const std::string& message, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+Error PtxError(Position at, const std::string& message, const char* file = __builtin_FILE(),
+               int line = __builtin_LINE());
 
 }  // namespace laneshift::emulator

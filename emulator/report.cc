@@ -20,13 +20,20 @@ std::string_view MeaningOf(HazardKind kind) { return kHazards[static_cast<size_t
 
 std::string_view NameOf(FaultKind kind) {
   switch (kind) {
-    case FaultKind::kIllegalAddress: return "illegal address";
-    case FaultKind::kMisalignedAddress: return "misaligned address";
-    case FaultKind::kIllegalInstruction: return "illegal instruction";
-    case FaultKind::kInvalidAddressSpace: return "invalid address space";
-    case FaultKind::kLaunchFailure: return "launch failure";
-    case FaultKind::kDeadlock: return "deadlock";
-    case FaultKind::kBudget: return "instruction budget used up";
+    case FaultKind::kIllegalAddress:
+      return "illegal address";
+    case FaultKind::kMisalignedAddress:
+      return "misaligned address";
+    case FaultKind::kIllegalInstruction:
+      return "illegal instruction";
+    case FaultKind::kInvalidAddressSpace:
+      return "invalid address space";
+    case FaultKind::kLaunchFailure:
+      return "launch failure";
+    case FaultKind::kDeadlock:
+      return "deadlock";
+    case FaultKind::kBudget:
+      return "instruction budget used up";
   }
   return "unknown fault";
 }
@@ -38,7 +45,8 @@ std::string Place::Print() const {
 }
 
 std::string Hazard::Print() const {
-  return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), count > 1 ? base::Cat("; ", count, " times") : "", "]");
+  return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), count > 1 ? base::Cat("; ", count, " times") : "",
+                   "]");
 }
 
 std::string Fault::Print() const { return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), "]"); }

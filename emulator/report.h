@@ -68,15 +68,15 @@ struct Fault {
 struct Counters {
   uint64_t warp_instructions = 0;
   uint64_t thread_instructions = 0;
-  uint64_t mma_instructions = 0;    // tcgen05.mma and wgmma
-  uint64_t mma_multiplies = 0;      // M x N x K of them
-  uint64_t mma_shared_bytes = 0;    // read by them
+  uint64_t mma_instructions = 0;  // tcgen05.mma and wgmma
+  uint64_t mma_multiplies = 0;    // M x N x K of them
+  uint64_t mma_shared_bytes = 0;  // read by them
   uint64_t bytes_global_to_shared = 0;
   uint64_t bytes_shared_to_global = 0;
-  uint64_t tensor_copies = 0;       // tcgen05.cp
+  uint64_t tensor_copies = 0;  // tcgen05.cp
   uint64_t tensor_copy_bytes = 0;
   uint64_t tensor_shifts = 0;
-  uint64_t barrier_waits = 0;       // try_wait and test_wait that returned true
+  uint64_t barrier_waits = 0;               // try_wait and test_wait that returned true
   std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
 
   void Add(const Counters& other);

@@ -1,5 +1,5 @@
-// Parts of binders that one source file lends to another: the integer halves of instructions that exist for both kinds of
-// numbers.
+// Parts of binders that one source file lends to another: the integer halves of instructions that exist for both kinds
+// of numbers.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -29,15 +29,22 @@ template <typename F>
 Result<Handler> ForInteger(const Match& match, F make, int nth = 0) {
   switch (match.TypeAt(nth).value_or(Type::kPred)) {
     case Type::kB16:
-    case Type::kU16: return make.template operator()<uint16_t>();
+    case Type::kU16:
+      return make.template operator()<uint16_t>();
     case Type::kB32:
-    case Type::kU32: return make.template operator()<uint32_t>();
+    case Type::kU32:
+      return make.template operator()<uint32_t>();
     case Type::kB64:
-    case Type::kU64: return make.template operator()<uint64_t>();
-    case Type::kS16: return make.template operator()<int16_t>();
-    case Type::kS32: return make.template operator()<int32_t>();
-    case Type::kS64: return make.template operator()<int64_t>();
-    default: return WrongType(match, nth);  // every other type of the manual: not this instruction's
+    case Type::kU64:
+      return make.template operator()<uint64_t>();
+    case Type::kS16:
+      return make.template operator()<int16_t>();
+    case Type::kS32:
+      return make.template operator()<int32_t>();
+    case Type::kS64:
+      return make.template operator()<int64_t>();
+    default:
+      return WrongType(match, nth);  // every other type of the manual: not this instruction's
   }
 }
 

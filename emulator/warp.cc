@@ -56,54 +56,98 @@ uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
   const auto bit = [&] { return uint32_t{1} << lane; };
   const auto in_cluster = [&](size_t d) { return cta[d] % shape.cluster[d]; };
   switch (static_cast<Special>(special)) {
-    case Special::kTidX: return thread % block[0];
-    case Special::kTidY: return thread / block[0] % block[1];
-    case Special::kTidZ: return thread / block[0] / block[1];
-    case Special::kNtidX: return block[0];
-    case Special::kNtidY: return block[1];
-    case Special::kNtidZ: return block[2];
-    case Special::kCtaidX: return cta[0];
-    case Special::kCtaidY: return cta[1];
-    case Special::kCtaidZ: return cta[2];
-    case Special::kNctaidX: return shape.grid[0];
-    case Special::kNctaidY: return shape.grid[1];
-    case Special::kNctaidZ: return shape.grid[2];
-    case Special::kLaneid: return static_cast<uint64_t>(lane);
-    case Special::kWarpid: return static_cast<uint64_t>(index_);
-    case Special::kNwarpid: return 64;
-    case Special::kSmid: return (cta[0] + shape.grid[0] * (cta[1] + uint64_t{shape.grid[1]} * cta[2])) % cta_.cluster().machine().multiprocessors;
-    case Special::kNsmid: return cta_.cluster().machine().multiprocessors;
-    case Special::kGridid: return cta_.cluster().launch().serial;
-    case Special::kLanemaskEq: return bit();
-    case Special::kLanemaskLe: return bit() | (bit() - 1);
-    case Special::kLanemaskLt: return bit() - 1;
-    case Special::kLanemaskGe: return ~(bit() - 1);
-    case Special::kLanemaskGt: return ~(bit() | (bit() - 1));
-    case Special::kClusteridX: return cta[0] / shape.cluster[0];
-    case Special::kClusteridY: return cta[1] / shape.cluster[1];
-    case Special::kClusteridZ: return cta[2] / shape.cluster[2];
-    case Special::kNclusteridX: return shape.grid[0] / shape.cluster[0];
-    case Special::kNclusteridY: return shape.grid[1] / shape.cluster[1];
-    case Special::kNclusteridZ: return shape.grid[2] / shape.cluster[2];
-    case Special::kClusterCtaidX: return in_cluster(0);
-    case Special::kClusterCtaidY: return in_cluster(1);
-    case Special::kClusterCtaidZ: return in_cluster(2);
-    case Special::kClusterNctaidX: return shape.cluster[0];
-    case Special::kClusterNctaidY: return shape.cluster[1];
-    case Special::kClusterNctaidZ: return shape.cluster[2];
-    case Special::kClusterCtarank: return cta_.rank();
-    case Special::kClusterNctarank: return shape.cluster[0] * shape.cluster[1] * shape.cluster[2];
-    case Special::kIsExplicitCluster: return shape.explicit_cluster ? 1 : 0;
-    case Special::kDynamicSmemSize: return shape.dynamic_shared;
-    case Special::kTotalSmemSize: return kernel_.static_shared_bytes + shape.dynamic_shared;
-    case Special::kAggrSmemSize: return kernel_.static_shared_bytes + shape.dynamic_shared + kSharedBase;
-    case Special::kZero: return 0;
+    case Special::kTidX:
+      return thread % block[0];
+    case Special::kTidY:
+      return thread / block[0] % block[1];
+    case Special::kTidZ:
+      return thread / block[0] / block[1];
+    case Special::kNtidX:
+      return block[0];
+    case Special::kNtidY:
+      return block[1];
+    case Special::kNtidZ:
+      return block[2];
+    case Special::kCtaidX:
+      return cta[0];
+    case Special::kCtaidY:
+      return cta[1];
+    case Special::kCtaidZ:
+      return cta[2];
+    case Special::kNctaidX:
+      return shape.grid[0];
+    case Special::kNctaidY:
+      return shape.grid[1];
+    case Special::kNctaidZ:
+      return shape.grid[2];
+    case Special::kLaneid:
+      return static_cast<uint64_t>(lane);
+    case Special::kWarpid:
+      return static_cast<uint64_t>(index_);
+    case Special::kNwarpid:
+      return 64;
+    case Special::kSmid:
+      return (cta[0] + shape.grid[0] * (cta[1] + uint64_t{shape.grid[1]} * cta[2])) %
+             cta_.cluster().machine().multiprocessors;
+    case Special::kNsmid:
+      return cta_.cluster().machine().multiprocessors;
+    case Special::kGridid:
+      return cta_.cluster().launch().serial;
+    case Special::kLanemaskEq:
+      return bit();
+    case Special::kLanemaskLe:
+      return bit() | (bit() - 1);
+    case Special::kLanemaskLt:
+      return bit() - 1;
+    case Special::kLanemaskGe:
+      return ~(bit() - 1);
+    case Special::kLanemaskGt:
+      return ~(bit() | (bit() - 1));
+    case Special::kClusteridX:
+      return cta[0] / shape.cluster[0];
+    case Special::kClusteridY:
+      return cta[1] / shape.cluster[1];
+    case Special::kClusteridZ:
+      return cta[2] / shape.cluster[2];
+    case Special::kNclusteridX:
+      return shape.grid[0] / shape.cluster[0];
+    case Special::kNclusteridY:
+      return shape.grid[1] / shape.cluster[1];
+    case Special::kNclusteridZ:
+      return shape.grid[2] / shape.cluster[2];
+    case Special::kClusterCtaidX:
+      return in_cluster(0);
+    case Special::kClusterCtaidY:
+      return in_cluster(1);
+    case Special::kClusterCtaidZ:
+      return in_cluster(2);
+    case Special::kClusterNctaidX:
+      return shape.cluster[0];
+    case Special::kClusterNctaidY:
+      return shape.cluster[1];
+    case Special::kClusterNctaidZ:
+      return shape.cluster[2];
+    case Special::kClusterCtarank:
+      return cta_.rank();
+    case Special::kClusterNctarank:
+      return shape.cluster[0] * shape.cluster[1] * shape.cluster[2];
+    case Special::kIsExplicitCluster:
+      return shape.explicit_cluster ? 1 : 0;
+    case Special::kDynamicSmemSize:
+      return shape.dynamic_shared;
+    case Special::kTotalSmemSize:
+      return kernel_.static_shared_bytes + shape.dynamic_shared;
+    case Special::kAggrSmemSize:
+      return kernel_.static_shared_bytes + shape.dynamic_shared + kSharedBase;
+    case Special::kZero:
+      return 0;
     case Special::kClock:
     case Special::kClockHi:
     case Special::kClock64:
     case Special::kGlobaltimer:
     case Special::kGlobaltimerLo:
-    case Special::kGlobaltimerHi: break;
+    case Special::kGlobaltimerHi:
+      break;
   }
   LS_CHECK(false, "clock registers are read by an instruction, not initialised: ", special);
 }

@@ -1,9 +1,8 @@
 // One warp: its registers, its diverged paths, and what its threads have in flight.
 //
 // A divergent branch splits a path in two that meet again at the branch's immediate post-dominator. Both sides make
-// progress independently: when one blocks, the other runs. A `.sync` instruction whose mask names lanes of several paths
-// waits until they have all come to it.
-// Thread-safety: a warp belongs to the host thread that runs its cluster.
+// progress independently: when one blocks, the other runs. A `.sync` instruction whose mask names lanes of several
+// paths waits until they have all come to it. Thread-safety: a warp belongs to the host thread that runs its cluster.
 #pragma once
 
 #include <array>
@@ -29,7 +28,13 @@ using OpHandle = std::shared_ptr<AsyncOp>;
 // What a blocked instruction remembers between its executions.
 struct WaitState {
   enum class Kind : uint8_t {
-    kNone, kMbarrier, kNamedBarrier, kClusterBarrier, kWarpSync, kWarpgroup, kTensorAlloc
+    kNone,
+    kMbarrier,
+    kNamedBarrier,
+    kClusterBarrier,
+    kWarpSync,
+    kWarpgroup,
+    kTensorAlloc
   } kind = Kind::kNone;
   uint32_t object = 0;      // window offset of an mbarrier, number of a named barrier, lanes of a warp sync
   uint64_t generation = 0;  // of the barrier when this path arrived
@@ -86,7 +91,9 @@ class Warp {
     return operand.bytes == 16 ? At<uint64_t>(operand)[2 * lane] : At<uint64_t>(operand)[lane];
   }
   // The address that a lane's memory operand names, before the space is considered.
-  uint64_t AddressOf(const Operand& operand, int lane) { return Value(operand, lane) + static_cast<uint64_t>(operand.offset); }
+  uint64_t AddressOf(const Operand& operand, int lane) {
+    return Value(operand, lane) + static_cast<uint64_t>(operand.offset);
+  }
   uint8_t* Local(int lane) { return local_.data() + static_cast<size_t>(lane) * local_bytes_; }
   uint64_t local_bytes() const { return local_bytes_; }
 
@@ -99,8 +106,8 @@ class Warp {
   Outcome Branch(const Instruction& instruction, uint32_t taken);
   Outcome Exit(uint32_t mask);
   Path& path() { return paths_[running_]; }
-  // Joins all paths of the lanes in `members` at this instruction. True for the path that executes it for them all, with
-  // `mask` widened; the others are moved on by it. False: blocked.
+  // Joins all paths of the lanes in `members` at this instruction. True for the path that executes it for them all,
+  // with `mask` widened; the others are moved on by it. False: blocked.
   bool SyncLanes(uint32_t members, uint32_t& mask);
   // For instructions that block: remembers why, so that a deadlock can say so.
   Outcome Block(WaitState::Kind kind, uint32_t object, uint32_t parity = 0);
@@ -123,8 +130,8 @@ class Warp {
   int LineOf(uint32_t pc) const;
 
   // ---- what its threads have in flight; used by the handlers of asynchronous instructions ----
-  std::array<uint32_t, kLanes> proxy_fences{};  // executed so far, per lane; starts at 0
-  uint64_t before_fence = 0, after_fence = 0;   // the cluster's event count at the last tcgen05 fence
+  std::array<uint32_t, kLanes> proxy_fences{};                 // executed so far, per lane; starts at 0
+  uint64_t before_fence = 0, after_fence = 0;                  // the cluster's event count at the last tcgen05 fence
   std::array<std::unique_ptr<OpGroups>, kLanes> bulk, copies;  // cp.async.bulk and cp.async groups per thread
   OpGroups wgmma;
   std::vector<OpHandle> tensor_loads, tensor_stores;
