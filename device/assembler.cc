@@ -1,0 +1,139 @@
+#include "device/assembler.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "base/subprocess.h"
+#include "base/text.h"
+
+namespace laneshift::device {
+namespace {
+
+using base::Cat;
+namespace fs = std::filesystem;
+
+// A private directory that is removed with everything in it.
+class ScratchDirectory {
+ public:
+  static Result<ScratchDirectory> Create() {
+    std::error_code failure;
+    fs::path parent = fs::temp_directory_path(failure);
+    std::string pattern = (failure ? fs::path("/tmp") : parent) / "laneshift-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) {
+      return MakeError(ErrorCode::kResourceExhausted, Cat("cannot make a temporary directory like ", pattern));
+    }
+    return ScratchDirectory(pattern);
+  }
+  ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ScratchDirectory& operator=(ScratchDirectory&&) = delete;
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  std::string File(const char* name) const { return path_ / name; }
+
+ private:
+  explicit ScratchDirectory(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+Status WriteFile(const std::string& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) return MakeError(ErrorCode::kResourceExhausted, Cat("cannot write ", path));
+  return Ok();
+}
+
+Result<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file || bytes.empty()) return MakeError(ErrorCode::kDriver, Cat("ptxas left no output in ", path));
+  return bytes;
+}
+
+// The number right before `unit` in words like "0 bytes stack frame", if they are there.
+std::optional<int> CountBefore(std::string_view line, std::string_view unit) {
+  size_t at = line.find(unit);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::vector<std::string_view> before = base::Words(line.substr(0, at));
+  if (before.empty()) return std::nullopt;
+  std::optional<int64_t> count = base::ParseInt(before.back());
+  if (!count) return std::nullopt;
+  return static_cast<int>(*count);
+}
+
+void KeepLargest(int& figure, std::optional<int> found) { figure = std::max(figure, found.value_or(0)); }
+
+// The first line that says what is wrong, without the temporary file's name.
+std::string FirstComplaint(std::string_view log, const std::string& file) {
+  for (std::string_view line : base::Split(log, '\n')) {
+    if (line.find("error") == std::string_view::npos && line.find("fatal") == std::string_view::npos) continue;
+    std::string text(line);
+    for (size_t at = text.find(file); at != std::string::npos; at = text.find(file))
+      text.replace(at, file.size(), "ptx");
+    return text;
+  }
+  return std::string(base::Trim(log));
+}
+
+// "release 13.0, V13.0.88" -> "ptxas 13.0.88".
+std::string IdFrom(std::string_view version) {
+  for (std::string_view word : base::Words(version)) {
+    if (word.size() > 1 && word[0] == 'V' && word[1] >= '0' && word[1] <= '9') return Cat("ptxas ", word.substr(1));
+  }
+  return {};
+}
+
+}  // namespace
+
+void ParseAssemblerLog(std::string_view log, AssembleResult& result) {
+  for (std::string_view line : base::Split(log, '\n')) {
+    if (line.find("(C75") != std::string_view::npos) result.advisories.emplace_back(base::Trim(line));
+    KeepLargest(result.stack_bytes, CountBefore(line, " bytes stack frame"));
+    KeepLargest(result.spill_store_bytes, CountBefore(line, " bytes spill stores"));
+    KeepLargest(result.spill_load_bytes, CountBefore(line, " bytes spill loads"));
+    KeepLargest(result.static_smem_bytes, CountBefore(line, " bytes smem"));
+    KeepLargest(result.registers, CountBefore(line, " registers"));
+  }
+}
+
+Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
+  std::string path = options.path.empty() ? base::FindProgram("ptxas", {"/usr/local/cuda/bin"}) : options.path;
+  if (path.empty()) {
+    return MakeError(ErrorCode::kNotFound,
+                     "no ptxas in PATH or /usr/local/cuda/bin; install the CUDA toolkit or let the driver compile PTX");
+  }
+  LS_ASSIGN(base::ProgramResult ran, base::RunProgram({.argv = {path, "--version"}, .timeout = options.timeout}));
+  std::string id = IdFrom(ran.output);
+  if (!ran.Succeeded() || id.empty()) {
+    return MakeError(ErrorCode::kNotFound, Cat(path, " is no ptxas: --version answers with no version"));
+  }
+  return Assembler(std::move(path), std::move(id), options.timeout);
+}
+
+Result<AssembleResult> Assembler::Assemble(std::string_view ptx, std::string_view arch) const {
+  LS_ASSIGN(ScratchDirectory scratch, ScratchDirectory::Create());
+  const std::string source = scratch.File("kernel.ptx"), target = scratch.File("kernel.cubin");
+  LS_TRY(WriteFile(source, ptx));
+  LS_ASSIGN(base::ProgramResult ran,
+            base::RunProgram({.argv = {path_, "-v", Cat("-arch=", arch), source, "-o", target}, .timeout = timeout_}));
+  AssembleResult result;
+  result.log = ran.output + ran.messages;
+  if (ran.signal != 0) {
+    return MakeError(ErrorCode::kDriver, Cat(id_, " was ended by signal ", ran.signal, " on PTX for ", arch));
+  }
+  if (!ran.Succeeded()) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat(id_, " for ", arch, ": ", FirstComplaint(result.log, source)));
+  }
+  ParseAssemblerLog(result.log, result);
+  LS_ASSIGN(result.cubin, ReadFile(target));
+  return result;
+}
+
+}  // namespace laneshift::device

@@ -1,0 +1,56 @@
+// Assembler: NVIDIA's ptxas as a program: PTX in, cubin and resource figures out.
+//
+// ptxas is optional: without it the driver compiles PTX when a module is loaded.
+// Thread-safety: immutable after Find(); Assemble() may be called from any thread and works in a directory of its own.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "laneshift/result.h"
+
+namespace laneshift::device {
+
+struct AssemblerOptions {
+  std::string path;  // of ptxas; empty: the first in PATH, then /usr/local/cuda/bin
+  std::chrono::milliseconds timeout{120000};
+};
+
+struct AssembleResult {
+  std::string cubin;
+  // The largest over all functions in the file.
+  int registers = 0;
+  int stack_bytes = 0;
+  int spill_store_bytes = 0;
+  int spill_load_bytes = 0;
+  int static_smem_bytes = 0;
+  std::vector<std::string> advisories;  // ptxas's performance remarks: the lines with a number (C75xx)
+  std::string log;                      // everything that ptxas printed
+};
+
+class Assembler {
+ public:
+  // kNotFound if there is no ptxas.
+  static Result<Assembler> Find(const AssemblerOptions& options = {});
+
+  const std::string& path() const { return path_; }
+  // "ptxas 13.0.88": with the target, this identifies the code that it makes.
+  const std::string& id() const { return id_; }
+  // `arch` as in "sm_100a". kInvalidArgument carries the first error of a PTX that ptxas refuses; kTimeout.
+  Result<AssembleResult> Assemble(std::string_view ptx, std::string_view arch) const;
+
+ private:
+  Assembler(std::string path, std::string id, std::chrono::milliseconds timeout)
+      : path_(std::move(path)), id_(std::move(id)), timeout_(timeout) {}
+
+  std::string path_;
+  std::string id_;
+  std::chrono::milliseconds timeout_;
+};
+
+// Reads the figures and advisories of `ptxas -v` output into `result`.
+void ParseAssemblerLog(std::string_view log, AssembleResult& result);
+
+}  // namespace laneshift::device
