@@ -1,0 +1,65 @@
+// What the functional units see of a CTA: its shared-memory window, its Tensor Memory, and the ranges that an
+// operation touches in them.
+//
+// Thread-safety: plain values; the memory behind them belongs to the caller.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace laneshift::emulator {
+
+class TensorMemory;
+
+// The bytes of a CTA's shared-memory window. A window offset `a` (a .shared address without the CTA rank) lives at
+// bytes[a - base]; offsets below base (the reserved first KiB) and past the end are faults.
+struct SharedWindow {
+  std::span<uint8_t> bytes;
+  uint32_t base = 0;
+
+  bool Contains(uint64_t begin, uint64_t count) const { return begin >= base && begin - base + count <= bytes.size(); }
+  uint8_t* At(uint32_t offset) const { return bytes.data() + (offset - base); }
+};
+
+// [begin, end) window offsets.
+struct SharedRange {
+  uint32_t begin = 0, end = 0;
+  bool operator==(const SharedRange&) const = default;
+};
+
+// Lanes [lane, lane+lanes) x columns [column, column+columns).
+struct TensorRange {
+  uint16_t lane = 0, lanes = 0, column = 0, columns = 0;
+  bool operator==(const TensorRange&) const = default;
+};
+
+// What one operation reads and writes in one CTA. Shared ranges are sorted, disjoint and whole 16-byte granules.
+struct Touched {
+  std::vector<SharedRange> shared_reads;
+  std::vector<TensorRange> tensor_reads, tensor_writes;
+};
+
+// Sorts ranges and joins those that touch.
+inline void MergeRanges(std::vector<SharedRange>& ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](SharedRange a, SharedRange b) { return a.begin < b.begin; });
+  size_t kept = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (kept > 0 && ranges[i].begin <= ranges[kept - 1].end) {
+      ranges[kept - 1].end = std::max(ranges[kept - 1].end, ranges[i].end);
+    } else {
+      ranges[kept++] = ranges[i];
+    }
+  }
+  ranges.resize(kept);
+}
+
+// The units of one CTA as an operation of that CTA, or of its pair, uses them.
+struct CtaState {
+  SharedWindow shared;
+  TensorMemory* tensor = nullptr;
+};
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,271 @@
+#include "emulator/units/fused_sum_vector.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+// Why floats can do the adder's integer work exactly. With top = 2^t the largest exponent, a product p of two elements
+// (at most 11 significant bits each) is exact in f32, p * 2^(keep - t) only changes its exponent, and the conversion to
+// int32 drops exactly the bits that the adder drops, toward zero. Sixteen such integers, each below 2^27, fit in 32
+// bits. What could leave the range of normal floats (sums of exponents above 125, tops below 2^-100) and all infinities
+// and NaNs go to SumOne.
+//
+// The loops are plain code over kLanes columns: GCC vectorises them at -O3 for the instruction set of the function that
+// they are inlined into.
+
+namespace laneshift::emulator {
+namespace {
+
+#define LS_INLINE inline __attribute__((always_inline))
+
+constexpr int kLanes = OperandRows::kPadding;
+constexpr int kChunk = 16;                 // products that an int32 can sum
+constexpr uint32_t kTopLimit = 27u << 23;  // 2^-100 as bits
+
+LS_INLINE size_t Offset(int row, size_t pitch) { return static_cast<size_t>(row) * pitch; }
+
+struct Constants {
+  uint32_t floor_bits;  // 2^floor, or 0 where it lies below kTopLimit
+  uint32_t scale_bits;  // scale_bits - bits(top) = bits of 2^(keep - t)
+  uint64_t keep_mask;   // of a double: the result's fraction bits
+  float scale_c;
+  int64_t zero_least;  // sums of exponents at least this cannot underflow
+};
+
+LS_INLINE Constants ConstantsOf(const SumOptions& o) {
+  Constants c;
+  c.floor_bits = o.adder.floor < -100 ? 0 : static_cast<uint32_t>(o.adder.floor + 127) << 23;
+  c.scale_bits = static_cast<uint32_t>(127 + o.adder.keep + 127) << 23;
+  c.keep_mask = ~((uint64_t{1} << (52 - o.adder.out)) - 1);
+  c.scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
+  c.zero_least = -126;
+  return c;
+}
+
+// The accumulator's values and powers of kLanes cells; lanes past the last column read as zero.
+LS_INLINE void LoadAccumulator(const SumOptions& o, const uint32_t* cells, int lanes, float scale_c, float* value,
+                               uint32_t* power) {
+  uint32_t words[kLanes] = {};
+  if (o.accumulate) std::memcpy(words, cells, static_cast<size_t>(lanes) * sizeof(uint32_t));
+  if (o.d == AccumulatorType::kF16) {
+    for (int i = 0; i < kLanes; ++i) {
+      const float v = base::F16ToFloat(static_cast<uint16_t>(words[i])) * scale_c;
+      const float least = 0x1p-14f * scale_c;
+      value[i] = v;
+      power[i] = v == 0 ? 0 : std::max(std::bit_cast<uint32_t>(v) & 0x7f800000, std::bit_cast<uint32_t>(least));
+    }
+  } else {
+    for (int i = 0; i < kLanes; ++i) {
+      const float v = std::bit_cast<float>(words[i]) * scale_c;
+      value[i] = v;
+      power[i] = std::bit_cast<uint32_t>(v) & 0x7f800000;
+    }
+  }
+}
+
+// The largest power of two among the products of row m with kLanes columns from n0, as bits, joined with `top`.
+LS_INLINE void TopPowers(const float* row, const float* columns, size_t pitch, int k, uint32_t* top) {
+  float best[kLanes];
+  std::memcpy(best, top, sizeof(best));
+  for (int i = 0; i < k; ++i) {
+    const float p = row[i];
+    const float* q = columns + Offset(i, pitch);
+    for (int j = 0; j < kLanes; ++j) best[j] = best[j] > p * q[j] ? best[j] : p * q[j];
+  }
+  std::memcpy(top, best, sizeof(best));
+}
+
+// Adds the cut products, in units of 1/scale, to total.
+LS_INLINE void AddCutProducts(const float* row, const float* columns, size_t pitch, int k, const float* scale,
+                              double* total) {
+  for (int first = 0; first < k; first += kChunk) {
+    int32_t sum[kLanes] = {};
+    const int last = std::min(first + kChunk, k);
+    for (int i = first; i < last; ++i) {
+      const float a = row[i];
+      const float* b = columns + Offset(i, pitch);
+      for (int j = 0; j < kLanes; ++j) sum[j] += static_cast<int32_t>(a * b[j] * scale[j]);
+    }
+    for (int j = 0; j < kLanes; ++j) total[j] += sum[j];
+  }
+}
+
+// total / scale rounded as the adder does, as the accumulator's words.
+LS_INLINE void RoundTotals(const SumOptions& o, uint64_t keep_mask, const double* total, const float* scale,
+                           uint32_t* words) {
+  float unit[kLanes];
+  for (int j = 0; j < kLanes; ++j) unit[j] = std::bit_cast<float>((254u << 23) - std::bit_cast<uint32_t>(scale[j]));
+  if (o.d == AccumulatorType::kF16) {
+    for (int j = 0; j < kLanes; ++j) {
+      const double v = total[j] * unit[j];
+      // Adding 1.5 * 2^52 ulps rounds to nearest even at f16's ulp; the subtraction gives the rounded value back.
+      const uint64_t power = std::max(std::bit_cast<uint64_t>(v) & 0x7ff0000000000000, uint64_t{1023 - 14} << 52);
+      const double big = std::bit_cast<double>(power + (uint64_t{42} << 52)) * 1.5;
+      const auto half = base::FloatToF16(static_cast<float>(v + big - big));
+      words[j] = (half & 0x7fff) == 0 ? 0 : half;
+    }
+    return;
+  }
+  for (int j = 0; j < kLanes; ++j) {
+    const double cut = std::bit_cast<double>(std::bit_cast<uint64_t>(total[j]) & keep_mask);
+    words[j] = std::bit_cast<uint32_t>(static_cast<float>(cut * unit[j]));
+  }
+}
+
+// kLanes columns of one row on the exact path. Lanes that it cannot do are left to SumOne by the returned marks.
+LS_INLINE bool ExactLanes(const SumOptions& o, const Constants& constants, const float* values_a, const float* powers_a,
+                          const float* values_b, const float* powers_b, size_t pitch, int k, bool may_underflow,
+                          const uint32_t* cells, int lanes, uint32_t* words, uint32_t* left) {
+  float c[kLanes], scale[kLanes];
+  uint32_t top[kLanes];
+  double total[kLanes];
+  LoadAccumulator(o, cells, lanes, constants.scale_c, c, top);
+  for (int j = 0; j < kLanes; ++j) left[j] = top[j] >= 0x7f800000;
+  TopPowers(powers_a, powers_b, pitch, k, top);
+  uint32_t any = 0;
+  for (int j = 0; j < kLanes; ++j) {
+    // A top of zero is a true zero sum unless products or a subnormal accumulator vanished on the way.
+    const uint32_t nothing = top[j] == 0 && c[j] == 0 && !may_underflow;
+    top[j] = std::max(top[j], constants.floor_bits);
+    left[j] |= top[j] < kTopLimit && !nothing;
+    any |= left[j];
+    const uint32_t usable = std::max(top[j], kTopLimit);
+    scale[j] = std::bit_cast<float>(constants.scale_bits - (left[j] ? 127u << 23 : usable));
+    c[j] = left[j] ? 0.0f : c[j];
+  }
+  for (int j = 0; j < kLanes; ++j) total[j] = static_cast<int32_t>(c[j] * scale[j]);
+  AddCutProducts(values_a, values_b, pitch, k, scale, total);
+  RoundTotals(o, constants.keep_mask, total, scale, words);
+  return any != 0;
+}
+
+LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {
+  const Constants constants = ConstantsOf(o);
+  const auto pitch = static_cast<size_t>(b.pitch());
+  const int k = a.k();
+  for (int m = 0; m < a.rows(); ++m) {
+    const OperandRows::RowFacts& facts = a.facts(m);
+    const bool by_definition = facts.special || b.all().special || facts.greatest + b.all().greatest > 125;
+    // A row of zeros leaves C and its rounding; without C it leaves zeros.
+    const int used_k = facts.zero && !b.all().special ? 0 : k;
+    const bool may_underflow = used_k != 0 && facts.least + b.all().least < constants.zero_least;
+    uint32_t* row = d.cells + Offset(m, d.pitch);
+    for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
+      const int lanes = std::min(kLanes, b.rows() - n0);
+      uint32_t words[kLanes], left[kLanes];
+      bool any = true;
+      if (by_definition) {
+        for (uint32_t& l : left) l = 1;
+      } else {
+        any = ExactLanes(o, constants, a.values() + a.At(m, 0), a.powers() + a.At(m, 0), b.values() + n0,
+                         b.powers() + n0, pitch, used_k, may_underflow, row + n0, lanes, words, left);
+      }
+      if (any) {
+        for (int j = 0; j < lanes; ++j) {
+          if (left[j]) words[j] = SumOne(a, m, b, n0 + j, o, row[n0 + j]);
+        }
+      }
+      std::memcpy(row + n0, words, static_cast<size_t>(lanes) * sizeof(uint32_t));
+    }
+  }
+}
+
+// Two rows of A at a time: each load of B then feeds two chains.
+LS_INLINE void FastBody(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {
+  constexpr int kRows = 4;
+  const float scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
+  const auto pitch = static_cast<size_t>(b.pitch());
+  for (int m0 = 0; m0 < a.rows(); m0 += kRows) {
+    const int rows = std::min(kRows, a.rows() - m0);
+    const float* values[kRows];
+    for (int r = 0; r < kRows; ++r) values[r] = a.values() + a.At(m0 + std::min(r, rows - 1), 0);
+    for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
+      const int lanes = std::min(kLanes, b.rows() - n0);
+      float sum[kRows][kLanes];
+      uint32_t power[kLanes];
+      for (int r = 0; r < rows; ++r) {
+        LoadAccumulator(o, d.cells + Offset(m0 + r, d.pitch) + n0, lanes, scale_c, sum[r], power);
+      }
+      for (int r = rows; r < kRows; ++r) std::memset(sum[r], 0, sizeof(sum[r]));
+      for (int i = 0; i < a.k(); ++i) {
+        const float* q = b.values() + Offset(i, pitch) + n0;
+        for (int r = 0; r < kRows; ++r) {
+          for (int j = 0; j < kLanes; ++j) sum[r][j] += values[r][i] * q[j];
+        }
+      }
+      for (int r = 0; r < rows; ++r) {
+        uint32_t words[kLanes];
+        if (o.d == AccumulatorType::kF16) {
+          for (int j = 0; j < kLanes; ++j) words[j] = base::FloatToF16(sum[r][j]);
+        } else {
+          std::memcpy(words, sum[r], sizeof(words));
+        }
+        std::memcpy(d.cells + Offset(m0 + r, d.pitch) + n0, words, static_cast<size_t>(lanes) * sizeof(uint32_t));
+      }
+    }
+  }
+}
+
+LS_INLINE void IntegerBody(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {
+  const auto pitch = static_cast<size_t>(b.pitch());
+  for (int m = 0; m < a.rows(); ++m) {
+    const int32_t* x = a.integers() + a.At(m, 0);
+    for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
+      const int lanes = std::min(kLanes, b.rows() - n0);
+      uint32_t* cells = d.cells + Offset(m, d.pitch) + n0;
+      int32_t sum[kLanes] = {};
+      for (int i = 0; i < a.k(); ++i) {
+        const int32_t* q = b.integers() + Offset(i, pitch) + n0;
+        for (int j = 0; j < kLanes; ++j) sum[j] += x[i] * q[j];
+      }
+      for (int j = 0; j < lanes; ++j) {
+        int64_t total = sum[j];
+        if (o.accumulate) total += static_cast<int32_t>(cells[j]);
+        if (o.saturate) total = std::clamp<int64_t>(total, INT32_MIN, INT32_MAX);
+        cells[j] = static_cast<uint32_t>(total);
+      }
+    }
+  }
+}
+
+#define LS_VECTOR_SUMS(NAME, TARGET)                                                                               \
+  TARGET void Exact##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {    \
+    ExactBody(a, b, o, d);                                                                                         \
+  }                                                                                                                \
+  TARGET void Fast##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {     \
+    FastBody(a, b, o, d);                                                                                          \
+  }                                                                                                                \
+  TARGET void Integers##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) { \
+    IntegerBody(a, b, o, d);                                                                                       \
+  }                                                                                                                \
+  constexpr VectorSums k##NAME = {Exact##NAME, Fast##NAME, Integers##NAME, #NAME};
+
+LS_VECTOR_SUMS(Portable, )
+#if defined(__x86_64__)
+LS_VECTOR_SUMS(Avx2, __attribute__((target("avx2,fma"))))
+LS_VECTOR_SUMS(Avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
+#endif
+
+const VectorSums& Select() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    return kAvx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2;
+#endif
+  return kPortable;
+}
+
+}  // namespace
+
+const VectorSums& SelectVectorSums() {
+  static const VectorSums& chosen = Select();
+  return chosen;
+}
+
+const VectorSums& PortableVectorSums() { return kPortable; }
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,46 @@
+// The 32-bit instruction descriptor of tcgen05.mma, decoded and validated for a kind.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "emulator/units/element.h"
+#include "laneshift/result.h"
+
+namespace laneshift::emulator {
+
+enum class MmaKind : uint8_t { kF16, kTf32, kF8f6f4, kI8, kMxf8f6f4, kMxf4, kMxf4nvf4 };
+std::string_view NameOf(MmaKind kind);
+inline bool IsBlockScaled(MmaKind kind) {
+  return kind == MmaKind::kMxf8f6f4 || kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4;
+}
+enum class Sparsity : uint8_t { kDense, kSparse };
+enum class WeightMode : uint8_t { kOrdinary, kWeightStationary };  // tcgen05.mma, tcgen05.mma.ws
+
+// The qualifiers of the opcode that decide what a descriptor may say.
+struct MmaQualifiers {
+  MmaKind kind = MmaKind::kF16;
+  int cta_group = 1;
+  Sparsity sparsity = Sparsity::kDense;
+  WeightMode weight_mode = WeightMode::kOrdinary;
+  int scale_vector = 0;  // factors per row: 1, 2, 4 for .scale_vec::NX (block16 = 4, block32 = 1 or 2); 0: the default
+};
+
+struct InstructionDescriptor {
+  ElementType a = ElementType::kF16, b = ElementType::kF16;
+  AccumulatorType d = AccumulatorType::kF32;
+  ScaleType scale = ScaleType::kUe8m0;  // block-scaled kinds
+  int m = 0, n = 0, k = 0;              // of the instruction; k is the dense K
+  int scale_factors = 0;                // per row; 0 for kinds without
+  int scale_a_id = 0, scale_b_id = 0;
+  int sparsity_selector = 0;
+  int max_column_shift = 0;  // .ws: 0, 8, 16 or 32
+  bool saturate = false, negate_a = false, negate_b = false;
+  bool transpose_a = false, transpose_b = false;  // M-major A, N-major B
+};
+
+Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& qualifiers, uint32_t bits);
+
+}  // namespace laneshift::emulator

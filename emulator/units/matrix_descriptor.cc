@@ -1,0 +1,195 @@
+#include "emulator/units/matrix_descriptor.h"
+
+#include <cstring>
+#include <optional>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace laneshift::emulator {
+namespace {
+
+constexpr uint32_t kAddressMask = 0x3ffff;  // a descriptor knows 18 address bits
+
+// Which address bits a swizzle XORs: (address >> 7 & mask) << shift.
+struct SwizzleRule {
+  std::string_view name;
+  uint32_t span, mask, shift;
+};
+constexpr SwizzleRule kSwizzles[] = {
+    {"none", 16, 0, 4}, {"32B", 32, 1, 4}, {"64B", 64, 3, 4}, {"128B", 128, 7, 4}, {"128B with 32B atoms", 128, 3, 5},
+};
+const SwizzleRule& RuleOf(Swizzle swizzle) { return kSwizzles[static_cast<size_t>(swizzle)]; }
+
+uint32_t Field(uint64_t bits, int low, int width) {
+  return static_cast<uint32_t>(bits >> low & ((uint64_t{1} << width) - 1));
+}
+
+std::string Hex(uint64_t bits) {
+  std::ostringstream out;
+  out << "0x" << std::hex << bits;
+  return std::move(out).str();
+}
+
+MatrixDescriptor CommonFields(uint64_t bits) {
+  MatrixDescriptor d;
+  d.start = Field(bits, 0, 14) << 4;
+  d.leading = Field(bits, 16, 14) << 4;
+  d.stride = Field(bits, 32, 14) << 4;
+  d.base_offset = Field(bits, 49, 3);
+  return d;
+}
+
+std::optional<Swizzle> Tcgen05Swizzle(uint32_t code) {
+  switch (code) {
+    case 0:
+      return Swizzle::kNone;
+    case 1:
+      return Swizzle::k128BAtom32B;
+    case 2:
+      return Swizzle::k128B;
+    case 4:
+      return Swizzle::k64B;
+    case 6:
+      return Swizzle::k32B;
+  }
+  return std::nullopt;
+}
+
+// The address before the XOR: where the canonical layouts put (mn, byte) (PTX ISA, matrix descriptor layouts).
+uint32_t LinearAddress(const MatrixDescriptor& d, const OperandTile& t, int mn, int k_byte) {
+  const uint32_t span = SpanOf(d.swizzle);
+  if (t.major == Major::kK) {
+    const auto row = static_cast<uint32_t>(mn), byte = static_cast<uint32_t>(k_byte);
+    if (d.swizzle == Swizzle::kNone) {
+      return d.start + row % 8 * 16 + row / 8 * d.stride + byte / 16 * d.leading + byte % 16;
+    }
+    return d.start + row % 8 * span + row / 8 * d.stride + byte;
+  }
+  const auto element = static_cast<uint32_t>(t.element_bytes);
+  const uint32_t k = static_cast<uint32_t>(k_byte) / element;
+  const uint32_t byte = static_cast<uint32_t>(mn) * element + static_cast<uint32_t>(k_byte) % element;
+  switch (d.swizzle) {
+    case Swizzle::kNone:
+      return d.start + byte / 16 * d.stride + byte % 16 + k % 8 * 16 + k / 8 * d.leading;
+    case Swizzle::k128BAtom32B:  // 32-bit elements: four rows of K per group
+      return d.start + byte / 128 * d.leading + byte % 128 + k % 4 * 128 + k / 4 * d.stride;
+    case Swizzle::k32B:
+    case Swizzle::k64B:
+    case Swizzle::k128B:
+      return d.start + byte / span * d.leading + byte % span + k % 8 * span + k / 8 * d.stride;
+  }
+  return d.start;
+}
+
+}  // namespace
+
+std::string_view NameOf(Swizzle swizzle) { return RuleOf(swizzle).name; }
+uint32_t SpanOf(Swizzle swizzle) { return RuleOf(swizzle).span; }
+
+uint32_t SwizzleAddress(Swizzle swizzle, uint32_t address, uint32_t base_offset) {
+  const SwizzleRule& rule = RuleOf(swizzle);
+  return address ^ (((address >> 7) - base_offset) & rule.mask) << rule.shift;
+}
+
+Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits) {
+  const auto bad = [&](auto... why) {
+    return MakeError(ErrorCode::kInvalidArgument, base::Cat("tcgen05 matrix descriptor ", Hex(bits), ": ", why...));
+  };
+  if (Field(bits, 46, 3) != 1) {
+    return bad("bits 48:46 are ", Field(bits, 46, 3), ", must be 1",
+               Field(bits, 46, 3) == 0 ? " (0 is what a wgmma descriptor of sm_90 has)" : "");
+  }
+  MatrixDescriptor d = CommonFields(bits);
+  const std::optional<Swizzle> swizzle = Tcgen05Swizzle(Field(bits, 61, 3));
+  if (!swizzle) return bad("swizzle code ", Field(bits, 61, 3), " does not exist; 0, 1, 2, 4 and 6 do");
+  d.swizzle = *swizzle;
+  if (Field(bits, 52, 1) != 0) return bad("bit 52, the absolute leading offset, exists on sm_103a only");
+  if (d.base_offset != 0) return bad("base offset ", d.base_offset, " is not supported; align the tile and use 0");
+  if (Field(bits, 14, 2) != 0 || Field(bits, 30, 2) != 0 || Field(bits, 53, 8) != 0) {
+    return bad("the reserved bits 15:14, 31:30 and 60:53 must be 0");
+  }
+  return d;
+}
+
+Result<MatrixDescriptor> DecodeWgmmaDescriptor(uint64_t bits) {
+  const auto bad = [&](auto... why) {
+    return MakeError(ErrorCode::kInvalidArgument, base::Cat("wgmma matrix descriptor ", Hex(bits), ": ", why...));
+  };
+  if (Field(bits, 46, 3) != 0) return bad("bits 48:46 must be 0 (1 is what a tcgen05 descriptor of sm_100 has)");
+  if (Field(bits, 14, 2) != 0 || Field(bits, 30, 2) != 0 || Field(bits, 52, 10) != 0) {
+    return bad("the reserved bits 15:14, 31:30 and 61:52 must be 0");
+  }
+  MatrixDescriptor d = CommonFields(bits);
+  constexpr Swizzle kCodes[] = {Swizzle::kNone, Swizzle::k128B, Swizzle::k64B, Swizzle::k32B};
+  d.swizzle = kCodes[Field(bits, 62, 2)];
+  return d;
+}
+
+uint32_t ByteAddress(const MatrixDescriptor& descriptor, const OperandTile& tile, int mn, int k_byte) {
+  const uint32_t linear = LinearAddress(descriptor, tile, mn, k_byte) & kAddressMask;
+  return SwizzleAddress(descriptor.swizzle, linear, descriptor.base_offset);
+}
+
+namespace {
+
+// Calls visit(mn, k_byte, address, bytes) for runs that are contiguous in memory and lie inside one 16-byte granule:
+// along K for K-major tiles, along MN otherwise.
+template <typename Visit>
+void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
+  if (t.major == Major::kK) {
+    for (int mn = 0; mn < t.mn; ++mn) {
+      for (int byte = 0; byte < t.k_bytes; byte += 16) visit(mn, byte, ByteAddress(d, t, mn, byte), 16);
+    }
+    return;
+  }
+  const int per_granule = 16 / t.element_bytes;
+  for (int k_byte = 0; k_byte < t.k_bytes; k_byte += t.element_bytes) {
+    for (int mn = 0; mn < t.mn; mn += per_granule) {
+      const int elements = std::min(per_granule, t.mn - mn);
+      visit(mn, k_byte, ByteAddress(d, t, mn, k_byte), elements * t.element_bytes);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<SharedRange>> TouchedGranules(const MatrixDescriptor& descriptor, const OperandTile& tile,
+                                                 const SharedWindow& window) {
+  std::vector<SharedRange> ranges;
+  std::optional<uint32_t> outside;
+  ForEachRun(descriptor, tile, [&](int, int, uint32_t address, int) {
+    const uint32_t granule = address & ~15u;
+    if (!window.Contains(granule, 16) && !outside) outside = address;
+    if (!ranges.empty() && ranges.back().end == granule) {
+      ranges.back().end += 16;
+    } else {
+      ranges.push_back({granule, granule + 16});
+    }
+  });
+  if (outside) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     base::Cat("the operand tile reads shared address ", Hex(*outside), ", outside the CTA's window ",
+                               Hex(window.base), " to ", Hex(window.base + window.bytes.size())));
+  }
+  MergeRanges(ranges);
+  return ranges;
+}
+
+void GatherTile(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, uint8_t* to,
+                size_t row_bytes) {
+  if (tile.major == Major::kK) {
+    ForEachRun(descriptor, tile, [&](int mn, int byte, uint32_t address, int) {
+      std::memcpy(to + static_cast<size_t>(mn) * row_bytes + byte, window.At(address), 16);
+    });
+    return;
+  }
+  const auto element = static_cast<size_t>(tile.element_bytes);
+  ForEachRun(descriptor, tile, [&](int mn, int k_byte, uint32_t address, int bytes) {
+    uint8_t* row = to + static_cast<size_t>(mn) * row_bytes + k_byte;
+    const uint8_t* from = window.At(address);
+    for (int i = 0; i < bytes; i += tile.element_bytes, row += row_bytes) std::memcpy(row, from + i, element);
+  });
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,73 @@
+// One whole tcgen05.mma: operands fetched from shared and Tensor Memory, summed, written to Tensor Memory.
+//
+// PlanMma decodes and checks everything that does not depend on memory contents and lists what will be touched;
+// ExecuteMma does it. In between a scheduler may let time pass. A cta_group::2 instruction takes the two CTAs of the
+// pair, even rank first.
+//
+// Thread-safety: ExecuteMma touches only the CTAs given to it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "emulator/units/cta_state.h"
+#include "emulator/units/fused_sum.h"
+#include "emulator/units/instruction_descriptor.h"
+#include "emulator/units/matrix_descriptor.h"
+#include "emulator/units/tensor_memory.h"
+#include "laneshift/result.h"
+
+namespace laneshift::emulator {
+
+struct MmaRequest {
+  MmaQualifiers qualifiers;
+  TensorAddress d;
+  std::variant<uint64_t, TensorAddress> a;  // a shared-memory descriptor, or Tensor Memory
+  uint64_t b = 0;
+  uint32_t instruction = 0;                  // the instruction descriptor
+  bool accumulate = true;                    // the enable-input-d predicate
+  int scale_d = 0;                           // D is multiplied by 2^-scale_d first
+  bool shift_a = false;                      // .ashift
+  std::array<uint32_t, 8> disabled_lanes{};  // bit b of word v: lane 32v+b of D is not written (words 4-7: odd CTA)
+  std::optional<TensorAddress> metadata;     // sparse A
+  TensorAddress scales_a, scales_b;          // block-scaled kinds
+  std::optional<uint64_t> zero_columns;      // .ws
+};
+
+// Where D (m, n) and A's rows live: tcgen05's data-path layouts by their letters.
+enum class DataPathLayout : uint8_t { kA, kB, kC, kD, kE, kF, kG };
+DataPathLayout LayoutOf(const MmaQualifiers& qualifiers, int m);
+// The cell of D (row m0 of this CTA, column n), relative to D's column and, for C and F, to lane base 0.
+TensorAddress AccumulatorCell(DataPathLayout layout, int m0, int n, int n_total);
+// The lane of row m0 of A in Tensor Memory that output column n is computed from.
+int OperandLane(DataPathLayout layout, int m0, int n, int n_total);
+
+struct PlannedMma {
+  MmaRequest request;
+  InstructionDescriptor shape;
+  DataPathLayout layout = DataPathLayout::kD;
+  MatrixDescriptor a, b;  // a only when it is in shared memory
+  int ctas = 1;
+  int64_t multiplies = 0;          // M x N x dense K, for counters
+  std::array<Touched, 2> touched;  // per CTA
+};
+// `windows`: the shared windows of the CTA, or of the pair.
+Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows);
+
+// The first cell of each role that was read without ever having been written.
+struct MmaReport {
+  struct Unwritten {
+    int cta = 0;
+    TensorAddress cell;
+    const char* role = "";  // "A", "D", "scale A", "scale B", "metadata"
+  };
+  std::optional<Unwritten> unwritten;
+};
+// Error: what only the contents can show, e.g. an illegal sparsity code.
+Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas);
+
+}  // namespace laneshift::emulator
