@@ -9,7 +9,6 @@ namespace {
 
 using base::Cat;
 
-constexpr int kBarrierBytes = 8;
 constexpr int kMinTensorColumns = 32;  // tcgen05.alloc: a power of two from 32 to 512
 
 constexpr int RoundUp(int value, int unit) { return (value + unit - 1) / unit * unit; }
@@ -68,7 +67,7 @@ Status AssignStorage(ir::Program& program, const target::Target& target) {
     buffer.offset = memory.Take(buffer.layout.Bytes() * buffer.copies * buffer.warps, buffer.layout.Alignment());
   }
   for (ir::Channel& channel : program.channels) {
-    channel.barrier_offset = memory.Take(2 * channel.stages * kBarrierBytes, kBarrierBytes);
+    channel.barrier_offset = memory.Take(2 * channel.stages * ir::kBarrierBytes, ir::kBarrierBytes);
   }
   LS_TRY(PlaceAccumulators(program, target));
   if (program.tmem_columns > 0) program.tmem_slot_offset = memory.Take(4, 4);

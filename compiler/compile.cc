@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/fingerprint.h"
 #include "base/text.h"
 #include "compiler/check_schedule.h"
 #include "compiler/passes.h"
@@ -32,11 +33,14 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-Status ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target) {
   const GemmProblem& gemm = std::get<GemmProblem>(problem);
   LS_TRY(CheckSchedule(gemm, schedule, target));
   ir::Program program = BuildGemm(gemm, schedule, target);
-  return AssignStorage(program, target);
+  LS_TRY(AssignStorage(program, target));
+  return Footprint{.smem_bytes = program.smem_bytes,
+                   .stage_bytes = program.channels[0].StageBytes() + 2 * ir::kBarrierBytes,
+                   .tmem_columns = program.tmem_columns};
 }
 
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
@@ -52,6 +56,14 @@ Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedul
     if (dumps != nullptr) dumps->push_back({std::string(pass.name), ir::PrintProgram(program)});
   }
   return program;
+}
+
+std::string KernelKey(const ir::Program& program) {
+  return base::Fingerprinter()
+      .Integer("generator", kGeneratorRevision)
+      .Text("program", ir::PrintProgram(program))
+      .Finish()
+      .Hex();
 }
 
 LaunchShape PlanLaunch(const Problem& problem, const ir::Program& program, int sm_count) {

@@ -20,9 +20,16 @@ namespace laneshift::compiler {
 // Goes into every kernel's key: raised whenever the same tile program comes out as other PTX.
 constexpr int kGeneratorRevision = 1;
 
-// Says yes, or why the schedule cannot run this problem on this target: kUnsupported for a rule, kResourceExhausted for
-// what does not fit (which resource, how much over). REQUIRES: `problem` is complete (CompleteProblem).
-Status ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
+// What a schedule takes of an SM.
+struct Footprint {
+  int smem_bytes = 0;    // of a CTA
+  int stage_bytes = 0;   // of which each ring stage, its barriers included
+  int tmem_columns = 0;  // allocated
+};
+
+// The footprint, or why the schedule cannot run this problem on this target: kUnsupported for a rule, kResourceExhausted
+// for what does not fit (which resource, how much over). REQUIRES: `problem` is complete (CompleteProblem).
+Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
 
 // The tile program after each pass, for inspection.
 struct PassDump {

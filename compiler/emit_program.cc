@@ -17,7 +17,6 @@ using ir::SharedLayout;
 using ir::Side;
 using ir::ValueId;
 
-constexpr int kBarrierBytes = 8;
 constexpr int kMmaK = 16;            // K of one 16-bit MMA instruction
 constexpr int kWarpgroupWarps = 4;
 constexpr int kWgmmaRows = 64;
@@ -96,7 +95,7 @@ class RoleEmitter {
 
   Value* Barrier(const Slot& slot, Side side) {
     const ir::Channel& channel = ChannelOf(slot);
-    const int first = channel.barrier_offset + (side == Side::kEmpty ? channel.stages * kBarrierBytes : 0);
+    const int first = channel.barrier_offset + (side == Side::kEmpty ? channel.stages * ir::kBarrierBytes : 0);
     return e_.Offset(cx_.Shared(first), b_.CreateShl(slot.stage, 3));
   }
 
@@ -431,7 +430,7 @@ class FrameEmitter {
         }
         for (const ir::Channel& channel : program_.channels) {
           for (int i = 0; i < 2 * channel.stages; ++i) {
-            emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * kBarrierBytes),
+            emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
           }
         }

@@ -80,6 +80,8 @@ struct Param {
   bool operator==(const Param&) const = default;
 };
 
+constexpr int kBarrierBytes = 8;  // of one mbarrier
+
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
 enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment };

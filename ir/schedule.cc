@@ -160,15 +160,16 @@ Status ParseWord(std::string_view word, ScheduleConstraint& constraint) {
 
 }  // namespace
 
-bool ScheduleConstraint::Admits(const Schedule& schedule) const {
+Schedule ScheduleConstraint::Apply(const Schedule& schedule) const {
+  Schedule applied = schedule;
   size_t bit = 0;
   for (const Key& key : kKeys) {
     for (const Field& field : key.fields) {
       if ((fixed >> bit++ & 1) == 0) continue;
-      if (!std::visit([&](auto member) { return value.*member == schedule.*member; }, field.member)) return false;
+      std::visit([&](auto member) { applied.*member = value.*member; }, field.member);
     }
   }
-  return true;
+  return applied;
 }
 
 Result<ScheduleConstraint> ParseSchedule(std::string_view text) {

@@ -19,6 +19,7 @@ constexpr Target kTargets[] = {
      .smem_bytes = 232448,
      .tmem_columns = 512,
      .registers_per_sm = 65536,
+     .mma_macs_per_clock = 4096,
      .default_sm_count = 148,
      .features = Bits({Feature::kTma, Feature::kTensorMemory, Feature::kSetMaxNReg, Feature::kTmaToCta})},
     {.name = "sm_90a",
@@ -28,6 +29,7 @@ constexpr Target kTargets[] = {
      .smem_bytes = 232448,
      .tmem_columns = 0,
      .registers_per_sm = 65536,
+     .mma_macs_per_clock = 2048,
      .default_sm_count = 132,
      .features = Bits({Feature::kTma, Feature::kWgmma, Feature::kSetMaxNReg})},
 };

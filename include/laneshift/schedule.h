@@ -41,8 +41,10 @@ struct ScheduleConstraint {
   Schedule value;
   uint32_t fixed = 0;  // bit i: the i-th row of the schedule's field table is decided
 
+  // `schedule` with every decided field put in.
+  Schedule Apply(const Schedule& schedule) const;
   // Whether `schedule` agrees with every decided field.
-  bool Admits(const Schedule& schedule) const;
+  bool Admits(const Schedule& schedule) const { return Apply(schedule) == schedule; }
 };
 
 // Parses "tile=128x256 stages=4": any subset of the keys, in any order. kInvalidArgument names the wrong word.

@@ -1,0 +1,251 @@
+// The vocabulary of the text form: the names of enumerators and, per struct, the list of fields that are printed and
+// parsed. A new attribute is one more member and one more row here; a member without a row does not compile.
+//
+// Private to the printer, the parser, the verifier and the tests of ir/. Thread-safety: constants and pure functions.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace laneshift::ir {
+
+// Names of an enum's values, in order.
+template <typename Enum>
+inline constexpr std::array<std::string_view, 0> kEnumNames{};
+template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<DataType>{"f16", "bf16", "f32"};
+template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<BiasAxis>{"none", "m", "n"};
+template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<Axis>{"m", "n", "k"};
+template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<Swizzle>{"32", "64", "128"};
+template <>
+inline constexpr std::array<std::string_view, 4> kEnumNames<Operand>{"a", "b", "c", "d"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "after"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Space>{"shared", "tensor"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", "lowered"};
+template <>
+inline constexpr std::array<std::string_view, 5> kEnumNames<RoleKind>{"load", "copy", "mma", "epilogue", "math"};
+template <>
+inline constexpr std::array<std::string_view, 5> kEnumNames<ValueType>{"none", "index", "predicate", "slot",
+                                                                       "fragment"};
+template <>
+inline constexpr auto kEnumNames<Binding> = std::to_array<std::string_view>({
+#define LS_BINDING_NAME(Name, text, kind) text,
+    LS_BINDINGS(LS_BINDING_NAME)
+#undef LS_BINDING_NAME
+});
+
+// The name of a value; "?" for what is no enumerator, so that a broken program can still be printed.
+template <typename Enum>
+constexpr std::string_view NameOf(Enum value) {
+  const auto index = static_cast<size_t>(value);
+  return index < kEnumNames<Enum>.size() ? kEnumNames<Enum>[index] : "?";
+}
+
+enum class Presence : uint8_t {
+  kBare,      // its value alone, first and in order
+  kAlways,    // key=value
+  kOptional,  // key=value, unless it is what a default-constructed struct has
+};
+
+// What an int stands for.
+enum class Meaning : uint8_t {
+  kNumber,
+  kOffset,   // a byte offset: @16384
+  kFlag,     // 1: the key alone; 0: nothing
+  kChannel,  // an index into Program::channels, by name
+  kBuffer,   // an index into Program::buffers, by name
+  kTile,     // an index into the tiles of the channel of the op's last slot operand, by name
+};
+
+template <typename Struct, typename T>
+struct Field {
+  using Owner = Struct;
+  std::string_view name;
+  T Struct::*member;
+  Presence presence = Presence::kAlways;
+  Meaning meaning = Meaning::kNumber;
+};
+template <typename Struct, typename T, typename... Rest>
+Field(const char*, T Struct::*, Rest...) -> Field<Struct, T>;
+
+// Several numbers under one key: tile=128x256x64.
+template <typename Struct, size_t kCount>
+struct JoinedField {
+  using Owner = Struct;
+  std::string_view name;
+  char separator;
+  std::array<int Struct::*, kCount> members;
+  Presence presence = Presence::kAlways;
+};
+
+// clang-format off
+template <typename Struct>
+inline constexpr std::tuple<> kFields{};
+
+template <> inline constexpr auto kFields<ConstAttrs> = std::tuple{
+    Field{"value", &ConstAttrs::value, Presence::kBare}};
+template <> inline constexpr auto kFields<ParamAttrs> = std::tuple{
+    Field{"binding", &ParamAttrs::binding, Presence::kBare}};
+template <> inline constexpr auto kFields<TilesAttrs> = std::tuple{
+    Field{"raster", &TilesAttrs::raster}};
+template <> inline constexpr auto kFields<ForAttrs> = std::tuple{
+    Field{"step", &ForAttrs::step}};
+template <> inline constexpr auto kFields<ChannelAttrs> = std::tuple{
+    Field{"channel", &ChannelAttrs::channel, Presence::kBare, Meaning::kChannel}};
+template <> inline constexpr auto kFields<ReleaseAttrs> = std::tuple{
+    Field{"lag", &ReleaseAttrs::lag, Presence::kOptional}};
+template <> inline constexpr auto kFields<DrainAttrs> = std::tuple{
+    Field{"channel", &DrainAttrs::channel, Presence::kAlways, Meaning::kChannel},
+    Field{"lag", &DrainAttrs::lag}};
+template <> inline constexpr auto kFields<CursorAttrs> = std::tuple{
+    Field{"channel", &CursorAttrs::channel, Presence::kBare, Meaning::kChannel},
+    Field{"trail", &CursorAttrs::trail, Presence::kOptional, Meaning::kFlag}};
+template <> inline constexpr auto kFields<BarrierAttrs> = std::tuple{
+    Field{"side", &BarrierAttrs::side},
+    Field{"inverted", &BarrierAttrs::inverted, Presence::kOptional, Meaning::kFlag},
+    Field{"by", &BarrierAttrs::by, Presence::kOptional}};
+template <> inline constexpr auto kFields<ExpectAttrs> = std::tuple{
+    Field{"bytes", &ExpectAttrs::bytes}};
+template <> inline constexpr auto kFields<PendingAttrs> = std::tuple{
+    Field{"pending", &PendingAttrs::pending}};
+template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
+    Field{"edge", &FenceAttrs::edge}};
+template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
+    Field{"tile", &LoadAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"operand", &LoadAttrs::operand}};
+template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
+    Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTile},
+    Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile}};
+template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
+    Field{"column", &AccReadAttrs::column, Presence::kOptional},
+    Field{"columns", &AccReadAttrs::columns},
+    Field{"fragment", &AccReadAttrs::fragment}};
+template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
+    Field{"by", &ScaleAttrs::binding}};
+template <> inline constexpr auto kFields<BiasAttrs> = std::tuple{
+    Field{"axis", &BiasAttrs::axis},
+    Field{"type", &BiasAttrs::type}};
+template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
+    Field{"operand", &GlobalAttrs::operand},
+    Field{"type", &GlobalAttrs::type},
+    Field{"vector", &GlobalAttrs::vector}};
+template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
+    Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
+    Field{"copy", &StageAttrs::copy, Presence::kOptional}};
+template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
+    Field{"rows", &WarpRowAttrs::rows}};
+
+// Declarations. Their bodies (tiles, ops) are no fields.
+template <> inline constexpr auto kFields<Program> = std::tuple{
+    Field{"name", &Program::name, Presence::kBare},
+    Field{"target", &Program::target},
+    Field{"stage", &Program::stage},
+    Field{"threads", &Program::threads},
+    JoinedField{"tile", 'x', std::array{&Program::tile_m, &Program::tile_n, &Program::tile_k}},
+    Field{"operands", &Program::operand_type},
+    Field{"smem_bytes", &Program::smem_bytes, Presence::kOptional},
+    Field{"tmem_slot", &Program::tmem_slot_offset, Presence::kOptional, Meaning::kOffset},
+    Field{"tmem_columns", &Program::tmem_columns, Presence::kOptional}};
+template <> inline constexpr auto kFields<Param> = std::tuple{
+    Field{"binding", &Param::binding, Presence::kBare},
+    Field{"box", &Param::box, Presence::kOptional}};
+template <> inline constexpr auto kFields<Channel> = std::tuple{
+    Field{"name", &Channel::name, Presence::kBare},
+    Field{"space", &Channel::space, Presence::kBare},
+    Field{"stages", &Channel::stages},
+    Field{"rows", &Channel::rows, Presence::kOptional},
+    Field{"columns", &Channel::columns, Presence::kOptional},
+    Field{"column", &Channel::tmem_column, Presence::kOptional},
+    JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},
+    Field{"barriers", &Channel::barrier_offset, Presence::kOptional, Meaning::kOffset}};
+template <> inline constexpr auto kFields<TileSlot> = std::tuple{
+    Field{"name", &TileSlot::name, Presence::kBare},
+    Field{"layout", &TileSlot::layout, Presence::kBare},
+    Field{"@", &TileSlot::offset, Presence::kOptional, Meaning::kOffset}};
+template <> inline constexpr auto kFields<Buffer> = std::tuple{
+    Field{"name", &Buffer::name, Presence::kBare},
+    Field{"layout", &Buffer::layout, Presence::kBare},
+    Field{"copies", &Buffer::copies},
+    Field{"warps", &Buffer::warps},
+    Field{"@", &Buffer::offset, Presence::kOptional, Meaning::kOffset}};
+template <> inline constexpr auto kFields<Role> = std::tuple{
+    Field{"name", &Role::name, Presence::kBare},
+    Field{"kind", &Role::kind},
+    JoinedField{"warps", '+', std::array{&Role::first_warp, &Role::warps}},
+    Field{"elected", &Role::elected, Presence::kOptional, Meaning::kFlag},
+    Field{"registers", &Role::registers, Presence::kOptional}};
+// clang-format on
+
+// Calls f(field) for each field of a struct, in printed order.
+template <typename Struct, typename F>
+constexpr void ForEachField(F&& f) {
+  std::apply([&](const auto&... fields) { (f(fields), ...); }, kFields<Struct>);
+}
+
+// Ids at and above this are refused: a program has thousands of values at most.
+constexpr ValueId kValueLimit = 1u << 20;
+
+// Converts to anything: `A{AnyMember{}, …}` compiles up to the number of members of the aggregate A.
+struct AnyMember {
+  template <typename T>
+  operator T() const;
+};
+template <typename A, size_t... kIndices>
+constexpr bool TakesMembers(std::index_sequence<kIndices...>) {
+  return requires { A{(static_cast<void>(kIndices), AnyMember{})...}; };
+}
+template <typename A, size_t kCount = 0>
+constexpr size_t MemberCount() {
+  if constexpr (TakesMembers<A>(std::make_index_sequence<kCount + 1>{})) {
+    return MemberCount<A, kCount + 1>();
+  } else {
+    return kCount;
+  }
+}
+template <typename... Alternatives>
+constexpr bool EveryMemberHasAField(const std::variant<Alternatives...>*) {
+  return (
+      (MemberCount<Alternatives>() == std::tuple_size_v<std::remove_cvref_t<decltype(kFields<Alternatives>)>>)&&...);
+}
+static_assert(EveryMemberHasAField(static_cast<const Attrs*>(nullptr)));
+
+// The attributes of an op of this kind, each at its default.
+Attrs DefaultAttrs(OpKind kind);
+
+// The channel that an op names, or -1.
+int ChannelOf(const Op& op);
+
+// The channel of the slot that a value is, or -1, per ValueId. Filled op by op, so that a parser can use it.
+class SlotChannels {
+ public:
+  void Add(const Op& op);
+  int Of(ValueId value) const { return value < channel_.size() ? channel_[value] : -1; }
+  // The channel of the last slot among the operands, or -1.
+  int OfLastSlot(const Op& op) const;
+
+ private:
+  std::vector<int> channel_;
+};
+
+// The table of ops of docs/ir.md, in Markdown.
+std::string OpTable();
+
+}  // namespace laneshift::ir

@@ -1,0 +1,232 @@
+#include "base/text.h"
+#include "ir/program_text.h"
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+
+template <typename Named>
+std::string NameOrIndex(const std::vector<Named>& list, int index) {
+  if (index < 0 || static_cast<size_t>(index) >= list.size()) return Cat(index);
+  return list[static_cast<size_t>(index)].name;
+}
+
+class Printer {
+ public:
+  explicit Printer(const Program& program) : program_(program) {}
+
+  std::string Print() {
+    text_ = "program";
+    Fields(program_);
+    text_ += " {\n";
+    for (const Param& param : program_.params) Declaration("param", param);
+    for (const Channel& channel : program_.channels) PrintChannel(channel);
+    for (const Buffer& buffer : program_.buffers) Declaration("buffer", buffer);
+    for (const Role& role : program_.roles) {
+      Line("role");
+      Fields(role);
+      Body(role.body);
+    }
+    return std::move(text_) + "}\n";
+  }
+
+ private:
+  void Line(std::string_view word) { text_.append(2 * depth_, ' ').append(word); }
+
+  template <typename Struct>
+  void Declaration(std::string_view word, const Struct& value) {
+    Line(word);
+    Fields(value);
+    text_ += "\n";
+  }
+
+  void PrintChannel(const Channel& channel) {
+    if (channel.tiles.empty()) return Declaration("channel", channel);
+    Line("channel");
+    Fields(channel);
+    text_ += " {\n";
+    ++depth_;
+    for (const TileSlot& tile : channel.tiles) Declaration("tile", tile);
+    --depth_;
+    Line("}\n");
+  }
+
+  template <typename Struct>
+  void Fields(const Struct& value) {
+    ForEachField<Struct>([&](const auto& field) { One(value, field); });
+  }
+
+  template <typename Struct, typename T>
+  void One(const Struct& value, const Field<Struct, T>& field) {
+    if (field.presence == Presence::kOptional && value.*field.member == Struct{}.*field.member) return;
+    text_ += ' ';
+    if constexpr (std::is_same_v<T, int>) {
+      if (field.meaning == Meaning::kFlag && value.*field.member == 1) return static_cast<void>(text_ += field.name);
+    }
+    if (field.presence != Presence::kBare && field.name != "@") text_ += Cat(field.name, "=");
+    text_ += Text(value.*field.member, field.meaning);
+  }
+
+  template <typename Struct, size_t kCount>
+  void One(const Struct& value, const JoinedField<Struct, kCount>& field) {
+    bool usual = true;
+    std::string joined;
+    for (const auto member : field.members) {
+      usual = usual && value.*member == Struct{}.*member;
+      if (!joined.empty()) joined += field.separator;
+      joined += Cat(value.*member);
+    }
+    if (field.presence == Presence::kOptional && usual) return;
+    text_ += Cat(" ", field.name, "=", joined);
+  }
+
+  std::string Text(int value, Meaning meaning) const {
+    switch (meaning) {
+      case Meaning::kNumber:
+      case Meaning::kFlag:
+        return Cat(value);
+      case Meaning::kOffset:
+        return Cat("@", value);
+      case Meaning::kChannel:
+        return NameOrIndex(program_.channels, value);
+      case Meaning::kBuffer:
+        return NameOrIndex(program_.buffers, value);
+      case Meaning::kTile:
+        break;
+    }
+    if (slot_channel_ < 0 || static_cast<size_t>(slot_channel_) >= program_.channels.size()) return Cat(value);
+    return NameOrIndex(program_.channels[static_cast<size_t>(slot_channel_)].tiles, value);
+  }
+  std::string Text(const std::string& value, Meaning) const { return value; }
+  std::string Text(const SharedLayout& value, Meaning) const {
+    return Cat(NameOf(value.type), "[", NameOf(value.outer_axis), ":", value.outer, " ", NameOf(value.inner_axis), ":",
+               value.inner, "] swizzle=", NameOf(value.swizzle));
+  }
+  template <typename Enum>
+  requires std::is_enum_v<Enum> std::string Text(Enum value, Meaning)
+  const { return std::string(NameOf(value)); }
+
+  void Body(const std::vector<Op>& body) {
+    text_ += " {\n";
+    ++depth_;
+    for (const Op& op : body) PrintOp(op);
+    --depth_;
+    Line("}\n");
+  }
+
+  void PrintOp(const Op& op) {
+    const OpInfo& row = InfoOf(op.kind);
+    slots_.Add(op);
+    slot_channel_ = slots_.OfLastSlot(op);
+    Line("");
+    if (row.body < 0 && op.result != kNoValue) text_ += Cat("%", op.result, " = ");
+    text_ += row.mnemonic;
+    for (int i = 0; i < row.body; ++i) {
+      text_ += Cat(i == 0 ? " %" : ", %", op.result + static_cast<ValueId>(i), i + 1 == row.body ? " =" : "");
+    }
+    for (size_t i = 0; i < op.operands.size(); ++i) text_ += Cat(i == 0 ? " %" : ", %", op.operands[i]);
+    std::visit([&](const auto& attrs) { Fields(attrs); }, op.attrs);
+    if (row.body < 0) return static_cast<void>(text_ += '\n');
+    Body(op.body);
+  }
+
+  const Program& program_;
+  std::string text_;
+  size_t depth_ = 1;
+  SlotChannels slots_;
+  int slot_channel_ = -1;  // of the op that is being printed
+};
+
+// How an attribute is written, for the table of ops.
+template <typename Struct, typename T>
+std::string Notation(const Field<Struct, T>& field) {
+  if (field.presence == Presence::kBare) return std::string(field.name);
+  return field.meaning == Meaning::kFlag         ? Cat("[", field.name, "]")
+         : field.presence == Presence::kOptional ? Cat("[", field.name, "=]")
+                                                 : Cat(field.name, "=");
+}
+
+// "si" as "slot, index".
+std::string OperandList(std::string_view signature) {
+  std::string list;
+  for (const char c : signature) {
+    if (c == '*') {
+      list += " …";
+      continue;
+    }
+    const ValueType type = c == 'i'   ? ValueType::kIndex
+                           : c == 'p' ? ValueType::kPredicate
+                           : c == 's' ? ValueType::kSlot
+                                      : ValueType::kFragment;
+    list += Cat(list.empty() ? "" : ", ", NameOf(type));
+  }
+  return list;
+}
+
+std::string AttributeList(const Attrs& attrs) {
+  std::string list;
+  std::visit(
+      [&]<typename A>(const A&) {
+        ForEachField<A>([&](const auto& field) { list += Cat(list.empty() ? "`" : " ", Notation(field)); });
+      },
+      attrs);
+  return list.empty() ? list : list + "`";
+}
+
+template <size_t... kIndices>
+Attrs AttrsOf(size_t alternative, std::index_sequence<kIndices...>) {
+  Attrs attrs;
+  ((kIndices == alternative ? static_cast<void>(attrs.emplace<kIndices>()) : void()), ...);
+  return attrs;
+}
+
+}  // namespace
+
+Attrs DefaultAttrs(OpKind kind) {
+  return AttrsOf(InfoOf(kind).attrs, std::make_index_sequence<std::variant_size_v<Attrs>>{});
+}
+
+int ChannelOf(const Op& op) {
+  return std::visit(
+      [](const auto& attrs) {
+        if constexpr (requires { attrs.channel; }) {
+          return attrs.channel;
+        } else {
+          return -1;
+        }
+      },
+      op.attrs);
+}
+
+void SlotChannels::Add(const Op& op) {
+  if (InfoOf(op.kind).result != ValueType::kSlot || op.result >= kValueLimit) return;
+  if (op.result >= channel_.size()) channel_.resize(op.result + 1, -1);
+  channel_[op.result] = ChannelOf(op);
+}
+
+int SlotChannels::OfLastSlot(const Op& op) const {
+  const std::string_view signature = InfoOf(op.kind).operands;
+  const size_t last = signature.rfind('s');
+  return last < op.operands.size() ? Of(op.operands[last]) : -1;
+}
+
+std::string PrintProgram(const Program& program) { return Printer(program).Print(); }
+
+std::string OpTable() {
+  constexpr std::string_view kStages[] = {"any", "scheduled", "lowered"};
+  std::string table = "| op | operands | result | attributes | stage | meaning |\n|---|---|---|---|---|---|\n";
+  for (int i = 0; i < kOpCount; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    const OpInfo& row = InfoOf(kind);
+    const std::string result = row.body >= 0 ? Cat("body of ", row.body, row.body == 1 ? " index" : " indices")
+                               : row.result == ValueType::kNone ? ""
+                                                                : std::string(NameOf(row.result));
+    table += Cat("| `", row.mnemonic, "` | ", OperandList(row.operands), " | ", result, " | ",
+                 AttributeList(DefaultAttrs(kind)), " | ", kStages[static_cast<int>(row.stages)], " | ", row.summary,
+                 " |\n");
+  }
+  return table;
+}
+
+}  // namespace laneshift::ir
