@@ -1,0 +1,194 @@
+#include "store/database.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace laneshift::store {
+namespace {
+
+using base::Cat;
+
+ErrorCode CodeOf(int result) {
+  // SQLite's codes are open-ended; the low byte is the primary one.
+  switch (result & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return ErrorCode::kCorrupt;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+      return ErrorCode::kTimeout;
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+    case SQLITE_TOOBIG:
+      return ErrorCode::kResourceExhausted;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return ErrorCode::kUnsupported;
+    case SQLITE_CANTOPEN:
+      return ErrorCode::kNotFound;
+    case SQLITE_IOERR:
+      return ErrorCode::kDriver;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+Error SqliteError(int result, const char* detail) {
+  std::string text = sqlite3_errstr(result & 0xff);
+  if (detail != nullptr && text != detail) text += Cat(" (", detail, ")");
+  return MakeError(CodeOf(result), std::move(text));
+}
+
+}  // namespace
+
+Statement::Statement(sqlite3_stmt* handle) : handle_(handle) {}
+void Statement::Finalize::operator()(sqlite3_stmt* handle) const { sqlite3_finalize(handle); }
+
+Statement& Statement::Text(std::string_view value) {
+  int result = sqlite3_bind_text64(handle_.get(), ++bound_, value.data() ? value.data() : "", value.size(),
+                                   SQLITE_TRANSIENT, SQLITE_UTF8);
+  if (failed_bind_ == SQLITE_OK) failed_bind_ = result;
+  return *this;
+}
+
+Statement& Statement::Blob(std::string_view value) {
+  int result =
+      sqlite3_bind_blob64(handle_.get(), ++bound_, value.data() ? value.data() : "", value.size(), SQLITE_TRANSIENT);
+  if (failed_bind_ == SQLITE_OK) failed_bind_ = result;
+  return *this;
+}
+
+Statement& Statement::Integer(int64_t value) {
+  int result = sqlite3_bind_int64(handle_.get(), ++bound_, value);
+  if (failed_bind_ == SQLITE_OK) failed_bind_ = result;
+  return *this;
+}
+
+Statement& Statement::Real(double value) {
+  int result = sqlite3_bind_double(handle_.get(), ++bound_, value);
+  if (failed_bind_ == SQLITE_OK) failed_bind_ = result;
+  return *this;
+}
+
+Statement& Statement::Null() {
+  int result = sqlite3_bind_null(handle_.get(), ++bound_);
+  if (failed_bind_ == SQLITE_OK) failed_bind_ = result;
+  return *this;
+}
+
+Result<bool> Statement::Step() {
+  if (failed_bind_ != SQLITE_OK) return SqliteError(failed_bind_, "binding a parameter");
+  int result = sqlite3_step(handle_.get());
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  sqlite3* database = sqlite3_db_handle(handle_.get());
+  return SqliteError(sqlite3_extended_errcode(database), sqlite3_errmsg(database));
+}
+
+Status Statement::Run() {
+  for (;;) {
+    LS_ASSIGN(bool row, Step());
+    if (!row) return Ok();
+  }
+}
+
+bool Statement::IsNull(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
+
+std::string Statement::TextAt(int column) const {
+  // As a blob: text may hold any byte, and the length is then known without a scan.
+  const void* bytes = sqlite3_column_blob(handle_.get(), column);
+  int size = sqlite3_column_bytes(handle_.get(), column);
+  return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
+}
+
+int64_t Statement::IntegerAt(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+double Statement::RealAt(int column) const { return sqlite3_column_double(handle_.get(), column); }
+
+void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+
+Result<Database> Database::Open(const std::string& path, Access access, int busy_timeout_ms) {
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+  flags |= access == Access::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  std::string uri = "file:";
+  for (char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      uri += c == '%' ? "%25" : c == '?' ? "%3f" : "%23";
+    } else {
+      uri += c;
+    }
+  }
+  if (access == Access::kImmutable) uri += "?immutable=1";
+  sqlite3* handle = nullptr;
+  int result = sqlite3_open_v2(uri.c_str(), &handle, flags, nullptr);
+  Database database(handle);  // SQLite returns a handle to close even when opening fails
+  if (result != SQLITE_OK) return SqliteError(result, handle ? sqlite3_errmsg(handle) : nullptr);
+  // SQLite opens a file that may only be read without complaint, even where asked to write.
+  if (access == Access::kCreate && sqlite3_db_readonly(handle, "main") == 1) {
+    return SqliteError(SQLITE_READONLY, "no permission to write the file");
+  }
+  sqlite3_busy_timeout(handle, busy_timeout_ms);
+  LS_TRY(database.Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
+  return database;
+}
+
+Result<Database> Database::OpenInMemory() {
+  sqlite3* handle = nullptr;
+  int result = sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, nullptr);
+  Database database(handle);
+  if (result != SQLITE_OK) return SqliteError(result, nullptr);
+  return database;
+}
+
+Status Database::Execute(const std::string& sql) {
+  int result = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (result == SQLITE_OK) return Ok();
+  return SqliteError(sqlite3_extended_errcode(handle_.get()), sqlite3_errmsg(handle_.get()));
+}
+
+Result<Statement> Database::Prepare(std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  int result = sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  if (result != SQLITE_OK) {
+    return SqliteError(sqlite3_extended_errcode(handle_.get()), sqlite3_errmsg(handle_.get()));
+  }
+  return Statement(statement);
+}
+
+Result<int64_t> Database::Integer(std::string_view sql) {
+  LS_ASSIGN(Statement statement, Prepare(sql));
+  LS_ASSIGN(bool row, statement.Step());
+  return row ? statement.IntegerAt(0) : 0;
+}
+
+Result<std::string> Database::Text(std::string_view sql) {
+  LS_ASSIGN(Statement statement, Prepare(sql));
+  LS_ASSIGN(bool row, statement.Step());
+  return row ? statement.TextAt(0) : std::string();
+}
+
+Result<Transaction> Transaction::Begin(Database& database) {
+  // IMMEDIATE: the write lock is waited for here, under the busy timeout, and not met half-way.
+  LS_TRY(database.Execute("BEGIN IMMEDIATE"));
+  return Transaction(database);
+}
+
+Transaction::Transaction(Transaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
+
+Transaction::~Transaction() {
+  // A failure here means that SQLite has rolled back by itself.
+  if (database_ != nullptr) (void)database_->Execute("ROLLBACK");
+}
+
+Status Transaction::Commit() {
+  LS_TRY(database_->Execute("COMMIT"));
+  database_ = nullptr;
+  return Ok();
+}
+
+}  // namespace laneshift::store

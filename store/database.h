@@ -1,0 +1,91 @@
+// Database: one SQLite connection, with SQLite's result codes as Errors. database.cc is the only includer of sqlite3.h.
+//
+// Error codes: kCorrupt (the file is not a sound database), kTimeout (locked by another process), kResourceExhausted
+// (disk full, out of memory), kNotFound (cannot be opened), kUnsupported (read-only), kDriver (reading or writing
+// failed), kInternal (SQL that does not fit the schema). The store's policy is made of these (store.h). Thread-safety:
+// none; the owner serialises. Not to be used across fork().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "laneshift/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace laneshift::store {
+
+// One prepared statement. Parameters are bound in order; columns are counted from 0.
+class Statement {
+ public:
+  // Bound text and blobs are copied.
+  Statement& Text(std::string_view value);
+  Statement& Blob(std::string_view value);
+  Statement& Integer(int64_t value);
+  Statement& Real(double value);
+  Statement& Null();
+
+  // True if there is a row to read.
+  Result<bool> Step();
+  // For statements without rows.
+  Status Run();
+
+  bool IsNull(int column) const;
+  std::string TextAt(int column) const;  // also blobs
+  int64_t IntegerAt(int column) const;
+  double RealAt(int column) const;
+
+ private:
+  friend class Database;
+  explicit Statement(sqlite3_stmt* handle);
+  struct Finalize {
+    void operator()(sqlite3_stmt* handle) const;
+  };
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+  int bound_ = 0;
+  int failed_bind_ = 0;  // SQLite's first failure while binding, reported by Step()
+};
+
+class Database {
+ public:
+  enum class Access {
+    kCreate,     // read and write; made if missing
+    kReadOnly,   // takes locks and sees other processes' writes
+    kImmutable,  // for directories where not even a lock can be taken; nobody may be writing
+  };
+  static Result<Database> Open(const std::string& path, Access access, int busy_timeout_ms);
+  static Result<Database> OpenInMemory();
+
+  Status Execute(const std::string& sql);
+  Result<Statement> Prepare(std::string_view sql);
+  // The single integer or text that `sql` yields.
+  Result<int64_t> Integer(std::string_view sql);
+  Result<std::string> Text(std::string_view sql);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  explicit Database(sqlite3* handle) : handle_(handle) {}
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+// BEGIN IMMEDIATE … COMMIT; rolled back if it goes out of scope without Commit().
+class Transaction {
+ public:
+  static Result<Transaction> Begin(Database& database);
+  Transaction(Transaction&& other) noexcept;
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+  Status Commit();
+
+ private:
+  explicit Transaction(Database& database) : database_(&database) {}
+  Database* database_;  // null: committed or moved from
+};
+
+}  // namespace laneshift::store

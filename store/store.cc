@@ -1,0 +1,212 @@
+#include "store/store.h"
+
+#include <chrono>
+#include <mutex>
+#include <type_traits>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "store/choice_table.h"
+#include "store/disk.h"
+#include "store/kernel_table.h"
+#include "store/schema.h"
+
+namespace laneshift::store {
+namespace {
+
+using base::Cat;
+
+// A hit writes last_used at most this often: a plan that is looked up in a loop must not write in a loop.
+constexpr int64_t kTouchSeconds = 3600;
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Database OpenMemory() {
+  Result<Database> memory = Database::OpenInMemory();
+  LS_CHECK(memory.has_value(), "a database in memory cannot be opened: ", memory.error().message);
+  Status migrated = Migrate(*memory);
+  LS_CHECK(migrated.has_value(), "the schema does not build: ", migrated.error().message);
+  return std::move(*memory);
+}
+
+}  // namespace
+
+struct Store::State {
+  explicit State(const StoreOptions& given) : options(given), memory(OpenMemory()) {
+    if (!options.directory.empty()) disk = OpenDisk(options);
+    for (const std::string& warning : disk.warnings) LS_LOG(kStore, warn, warning);
+  }
+
+  // Memory holds only what the disk refused, and is newer.
+  template <typename Read>
+  typename std::invoke_result_t<Read, Database&>::value_type ReadEither(Read read) {
+    auto remembered = read(memory);
+    LS_CHECK(remembered.has_value(), "reading from memory failed: ", remembered.error().message);
+    if (*remembered || !disk.database) return std::move(*remembered);
+    auto stored = read(*disk.database);
+    if (stored) return std::move(*stored);
+    Degrade(stored.error(), /*keep_reading=*/false);
+    return {};
+  }
+
+  template <typename Write>
+  Status WriteEither(Write write) {
+    if (disk.writable) {
+      Status written = write(*disk.database);
+      if (written) return Ok();
+      Degrade(written.error(), /*keep_reading=*/true);
+    }
+    return write(memory);
+  }
+
+  // Out of the way of the run: no more writes, and no reads either unless the disk only refused a write.
+  void Degrade(const Error& error, bool keep_reading) {
+    disk.writable = false;
+    std::string what = Cat("store ", disk.path, ": ", error.message, "; ");
+    bool readable = error.code == ErrorCode::kResourceExhausted || error.code == ErrorCode::kUnsupported ||
+                    error.code == ErrorCode::kTimeout;
+    if (error.code == ErrorCode::kCorrupt) {
+      what += SetAsideDisk(disk, options.busy_timeout_ms);
+    } else if (keep_reading && readable) {
+      what += "reading it, and writing to memory";
+    } else {
+      disk.database.reset();
+      what += "using memory";
+    }
+    Warn(std::move(what));
+  }
+
+  // People are told once; what follows from the first failure is for debugging.
+  void Warn(std::string text) {
+    if (disk.warnings.empty()) {
+      LS_LOG(kStore, warn, text);
+      disk.warnings.push_back(std::move(text));
+    } else {
+      LS_LOG(kStore, info, text);
+    }
+  }
+
+  // The record for the caller, after damage was set aside and the use noted where the database takes writes.
+  Result<std::optional<KernelRecord>> TakeKernel(Database& database, const std::string& key) {
+    LS_ASSIGN(KernelRow row, ReadKernel(database, key));
+    std::optional<KernelRecord> none;
+    bool writable = &database == &memory || disk.writable;
+    if (row.state == RowState::kMissing) return none;
+    if (row.state != RowState::kSound) {
+      Warn(Cat("store ", disk.path, ": the ", row.state == RowState::kDamaged ? "kernel " : "cubin of kernel ", key,
+               " is damaged and will be made anew"));
+    }
+    if (writable) {
+      Status noted = Ok();
+      if (row.state != RowState::kSound) {
+        noted = SetAsideKernel(database, key, row.state, Now());
+      } else if (Now() - row.record.last_used >= kTouchSeconds) {
+        noted = TouchKernel(database, key, Now());
+      }
+      // The record was read and is sound: a refused note must not lose it.
+      if (!noted) Degrade(noted.error(), /*keep_reading=*/true);
+    }
+    if (row.state == RowState::kDamaged) return none;
+    return std::optional(std::move(row.record));
+  }
+
+  StoreOptions options;
+  std::mutex mutex;
+  Database memory;
+  Disk disk;
+};
+
+Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+Store::~Store() = default;
+
+Store Store::Open(const StoreOptions& options) { return Store(std::make_unique<State>(options)); }
+
+bool Store::durable() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->disk.writable;
+}
+
+std::optional<std::string> Store::warning() const {
+  std::lock_guard lock(state_->mutex);
+  if (state_->disk.warnings.empty()) return std::nullopt;
+  return state_->disk.warnings.front();
+}
+
+Result<std::optional<KernelRecord>> Store::GetKernel(const std::string& key) {
+  if (key.empty()) return MakeError(ErrorCode::kInvalidArgument, "a kernel needs a key");
+  std::lock_guard lock(state_->mutex);
+  return state_->ReadEither([&](Database& database) { return state_->TakeKernel(database, key); });
+}
+
+Status Store::PutKernel(const KernelRecord& record) {
+  if (record.key.empty()) return MakeError(ErrorCode::kInvalidArgument, "a kernel needs a key");
+  if (record.ptx.empty()) return MakeError(ErrorCode::kInvalidArgument, Cat("kernel ", record.key, " has no PTX"));
+  std::lock_guard lock(state_->mutex);
+  return state_->WriteEither([&](Database& database) { return WriteKernel(database, record, Now()); });
+}
+
+Status Store::PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes) {
+  if (bytes.empty()) return MakeError(ErrorCode::kInvalidArgument, Cat("kernel ", key, ": the cubin is empty"));
+  std::lock_guard lock(state_->mutex);
+  std::optional<KernelRecord> kernel =
+      state_->ReadEither([&](Database& database) { return state_->TakeKernel(database, key); });
+  if (!kernel) return MakeError(ErrorCode::kNotFound, Cat("no kernel ", key, " to add a cubin to"));
+  // The whole record: memory may have to take it without having had the PTX.
+  kernel->cubin = CubinRecord{assembler, bytes};
+  return state_->WriteEither([&](Database& database) { return WriteKernel(database, *kernel, Now()); });
+}
+
+Result<std::optional<ChoiceRecord>> Store::GetChoice(const std::string& problem, const std::string& target,
+                                                     const std::string& device) {
+  std::lock_guard lock(state_->mutex);
+  return state_->ReadEither([&](Database& database) { return ReadChoice(database, problem, target, device); });
+}
+
+Status Store::PutChoice(const ChoiceRecord& record) {
+  if (record.problem.empty() || record.schedule.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument, "a choice needs a problem and a schedule");
+  }
+  std::lock_guard lock(state_->mutex);
+  if (!state_->disk.writable) {
+    // Memory goes before the file when reading: a weaker choice must not hide a stronger one there.
+    std::optional<ChoiceRecord> present = state_->ReadEither(
+        [&](Database& database) { return ReadChoice(database, record.problem, record.target, record.device); });
+    if (present && present->source > record.source) return Ok();
+  }
+  return state_->WriteEither([&](Database& database) { return WriteChoice(database, record, Now()); });
+}
+
+StoreSummary Store::Stat() {
+  std::lock_guard lock(state_->mutex);
+  StoreSummary summary;
+  auto count = [&](Database& database) -> Status {
+    LS_ASSIGN(Statement select, database.Prepare("SELECT (SELECT count(*) FROM kernels), "
+                                                 "(SELECT count(*) FROM kernels WHERE cubin IS NOT NULL), "
+                                                 "(SELECT count(*) FROM choices), (SELECT count(*) FROM damaged), "
+                                                 "(SELECT ifnull(sum(bytes), 0) FROM kernels)"));
+    LS_ASSIGN(bool row, select.Step());
+    LS_CHECK(row, "a query of counts yields a row");
+    int64_t* fields[] = {&summary.kernels, &summary.cubins, &summary.choices, &summary.damaged, &summary.bytes};
+    for (int i = 0; i < 5; ++i) *fields[i] += select.IntegerAt(i);
+    return Ok();
+  };
+  Disk& disk = state_->disk;
+  if (disk.database) {
+    if (Status counted = count(*disk.database); !counted) state_->Degrade(counted.error(), /*keep_reading=*/false);
+  }
+  Status counted = count(state_->memory);
+  LS_CHECK(counted.has_value(), "counting memory failed: ", counted.error().message);
+  summary.path = disk.path;
+  summary.journal = disk.database ? disk.journal : "memory";
+  summary.schema_version = static_cast<int64_t>(Migrations().size());
+  summary.durable = disk.writable;
+  summary.warnings = disk.warnings;
+  return summary;
+}
+
+}  // namespace laneshift::store

@@ -1,0 +1,63 @@
+// Store: what outlives a process: generated kernels by key, and the choice of schedule per problem and device.
+//
+// The store never fails a run. Where its file is missing, locked, read-only, full or corrupt, what was readable stays
+// readable where possible, writes go to memory, durable() turns false and one warning says why. A corrupt file is
+// renamed, never deleted; found at Open(), a fresh one takes its place. Records carry checksums: a damaged one is a
+// miss and is moved to the table `damaged`. A file of a newer laneshift or of another program is left as it is.
+// docs/store.md has the cases.
+//
+// Each Put is one transaction; processes may share the file. The Errors that remain are the caller's (an empty key).
+// Thread-safety: one Store may be used from many threads. Not to be used in a child after fork().
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "laneshift/result.h"
+#include "store/records.h"
+
+namespace laneshift::store {
+
+inline constexpr char kStoreFileName[] = "laneshift.db";
+
+struct StoreOptions {
+  std::string directory;       // made if missing; empty: memory only, which is no failure
+  int busy_timeout_ms = 2000;  // how long another process's lock is waited for
+  int64_t max_bytes = 0;       // of the file; 0: no limit. Beyond it the store behaves as on a full disk
+};
+
+class Store {
+ public:
+  static Store Open(const StoreOptions& options);
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  // True while writes reach the disk.
+  bool durable() const;
+  // The first thing that went wrong, if anything did.
+  std::optional<std::string> warning() const;
+
+  // A hit also marks the kernel as used (to the hour).
+  Result<std::optional<KernelRecord>> GetKernel(const std::string& key);
+  Status PutKernel(const KernelRecord& record);
+  // Adds or replaces the cubin of a stored kernel; kNotFound if there is no such kernel.
+  Status PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes);
+
+  Result<std::optional<ChoiceRecord>> GetChoice(const std::string& problem, const std::string& target,
+                                                const std::string& device);
+  // Without effect where a choice of a stronger source is stored (ChoiceSource).
+  Status PutChoice(const ChoiceRecord& record);
+
+  // Counts over the file and, where it is no longer written, over memory.
+  StoreSummary Stat();
+
+ private:
+  struct State;
+  explicit Store(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace laneshift::store
