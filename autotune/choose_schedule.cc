@@ -103,10 +103,14 @@ Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint
                                 int sm_count) {
   const std::vector<RankedSchedule> ranked = RankSchedules(problem, constraint, target, sm_count);
   if (!ranked.empty()) return ranked.front().schedule;
-  // Nothing fits: the last shape is the smallest one that the constraint leaves, so its reason is the constraint's.
-  const Schedule smallest = Shapes(std::get<GemmProblem>(problem), constraint, target).back();
-  const auto refused = compiler::ValidateSchedule(problem, smallest, target);
-  return refused.error().Within(base::Cat("no schedule fits on ", target.name));
+  // Nothing runs. A shape that keeps every rule and only lacks memory tells most; the last one is the smallest.
+  Error reason;
+  for (const Schedule& shape : Shapes(std::get<GemmProblem>(problem), constraint, target)) {
+    const auto refused = compiler::ValidateSchedule(problem, shape, target);
+    if (reason.code != ErrorCode::kResourceExhausted) reason = refused.error();
+    if (refused.error().code == ErrorCode::kResourceExhausted) reason = refused.error();
+  }
+  return reason.Within(base::Cat("no schedule fits on ", target.name));
 }
 
 }  // namespace laneshift::autotune

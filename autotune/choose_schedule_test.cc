@@ -20,7 +20,7 @@ TEST_P(ChooseOnTarget, EveryRankedScheduleIsLegalAndOrdered) {
     ASSERT_FALSE(ranked.empty()) << text;
     for (size_t i = 0; i < ranked.size(); ++i) {
       EXPECT_TRUE(compiler::ValidateSchedule(problem, ranked[i].schedule, target)) << PrintSchedule(ranked[i].schedule);
-      if (i > 0) EXPECT_LE(ranked[i - 1].clocks, ranked[i].clocks);
+      EXPECT_LE(ranked[i == 0 ? 0 : i - 1].clocks, ranked[i].clocks);
     }
   }
 }

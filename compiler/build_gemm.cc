@@ -249,15 +249,25 @@ class GemmBuilder {
   }
 
   void WriteTile(Builder& b, ValueId accumulator, ValueId row, ValueId column, ValueId batch) {
-    const ir::FragmentLayout rows{fragment_};
-    const ValueId warp_row = b.Add({row, b.WarpRow({}, {.rows = rows.Rows()})});
-    for (int first = 0; first < schedule_.tile_n; first += panel_) {
-      const ir::AccReadAttrs read{.column = first, .columns = panel_, .fragment = fragment_};
-      ValueId fragment = in_tensor_memory_ ? b.AccRead({accumulator}, read) : b.AccRegisters({}, read);
-      if (in_tensor_memory_ && first + panel_ == schedule_.tile_n) b.Release({accumulator});
-      const ValueId panel_column = b.Add({column, b.Constant(first)});
+    const ValueId warp_row = b.Add({row, b.WarpRow({}, {.rows = ir::FragmentLayout{fragment_}.Rows()})});
+    const auto write_panel = [&](ValueId panel, ValueId first, ValueId fragment) {
+      const ValueId panel_column = b.Add({column, first});
       fragment = Finish(b, fragment, warp_row, panel_column, batch);
-      Store(b, fragment, first / panel_, warp_row, panel_column, batch);
+      Store(b, fragment, panel, warp_row, panel_column, batch);
+    };
+    const int panels = schedule_.tile_n / panel_;
+    if (in_tensor_memory_) {
+      const ValueId panel = b.For({b.Constant(0), b.Constant(panels)});
+      b.InBody([&] {
+        const ValueId first = b.Mul({panel, b.Constant(panel_)});
+        write_panel(panel, first, b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_}));
+      });
+      b.Release({accumulator});
+      return;
+    }
+    // Registers cannot be indexed at run time: unrolled.
+    for (int i = 0; i < panels; ++i) {
+      write_panel(b.Constant(i), b.Constant(i * panel_), b.AccRegisters({}, {.column = i * panel_, .columns = panel_}));
     }
   }
 
@@ -280,16 +290,16 @@ class GemmBuilder {
             .vector = AccessWidth(problem_, operand, run)};
   }
 
-  void Store(Builder& b, ValueId fragment, int panel, ValueId row, ValueId column, ValueId batch) {
+  void Store(Builder& b, ValueId fragment, ValueId panel, ValueId row, ValueId column, ValueId batch) {
     if (schedule_.d_store == StorePath::kDirect) {
       b.GlobalStore({fragment, row, column, batch}, GlobalAccess(Operand::kD));
       return;
     }
     const int copies = program_.buffers[0].copies;
-    const ir::StageAttrs stage{.buffer = 0, .copy = panel % copies};
+    const ValueId copy = b.Rem({panel, b.Constant(copies)});
     b.BulkWait({}, {.pending = copies - 1});
-    b.StageStore({fragment}, stage);
-    b.TmaStore({column, row, batch}, stage);
+    b.StageStore({fragment, copy}, {.buffer = 0});
+    b.TmaStore({copy, column, row, batch}, {.buffer = 0});
   }
 
   const GemmProblem& problem_;

@@ -136,7 +136,7 @@ class RoleEmitter {
   void EmitMmaRegisters(const Op& op);
   void EmitTmaStore(const Op& op);
   void EmitAccRead(const Op& op);
-  Value* StageCopy(const ir::StageAttrs& attrs);
+  Value* StageCopy(const ir::StageAttrs& attrs, Value* copy);
 
   RoleContext& cx_;
   const Role& role_;
@@ -239,8 +239,8 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kAccRead:
       return EmitAccRead(op);
     case OpKind::kAccRegisters: {
-      const auto& attrs = op.As<ir::AccReadAttrs>();
-      const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
+      const auto& attrs = op.As<ir::AccRegistersAttrs>();
+      const ir::FragmentLayout layout{ir::FragmentKind::kMma16x8, attrs.columns};
       // Sixteen rows by `columns` a warp: half a register a column.
       fragments_[op.result] = {layout, e_.ReadAccumulators(attrs.column / 2, layout.Registers())};
       return;
@@ -257,7 +257,7 @@ void RoleEmitter::EmitOp(const Op& op) {
       return;
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
-      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], StageCopy(attrs));
+      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], StageCopy(attrs, Index(op, 1)));
     }
     case OpKind::kTmaStore:
       return EmitTmaStore(op);
@@ -356,21 +356,21 @@ void RoleEmitter::EmitAccRead(const Op& op) {
   const auto& attrs = op.As<ir::AccReadAttrs>();
   // tcgen05.ld reaches only the lanes 32*(warp mod 4)..+31; the lane is bits 31-16 of the address.
   Value* lanes = b_.CreateShl(b_.CreateAnd(cx_.warp, e_.C32(3)), 5 + 16);
-  Value* address = b_.CreateAdd(b_.CreateAdd(Accumulator(SlotOf(op)), lanes), e_.C32(attrs.column));
+  Value* address = b_.CreateAdd(b_.CreateAdd(Accumulator(SlotOf(op)), lanes), Index(op, 1));
   const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
   fragments_[op.result] = {layout, e_.TensorLoad(address, layout)};
 }
 
-Value* RoleEmitter::StageCopy(const ir::StageAttrs& attrs) {
+Value* RoleEmitter::StageCopy(const ir::StageAttrs& attrs, Value* copy) {
   const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
-  const int bytes = buffer.layout.Bytes();
-  return e_.Offset(cx_.Shared(buffer.offset + attrs.copy * bytes), b_.CreateMul(cx_.warp, e_.C32(buffer.copies * bytes)));
+  Value* index = b_.CreateAdd(b_.CreateMul(cx_.warp, e_.C32(buffer.copies)), copy);
+  return e_.Offset(cx_.Shared(buffer.offset), b_.CreateMul(index, e_.C32(buffer.layout.Bytes())));
 }
 
 void RoleEmitter::EmitTmaStore(const Op& op) {
-  Value* from = StageCopy(op.As<ir::StageAttrs>());
+  Value* from = StageCopy(op.As<ir::StageAttrs>(), Index(op, 0));
   e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] {
-    e_.TmaStore3d(from, cx_.Param(Binding::kMapD), Index(op, 0), Index(op, 1), Index(op, 2));
+    e_.TmaStore3d(from, cx_.Param(Binding::kMapD), Index(op, 1), Index(op, 2), Index(op, 3));
     e_.BulkCommit();
   });
 }

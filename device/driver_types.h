@@ -138,8 +138,9 @@ enum CuTensorMapSwizzle : int {
 enum CuTensorMapL2Promotion : int { kCuL2None = 0, kCuL2Of64 = 1, kCuL2Of128 = 2, kCuL2Of256 = 3 };
 enum CuTensorMapOobFill : int { kCuOobZero = 0, kCuOobNan = 1 };
 
-// An encoded tensor map: opaque bytes made by the provider of the table. Passed to kernels by value.
-struct alignas(64) CuTensorMap {
+// An encoded tensor map: opaque bytes made by the provider of the table. Passed to kernels by value. The encoders ask for
+// 64-byte alignment; cuda.h declares 64 before CUDA 13 and 128 from then on.
+struct alignas(128) CuTensorMap {
   uint64_t opaque[16];
 };
 
@@ -149,7 +150,8 @@ enum CuLaunchAttributeId : int {
   kCuLaunchProgrammaticStreamSerialization = 6,
 };
 
-union CuLaunchAttributeValue {
+// Aligned as the pointers among cuda.h's members make it.
+union alignas(8) CuLaunchAttributeValue {
   char pad[64];
   int cooperative;
   struct {

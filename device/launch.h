@@ -20,9 +20,9 @@ struct Extent {
 enum class LaunchOverlap { kNone, kProgrammatic };
 
 struct LaunchShape {
-  Extent grid;   // in CTAs
-  Extent block;  // in threads
-  Extent cluster;
+  Extent grid = {};   // in CTAs
+  Extent block = {};  // in threads
+  Extent cluster = {};
   unsigned dynamic_smem_bytes = 0;
   LaunchOverlap overlap = LaunchOverlap::kNone;
 };

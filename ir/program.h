@@ -153,9 +153,13 @@ struct MmaAttrs {
   bool operator==(const MmaAttrs&) const = default;
 };
 struct AccReadAttrs {
-  int column = 0, columns = 0;
+  int columns = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
   bool operator==(const AccReadAttrs&) const = default;
+};
+struct AccRegistersAttrs {
+  int column = 0, columns = 0;
+  bool operator==(const AccRegistersAttrs&) const = default;
 };
 struct ScaleAttrs {
   Binding binding{};
@@ -173,7 +177,7 @@ struct GlobalAttrs {
   bool operator==(const GlobalAttrs&) const = default;
 };
 struct StageAttrs {
-  int buffer = 0, copy = 0;
+  int buffer = 0;
   bool operator==(const StageAttrs&) const = default;
 };
 struct WarpRowAttrs {
@@ -183,7 +187,7 @@ struct WarpRowAttrs {
 
 using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
                            CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, MmaAttrs,
-                           AccReadAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
+                           AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -135,9 +135,11 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTile},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile}};
 template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
-    Field{"column", &AccReadAttrs::column, Presence::kOptional},
     Field{"columns", &AccReadAttrs::columns},
     Field{"fragment", &AccReadAttrs::fragment}};
+template <> inline constexpr auto kFields<AccRegistersAttrs> = std::tuple{
+    Field{"column", &AccRegistersAttrs::column},
+    Field{"columns", &AccRegistersAttrs::columns}};
 template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
     Field{"by", &ScaleAttrs::binding}};
 template <> inline constexpr auto kFields<BiasAttrs> = std::tuple{
@@ -148,8 +150,7 @@ template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"type", &GlobalAttrs::type},
     Field{"vector", &GlobalAttrs::vector}};
 template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
-    Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
-    Field{"copy", &StageAttrs::copy, Presence::kOptional}};
+    Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer}};
 template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
     Field{"rows", &WarpRowAttrs::rows}};
 

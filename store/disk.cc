@@ -19,8 +19,7 @@ struct OpenedFile {
 Result<OpenedFile> OpenToWrite(const std::string& path, const StoreOptions& options) {
   LS_ASSIGN(Database database, Database::Open(path, Database::Access::kCreate, options.busy_timeout_ms));
   // Refuses other programs' and newer files before anything is written to them.
-  LS_ASSIGN(int64_t version, SchemaVersion(database));
-  (void)version;
+  if (Result<int64_t> version = SchemaVersion(database); !version) return std::move(version).error();
   bool local = OnLocalFilesystem(std::filesystem::path(path).parent_path());
   LS_ASSIGN(std::string journal, database.Text(local ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE"));
   // In WAL mode NORMAL keeps every commit through a crash of the process, and a sound file through a loss of power.

@@ -1,0 +1,36 @@
+# The three commands of laneshift. Everything else is CMake: see CMakePresets.json.
+#
+#   make build   the program build/laneshift
+#   make demo    three language-model GEMMs, compiled, run and checked on the PTX emulator, twice: the second time from the store
+#   make check   builds everything and runs all tests that need no GPU
+#
+# Each first installs what is missing from Debian, as root or through sudo (scripts/install_dependencies.sh).
+# CMAKE_ARGS is passed on to the configuration, JOBS is the number of parallel jobs.
+
+JOBS ?= $(shell nproc)
+CMAKE_ARGS ?=
+DEMO_STORE := build/demo-store
+DEMO := build/laneshift run --file examples/llama3-8b-16-tokens.txt --device emulator --check
+
+.PHONY: build demo check dependencies configure
+.NOTPARALLEL:
+
+build: configure
+	cmake --build build --parallel $(JOBS) --target laneshift
+
+demo: build
+	@rm -rf $(DEMO_STORE)
+	@echo; echo '$$ $(DEMO)'
+	@LANESHIFT_CACHE_DIR=$(DEMO_STORE) $(DEMO)
+	@echo; echo '$$ $(DEMO)      # again: the kernels come from the store'
+	@LANESHIFT_CACHE_DIR=$(DEMO_STORE) $(DEMO)
+
+check: configure
+	cmake --build build --parallel $(JOBS)
+	ctest --test-dir build --output-on-failure --parallel $(JOBS) --label-exclude gpu --no-tests=error
+
+dependencies:
+	@scripts/install_dependencies.sh
+
+configure: dependencies
+	cmake --preset default $(CMAKE_ARGS)

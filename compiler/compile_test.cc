@@ -1,0 +1,153 @@
+#include "compiler/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+
+#include "compiler/ptx_check.h"
+
+namespace laneshift::compiler {
+namespace {
+
+const target::Target& TargetNamed(std::string_view name) { return **target::FindTarget(name); }
+
+Schedule ScheduleFor(const target::Target& target, std::string_view text) {
+  Schedule schedule = ParseSchedule(text)->value;
+  if (target.Has(target::Feature::kWgmma)) {
+    schedule.acc_stages = 1;
+    schedule.math_warpgroups = schedule.tile_m / 64;
+  }
+  return schedule;
+}
+
+ir::Program Build(std::string_view problem, std::string_view schedule, const target::Target& target) {
+  auto program = BuildProgram(*ParseProblem(problem), ScheduleFor(target, schedule), target);
+  EXPECT_TRUE(program.has_value()) << (program ? "" : program.error().message);
+  return program ? *program : ir::Program{};
+}
+
+class CompileOnTarget : public testing::TestWithParam<const char*> {
+ protected:
+  const target::Target& target_ = TargetNamed(GetParam());
+};
+
+TEST_P(CompileOnTarget, SizesAreNoPartOfTheKernel) {
+  const ir::Program small = Build("gemm m=128 n=128 k=128", "tile=128x64", target_);
+  const ir::Program large = Build("gemm m=8192 n=4096 k=1024 alpha=2", "tile=128x64", target_);
+  EXPECT_EQ(KernelKey(small), KernelKey(large));
+}
+
+TEST_P(CompileOnTarget, EveryDecisionIsPartOfTheKey) {
+  std::set<std::string> keys;
+  const std::pair<const char*, const char*> cases[] = {
+      {"gemm m=128 n=128 k=128", "tile=128x64"},           {"gemm m=128 n=128 k=128", "tile=128x128"},
+      {"gemm m=128 n=128 k=128", "tile=64x64"},            {"gemm m=128 n=128 k=128", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 stages=3"},  {"gemm m=128 n=128 k=128", "tile=128x64 raster=4"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 a_load=copy"}, {"gemm m=128 n=128 k=128", "tile=128x64 b_load=copy"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 d_store=direct"}, {"gemm m=128 n=128 k=128 a=f16", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 d=f32", "tile=128x64"},     {"gemm m=128 n=128 k=128 a_major=m", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 b_major=n", "tile=128x64"}, {"gemm m=128 n=128 k=128 beta=1", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 bias=m", "tile=128x64"},    {"gemm m=128 n=128 k=128 bias=n", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 beta=1 c=f32", "tile=128x64"}, {"gemm m=128 n=127 k=128", "tile=128x64 d_store=direct"}};
+  for (const auto& [problem, schedule] : cases) {
+    EXPECT_TRUE(keys.insert(KernelKey(Build(problem, schedule, target_))).second) << problem << " " << schedule;
+  }
+}
+
+TEST_P(CompileOnTarget, EveryPassIsDumpedAndReadsBack) {
+  std::vector<PassDump> dumps;
+  const Problem problem = *ParseProblem("gemm m=128 n=128 k=128 beta=1 bias=n");
+  ASSERT_TRUE(BuildProgram(problem, ScheduleFor(target_, "tile=64x32"), target_, &dumps));
+  ASSERT_EQ(dumps.size(), 3u);
+  for (const PassDump& dump : dumps) {
+    const auto program = ir::ParseProgram(dump.text);
+    ASSERT_TRUE(program.has_value()) << dump.pass << ": " << program.error().message;
+    EXPECT_EQ(ir::PrintProgram(*program), dump.text);
+  }
+}
+
+TEST_P(CompileOnTarget, PtxIsTheSameOnEveryThread) {
+  const ir::Program program = Build("gemm m=128 n=128 k=128", "tile=64x32", target_);
+  const auto reference = EmitPtx(program, target_);
+  ASSERT_TRUE(reference.has_value()) << reference.error().message;
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : texts) {
+    threads.emplace_back([&] { text = EmitPtx(program, target_)->ptx; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : texts) EXPECT_EQ(text, reference->ptx);
+}
+
+TEST_P(CompileOnTarget, PtxNamesItsTargetAndVersion) {
+  const auto module = EmitPtx(Build("gemm m=128 n=128 k=128", "tile=64x32", target_), target_);
+  ASSERT_TRUE(module.has_value());
+  EXPECT_NE(module->ptx.find(std::string(".target ") + GetParam()), std::string::npos);
+  EXPECT_NE(module->ptx.find(".visible .entry laneshift_gemm"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, CompileOnTarget, testing::Values("sm_100a", "sm_90a"));
+
+// The golden programs of ir/'s tests are what this compiler builds. BLESS=1 rewrites them.
+TEST(GoldenPrograms, AreWhatIsBuilt) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"sm_100a", "gemm m=256 n=256 k=256", "tile=128x256 stages=4"},
+      {"sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n", "tile=128x128 stages=5 a_load=copy d_store=direct"}};
+  for (const auto& [target, problem, schedule] : cases) {
+    const target::Target& chip = TargetNamed(target);
+    std::vector<PassDump> dumps;
+    ASSERT_TRUE(BuildProgram(*ParseProblem(problem), ScheduleFor(chip, schedule), chip, &dumps));
+    const std::pair<const char*, const PassDump*> stages[] = {{"scheduled", &dumps.front()}, {"lowered", &dumps.back()}};
+    for (const auto& [stage, dump] : stages) {
+      const std::string path =
+          std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/gemm_" + target + "_" + stage + ".tir";
+      if (std::getenv("BLESS") != nullptr) std::ofstream(path) << dump->text;
+      std::ifstream file(path);
+      const std::string golden((std::istreambuf_iterator<char>(file)), {});
+      EXPECT_EQ(dump->text, golden) << path << ": BLESS=1 compiler_test rewrites it";
+    }
+  }
+}
+
+TEST(PtxCheck, RefusesWhatTheProgramDoesNotAskFor) {
+  const target::Target& target = TargetNamed("sm_100a");
+  const ir::Program program = Build("gemm m=128 n=128 k=128", "tile=64x32", target);
+  const std::string ptx = EmitPtx(program, target)->ptx;
+  ASSERT_TRUE(CheckPtx(ptx, program));
+  const auto with = [&](const std::string& line) { return ptx + "\n\t" + line + "\n"; };
+  EXPECT_FALSE(CheckPtx(with("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;"), program));
+  EXPECT_FALSE(CheckPtx(with("ld.local.b32 %r1, [%rd1];"), program));
+  EXPECT_FALSE(CheckPtx(with("call.uni (retval0), foo, (param0);"), program));
+  std::string missing = ptx;
+  missing.erase(missing.find("tcgen05.commit"), 7);
+  EXPECT_FALSE(CheckPtx(missing, program));
+}
+
+TEST(CheckSchedule, NamesTheRule) {
+  const std::tuple<const char*, const char*, const char*, ErrorCode, const char*> cases[] = {
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=96x64", ErrorCode::kUnsupported, "use 64 or 128"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x8", ErrorCode::kUnsupported, "multiple of 16"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x64x32", ErrorCode::kUnsupported, "use 64 or 128"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "stages=1", ErrorCode::kUnsupported, "use 2 to 16"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "acc=3", ErrorCode::kUnsupported, "use 1 or 2"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "math=2", ErrorCode::kUnsupported, "use math=1"},
+      {"sm_90a", "gemm m=64 n=64 k=64", "tile=128x64 math=1 acc=1", ErrorCode::kUnsupported, "64 rows"},
+      {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=2", ErrorCode::kUnsupported, "use 1"},
+      {"sm_100a", "gemm m=64 n=63 k=64", "d_store=tma", ErrorCode::kUnsupported, "TMA cannot reach d"},
+      {"sm_100a", "gemm m=64 n=64 k=64 align_b=8", "b_load=tma", ErrorCode::kUnsupported, "base alignment of 8"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x256 stages=6", ErrorCode::kResourceExhausted, "bytes of shared memory"},
+  };
+  for (const auto& [target, problem, schedule, code, message] : cases) {
+    const auto valid = ValidateSchedule(*ParseProblem(problem), ParseSchedule(schedule)->value, TargetNamed(target));
+    ASSERT_FALSE(valid.has_value()) << schedule;
+    EXPECT_EQ(valid.error().code, code) << schedule;
+    EXPECT_NE(valid.error().message.find(message), std::string::npos) << valid.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace laneshift::compiler

@@ -1,0 +1,609 @@
+#include "ir/role_verifier.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "base/text.h"
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+using target::Feature;
+
+// Who executes an op, beyond what its stage says. Ops without a row stand anywhere.
+enum class Crew : uint8_t { kAny, kOneThread, kWarps };
+struct Placement {
+  OpKind kind;
+  Crew crew;
+  uint32_t features;  // all of them
+  uint32_t roles;     // bits of RoleKind
+};
+constexpr uint32_t Bit(RoleKind kind) { return 1u << static_cast<int>(kind); }
+constexpr uint32_t kAnyRole = 0x1f;
+constexpr uint32_t kReaders = Bit(RoleKind::kEpilogue) | Bit(RoleKind::kMath);
+constexpr uint32_t kTma = static_cast<uint32_t>(Feature::kTma);
+constexpr uint32_t kWgmma = static_cast<uint32_t>(Feature::kWgmma);
+constexpr uint32_t kTensorMemory = static_cast<uint32_t>(Feature::kTensorMemory);
+
+// clang-format off
+constexpr Placement kPlacements[] = {
+    {OpKind::kTmaLoad,      Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
+    {OpKind::kCopyLoad,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
+    {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kMmaCommit,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kMmaRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
+    {OpKind::kMmaWait,      Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
+    {OpKind::kAccRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
+    {OpKind::kAccRead,      Crew::kWarps,     kTensorMemory, Bit(RoleKind::kEpilogue)},
+    {OpKind::kFenceTensor,  Crew::kAny,       kTensorMemory, kAnyRole},
+    {OpKind::kScale,        Crew::kWarps,     0,             kReaders},
+    {OpKind::kAddBias,      Crew::kWarps,     0,             kReaders},
+    {OpKind::kAddC,         Crew::kWarps,     0,             kReaders},
+    {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
+    {OpKind::kTmaStore,     Crew::kWarps,     kTma,          kReaders},
+    {OpKind::kBulkWait,     Crew::kWarps,     kTma,          kReaders},
+    {OpKind::kGlobalStore,  Crew::kWarps,     0,             kReaders},
+    {OpKind::kWarpRow,      Crew::kWarps,     0,             kReaders},
+};
+// clang-format on
+
+ValueType TypeOfLetter(char letter) {
+  return letter == 'i'   ? ValueType::kIndex
+         : letter == 'p' ? ValueType::kPredicate
+         : letter == 's' ? ValueType::kSlot
+                         : ValueType::kFragment;
+}
+
+// The type of operand `i` of a row; the last one repeats before a '*'.
+ValueType OperandType(std::string_view signature, size_t i) {
+  if (signature.ends_with('*')) signature.remove_suffix(1);
+  return TypeOfLetter(signature[std::min(i, signature.size() - 1)]);
+}
+
+bool TakesCount(std::string_view signature, size_t count) {
+  if (!signature.ends_with('*')) return count == signature.size();
+  return count + 2 >= signature.size();
+}
+
+std::string OpName(const Op& op) {
+  const std::string_view mnemonic = InfoOf(op.kind).mnemonic;
+  if (op.result != kNoValue) return Cat(mnemonic, " %", op.result);
+  return op.operands.empty() ? std::string(mnemonic) : Cat(mnemonic, " of %", op.operands[0]);
+}
+
+bool InRange(int value, int least, int64_t below) { return value >= least && value < below; }
+
+// Whether the columns of `tile` are boxes of a map of `box`.
+bool HasBox(SharedLayout tile, SharedLayout box) {
+  tile.inner = box.inner = 0;
+  return tile == box;
+}
+
+}  // namespace
+
+RoleVerifier::RoleVerifier(const Program& program, const target::Target& target)
+    : program_(program),
+      target_(target),
+      values_(program.values.size()),
+      producers_(program.channels.size()),
+      consumers_(program.channels.size()),
+      arrivals_(program.channels.size()) {
+  for (const Channel& channel : program.channels) tiles_loaded_.emplace_back(channel.tiles.size());
+}
+
+Status RoleVerifier::Verify() {
+  if (values_.size() > kValueLimit) return Broken(7, Cat("more than ", kValueLimit, " values"));
+  for (const Role& role : program_.roles) {
+    Status status = VerifyRole(role);
+    if (!status) return status.error().Within(Cat("role ", role.name));
+  }
+  for (size_t id = 0; id < values_.size(); ++id) {
+    if (!values_[id].defined) return Broken(7, Cat("%", id, " is defined nowhere"));
+  }
+  LS_TRY(VerifyChannelsAreServed());
+  return program_.stage == Stage::kLowered ? VerifyArrivals() : Ok();
+}
+
+Status RoleVerifier::VerifyArrivals() const {
+  for (size_t i = 0; i < program_.channels.size(); ++i) {
+    const Channel& channel = program_.channels[i];
+    const std::array<int, 2> declared = {channel.full_arrivals, channel.empty_arrivals};
+    for (size_t side = 0; side < 2; ++side) {
+      if (declared[side] == arrivals_[i][side]) continue;
+      return Broken(10, Cat("the ", NameOf(static_cast<Side>(side)), " barriers of channel ", channel.name, " await ",
+                            declared[side], " arrivals, the roles make ", arrivals_[i][side]));
+    }
+  }
+  return Ok();
+}
+
+// Counts the arrivals that one pass of the role through a slot makes; every place that signals makes as many.
+Status RoleVerifier::Arrive(ValueId slot, Side side, int count) {
+  int& arrivals = uses_[static_cast<size_t>(slots_.Of(slot))].arrivals[static_cast<size_t>(side)];
+  if (arrivals != 0 && arrivals != count)
+    return Broken(10, Cat("it arrives ", count, " times, elsewhere ", arrivals, " times"));
+  arrivals = count;
+  return Ok();
+}
+
+Status RoleVerifier::VerifyChannelsAreServed() const {
+  for (size_t i = 0; i < program_.channels.size(); ++i) {
+    const Channel& channel = program_.channels[i];
+    if (producers_[i] == 0) return Broken(10, Cat("no role produces channel ", channel.name));
+    if (consumers_[i] == 0) return Broken(10, Cat("no role consumes channel ", channel.name));
+    for (size_t tile = 0; tile < channel.tiles.size(); ++tile) {
+      if (!tiles_loaded_[i][tile])
+        return Broken(10, Cat("nothing loads tile ", channel.name, ".", channel.tiles[tile].name));
+    }
+  }
+  return Ok();
+}
+
+Status RoleVerifier::VerifyRole(const Role& role) {
+  role_ = &role;
+  uses_.assign(program_.channels.size(), Use{});
+  LS_TRY(VerifyRegion(role.body));
+  return CloseRole();
+}
+
+Status RoleVerifier::CloseRole() {
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    const Use& use = uses_[i];
+    const std::string& name = program_.channels[i].name;
+    if (use.produces && use.consumes) return Broken(10, Cat("it produces and consumes channel ", name));
+    if (use.release_lag != use.drain_lag) {
+      return Broken(
+          11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
+    }
+    for (size_t side = 0; side < 2; ++side) arrivals_[i][side] += use.arrivals[side];
+    producers_[i] += use.produces ? 1 : 0;
+    consumers_[i] += use.consumes ? 1 : 0;
+  }
+  return Ok();
+}
+
+Status RoleVerifier::VerifyRegion(const std::vector<Op>& body) {
+  const size_t outer = region_;
+  region_ = ++region_count_;
+  std::vector<ValueId> defined;
+  for (const Op& op : body) {
+    Status status = VerifyOp(op, defined);
+    // Only the innermost op names itself: its message already says where.
+    if (!status) return InfoOf(op.kind).body >= 0 ? status : Status(status.error().Within(OpName(op)));
+  }
+  LS_TRY(CloseRegion(defined));
+  region_ = outer;
+  return Ok();
+}
+
+Status RoleVerifier::CloseRegion(const std::vector<ValueId>& defined) {
+  for (const ValueId id : defined) {
+    Value& value = values_[id];
+    value.in_scope = false;
+    if (program_.values[id] != ValueType::kSlot) continue;
+    if (value.slot == SlotState::kPut) return Broken(11, Cat("slot %", id, " is put, but not sent in its region"));
+    if (value.slot == SlotState::kTaken)
+      return Broken(11, Cat("slot %", id, " is taken, but not released in its region"));
+    if (program_.stage == Stage::kLowered && value.tma_bytes != value.expected_bytes) {
+      return Broken(
+          11, Cat("slot %", id, " expects ", value.expected_bytes, " bytes, but bulk copies bring ", value.tma_bytes));
+    }
+  }
+  return Ok();
+}
+
+Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
+  if (static_cast<int>(op.kind) >= kOpCount) return Broken(6, "unknown kind of op");
+  LS_TRY(VerifyShape(op));
+  LS_TRY(VerifyPlacement(op));
+  LS_TRY(VerifyUses(op));
+  LS_TRY(VerifyChannelRange(op));
+  std::vector<ValueId> arguments;
+  const bool has_body = InfoOf(op.kind).body >= 0;
+  LS_TRY(Define(op, has_body ? arguments : defined));
+  LS_TRY(Check(op));
+  if (!has_body) return Ok();
+  LS_TRY(VerifyRegion(op.body));
+  for (const ValueId id : arguments) values_[id].in_scope = false;
+  return Ok();
+}
+
+// Rules 7 and 8, as far as an op alone shows them.
+Status RoleVerifier::VerifyShape(const Op& op) const {
+  const OpInfo& row = InfoOf(op.kind);
+  if (!TakesCount(row.operands, op.operands.size())) {
+    return Broken(7, Cat("it has ", op.operands.size(), " operands, its row '", row.operands, "'"));
+  }
+  if (op.attrs.index() != row.attrs) return Broken(8, "its attributes are not those of its row");
+  if (row.body < 0 && !op.body.empty()) return Broken(7, "it has a body, its row has none");
+  const bool names_a_value = row.result != ValueType::kNone || row.body > 0;
+  if (names_a_value != (op.result != kNoValue)) {
+    return Broken(7, names_a_value ? "it defines a value without an id" : "it has an id, but defines no value");
+  }
+  return Ok();
+}
+
+Status RoleVerifier::VerifyPlacement(const Op& op) const {
+  const OpInfo& row = InfoOf(op.kind);
+  const bool lowered = program_.stage == Stage::kLowered;
+  if (row.stages == (lowered ? StageSet::kScheduled : StageSet::kLowered)) {
+    return Broken(6, Cat("it does not stand in a ", NameOf(program_.stage), " program"));
+  }
+  const auto* placement = std::find_if(std::begin(kPlacements), std::end(kPlacements),
+                                       [&](const Placement& candidate) { return candidate.kind == op.kind; });
+  if (placement == std::end(kPlacements)) return Ok();
+  if ((target_.features & placement->features) != placement->features) {
+    return Broken(6, Cat(target_.name, " has no such instruction"));
+  }
+  if ((placement->roles & Bit(role_->kind)) == 0)
+    return Broken(6, Cat("it does not stand in a role of kind ", NameOf(role_->kind)));
+  if (placement->crew == Crew::kOneThread && role_->elected == 0)
+    return Broken(6, "it is for one thread; the role is not elected");
+  if (placement->crew == Crew::kWarps && role_->elected != 0)
+    return Broken(6, "it is for whole warps; the role is elected");
+  const bool holds_rows =
+      op.kind == OpKind::kAccRead || op.kind == OpKind::kMmaRegisters || op.kind == OpKind::kAccRegisters;
+  if (holds_rows && (role_->first_warp % 4 != 0 || role_->warps % 4 != 0)) {
+    return Broken(6, Cat("warps ", role_->first_warp, "+", role_->warps, " are no whole, aligned warpgroups"));
+  }
+  return Ok();
+}
+
+Status RoleVerifier::VerifyUses(const Op& op) const {
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const ValueId id = op.operands[i];
+    if (id >= values_.size()) return Broken(7, Cat("%", id, " is not in the program's list of values"));
+    if (!values_[id].defined) return Broken(7, Cat("%", id, " is used before its definition"));
+    if (!values_[id].in_scope) return Broken(7, Cat("%", id, " is used outside its region"));
+    const ValueType type = OperandType(InfoOf(op.kind).operands, i);
+    if (program_.values[id] != type) {
+      return Broken(7, Cat("operand %", id, " is of type ", NameOf(program_.values[id]), ", not ", NameOf(type)));
+    }
+    if (type == ValueType::kSlot && values_[id].slot == SlotState::kClosed) {
+      return Broken(11, Cat("slot %", id, " is used after it was sent, released or passed"));
+    }
+  }
+  return Ok();
+}
+
+Status RoleVerifier::VerifyChannelRange(const Op& op) const {
+  const bool names_channel = std::visit(
+      [](const auto& attrs) {
+        return requires { attrs.channel; };
+      },
+      op.attrs);
+  if (!names_channel || InRange(ChannelOf(op), 0, static_cast<int64_t>(program_.channels.size()))) return Ok();
+  return Broken(8, Cat("there is no channel ", ChannelOf(op)));
+}
+
+Status RoleVerifier::Define(const Op& op, std::vector<ValueId>& defined) {
+  const OpInfo& row = InfoOf(op.kind);
+  const int count = row.body >= 0 ? row.body : row.result == ValueType::kNone ? 0 : 1;
+  const ValueType type = row.body >= 0 ? ValueType::kIndex : row.result;
+  for (int i = 0; i < count; ++i) {
+    const uint64_t id = uint64_t{op.result} + static_cast<uint64_t>(i);
+    if (id >= values_.size()) return Broken(7, Cat("%", id, " is not in the program's list of values"));
+    Value& value = values_[id];
+    if (value.defined) return Broken(7, Cat("%", id, " is defined twice"));
+    if (program_.values[id] != type) {
+      return Broken(7, Cat("%", id, " is listed as ", NameOf(program_.values[id]), ", but defined as ", NameOf(type)));
+    }
+    value = Value{.defined = true, .in_scope = true, .region = region_};
+    defined.push_back(static_cast<ValueId>(id));
+  }
+  slots_.Add(op);
+  if (row.result == ValueType::kFragment) values_[op.result].fragment = FragmentOf(op);
+  return Ok();
+}
+
+// What an op that defines a fragment reads, or else passes on from its first operand.
+FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
+  if (const auto* read = std::get_if<AccReadAttrs>(&op.attrs))
+    return {.kind = read->fragment, .columns = read->columns};
+  if (const auto* registers = std::get_if<AccRegistersAttrs>(&op.attrs))
+    return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
+  return values_[op.operands[0]].fragment;
+}
+
+const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {
+  return program_.channels[static_cast<size_t>(slots_.Of(slot))];
+}
+
+Status RoleVerifier::Needs(std::initializer_list<Binding> bindings) const {
+  for (const Binding binding : bindings) {
+    if (program_.FindParam(binding) == nullptr)
+      return Broken(9, Cat("param ", InfoOf(binding).name, " is not declared"));
+  }
+  return Ok();
+}
+
+Status RoleVerifier::NeedsBounds(Operand operand) const {
+  switch (operand) {
+    case Operand::kA:
+      return Needs({Binding::kM, Binding::kK});
+    case Operand::kB:
+      return Needs({Binding::kN, Binding::kK});
+    case Operand::kC:
+    case Operand::kD:
+      return Needs({Binding::kM, Binding::kN});
+  }
+  return Ok();
+}
+
+Status RoleVerifier::CheckScalar(Binding binding, ParamKind kind) const {
+  if (InfoOf(binding).kind == kind) return Needs({binding});
+  return Broken(8,
+                Cat("param ", InfoOf(binding).name, " is no ", kind == ParamKind::kFloat ? "float" : "32-bit integer"));
+}
+
+// The one number of an op that has no more.
+Status RoleVerifier::CheckNumber(const Op& op) const {
+  if (const auto* attrs = std::get_if<ConstAttrs>(&op.attrs); attrs != nullptr && attrs->value < 0) {
+    return Broken(8, "an index is never negative");
+  }
+  if (const auto* attrs = std::get_if<TilesAttrs>(&op.attrs); attrs != nullptr && attrs->raster < 1) {
+    return Broken(8, "raster is not positive");
+  }
+  if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
+    return Broken(8, "step is not positive");
+  }
+  if (const auto* attrs = std::get_if<PendingAttrs>(&op.attrs); attrs != nullptr && attrs->pending < 0) {
+    return Broken(8, "pending is negative");
+  }
+  const auto* rows = std::get_if<WarpRowAttrs>(&op.attrs);
+  if (rows == nullptr || rows->rows == 16 || rows->rows == 32) return Ok();
+  return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
+}
+
+Status RoleVerifier::CheckExpect(const Op& op) {
+  const int bytes = op.As<ExpectAttrs>().bytes;
+  if (bytes < 1) return Broken(8, "bytes is not positive");
+  int& expected = values_[op.operands[0]].expected_bytes;
+  if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
+  expected = bytes;
+  return Arrive(op.operands[0], Side::kFull, role_->elected != 0 ? 1 : 32 * role_->warps);
+}
+
+Status RoleVerifier::Check(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kAdd:
+    case OpKind::kMul:
+    case OpKind::kCeilDiv:
+    case OpKind::kRem:
+    case OpKind::kLess:
+    case OpKind::kIf:
+    case OpKind::kFenceProxy:
+    case OpKind::kFenceTensor:
+      return Ok();
+    case OpKind::kParam:
+      return CheckScalar(op.As<ParamAttrs>().binding, ParamKind::kInt32);
+    case OpKind::kPut:
+      return Open(op, SlotState::kPut);
+    case OpKind::kTake:
+      return Open(op, SlotState::kTaken);
+    case OpKind::kSend:
+      return Close(op, SlotState::kPut);
+    case OpKind::kRelease:
+      return Close(op, SlotState::kTaken);
+    case OpKind::kDrain:
+      return CheckDrain(op);
+    case OpKind::kCursor:
+      return CheckCursor(op);
+    case OpKind::kAdvance:
+      values_[op.operands[0]].slot = SlotState::kClosed;
+      return Ok();
+    case OpKind::kBarrierExpect:
+      return CheckExpect(op);
+    case OpKind::kBarrierWait:
+    case OpKind::kBarrierArrive:
+    case OpKind::kMmaCommit:
+      return CheckBarrier(op);
+    case OpKind::kTmaLoad:
+    case OpKind::kCopyLoad:
+      return CheckLoad(op);
+    case OpKind::kMma:
+    case OpKind::kMmaRegisters:
+      return CheckMma(op);
+    case OpKind::kAccRead:
+    case OpKind::kAccRegisters:
+      return CheckFragment(op);
+    case OpKind::kScale:
+      return CheckScalar(op.As<ScaleAttrs>().binding, ParamKind::kFloat);
+    case OpKind::kAddBias:
+      if (op.As<BiasAttrs>().axis == BiasAxis::kNone) return Broken(8, "a bias has an axis");
+      return Needs({Binding::kBaseBias, op.As<BiasAttrs>().axis == BiasAxis::kM ? Binding::kM : Binding::kN});
+    case OpKind::kAddC:
+      LS_TRY(Needs({Binding::kBeta}));
+      return CheckGlobal(op);
+    case OpKind::kGlobalStore:
+      return CheckGlobal(op);
+    case OpKind::kStageStore:
+    case OpKind::kTmaStore:
+      return CheckStaging(op);
+    case OpKind::kConst:
+    case OpKind::kTiles:
+    case OpKind::kFor:
+    case OpKind::kMmaWait:
+    case OpKind::kBulkWait:
+    case OpKind::kWarpRow:
+      return CheckNumber(op);
+  }
+  return Ok();
+}
+
+Status RoleVerifier::CheckDrain(const Op& op) {
+  const auto& attrs = op.As<DrainAttrs>();
+  if (attrs.lag < 1) return Broken(8, "a drain without lag");
+  uses_[static_cast<size_t>(attrs.channel)].drain_lag = attrs.lag;
+  return Ok();
+}
+
+Status RoleVerifier::CheckCursor(const Op& op) {
+  if (!InRange(op.As<CursorAttrs>().trail, 0, 2)) return Broken(8, "trail is not 0 or 1");
+  values_[op.result].slot = SlotState::kCursor;
+  return Ok();
+}
+
+Status RoleVerifier::CheckBarrier(const Op& op) {
+  const auto& attrs = op.As<BarrierAttrs>();
+  const bool waits = op.kind == OpKind::kBarrierWait;
+  if (!InRange(attrs.inverted, 0, waits ? 2 : 1)) return Broken(8, "only a wait is inverted, by 1");
+  if (!waits) {
+    const int threads = attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
+    return Arrive(op.operands[0], attrs.side, role_->elected != 0 || op.kind == OpKind::kMmaCommit ? 1 : threads);
+  }
+  Use& use = uses_[static_cast<size_t>(slots_.Of(op.operands[0]))];
+  (attrs.side == Side::kEmpty ? use.produces : use.consumes) = true;
+  return Ok();
+}
+
+Status RoleVerifier::Open(const Op& op, SlotState state) {
+  const auto channel = static_cast<size_t>(ChannelOf(op));
+  Use& use = uses_[channel];
+  (state == SlotState::kPut ? use.produces : use.consumes) = true;
+  values_[op.result].slot = state;
+  if (++use.open <= program_.channels[channel].stages) return Ok();
+  return Broken(11, Cat("it holds ", use.open, " slots of channel ", program_.channels[channel].name, ", which has ",
+                        program_.channels[channel].stages));
+}
+
+Status RoleVerifier::Close(const Op& op, SlotState expected) {
+  const ValueId slot = op.operands[0];
+  Value& value = values_[slot];
+  if (value.slot != expected) {
+    return Broken(11, Cat("slot %", slot, expected == SlotState::kPut ? " was taken, not put" : " was put, not taken"));
+  }
+  if (value.region != region_) return Broken(11, Cat("slot %", slot, " was opened in another region"));
+  value.slot = SlotState::kClosed;
+  Use& use = uses_[static_cast<size_t>(slots_.Of(slot))];
+  --use.open;
+  if (expected == SlotState::kPut) return Ok();
+  const int lag = op.As<ReleaseAttrs>().lag;
+  if (lag != 0) use.release_lag = lag;
+  if (InRange(lag, 0, ChannelOfSlot(slot).stages)) return Ok();
+  return Broken(11, Cat("lag ", lag, " is not below the ", ChannelOfSlot(slot).stages, " stages of the channel"));
+}
+
+Status RoleVerifier::CheckLoad(const Op& op) {
+  const auto& attrs = op.As<LoadAttrs>();
+  const ValueId slot = op.operands[0];
+  const Channel& channel = ChannelOfSlot(slot);
+  if (!InRange(attrs.tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
+    return Broken(8, Cat("channel ", channel.name, " has no tile ", attrs.tile));
+  }
+  if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
+    return Broken(8, "only A and B are loaded into tiles");
+  if (values_[slot].slot == SlotState::kTaken) return Broken(11, Cat("it fills slot %", slot, ", which was taken"));
+  const auto tile = static_cast<size_t>(attrs.tile);
+  tiles_loaded_[static_cast<size_t>(slots_.Of(slot))][tile] = true;
+  const Operand operand = attrs.operand;
+  if (op.kind == OpKind::kCopyLoad) {
+    LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+    return NeedsBounds(operand);
+  }
+  LS_TRY(Needs({MapOf(operand)}));
+  const SharedLayout& layout = channel.tiles[tile].layout;
+  values_[slot].tma_bytes += layout.Bytes();
+  if (HasBox(layout, program_.FindParam(MapOf(operand))->box)) return Ok();
+  return Broken(9,
+                Cat("the box of ", InfoOf(MapOf(operand)).name, " is not a column of tile ", channel.tiles[tile].name));
+}
+
+Status RoleVerifier::CheckMma(const Op& op) const {
+  const auto& attrs = op.As<MmaAttrs>();
+  const bool registers = op.kind == OpKind::kMmaRegisters;
+  const ValueId slot = op.operands[registers ? 0 : 1];
+  const Channel& channel = ChannelOfSlot(slot);
+  if (values_[slot].slot == SlotState::kPut) return Broken(11, Cat("it reads slot %", slot, ", which was put"));
+  const struct {
+    int tile;
+    Axis axis;
+    int extent;
+  } sides[] = {{attrs.a_tile, Axis::kM, program_.tile_m}, {attrs.b_tile, Axis::kN, program_.tile_n}};
+  for (const auto& side : sides) {
+    if (!InRange(side.tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
+      return Broken(8, Cat("channel ", channel.name, " has no tile ", side.tile));
+    }
+    const SharedLayout& layout = channel.tiles[static_cast<size_t>(side.tile)].layout;
+    const auto has = [&](Axis axis) { return layout.outer_axis == axis || layout.inner_axis == axis; };
+    const bool fits = layout.type == program_.operand_type && has(side.axis) && has(Axis::kK) &&
+                      layout.Extent(side.axis) == side.extent && layout.Extent(Axis::kK) == program_.tile_k;
+    if (!fits) {
+      return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(side.tile)].name, " is not ",
+                            NameOf(program_.operand_type), " of ", NameOf(side.axis), "=", side.extent,
+                            " and k=", program_.tile_k));
+    }
+  }
+  if (registers) {
+    if (program_.tile_m % (16 * role_->warps) == 0) return Ok();
+    return Broken(12, Cat("tile_m=", program_.tile_m, " is not divided by the 16 rows of ", role_->warps, " warps"));
+  }
+  const Channel& accumulator = ChannelOfSlot(op.operands[0]);
+  if (values_[op.operands[0]].slot == SlotState::kTaken) return Broken(11, "it accumulates into a slot that was taken");
+  if (accumulator.rows == program_.tile_m && accumulator.columns == program_.tile_n) return Ok();
+  return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.tile_m, " x ", program_.tile_n));
+}
+
+Status RoleVerifier::CheckFragment(const Op& op) const {
+  int first = 0;
+  int width = 0;
+  int columns = program_.tile_n;
+  if (op.kind == OpKind::kAccRead) {
+    const auto& attrs = op.As<AccReadAttrs>();
+    const Channel& channel = ChannelOfSlot(op.operands[0]);
+    if (channel.space != Space::kTensor) return Broken(12, Cat("channel ", channel.name, " holds no accumulator"));
+    if (values_[op.operands[0]].slot == SlotState::kPut) return Broken(11, "it reads a slot that was put");
+    const FragmentKind kind = AccumulatorFragment(channel.rows);
+    if (attrs.fragment != kind)
+      return Broken(12, Cat("the accumulator is read as ", NameOf(kind), ", not ", NameOf(attrs.fragment)));
+    width = attrs.columns;
+    columns = channel.columns;
+  } else {
+    first = op.As<AccRegistersAttrs>().column;
+    width = op.As<AccRegistersAttrs>().columns;
+  }
+  if (first < 0 || width < 1 || width % 8 != 0 || int64_t{first} + width > columns) {
+    return Broken(12, Cat("columns ", first, "+", width, " are not inside the ", columns, " of the accumulator"));
+  }
+  return Ok();
+}
+
+Status RoleVerifier::CheckStaging(const Op& op) const {
+  const auto& attrs = op.As<StageAttrs>();
+  if (!InRange(attrs.buffer, 0, static_cast<int64_t>(program_.buffers.size()))) {
+    return Broken(8, Cat("there is no buffer ", attrs.buffer));
+  }
+  const Buffer& buffer = program_.buffers[static_cast<size_t>(attrs.buffer)];
+  if (role_->warps > buffer.warps) {
+    return Broken(12, Cat("buffer ", buffer.name, " is for ", buffer.warps, " warps, the role has ", role_->warps));
+  }
+  if (op.kind == OpKind::kTmaStore) {
+    LS_TRY(Needs({Binding::kMapD}));
+    if (HasBox(buffer.layout, program_.FindParam(Binding::kMapD)->box)) return Ok();
+    return Broken(9, Cat("the box of map_d is not a column of buffer ", buffer.name));
+  }
+  const FragmentLayout& fragment = values_[op.operands[0]].fragment;
+  if (fragment.Rows() == buffer.layout.outer && fragment.columns == buffer.layout.inner) return Ok();
+  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill a copy of buffer ",
+                        buffer.name));
+}
+
+Status RoleVerifier::CheckGlobal(const Op& op) const {
+  const auto& attrs = op.As<GlobalAttrs>();
+  const Operand operand = op.kind == OpKind::kAddC ? Operand::kC : Operand::kD;
+  if (attrs.operand != operand)
+    return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
+  const int run = values_[op.operands[0]].fragment.Run();
+  const bool even =
+      attrs.vector >= 1 && std::has_single_bit(static_cast<unsigned>(attrs.vector)) && run % attrs.vector == 0;
+  if (!even || attrs.vector * DataTypeBytes(attrs.type) > 16) {
+    return Broken(8,
+                  Cat("vector=", attrs.vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
+  }
+  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+  return NeedsBounds(operand);
+}
+
+}  // namespace laneshift::ir

@@ -1,0 +1,93 @@
+// Checks the bodies of one role after another: rules 5 to 12 of ir/verifier.cc.
+//
+// Private to the verifier. Thread-safety: one verifier per thread.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+#include "ir/program_text.h"
+
+namespace laneshift::ir {
+
+// kInternal "rule N: message".
+Error BrokenRule(int rule, const std::string& message);
+
+class RoleVerifier {
+ public:
+  // REQUIRES: the program's declarations keep rules 1 to 4.
+  RoleVerifier(const Program& program, const target::Target& target);
+
+  // Checks the bodies of all roles, then what only all of them together show.
+  Status Verify();
+
+ private:
+  enum class SlotState : uint8_t { kPut, kTaken, kCursor, kClosed };
+  // What is known about a value while it is in scope.
+  struct Value {
+    bool defined = false, in_scope = false;
+    size_t region = 0;                      // where it was defined
+    SlotState slot{};                       // of a slot
+    FragmentLayout fragment{};              // of a fragment
+    int tma_bytes = 0, expected_bytes = 0;  // loaded into and announced for a slot, lowered
+  };
+  // What one role does with one channel.
+  struct Use {
+    bool produces = false, consumes = false;
+    int open = 0;                        // slots put or taken and not yet sent or released
+    int release_lag = 0, drain_lag = 0;  // of the lagging releases and of the drain
+    std::array<int, 2> arrivals{};       // per Side, of one pass through the slot
+  };
+
+  Status VerifyRole(const Role& role);
+  Status CloseRole();
+  Status VerifyRegion(const std::vector<Op>& body);
+  Status CloseRegion(const std::vector<ValueId>& defined);
+  Status VerifyOp(const Op& op, std::vector<ValueId>& defined);
+  Status VerifyShape(const Op& op) const;
+  Status VerifyPlacement(const Op& op) const;
+  Status VerifyUses(const Op& op) const;
+  Status VerifyChannelRange(const Op& op) const;
+  Status Define(const Op& op, std::vector<ValueId>& defined);
+  Status VerifyChannelsAreServed() const;
+
+  // Rules 8 to 12, by op.
+  Status Check(const Op& op);
+  Status CheckScalar(Binding binding, ParamKind kind) const;
+  Status CheckNumber(const Op& op) const;
+  Status CheckExpect(const Op& op);
+  Status CheckDrain(const Op& op);
+  Status CheckCursor(const Op& op);
+  Status CheckBarrier(const Op& op);
+  Status Arrive(ValueId slot, Side side, int count);
+  Status VerifyArrivals() const;
+  Status CheckLoad(const Op& op);
+  Status CheckMma(const Op& op) const;
+  Status CheckFragment(const Op& op) const;
+  Status CheckStaging(const Op& op) const;
+  Status CheckGlobal(const Op& op) const;
+  Status Open(const Op& op, SlotState state);
+  Status Close(const Op& op, SlotState expected);
+  Status Needs(std::initializer_list<Binding> bindings) const;
+  Status NeedsBounds(Operand operand) const;
+
+  FragmentLayout FragmentOf(const Op& op) const;
+  const Channel& ChannelOfSlot(ValueId slot) const;
+  Error Broken(int rule, const std::string& message) const { return BrokenRule(rule, message); }
+
+  const Program& program_;
+  const target::Target& target_;
+  const Role* role_ = nullptr;
+  size_t region_ = 0;
+  size_t region_count_ = 0;
+  std::vector<Value> values_;
+  SlotChannels slots_;
+  std::vector<Use> uses_;                        // of the role at hand, per channel
+  std::vector<int> producers_, consumers_;       // per channel
+  std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side
+  std::vector<std::vector<bool>> tiles_loaded_;  // per channel and tile
+};
+
+}  // namespace laneshift::ir

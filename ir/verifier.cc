@@ -1,0 +1,327 @@
+// The invariants of a tile program. A message names the rule by its number here.
+//
+//  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against;
+//     its CTA has whole warps, at most 1024 threads; its tile is positive.
+//  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
+//     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
+//  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
+//     eight spans, so that every column begins a swizzle pattern.
+//  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
+//     and a target with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive
+//     once the program is lowered and 0 before.
+//  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Registers are 0
+//     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
+//  6. An op stands in a stage, a kind of role and a target that has it, with as many threads as it needs. Roles
+//     that hold accumulators consist of whole, aligned warpgroups: the hardware gives warp w the rows of w
+//     modulo 4.
+//  7. Operands have the count and the types of the op's row; a value is defined once, before its uses and in a
+//     region around them; ids are dense and have the types that the program lists.
+//  8. Attributes are those of the op's row and in range; references point at something that exists.
+//  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
+//     tensor map's box is a column of the tile that it fills.
+// 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
+//     loaded. Lowered: each barrier awaits the arrivals that the roles make.
+// 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
+//     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
+//     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
+//     bulk copies bring.
+// 12. An MMA's tiles have the operands' type and the program's tile, its accumulator the tile's rows and
+//     columns; fragments lie inside the accumulator and fill the buffer that they are staged in.
+// 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
+//     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
+//     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
+//     has.
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <set>
+
+#include "base/text.h"
+#include "ir/program.h"
+#include "ir/role_verifier.h"
+
+namespace laneshift::ir {
+
+using base::Cat;
+
+Error BrokenRule(int rule, const std::string& message) {
+  return MakeError(ErrorCode::kInternal, Cat("rule ", rule, ": ", message));
+}
+
+namespace {
+
+// They keep the bytes of a stage within 31 bits.
+constexpr int kMaxExtent = 4096;
+constexpr size_t kMaxTiles = 16;
+
+bool IsIdentifier(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+template <typename Named>
+Status CheckNames(std::string_view kind, const std::vector<Named>& list) {
+  std::set<std::string_view> names;
+  for (const Named& item : list) {
+    if (!IsIdentifier(item.name)) return BrokenRule(1, Cat(kind, " '", item.name, "' is not named by an identifier"));
+    if (!names.insert(item.name).second) return BrokenRule(1, Cat("two ", kind, "s are named '", item.name, "'"));
+  }
+  return Ok();
+}
+
+Status CheckHeader(const Program& program, const target::Target& target) {
+  if (!IsIdentifier(program.name))
+    return BrokenRule(1, Cat("program '", program.name, "' is not named by an identifier"));
+  if (program.target != target.name) {
+    return BrokenRule(1, Cat("the program is for ", program.target, ", not for ", target.name));
+  }
+  if (program.threads < 32 || program.threads > 1024 || program.threads % 32 != 0) {
+    return BrokenRule(1, Cat("threads=", program.threads, " is not a multiple of 32 up to 1024"));
+  }
+  for (const int extent : {program.tile_m, program.tile_n, program.tile_k}) {
+    if (extent < 1 || extent > kMaxExtent)
+      return BrokenRule(1, Cat("tile extent ", extent, " is not 1 to ", kMaxExtent));
+  }
+  LS_TRY(CheckNames("channel", program.channels));
+  LS_TRY(CheckNames("buffer", program.buffers));
+  LS_TRY(CheckNames("role", program.roles));
+  for (const Channel& channel : program.channels) LS_TRY(CheckNames("tile", channel.tiles));
+  return Ok();
+}
+
+Status CheckLayout(const std::string& where, const SharedLayout& layout) {
+  if (layout.outer_axis == layout.inner_axis) return BrokenRule(3, Cat(where, " has one axis twice"));
+  if (layout.outer < 1 || layout.outer > kMaxExtent || layout.inner < 1 || layout.inner > kMaxExtent) {
+    return BrokenRule(3, Cat(where, " has extents ", layout.outer, " and ", layout.inner, ", not 1 to ", kMaxExtent));
+  }
+  if (layout.inner * layout.ElementBytes() % layout.Span() != 0) {
+    return BrokenRule(3, Cat(where, " has rows of ", layout.inner * layout.ElementBytes(),
+                             " bytes, not whole spans of ", layout.Span()));
+  }
+  if (layout.outer % 8 != 0) return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
+  return Ok();
+}
+
+Status CheckParams(const Program& program, const target::Target& target) {
+  std::set<Binding> bindings;
+  for (const Param& param : program.params) {
+    const BindingInfo& row = InfoOf(param.binding);
+    if (!bindings.insert(param.binding).second) return BrokenRule(2, Cat("param ", row.name, " is declared twice"));
+    if (row.kind != ParamKind::kTensorMap) {
+      if (param.box != SharedLayout{})
+        return BrokenRule(2, Cat("param ", row.name, " is no tensor map, but has a box"));
+      continue;
+    }
+    if (!target.Has(target::Feature::kTma))
+      return BrokenRule(2, Cat("param ", row.name, " needs a target with the TMA"));
+    if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", row.name, " has no box"));
+    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box));
+    if (param.box.outer > 256) {
+      return BrokenRule(2, Cat("the box of ", row.name, " has ", param.box.outer, " rows, more than 256"));
+    }
+  }
+  return Ok();
+}
+
+Status CheckSpace(const Program& program, const Channel& channel, const target::Target& target) {
+  const bool placed = channel.rows != 0 || channel.columns != 0 || channel.tmem_column != -1;
+  if (channel.space == Space::kShared) {
+    if (channel.tiles.empty() || channel.tiles.size() > kMaxTiles) {
+      return BrokenRule(
+          4, Cat("shared channel ", channel.name, " has ", channel.tiles.size(), " tiles, not 1 to ", kMaxTiles));
+    }
+    if (placed) return BrokenRule(4, Cat("shared channel ", channel.name, " has rows or columns"));
+    for (const TileSlot& tile : channel.tiles) {
+      LS_TRY(CheckLayout(Cat("tile ", tile.name, " of ", channel.name), tile.layout));
+    }
+    return Ok();
+  }
+  if (!target.Has(target::Feature::kTensorMemory)) {
+    return BrokenRule(4, Cat("channel ", channel.name, " needs Tensor Memory, which ", program.target, " has not"));
+  }
+  if (!channel.tiles.empty()) return BrokenRule(4, Cat("Tensor Memory channel ", channel.name, " has tiles"));
+  if (channel.rows != 64 && channel.rows != 128) {
+    return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.rows, " rows, not 64 or 128"));
+  }
+  if (channel.columns < 1 || channel.columns > target.tmem_columns) {
+    return BrokenRule(
+        4, Cat("channel ", channel.name, " has ", channel.columns, " columns, not 1 to ", target.tmem_columns));
+  }
+  return Ok();
+}
+
+Status CheckRings(const Program& program, const target::Target& target) {
+  const bool lowered = program.stage == Stage::kLowered;
+  for (const Channel& channel : program.channels) {
+    if (channel.stages < 1 || channel.stages > kMaxExtent) {
+      return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
+    }
+    LS_TRY(CheckSpace(program, channel, target));
+    for (const int arrivals : {channel.full_arrivals, channel.empty_arrivals}) {
+      if (lowered ? arrivals < 1 : arrivals != 0) {
+        return BrokenRule(4, Cat("channel ", channel.name, " of a ", lowered ? "lowered" : "scheduled", " program has ",
+                                 arrivals, " arrivals"));
+      }
+    }
+  }
+  for (const Buffer& buffer : program.buffers) {
+    LS_TRY(CheckLayout(Cat("buffer ", buffer.name), buffer.layout));
+    if (buffer.copies < 1 || buffer.copies > 64 || buffer.warps < 1 || buffer.warps > 32) {
+      return BrokenRule(4, Cat("buffer ", buffer.name, " has ", buffer.copies, " copies for ", buffer.warps, " warps"));
+    }
+  }
+  return Ok();
+}
+
+Status CheckRoles(const Program& program, const target::Target& target) {
+  std::vector<const Role*> owner(static_cast<size_t>(program.threads) / 32, nullptr);
+  for (const Role& role : program.roles) {
+    const bool inside = role.first_warp >= 0 && role.warps >= 1 &&
+                        static_cast<int64_t>(role.first_warp) + role.warps <= static_cast<int64_t>(owner.size());
+    if (!inside) {
+      return BrokenRule(
+          5, Cat("role ", role.name, " has warps ", role.first_warp, "+", role.warps, " of a CTA of ", owner.size()));
+    }
+    for (int warp = role.first_warp; warp < role.first_warp + role.warps; ++warp) {
+      const Role*& slot = owner[static_cast<size_t>(warp)];
+      if (slot != nullptr) return BrokenRule(5, Cat("roles ", slot->name, " and ", role.name, " share warp ", warp));
+      slot = &role;
+    }
+    if (role.elected != 0 && (role.elected != 1 || role.warps != 1)) {
+      return BrokenRule(5, Cat("role ", role.name, " elects a thread of ", role.warps, " warps"));
+    }
+    const bool fits = role.registers >= 24 && role.registers <= 256 && role.registers % 8 == 0;
+    if (role.registers != 0 && !(fits && target.Has(target::Feature::kSetMaxNReg))) {
+      return BrokenRule(
+          5, Cat("role ", role.name, " has registers=", role.registers, ", not a multiple of 8 from 24 to 256"));
+    }
+  }
+  int64_t registers = 0;
+  for (size_t first = 0; first < owner.size(); first += 4) {
+    const Role* leader = nullptr;
+    for (size_t warp = first; warp < std::min(first + 4, owner.size()); ++warp) {
+      if (owner[warp] == nullptr) continue;
+      if (leader != nullptr && owner[warp]->registers != leader->registers) {
+        return BrokenRule(
+            5, Cat("roles ", leader->name, " and ", owner[warp]->name, " share a warpgroup and differ in registers"));
+      }
+      leader = owner[warp];
+    }
+    if (leader != nullptr) registers += int64_t{128} * leader->registers;
+  }
+  if (registers > target.registers_per_sm) {
+    return BrokenRule(5, Cat("the roles' registers are ", registers, ", the SM has ", target.registers_per_sm));
+  }
+  return Ok();
+}
+
+// A piece of shared memory or of Tensor Memory.
+struct Extent {
+  int64_t begin, size, alignment;
+  std::string owner;
+};
+
+Status CheckDisjoint(std::string_view unit, std::vector<Extent> extents, int64_t limit) {
+  std::sort(extents.begin(), extents.end(), [](const Extent& x, const Extent& y) { return x.begin < y.begin; });
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const Extent& extent = extents[i];
+    if (extent.begin % extent.alignment != 0) {
+      return BrokenRule(13,
+                        Cat(extent.owner, " at ", unit, " ", extent.begin, " is not aligned to ", extent.alignment));
+    }
+    if (extent.begin + extent.size > limit) {
+      return BrokenRule(
+          13, Cat(extent.owner, " ends at ", unit, " ", extent.begin + extent.size, ", behind the end ", limit));
+    }
+    if (i > 0 && extents[i - 1].begin + extents[i - 1].size > extent.begin) {
+      return BrokenRule(13, Cat(extents[i - 1].owner, " and ", extent.owner, " overlap at ", unit, " ", extent.begin));
+    }
+  }
+  return Ok();
+}
+
+std::vector<Extent> SharedExtents(const Program& program) {
+  std::vector<Extent> extents;
+  for (const Channel& channel : program.channels) {
+    const int64_t step = channel.StageBytes();
+    for (const TileSlot& tile : channel.tiles) {
+      for (int stage = 0; stage < channel.stages; ++stage) {
+        extents.push_back({tile.offset + stage * step, tile.layout.Bytes(), tile.layout.Alignment(),
+                           Cat("tile ", channel.name, ".", tile.name, " of stage ", stage)});
+      }
+    }
+    extents.push_back({channel.barrier_offset, int64_t{16} * channel.stages, 8, Cat("the barriers of ", channel.name)});
+  }
+  for (const Buffer& buffer : program.buffers) {
+    const int64_t pieces = int64_t{buffer.copies} * buffer.warps;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      extents.push_back({buffer.offset + piece * buffer.layout.Bytes(), buffer.layout.Bytes(),
+                         buffer.layout.Alignment(), Cat("buffer ", buffer.name)});
+    }
+  }
+  if (program.tmem_columns > 0) extents.push_back({program.tmem_slot_offset, 4, 4, "the Tensor Memory slot"});
+  return extents;
+}
+
+std::vector<Extent> TensorExtents(const Program& program) {
+  std::vector<Extent> extents;
+  for (const Channel& channel : program.channels) {
+    if (channel.space != Space::kTensor) continue;
+    extents.push_back(
+        {channel.tmem_column, int64_t{channel.stages} * channel.columns, 1, Cat("channel ", channel.name)});
+  }
+  return extents;
+}
+
+Status CheckStorage(const Program& program, const target::Target& target) {
+  const std::vector<Extent> shared = SharedExtents(program), tensor = TensorExtents(program);
+  const bool assigned = program.smem_bytes != -1;
+  for (const auto* list : {&shared, &tensor}) {
+    for (const Extent& extent : *list) {
+      // What has no place yet lies at -1, its later stages at -1 plus a multiple of their distance.
+      if (extent.begin < 0 && assigned)
+        return BrokenRule(13, Cat(extent.owner, " has no place in an assigned program"));
+    }
+  }
+  const auto unplaced = [&](int offset) { return assigned || offset == -1; };
+  for (const Channel& channel : program.channels) {
+    bool clean = unplaced(channel.barrier_offset) && unplaced(channel.tmem_column);
+    for (const TileSlot& tile : channel.tiles) clean = clean && unplaced(tile.offset);
+    if (!clean) return BrokenRule(13, Cat("channel ", channel.name, " has a place in a program without smem_bytes"));
+  }
+  for (const Buffer& buffer : program.buffers) {
+    if (!unplaced(buffer.offset))
+      return BrokenRule(13, Cat("buffer ", buffer.name, " has a place in a program without smem_bytes"));
+  }
+  if (!assigned) {
+    if (program.tmem_columns == 0 && program.tmem_slot_offset == -1) return Ok();
+    return BrokenRule(13, "Tensor Memory is allocated in a program without smem_bytes");
+  }
+  if (program.smem_bytes < 0 || program.smem_bytes > target.smem_bytes) {
+    return BrokenRule(13, Cat("smem_bytes=", program.smem_bytes, ", the target has ", target.smem_bytes));
+  }
+  const int columns = program.tmem_columns;
+  const bool legal =
+      columns >= 32 && columns <= target.tmem_columns && std::has_single_bit(static_cast<unsigned>(columns));
+  if (tensor.empty() ? columns != 0 || program.tmem_slot_offset != -1 : !legal) {
+    return BrokenRule(
+        13, Cat("tmem_columns=", columns,
+                tensor.empty() ? " without a Tensor Memory channel" : " is no power of two from 32 to the target's"));
+  }
+  LS_TRY(CheckDisjoint("byte", shared, program.smem_bytes));
+  return CheckDisjoint("column", tensor, columns);
+}
+
+}  // namespace
+
+Status VerifyProgram(const Program& program, const target::Target& target) {
+  LS_TRY(CheckHeader(program, target));
+  LS_TRY(CheckParams(program, target));
+  LS_TRY(CheckRings(program, target));
+  LS_TRY(CheckRoles(program, target));
+  LS_TRY(RoleVerifier(program, target).Verify());
+  return CheckStorage(program, target);
+}
+
+}  // namespace laneshift::ir

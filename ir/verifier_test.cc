@@ -1,0 +1,235 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "base/text.h"
+#include "ir/program.h"
+
+namespace laneshift::ir {
+namespace {
+
+std::string Golden(std::string_view name) {
+  std::ifstream in(base::Cat(LANESHIFT_SOURCE_DIR "/tests/golden/ir/", name, ".tir"));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+constexpr std::string_view kScheduled = "gemm_sm_100a_scheduled";
+constexpr std::string_view kLowered = "gemm_sm_100a_lowered";
+constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
+constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
+
+Status Verify(const Program& program) {
+  const auto target = target::FindTarget(program.target);
+  if (!target) return target.error();
+  return VerifyProgram(program, **target);
+}
+
+TEST(Verifier, AcceptsTheGoldenPrograms) {
+  for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered}) {
+    const auto program = ParseProgram(Golden(name));
+    ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
+    const Status status = Verify(*program);
+    EXPECT_TRUE(status.has_value()) << name << ": " << status.error().message;
+  }
+}
+
+// Each case breaks one rule of a golden program by one replacement of text, and nothing before it.
+struct Broken {
+  int rule;
+  std::string_view program;
+  const char* from;
+  const char* to;
+  const char* message;
+};
+
+std::ostream& operator<<(std::ostream& out, const Broken& broken) {
+  return out << "rule " << broken.rule << ", " << broken.message;
+}
+
+class BrokenProgram : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenProgram, IsRefusedByItsRule) {
+  std::string text = Golden(GetParam().program);
+  const std::string from = GetParam().from;
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << "the golden program has no '" << from << "'";
+  text.replace(at, from.size(), GetParam().to);
+  const auto program = ParseProgram(text);
+  ASSERT_TRUE(program.has_value()) << program.error().message;
+  const Status status = Verify(*program);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kInternal);
+  EXPECT_NE(status.error().message.find(base::Cat("rule ", GetParam().rule, ": ")), std::string::npos)
+      << status.error().message;
+  EXPECT_NE(status.error().message.find(GetParam().message), std::string::npos) << status.error().message;
+}
+
+// clang-format off
+constexpr Broken kBroken[] = {
+    {1, kScheduled, "threads=256", "threads=250", "threads=250 is not a multiple of 32"},
+    {1, kScheduled, "threads=256", "threads=1056", "up to 1024"},
+    {1, kScheduled, "tile=128x256x64", "tile=128x256x0", "tile extent 0"},
+    {1, kScheduled, "role mma ", "role load ", "two roles are named 'load'"},
+    {1, kScheduled, "  buffer out", "  buffer out bf16[m:32 n:64] swizzle=128 copies=2 warps=4\n  buffer out", "two buffers are named 'out'"},
+    {2, kScheduled, "  param n\n", "  param m\n", "param m is declared twice"},
+    {2, kScheduled, "param m\n", "param m box=bf16[m:8 k:64] swizzle=128\n", "param m is no tensor map"},
+    {2, kScheduled, "param map_a box=bf16[m:128 k:64] swizzle=128", "param map_a", "tensor map map_a has no box"},
+    {2, kScheduled, "box=bf16[n:256", "box=bf16[n:264", "264 rows, more than 256"},
+    {3, kScheduled, "channel ab shared stages=4 {\n    tile a bf16[m:128 k:64]", "channel ab shared stages=4 {\n    tile a bf16[k:128 k:64]", "one axis twice"},
+    {3, kScheduled, "tile a bf16[m:128 k:64]", "tile a bf16[m:128 k:72]", "rows of 144 bytes, not whole spans of 128"},
+    {3, kScheduled, "tile a bf16[m:128 k:64]", "tile a bf16[m:132 k:64]", "132 rows, not a multiple of 8"},
+    {3, kScheduled, "tile a bf16[m:128 k:64]", "tile a bf16[m:0 k:64]", "extents 0 and 64"},
+    {4, kScheduled, "shared stages=4", "shared stages=0", "0 stages"},
+    {4, kScheduled, "shared stages=4", "shared stages=4 rows=128", "has rows or columns"},
+    {4, kScheduled, "rows=128 columns=256", "rows=96 columns=256", "96 rows, not 64 or 128"},
+    {4, kScheduled, "rows=128 columns=256", "rows=128 columns=513", "513 columns"},
+    {4, kHopper, "channel ab shared", "channel acc tensor stages=1 rows=64 columns=32\n  channel ab shared", "needs Tensor Memory, which sm_90a has not"},
+    {4, kScheduled, "shared stages=4", "shared stages=4 arrivals=1/1", "of a scheduled program has 1 arrivals"},
+    {4, kLowered, "arrivals=1/4", "arrivals=1/0", "of a lowered program has 0 arrivals"},
+    {4, kScheduled, "copies=2 warps=4", "copies=0 warps=4", "0 copies"},
+    {5, kScheduled, "kind=mma warps=1+1", "kind=mma warps=0+1", "share warp 0"},
+    {5, kScheduled, "kind=epilogue warps=4+4", "kind=epilogue warps=5+4", "warps 5+4 of a CTA of 8"},
+    {5, kScheduled, "kind=load warps=0+1 elected", "kind=load warps=2+2 elected", "elects a thread of 2 warps"},
+    {5, kHopper, "registers=208", "registers=210", "registers=210, not a multiple of 8"},
+    {5, kHopper, "registers=88", "registers=96", "share a warpgroup and differ in registers"},
+    {5, kHopper, "registers=208", "registers=216", "the SM has 65536"},
+    {6, kScheduled, "bulk.wait pending=0", "fence.proxy", "does not stand in a scheduled program"},
+    {6, kLowered, "advance %19", "send %19", "does not stand in a lowered program"},
+    {6, kHopper, "drain channel=ab lag=1\n", "drain channel=ab lag=1\n      fence.tensor edge=before\n", "does not stand in a scheduled program"},
+    {6, kHopper, "copy.load", "tma.load", "does not stand in a role of kind copy"},
+    {6, kScheduled, "kind=load warps=0+1 elected", "kind=load warps=0+1", "it is for one thread"},
+    {6, kHopper, "kind=copy warps=1+3", "kind=copy warps=1+1 elected", "it is for whole warps"},
+    {6, kHopper, "kind=math warps=4+8", "kind=math warps=4+7", "warps 4+7 are no whole, aligned warpgroups"},
+    {7, kScheduled, "%3 = ceil_div %2, %0", "%3 = ceil_div %2, %5", "%5 is used before its definition"},
+    {7, kScheduled, "send %32", "send %38", "%38 is used outside its region"},
+    {7, kScheduled, "%18 = mul %16, %17", "%18 = less %16, %17", "is of type predicate, not index"},
+    {7, kScheduled, "%40 = less %39, %37\n        mma %32, %38, %40", "%72 = less %39, %37\n        mma %32, %38, %72", "%40 is defined nowhere"},
+    {8, kScheduled, "raster=8", "raster=0", "raster is not positive"},
+    {8, kScheduled, "step=1", "step=0", "step is not positive"},
+    {8, kScheduled, "const 128", "const -1", "never negative"},
+    {8, kHopper, "channel=ab lag=1", "channel=3 lag=1", "there is no channel 3"},
+    {8, kScheduled, "tile=a operand=a", "tile=2 operand=a", "has no tile 2"},
+    {8, kScheduled, "tile=a operand=a", "tile=a operand=d", "only A and B"},
+    {8, kScheduled, "a=a b=b", "a=a b=3", "has no tile 3"},
+    {8, kScheduled, "buffer=out", "buffer=1", "there is no buffer 1"},
+    {8, kScheduled, "%2 = param m", "%2 = param alpha", "param alpha is no 32-bit integer"},
+    {8, kScheduled, "by=alpha", "by=m", "param m is no float"},
+    {8, kScheduled, "pending=1", "pending=-1", "pending is negative"},
+    {8, kScheduled, "rows=32\n", "rows=8\n", "16 or 32 rows, not 8"},
+    {8, kHopper, "axis=n", "axis=none", "a bias has an axis"},
+    {8, kHopper, "operand=c", "operand=d", "its operand is c, not d"},
+    {8, kHopper, "vector=2", "vector=4", "vector=4 is no power of two that divides runs of 2"},
+    {8, kHopper, "drain channel=ab lag=1", "drain channel=ab lag=0", "a drain without lag"},
+    {8, kLowered, "by=warp", "inverted", "only a wait is inverted"},
+    {8, kLowered, "bytes=49152", "bytes=0", "bytes is not positive"},
+    {8, kLowered, "cursor ab\n", "cursor ab trail=2\n", "trail is not 0 or 1"},
+    {9, kScheduled, "  param batch\n", "", "param batch is not declared"},
+    {9, kScheduled, "  param map_b box=bf16[n:256 k:64] swizzle=128\n", "", "param map_b is not declared"},
+    {9, kScheduled, "box=bf16[m:128 k:64]", "box=bf16[m:64 k:64]", "the box of map_a is not a column of tile a"},
+    {9, kScheduled, "box=bf16[m:32 n:64]", "box=f16[m:32 n:64]", "the box of map_d is not a column of buffer out"},
+    {9, kHopper, "  param pitch_a\n", "", "param pitch_a is not declared"},
+    {9, kHopper, "  param base_bias\n", "", "param base_bias is not declared"},
+    {9, kHopper, "  param beta\n", "", "param beta is not declared"},
+    {9, kHopper, "  param stride_d\n", "", "param stride_d is not declared"},
+    {10, kScheduled, "  buffer out", "  channel idle tensor stages=1 rows=128 columns=32\n  buffer out", "no role produces channel idle"},
+    {10, kHopper, "        %57 = take ab\n        %58 = const 0\n        %59 = less %58, %56\n        mma.registers %57, %59 a=a b=b\n        release %57 lag=1\n      }\n      drain channel=ab lag=1\n", "        %57 = const 0\n        %58 = const 0\n        %59 = const 0\n      }\n", "no role consumes channel ab"},
+    {10, kScheduled, "        tma.load %19, %18, %11, %9 tile=b operand=b\n", "", "nothing loads tile ab.b"},
+    {10, kScheduled, "        send %19\n", "        send %19\n        %72 = take ab\n        release %72\n", "it produces and consumes channel ab"},
+    {10, kLowered, "arrivals=1/4", "arrivals=1/128", "empty barriers of channel acc await 128 arrivals, the roles make 4"},
+    {10, kLowered, "by=warp", "by=thread", "await 4 arrivals, the roles make 128"},
+    {10, kHopperLowered, "      barrier.arrive %79 side=empty by=warp", "      barrier.arrive %79 side=empty", "it arrives 256 times, elsewhere 8 times"},
+    {11, kScheduled, "        send %19\n", "", "slot %19 is put, but not sent"},
+    {11, kScheduled, "        release %38\n", "", "slot %38 is taken, but not released"},
+    {11, kScheduled, "        send %19\n", "        send %19\n        send %19\n", "%19 is used after it was sent"},
+    {11, kScheduled, "send %19", "release %19", "was put, not taken"},
+    {11, kScheduled, "release %38", "send %38", "was taken, not put"},
+    {11, kScheduled, "        release %38\n", "        release %38\n        send %32\n", "was opened in another region"},
+    {11, kScheduled, "      release %53\n", "      %72 = take acc\n      %73 = take acc\n      release %72\n      release %73\n      release %53\n", "it holds 3 slots of channel acc"},
+    {11, kHopper, "      drain channel=ab lag=1\n", "", "with lag 1 and drains lag 0"},
+    {11, kHopper, "release %57 lag=1", "release %57 lag=5", "lag 5 is not below the 5 stages"},
+    {11, kScheduled, "%32 = put acc", "%32 = take acc", "accumulates into a slot that was taken"},
+    {11, kScheduled, "%38 = take ab", "%38 = put ab", "reads slot %38, which was put"},
+    {11, kScheduled, "%53 = take acc", "%53 = put acc", "it reads a slot that was put"},
+    {11, kScheduled, "%19 = put ab", "%19 = take ab", "it fills slot %19, which was taken"},
+    {11, kLowered, "bytes=49152\n", "bytes=49152\n        barrier.expect %19 bytes=49152\n", "slot %19 expects bytes twice"},
+    {11, kLowered, "bytes=49152", "bytes=49151", "expects 49151 bytes, but bulk copies bring 49152"},
+    {11, kLowered, "        advance %19\n", "        advance %19\n        barrier.arrive %19 side=full\n", "%19 is used after it was sent"},
+    {12, kScheduled, "operands=bf16", "operands=f16", "tile a is not f16 of m=128"},
+    {12, kScheduled, "tile=128x256x64", "tile=128x256x32", "and k=32"},
+    {12, kScheduled, "a=a b=b", "a=b b=a", "tile b is not bf16 of m=128"},
+    {12, kScheduled, "rows=128 columns=256", "rows=128 columns=128", "accumulator acc is not 128 x 256"},
+    {12, kScheduled, "columns=64 fragment=row_per_lane", "columns=64 fragment=mma_16x8", "read as row_per_lane"},
+    {12, kScheduled, "columns=64 fragment", "columns=264 fragment", "columns 0+264 are not inside the 256"},
+    {12, kScheduled, "%60 columns=64", "%60 columns=128", "a fragment of 32 x 128 does not fill a copy of buffer out"},
+    {12, kScheduled, "copies=2 warps=4", "copies=2 warps=2", "is for 2 warps, the role has 4"},
+    {12, kHopper, "column=64 columns=64", "column=64 columns=72", "columns 64+72 are not inside the 128"},
+    {13, kLowered, " smem_bytes=229488", "", "has a place in a program without smem_bytes"},
+    {13, kLowered, "swizzle=128 @16384", "swizzle=128", "has no place in an assigned program"},
+    {13, kLowered, "swizzle=128 @16384", "swizzle=128 @16896", "is not aligned to 1024"},
+    {13, kLowered, "swizzle=128 @16384", "swizzle=128 @15360", "overlap at byte 15360"},
+    {13, kLowered, "barriers=@229440", "barriers=@229436", "is not aligned to 8"},
+    {13, kLowered, "tmem_slot=@229472", "tmem_slot=@229470", "is not aligned to 4"},
+    {13, kLowered, "smem_bytes=229488", "smem_bytes=229472", "behind the end 229472"},
+    {13, kLowered, "smem_bytes=229488", "smem_bytes=232449", "the target has 232448"},
+    {13, kLowered, "tmem_columns=512", "tmem_columns=256", "ends at column 512, behind the end 256"},
+    {13, kLowered, "tmem_columns=512", "tmem_columns=500", "no power of two"},
+    {13, kScheduled, "operands=bf16", "operands=bf16 tmem_columns=512", "without smem_bytes"},
+};
+// clang-format on
+
+INSTANTIATE_TEST_SUITE_P(All, BrokenProgram, testing::ValuesIn(kBroken));
+
+// What no text can say, since the parser refuses it.
+struct BrokenStruct {
+  const char* message;
+  void (*breaks)(Program&);
+};
+
+constexpr BrokenStruct kBrokenStructs[] = {
+    {"rule 1: program '7up'", [](Program& p) { p.name = "7up"; }},
+    {"rule 1: two channels", [](Program& p) { p.channels[1].name = p.channels[0].name; }},
+    {"rule 1: two tiles", [](Program& p) { p.channels[0].tiles[1].name = p.channels[0].tiles[0].name; }},
+    {"rule 7: it has 0 operands", [](Program& p) { p.roles[0].body[3].operands.clear(); }},
+    {"rule 7: %0 is defined twice", [](Program& p) { p.roles[0].body[1].result = 0; }},
+    {"rule 7: %0 is listed as slot, but defined as index", [](Program& p) { p.values[0] = ValueType::kSlot; }},
+    {"rule 7: %4294967294 is not in the program's list", [](Program& p) { p.roles[0].body[0].result = kNoValue - 1; }},
+    {"rule 7: %99999 is not in the program's list", [](Program& p) { p.roles[0].body[3].operands[0] = 99999; }},
+    {"rule 7: it defines a value without an id", [](Program& p) { p.roles[0].body[0].result = kNoValue; }},
+    {"rule 7: it has a body", [](Program& p) { p.roles[0].body[0].body.emplace_back(); }},
+    {"rule 7: %66 is defined nowhere", [](Program& p) { p.values.push_back(ValueType::kIndex); }},
+    {"rule 8: its attributes are not those of its row", [](Program& p) { p.roles[0].body[0].attrs = ParamAttrs{}; }},
+};
+
+TEST(Verifier, RefusesWhatTheParserCannotRead) {
+  const auto whole = ParseProgram(Golden(kScheduled));
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  for (const BrokenStruct& broken : kBrokenStructs) {
+    Program program = *whole;
+    broken.breaks(program);
+    const Status status = Verify(program);
+    ASSERT_FALSE(status.has_value()) << broken.message;
+    EXPECT_NE(status.error().message.find(broken.message), std::string::npos) << status.error().message;
+  }
+}
+
+TEST(Verifier, NamesTheRoleAndTheOp) {
+  auto program = ParseProgram(Golden(kScheduled));
+  ASSERT_TRUE(program.has_value()) << program.error().message;
+  std::get<ConstAttrs>(program->roles[1].body[1].attrs).value = -3;
+  EXPECT_EQ(Verify(*program).error().message, "role mma: const %21: rule 8: an index is never negative");
+}
+
+TEST(Verifier, EveryRuleHasACaseThatBreaksIt) {
+  for (int rule = 1; rule <= 13; ++rule) {
+    const bool broken =
+        std::any_of(std::begin(kBroken), std::end(kBroken), [&](const Broken& b) { return b.rule == rule; });
+    EXPECT_TRUE(broken) << "rule " << rule;
+  }
+}
+
+}  // namespace
+}  // namespace laneshift::ir

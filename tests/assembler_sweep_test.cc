@@ -1,0 +1,62 @@
+// Every kernel of the sweep, assembled by ptxas for its target: no spill, no stack frame, no advisory.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "autotune/choose_schedule.h"
+#include "compiler/compile.h"
+#include "device/assembler.h"
+#include "tests/sweep.h"
+
+namespace laneshift {
+namespace {
+
+constexpr size_t kFewestCases = 150;  // the sweep did not silently shrink
+
+
+Result<ir::Program> ProgramOf(const sweep::Case& c) {
+  LS_ASSIGN(const Schedule schedule,
+            autotune::ChooseSchedule(c.problem, c.constraint, *c.target, c.target->default_sm_count));
+  return compiler::BuildProgram(c.problem, schedule, *c.target);
+}
+
+Status Assemble(const device::Assembler& assembler, const ir::Program& program, const target::Target& target) {
+  LS_ASSIGN(const compiler::PtxModule module, compiler::EmitPtx(program, target));
+  LS_ASSIGN(const device::AssembleResult result, assembler.Assemble(module.ptx, target.name));
+  if (result.spill_store_bytes + result.spill_load_bytes + result.stack_bytes > 0 || !result.advisories.empty()) {
+    return MakeError(ErrorCode::kInternal, "ptxas reports spills, a stack frame or an advisory:\n" + result.log);
+  }
+  return Ok();
+}
+
+TEST(AssemblerSweep, EveryKernelIsClean) {
+  const auto assembler = device::Assembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  const std::vector<sweep::Case> cases = sweep::Cases();
+  ASSERT_GE(cases.size(), kFewestCases);
+  std::set<std::string> seen;
+  std::vector<std::pair<const sweep::Case*, ir::Program>> kernels;
+  for (const sweep::Case& c : cases) {
+    auto program = ProgramOf(c);
+    ASSERT_TRUE(program.has_value()) << c.Name() << ": " << program.error().message;
+    if (seen.insert(compiler::KernelKey(*program)).second) kernels.emplace_back(&c, std::move(*program));
+  }
+  std::vector<std::string> failures(kernels.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < kernels.size(); i = next++) {
+      const auto status = Assemble(*assembler, kernels[i].second, *kernels[i].first->target);
+      if (!status) failures[i] = kernels[i].first->Name() + ": " + status.error().message;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+  RecordProperty("kernels", static_cast<int>(kernels.size()));
+}
+
+}  // namespace
+}  // namespace laneshift
