@@ -59,7 +59,8 @@ KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Progra
     Outcome found = FromStore(**stored, static_cast<unsigned>(program.smem_bytes));
     if (found) return found;
     // A stored kernel that does not load any more is no reason to fail: it is made anew and replaced.
-    LS_LOG(kRuntime, warn, "the stored kernel ", key, " does not load (", found.error().message, "); compiling it again");
+    LS_LOG(kRuntime, warn, "the stored kernel ", key, " does not load (", found.error().message,
+           "); compiling it again");
   }
   return Compile(key, program, label);
 }
@@ -78,7 +79,8 @@ KernelCache::Outcome KernelCache::FromStore(const store::KernelRecord& record, u
   return found;
 }
 
-KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Program& program, const KernelLabel& label) {
+KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Program& program,
+                                          const KernelLabel& label) {
   FoundKernel found;
   const Stopwatch emission;
   LS_ASSIGN(compiler::PtxModule module, compiler::EmitPtx(program, target_));
@@ -117,8 +119,8 @@ Result<std::shared_ptr<const LoadedKernel>> KernelCache::Load(const std::string&
                                                               int smem_bytes) {
   LS_ASSIGN(const std::string entry, EntryOf(ptx));
   const device::Context context = device_.context();
-  LS_ASSIGN(device::Module module, cubin ? device::Module::LoadCubin(context, cubin->bytes)
-                                         : device::Module::LoadPtx(context, ptx));
+  LS_ASSIGN(device::Module module,
+            cubin ? device::Module::LoadCubin(context, cubin->bytes) : device::Module::LoadPtx(context, ptx));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel(entry));
   LS_TRY(kernel.AllowDynamicSmem(smem_bytes));
   return std::make_shared<const LoadedKernel>(std::move(module), std::move(kernel));

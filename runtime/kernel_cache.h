@@ -1,4 +1,5 @@
-// KernelCache: from a tile program to a loaded kernel, by the cheapest way: this engine's memory, the store, the compiler.
+// KernelCache: from a tile program to a loaded kernel, by the cheapest way: this engine's memory, the store, the
+// compiler.
 //
 // Threads that ask for the same kernel at the same time wait for one compilation. A failure is not remembered.
 // Thread-safety: all members may be called from any thread. Everything handed out must be gone before the device.
@@ -51,7 +52,8 @@ struct AssemblerChoice {
 class KernelCache {
  public:
   // REQUIRES: `device`, `target` and `store` outlive the cache.
-  KernelCache(const device::Device& device, const target::Target& target, store::Store& store, AssemblerChoice assembler);
+  KernelCache(const device::Device& device, const target::Target& target, store::Store& store,
+              AssemblerChoice assembler);
 
   // REQUIRES: `program` is lowered and has its storage.
   Result<FoundKernel> Get(const ir::Program& program, const KernelLabel& label);
@@ -65,8 +67,8 @@ class KernelCache {
   Outcome Compile(const std::string& key, const ir::Program& program, const KernelLabel& label);
   // The cubin of `ptx`; nothing where the driver is to compile it.
   Result<std::optional<store::CubinRecord>> Assemble(const std::string& ptx);
-  Result<std::shared_ptr<const LoadedKernel>> Load(const std::string& ptx, const std::optional<store::CubinRecord>& cubin,
-                                                   int smem_bytes);
+  Result<std::shared_ptr<const LoadedKernel>> Load(const std::string& ptx,
+                                                   const std::optional<store::CubinRecord>& cubin, int smem_bytes);
 
   const device::Device& device_;
   const target::Target& target_;

@@ -53,8 +53,8 @@ StoredMatrix MatrixOf(Binding map, const GemmProblem& p, const GemmArguments& ar
   return {p.d, p.n, p.m, p.ldd, p.stride_d, arguments.d};
 }
 
-// Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine fills
-// a tile column by column (ir/layout.h).
+// Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine
+// fills a tile column by column (ir/layout.h).
 Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param, const GemmProblem& problem,
                                       const GemmArguments& arguments) {
   const StoredMatrix matrix = MatrixOf(param.binding, problem, arguments);
@@ -147,16 +147,17 @@ Status CheckPointers(const GemmProblem& problem, const GemmArguments& arguments)
   for (const PointerRule& rule : rules) {
     if (!rule.needed) continue;
     if (rule.pointer == nullptr) {
-      return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " is null, but the problem reads or writes ",
-                                                        rule.name, "; pass device memory"));
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
     }
     const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
     if (address % static_cast<uintptr_t>(rule.align) == 0) continue;
     const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
-    const std::string remedy =
-        rule.name == "bias" ? "pass whole elements" : Cat("align it, or make the plan with align_", rule.name, "=", own);
-    return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own,
-                                                      " bytes, the plan needs ", rule.align, "; ", remedy));
+    const std::string remedy = rule.name == "bias" ? "pass whole elements"
+                                                   : Cat("align it, or make the plan with align_", rule.name, "=", own);
+    return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ",
+                                                      own, " bytes, the plan needs ", rule.align, "; ", remedy));
   }
   return Ok();
 }

@@ -106,9 +106,8 @@ SharedEmulator& TheEmulator() {
 
 Result<std::shared_ptr<const EmulatorLease>> EmulatorLease::Acquire(const target::Target& target,
                                                                     const EngineOptions& options) {
-  const std::string configuration =
-      Cat(target.name, ", async order ", static_cast<int>(options.async_order.kind), ":", options.async_order.seed, ", ",
-          options.emulator_threads, " threads");
+  const std::string configuration = Cat(target.name, ", async order ", static_cast<int>(options.async_order.kind), ":",
+                                        options.async_order.seed, ", ", options.emulator_threads, " threads");
   SharedEmulator& shared = TheEmulator();
   const std::lock_guard lock(shared.mutex);
   if (shared.leases > 0 && shared.configuration != configuration) {

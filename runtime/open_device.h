@@ -16,7 +16,8 @@ namespace laneshift::runtime {
 // Holds the process's emulator in one configuration; while any lease lives, only an equal configuration is granted.
 class EmulatorLease {
  public:
-  static Result<std::shared_ptr<const EmulatorLease>> Acquire(const target::Target& target, const EngineOptions& options);
+  static Result<std::shared_ptr<const EmulatorLease>> Acquire(const target::Target& target,
+                                                              const EngineOptions& options);
   ~EmulatorLease();
   EmulatorLease(const EmulatorLease&) = delete;
   EmulatorLease& operator=(const EmulatorLease&) = delete;
@@ -33,8 +34,8 @@ struct OpenedDevice {
   const target::Target* target = nullptr;
 };
 
-// kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the device
-// runs none of laneshift's targets, or not the one that was asked for.
+// kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the
+// device runs none of laneshift's targets, or not the one that was asked for.
 Result<OpenedDevice> OpenSelectedDevice(const EngineOptions& options);
 
 }  // namespace laneshift::runtime
