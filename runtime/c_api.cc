@@ -1,0 +1,134 @@
+// The C interface. The one place, beside a worker's main, that catches: memory may run out below, and an exception must
+// not cross into C.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "laneshift/c.h"
+#include "laneshift/engine.h"
+
+struct laneshift_engine {
+  laneshift::Engine engine;
+};
+
+struct laneshift_plan {
+  laneshift::Plan plan;
+  std::string cache;
+};
+
+namespace {
+
+using laneshift::Error;
+using laneshift::ErrorCode;
+using laneshift::Status;
+
+laneshift_status StatusOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return LANESHIFT_INVALID_ARGUMENT;
+    case ErrorCode::kUnsupported:
+      return LANESHIFT_UNSUPPORTED;
+    case ErrorCode::kResourceExhausted:
+      return LANESHIFT_RESOURCE_EXHAUSTED;
+    case ErrorCode::kNotFound:
+      return LANESHIFT_NOT_FOUND;
+    case ErrorCode::kCorrupt:
+      return LANESHIFT_CORRUPT;
+    case ErrorCode::kDriver:
+      return LANESHIFT_DRIVER;
+    case ErrorCode::kTimeout:
+      return LANESHIFT_TIMEOUT;
+    case ErrorCode::kWrongResult:
+      return LANESHIFT_WRONG_RESULT;
+    case ErrorCode::kInternal:
+      return LANESHIFT_INTERNAL;
+  }
+  return LANESHIFT_INTERNAL;
+}
+
+void WriteText(std::string_view text, char* to, size_t bytes) {
+  if (to == nullptr || bytes == 0) return;
+  const size_t length = std::min(text.size(), bytes - 1);
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
+}
+
+std::string TextOf(const char* text) { return text == nullptr ? std::string() : std::string(text); }
+
+// Runs `call`, and turns whatever comes out of it into a status and a line of text.
+template <typename Call>
+laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
+  WriteText("", error, error_bytes);
+  try {
+    const Status status = call();
+    if (status) return LANESHIFT_OK;
+    WriteText(status.error().message, error, error_bytes);
+    return StatusOf(status.error().code);
+  } catch (const std::exception& exception) {
+    WriteText(exception.what(), error, error_bytes);
+    return LANESHIFT_INTERNAL;
+  }
+}
+
+Error Missing(std::string_view what) {
+  return laneshift::MakeError(ErrorCode::kInvalidArgument, std::string(what) + " is null");
+}
+
+}  // namespace
+
+extern "C" {
+
+laneshift_status laneshift_engine_open(const char* device, const char* target, const char* store_directory,
+                                       laneshift_engine** engine, char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (engine == nullptr) return Missing("engine");
+    *engine = nullptr;
+    laneshift::EngineOptions options;
+    if (device != nullptr && *device != '\0') options.device = device;
+    options.target = TextOf(target);
+    options.store_directory = TextOf(store_directory);
+    LS_ASSIGN(laneshift::Engine opened, laneshift::Engine::Open(options));
+    *engine = new laneshift_engine{std::move(opened)};
+    return laneshift::Ok();
+  });
+}
+
+void laneshift_engine_close(laneshift_engine* engine) { delete engine; }
+
+laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* problem, const char* schedule,
+                                     laneshift_plan** plan, char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (engine == nullptr) return Missing("engine");
+    if (problem == nullptr) return Missing("problem");
+    if (plan == nullptr) return Missing("plan");
+    *plan = nullptr;
+    LS_ASSIGN(const laneshift::Problem parsed, laneshift::ParseProblem(problem));
+    laneshift::ScheduleConstraint constraint;
+    if (schedule != nullptr && *schedule != '\0') {
+      LS_ASSIGN(constraint, laneshift::ParseSchedule(schedule));
+    }
+    LS_ASSIGN(laneshift::Plan made, engine->engine.MakePlan(parsed, constraint));
+    std::string cache(laneshift::CacheStateName(made.report().cache));
+    *plan = new laneshift_plan{std::move(made), std::move(cache)};
+    return laneshift::Ok();
+  });
+}
+
+const char* laneshift_plan_schedule(const laneshift_plan* plan) { return plan->plan.report().schedule.c_str(); }
+const char* laneshift_plan_cache(const laneshift_plan* plan) { return plan->cache.c_str(); }
+size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan) { return plan->plan.workspace_bytes(); }
+void laneshift_plan_free(laneshift_plan* plan) { delete plan; }
+
+laneshift_status laneshift_plan_execute(const laneshift_plan* plan, CUstream_st* stream, const void* a, const void* b,
+                                        const void* c, void* d, const void* bias, void* workspace, char* error,
+                                        size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (plan == nullptr) return Missing("plan");
+    return plan->plan.Execute(stream, {.a = a, .b = b, .c = c, .d = d, .bias = bias}, workspace);
+  });
+}
+
+}  // extern "C"

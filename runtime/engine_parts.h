@@ -1,0 +1,21 @@
+// What laneshift's own tools need of an engine beyond the public interface.
+//
+// Thread-safety: as the parts themselves; valid as long as the engine.
+#pragma once
+
+#include "device/device.h"
+#include "laneshift/engine.h"
+#include "store/store.h"
+#include "target/target.h"
+
+namespace laneshift {
+
+struct Engine::Parts {
+  const device::DriverApi& api;
+  const device::Device& device;
+  const target::Target& target;
+  store::Store& store;
+  bool emulated;  // then emulator::TakeReport() tells what the launches did
+};
+
+}  // namespace laneshift

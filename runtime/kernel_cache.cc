@@ -1,0 +1,129 @@
+#include "runtime/kernel_cache.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "compiler/compile.h"
+#include "runtime/stopwatch.h"
+
+namespace laneshift::runtime {
+namespace {
+
+using base::Cat;
+
+// The name behind the first `.entry`: what the module is asked for, whoever wrote the PTX.
+Result<std::string> EntryOf(std::string_view ptx) {
+  constexpr std::string_view kEntry = ".entry ";
+  const size_t at = ptx.find(kEntry);
+  if (at == std::string_view::npos) return MakeError(ErrorCode::kCorrupt, "PTX without an .entry");
+  const std::string_view rest = ptx.substr(at + kEntry.size());
+  return std::string(base::Trim(rest.substr(0, rest.find('('))));
+}
+
+}  // namespace
+
+KernelCache::KernelCache(const device::Device& device, const target::Target& target, store::Store& store,
+                         AssemblerChoice assembler)
+    : device_(device), target_(target), store_(store), choice_(std::move(assembler)) {}
+
+Result<FoundKernel> KernelCache::Get(const ir::Program& program, const KernelLabel& label) {
+  const std::string key = compiler::KernelKey(program);
+  std::promise<Outcome> promise;
+  Flight flight;
+  bool own = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [entry, inserted] = flights_.try_emplace(key);
+    if (inserted) entry->second = promise.get_future().share();
+    own = inserted;
+    flight = entry->second;
+  }
+  if (!own) {
+    Outcome found = flight.get();
+    if (found) *found = {.loaded = found->loaded, .cache = CacheState::kMemory};
+    return found;
+  }
+  Outcome outcome = Fetch(key, program, label);
+  if (!outcome) {
+    const std::lock_guard lock(mutex_);
+    flights_.erase(key);
+  }
+  promise.set_value(outcome);
+  return outcome;
+}
+
+KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Program& program, const KernelLabel& label) {
+  auto stored = store_.GetKernel(key);
+  if (stored && stored->has_value()) {
+    Outcome found = FromStore(**stored, static_cast<unsigned>(program.smem_bytes));
+    if (found) return found;
+    // A stored kernel that does not load any more is no reason to fail: it is made anew and replaced.
+    LS_LOG(kRuntime, warn, "the stored kernel ", key, " does not load (", found.error().message,
+           "); compiling it again");
+  }
+  return Compile(key, program, label);
+}
+
+KernelCache::Outcome KernelCache::FromStore(const store::KernelRecord& record, unsigned smem_bytes) {
+  FoundKernel found{.loaded = nullptr, .cache = CacheState::kStore};
+  std::optional<store::CubinRecord> cubin;
+  if (choice_.kind != AssemblerChoice::kDriver) cubin = record.cubin;
+  const Stopwatch watch;
+  if (!cubin) {
+    LS_ASSIGN(cubin, Assemble(record.ptx));
+    if (cubin) (void)store_.PutCubin(record.key, cubin->assembler, cubin->bytes);
+  }
+  LS_ASSIGN(found.loaded, Load(record.ptx, cubin, static_cast<int>(smem_bytes)));
+  if (!record.cubin || !cubin) found.assemble_ms = watch.Milliseconds();
+  return found;
+}
+
+KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Program& program,
+                                          const KernelLabel& label) {
+  FoundKernel found;
+  const Stopwatch emission;
+  LS_ASSIGN(compiler::PtxModule module, compiler::EmitPtx(program, target_));
+  found.ptx_ms = emission.Milliseconds();
+  const Stopwatch assembly;
+  LS_ASSIGN(std::optional<store::CubinRecord> cubin, Assemble(module.ptx));
+  LS_ASSIGN(found.loaded, Load(module.ptx, cubin, program.smem_bytes));
+  found.assemble_ms = assembly.Milliseconds();
+  LS_LOG(kRuntime, debug, "compiled ", key, ": ", label.problem, ", ", label.schedule);
+  auto kept = store_.PutKernel({.key = key,
+                                .target = std::string(target_.name),
+                                .problem = label.problem,
+                                .schedule = label.schedule,
+                                .generator = Cat(compiler::kGeneratorRevision),
+                                .ptx = std::move(module.ptx),
+                                .cubin = std::move(cubin)});
+  if (!kept) LS_LOG(kRuntime, warn, "kernel ", key, " is not stored: ", kept.error().message);
+  return found;
+}
+
+Result<std::optional<store::CubinRecord>> KernelCache::Assemble(const std::string& ptx) {
+  if (choice_.kind == AssemblerChoice::kDriver) return std::optional<store::CubinRecord>();
+  std::call_once(searched_, [this] { assembler_ = device::Assembler::Find({.path = choice_.ptxas}); });
+  if (!*assembler_) {
+    // A path that was given and is wrong is an error; not finding one by search is not.
+    if (choice_.kind == AssemblerChoice::kPtxas || !choice_.ptxas.empty()) return assembler_->error();
+    return std::optional<store::CubinRecord>();
+  }
+  LS_ASSIGN(device::AssembleResult result, (*assembler_)->Assemble(ptx, target_.name));
+  for (const std::string& line : result.advisories) LS_LOG(kRuntime, warn, "ptxas: ", line);
+  return std::optional(store::CubinRecord{(*assembler_)->id(), std::move(result.cubin)});
+}
+
+Result<std::shared_ptr<const LoadedKernel>> KernelCache::Load(const std::string& ptx,
+                                                              const std::optional<store::CubinRecord>& cubin,
+                                                              int smem_bytes) {
+  LS_ASSIGN(const std::string entry, EntryOf(ptx));
+  const device::Context context = device_.context();
+  LS_ASSIGN(device::Module module,
+            cubin ? device::Module::LoadCubin(context, cubin->bytes) : device::Module::LoadPtx(context, ptx));
+  LS_ASSIGN(device::Kernel kernel, module.GetKernel(entry));
+  LS_TRY(kernel.AllowDynamicSmem(smem_bytes));
+  return std::make_shared<const LoadedKernel>(std::move(module), std::move(kernel));
+}
+
+}  // namespace laneshift::runtime

@@ -1,0 +1,85 @@
+// KernelCache: from a tile program to a loaded kernel, by the cheapest way: this engine's memory, the store, the
+// compiler.
+//
+// Threads that ask for the same kernel at the same time wait for one compilation. A failure is not remembered.
+// Thread-safety: all members may be called from any thread. Everything handed out must be gone before the device.
+#pragma once
+
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "device/assembler.h"
+#include "device/device.h"
+#include "device/module.h"
+#include "ir/program.h"
+#include "laneshift/engine.h"
+#include "store/store.h"
+#include "target/target.h"
+
+namespace laneshift::runtime {
+
+struct LoadedKernel {
+  device::Module module;
+  device::Kernel kernel;
+};
+
+// A kernel and what it cost to get it.
+struct FoundKernel {
+  std::shared_ptr<const LoadedKernel> loaded;
+  CacheState cache = CacheState::kCompiled;
+  double ptx_ms = 0, assemble_ms = 0;
+};
+
+// Words for people, stored beside a kernel.
+struct KernelLabel {
+  std::string problem, schedule;
+};
+
+// What may turn PTX into a module.
+struct AssemblerChoice {
+  enum Kind {
+    kPtxasOrDriver,
+    kPtxas,
+    kDriver,
+  } kind = kPtxasOrDriver;
+  std::string ptxas;  // path; empty: searched
+};
+
+class KernelCache {
+ public:
+  // REQUIRES: `device`, `target` and `store` outlive the cache.
+  KernelCache(const device::Device& device, const target::Target& target, store::Store& store,
+              AssemblerChoice assembler);
+
+  // REQUIRES: `program` is lowered and has its storage.
+  Result<FoundKernel> Get(const ir::Program& program, const KernelLabel& label);
+
+ private:
+  using Outcome = Result<FoundKernel>;
+  using Flight = std::shared_future<Outcome>;
+
+  Outcome Fetch(const std::string& key, const ir::Program& program, const KernelLabel& label);
+  Outcome FromStore(const store::KernelRecord& record, unsigned smem_bytes);
+  Outcome Compile(const std::string& key, const ir::Program& program, const KernelLabel& label);
+  // The cubin of `ptx`; nothing where the driver is to compile it.
+  Result<std::optional<store::CubinRecord>> Assemble(const std::string& ptx);
+  Result<std::shared_ptr<const LoadedKernel>> Load(const std::string& ptx,
+                                                   const std::optional<store::CubinRecord>& cubin, int smem_bytes);
+
+  const device::Device& device_;
+  const target::Target& target_;
+  store::Store& store_;
+  const AssemblerChoice choice_;
+
+  std::mutex mutex_;
+  std::unordered_map<std::string, Flight> flights_;  // guarded by mutex_
+
+  std::once_flag searched_;
+  std::optional<Result<device::Assembler>> assembler_;  // set once, when first needed: finding it starts a process
+};
+
+}  // namespace laneshift::runtime

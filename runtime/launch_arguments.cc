@@ -1,0 +1,195 @@
+#include "runtime/launch_arguments.h"
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "device/tensor_map.h"
+
+namespace laneshift::runtime {
+namespace {
+
+using base::Cat;
+using ir::Binding;
+
+device::CuTensorMapDataType MapType(DataType type) {
+  switch (type) {
+    case DataType::kF16:
+      return device::kCuTensorMapFloat16;
+    case DataType::kBf16:
+      return device::kCuTensorMapBfloat16;
+    case DataType::kF32:
+      return device::kCuTensorMapFloat32;
+  }
+  LS_CHECK(false, "unknown data type ", static_cast<int>(type));
+}
+
+device::CuTensorMapSwizzle MapSwizzle(ir::Swizzle swizzle) {
+  switch (swizzle) {
+    case ir::Swizzle::k32:
+      return device::kCuSwizzle32;
+    case ir::Swizzle::k64:
+      return device::kCuSwizzle64;
+    case ir::Swizzle::k128:
+      return device::kCuSwizzle128;
+  }
+  LS_CHECK(false, "unknown swizzle ", static_cast<int>(swizzle));
+}
+
+// A matrix in memory: `outer` runs of `inner` contiguous elements.
+struct StoredMatrix {
+  DataType type;
+  int64_t inner, outer, pitch, stride;
+  const void* base;
+};
+
+StoredMatrix MatrixOf(Binding map, const GemmProblem& p, const GemmArguments& arguments) {
+  const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
+  if (map == Binding::kMapA) return {p.a, a_k ? p.k : p.m, a_k ? p.m : p.k, p.lda, p.stride_a, arguments.a};
+  if (map == Binding::kMapB) return {p.b, b_k ? p.k : p.n, b_k ? p.n : p.k, p.ldb, p.stride_b, arguments.b};
+  LS_CHECK(map == Binding::kMapD, "no matrix has the tensor map ", ir::InfoOf(map).name);
+  return {p.d, p.n, p.m, p.ldd, p.stride_d, arguments.d};
+}
+
+// Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine
+// fills a tile column by column (ir/layout.h).
+Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param, const GemmProblem& problem,
+                                      const GemmArguments& arguments) {
+  const StoredMatrix matrix = MatrixOf(param.binding, problem, arguments);
+  const auto bytes = static_cast<uint64_t>(DataTypeBytes(matrix.type));
+  const auto whole_pieces = [](uint64_t stride) { return (stride + 15) & ~uint64_t{15}; };
+  // The stride of a dimension of extent 1 is never used, but the encoder checks it.
+  const auto pitch = static_cast<uint64_t>(matrix.pitch) * bytes;
+  const auto stride = static_cast<uint64_t>(matrix.stride) * bytes;
+  device::TensorMapTiled map;
+  map.tensor.type = MapType(matrix.type);
+  map.tensor.address = reinterpret_cast<uintptr_t>(matrix.base);
+  map.tensor.dims = {static_cast<uint64_t>(matrix.inner), static_cast<uint64_t>(matrix.outer),
+                     static_cast<uint64_t>(problem.batch)};
+  map.tensor.strides = {matrix.outer == 1 ? whole_pieces(pitch) : pitch,
+                        problem.batch == 1 ? whole_pieces(stride) : stride};
+  map.tensor.swizzle = MapSwizzle(param.box.swizzle);
+  map.tensor.promotion = device::kCuL2Of256;
+  map.box = {static_cast<uint32_t>(param.box.ColumnElements()), static_cast<uint32_t>(param.box.outer), 1};
+  auto encoded = device::EncodeTensorMap(api, map);
+  if (!encoded) return encoded.error().Within(ir::InfoOf(param.binding).name);
+  return encoded;
+}
+
+const void* PointerOf(Binding binding, const GemmArguments& arguments) {
+  switch (binding) {
+    case Binding::kBaseA:
+      return arguments.a;
+    case Binding::kBaseB:
+      return arguments.b;
+    case Binding::kBaseC:
+      return arguments.c;
+    case Binding::kBaseD:
+      return arguments.d;
+    case Binding::kBaseBias:
+      return arguments.bias;
+    // clang-format off
+    case Binding::kMapA: case Binding::kMapB: case Binding::kMapD:
+    case Binding::kPitchA: case Binding::kPitchB: case Binding::kPitchC: case Binding::kPitchD:
+    case Binding::kStrideA: case Binding::kStrideB: case Binding::kStrideC: case Binding::kStrideD:
+    case Binding::kM: case Binding::kN: case Binding::kK: case Binding::kBatch:
+    case Binding::kAlpha: case Binding::kBeta:
+      break;
+      // clang-format on
+  }
+  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no pointer");
+}
+
+double NumberOf(Binding binding, const GemmProblem& p) {
+  // clang-format off
+  switch (binding) {
+    case Binding::kPitchA: return static_cast<double>(p.lda);
+    case Binding::kPitchB: return static_cast<double>(p.ldb);
+    case Binding::kPitchC: return static_cast<double>(p.ldc);
+    case Binding::kPitchD: return static_cast<double>(p.ldd);
+    case Binding::kStrideA: return static_cast<double>(p.stride_a);
+    case Binding::kStrideB: return static_cast<double>(p.stride_b);
+    case Binding::kStrideC: return static_cast<double>(p.stride_c);
+    case Binding::kStrideD: return static_cast<double>(p.stride_d);
+    case Binding::kM: return static_cast<double>(p.m);
+    case Binding::kN: return static_cast<double>(p.n);
+    case Binding::kK: return static_cast<double>(p.k);
+    case Binding::kBatch: return static_cast<double>(p.batch);
+    case Binding::kAlpha: return p.alpha;
+    case Binding::kBeta: return p.beta;
+    case Binding::kMapA: case Binding::kMapB: case Binding::kMapD:
+    case Binding::kBaseA: case Binding::kBaseB: case Binding::kBaseC: case Binding::kBaseD: case Binding::kBaseBias:
+      break;
+  }
+  // clang-format on
+  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no number");
+}
+
+struct PointerRule {
+  std::string_view name;
+  const void* pointer;
+  bool needed;
+  int64_t align;
+};
+
+}  // namespace
+
+Status CheckPointers(const GemmProblem& problem, const GemmArguments& arguments) {
+  const PointerRule rules[] = {
+      {"a", arguments.a, true, problem.align_a},
+      {"b", arguments.b, true, problem.align_b},
+      {"c", arguments.c, problem.beta != 0, problem.align_c},
+      {"d", arguments.d, true, problem.align_d},
+      {"bias", arguments.bias, problem.bias != BiasAxis::kNone, DataTypeBytes(problem.d)},
+  };
+  for (const PointerRule& rule : rules) {
+    if (!rule.needed) continue;
+    if (rule.pointer == nullptr) {
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
+    }
+    const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
+    if (address % static_cast<uintptr_t>(rule.align) == 0) continue;
+    const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
+    const std::string remedy = rule.name == "bias" ? "pass whole elements"
+                                                   : Cat("align it, or make the plan with align_", rule.name, "=", own);
+    return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ",
+                                                      own, " bytes, the plan needs ", rule.align, "; ", remedy));
+  }
+  return Ok();
+}
+
+Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& program, const GemmProblem& problem,
+                             const GemmArguments& arguments) {
+  LS_CHECK(program.params.size() <= kCapacity, "a program with ", program.params.size(), " parameters");
+  count_ = 0;
+  for (const ir::Param& param : program.params) {
+    Value& value = values_[count_];
+    pointers_[count_++] = &value;
+    switch (ir::InfoOf(param.binding).kind) {
+      case ir::ParamKind::kTensorMap: {
+        LS_ASSIGN(value.map, EncodeMap(api, param, problem, arguments));
+        break;
+      }
+      case ir::ParamKind::kPointer:
+        value.pointer = PointerOf(param.binding, arguments);
+        break;
+      // Sizes and pitches are below 2^40: exact as doubles.
+      case ir::ParamKind::kInt64:
+        value.wide = static_cast<int64_t>(NumberOf(param.binding, problem));
+        break;
+      case ir::ParamKind::kInt32:
+        value.narrow = static_cast<int32_t>(NumberOf(param.binding, problem));
+        break;
+      case ir::ParamKind::kFloat:
+        value.real = static_cast<float>(NumberOf(param.binding, problem));
+        break;
+    }
+  }
+  return Ok();
+}
+
+}  // namespace laneshift::runtime

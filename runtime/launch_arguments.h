@@ -1,0 +1,48 @@
+// LaunchArguments: the kernel parameters of one launch, in the order in which the program declares them.
+//
+// Lives on the caller's stack: binding touches no heap of the device and waits for nothing.
+// Thread-safety: none; one launch, one thread.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "device/driver_api.h"
+#include "ir/program.h"
+#include "laneshift/engine.h"
+
+namespace laneshift::runtime {
+
+// kInvalidArgument names the pointer that is missing or less aligned than the problem promises.
+Status CheckPointers(const GemmProblem& problem, const GemmArguments& arguments);
+
+class LaunchArguments {
+ public:
+  LaunchArguments() = default;
+  LaunchArguments(const LaunchArguments&) = delete;  // pointers() point into it
+  LaunchArguments& operator=(const LaunchArguments&) = delete;
+
+  // REQUIRES: CheckPointers is ok; `program` was built for the class of `problem`.
+  Status Bind(const device::DriverApi& api, const ir::Program& program, const GemmProblem& problem,
+              const GemmArguments& arguments);
+  std::span<void* const> pointers() const { return {pointers_.data(), count_}; }
+
+ private:
+  union Value {
+    device::CuTensorMap map;
+    const void* pointer;
+    int64_t wide;
+    int32_t narrow;
+    float real;
+  };
+  static constexpr size_t kCapacity = 0
+#define LS_COUNT_BINDING(...) +1
+      LS_BINDINGS(LS_COUNT_BINDING)
+#undef LS_COUNT_BINDING
+      ;
+  std::array<Value, kCapacity> values_;
+  std::array<void*, kCapacity> pointers_;
+  size_t count_ = 0;
+};
+
+}  // namespace laneshift::runtime

@@ -1,0 +1,147 @@
+#include "runtime/open_device.h"
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "emulator/driver.h"
+
+namespace laneshift::runtime {
+namespace {
+
+using base::Cat;
+
+// What `EngineOptions::device` says.
+struct Selection {
+  enum Kind { kAuto, kCuda, kEmulator } kind = kAuto;
+  int ordinal = 0;
+};
+
+Result<Selection> ParseSelection(std::string_view text) {
+  if (text == "auto") return Selection{};
+  if (text == "emulator") return Selection{Selection::kEmulator};
+  if (text == "cuda") return Selection{Selection::kCuda};
+  if (text.starts_with("cuda:")) {
+    const auto ordinal = base::ParseInt(text.substr(5));
+    if (ordinal && *ordinal >= 0 && *ordinal < 1024) return Selection{Selection::kCuda, static_cast<int>(*ordinal)};
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("'", text, "' is not a device; use auto, cuda, cuda:N (N from 0) or emulator"));
+}
+
+// The wanted target, or null where any will do.
+Result<const target::Target*> WantedTarget(const EngineOptions& options) {
+  if (options.target.empty()) return static_cast<const target::Target*>(nullptr);
+  auto target = target::FindTarget(options.target);
+  // An unknown name is the caller's mistake, not a gap of the device.
+  if (!target) return MakeError(ErrorCode::kInvalidArgument, target.error().message);
+  return target;
+}
+
+Result<OpenedDevice> OpenGpu(int ordinal, const target::Target* wanted) {
+  LS_ASSIGN(device::DriverApi loaded, device::LoadCudaDriver());
+  auto api = std::make_unique<const device::DriverApi>(loaded);
+  LS_ASSIGN(device::Device gpu, device::OpenDevice(*api, ordinal));
+  const device::DeviceFacts& facts = gpu.facts();
+  LS_ASSIGN(const target::Target* own, target::TargetOfDevice(facts.compute_major, facts.compute_minor));
+  if (wanted != nullptr && wanted != own) {
+    return MakeError(ErrorCode::kUnsupported,
+                     Cat("cuda:", ordinal, " (", facts.name, ") runs ", own->name, ", not ", wanted->name,
+                         "; leave the target out, or use the emulator for ", wanted->name));
+  }
+  return OpenedDevice{nullptr, std::move(api), std::move(gpu), own};
+}
+
+Result<OpenedDevice> OpenEmulator(const EngineOptions& options, const target::Target* wanted) {
+  const target::Target& target = wanted != nullptr ? *wanted : target::Targets().front();
+  LS_ASSIGN(auto lease, EmulatorLease::Acquire(target, options));
+  auto api = std::make_unique<const device::DriverApi>(emulator::Driver());
+  LS_ASSIGN(device::Device device, device::OpenDevice(*api, 0));
+  return OpenedDevice{std::move(lease), std::move(api), std::move(device), &target};
+}
+
+// The first GPU that runs the wanted target, or any target; nothing if there is none.
+std::optional<OpenedDevice> FirstUsableGpu(const target::Target* wanted) {
+  for (int ordinal = 0;; ++ordinal) {
+    auto gpu = OpenGpu(ordinal, wanted);
+    if (gpu) return std::move(*gpu);
+    if (gpu.error().code == ErrorCode::kNotFound || ordinal == 64) return std::nullopt;
+  }
+}
+
+emulator::Options EmulatorOptions(const target::Target& target, const EngineOptions& options) {
+  emulator::Options chosen;
+  chosen.profile = target.Has(target::Feature::kTensorMemory) ? "b200" : "h200";
+  switch (options.async_order.kind) {
+    case AsyncOrder::kEager:
+      chosen.completion = emulator::Completion::kEager;
+      break;
+    case AsyncOrder::kLate:
+      chosen.completion = emulator::Completion::kLate;
+      break;
+    case AsyncOrder::kRandom:
+      chosen.completion = emulator::Completion::kRandom;
+      break;
+  }
+  chosen.seed = options.async_order.seed;
+  chosen.host_threads = options.emulator_threads;
+  return chosen;
+}
+
+// The emulator is process-wide state, and this says who uses it and how.
+struct SharedEmulator {
+  std::mutex mutex;
+  int leases = 0;
+  std::string configuration;
+};
+
+SharedEmulator& TheEmulator() {
+  static SharedEmulator shared;
+  return shared;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const EmulatorLease>> EmulatorLease::Acquire(const target::Target& target,
+                                                                    const EngineOptions& options) {
+  const std::string configuration = Cat(target.name, ", async order ", static_cast<int>(options.async_order.kind), ":",
+                                        options.async_order.seed, ", ", options.emulator_threads, " threads");
+  SharedEmulator& shared = TheEmulator();
+  const std::lock_guard lock(shared.mutex);
+  if (shared.leases > 0 && shared.configuration != configuration) {
+    return MakeError(ErrorCode::kUnsupported,
+                     Cat("the emulator of this process is in use as ", shared.configuration, " and cannot be ",
+                         configuration, " at the same time; close the other engine and its plans first"));
+  }
+  if (shared.leases == 0) {
+    LS_TRY(emulator::Configure(EmulatorOptions(target, options)));
+    shared.configuration = configuration;
+  }
+  ++shared.leases;
+  return std::shared_ptr<const EmulatorLease>(new EmulatorLease);
+}
+
+EmulatorLease::~EmulatorLease() {
+  SharedEmulator& shared = TheEmulator();
+  const std::lock_guard lock(shared.mutex);
+  --shared.leases;
+}
+
+Result<OpenedDevice> OpenSelectedDevice(const EngineOptions& options) {
+  LS_ASSIGN(const Selection selection, ParseSelection(options.device));
+  LS_ASSIGN(const target::Target* wanted, WantedTarget(options));
+  switch (selection.kind) {
+    case Selection::kCuda:
+      return OpenGpu(selection.ordinal, wanted);
+    case Selection::kEmulator:
+      return OpenEmulator(options, wanted);
+    case Selection::kAuto:
+      break;
+  }
+  if (auto gpu = FirstUsableGpu(wanted)) return std::move(*gpu);
+  return OpenEmulator(options, wanted);
+}
+
+}  // namespace laneshift::runtime

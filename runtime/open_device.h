@@ -1,0 +1,41 @@
+// Which device an engine runs on: a GPU behind libcuda, or the emulator behind the same table of functions.
+//
+// The emulator is one per process, as a driver is: engines of one process share it and must agree on its options.
+// Thread-safety: OpenSelectedDevice may be called from any thread; an OpenedDevice is immutable.
+#pragma once
+
+#include <memory>
+
+#include "device/device.h"
+#include "device/driver_api.h"
+#include "laneshift/engine.h"
+#include "target/target.h"
+
+namespace laneshift::runtime {
+
+// Holds the process's emulator in one configuration; while any lease lives, only an equal configuration is granted.
+class EmulatorLease {
+ public:
+  static Result<std::shared_ptr<const EmulatorLease>> Acquire(const target::Target& target,
+                                                              const EngineOptions& options);
+  ~EmulatorLease();
+  EmulatorLease(const EmulatorLease&) = delete;
+  EmulatorLease& operator=(const EmulatorLease&) = delete;
+
+ private:
+  EmulatorLease() = default;
+};
+
+// Members in the order in which they must be made; the device goes first when they are destroyed.
+struct OpenedDevice {
+  std::shared_ptr<const EmulatorLease> emulator;  // null: a GPU
+  std::unique_ptr<const device::DriverApi> api;
+  device::Device device;
+  const target::Target* target = nullptr;
+};
+
+// kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the
+// device runs none of laneshift's targets, or not the one that was asked for.
+Result<OpenedDevice> OpenSelectedDevice(const EngineOptions& options);
+
+}  // namespace laneshift::runtime

@@ -1,0 +1,43 @@
+// Comparison: how far a computed D is from the reference, and what counts as right.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "laneshift/problem.h"
+
+namespace laneshift::tools {
+
+struct Comparison {
+  double error_squares = 0;      // sum of (out - ref)^2 over the elements that are finite
+  double reference_squares = 0;  // sum of ref^2
+  int64_t compared = 0;
+  int64_t not_finite = 0;         // NaN or infinite in D but finite in the reference: wrong, or never written
+  int64_t first_not_finite = -1;  // logical index (batch * m + row) * n + column
+  std::string reference;          // how it was made: "cpu", "cpu, 4096 elements", "nvrtc"
+
+  // ||out - ref|| / ||ref||
+  double RelativeError() const {
+    if (not_finite > 0) return std::numeric_limits<double>::infinity();
+    if (reference_squares == 0) return error_squares == 0 ? 0 : std::numeric_limits<double>::infinity();
+    return std::sqrt(error_squares / reference_squares);
+  }
+  void Add(const Comparison& part) {
+    error_squares += part.error_squares;
+    reference_squares += part.reference_squares;
+    compared += part.compared;
+    not_finite += part.not_finite;
+    if (first_not_finite < 0 || (part.first_not_finite >= 0 && part.first_not_finite < first_not_finite)) {
+      first_not_finite = part.first_not_finite;
+    }
+  }
+};
+
+// The bound on RelativeError() for outputs of this type.
+constexpr double ErrorBound(DataType output) { return output == DataType::kF32 ? 1e-5 : 2e-3; }
+
+}  // namespace laneshift::tools

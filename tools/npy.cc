@@ -1,0 +1,172 @@
+#include "tools/npy.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kAlignment = 64;  // of the array inside the file
+constexpr size_t kMaxHeader = 1 << 20;
+
+struct Header {
+  std::string descr;
+  bool fortran_order = false;
+  std::vector<int64_t> shape;
+};
+
+Error Bad(const std::string& path, const std::string& why) {
+  return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": ", why));
+}
+
+std::vector<int64_t> DimensionsOf(const MatrixShape& shape, Matrix matrix) {
+  if (matrix == Matrix::kBias) return {shape.inner};
+  if (shape.batch == 1) return {shape.outer, shape.inner};
+  return {shape.batch, shape.outer, shape.inner};
+}
+
+std::string PrintDimensions(const std::vector<int64_t>& dimensions) {
+  std::string text = "(";
+  for (const int64_t extent : dimensions) text += Cat(extent, ", ");
+  if (dimensions.size() > 1) text.resize(text.size() - 2);
+  if (dimensions.size() == 1) text.pop_back();
+  return text + ")";
+}
+
+std::string_view DescrOf(DataType type) {
+  switch (type) {
+    case DataType::kF16:
+      return "<f2";
+    case DataType::kBf16:
+      return "<u2";
+    case DataType::kF32:
+      return "<f4";
+  }
+  return "";
+}
+
+bool Accepts(DataType type, std::string_view descr) {
+  return descr == DescrOf(type) || (type == DataType::kBf16 && (descr == "<V2" || descr == "|V2"));
+}
+
+// The text behind `'key':` in the header's Python dictionary.
+std::optional<std::string_view> ValueOf(std::string_view header, std::string_view key) {
+  const size_t at = header.find(Cat("'", key, "'"));
+  if (at == std::string_view::npos) return std::nullopt;
+  const size_t colon = header.find(':', at);
+  if (colon == std::string_view::npos) return std::nullopt;
+  return base::Trim(header.substr(colon + 1));
+}
+
+std::optional<Header> ParseHeader(std::string_view text) {
+  Header header;
+  const auto descr = ValueOf(text, "descr"), order = ValueOf(text, "fortran_order"), shape = ValueOf(text, "shape");
+  if (!descr || !order || !shape || descr->size() < 2 || (*descr)[0] != '\'') return std::nullopt;
+  const size_t quote = descr->find('\'', 1);
+  const size_t close = shape->find(')');
+  if (quote == std::string_view::npos || (*shape)[0] != '(' || close == std::string_view::npos) return std::nullopt;
+  header.descr = descr->substr(1, quote - 1);
+  header.fortran_order = order->starts_with("True");
+  for (const std::string_view field : base::Split(shape->substr(1, close - 1), ',')) {
+    const std::string_view word = base::Trim(field);
+    if (word.empty()) continue;
+    const auto extent = base::ParseInt(word);
+    if (!extent || *extent < 0) return std::nullopt;
+    header.shape.push_back(*extent);
+  }
+  return header;
+}
+
+struct OpenFile {
+  std::ifstream stream;
+  Header header;
+};
+
+Result<OpenFile> OpenNpy(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Bad(path, Cat("cannot be opened: ", std::strerror(errno)));
+  char preamble[8] = {};
+  file.read(preamble, sizeof preamble);
+  if (!file || std::string_view(preamble, kMagic.size()) != kMagic) {
+    return Bad(path, "is not an .npy file; write one with numpy.save");
+  }
+  const int version = preamble[6];
+  if (version < 1 || version > 3) return Bad(path, Cat("has .npy version ", version, "; versions 1 to 3 are read"));
+  unsigned char length[4] = {};
+  file.read(reinterpret_cast<char*>(length), version == 1 ? 2 : 4);
+  const size_t bytes = length[0] | length[1] << 8 | length[2] << 16 | static_cast<size_t>(length[3]) << 24;
+  if (!file || bytes > kMaxHeader) return Bad(path, "has a damaged .npy header; write it again with numpy.save");
+  std::string text(bytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(bytes));
+  auto header = ParseHeader(text);
+  if (!file || !header) return Bad(path, "has a damaged .npy header; write it again with numpy.save");
+  return OpenFile{std::move(file), std::move(*header)};
+}
+
+Status CheckHeader(const std::string& path, const Header& header, const MatrixShape& shape, Matrix matrix) {
+  if (!Accepts(shape.type, header.descr)) {
+    return Bad(path, Cat("holds elements of type '", header.descr, "', but ", MatrixName(matrix), " is ",
+                         DataTypeName(shape.type), "; convert it to '", DescrOf(shape.type), "'",
+                         shape.type == DataType::kBf16 ? " (the bits of bf16)" : ""));
+  }
+  if (header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
+  const std::vector<int64_t> wanted = DimensionsOf(shape, matrix);
+  if (header.shape != wanted) {
+    return Bad(path, Cat("has shape ", PrintDimensions(header.shape), ", but ", MatrixName(matrix),
+                         " of this problem is ", PrintDimensions(wanted), "; reshape or transpose it"));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<HostMatrix> ReadNpy(const std::string& path, const MatrixShape& shape, Matrix matrix) {
+  LS_ASSIGN(OpenFile file, OpenNpy(path));
+  LS_TRY(CheckHeader(path, file.header, shape, matrix));
+  HostMatrix result = HostMatrix::Poisoned(shape);
+  const auto bytes = DataTypeBytes(shape.type);
+  for (int64_t row = 0; row < shape.batch * shape.outer; ++row) {
+    const int64_t first = shape.Index(row / shape.outer, row % shape.outer, 0);
+    file.stream.read(reinterpret_cast<char*>(result.bytes.data() + first * bytes), shape.inner * bytes);
+    if (!file.stream) return Bad(path, Cat("ends in row ", row, "; write it again with numpy.save"));
+  }
+  return result;
+}
+
+Status WriteNpy(const std::string& path, const HostMatrix& matrix, Matrix kind) {
+  const MatrixShape& shape = matrix.shape;
+  std::string header = Cat("{'descr': '", DescrOf(shape.type), "', 'fortran_order': False, 'shape': ",
+                           shape.batch == 1 && kind == Matrix::kBias ? Cat("(", shape.inner, ",)")
+                                                                     : PrintDimensions(DimensionsOf(shape, kind)),
+                           ", }");
+  const size_t preamble = kMagic.size() + 4;
+  header.append(kAlignment - 1 - (preamble + header.size()) % kAlignment, ' ');
+  header += '\n';
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file) return Bad(path, Cat("cannot be written: ", std::strerror(errno)));
+  const char version_and_length[4] = {1, 0, static_cast<char>(header.size() & 0xff),
+                                      static_cast<char>(header.size() >> 8)};
+  file << kMagic;
+  file.write(version_and_length, sizeof version_and_length);
+  file << header;
+  const auto bytes = DataTypeBytes(shape.type);
+  for (int64_t row = 0; row < shape.batch * shape.outer; ++row) {
+    const int64_t first = shape.Index(row / shape.outer, row % shape.outer, 0);
+    file.write(reinterpret_cast<const char*>(matrix.bytes.data() + first * bytes), shape.inner * bytes);
+  }
+  file.close();
+  if (!file)
+    return MakeError(ErrorCode::kResourceExhausted, Cat(path, ": cannot be written completely; is the disk full?"));
+  return Ok();
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,22 @@
+// NumPy's .npy files (format versions 1 to 3), for the element types of a problem.
+//
+// f16 is '<f2', f32 is '<f4'. NumPy has no bf16: its bits are kept as '<u2', and '<V2' (what ml_dtypes saves) is read
+// too. Arrays are little-endian and in C order. Shape: the stored rows and columns of the matrix, with the batch in
+// front where it is above 1; a bias has one dimension. Thread-safety: pure functions on files.
+#pragma once
+
+#include <string>
+
+#include "laneshift/result.h"
+#include "tools/host_matrix.h"
+
+namespace laneshift::tools {
+
+// Reads packed rows into the shape's pitches. kInvalidArgument: no such file, not an .npy file, wrong type, shape or
+// order; says what was found and what is needed.
+Result<HostMatrix> ReadNpy(const std::string& path, const MatrixShape& shape, Matrix matrix);
+
+// Writes the rows without padding.
+Status WriteNpy(const std::string& path, const HostMatrix& matrix, Matrix kind);
+
+}  // namespace laneshift::tools

@@ -1,0 +1,37 @@
+#include "tools/settings.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace laneshift::tools {
+namespace {
+
+// An empty variable counts as one that is not set.
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::string StoreDirectory() {
+  if (const std::string own = Variable("LANESHIFT_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string xdg = Variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/laneshift";
+  if (const std::string home = Variable("HOME"); !home.empty()) return home + "/.cache/laneshift";
+  return {};
+}
+
+}  // namespace
+
+Settings Settings::FromEnvironment() {
+  Settings settings;
+  settings.store_directory = StoreDirectory();
+  if (const std::string toolkit = Variable("CUDA_HOME"); !toolkit.empty()) {
+    std::error_code unreadable;
+    const std::string ptxas = toolkit + "/bin/ptxas";
+    if (std::filesystem::exists(ptxas, unreadable)) settings.ptxas = ptxas;
+    settings.library_directories.push_back(toolkit + "/lib64");
+  }
+  settings.library_directories.push_back("/usr/local/cuda/lib64");
+  return settings;
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,21 @@
+// Settings: what the environment says. Read once, here; everything below gets typed options.
+//
+//   LANESHIFT_CACHE_DIR  where the store lives; else XDG_CACHE_HOME/laneshift, else HOME/.cache/laneshift, else memory
+//   CUDA_HOME            a toolkit whose bin/ptxas is used and whose libraries are looked for first
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace laneshift::tools {
+
+struct Settings {
+  std::string store_directory;  // empty: in memory
+  std::string ptxas;            // empty: searched on PATH and in the toolkit's usual place
+  std::vector<std::string>
+      library_directories;  // where NVRTC and cuBLAS are looked for, beside the loader's own places
+
+  static Settings FromEnvironment();
+};
+
+}  // namespace laneshift::tools
