@@ -73,7 +73,7 @@ std::optional<OpenedDevice> FirstUsableGpu(const target::Target* wanted) {
 
 emulator::Options EmulatorOptions(const target::Target& target, const EngineOptions& options) {
   emulator::Options chosen;
-  chosen.profile = target.Has(target::Feature::kTensorMemory) ? "b200" : "h200";
+  chosen.profile = target.Has(target::Feature::kTensorMemory) ? emulator::Profile::kB200 : emulator::Profile::kH200;
   switch (options.async_order.kind) {
     case AsyncOrder::kEager:
       chosen.completion = emulator::Completion::kEager;
@@ -116,7 +116,7 @@ Result<std::shared_ptr<const EmulatorLease>> EmulatorLease::Acquire(const target
                          configuration, " at the same time; close the other engine and its plans first"));
   }
   if (shared.leases == 0) {
-    LS_TRY(emulator::Configure(EmulatorOptions(target, options)));
+    emulator::Configure(EmulatorOptions(target, options));
     shared.configuration = configuration;
   }
   ++shared.leases;
