@@ -10,10 +10,11 @@ if(LANESHIFT_SANITIZE)
   target_link_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE})
 endif()
 
-# laneshift_directory(NAME [USES library...]): every *.cc of this directory but the tests is the library laneshift_NAME;
-# every *_test.cc beside them is the program NAME_test, whose cases ctest runs one by one.
+# laneshift_directory(NAME [USES library...] [PROGRAM main.cc]): every *.cc of this directory but the tests is the library
+# laneshift_NAME; every *_test.cc beside them is the program NAME_test, whose cases ctest runs one by one. The file of a
+# program's main stays out of the library.
 function(laneshift_directory name)
-  cmake_parse_arguments(ARG "" "" "USES;TEST_USES" ${ARGN})
+  cmake_parse_arguments(ARG "" "PROGRAM" "USES;TEST_USES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
   # A subdirectory with its own CMakeLists.txt is a library of its own.
   file(GLOB nested CONFIGURE_DEPENDS */CMakeLists.txt)
@@ -23,6 +24,9 @@ function(laneshift_directory name)
   endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  if(ARG_PROGRAM)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_PROGRAM})
+  endif()
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   if(sources)
     add_library(laneshift_${name} STATIC ${sources})

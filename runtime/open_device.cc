@@ -73,8 +73,7 @@ std::optional<OpenedDevice> FirstUsableGpu(const target::Target* wanted) {
 
 emulator::Options EmulatorOptions(const target::Target& target, const EngineOptions& options) {
   emulator::Options chosen;
-  chosen.profile =
-      target.Has(target::Feature::kTensorMemory) ? emulator::Profile::kB200 : emulator::Profile::kH200;
+  chosen.profile = target.Has(target::Feature::kTensorMemory) ? emulator::Profile::kB200 : emulator::Profile::kH200;
   switch (options.async_order.kind) {
     case AsyncOrder::kEager:
       chosen.completion = emulator::Completion::kEager;

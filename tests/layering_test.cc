@@ -71,7 +71,7 @@ const std::vector<Confinement>& Confinements() {
       {"spdlog", "#include [<\"]spdlog/", {"base/log.cc"}},
       {"opening a shared library",
        "#include <dlfcn\\.h>|\\bdlopen\\(",
-       {"device/load_cuda_driver.cc", "tools/nvrtc.cc", "tools/cublas.cc"}},
+       {"device/load_cuda_driver.cc", "tools/shared_library.cc"}},
       {"CUDA's own headers",
        "#include [<\"](cuda|cuda_runtime|nvrtc|cublas)[A-Za-z_]*\\.h",
        {"device/driver_types_test.cc"}},

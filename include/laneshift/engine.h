@@ -46,13 +46,13 @@ struct EngineOptions {
   // "cuda", "cuda:N", "emulator", or "auto": a GPU if there is one that has a target, else the emulator.
   std::string device = "auto";
   // "sm_100a" or "sm_90a": which chip the emulator stands for. Empty: the emulator's first; a GPU decides for itself.
-  std::string target;
+  std::string target{};
   // Where kernels and choices are kept; empty: in memory only.
-  std::string store_directory;
+  std::string store_directory{};
   Assembler assembler = Assembler::kAuto;
-  std::string ptxas;  // path; empty: searched on PATH and in the toolkit's usual place
+  std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
   // Of the emulator; without effect on a GPU.
-  AsyncOrder async_order;
+  AsyncOrder async_order{};
   int emulator_threads = 0;  // 0: all cores
 };
 

@@ -1,0 +1,47 @@
+#include "tools/compilation.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "autotune/choose_schedule.h"
+#include "base/text.h"
+#include "runtime/stopwatch.h"
+#include "tools/device_options.h"
+
+namespace laneshift::tools {
+
+Result<Compilation> CompileProblem(const Problem& problem, const std::string& target, const std::string& schedule,
+                                   Keep keep) {
+  Compilation result;
+  result.problem = problem;
+  result.target = &target::Targets().front();
+  if (!target.empty()) {
+    auto found = target::FindTarget(target);
+    if (!found) return MakeError(ErrorCode::kInvalidArgument, found.error().message);
+    result.target = *found;
+  }
+  LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(schedule));
+  LS_ASSIGN(result.schedule,
+            autotune::ChooseSchedule(problem, constraint, *result.target, result.target->default_sm_count));
+  LS_ASSIGN(result.program, compiler::BuildProgram(problem, result.schedule, *result.target, &result.passes));
+  const runtime::Stopwatch watch;
+  LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target, keep == Keep::kPtxAndLlvm));
+  result.ptx_ms = watch.Milliseconds();
+  return result;
+}
+
+Status WriteOutput(const std::string& path, const std::string& bytes) {
+  if (path.empty() || path == "-") {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    return Ok();
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (file) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": cannot be written: ", std::strerror(errno)));
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,34 @@
+// Compilation: a problem compiled without a device, for the verbs that only look.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "laneshift/problem.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::tools {
+
+struct Compilation {
+  Problem problem;
+  const target::Target* target = nullptr;
+  Schedule schedule;
+  ir::Program program;
+  std::vector<compiler::PassDump> passes;
+  compiler::PtxModule module;
+  double ptx_ms = 0;  // tile program to PTX
+};
+
+enum class Keep { kPtx, kPtxAndLlvm };
+// `target` empty: the first target. The schedule is chosen for the target's usual number of SMs.
+Result<Compilation> CompileProblem(const Problem& problem, const std::string& target, const std::string& schedule,
+                                   Keep keep);
+
+// Writes `bytes` to the file, or to standard output if `path` is empty or "-".
+Status WriteOutput(const std::string& path, const std::string& bytes);
+
+}  // namespace laneshift::tools

@@ -1,0 +1,116 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "device/assembler.h"
+#include "tools/compilation.h"
+#include "tools/device_options.h"
+#include "tools/exit_code.h"
+#include "tools/table.h"
+#include "tools/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  laneshift compile gemm m=4096 n=4096 k=4096 --target sm_100a --emit ptx
+  laneshift compile gemm m=512 n=512 k=512 --target sm_90a --emit cubin -o gemm.cubin
+  laneshift compile gemm m=512 n=512 k=512 --schedule "tile=128x64 stages=4" --emit tile
+
+Needs no GPU; cubin needs ptxas. Sizes are kernel parameters: the code serves every problem of the same class.)";
+
+struct CompileOptions {
+  std::vector<std::string> words;
+  std::string target, schedule, emit = "ptx", output, ptxas;
+  bool json = false;
+};
+
+enum class Form { kPtx, kTile, kLlvm, kCubin };
+
+Result<Form> ParseForm(const std::string& text) {
+  if (text == "ptx") return Form::kPtx;
+  if (text == "tile") return Form::kTile;
+  if (text == "llvm") return Form::kLlvm;
+  if (text == "cubin") return Form::kCubin;
+  return MakeError(ErrorCode::kInvalidArgument,
+                   base::Cat("--emit ", text, " is unknown; use ptx, tile, llvm or cubin"));
+}
+
+Result<std::string> Cubin(const Compilation& compilation, const std::string& ptxas) {
+  auto assembler = device::Assembler::Find({.path = ptxas});
+  if (!assembler)
+    return MakeError(ErrorCode::kUnsupported, base::Cat("a cubin needs ptxas: ", assembler.error().message));
+  LS_ASSIGN(device::AssembleResult result, assembler->Assemble(compilation.module.ptx, compilation.target->name));
+  return std::move(result.cubin);
+}
+
+Result<std::string> Emit(const Compilation& compilation, Form form, const std::string& ptxas) {
+  switch (form) {
+    case Form::kPtx:
+      return compilation.module.ptx;
+    case Form::kTile:
+      return ir::PrintProgram(compilation.program);
+    case Form::kLlvm:
+      return compilation.module.llvm_ir;
+    case Form::kCubin:
+      return Cubin(compilation, ptxas);
+  }
+  return MakeError(ErrorCode::kInternal, "unknown form");
+}
+
+Result<int> Compile(const CompileOptions& options, const Settings& settings) {
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}));
+  if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "compile takes one problem at a time");
+  LS_ASSIGN(const Form form, ParseForm(options.emit));
+  LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.target, options.schedule,
+                                                          form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx));
+  LS_ASSIGN(const std::string output, Emit(compilation, form, options.ptxas.empty() ? settings.ptxas : options.ptxas));
+  if (options.output.empty() && form == Form::kCubin) {
+    return MakeError(ErrorCode::kInvalidArgument, "a cubin is binary; say where to write it with -o FILE");
+  }
+  if (!options.json) {
+    LS_TRY(WriteOutput(options.output, output));
+    std::fprintf(stderr, "%s for %s, %s: %s in %s\n", PrintProblem(problems[0]).c_str(),
+                 std::string(compilation.target->name).c_str(), PrintSchedule(compilation.schedule).c_str(),
+                 PrintBytes(static_cast<double>(output.size())).c_str(), PrintDuration(compilation.ptx_ms).c_str());
+    return kExitOk;
+  }
+  nlohmann::ordered_json json = {{"problem", PrintProblem(problems[0])},
+                                 {"target", compilation.target->name},
+                                 {"schedule", PrintSchedule(compilation.schedule)},
+                                 {"entry", compilation.module.entry},
+                                 {"key", compiler::KernelKey(compilation.program)},
+                                 {"ptx_ms", compilation.ptx_ms},
+                                 {"emit", options.emit},
+                                 {"bytes", output.size()}};
+  if (options.output.empty()) {
+    json["text"] = output;
+  } else {
+    LS_TRY(WriteOutput(options.output, output));
+    json["output"] = options.output;
+  }
+  std::printf("%s\n", json.dump().c_str());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb AddCompile(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand("compile", "Compile one problem and write the code, without a device");
+  auto options = std::make_shared<CompileOptions>();
+  verb->add_option("problem", options->words, "one problem, as bare words")->required();
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a");
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule");
+  verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR) or cubin")
+      ->capture_default_str();
+  verb->add_option("-o,--output", options->output, "file to write; left out: standard output");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, for a cubin");
+  verb->add_flag("--json", options->json, "one JSON object on stdout; the code is in it unless -o is given");
+  verb->footer(kExamples);
+  return [options, settings] { return Compile(*options, settings); };
+}
+
+}  // namespace laneshift::tools

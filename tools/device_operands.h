@@ -1,0 +1,32 @@
+// DeviceOperands: one set of a problem's matrices in device memory.
+//
+// Thread-safety: none.
+#pragma once
+
+#include <optional>
+
+#include "device/buffer.h"
+#include "laneshift/engine.h"
+#include "tools/host_reference.h"
+
+namespace laneshift::tools {
+
+class DeviceOperands {
+ public:
+  // Copies the operands; every byte of D is 0xff, so that an element that is never written is NaN.
+  static Result<DeviceOperands> Upload(device::Context context, const device::Stream& stream,
+                                       const GemmProblem& problem, const HostOperands& operands);
+  // Another set with the same contents.
+  Result<DeviceOperands> Clone(device::Context context, const device::Stream& stream) const;
+
+  GemmArguments arguments() const;
+  size_t bytes() const;
+  // D as it is now; waits for the stream.
+  Status Download(const device::Stream& stream, HostMatrix& d) const;
+
+ private:
+  explicit DeviceOperands(device::Buffer a, device::Buffer b, device::Buffer c, device::Buffer d, device::Buffer bias);
+  device::Buffer a_, b_, c_, d_, bias_;
+};
+
+}  // namespace laneshift::tools

@@ -1,0 +1,102 @@
+#include "tools/device_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/text.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+
+std::vector<std::string> JoinWords(const std::vector<std::string>& words) {
+  std::vector<std::string> texts;
+  bool open = false;  // whether bare words may still be added to the last text
+  for (const std::string& word : words) {
+    const bool whole = base::Words(word).size() != 1;
+    const bool begins = word.find('=') == std::string::npos;
+    if (whole || begins || !open) {
+      texts.push_back(word);
+    } else {
+      texts.back() += " " + word;
+    }
+    open = !whole;
+  }
+  return texts;
+}
+
+Status ReadProblems(const std::string& path, std::vector<Problem>& problems) {
+  std::ifstream file(path);
+  if (!file) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": cannot be opened: ", std::strerror(errno),
+                                                      "; --file takes a file with one problem a line"));
+  }
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const std::string_view text = base::Trim(std::string_view(line).substr(0, line.find('#')));
+    if (text.empty()) continue;
+    auto problem = ParseProblem(text);
+    if (!problem) return problem.error().Within(Cat(path, ":", number));
+    problems.push_back(std::move(*problem));
+  }
+  return Ok();
+}
+
+Result<Assembler> ParseAssembler(const std::string& text) {
+  if (text == "auto") return Assembler::kAuto;
+  if (text == "ptxas") return Assembler::kPtxas;
+  if (text == "driver") return Assembler::kDriver;
+  return MakeError(ErrorCode::kInvalidArgument, Cat("'", text, "' is not an assembler; use auto, ptxas or driver"));
+}
+
+}  // namespace
+
+void DeviceOptions::AddTo(CLI::App& app) {
+  app.add_option("--device", device, "auto, cuda, cuda:N or emulator; auto: a GPU that has a target, else the emulator")
+      ->capture_default_str();
+  app.add_option("--target", target, "sm_100a or sm_90a: the chip that the emulator stands for (a GPU knows its own)");
+  app.add_option("--async", async, "when the emulator completes asynchronous operations: eager, late or random:SEED")
+      ->capture_default_str();
+  app.add_option("--assembler", assembler, "PTX to machine code: ptxas, driver, or auto (ptxas where it is found)")
+      ->capture_default_str();
+  app.add_option("--ptxas", ptxas, "path of ptxas");
+  app.add_option("--emulator-threads", emulator_threads, "host threads of the emulator; 0: all cores")
+      ->capture_default_str();
+}
+
+Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) const {
+  EngineOptions options{.device = device, .target = target, .store_directory = settings.store_directory};
+  options.ptxas = ptxas.empty() ? settings.ptxas : ptxas;
+  options.emulator_threads = emulator_threads;
+  if (emulator_threads < 0) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("--emulator-threads ", emulator_threads, " is below zero; use 0 for all cores"));
+  }
+  LS_ASSIGN(options.async_order, ParseAsyncOrder(async));
+  LS_ASSIGN(options.assembler, ParseAssembler(assembler));
+  return options;
+}
+
+Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file) {
+  std::vector<Problem> problems;
+  for (const std::string& text : JoinWords(words)) {
+    LS_ASSIGN(Problem problem, ParseProblem(text));
+    problems.push_back(std::move(problem));
+  }
+  if (!file.empty()) LS_TRY(ReadProblems(file, problems));
+  if (problems.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "no problem; write for example: gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16");
+  }
+  return problems;
+}
+
+Result<ScheduleConstraint> ConstraintOf(const std::string& schedule) {
+  if (base::Trim(schedule).empty()) return ScheduleConstraint{};
+  return ParseSchedule(schedule);
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,34 @@
+// The options that several verbs share: which device, which target, which schedule; and how problems are written on a
+// command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "laneshift/engine.h"
+#include "laneshift/schedule.h"
+#include "tools/settings.h"
+
+namespace CLI {
+class App;
+}
+
+namespace laneshift::tools {
+
+// As written on the command line.
+struct DeviceOptions {
+  std::string device = "auto", target, async = "eager", assembler = "auto", ptxas;
+  int emulator_threads = 0;
+
+  void AddTo(CLI::App& app);
+  Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
+};
+
+// Words, and files of one problem a line. A word with blanks inside is a whole problem; otherwise a word without '='
+// (such as `gemm`) begins one. In a file, what follows a '#' is a comment.
+Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file);
+
+// Empty text decides nothing.
+Result<ScheduleConstraint> ConstraintOf(const std::string& schedule);
+
+}  // namespace laneshift::tools

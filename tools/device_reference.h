@@ -1,0 +1,19 @@
+// The reference on a GPU: a plain kernel with double-precision sums, compiled by NVRTC, that compares D in place.
+//
+// It shares nothing with the kernels that it checks: no tensor cores, no TMA, no generated code.
+// Thread-safety: none.
+#pragma once
+
+#include "device/device.h"
+#include "device/stream.h"
+#include "laneshift/engine.h"
+#include "tools/comparison.h"
+#include "tools/nvrtc.h"
+
+namespace laneshift::tools {
+
+// Compares the whole of D with the reference; waits for the stream. REQUIRES: `problem` is complete.
+Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
+                                   const GemmProblem& problem, const GemmArguments& arguments);
+
+}  // namespace laneshift::tools

@@ -1,0 +1,44 @@
+// GemmRun: one problem, from data to checked and timed result, on the engine's device.
+//
+// Thread-safety: none; runs of one process follow each other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "laneshift/engine.h"
+#include "tools/comparison.h"
+
+namespace laneshift::tools {
+
+// What to do with each problem.
+struct RunSettings {
+  uint64_t seed = 1;
+  bool check = false;
+  bool vs_cublas = false;
+  int repeat = 20;  // timed calls on a GPU
+  ScheduleConstraint constraint;
+  // .npy files; empty: data from the seed, D not written.
+  std::string a, b, c, bias, out;
+  std::vector<std::string> library_directories;
+};
+
+// What came of it. Empty where it is unknown or was not asked for.
+struct RunOutcome {
+  PlanReport plan;
+  std::optional<Comparison> comparison;
+  std::optional<bool> verified;  // the numbers are right, nothing was written outside of D, and there was no hazard
+  std::optional<double> max_rel_err;
+  std::optional<std::vector<std::string>> hazards;  // of the emulator
+  std::optional<double> emulate_ms;                 // wall time of the emulation
+  std::optional<double> time_us, cublas_us;         // on a GPU
+  std::vector<std::string> notes;                   // for people
+  std::vector<std::string> failures;                // why it is not verified
+
+  std::optional<double> Tflops(const Problem& problem) const;
+};
+
+Result<RunOutcome> RunGemm(const Engine& engine, const Problem& problem, const RunSettings& settings);
+
+}  // namespace laneshift::tools

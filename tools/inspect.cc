@@ -1,0 +1,206 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/text.h"
+#include "device/assembler.h"
+#include "tools/compilation.h"
+#include "tools/device_options.h"
+#include "tools/exit_code.h"
+#include "tools/memory_map.h"
+#include "tools/table.h"
+#include "tools/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples = R"(
+Examples:
+  laneshift inspect gemm m=4096 n=4096 k=4096 --target sm_100a
+  laneshift inspect gemm m=64 n=64 k=64 --target sm_90a --all-passes --no-ptx
+  laneshift inspect gemm m=512 n=512 k=512 --schedule "tile=128x64" --dump-after lower_channels --no-ptx)";
+
+struct InspectOptions {
+  std::vector<std::string> words;
+  std::string target, schedule, dump_after, ptxas;
+  bool all_passes = false, no_ptx = false, json = false;
+};
+
+// What the assembler says, or why it says nothing.
+struct Resources {
+  std::optional<device::AssembleResult> assembled;
+  std::string assembler, missing;
+};
+
+Resources ResourcesOf(const Compilation& compilation, const std::string& ptxas) {
+  Resources resources;
+  auto assembler = device::Assembler::Find({.path = ptxas});
+  if (!assembler) {
+    resources.missing = assembler.error().message;
+    return resources;
+  }
+  resources.assembler = assembler->id();
+  auto assembled = assembler->Assemble(compilation.module.ptx, compilation.target->name);
+  if (assembled) {
+    resources.assembled = std::move(*assembled);
+  } else {
+    resources.missing = assembled.error().message;
+  }
+  return resources;
+}
+
+// The dumps that were asked for; by default the last pass.
+Result<std::vector<compiler::PassDump>> SelectPasses(const Compilation& compilation, const InspectOptions& options) {
+  if (options.all_passes) return compilation.passes;
+  if (options.dump_after.empty()) return std::vector{compilation.passes.back()};
+  std::vector<std::string> known;
+  for (const compiler::PassDump& dump : compilation.passes) {
+    if (dump.pass == options.dump_after) return std::vector{dump};
+    known.push_back(dump.pass);
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("--dump-after ", options.dump_after, " is no pass; passes: ", base::Join(known, ", ")));
+}
+
+Json MapJson(const std::vector<Region>& regions) {
+  Json json = Json::array();
+  for (const Region& region : regions) {
+    json.push_back({{"begin", region.begin}, {"size", region.size}, {"what", region.what}});
+  }
+  return json;
+}
+
+Json ResourcesJson(const Resources& resources) {
+  if (!resources.assembled) return {{"assembler", nullptr}, {"why", resources.missing}};
+  const device::AssembleResult& r = *resources.assembled;
+  return {{"assembler", resources.assembler},       {"registers", r.registers},
+          {"stack_bytes", r.stack_bytes},           {"spill_store_bytes", r.spill_store_bytes},
+          {"spill_load_bytes", r.spill_load_bytes}, {"advisories", r.advisories}};
+}
+
+void PrintJson(const Compilation& c, const Resources& resources, const std::vector<compiler::PassDump>& passes,
+               bool with_ptx) {
+  Json json = {{"problem", PrintProblem(c.problem)},
+               {"target", c.target->name},
+               {"schedule", PrintSchedule(c.schedule)},
+               {"entry", c.module.entry},
+               {"key", compiler::KernelKey(c.program)},
+               {"threads", c.program.threads},
+               {"smem_bytes", c.program.smem_bytes},
+               {"tmem_columns", c.program.tmem_columns},
+               {"smem_map", MapJson(SharedRegions(c.program))},
+               {"tmem_map", MapJson(TensorRegions(c.program))},
+               {"resources", ResourcesJson(resources)}};
+  Json census = Json::object();
+  for (const OpcodeCount& row : Census(c.module.ptx)) census[row.opcode] = row.count;
+  json["census"] = std::move(census);
+  json["passes"] = Json::array();
+  for (const compiler::PassDump& dump : passes) json["passes"].push_back({{"pass", dump.pass}, {"text", dump.text}});
+  if (with_ptx) json["ptx"] = c.module.ptx;
+  std::printf("%s\n", json.dump().c_str());
+}
+
+class Pages {
+ public:
+  Pages() : colour_(StdoutTakesColour()) {}
+  void Title(const std::string& text) const {
+    std::printf("\n%s\n", Tinted("── " + text + " ──", Tint::kGood, colour_).c_str());
+  }
+  void Text(const std::string& text) const {
+    std::fputs(text.c_str(), stdout);
+    if (!text.ends_with('\n')) std::fputc('\n', stdout);
+  }
+
+ private:
+  bool colour_;
+};
+
+std::string RolesTable(const ir::Program& program) {
+  Table table({{"role"}, {"warps", Align::kRight}, {"threads that run"}, {"registers", Align::kRight}});
+  for (const ir::Role& role : program.roles) {
+    table.Add({{role.name},
+               {Cat(role.first_warp, "-", role.first_warp + role.warps - 1)},
+               {role.elected != 0 ? "one" : "all"},
+               {role.registers > 0 ? Cat(role.registers) : "as launched"}});
+  }
+  return table.Print(false);
+}
+
+std::string ResourcesText(const Resources& resources) {
+  if (!resources.assembled) return "unknown: " + resources.missing;
+  const device::AssembleResult& r = *resources.assembled;
+  std::string text =
+      Cat(r.registers, " registers a thread, ", r.stack_bytes, " bytes of stack, spills: ", r.spill_store_bytes,
+          " bytes stored, ", r.spill_load_bytes, " bytes loaded (", resources.assembler, ")");
+  for (const std::string& advisory : r.advisories) text += "\n" + advisory;
+  return text;
+}
+
+void PrintPages(const Compilation& c, const Resources& resources, const std::vector<compiler::PassDump>& passes,
+                bool with_ptx) {
+  const Pages pages;
+  pages.Text(Cat("problem   ", PrintProblem(c.problem), "\ntarget    ", c.target->name, "\nschedule  ",
+                 PrintSchedule(c.schedule), "\nkernel    ", compiler::KernelKey(c.program)));
+  pages.Title(Cat("roles: ", c.program.threads, " threads a CTA"));
+  pages.Text(RolesTable(c.program));
+  pages.Title(Cat("shared memory: ", c.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));
+  pages.Text(DrawMap(SharedRegions(c.program), c.program.smem_bytes, "byte"));
+  if (c.program.tmem_columns > 0) {
+    pages.Title(Cat("Tensor Memory: ", c.program.tmem_columns, " of ", c.target->tmem_columns, " columns"));
+    pages.Text(DrawMap(TensorRegions(c.program), c.program.tmem_columns, "column"));
+  }
+  pages.Title("registers");
+  pages.Text(ResourcesText(resources));
+  for (const compiler::PassDump& dump : passes) {
+    pages.Title(Cat("tile program after ", dump.pass));
+    pages.Text(dump.text);
+  }
+  pages.Title("instruction census");
+  Table census({{"count", Align::kRight}, {"opcode"}});
+  for (const OpcodeCount& row : Census(c.module.ptx)) census.Add({{Cat(row.count)}, {row.opcode}});
+  pages.Text(census.Print(false));
+  if (!with_ptx) return;
+  pages.Title(Cat("PTX (", PrintDuration(c.ptx_ms), ")"));
+  pages.Text(c.module.ptx);
+}
+
+Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}));
+  if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "inspect takes one problem at a time");
+  LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.target, options.schedule, Keep::kPtx));
+  LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
+  const Resources resources = ResourcesOf(compilation, options.ptxas.empty() ? settings.ptxas : options.ptxas);
+  if (options.json) {
+    PrintJson(compilation, resources, passes, !options.no_ptx);
+  } else {
+    PrintPages(compilation, resources, passes, !options.no_ptx);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb AddInspect(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand(
+      "inspect", "Show how a problem is computed: schedule, tile program, memory maps, registers, instructions, PTX");
+  auto options = std::make_shared<InspectOptions>();
+  verb->add_option("problem", options->words, "one problem, as bare words")->required();
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a");
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule");
+  verb->add_option("--dump-after", options->dump_after,
+                   "show the tile program after this pass: build, lower_channels, …");
+  verb->add_flag("--all-passes", options->all_passes, "show the tile program after every pass");
+  verb->add_flag("--no-ptx", options->no_ptx, "leave out the PTX");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills");
+  verb->add_flag("--json", options->json, "one JSON object on stdout");
+  verb->footer(kExamples);
+  return [options, settings] { return Inspect(*options, settings); };
+}
+
+}  // namespace laneshift::tools

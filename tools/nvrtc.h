@@ -1,0 +1,32 @@
+// Nvrtc: NVIDIA's run-time compiler, where it is installed. Only the checking reference of `run` uses it.
+//
+// Thread-safety: immutable once opened; Compile may be called from any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "laneshift/result.h"
+#include "tools/shared_library.h"
+
+namespace laneshift::tools {
+
+class Nvrtc {
+ public:
+  // kUnsupported says what is missing and what to install.
+  static Result<Nvrtc> Open(const std::vector<std::string>& library_directories);
+
+  // "NVRTC 13.0 (libnvrtc.so.13)"
+  const std::string& name() const { return name_; }
+  // CUDA C++ to a cubin for `arch` ("sm_90"). kDriver carries the compiler's log.
+  Result<std::string> Compile(const std::string& source, const std::string& arch,
+                              const std::vector<std::string>& options) const;
+
+ private:
+  struct Functions;
+  explicit Nvrtc(SharedLibrary library) : library_(std::move(library)) {}
+  SharedLibrary library_;
+  std::string name_;
+};
+
+}  // namespace laneshift::tools

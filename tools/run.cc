@@ -1,0 +1,132 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/text.h"
+#include "tools/device_options.h"
+#include "tools/exit_code.h"
+#include "tools/gemm_run.h"
+#include "tools/run_report.h"
+#include "tools/table.h"
+#include "tools/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  laneshift run gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16 --check
+  laneshift run "gemm m=16 n=1024 k=4096" "gemm m=7 n=129 k=1000 d=f32 bias=n" --device emulator --check
+  laneshift run --file examples/llama3-8b-16-tokens.txt --check --json
+  laneshift run gemm m=128 n=64 k=512 a=f16 --a a.npy --b b.npy --out d.npy
+  laneshift run gemm m=4096 n=4096 k=4096 --device cuda --check --vs cublas
+  laneshift run gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=4" --async random:7 --check
+
+Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem, 3 unsupported or a schedule that does not
+fit, 4 no such device. With several problems: that of the first one that failed.)";
+
+struct RunOptions {
+  DeviceOptions device;
+  RunSettings run;
+  std::vector<std::string> words;
+  std::string file, schedule, vs;
+  bool json = false;
+};
+
+int ExitCodeFor(const Result<RunOutcome>& outcome) {
+  if (!outcome) return ExitCodeOf(outcome.error().code);
+  return outcome->failures.empty() ? kExitOk : kExitFailure;
+}
+
+// News for people, on stderr; each note once.
+void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
+  const std::string problem = PrintProblem(run.problem);
+  if (!run.outcome) {
+    std::fprintf(stderr, "laneshift: error: %s: %s\n", problem.c_str(), run.outcome.error().message.c_str());
+    return;
+  }
+  for (const std::string& failure : run.outcome->failures) {
+    std::fprintf(stderr, "laneshift: wrong: %s: %s\n", problem.c_str(), failure.c_str());
+  }
+  for (const std::string& note : run.outcome->notes) {
+    if (std::find(told.begin(), told.end(), note) != told.end()) continue;
+    std::fprintf(stderr, "laneshift: note: %s\n", note.c_str());
+    told.push_back(note);
+  }
+}
+
+Status CheckFiles(const RunSettings& run, size_t problems) {
+  const bool any = !(run.a + run.b + run.c + run.bias + run.out).empty();
+  if (!any || problems == 1) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   base::Cat("--a, --b, --c, --bias and --out belong to one problem, but there are ", problems,
+                             "; run them one by one"));
+}
+
+Result<int> Run(const RunOptions& options, const Settings& settings) {
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file));
+  RunSettings run = options.run;
+  run.library_directories = settings.library_directories;
+  LS_ASSIGN(run.constraint, ConstraintOf(options.schedule));
+  LS_TRY(CheckFiles(run, problems.size()));
+  if (!options.vs.empty() && options.vs != "cublas") {
+    return MakeError(ErrorCode::kInvalidArgument, base::Cat("--vs ", options.vs, " is unknown; use --vs cublas"));
+  }
+  run.vs_cublas = !options.vs.empty();
+  if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--repeat ", run.repeat, " is below 1"));
+  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
+  if (!options.json) {
+    std::fprintf(stderr, "%s, %s, store: %s\n", engine.device_name().c_str(), engine.target().c_str(),
+                 settings.store_directory.empty() ? "in memory" : settings.store_directory.c_str());
+  }
+
+  int exit_code = kExitOk;
+  std::vector<std::string> told;
+  std::vector<ProblemOutcome> outcomes;
+  for (const Problem& problem : problems) {
+    ProblemOutcome outcome{problem, RunGemm(engine, problem, run)};
+    if (exit_code == kExitOk) exit_code = ExitCodeFor(outcome.outcome);
+    PrintNotes(outcome, told);
+    if (options.json) {
+      std::printf("%s\n", PrintJson(outcome, engine.target(), engine.device_name()).c_str());
+      std::fflush(stdout);
+    }
+    outcomes.push_back(std::move(outcome));
+  }
+  if (!options.json) std::fputs(PrintTable(outcomes, StdoutTakesColour()).c_str(), stdout);
+  return exit_code;
+}
+
+void AddDataOptions(CLI::App& app, RunSettings& run) {
+  app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
+      ->capture_default_str();
+  app.add_option("--a", run.a, "A from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2')");
+  app.add_option("--b", run.b, "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n");
+  app.add_option("--c", run.c, "C from an .npy file (with beta)");
+  app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m or bias=n)");
+  app.add_option("--out", run.out, "write D to an .npy file");
+}
+
+}  // namespace
+
+Verb AddRun(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand("run", "Compile problems, run them, check and time the results");
+  auto options = std::make_shared<RunOptions>();
+  verb->add_option("problem", options->words, "one problem as bare words, or several as quoted arguments");
+  verb->add_option("--file", options->file, "a file with one problem a line; '#' begins a comment");
+  options->device.AddTo(*verb);
+  verb->add_option("--schedule", options->schedule,
+                   "\"tile=128x256 stages=4\": a part constrains the choice, a whole schedule fixes it");
+  AddDataOptions(*verb, options->run);
+  verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
+  verb->add_option("--vs", options->vs, "cublas: time cuBLAS in turns with laneshift (GPU only)");
+  verb->add_option("--repeat", options->run.repeat,
+                   "timed calls on a GPU, of which the median counts; at least 20 are made")
+      ->capture_default_str();
+  verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
+  verb->footer(kExamples);
+  return [options, settings] { return Run(*options, settings); };
+}
+
+}  // namespace laneshift::tools

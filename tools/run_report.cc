@@ -1,0 +1,121 @@
+#include "tools/run_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/text.h"
+#include "tools/table.h"
+
+namespace laneshift::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using base::Cat;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+std::optional<double> Ratio(const RunOutcome& outcome) {
+  if (!outcome.cublas_us || !outcome.time_us || *outcome.time_us <= 0) return std::nullopt;
+  return *outcome.cublas_us / *outcome.time_us;
+}
+
+std::string Scientific(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.1e", value);
+  return buffer;
+}
+
+Cell VerifiedCell(const RunOutcome& outcome) {
+  if (!outcome.verified) return {"not checked", Tint::kFaint};
+  return *outcome.verified ? Cell{"yes", Tint::kGood} : Cell{"NO", Tint::kBad};
+}
+
+std::string KernelCell(const PlanReport& plan) {
+  if (plan.cache != CacheState::kCompiled) return Cat(CacheStateName(plan.cache), " in ", PrintDuration(plan.plan_ms));
+  return Cat("compiled in ", PrintDuration(plan.plan_ms));
+}
+
+std::string TimeCell(const RunOutcome& outcome) {
+  if (outcome.time_us) return PrintDuration(*outcome.time_us / 1000);
+  if (outcome.emulate_ms) return Cat("emulated ", PrintDuration(*outcome.emulate_ms));
+  return "-";
+}
+
+}  // namespace
+
+std::string PrintJson(const ProblemOutcome& run, const std::string& engine_target, const std::string& engine_device) {
+  const RunOutcome* outcome = run.outcome ? &*run.outcome : nullptr;
+  const PlanReport* plan = outcome != nullptr ? &outcome->plan : nullptr;
+  const auto of_plan = [&](auto field) { return plan != nullptr ? Json(plan->*field) : Json(); };
+  Json json;
+  json["problem"] = PrintProblem(run.problem);
+  json["target"] = engine_target;
+  json["device"] = engine_device;
+  json["schedule"] = of_plan(&PlanReport::schedule);
+  json["verified"] = outcome != nullptr ? OrNull(outcome->verified) : Json();
+  json["max_rel_err"] = outcome != nullptr ? OrNull(outcome->max_rel_err) : Json();
+  json["hazards"] = outcome != nullptr ? OrNull(outcome->hazards) : Json();
+  json["cache"] = plan != nullptr ? Json(CacheStateName(plan->cache)) : Json();
+  json["ptx_ms"] = of_plan(&PlanReport::ptx_ms);
+  json["assemble_ms"] = of_plan(&PlanReport::assemble_ms);
+  json["plan_ms"] = of_plan(&PlanReport::plan_ms);
+  json["time_us"] = outcome != nullptr ? OrNull(outcome->time_us) : Json();
+  json["tflops"] = outcome != nullptr ? OrNull(outcome->Tflops(run.problem)) : Json();
+  json["cublas_us"] = outcome != nullptr ? OrNull(outcome->cublas_us) : Json();
+  json["vs_cublas"] = outcome != nullptr ? OrNull(Ratio(*outcome)) : Json();
+  json["emulate_ms"] = outcome != nullptr ? OrNull(outcome->emulate_ms) : Json();
+  json["reference"] = outcome != nullptr && outcome->comparison ? Json(outcome->comparison->reference) : Json();
+  json["registers"] = of_plan(&PlanReport::registers);
+  json["local_bytes"] = of_plan(&PlanReport::local_bytes);
+  json["smem_bytes"] = of_plan(&PlanReport::smem_bytes);
+  json["threads"] = of_plan(&PlanReport::threads);
+  json["grid"] = of_plan(&PlanReport::grid);
+  json["notes"] = outcome != nullptr ? Json(outcome->notes) : Json::array();
+  json["failures"] = outcome != nullptr ? Json(outcome->failures) : Json::array();
+  json["error"] = Json();
+  if (!run.outcome) {
+    json["error"] = {{"code", ErrorCodeName(run.outcome.error().code)}, {"message", run.outcome.error().message}};
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {
+  bool on_gpu = false, against_cublas = false;
+  for (const ProblemOutcome& run : runs) {
+    on_gpu = on_gpu || (run.outcome && run.outcome->time_us);
+    against_cublas = against_cublas || (run.outcome && run.outcome->cublas_us);
+  }
+  std::vector<Column> columns = {{"problem"}, {"schedule"},           {"verified"}, {"error", Align::kRight},
+                                 {"kernel"},  {"time", Align::kRight}};
+  if (on_gpu) columns.push_back({"TFLOP/s", Align::kRight});
+  if (against_cublas) columns.push_back({"of cuBLAS", Align::kRight});
+  Table table(columns);
+  for (const ProblemOutcome& run : runs) {
+    std::vector<Cell> row = {{PrintProblem(run.problem)}};
+    if (!run.outcome) {
+      row.push_back({"-"});
+      row.push_back({"FAILED", Tint::kBad});
+      row.resize(columns.size(), {"-", Tint::kFaint});
+      table.Add(std::move(row));
+      continue;
+    }
+    const RunOutcome& outcome = *run.outcome;
+    row.push_back({outcome.plan.schedule, Tint::kFaint});
+    row.push_back(VerifiedCell(outcome));
+    row.push_back({outcome.max_rel_err ? Scientific(*outcome.max_rel_err) : "-"});
+    row.push_back({KernelCell(outcome.plan), outcome.plan.cache == CacheState::kCompiled ? Tint::kPlain : Tint::kGood});
+    row.push_back({TimeCell(outcome)});
+    const auto tflops = outcome.Tflops(run.problem);
+    if (on_gpu) row.push_back({tflops ? PrintFixed(*tflops, 1) : "-"});
+    const auto ratio = Ratio(outcome);
+    if (against_cublas) row.push_back({ratio ? PrintFixed(*ratio, 3) : "-"});
+    table.Add(std::move(row));
+  }
+  return table.Print(colour);
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,25 @@
+// The verbs of the program: one file each. A verb adds its options to the command line, and runs when it was named.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "laneshift/engine.h"
+#include "tools/settings.h"
+
+namespace CLI {
+class App;
+}
+
+namespace laneshift::tools {
+
+// Runs the verb and returns the exit code. An Error is printed by main and becomes its exit code.
+using Verb = std::function<Result<int>()>;
+
+Verb AddRun(CLI::App& app, const Settings& settings);
+Verb AddCompile(CLI::App& app, const Settings& settings);
+Verb AddInspect(CLI::App& app, const Settings& settings);
+Verb AddDoctor(CLI::App& app, const Settings& settings);
+Verb AddDb(CLI::App& app, const Settings& settings);
+
+}  // namespace laneshift::tools
