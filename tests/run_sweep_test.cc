@@ -4,6 +4,7 @@
 // GPU's target run there instead, once with ptxas and once with the driver's own compiler.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "laneshift/engine.h"
@@ -62,7 +63,12 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep,
                          testing::Values(Emulated{"sm_100a", "eager"}, Emulated{"sm_100a", "late"},
                                          Emulated{"sm_100a", "random:1"}, Emulated{"sm_100a", "random:2"},
                                          Emulated{"sm_90a", "eager"}, Emulated{"sm_90a", "late"},
-                                         Emulated{"sm_90a", "random:1"}, Emulated{"sm_90a", "random:2"}));
+                                         Emulated{"sm_90a", "random:1"}, Emulated{"sm_90a", "random:2"}),
+                         [](const auto& swept) {
+                           std::string name = std::string(swept.param.target) + "_" + swept.param.order;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
 
 TEST(GpuSweep, Verifies) {
   if (TestDevice() == nullptr) GTEST_SKIP() << "runs where LANESHIFT_TEST_DEVICE=cuda names a GPU";
