@@ -28,7 +28,8 @@ double CeilDiv(double a, double b) { return std::ceil(a / b); }
 // Clocks until the busiest SM has finished its tiles: K blocks at the slower of the tensor core and the loads, plus the
 // epilogue where no next tile hides it.
 double EstimateClocks(const GemmProblem& p, const Schedule& s, const Target& target, int sm_count) {
-  const double tiles = CeilDiv(static_cast<double>(p.m), s.tile_m) * CeilDiv(static_cast<double>(p.n), s.tile_n) * static_cast<double>(p.batch);
+  const double tiles = CeilDiv(static_cast<double>(p.m), s.tile_m) * CeilDiv(static_cast<double>(p.n), s.tile_n) *
+                       static_cast<double>(p.batch);
   const double rounds = CeilDiv(tiles, sm_count);
   const double blocks = CeilDiv(static_cast<double>(p.k), s.tile_k);
   const bool tensor_memory = target.Has(Feature::kTensorMemory);
@@ -39,8 +40,8 @@ double EstimateClocks(const GemmProblem& p, const Schedule& s, const Target& tar
   const double stall = std::max(0.0, 800.0 / s.stages - std::max(multiply, load));
   const double block = std::max(multiply, load) + kBlockLatency + stall;
   const double epilogue = static_cast<double>(s.tile_m * s.tile_n * DataTypeBytes(p.d)) / kStoreBytesPerClock;
-  const double exposed = s.acc_stages > 1 ? std::max(0.0, epilogue - blocks * block) * (rounds - 1) + epilogue
-                                          : epilogue * rounds;
+  const double exposed =
+      s.acc_stages > 1 ? std::max(0.0, epilogue - blocks * block) * (rounds - 1) + epilogue : epilogue * rounds;
   return rounds * (blocks * block + kTileLatency) + exposed;
 }
 

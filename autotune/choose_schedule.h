@@ -24,7 +24,7 @@ std::vector<RankedSchedule> RankSchedules(const Problem& problem, const Schedule
                                           const target::Target& target, int sm_count);
 
 // The first of RankSchedules. If there is none: the reason why the schedule nearest to the constraint does not run.
-Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
-                                int sm_count);
+Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
+                                const target::Target& target, int sm_count);
 
 }  // namespace laneshift::autotune

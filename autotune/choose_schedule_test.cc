@@ -36,8 +36,8 @@ TEST_P(ChooseOnTarget, ConstraintIsKept) {
 
 TEST_P(ChooseOnTarget, ScheduleThatDoesNotFitSaysHowMuch) {
   const target::Target& target = TargetNamed(GetParam());
-  const auto schedule = ChooseSchedule(*ParseProblem("gemm m=512 n=512 k=512"), *ParseSchedule("tile=128x256x64 stages=9"),
-                                       target, target.default_sm_count);
+  const auto schedule = ChooseSchedule(*ParseProblem("gemm m=512 n=512 k=512"),
+                                       *ParseSchedule("tile=128x256x64 stages=9"), target, target.default_sm_count);
   ASSERT_FALSE(schedule.has_value());
   EXPECT_EQ(schedule.error().code, ErrorCode::kResourceExhausted);
   EXPECT_NE(schedule.error().message.find("bytes of shared memory"), std::string::npos) << schedule.error().message;

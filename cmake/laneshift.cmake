@@ -1,7 +1,9 @@
 # Helpers of the build: one static library per directory, one test program per directory.
 
 add_library(laneshift_flags INTERFACE)
-target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor)
+target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
+  # Errors name files as the repository does, whatever machine built them.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_include_directories(laneshift_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 if(LANESHIFT_SANITIZE)
   target_compile_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE} -fno-omit-frame-pointer)
@@ -14,6 +16,12 @@ endif()
 function(laneshift_directory name)
   cmake_parse_arguments(ARG "" "PROGRAM" "USES;TEST_USES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
+  # A subdirectory with its own CMakeLists.txt is a library of its own.
+  file(GLOB nested CONFIGURE_DEPENDS */CMakeLists.txt)
+  foreach(inner ${nested})
+    get_filename_component(inner ${inner} DIRECTORY)
+    list(FILTER sources EXCLUDE REGEX "^${inner}/")
+  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(ARG_PROGRAM)

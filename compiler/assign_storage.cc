@@ -46,9 +46,10 @@ Status PlaceAccumulators(ir::Program& program, const target::Target& target) {
     columns += channel.columns * channel.stages;
   }
   if (columns > target.tmem_columns) {
-    return MakeError(ErrorCode::kResourceExhausted,
-                     Cat("the accumulators need ", columns, " Tensor Memory columns, ", columns - target.tmem_columns,
-                         " more than the ", target.tmem_columns, " of ", target.name, "; use a narrower tile or acc=1"));
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        Cat("the accumulators need ", columns, " Tensor Memory columns, ", columns - target.tmem_columns,
+            " more than the ", target.tmem_columns, " of ", target.name, "; use a narrower tile or acc=1"));
   }
   if (columns > 0) {
     program.tmem_columns = std::max(kMinTensorColumns, static_cast<int>(std::bit_ceil(static_cast<unsigned>(columns))));

@@ -186,9 +186,7 @@ class GemmBuilder {
           const ValueId slot = b.Put({}, {.channel = operands_});
           for (const Operand operand : operands) {
             const SharedLayout& tile = operand == Operand::kA ? a_tile_ : b_tile_;
-            const auto start = [&](Axis axis) {
-              return axis == Axis::kM ? row : axis == Axis::kN ? column : depth;
-            };
+            const auto start = [&](Axis axis) { return axis == Axis::kM ? row : axis == Axis::kN ? column : depth; };
             const std::initializer_list<ValueId> at = {slot, start(tile.inner_axis), start(tile.outer_axis), batch};
             const ir::LoadAttrs attrs{.tile = operand == Operand::kA ? 0 : 1, .operand = operand};
             if (bulk) {
@@ -285,9 +283,7 @@ class GemmBuilder {
 
   ir::GlobalAttrs GlobalAccess(Operand operand) const {
     const int run = ir::FragmentLayout{fragment_, panel_}.Run();
-    return {.operand = operand,
-            .type = Stored(problem_, operand).type,
-            .vector = AccessWidth(problem_, operand, run)};
+    return {.operand = operand, .type = Stored(problem_, operand).type, .vector = AccessWidth(problem_, operand, run)};
   }
 
   void Store(Builder& b, ValueId fragment, ValueId panel, ValueId row, ValueId column, ValueId batch) {

@@ -40,7 +40,8 @@ Status CheckRings(const Schedule& s, const Target& target) {
   if (s.stages < 2 || s.stages > 16) return Refused(Cat("stages=", s.stages, " is not supported; use 2 to 16"));
   const int most = target.Has(Feature::kTensorMemory) ? 2 : 1;
   if (s.acc_stages < 1 || s.acc_stages > most) {
-    return Refused(Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
+    return Refused(
+        Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
   }
   if (s.raster < 1) return Refused(Cat("raster=", s.raster, " is not supported; use 1 or more"));
   return Ok();

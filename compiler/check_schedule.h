@@ -1,5 +1,5 @@
-// The rules that a schedule must keep before a tile program can be built from it. What does not fit into memory is found
-// by building the program (AssignStorage), not by a second formula.
+// The rules that a schedule must keep before a tile program can be built from it. What does not fit into memory is
+// found by building the program (AssignStorage), not by a second formula.
 #pragma once
 
 #include "laneshift/problem.h"

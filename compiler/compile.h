@@ -1,7 +1,8 @@
 // Problem + Schedule + Target -> TileProgram -> PTX.
 //
-// A tile program depends on the problem's class (types, majors, what TMA can reach, which terms the epilogue has), not on
-// its sizes: sizes, pitches, alpha and beta are kernel parameters. One compiled kernel serves every problem of its class.
+// A tile program depends on the problem's class (types, majors, what TMA can reach, which terms the epilogue has), not
+// on its sizes: sizes, pitches, alpha and beta are kernel parameters. One compiled kernel serves every problem of its
+// class.
 //
 // Thread-safety: pure functions; EmitPtx may be called from any number of threads.
 #pragma once
@@ -27,8 +28,9 @@ struct Footprint {
   int tmem_columns = 0;  // allocated
 };
 
-// The footprint, or why the schedule cannot run this problem on this target: kUnsupported for a rule, kResourceExhausted
-// for what does not fit (which resource, how much over). REQUIRES: `problem` is complete (CompleteProblem).
+// The footprint, or why the schedule cannot run this problem on this target: kUnsupported for a rule,
+// kResourceExhausted for what does not fit (which resource, how much over). REQUIRES: `problem` is complete
+// (CompleteProblem).
 Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
 
 // The tile program after each pass, for inspection.

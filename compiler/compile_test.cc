@@ -43,16 +43,24 @@ TEST_P(CompileOnTarget, SizesAreNoPartOfTheKernel) {
 
 TEST_P(CompileOnTarget, EveryDecisionIsPartOfTheKey) {
   std::set<std::string> keys;
-  const std::pair<const char*, const char*> cases[] = {
-      {"gemm m=128 n=128 k=128", "tile=128x64"},           {"gemm m=128 n=128 k=128", "tile=128x128"},
-      {"gemm m=128 n=128 k=128", "tile=64x64"},            {"gemm m=128 n=128 k=128", "tile=128x64x128"},
-      {"gemm m=128 n=128 k=128", "tile=128x64 stages=3"},  {"gemm m=128 n=128 k=128", "tile=128x64 raster=4"},
-      {"gemm m=128 n=128 k=128", "tile=128x64 a_load=copy"}, {"gemm m=128 n=128 k=128", "tile=128x64 b_load=copy"},
-      {"gemm m=128 n=128 k=128", "tile=128x64 d_store=direct"}, {"gemm m=128 n=128 k=128 a=f16", "tile=128x64"},
-      {"gemm m=128 n=128 k=128 d=f32", "tile=128x64"},     {"gemm m=128 n=128 k=128 a_major=m", "tile=128x64"},
-      {"gemm m=128 n=128 k=128 b_major=n", "tile=128x64"}, {"gemm m=128 n=128 k=128 beta=1", "tile=128x64"},
-      {"gemm m=128 n=128 k=128 bias=m", "tile=128x64"},    {"gemm m=128 n=128 k=128 bias=n", "tile=128x64"},
-      {"gemm m=128 n=128 k=128 beta=1 c=f32", "tile=128x64"}, {"gemm m=128 n=127 k=128", "tile=128x64 d_store=direct"}};
+  const std::pair<const char*, const char*> cases[] = {{"gemm m=128 n=128 k=128", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x128"},
+                                                       {"gemm m=128 n=128 k=128", "tile=64x64"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64x128"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64 stages=3"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64 raster=4"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64 a_load=copy"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64 b_load=copy"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64 d_store=direct"},
+                                                       {"gemm m=128 n=128 k=128 a=f16", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128 d=f32", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128 a_major=m", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128 b_major=n", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128 beta=1", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128 bias=m", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128 bias=n", "tile=128x64"},
+                                                       {"gemm m=128 n=128 k=128 beta=1 c=f32", "tile=128x64"},
+                                                       {"gemm m=128 n=127 k=128", "tile=128x64 d_store=direct"}};
   for (const auto& [problem, schedule] : cases) {
     EXPECT_TRUE(keys.insert(KernelKey(Build(problem, schedule, target_))).second) << problem << " " << schedule;
   }
@@ -96,12 +104,14 @@ INSTANTIATE_TEST_SUITE_P(Targets, CompileOnTarget, testing::Values("sm_100a", "s
 TEST(GoldenPrograms, AreWhatIsBuilt) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"sm_100a", "gemm m=256 n=256 k=256", "tile=128x256 stages=4"},
-      {"sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n", "tile=128x128 stages=5 a_load=copy d_store=direct"}};
+      {"sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n",
+       "tile=128x128 stages=5 a_load=copy d_store=direct"}};
   for (const auto& [target, problem, schedule] : cases) {
     const target::Target& chip = TargetNamed(target);
     std::vector<PassDump> dumps;
     ASSERT_TRUE(BuildProgram(*ParseProblem(problem), ScheduleFor(chip, schedule), chip, &dumps));
-    const std::pair<const char*, const PassDump*> stages[] = {{"scheduled", &dumps.front()}, {"lowered", &dumps.back()}};
+    const std::pair<const char*, const PassDump*> stages[] = {{"scheduled", &dumps.front()},
+                                                              {"lowered", &dumps.back()}};
     for (const auto& [stage, dump] : stages) {
       const std::string path =
           std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/gemm_" + target + "_" + stage + ".tir";
@@ -139,7 +149,8 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=2", ErrorCode::kUnsupported, "use 1"},
       {"sm_100a", "gemm m=64 n=63 k=64", "d_store=tma", ErrorCode::kUnsupported, "TMA cannot reach d"},
       {"sm_100a", "gemm m=64 n=64 k=64 align_b=8", "b_load=tma", ErrorCode::kUnsupported, "base alignment of 8"},
-      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x256 stages=6", ErrorCode::kResourceExhausted, "bytes of shared memory"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x256 stages=6", ErrorCode::kResourceExhausted,
+       "bytes of shared memory"},
   };
   for (const auto& [target, problem, schedule, code, message] : cases) {
     const auto valid = ValidateSchedule(*ParseProblem(problem), ParseSchedule(schedule)->value, TargetNamed(target));

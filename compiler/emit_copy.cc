@@ -12,8 +12,8 @@ ir::Binding SizeOf(ir::Axis axis) {
 
 }  // namespace
 
-void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base, Value* inner,
-                  Value* outer, Value* batch) {
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base,
+                  Value* inner, Value* outer, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   LS_CHECK(layout.ElementBytes() == 2, "copied operands are 16-bit");
@@ -21,13 +21,10 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Ope
   const int chunks_per_row = layout.inner / elements;
   Value* outer_limit = cx.Param(SizeOf(layout.outer_axis));
   Value* inner_limit = cx.Param(SizeOf(layout.inner_axis));
-  Value* base = b.CreateAdd(cx.Param(ir::BaseOf(operand)),
-                            b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(2)));
-  int threads = 0;
-  for (const ir::Role& r : cx.program.roles) {
-    if (r.kind == ir::RoleKind::kCopy) threads = 32 * r.warps;
-  }
-  e.For(cx.thread, e.C32(layout.outer * chunks_per_row), threads, [&](Value* chunk) {
+  Value* base =
+      b.CreateAdd(cx.Param(ir::BaseOf(operand)),
+                  b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(2)));
+  e.For(cx.thread, e.C32(layout.outer * chunks_per_row), cx.threads, [&](Value* chunk) {
     Value* tile_row = b.CreateUDiv(chunk, e.C32(chunks_per_row));
     Value* tile_column = b.CreateMul(b.CreateURem(chunk, e.C32(chunks_per_row)), e.C32(elements));
     Value* row = b.CreateAdd(outer, tile_row);
@@ -49,10 +46,10 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Ope
     }
     // SharedLayout::Offset and its XOR, on run-time indices.
     Value* byte = b.CreateMul(tile_column, e.C32(layout.ElementBytes()));
-    Value* linear = b.CreateAdd(
-        b.CreateAdd(b.CreateMul(b.CreateUDiv(byte, e.C32(layout.Span())), e.C32(layout.ColumnBytes())),
-                    b.CreateMul(tile_row, e.C32(layout.Span()))),
-        b.CreateURem(byte, e.C32(layout.Span())));
+    Value* linear =
+        b.CreateAdd(b.CreateAdd(b.CreateMul(b.CreateUDiv(byte, e.C32(layout.Span())), e.C32(layout.ColumnBytes())),
+                                b.CreateMul(tile_row, e.C32(layout.Span()))),
+                    b.CreateURem(byte, e.C32(layout.Span())));
     Value* phase = b.CreateAnd(b.CreateLShr(linear, 7), e.C32(layout.SwizzleMask()));
     e.StoreShared(e.Offset(tile_base, b.CreateXor(linear, b.CreateShl(phase, 4))), words);
   });

@@ -44,9 +44,8 @@ class GlobalFragment {
     for (int half = 0; half < 2; ++half) {
       Value* r = index_.Row(2 * half);
       row_inside_[half] = b.CreateICmpULT(r, cx.Param(Binding::kM));
-      row_base_[half] = b.CreateAdd(
-          b.CreateAdd(base_, b.CreateMul(b.CreateZExt(r, cx.e.I64()), pitch_)),
-          b.CreateMul(b.CreateZExt(index_.first_column, cx.e.I64()), cx.e.C64(bytes_)));
+      row_base_[half] = b.CreateAdd(b.CreateAdd(base_, b.CreateMul(b.CreateZExt(r, cx.e.I64()), pitch_)),
+                                    b.CreateMul(b.CreateZExt(index_.first_column, cx.e.I64()), cx.e.C64(bytes_)));
     }
   }
   Value* Address(int j) const {
@@ -103,8 +102,8 @@ Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* facto
   return scaled;
 }
 
-Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row, Value* column,
-                  Value* batch) {
+Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
+                  Value* column, Value* batch) {
   auto& b = cx.e.ir();
   const GlobalFragment c(cx, fragment.layout, attrs, row, column, batch);
   Fragment sum{fragment.layout, {}};

@@ -17,7 +17,7 @@ using ir::SharedLayout;
 using ir::Side;
 using ir::ValueId;
 
-constexpr int kMmaK = 16;            // K of one 16-bit MMA instruction
+constexpr int kMmaK = 16;  // K of one 16-bit MMA instruction
 constexpr int kWarpgroupWarps = 4;
 constexpr int kWgmmaRows = 64;
 
@@ -229,8 +229,8 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kCopyLoad: {
       const auto& attrs = op.As<ir::LoadAttrs>();
       const Slot& slot = SlotOf(op);
-      return EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs.operand, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2),
-                          Index(op, 3));
+      return EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs.operand, Tile(slot, attrs.tile), Index(op, 1),
+                          Index(op, 2), Index(op, 3));
     }
     case OpKind::kMma:
       return EmitMma(op);
@@ -313,8 +313,8 @@ void RoleEmitter::EmitTmaLoad(const Op& op) {
   Value* map = cx_.Param(ir::MapOf(attrs.operand));
   for (int column = 0; column < layout.Columns(); ++column) {
     Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
-    e_.TmaLoad3d(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, inner, Index(op, 2),
-                 Index(op, 3));
+    e_.TmaLoad3d(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, inner,
+                 Index(op, 2), Index(op, 3));
   }
 }
 
@@ -346,8 +346,8 @@ void RoleEmitter::EmitMmaRegisters(const Op& op) {
   Value* b_start = Descriptor(slot, attrs.b_tile);
   e_.WgmmaFence();
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
-    e_.Wgmma(cx_.program.tile_n, cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k), Step(b_start, b, k),
-             k == 0 ? Index(op, 1) : e_.True());
+    e_.Wgmma(cx_.program.tile_n, cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k),
+             Step(b_start, b, k), k == 0 ? Index(op, 1) : e_.True());
   }
   e_.WgmmaCommit();
 }
@@ -379,7 +379,10 @@ void RoleEmitter::EmitTmaStore(const Op& op) {
 class FrameEmitter {
  public:
   FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module)
-      : program_(program), target_(target), emitter_(module, target), cx_{.program = program, .target = target, .e = emitter_} {}
+      : program_(program),
+        target_(target),
+        emitter_(module, target),
+        cx_{.program = program, .target = target, .e = emitter_} {}
 
   void Emit(const std::string& entry) {
     BeginKernel(entry);
@@ -426,7 +429,8 @@ class FrameEmitter {
     emitter_.If(emitter_.ir().CreateICmpEQ(warp, emitter_.C32(0)), [&] {
       emitter_.IfElected([&] {
         for (const ir::Param& param : program_.params) {
-          if (InfoOf(param.binding).kind == ir::ParamKind::kTensorMap) emitter_.PrefetchTensorMap(cx_.Param(param.binding));
+          if (InfoOf(param.binding).kind == ir::ParamKind::kTensorMap)
+            emitter_.PrefetchTensorMap(cx_.Param(param.binding));
         }
         for (const ir::Channel& channel : program_.channels) {
           for (int i = 0; i < 2 * channel.stages; ++i) {
@@ -474,8 +478,8 @@ class FrameEmitter {
     std::vector<const Role*> loading, working;
     for (const Role& role : program_.roles) (role.first_warp < kWarpgroupWarps ? loading : working).push_back(&role);
     emitter_.If(
-        emitter_.ir().CreateICmpULT(warp, emitter_.C32(kWarpgroupWarps)), [&] { DispatchArm(loading, tid, warp, false); },
-        [&] { DispatchArm(working, tid, warp, true); });
+        emitter_.ir().CreateICmpULT(warp, emitter_.C32(kWarpgroupWarps)),
+        [&] { DispatchArm(loading, tid, warp, false); }, [&] { DispatchArm(working, tid, warp, true); });
   }
 
   void DispatchArm(const std::vector<const Role*>& roles, Value* tid, Value* warp, bool increase) {
@@ -483,10 +487,12 @@ class FrameEmitter {
     for (const Role* role : roles) {
       auto& b = emitter_.ir();
       Value* first = emitter_.C32(role->first_warp);
-      Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first), b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
+      Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first),
+                                   b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
       emitter_.If(in_role, [&] {
         cx_.warp = b.CreateSub(warp, first);
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
+        cx_.threads = 32 * role->warps;
         RoleEmitter(cx_, *role).Emit();
       });
     }
@@ -500,7 +506,8 @@ class FrameEmitter {
 
 }  // namespace
 
-void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module, const std::string& entry) {
+void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
+                 const std::string& entry) {
   FrameEmitter(program, target, module).Emit(entry);
 }
 

@@ -21,6 +21,7 @@ struct RoleContext {
   Value* lane = nullptr;         // 0..31
   Value* warp = nullptr;         // index of the warp in its role
   Value* thread = nullptr;       // index of the thread in its role
+  int threads = 0;               // of the role
   Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
 
   Value* Param(ir::Binding binding) const { return params.at(binding); }
@@ -35,18 +36,20 @@ struct Fragment {
 
 // emit_epilogue.cc: operations on fragments.
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
-Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row, Value* column,
-                  Value* batch);
-Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row, Value* column);
-void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row, Value* column,
-                     Value* batch);
+Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
+                  Value* column, Value* batch);
+Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row,
+                     Value* column);
+void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
+                     Value* column, Value* batch);
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
 
 // emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
-void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base, Value* inner,
-                  Value* outer, Value* batch);
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base,
+                  Value* inner, Value* outer, Value* batch);
 
 // Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and is verified.
-void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module, const std::string& entry);
+void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
+                 const std::string& entry);
 
 }  // namespace laneshift::compiler

@@ -55,7 +55,8 @@ llvm::CallInst* Emitter::Asm(const std::string& text, const std::string& constra
   std::vector<Type*> types;
   for (Value* argument : arguments) types.push_back(argument->getType());
   auto* type = llvm::FunctionType::get(result, types, false);
-  llvm::CallInst* call = b_.CreateCall(type, llvm::InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true), arguments);
+  llvm::CallInst* call =
+      b_.CreateCall(type, llvm::InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true), arguments);
   call->addFnAttr(llvm::Attribute::NoUnwind);
   call->addFnAttr(llvm::Attribute::Convergent);
   return call;
@@ -70,7 +71,8 @@ std::vector<Value*> Emitter::Unpack(Value* aggregate, int count) {
   return values;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- frame
+// ----------------------------------------------------------------------------------------------------------------
+// frame
 
 llvm::Function* Emitter::BeginKernel(std::string_view name, const std::vector<Type*>& parameters, int threads) {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
@@ -89,8 +91,8 @@ llvm::Function* Emitter::BeginKernel(std::string_view name, const std::vector<Ty
 void Emitter::MarkTensorMap(int parameter) {
   llvm::LLVMContext& context = b_.getContext();
   // Without grid_constant LLVM copies the map to local memory and TMA gets a local address.
-  function_->addParamAttr(parameter, llvm::Attribute::getWithByValType(
-                                         context, llvm::ArrayType::get(b_.getInt8Ty(), kTensorMapBytes)));
+  function_->addParamAttr(
+      parameter, llvm::Attribute::getWithByValType(context, llvm::ArrayType::get(b_.getInt8Ty(), kTensorMapBytes)));
   function_->addParamAttr(parameter, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
   function_->addParamAttr(parameter, llvm::Attribute::get(context, "nvvm.grid_constant"));
   function_->addParamAttr(parameter, llvm::Attribute::NoAlias);
@@ -99,13 +101,14 @@ void Emitter::MarkTensorMap(int parameter) {
 
 Value* Emitter::DynamicShared() {
   auto* type = llvm::ArrayType::get(b_.getInt8Ty(), 0);
-  auto* global = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, "shared_memory",
-                                          nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+  auto* global = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage, nullptr,
+                                          "shared_memory", nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
   global->setAlignment(llvm::Align(1024));
   return global;
 }
 
-// --------------------------------------------------------------------------------------------------------- control flow
+// --------------------------------------------------------------------------------------------------------- control
+// flow
 
 void Emitter::If(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
   llvm::BasicBlock* yes = NewBlock();
@@ -158,7 +161,8 @@ Variable Emitter::NewVariable(Type* type, Value* initial) {
   return variable;
 }
 
-// ------------------------------------------------------------------------------------------------------------- identity
+// -------------------------------------------------------------------------------------------------------------
+// identity
 
 Value* Emitter::ThreadIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_tid_x); }
 Value* Emitter::CtaIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_ctaid_x); }
@@ -167,7 +171,8 @@ Value* Emitter::BroadcastLane0(Value* value) {
   return Intrinsic(nv::nvvm_shfl_sync_idx_i32, {C32(~0u), value, C32(0), C32(31)});
 }
 
-// ------------------------------------------------------------------------------------------------------ synchronisation
+// ------------------------------------------------------------------------------------------------------
+// synchronisation
 
 void Emitter::BarrierSync(int id) { Intrinsic(nv::nvvm_barrier_cta_sync_aligned_all, {C32(id)}); }
 void Emitter::WarpSync() { Intrinsic(nv::nvvm_bar_warp_sync, {C32(~0u)}); }
@@ -199,7 +204,8 @@ void Emitter::SetMaxRegisters(int registers, bool increase) {
             {C32(registers)});
 }
 
-// ------------------------------------------------------------------------------------------------------------------ TMA
+// ------------------------------------------------------------------------------------------------------------------
+// TMA
 
 void Emitter::PrefetchTensorMap(Value* map) {
   // As asm: the intrinsic comes out twice, once for the parameter and once for its generic address.
@@ -208,12 +214,11 @@ void Emitter::PrefetchTensorMap(Value* map) {
 
 void Emitter::TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch) {
   if (target_.Has(target::Feature::kTmaToCta)) {
-    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d,
-              {to, barrier, map, inner, outer, batch, C64(0), False()});
+    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d, {to, barrier, map, inner, outer, batch, C64(0), False()});
   } else {
     Value* cluster = b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace));
-    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d, {cluster, barrier, map, inner, outer, batch, b_.getInt16(0), C64(0),
-                                                          False(), False(), C32(0)});
+    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d,
+              {cluster, barrier, map, inner, outer, batch, b_.getInt16(0), C64(0), False(), False(), C32(0)});
   }
 }
 
@@ -223,7 +228,8 @@ void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Va
 void Emitter::BulkCommit() { Intrinsic(nv::nvvm_cp_async_bulk_commit_group); }
 void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_group_read, {C32(pending)}); }
 
-// -------------------------------------------------------------------------------------------------------------- tcgen05
+// --------------------------------------------------------------------------------------------------------------
+// tcgen05
 
 void Emitter::TensorAlloc(Value* slot, int columns) {
   LS_CHECK(target_.Has(target::Feature::kTensorMemory), "tcgen05 on ", target_.name);
@@ -253,11 +259,12 @@ std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout
                                Operands(0, count), "}, [$", count, "];");
   // One statement: between the load and its wait nothing may touch the registers, and LLVM would move things there.
   auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
-  return Unpack(Asm(load + "\n\ttcgen05.wait::ld.sync.aligned;", Repeat("=f", count) + ",r,~{memory}", result, {address}),
-                count);
+  return Unpack(
+      Asm(load + "\n\ttcgen05.wait::ld.sync.aligned;", Repeat("=f", count) + ",r,~{memory}", result, {address}), count);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- wgmma
+// ----------------------------------------------------------------------------------------------------------------
+// wgmma
 
 void Emitter::DeclareAccumulators(int count) {
   LS_CHECK(target_.Has(target::Feature::kWgmma), "wgmma on ", target_.name);
@@ -285,12 +292,14 @@ std::vector<Value*> Emitter::ReadAccumulators(int first, int count) {
   return Unpack(Asm(text, Repeat("=f", count), result, {}), count);
 }
 
-// --------------------------------------------------------------------------------------------------------------- memory
+// ---------------------------------------------------------------------------------------------------------------
+// memory
 
 std::vector<Value*> Emitter::LoadGlobal(Value* address, int words, Value* predicate) {
   std::string text;
   for (int i = 0; i < words; ++i) text += Cat("mov.b32 $", i, ", 0;\n\t");
-  text += Cat("@$", words + 1, " ld.global", VectorSuffix(words), ".b32 ", Braced(Operands(0, words), words), ", [$", words, "];");
+  text += Cat("@$", words + 1, " ld.global", VectorSuffix(words), ".b32 ", Braced(Operands(0, words), words), ", [$",
+              words, "];");
   Type* result = words == 1 ? I32() : llvm::StructType::get(b_.getContext(), std::vector<Type*>(words, I32()));
   return Unpack(Asm(text, Repeat("=&r", words) + ",l,b,~{memory}", result, {address, predicate}), words);
 }
@@ -321,7 +330,8 @@ void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
   b_.CreateAlignedStore(vector, pointer, llvm::Align(4 * words.size()));
 }
 
-// ---------------------------------------------------------------------------------------------------------- conversions
+// ----------------------------------------------------------------------------------------------------------
+// conversions
 
 Value* Emitter::PackPair(DataType type, Value* low, Value* high) {
   LS_CHECK(type != DataType::kF32, "a pair of f32 is no word");

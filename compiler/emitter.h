@@ -113,10 +113,10 @@ class Emitter {
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 
   // --- Conversions.
-  Value* PackPair(DataType type, Value* low, Value* high);   // two f32 -> one b32 of f16x2 or bf16x2
-  Value* Narrow(DataType type, Value* value);                // f32 -> i16 bits
-  Value* Widen(DataType type, Value* bits);                  // i16 bits of f16 or bf16 -> f32
-  Value* Half(Value* word, int index);                       // i16 half of a b32
+  Value* PackPair(DataType type, Value* low, Value* high);  // two f32 -> one b32 of f16x2 or bf16x2
+  Value* Narrow(DataType type, Value* value);               // f32 -> i16 bits
+  Value* Widen(DataType type, Value* bits);                 // i16 bits of f16 or bf16 -> f32
+  Value* Half(Value* word, int index);                      // i16 half of a b32
 
   llvm::IRBuilder<>& ir() { return b_; }
 

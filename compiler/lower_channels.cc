@@ -80,25 +80,22 @@ class RoleLowering {
  private:
   // `index` is the variable of the innermost loop.
   void LowerOp(ir::Builder& b, const Op& op, const std::vector<Op>& siblings, ValueId index) {
-    switch (op.kind) {
-      case OpKind::kPut:
-        return Acquire(b, op, Side::kEmpty, siblings);
-      case OpKind::kTake:
-        return Acquire(b, op, Side::kFull, siblings);
-      case OpKind::kSend:
-        Notify(b, op.operands[0], Side::kFull, signals_.full);
-        b.Advance({op.operands[0]});
-        return;
-      case OpKind::kRelease:
-        return Release(b, op, index);
-      case OpKind::kDrain:
-        b.MmaWait({}, {.pending = 0});
-        ReleaseTrailing(b, op.As<ir::DrainAttrs>().channel);
-        return;
-      default:  // every other op is legal at both stages and stays
-        Op& copy = b.AppendCopy(op);
-        copy.body = Lower(op.body, op.kind == OpKind::kFor ? op.result : index);
+    if (InfoOf(op.kind).stages != ir::StageSet::kScheduled) {
+      Op& copy = b.AppendCopy(op);
+      copy.body = Lower(op.body, op.kind == OpKind::kFor ? op.result : index);
+      return;
     }
+    if (op.kind == OpKind::kPut) return Acquire(b, op, Side::kEmpty, siblings);
+    if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
+    if (op.kind == OpKind::kRelease) return Release(b, op, index);
+    if (op.kind == OpKind::kSend) {
+      Notify(b, op.operands[0], Side::kFull, signals_.full);
+      b.Advance({op.operands[0]});
+      return;
+    }
+    LS_CHECK(op.kind == OpKind::kDrain, "no lowering of ", InfoOf(op.kind).mnemonic);
+    b.MmaWait({}, {.pending = 0});
+    ReleaseTrailing(b, op.As<ir::DrainAttrs>().channel);
   }
 
   // put waits for the consumers of the lap before, which a fresh barrier passes; take waits for the producers.

@@ -73,12 +73,13 @@ llvm::TargetMachine& MachineFor(const target::Target& target) {
 // on the rest. Declarations are made opaque, so that calls stay where they were written.
 void Harden(llvm::Module& module) {
   constexpr std::string_view kPrefixes[] = {"llvm.nvvm.tcgen05.", "llvm.nvvm.cp.async.bulk.", "llvm.nvvm.mbarrier.",
-                                            "llvm.nvvm.wgmma.", "llvm.nvvm.fence.", "llvm.nvvm.setmaxnreg."};
+                                            "llvm.nvvm.wgmma.",   "llvm.nvvm.fence.",         "llvm.nvvm.setmaxnreg."};
   for (llvm::Function& function : module) {
     if (!function.isIntrinsic()) continue;
     const llvm::StringRef name = function.getName();
     bool asynchronous = false;
-    for (const std::string_view prefix : kPrefixes) asynchronous |= name.starts_with(llvm::StringRef(prefix.data(), prefix.size()));
+    for (const std::string_view prefix : kPrefixes)
+      asynchronous |= name.starts_with(llvm::StringRef(prefix.data(), prefix.size()));
     if (!asynchronous) continue;
     function.setMemoryEffects(llvm::MemoryEffects::unknown());
     for (const llvm::Argument& argument : function.args()) {

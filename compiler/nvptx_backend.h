@@ -1,6 +1,7 @@
 // LLVM's NVPTX back end as we use it: set-up once, hardened intrinsics, a small pass pipeline, PTX text.
 //
-// Thread-safety: Module creation and EmitText may run on any number of threads; each thread keeps its own TargetMachine.
+// Thread-safety: Module creation and EmitText may run on any number of threads; each thread keeps its own
+// TargetMachine.
 #pragma once
 
 #include <functional>

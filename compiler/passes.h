@@ -15,8 +15,8 @@ namespace laneshift::compiler {
 // REQUIRES: the schedule passed CheckSchedule. ENSURES: Stage::kScheduled.
 ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
 
-// Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the arrivals
-// of each barrier. REQUIRES: Stage::kScheduled. ENSURES: Stage::kLowered.
+// Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the
+// arrivals of each barrier. REQUIRES: Stage::kScheduled. ENSURES: Stage::kLowered.
 Status LowerChannels(ir::Program& program, const target::Target& target);
 
 // Places channels, buffers and barriers in shared memory and accumulators in Tensor Memory.

@@ -84,9 +84,8 @@ Status CheckPtx(std::string_view ptx, const ir::Program& program) {
     std::map<ir::ValueId, int> channel_of;
     Count(program, role.body, channel_of, expected);
   }
-  const std::pair<std::string_view, int> rules[] = {{"tcgen05.mma", expected.mma},
-                                                    {"wgmma.mma_async", expected.wgmma},
-                                                    {"tcgen05.commit", expected.commits}};
+  const std::pair<std::string_view, int> rules[] = {
+      {"tcgen05.mma", expected.mma}, {"wgmma.mma_async", expected.wgmma}, {"tcgen05.commit", expected.commits}};
   for (const auto& [prefix, count] : rules) {
     if (CountPrefix(census, prefix) != count) {
       return MakeError(ErrorCode::kInternal, Cat("emitted PTX has ", CountPrefix(census, prefix), " ", prefix,
@@ -99,9 +98,9 @@ Status CheckPtx(std::string_view ptx, const ir::Program& program) {
     (instruction.find(".mbarrier") != std::string::npos ? loads : stores) += count;
   }
   if (loads != expected.loads || stores != expected.stores) {
-    return MakeError(ErrorCode::kInternal, Cat("emitted PTX has ", loads, " bulk tensor loads and ", stores,
-                                               " stores, the tile program asks for ", expected.loads, " and ",
-                                               expected.stores));
+    return MakeError(ErrorCode::kInternal,
+                     Cat("emitted PTX has ", loads, " bulk tensor loads and ", stores,
+                         " stores, the tile program asks for ", expected.loads, " and ", expected.stores));
   }
   return Ok();
 }

@@ -12,8 +12,9 @@ using ir::Operand;
 constexpr int64_t kTmaUnit = 16;  // bytes
 
 Error Unreachable(Operand operand, std::string_view what, int64_t bytes) {
-  return MakeError(ErrorCode::kUnsupported, Cat("the TMA cannot reach ", ir::OperandName(operand), ": its ", what, " of ",
-                                                bytes, " bytes is no multiple of 16; leave the path to the chooser, or pad it"));
+  return MakeError(ErrorCode::kUnsupported,
+                   Cat("the TMA cannot reach ", ir::OperandName(operand), ": its ", what, " of ", bytes,
+                       " bytes is no multiple of 16; leave the path to the chooser, or pad it"));
 }
 
 }  // namespace
@@ -23,11 +24,23 @@ StoredOperand Stored(const GemmProblem& p, Operand operand) {
   const bool b_k = p.b_major == Major::kK;
   switch (operand) {
     case Operand::kA:
-      return {p.a,    a_k ? Axis::kM : Axis::kK, a_k ? Axis::kK : Axis::kM, a_k ? p.m : p.k, a_k ? p.k : p.m, p.lda,
-              p.stride_a, p.align_a};
+      return {p.a,
+              a_k ? Axis::kM : Axis::kK,
+              a_k ? Axis::kK : Axis::kM,
+              a_k ? p.m : p.k,
+              a_k ? p.k : p.m,
+              p.lda,
+              p.stride_a,
+              p.align_a};
     case Operand::kB:
-      return {p.b,    b_k ? Axis::kN : Axis::kK, b_k ? Axis::kK : Axis::kN, b_k ? p.n : p.k, b_k ? p.k : p.n, p.ldb,
-              p.stride_b, p.align_b};
+      return {p.b,
+              b_k ? Axis::kN : Axis::kK,
+              b_k ? Axis::kK : Axis::kN,
+              b_k ? p.n : p.k,
+              b_k ? p.k : p.n,
+              p.ldb,
+              p.stride_b,
+              p.align_b};
     case Operand::kC:
       return {p.c, Axis::kM, Axis::kN, p.m, p.n, p.ldc, p.stride_c, p.align_c};
     case Operand::kD:

@@ -1,8 +1,7 @@
 // What the TMA can reach: the rules of tensor maps, as facts about a problem.
 //
-// Source: CUDA driver API, cuTensorMapEncodeTiled; stores clip a row only at the next multiple of 16 bytes (measured on an
-// H200), so an output row must be whole 16-byte pieces.
-// Thread-safety: pure functions.
+// Source: CUDA driver API, cuTensorMapEncodeTiled; stores clip a row only at the next multiple of 16 bytes (measured on
+// an H200), so an output row must be whole 16-byte pieces. Thread-safety: pure functions.
 #pragma once
 
 #include "ir/program.h"

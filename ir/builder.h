@@ -1,7 +1,7 @@
 // Builder: appends operations to a program, one method per row of ops.def.
 //
-// Bodies are written in place: `b.Tiles({m, n, batch}, {.raster = 8}, [&](ValueId row, ValueId column, ValueId image) {…})`.
-// Thread-safety: none; one builder writes one program.
+// Bodies are written in place: `b.Tiles({m, n, batch}, {.raster = 8}, [&](ValueId row, ValueId column, ValueId image)
+// {…})`. Thread-safety: none; one builder writes one program.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ class Builder {
   // REQUIRES: `program` outlives the builder; operations go to `body`.
   Builder(Program& program, std::vector<Op>& body) : program_(program), body_(&body) {}
 
-#define OP(Name, mnemonic, operand_types, result, stages, body_arguments, Attributes, summary)        \
-  ValueId Name(std::initializer_list<ValueId> operands = {}, Attributes attrs = {}) {                 \
-    return Append(OpKind::k##Name, operands, attrs);                                                  \
+#define OP(Name, mnemonic, operand_types, result, stages, body_arguments, Attributes, summary) \
+  ValueId Name(std::initializer_list<ValueId> operands = {}, Attributes attrs = {}) {          \
+    return Append(OpKind::k##Name, operands, attrs);                                           \
   }
 #include "ir/ops.def"
 

@@ -31,8 +31,8 @@ int SharedLayout::OffsetAlong(Axis axis, int index) const {
 }
 
 MatrixStrides DescriptorStrides(const SharedLayout& layout) {
-  // K-major: groups of eight M/N rows are eight spans apart. MN-major: groups of eight K rows are eight spans apart, and
-  // the next span of M/N is one column of the tile further.
+  // K-major: groups of eight M/N rows are eight spans apart. MN-major: groups of eight K rows are eight spans apart,
+  // and the next span of M/N is one column of the tile further.
   return {.leading = layout.KMajor() ? 16 : layout.ColumnBytes(), .stride = 8 * layout.Span()};
 }
 

@@ -23,7 +23,8 @@ Swizzle WidestSwizzle(int row_bytes);
 
 // A tile in shared memory: `outer` rows of `inner` contiguous elements. A row longer than one swizzle span is cut into
 // columns of one span; each column is `outer` spans one after another, and the columns follow each other. This is what
-// one TMA box per column writes and what the K-major and MN-major matrix descriptors read (PTX ISA, "Canonical layouts").
+// one TMA box per column writes and what the K-major and MN-major matrix descriptors read (PTX ISA, "Canonical
+// layouts").
 struct SharedLayout {
   DataType type = DataType::kBf16;
   Axis outer_axis = Axis::kM, inner_axis = Axis::kK;
@@ -40,7 +41,8 @@ struct SharedLayout {
   int ColumnElements() const { return Span() / ElementBytes(); }
   int ColumnBytes() const { return outer * Span(); }
   bool KMajor() const { return inner_axis == Axis::kK; }
-  // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask) << 4.
+  // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask)
+  // << 4.
   int Offset(int outer_index, int inner_index) const;
   int SwizzleMask() const { return Span() / 16 - 1; }
   // Extent along an axis. REQUIRES: the tile has that axis.
@@ -61,7 +63,7 @@ MatrixStrides DescriptorStrides(const SharedLayout& layout);
 // How the registers of one warp hold a piece of an accumulator tile.
 enum class FragmentKind : uint8_t {
   kRowPerLane,  // 32 rows; lane l holds row l, register j column j (tcgen05.ld 32x32b)
-  kMma16x8,     // 16 rows; lane l holds rows l/4 and l/4+8, columns 2*(l%4)+{0,1} of each 8 (wgmma D, tcgen05.ld 16x256b)
+  kMma16x8,  // 16 rows; lane l holds rows l/4 and l/4+8, columns 2*(l%4)+{0,1} of each 8 (wgmma D, tcgen05.ld 16x256b)
 };
 
 struct FragmentLayout {

@@ -24,7 +24,6 @@ constexpr NamedType kTypes[] = {{"f16", DataType::kF16, 2}, {"bf16", DataType::k
 using Member = std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*,
                             Major GemmProblem::*, BiasAxis GemmProblem::*>;
 
-
 // One row per key of the one-line form, in printed order.
 struct Key {
   std::string_view name;
@@ -173,10 +172,9 @@ Status Validate(const GemmProblem& p) {
       return Invalid(Cat(name, "=", value, " is out of range; use 1 to ", kMaxExtent - 1));
     }
   }
-  const std::pair<std::string_view, int64_t> places[] = {{"lda", p.lda}, {"ldb", p.ldb}, {"ldc", p.ldc},
-                                                         {"ldd", p.ldd}, {"stride_a", p.stride_a},
-                                                         {"stride_b", p.stride_b}, {"stride_c", p.stride_c},
-                                                         {"stride_d", p.stride_d}};
+  const std::pair<std::string_view, int64_t> places[] = {
+      {"lda", p.lda},           {"ldb", p.ldb},           {"ldc", p.ldc},           {"ldd", p.ldd},
+      {"stride_a", p.stride_a}, {"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}};
   for (const auto& [name, value] : places) {
     if (value < 0 || value >= int64_t{1} << 40) {
       return Invalid(Cat(name, "=", value, " is out of range; use 0 (packed) to 2^40-1 elements"));
@@ -214,7 +212,8 @@ Error UnknownKey(std::string_view name) {
     list += Cat(list.empty() ? "" : " ", key.name);
   }
   const auto near = base::NearestName(name, known);
-  return Invalid(Cat("unknown key '", name, "'", near ? Cat("; did you mean '", *near, "'?") : "", " known keys: ", list));
+  return Invalid(
+      Cat("unknown key '", name, "'", near ? Cat("; did you mean '", *near, "'?") : "", " known keys: ", list));
 }
 
 Result<GemmProblem> ParseGemm(const std::vector<std::string_view>& words) {

@@ -36,7 +36,8 @@ TEST(Problem, PrintsOnlyWhatIsNotDefault) {
 }
 
 TEST(Problem, EveryPrintedFormParsesBack) {
-  for (const char* text : {"gemm m=1 n=1 k=1", "gemm m=7 n=129 k=1000 batch=2 beta=1 bias=m d=f32", "gemm m=2 n=2 k=2 alpha=0.1"}) {
+  for (const char* text :
+       {"gemm m=1 n=1 k=1", "gemm m=7 n=129 k=1000 batch=2 beta=1 bias=m d=f32", "gemm m=2 n=2 k=2 alpha=0.1"}) {
     const Problem problem = *ParseProblem(text);
     EXPECT_EQ(*ParseProblem(PrintProblem(problem)), problem) << text;
   }
@@ -58,14 +59,17 @@ TEST_P(BadProblem, IsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadProblem,
-    testing::Values(BadCase{"", "empty problem"}, BadCase{"gem m=1", "unknown kind of problem 'gem'"},
-                    BadCase{"gemm m=0 n=1 k=1", "m=0 is out of range"}, BadCase{"gemm m=1 n=-4 k=1", "n=-4 is out of range"},
-                    BadCase{"gemm m=1 n=1", "key 'k' is missing"}, BadCase{"gemm m=1 n=1 k=1 m=2", "given twice"},
-                    BadCase{"gemm m=1 n=1 k=1 aa=bf16", "did you mean 'a'"}, BadCase{"gemm m=1 n=1 k=1 a=int4", "known types"},
-                    BadCase{"gemm m=1 n=1 k=1x", "not a whole number"}, BadCase{"gemm m=1 n=1 k=9 lda=8", "lda=8 is below the row of 9"},
-                    BadCase{"gemm m=4 n=1 k=9 batch=2 stride_a=8", "overlap"}, BadCase{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16 or both bf16"},
-                    BadCase{"gemm m=1 n=1 k=1 align_a=3", "power of two"}, BadCase{"gemm m=1 n=1 k=1 alpha=nan", "finite"},
-                    BadCase{"gemm m=1 n=1 k=1 a_major=n", "use k or m"}, BadCase{"gemm m=1 n=1 k=1 hello", "key=value"}));
+    testing::Values(
+        BadCase{"", "empty problem"}, BadCase{"gem m=1", "unknown kind of problem 'gem'"},
+        BadCase{"gemm m=0 n=1 k=1", "m=0 is out of range"}, BadCase{"gemm m=1 n=-4 k=1", "n=-4 is out of range"},
+        BadCase{"gemm m=1 n=1", "key 'k' is missing"}, BadCase{"gemm m=1 n=1 k=1 m=2", "given twice"},
+        BadCase{"gemm m=1 n=1 k=1 aa=bf16", "did you mean 'a'"}, BadCase{"gemm m=1 n=1 k=1 a=int4", "known types"},
+        BadCase{"gemm m=1 n=1 k=1x", "not a whole number"},
+        BadCase{"gemm m=1 n=1 k=9 lda=8", "lda=8 is below the row of 9"},
+        BadCase{"gemm m=4 n=1 k=9 batch=2 stride_a=8", "overlap"},
+        BadCase{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16 or both bf16"},
+        BadCase{"gemm m=1 n=1 k=1 align_a=3", "power of two"}, BadCase{"gemm m=1 n=1 k=1 alpha=nan", "finite"},
+        BadCase{"gemm m=1 n=1 k=1 a_major=n", "use k or m"}, BadCase{"gemm m=1 n=1 k=1 hello", "key=value"}));
 
 TEST(Problem, FlopsAndBytes) {
   const Problem p = *ParseProblem("gemm m=2 n=3 k=4 batch=5 a=f16 d=f32 beta=1 bias=n");

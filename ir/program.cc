@@ -23,7 +23,7 @@ struct IndexOf<T, std::variant<Types...>> {
 };
 
 constexpr OpInfo kOps[] = {
-#define OP(Name, mnemonic, operands, result, stages, body, Attributes, summary)              \
+#define OP(Name, mnemonic, operands, result, stages, body, Attributes, summary) \
   {#Name, mnemonic, operands, ValueType::result, StageSet::stages, body, IndexOf<Attributes, Attrs>::value, summary},
 #include "ir/ops.def"
 };

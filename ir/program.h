@@ -1,12 +1,12 @@
 // TileProgram: a kernel as roles that exchange tiles through channels. Structured, small, printable and parsable.
 //
-// Semantics. A CTA runs every role at once, each on its own warps; a role's body is executed by all its warps, or by one
-// elected thread where the role says so. Roles share nothing but channels. A channel is a ring of `stages` slots, each
-// holding one tile of every entry: `put` hands the producer a free slot, `send` makes it full when everything issued into
-// it has completed, `take` hands the consumer the oldest full slot, `release` frees it when everything that was issued on
-// it has completed. Loads and MMAs are asynchronous; only send/take and release/put order them. Every producer role sends
-// each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is 32-bit and never
-// overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32.
+// Semantics. A CTA runs every role at once, each on its own warps; a role's body is executed by all its warps, or by
+// one elected thread where the role says so. Roles share nothing but channels. A channel is a ring of `stages` slots,
+// each holding one tile of every entry: `put` hands the producer a free slot, `send` makes it full when everything
+// issued into it has completed, `take` hands the consumer the oldest full slot, `release` frees it when everything that
+// was issued on it has completed. Loads and MMAs are asynchronous; only send/take and release/put order them. Every
+// producer role sends each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is
+// 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32.
 //
 // Stages: kScheduled as built; LowerChannels turns put/send/take/release into barrier operations: kLowered.
 //
@@ -67,7 +67,8 @@ const BindingInfo& InfoOf(Binding binding);
 // The matrices of a problem.
 enum class Operand : uint8_t { kA, kB, kC, kD };
 std::string_view OperandName(Operand operand);
-// The bindings of an operand's tensor map, base pointer, pitch and batch stride. REQUIRES: the operand has that binding.
+// The bindings of an operand's tensor map, base pointer, pitch and batch stride. REQUIRES: the operand has that
+// binding.
 Binding MapOf(Operand operand);
 Binding BaseOf(Operand operand);
 Binding PitchOf(Operand operand);
@@ -86,9 +87,9 @@ using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
 enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment };
 
-enum class Side : uint8_t { kFull, kEmpty };        // the two barriers of a slot
-enum class Edge : uint8_t { kBefore, kAfter };      // of a thread synchronisation
-enum class Unit : uint8_t { kThread, kWarp };       // who arrives: every thread, or one lane of each warp
+enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
+enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
+enum class Unit : uint8_t { kThread, kWarp };   // who arrives: every thread, or one lane of each warp
 
 struct NoAttrs {
   bool operator==(const NoAttrs&) const = default;
@@ -185,9 +186,10 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
-                           CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, MmaAttrs,
-                           AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
+                 CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, MmaAttrs, AccReadAttrs,
+                 AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -201,8 +203,8 @@ struct OpInfo {
   std::string_view name, mnemonic, operands;
   ValueType result;
   StageSet stages;
-  int body;             // index arguments of the region, or -1
-  size_t attrs;         // alternative of Attrs
+  int body;      // index arguments of the region, or -1
+  size_t attrs;  // alternative of Attrs
   std::string_view summary;
 };
 const OpInfo& InfoOf(OpKind kind);
@@ -214,7 +216,7 @@ constexpr int kOpCount = 0
 struct Op {
   OpKind kind{};
   std::vector<ValueId> operands{};
-  ValueId result = kNoValue;             // or the first argument of the body; further arguments follow in order
+  ValueId result = kNoValue;  // or the first argument of the body; further arguments follow in order
   Attrs attrs{};
   std::vector<Op> body{};
 
@@ -239,13 +241,13 @@ struct Channel {
   std::string name{};
   Space space = Space::kShared;
   int stages = 1;
-  std::vector<TileSlot> tiles{};      // of a shared channel
-  int rows = 0, columns = 0;        // of a Tensor Memory channel: one f32 accumulator
-  int tmem_column = -1;             // assigned: first column of stage 0
+  std::vector<TileSlot> tiles{};              // of a shared channel
+  int rows = 0, columns = 0;                  // of a Tensor Memory channel: one f32 accumulator
+  int tmem_column = -1;                       // assigned: first column of stage 0
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
-  int barrier_offset = -1;          // assigned: `stages` full barriers, then `stages` empty ones, 8 bytes each
+  int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones, 8 bytes each
 
-  int StageBytes() const;           // distance of two stages of a shared channel
+  int StageBytes() const;  // distance of two stages of a shared channel
   bool operator==(const Channel&) const = default;
 };
 
@@ -254,7 +256,7 @@ struct Buffer {
   std::string name{};
   SharedLayout layout{};  // of one copy of one warp
   int copies = 1, warps = 0;
-  int offset = -1;        // assigned; warp w's copy c lies at offset + (w * copies + c) * layout.Bytes()
+  int offset = -1;  // assigned; warp w's copy c lies at offset + (w * copies + c) * layout.Bytes()
   bool operator==(const Buffer&) const = default;
 };
 
@@ -264,8 +266,8 @@ struct Role {
   std::string name{};
   RoleKind kind{};
   int first_warp = 0, warps = 1;
-  int elected = 0;     // 1: one thread of the (only) warp executes the body
-  int registers = 0;   // registers of a thread after setmaxnreg; 0: as launched
+  int elected = 0;    // 1: one thread of the (only) warp executes the body
+  int registers = 0;  // registers of a thread after setmaxnreg; 0: as launched
   std::vector<Op> body{};
   bool operator==(const Role&) const = default;
 };
@@ -281,10 +283,10 @@ struct Program {
   std::vector<Channel> channels;
   std::vector<Buffer> buffers;
   std::vector<Role> roles;
-  std::vector<ValueType> values;   // type of each ValueId
-  int smem_bytes = -1;             // assigned: dynamic shared memory of a CTA
-  int tmem_slot_offset = -1;       // assigned: where tcgen05.alloc stores the address
-  int tmem_columns = 0;            // assigned: allocated, a power of two of at least 32, or 0
+  std::vector<ValueType> values;  // type of each ValueId
+  int smem_bytes = -1;            // assigned: dynamic shared memory of a CTA
+  int tmem_slot_offset = -1;      // assigned: where tcgen05.alloc stores the address
+  int tmem_columns = 0;           // assigned: allocated, a power of two of at least 32, or 0
 
   const Param* FindParam(Binding binding) const;
   bool operator==(const Program&) const = default;

@@ -1,7 +1,7 @@
 // Facts about the chips that laneshift generates code for. No behaviour, no LLVM.
 //
-// Sources: PTX ISA 9.0 (sections 9.7.14-16), CUDA programming guide, table of technical specifications per compute capability.
-// Thread-safety: constants.
+// Sources: PTX ISA 9.0 (sections 9.7.14-16), CUDA programming guide, table of technical specifications per compute
+// capability. Thread-safety: constants.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ enum class Feature : uint32_t {
 };
 
 struct Target {
-  std::string_view name;      // as ptxas and LLVM spell it
+  std::string_view name;  // as ptxas and LLVM spell it
   int compute_major, compute_minor;
-  int ptx_version;            // lowest PTX ISA version that has every instruction we emit: 86 is 8.6
-  int smem_bytes;             // shared memory of one CTA, static and dynamic together
-  int tmem_columns;           // Tensor Memory columns of an SM; 0 without Tensor Memory
+  int ptx_version;   // lowest PTX ISA version that has every instruction we emit: 86 is 8.6
+  int smem_bytes;    // shared memory of one CTA, static and dynamic together
+  int tmem_columns;  // Tensor Memory columns of an SM; 0 without Tensor Memory
   int registers_per_sm;
-  int mma_macs_per_clock;     // dense 16-bit multiply-accumulates of an SM's tensor cores in one clock
-  int default_sm_count;       // of the product that the target stands for, where no device is at hand
+  int mma_macs_per_clock;  // dense 16-bit multiply-accumulates of an SM's tensor cores in one clock
+  int default_sm_count;    // of the product that the target stands for, where no device is at hand
   uint32_t features;
 
   bool Has(Feature feature) const { return (features & static_cast<uint32_t>(feature)) != 0; }

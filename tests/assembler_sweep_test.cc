@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t kFewestCases = 150;  // the sweep did not silently shrink
 
-
 Result<ir::Program> ProgramOf(const sweep::Case& c) {
   LS_ASSIGN(const Schedule schedule,
             autotune::ChooseSchedule(c.problem, c.constraint, *c.target, c.target->default_sm_count));

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <vector>
 
 #include "base/check.h"
 #include "emulator/units/fused_sum_vector.h"
@@ -12,11 +13,11 @@ namespace laneshift::emulator {
 namespace {
 
 // (-1)^negative * significand * 2^(exponent - fraction); `exponent` is the one that the adder aligns by.
+// No initialisers: a sum has room for 129 of them and uses few.
 struct Term {
-  bool negative = false;
-  uint64_t significand = 0;
-  int fraction = 0;
-  int exponent = 0;
+  bool negative;
+  uint64_t significand;
+  int fraction, exponent;
 };
 
 constexpr uint32_t kNan32 = 0x7fffffff, kInfinity32 = 0x7f800000;
@@ -91,7 +92,7 @@ class Terms {
 Term Decompose(float value, float power) {
   const uint32_t word = std::bit_cast<uint32_t>(value);
   const uint32_t field = word >> 23 & 0xff;
-  Term t;
+  Term t{};
   t.negative = word >> 31;
   t.fraction = 23;
   t.exponent = static_cast<int>(std::bit_cast<uint32_t>(power) >> 23) - 127;
@@ -132,24 +133,57 @@ struct Scale {
   int fraction = 0, exponent = 0;
   bool nan = false;
 };
+
 Scale ScaleOf(ScaleType type, uint8_t bits) {
   if (type == ScaleType::kUe8m0) return {1, 0, bits - 127, bits == 255};
   const uint32_t code = bits & 0x7f, field = code >> 3, mantissa = code & 7;
   return {field == 0 ? mantissa : mantissa | 8, 3, static_cast<int>(std::max(field, 1u)) - 7, code == 0x7f};
 }
 
-void AddGroups(const OperandRows& a, int m, const OperandRows& b, int n, int group, Terms& terms) {
+// The groups of sixteen products of one row and one column: `sums` are their exact sums in quarters, the unit of e2m1
+// products.
+void AddGroups(const OperandRows& a, int m, const OperandRows& b, int n, int group, const int32_t* sums, Terms& terms) {
   const int per_factor = a.k() / a.factors();
   for (int first = 0; first < a.k(); first += group) {
     const Scale x = ScaleOf(a.scale_type(), a.scale(m, first / per_factor));
     const Scale y = ScaleOf(b.scale_type(), b.scale(n, first / per_factor));
     if (x.nan || y.nan) return terms.AddNan();
-    int64_t quarters = 0;  // products of e2m1 are multiples of 1/4
-    for (int k = first; k < first + group; ++k) {
-      quarters += static_cast<int64_t>(a.values()[a.At(m, k)] * b.values()[b.At(n, k)] * 4);
-    }
+    const int64_t quarters = sums[first / group];
     terms.Add({quarters < 0, static_cast<uint64_t>(std::llabs(quarters)) * x.significand * y.significand,
                2 + x.fraction + y.fraction, x.exponent + y.exponent});
+  }
+}
+
+constexpr int kMaxGroups = OperandRows::kMaxK / 16;
+
+uint32_t SumGroupsOne(const OperandRows& a, int m, const OperandRows& b, int n, const SumOptions& options, uint32_t c) {
+  int32_t sums[kMaxGroups] = {};
+  const int group = options.adder.group;
+  for (int k = 0; k < a.k(); ++k) {
+    sums[k / group] += static_cast<int32_t>(a.values()[a.At(m, k)] * b.values()[b.At(n, k)] * 4);
+  }
+  Terms terms;
+  if (options.accumulate) AddAccumulator(options.d, c, options.scale_d, terms);
+  AddGroups(a, m, b, n, group, sums, terms);
+  return terms.Sum(options.d, options.adder);
+}
+
+// The same for a tile: the products are summed over whole vectors of columns, the few groups joined one by one.
+void SumGroups(const VectorSums& vector, const OperandRows& a, const OperandRows& b, const SumOptions& options,
+               AccumulatorTile d) {
+  std::vector<int32_t> sums(static_cast<size_t>(kMaxGroups) * static_cast<size_t>(b.pitch()));
+  const int groups = a.k() / options.adder.group;
+  for (int m = 0; m < a.rows(); ++m) {
+    vector.groups(a, m, b, options.adder.group, sums.data());
+    for (int n = 0; n < b.rows(); ++n) {
+      int32_t own[kMaxGroups];
+      for (int g = 0; g < groups; ++g) own[g] = sums[static_cast<size_t>(g * b.pitch() + n)];
+      uint32_t& cell = d.cells[static_cast<size_t>(m) * d.pitch + static_cast<size_t>(n)];
+      Terms terms;
+      if (options.accumulate) AddAccumulator(options.d, cell, options.scale_d, terms);
+      AddGroups(a, m, b, n, options.adder.group, own, terms);
+      cell = terms.Sum(options.d, options.adder);
+    }
   }
 }
 
@@ -185,12 +219,9 @@ AdderRule Tcgen05FourBitAdder() {
 uint32_t SumOne(const OperandRows& a, int row_a, const OperandRows& b, int row_b, const SumOptions& options,
                 uint32_t c) {
   if (IsInteger(a.type())) return SumIntegers(a, row_a, b, row_b, options, c);
+  if (options.adder.group > 1) return SumGroupsOne(a, row_a, b, row_b, options, c);
   Terms terms;
   if (options.accumulate) AddAccumulator(options.d, c, options.scale_d, terms);
-  if (options.adder.group > 1) {
-    AddGroups(a, row_a, b, row_b, options.adder.group, terms);
-    return terms.Sum(options.d, options.adder);
-  }
   const int per_factor = a.factors() == 0 ? a.k() : a.k() / a.factors();
   for (int first = 0; first < a.k(); first += per_factor) {
     int scale_exponent = 0;
@@ -216,14 +247,9 @@ void MultiplyAccumulate(const OperandRows& a, const OperandRows& b, const SumOpt
   LS_CHECK(IsInteger(a.type()) == (options.d == AccumulatorType::kS32), "accumulator ", NameOf(options.d));
   const VectorSums& vector = SelectVectorSums();
   if (IsInteger(a.type())) return vector.integers(a, b, options, d);
+  if (options.adder.group > 1) return SumGroups(vector, a, b, options, d);
   if (options.arithmetic == Arithmetic::kFast && a.factors() == 0) return vector.fast(a, b, options, d);
-  if (a.factors() == 0) return vector.exact(a, b, options, d);
-  for (int m = 0; m < a.rows(); ++m) {
-    for (int n = 0; n < b.rows(); ++n) {
-      uint32_t& cell = d.cells[static_cast<size_t>(m) * d.pitch + static_cast<size_t>(n)];
-      cell = SumOne(a, m, b, n, options, cell);
-    }
-  }
+  vector.exact(a, b, options, d);
 }
 
 }  // namespace laneshift::emulator

@@ -118,7 +118,9 @@ TEST(FusedSum, GivesTheWordsOfAnH200) {
   const auto vectors = ReadVectors("h200.words", true);
   ASSERT_EQ(vectors.size(), 720u);
   for (const Vector& v : vectors) ExpectVector(v, nullptr);
-  for (const Vector& v : vectors) ExpectVector(v, &PortableVectorSums());
+  for (const VectorSums* loops : RunnableVectorSums()) {
+    for (const Vector& v : vectors) ExpectVector(v, loops);
+  }
 }
 
 // ---- the vector paths against the definition ----
@@ -165,7 +167,7 @@ void ExpectTileEqualsDefinition(const Case& c, int family, std::mt19937& random,
     if (c.d == AccumulatorType::kF32) cell ^= random() & 0x1fff;
     if (random() % 8 == 0) cell = 0;
   }
-  for (const VectorSums* loops : {&SelectVectorSums(), &PortableVectorSums()}) {
+  for (const VectorSums* loops : RunnableVectorSums()) {
     std::vector<uint32_t> result = cells;
     const AccumulatorTile tile{result.data(), static_cast<size_t>(n)};
     (IsInteger(c.a) ? loops->integers : loops->exact)(a, b, options, tile);
@@ -198,6 +200,42 @@ TEST(FusedSum, VectorPathsEqualTheDefinition) {
                                    8 + static_cast<int>(random() % 70));
         if (::testing::Test::HasFatalFailure()) return;
       }
+    }
+  }
+}
+
+TEST(FusedSum, ScaledTilesEqualTheDefinition) {
+  std::mt19937 random(19);
+  for (int round = 0; round < 120; ++round) {
+    const bool groups = round % 2;
+    const int k = groups ? 64 : 32, factors = groups ? (round % 4 == 1 ? 2 : 4) : 1, m = 5, n = 40;
+    const ElementType type = groups ? ElementType::kE2m1 : ElementType::kE4m3;
+    OperandRows a, b;
+    const auto codes_a = RandomCodes(type, m * k, round % 3, random),
+               codes_b = RandomCodes(type, n * k, round % 3, random);
+    a.LoadCodes(Side::kA, type, m, k, codes_a.data(), false);
+    b.LoadCodes(Side::kB, type, n, k, codes_b.data(), false);
+    // Scales near one, now and then far off or NaN.
+    const auto scales = [&](int rows) {
+      std::vector<uint8_t> s;
+      for (int i = 0; i < rows * factors; ++i) {
+        const auto word = static_cast<uint32_t>(random());
+        s.push_back(static_cast<uint8_t>(factors == 4 || word % 8 == 0 ? word >> 8 : 120 + (word >> 8) % 14));
+      }
+      return s;
+    };
+    const ScaleType scale_type = factors == 4 ? ScaleType::kUe4m3 : ScaleType::kUe8m0;
+    a.LoadScales(scale_type, factors, scales(m).data());
+    b.LoadScales(scale_type, factors, scales(n).data());
+    SumOptions options;
+    if (groups) options.adder = Tcgen05FourBitAdder();
+    options.accumulate = round % 5 != 0;
+    const std::vector<uint32_t> cells = RandomCodes(ElementType::kTf32, m * n, round % 4, random);
+    std::vector<uint32_t> result = cells;
+    MultiplyAccumulate(a, b, options, {result.data(), static_cast<size_t>(n)});
+    for (int i = 0; i < m * n; ++i) {
+      const auto at = static_cast<size_t>(i);
+      ASSERT_EQ(result[at], SumOne(a, i / n, b, i % n, options, cells[at])) << "round " << round << " c " << cells[at];
     }
   }
 }

@@ -30,8 +30,27 @@ struct Constants {
   uint32_t scale_bits;  // scale_bits - bits(top) = bits of 2^(keep - t)
   uint64_t keep_mask;   // of a double: the result's fraction bits
   float scale_c;
-  int64_t zero_least;  // sums of exponents at least this cannot underflow
 };
+
+// The scale factors of one row with kLanes columns (UE8M0, one factor for all of K): the whole sum moves by 2^(sa +
+// sb), so the accumulator is moved the other way and the result back. Beyond +-kScaleReach the floats could run out.
+constexpr int kScaleReach = 24;
+constexpr uint32_t kScaledTopLimit = kTopLimit + (static_cast<uint32_t>(kScaleReach) << 23);
+struct LaneScales {
+  float down[kLanes], up[kLanes];
+  uint32_t left[kLanes];
+};
+LS_INLINE void LoadLaneScales(const OperandRows& a, int m, const OperandRows& b, int n0, int lanes,
+                              LaneScales& scales) {
+  for (int j = 0; j < kLanes; ++j) {
+    const int x = a.scale(m, 0), y = j < lanes ? b.scale(n0 + j, 0) : 127;
+    const int exponent = x + y - 2 * 127;
+    scales.left[j] = x == 255 || y == 255 || exponent > kScaleReach || exponent < -kScaleReach;
+    const int used = scales.left[j] ? 0 : exponent;
+    scales.down[j] = std::bit_cast<float>(static_cast<uint32_t>(127 - used) << 23);
+    scales.up[j] = std::bit_cast<float>(static_cast<uint32_t>(127 + used) << 23);
+  }
+}
 
 LS_INLINE Constants ConstantsOf(const SumOptions& o) {
   Constants c;
@@ -39,7 +58,6 @@ LS_INLINE Constants ConstantsOf(const SumOptions& o) {
   c.scale_bits = static_cast<uint32_t>(127 + o.adder.keep + 127) << 23;
   c.keep_mask = ~((uint64_t{1} << (52 - o.adder.out)) - 1);
   c.scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
-  c.zero_least = -126;
   return c;
 }
 
@@ -93,9 +111,12 @@ LS_INLINE void AddCutProducts(const float* row, const float* columns, size_t pit
 
 // total / scale rounded as the adder does, as the accumulator's words.
 LS_INLINE void RoundTotals(const SumOptions& o, uint64_t keep_mask, const double* total, const float* scale,
-                           uint32_t* words) {
-  float unit[kLanes];
+                           const LaneScales* scales, uint32_t* words) {
+  double unit[kLanes];
   for (int j = 0; j < kLanes; ++j) unit[j] = std::bit_cast<float>((254u << 23) - std::bit_cast<uint32_t>(scale[j]));
+  if (scales != nullptr) {
+    for (int j = 0; j < kLanes; ++j) unit[j] *= scales->up[j];
+  }
   if (o.d == AccumulatorType::kF16) {
     for (int j = 0; j < kLanes; ++j) {
       const double v = total[j] * unit[j];
@@ -116,27 +137,39 @@ LS_INLINE void RoundTotals(const SumOptions& o, uint64_t keep_mask, const double
 // kLanes columns of one row on the exact path. Lanes that it cannot do are left to SumOne by the returned marks.
 LS_INLINE bool ExactLanes(const SumOptions& o, const Constants& constants, const float* values_a, const float* powers_a,
                           const float* values_b, const float* powers_b, size_t pitch, int k, bool may_underflow,
-                          const uint32_t* cells, int lanes, uint32_t* words, uint32_t* left) {
+                          const LaneScales* scales, const uint32_t* cells, int lanes, uint32_t* words, uint32_t* left) {
   float c[kLanes], scale[kLanes];
   uint32_t top[kLanes];
   double total[kLanes];
   LoadAccumulator(o, cells, lanes, constants.scale_c, c, top);
   for (int j = 0; j < kLanes; ++j) left[j] = top[j] >= 0x7f800000;
+  const uint32_t limit = scales == nullptr ? kTopLimit : kScaledTopLimit;
+  if (scales != nullptr) {
+    for (int j = 0; j < kLanes; ++j) {
+      left[j] |= scales->left[j] | (top[j] > (127u + 100) << 23);
+      const float moved = std::bit_cast<float>(top[j]) * scales->down[j];
+      c[j] *= scales->down[j];
+      // A subnormal accumulator has no power here; any other one may become subnormal, and then only matters on its
+      // own.
+      top[j] = std::bit_cast<uint32_t>(moved) & 0x7f800000;
+    }
+  }
   TopPowers(powers_a, powers_b, pitch, k, top);
   uint32_t any = 0;
   for (int j = 0; j < kLanes; ++j) {
     // A top of zero is a true zero sum unless products or a subnormal accumulator vanished on the way.
     const uint32_t nothing = top[j] == 0 && c[j] == 0 && !may_underflow;
     top[j] = std::max(top[j], constants.floor_bits);
-    left[j] |= top[j] < kTopLimit && !nothing;
+    left[j] |= top[j] < limit && !nothing;
     any |= left[j];
-    const uint32_t usable = std::max(top[j], kTopLimit);
-    scale[j] = std::bit_cast<float>(constants.scale_bits - (left[j] ? 127u << 23 : usable));
+    const uint32_t usable = std::max(top[j], limit);
+    // A lane that is left to SumOne sums zeros: its products could outgrow the integers.
+    scale[j] = left[j] ? 0.0f : std::bit_cast<float>(constants.scale_bits - usable);
     c[j] = left[j] ? 0.0f : c[j];
   }
   for (int j = 0; j < kLanes; ++j) total[j] = static_cast<int32_t>(c[j] * scale[j]);
   AddCutProducts(values_a, values_b, pitch, k, scale, total);
-  RoundTotals(o, constants.keep_mask, total, scale, words);
+  RoundTotals(o, constants.keep_mask, total, scale, scales, words);
   return any != 0;
 }
 
@@ -144,12 +177,15 @@ LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOp
   const Constants constants = ConstantsOf(o);
   const auto pitch = static_cast<size_t>(b.pitch());
   const int k = a.k();
+  const bool scaled = a.factors() == 1 && a.scale_type() == ScaleType::kUe8m0;
+  const bool unknown_scales = a.factors() != 0 && !scaled;
   for (int m = 0; m < a.rows(); ++m) {
     const OperandRows::RowFacts& facts = a.facts(m);
-    const bool by_definition = facts.special || b.all().special || facts.greatest + b.all().greatest > 125;
+    const bool by_definition =
+        unknown_scales || facts.special || b.all().special || facts.greatest + b.all().greatest > 125;
     // A row of zeros leaves C and its rounding; without C it leaves zeros.
     const int used_k = facts.zero && !b.all().special ? 0 : k;
-    const bool may_underflow = used_k != 0 && facts.least + b.all().least < constants.zero_least;
+    const bool may_underflow = used_k != 0 && facts.least + b.all().least < -126;
     uint32_t* row = d.cells + Offset(m, d.pitch);
     for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
       const int lanes = std::min(kLanes, b.rows() - n0);
@@ -158,8 +194,11 @@ LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOp
       if (by_definition) {
         for (uint32_t& l : left) l = 1;
       } else {
-        any = ExactLanes(o, constants, a.values() + a.At(m, 0), a.powers() + a.At(m, 0), b.values() + n0,
-                         b.powers() + n0, pitch, used_k, may_underflow, row + n0, lanes, words, left);
+        LaneScales scales;
+        if (scaled) LoadLaneScales(a, m, b, n0, lanes, scales);
+        any =
+            ExactLanes(o, constants, a.values() + a.At(m, 0), a.powers() + a.At(m, 0), b.values() + n0, b.powers() + n0,
+                       pitch, used_k, may_underflow, scaled ? &scales : nullptr, row + n0, lanes, words, left);
       }
       if (any) {
         for (int j = 0; j < lanes; ++j) {
@@ -171,7 +210,7 @@ LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOp
   }
 }
 
-// Two rows of A at a time: each load of B then feeds two chains.
+// Four rows of A at a time: each load of B then feeds four chains.
 LS_INLINE void FastBody(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {
   constexpr int kRows = 4;
   const float scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
@@ -229,6 +268,22 @@ LS_INLINE void IntegerBody(const OperandRows& a, const OperandRows& b, const Sum
   }
 }
 
+LS_INLINE void GroupBody(const OperandRows& a, int m, const OperandRows& b, int group, int32_t* sums) {
+  const auto pitch = static_cast<size_t>(b.pitch());
+  const float* row = a.values() + a.At(m, 0);
+  for (size_t n0 = 0; n0 < pitch; n0 += kLanes) {
+    for (int first = 0; first < a.k(); first += group) {
+      float sum[kLanes] = {};  // products of e2m1 and their sums are exact in f32
+      for (int k = first; k < first + group; ++k) {
+        const float* q = b.values() + Offset(k, pitch) + n0;
+        for (int j = 0; j < kLanes; ++j) sum[j] += row[k] * q[j];
+      }
+      int32_t* to = sums + Offset(first / group, pitch) + n0;
+      for (int j = 0; j < kLanes; ++j) to[j] = static_cast<int32_t>(sum[j] * 4);
+    }
+  }
+}
+
 #define LS_VECTOR_SUMS(NAME, TARGET)                                                                               \
   TARGET void Exact##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {    \
     ExactBody(a, b, o, d);                                                                                         \
@@ -239,7 +294,10 @@ LS_INLINE void IntegerBody(const OperandRows& a, const OperandRows& b, const Sum
   TARGET void Integers##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) { \
     IntegerBody(a, b, o, d);                                                                                       \
   }                                                                                                                \
-  constexpr VectorSums k##NAME = {Exact##NAME, Fast##NAME, Integers##NAME, #NAME};
+  TARGET void Groups##NAME(const OperandRows& a, int m, const OperandRows& b, int group, int32_t* sums) {          \
+    GroupBody(a, m, b, group, sums);                                                                               \
+  }                                                                                                                \
+  constexpr VectorSums k##NAME = {Exact##NAME, Fast##NAME, Integers##NAME, Groups##NAME, #NAME};
 
 LS_VECTOR_SUMS(Portable, )
 #if defined(__x86_64__)
@@ -247,25 +305,26 @@ LS_VECTOR_SUMS(Avx2, __attribute__((target("avx2,fma"))))
 LS_VECTOR_SUMS(Avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
 #endif
 
-const VectorSums& Select() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return kAvx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2;
-#endif
-  return kPortable;
-}
-
 }  // namespace
 
-const VectorSums& SelectVectorSums() {
-  static const VectorSums& chosen = Select();
-  return chosen;
+std::vector<const VectorSums*> RunnableVectorSums() {
+  std::vector<const VectorSums*> runnable = {&kPortable};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    runnable.push_back(&kAvx2);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
+      runnable.push_back(&kAvx512);
+    }
+  }
+#endif
+  return runnable;
 }
 
-const VectorSums& PortableVectorSums() { return kPortable; }
+const VectorSums& SelectVectorSums() {
+  static const VectorSums& chosen = *RunnableVectorSums().back();
+  return chosen;
+}
 
 }  // namespace laneshift::emulator

@@ -3,6 +3,8 @@
 // Thread-safety: pure functions; the choice is made once.
 #pragma once
 
+#include <vector>
+
 #include "emulator/units/fused_sum.h"
 
 namespace laneshift::emulator {
@@ -10,11 +12,13 @@ namespace laneshift::emulator {
 struct VectorSums {
   using Function = void (*)(const OperandRows& a, const OperandRows& b, const SumOptions& options, AccumulatorTile d);
   Function exact, fast, integers;
+  // Four times the sums of the products of row m in groups: sums[g * b.pitch() + n].
+  void (*groups)(const OperandRows& a, int m, const OperandRows& b, int group, int32_t* sums);
   const char* name;
 };
 // The best one for this processor.
 const VectorSums& SelectVectorSums();
-// The one that every processor can run: what tests compare the best one with.
-const VectorSums& PortableVectorSums();
+// All that this processor can run: tests compare them.
+std::vector<const VectorSums*> RunnableVectorSums();
 
 }  // namespace laneshift::emulator

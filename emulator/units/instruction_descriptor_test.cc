@@ -76,11 +76,11 @@ TEST(InstructionDescriptor, RefusesWhatIsWrongByName) {
   EXPECT_NE(message(f16, 0x08000490).find("N 0"), std::string::npos);
   EXPECT_NE(message(f16, 0x08420490).find("N 264"), std::string::npos);
   EXPECT_NE(message(pair, 0x10020490).find("multiple of 16"), std::string::npos);
-  EXPECT_NE(message(f16, 0x08400410).find("both"), std::string::npos);        // f16 x bf16
-  EXPECT_NE(message(f16, 0x08400480).find("D f16"), std::string::npos);       // bf16 into f16
+  EXPECT_NE(message(f16, 0x08400410).find("both"), std::string::npos);   // f16 x bf16
+  EXPECT_NE(message(f16, 0x08400480).find("D f16"), std::string::npos);  // bf16 into f16
   EXPECT_NE(message(f16, 0x08400494).find("without .sp"), std::string::npos);
   EXPECT_NE(message(sparse, 0x08200490).find("bit 2 is clear"), std::string::npos);
-  EXPECT_NE(message(f16, 0x88400490).find("reserved"), std::string::npos);    // max shift without .ws
+  EXPECT_NE(message(f16, 0x88400490).find("reserved"), std::string::npos);  // max shift without .ws
   EXPECT_NE(message({MmaKind::kTf32}, 0x08100010).find("A type code 0"), std::string::npos);
   EXPECT_NE(message({MmaKind::kI8}, 0x080a04a0).find("N 40"), std::string::npos);
   EXPECT_NE(message({MmaKind::kF8f6f4}, 0x08208010 | 5 << 7).find("cannot be transposed"), std::string::npos);

@@ -15,13 +15,12 @@ TEST(MatrixDescriptor, DecodesTheWorkedTcgen05Values) {
     uint32_t start, leading, stride;
     Swizzle swizzle;
   };
-  for (const Row& row : {Row{0x4000404000000040, 0x400, 0, 1024, Swizzle::k128B},
-                         Row{0x4000404000010040, 0x400, 16, 1024, Swizzle::k128B},
-                         Row{0x0000400800800000, 0, 2048, 128, Swizzle::kNone},
-                         Row{0xC000401000000040, 0x400, 0, 256, Swizzle::k32B},
-                         Row{0x8000402000000040, 0x400, 0, 512, Swizzle::k64B},
-                         Row{0x4000404002000040, 0x400, 8192, 1024, Swizzle::k128B},
-                         Row{0x2000402001000040, 0x400, 4096, 512, Swizzle::k128BAtom32B}}) {
+  for (const Row& row :
+       {Row{0x4000404000000040, 0x400, 0, 1024, Swizzle::k128B},
+        Row{0x4000404000010040, 0x400, 16, 1024, Swizzle::k128B}, Row{0x0000400800800000, 0, 2048, 128, Swizzle::kNone},
+        Row{0xC000401000000040, 0x400, 0, 256, Swizzle::k32B}, Row{0x8000402000000040, 0x400, 0, 512, Swizzle::k64B},
+        Row{0x4000404002000040, 0x400, 8192, 1024, Swizzle::k128B},
+        Row{0x2000402001000040, 0x400, 4096, 512, Swizzle::k128BAtom32B}}) {
     const auto d = DecodeTcgen05Descriptor(row.bits);
     ASSERT_TRUE(d) << d.error().message;
     EXPECT_EQ(d->start, row.start);
@@ -85,7 +84,8 @@ TEST(MatrixDescriptor, KMajorAddressesAreTheRowsOfATmaBox) {
     for (int row = 0; row < 128; ++row) {
       for (uint32_t byte = 0; byte < 32; ++byte) {
         const uint32_t linear = 0x2000 + static_cast<uint32_t>(row) * span + byte;
-        EXPECT_EQ(ByteAddress(d, {Major::kK, 128, 32, 2}, row, static_cast<int>(byte)), SwizzledByBits(swizzle, linear));
+        EXPECT_EQ(ByteAddress(d, {Major::kK, 128, 32, 2}, row, static_cast<int>(byte)),
+                  SwizzledByBits(swizzle, linear));
       }
     }
   }
@@ -139,8 +139,9 @@ TEST(MatrixDescriptor, GatherAndGranulesAgreeWithTheAddresses) {
   const SharedWindow window{bytes, 0x400};
   for (int round = 0; round < 200; ++round) {
     const auto swizzle = static_cast<Swizzle>(random() % 5);
-    const MatrixDescriptor d{0x400 + 16 * static_cast<uint32_t>(random() % 256), 16 * static_cast<uint32_t>(random() % 64),
-                             16 * static_cast<uint32_t>(random() % 100), 0, swizzle};
+    const MatrixDescriptor d{0x400 + 16 * static_cast<uint32_t>(random() % 256),
+                             16 * static_cast<uint32_t>(random() % 64), 16 * static_cast<uint32_t>(random() % 100), 0,
+                             swizzle};
     OperandTile tile{static_cast<Major>(random() % 2), static_cast<int>(8 * (1 + random() % 16)), 32,
                      static_cast<int>(1u << random() % 3)};
     const auto ranges = TouchedGranules(d, tile, window);

@@ -23,7 +23,6 @@ enum class MbarrierMisuse : uint8_t {
   kBytesOutOfRange,     // one operand of 2^20 or more, or a running total outside +-(2^20-1)
   kCompletesPhase,      // a .noComplete arrival that would complete the phase
   kStaleToken,          // a token neither of this phase nor of the one before
-  kDroppedToZero,       // use of a barrier whose expected count was dropped to 0
 };
 std::string_view NameOf(MbarrierMisuse misuse);
 
@@ -61,9 +60,13 @@ class Mbarrier {
   int32_t pending() const { return pending_; }
   int32_t expected() const { return expected_; }
   int64_t bytes() const { return bytes_; }
+  // Every participant has dropped out. Hardware goes on; a checker reports any further use.
+  bool dropped_to_zero() const { return valid_ && expected_ == 0; }
 
  private:
   Status NeedValid() const;
+  Status AddBytes(int64_t operand, int64_t change, std::string_view operation);
+  Status CheckArrival(int64_t count, Completion completion) const;
   Error Misuse(MbarrierMisuse misuse, std::string_view detail) const;
   void CompletePhaseIfDone();
 

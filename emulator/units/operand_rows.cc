@@ -85,30 +85,33 @@ void OperandRows::StoreRow(int row, const uint32_t* codes, bool negate) {
     }
     return;
   }
-  std::array<float, kMaxK> values;
+  std::array<float, kMaxK> values, powers;
   ToValues(type_, codes, k_, values.data());
   const base::FloatFormatInfo& info = base::InfoOf(FormatOf(type_));
   // The adder does not normalise: a subnormal counts with its format's least exponent.
-  const uint32_t least_power = static_cast<uint32_t>(1 - info.bias + 127) << 23;
+  const int32_t least_power = (1 - info.bias + 127) << 23;
   const uint32_t flip = negate ? 0x80000000u : 0;
-  uint32_t highest = 0, lowest = 0xff << 23;
-  for (int i = 0; i < k_; ++i, at += step) {
-    const uint32_t word = std::bit_cast<uint32_t>(values[static_cast<size_t>(i)]);
-    uint32_t power = 0;
-    if ((word & 0x7fffffff) != 0) {
-      power = std::max(word & 0x7f800000, least_power);
-      highest = std::max(highest, power);
-      lowest = std::min(lowest, power);
-    }
-    values_[at] = std::bit_cast<float>(word ^ flip);
-    powers_[at] = std::bit_cast<float>(power);
+  int32_t highest = 0, lowest = 0xff << 23;
+  for (int i = 0; i < k_; ++i) {  // without branches, for the vectoriser; powers are positive, so integers order them
+    const auto at_i = static_cast<size_t>(i);
+    const uint32_t word = std::bit_cast<uint32_t>(values[at_i]);
+    const int32_t nonzero = (word & 0x7fffffff) != 0 ? -1 : 0;
+    const int32_t power = std::max(static_cast<int32_t>(word & 0x7f800000), least_power) & nonzero;
+    highest = std::max(highest, power);
+    lowest = std::min(lowest, power | (~nonzero & (0xff << 23)));
+    values[at_i] = std::bit_cast<float>(word ^ flip);
+    powers[at_i] = std::bit_cast<float>(power);
+  }
+  for (size_t i = 0; i < static_cast<size_t>(k_); ++i, at += step) {
+    values_[at] = values[i];
+    powers_[at] = powers[i];
   }
   RowFacts& facts = facts_[static_cast<size_t>(row)];
   if (highest == 0) return;
   facts.zero = false;
   facts.special = highest == 0x7f800000;
   facts.greatest = static_cast<int16_t>((highest >> 23) - 127);
-  facts.least = static_cast<int16_t>(static_cast<int>(lowest >> 23) - 127);
+  facts.least = static_cast<int16_t>((lowest >> 23) - 127);
   all_.zero = false;
   all_.special |= facts.special;
   all_.greatest = std::max(all_.greatest, facts.greatest);

@@ -15,10 +15,12 @@
 #include <variant>
 
 #include "emulator/units/cta_state.h"
+#include "emulator/units/data_path.h"
 #include "emulator/units/fused_sum.h"
 #include "emulator/units/instruction_descriptor.h"
 #include "emulator/units/matrix_descriptor.h"
 #include "emulator/units/tensor_memory.h"
+#include "emulator/units/zero_columns.h"
 #include "laneshift/result.h"
 
 namespace laneshift::emulator {
@@ -38,19 +40,13 @@ struct MmaRequest {
   std::optional<uint64_t> zero_columns;      // .ws
 };
 
-// Where D (m, n) and A's rows live: tcgen05's data-path layouts by their letters.
-enum class DataPathLayout : uint8_t { kA, kB, kC, kD, kE, kF, kG };
-DataPathLayout LayoutOf(const MmaQualifiers& qualifiers, int m);
-// The cell of D (row m0 of this CTA, column n), relative to D's column and, for C and F, to lane base 0.
-TensorAddress AccumulatorCell(DataPathLayout layout, int m0, int n, int n_total);
-// The lane of row m0 of A in Tensor Memory that output column n is computed from.
-int OperandLane(DataPathLayout layout, int m0, int n, int n_total);
-
 struct PlannedMma {
   MmaRequest request;
   InstructionDescriptor shape;
   DataPathLayout layout = DataPathLayout::kD;
-  MatrixDescriptor a, b;  // a only when it is in shared memory
+  MatrixDescriptor a, b;       // a only when it is in shared memory
+  OperandTile tile_a, tile_b;  // the part of one CTA
+  ZeroColumns zero_columns;    // .ws
   int ctas = 1;
   int64_t multiplies = 0;          // M x N x dense K, for counters
   std::array<Touched, 2> touched;  // per CTA

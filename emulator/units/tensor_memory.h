@@ -8,15 +8,14 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "emulator/units/cta_state.h"
+#include "emulator/units/element.h"
 #include "emulator/units/matrix_descriptor.h"
 #include "laneshift/result.h"
 
@@ -43,15 +42,24 @@ class TensorMemory {
   uint32_t Read(int lane, int column) const { return cells_[Index(lane, column)]; }
   void Write(int lane, int column, uint32_t value) {
     cells_[Index(lane, column)] = value;
-    written_[static_cast<size_t>(lane)][static_cast<size_t>(column)] = true;
+    written_[static_cast<size_t>(lane)][static_cast<size_t>(column) / 64] |= uint64_t{1} << (column % 64);
   }
-  bool Written(int lane, int column) const { return written_[static_cast<size_t>(lane)][static_cast<size_t>(column)]; }
+  bool Written(int lane, int column) const {
+    return written_[static_cast<size_t>(lane)][static_cast<size_t>(column) / 64] >> (column % 64) & 1;
+  }
   // A lane's columns, contiguous. Whoever writes through Row calls MarkWritten.
   uint32_t* Row(int lane) { return &cells_[Index(lane, 0)]; }
   const uint32_t* Row(int lane) const { return &cells_[Index(lane, 0)]; }
   void MarkWritten(const TensorRange& range);
   // Forgets the range's contents (at allocation and release).
   void Poison(const TensorRange& range);
+  // Moves a cell's contents and its mark.
+  void Move(int lane, int column, int to_lane) {
+    const bool written = Written(lane, column);
+    Write(to_lane, column, Read(lane, column));
+    if (!written)
+      written_[static_cast<size_t>(to_lane)][static_cast<size_t>(column) / 64] &= ~(uint64_t{1} << (column % 64));
+  }
   // The first cell of the range that was never written.
   std::optional<TensorAddress> FirstUnwritten(const TensorRange& range) const;
 
@@ -60,7 +68,7 @@ class TensorMemory {
     return static_cast<size_t>(lane) * kColumns + static_cast<size_t>(column);
   }
   std::vector<uint32_t> cells_;
-  std::array<std::bitset<kColumns>, kLanes> written_;
+  std::array<std::array<uint64_t, kColumns / 64>, kLanes> written_{};
 };
 
 // An Error unless the range lies inside the 128 lanes and 512 columns.
@@ -152,7 +160,8 @@ class TensorMemoryAllocator {
 
  private:
   Status CheckRequest(uint32_t columns) const;
-  std::optional<uint32_t> FirstFit(uint32_t occupied, uint32_t columns) const;
+  static std::optional<uint32_t> FirstFit(uint32_t occupied, uint32_t columns);
+  static uint32_t SlotsOf(Block block);
   void Take(Block block);
 
   uint32_t occupied_ = 0;  // one bit per slot

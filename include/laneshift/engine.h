@@ -5,9 +5,9 @@
 //   auto plan = engine->MakePlan(*problem);
 //   plan->Execute(stream, {.a = a, .b = b, .d = d});
 //
-// Thread-safety: an Engine may be used from any number of threads at once; a Plan is immutable and shareable. A Plan keeps
-// its engine's device alive. `Execute` allocates nothing on the device, synchronises nothing and touches no file: it may
-// be captured into a CUDA graph.
+// Thread-safety: an Engine may be used from any number of threads at once; a Plan is immutable and shareable. A Plan
+// keeps its engine's device alive. `Execute` allocates nothing on the device, synchronises nothing and touches no file:
+// it may be captured into a CUDA graph.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +71,7 @@ std::string_view CacheStateName(CacheState state);  // "memory", "store", "compi
 
 // What a plan is and what making it cost.
 struct PlanReport {
-  std::string problem;   // one-line form
+  std::string problem;  // one-line form
   std::string target;
   std::string device;    // the device's own name
   std::string schedule;  // text form
@@ -111,8 +111,8 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
-  // Chooses a schedule (within `constraint`), compiles or fetches the kernel, loads it. May take milliseconds; afterwards
-  // the same problem is a look-up. kUnsupported: no schedule fits, and why.
+  // Chooses a schedule (within `constraint`), compiles or fetches the kernel, loads it. May take milliseconds;
+  // afterwards the same problem is a look-up. kUnsupported: no schedule fits, and why.
   Result<Plan> MakePlan(const Problem& problem, const ScheduleConstraint& constraint = {}) const;
 
   // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute.

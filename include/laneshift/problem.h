@@ -1,4 +1,5 @@
-// What to compute: a plain struct with a printable one-line form, the same in the API, the CLI, logs, files and the store.
+// What to compute: a plain struct with a printable one-line form, the same in the API, the CLI, logs, files and the
+// store.
 //
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16
 //   gemm m=7 n=1000 k=129 batch=4 a=f16 a_major=m d=f32 alpha=0.5 beta=1 bias=n
@@ -44,7 +45,8 @@ struct GemmProblem {
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
   double alpha = 1, beta = 0;
   BiasAxis bias = BiasAxis::kNone;
-  // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 the TMA cannot be used.
+  // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 the TMA cannot be
+  // used.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
 
   bool operator==(const GemmProblem&) const = default;

@@ -47,14 +47,13 @@ struct Error {
 };
 
 // The one place where errors are made, so that one breakpoint sees them all.
-Error MakeError(ErrorCode code, std::string message, const char* file = __builtin_FILE(),
-                int line = __builtin_LINE());
+Error MakeError(ErrorCode code, std::string message, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 template <typename T>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
+  Result(T held) : state_(std::in_place_index<0>, std::move(held)) {}        // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
 
   bool has_value() const { return state_.index() == 0; }
@@ -101,19 +100,19 @@ using Status = Result<void>;
 inline Status Ok() { return {}; }
 
 // LS_TRY(status_expression): returns the error to the caller, if there is one.
-#define LS_TRY(...)                                                        \
-  do {                                                                     \
-    if (auto ls_status = (__VA_ARGS__); !ls_status.has_value()) {          \
-      return std::move(ls_status).error();                                 \
-    }                                                                      \
+#define LS_TRY(...)                                               \
+  do {                                                            \
+    if (auto ls_status = (__VA_ARGS__); !ls_status.has_value()) { \
+      return std::move(ls_status).error();                        \
+    }                                                             \
   } while (false)
 
 #define LS_CONCAT_INNER(a, b) a##b
 #define LS_CONCAT(a, b) LS_CONCAT_INNER(a, b)
 // LS_ASSIGN(auto x, result_expression): declares or assigns the value, or returns the error to the caller.
 #define LS_ASSIGN(declaration, ...) LS_ASSIGN_INNER(LS_CONCAT(ls_result_, __LINE__), declaration, __VA_ARGS__)
-#define LS_ASSIGN_INNER(result, declaration, ...)           \
-  auto result = (__VA_ARGS__);                              \
+#define LS_ASSIGN_INNER(result, declaration, ...)            \
+  auto result = (__VA_ARGS__);                               \
   if (!result.has_value()) return std::move(result).error(); \
   declaration = std::move(result).value()
 

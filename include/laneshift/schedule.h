@@ -1,4 +1,5 @@
-// How to compute it: typed decisions, with a text form that can be pasted back (`--schedule "tile=128x256x64 stages=4"`).
+// How to compute it: typed decisions, with a text form that can be pasted back (`--schedule "tile=128x256x64
+// stages=4"`).
 //
 // Thread-safety: values.
 #pragma once

@@ -1,0 +1,200 @@
+#include "emulator/access.h"
+
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+bool InWindow(uint64_t address, uint64_t window) { return address - window < kWindowBytes; }
+
+bool SharedBytes(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool any_cta, Located& to) {
+  const auto rank = static_cast<uint32_t>(address >> kRankShift);
+  Cta* cta = address < kWindowBytes ? warp.cta().cluster().CtaOfRank(rank) : nullptr;
+  if (cta == nullptr || (!any_cta && cta != &warp.cta())) {
+    warp.Fault(FaultKind::kIllegalAddress, lane,
+               Cat("shared address ", HexAddress(address),
+                   cta == nullptr ? " belongs to no CTA of the cluster"
+                                  : " belongs to another CTA: .shared::cluster is needed"));
+    return false;
+  }
+  to.space = Space::kShared;
+  to.cta = cta;
+  to.offset = static_cast<uint32_t>(address & ((1u << kRankShift) - 1));
+  if (!cta->shared().Contains(to.offset, bytes)) {
+    warp.Fault(FaultKind::kIllegalAddress, lane,
+               Cat(bytes, " bytes at shared offset ", to.offset, " leave the CTA's window of ", cta->shared().size(),
+                   " bytes from ", kSharedBase));
+    return false;
+  }
+  to.host = cta->shared().At(to.offset);
+  return true;
+}
+
+bool GlobalBytes(Warp& warp, uint64_t address, uint32_t bytes, int lane, Located& to) {
+  Allocation* allocation = warp.last_allocation;
+  if (allocation == nullptr || !allocation->Contains(address, bytes)) {
+    allocation = warp.cta().cluster().machine().memory->Find(address, bytes);
+    if (allocation == nullptr) {
+      warp.Fault(FaultKind::kIllegalAddress, lane,
+                 Cat(bytes, " bytes at global address ", HexAddress(address), ": ",
+                     warp.cta().cluster().machine().memory->Describe(address)));
+      return false;
+    }
+    warp.last_allocation = allocation;
+  }
+  to.space = Space::kGlobal;
+  to.allocation = allocation;
+  to.address = address;
+  to.host = allocation->At(address);
+  return true;
+}
+
+void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, AccessKind kind) {
+  SharedMemory& memory = at.cta->shared();
+  for (uint32_t granule = at.offset & ~15u; granule < at.offset + bytes; granule += 16) {
+    const SharedMemory::Granule& state = memory.GranuleAt(granule);
+    if (state.Idle()) continue;
+    if (state.barrier) {
+      for (uint32_t slot = granule; slot < granule + 16; slot += 8) {
+        const BarrierSlot* barrier = slot < at.offset + bytes && at.offset < slot + 8
+                                         ? warp.cta().cluster().FindBarrier(*at.cta, slot)
+                                         : nullptr;
+        if (barrier != nullptr && barrier->state.valid()) {
+          warp.Report(HazardKind::kBarrierOverwritten, lane,
+                      Cat("an ordinary access touches the live mbarrier at shared offset ", slot));
+        }
+      }
+    } else if (kind == AccessKind::kRead && state.writes != 0) {
+      warp.Report(HazardKind::kPendingSharedRead, lane,
+                  Cat("shared offset ", at.offset, " is read while an asynchronous write to it is pending"));
+    } else if (kind != AccessKind::kRead && (state.reads != 0 || state.writes != 0)) {
+      warp.Report(HazardKind::kPendingSharedWrite, lane,
+                  Cat("shared offset ", at.offset, " is written while an asynchronous ",
+                      state.reads != 0 ? "read" : "write", " of it is pending"));
+    }
+  }
+  if (kind != AccessKind::kWrite && !memory.Written(at.offset, bytes)) {
+    warp.Report(HazardKind::kUninitialisedShared, lane, Cat("shared offset ", at.offset, " was never written"));
+  }
+}
+
+}  // namespace
+
+std::string HexAddress(uint64_t address) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  return text;
+}
+
+bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane, Located& to) {
+  if (space == Space::kGeneric) {
+    if (InWindow(address, kSharedWindow)) {
+      return SharedBytes(warp, address - kSharedWindow, bytes, lane, true, to);
+    }
+    if (InWindow(address, kLocalWindow)) {
+      space = Space::kLocal;
+      address -= kLocalWindow;
+    } else if (InWindow(address, kParamWindow)) {
+      space = Space::kParam;
+      address -= kParamWindow;
+    } else {
+      space = Space::kGlobal;
+    }
+  }
+  switch (space) {
+    case Space::kShared:
+      return SharedBytes(warp, address, bytes, lane, false, to);
+    case Space::kSharedCluster:
+      return SharedBytes(warp, address, bytes, lane, true, to);
+    case Space::kLocal:
+      to.space = Space::kLocal;
+      if (address + bytes > warp.local_bytes() || address + bytes < address) {
+        warp.Fault(
+            FaultKind::kIllegalAddress, lane,
+            Cat("local address ", HexAddress(address), " is outside the thread's ", warp.local_bytes(), " bytes"));
+        return false;
+      }
+      to.host = warp.Local(lane) + address;
+      return true;
+    case Space::kParam: {
+      const std::vector<uint8_t>& block = warp.cta().cluster().launch().parameters;
+      to.space = Space::kParam;
+      if (address + bytes > block.size() || address + bytes < address) {
+        warp.Fault(FaultKind::kIllegalAddress, lane,
+                   Cat("parameter offset ", address, " is outside the ", block.size(), " bytes of parameters"));
+        return false;
+      }
+      to.host = const_cast<uint8_t*>(block.data()) + address;
+      return true;
+    }
+    case Space::kGlobal:
+    case Space::kConst:
+    case Space::kGeneric:
+      break;
+  }
+  return GlobalBytes(warp, address, bytes, lane, to);
+}
+
+bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane, AccessKind kind, Located& to) {
+  if ((address & (bytes - 1)) != 0) {
+    warp.Fault(FaultKind::kMisalignedAddress, lane, Cat(bytes, "-byte access at address ", HexAddress(address)));
+    return false;
+  }
+  if (!LocateQuietly(warp, space, address, bytes, lane, to)) return false;
+  if (to.space == Space::kParam && kind != AccessKind::kRead) {
+    warp.Fault(FaultKind::kIllegalAddress, lane, "the parameters of a kernel cannot be written");
+    return false;
+  }
+  Cluster& cluster = warp.cta().cluster();
+  if (to.space == Space::kShared) {
+    if (cluster.checks()) {
+      CheckShared(warp, to, bytes, lane, kind);
+      if (kind != AccessKind::kRead) {
+        const auto thread = static_cast<uint32_t>(warp.index() * kLanes + lane);
+        // Stores into another CTA's window are not tracked by thread: its own fence counters do not know them.
+        const uint32_t tag =
+            to.cta == &warp.cta() ? (thread + 1) << 16 | (warp.proxy_fences[static_cast<size_t>(lane)] & 0xffff) : 0;
+        to.cta->shared().NoteStore(to.offset, bytes, tag);
+      }
+    }
+    if (kind != AccessKind::kRead) to.cta->shared().MarkWritten(to.offset, bytes);
+  } else if (to.space == Space::kGlobal) {
+    if (cluster.checks()) {
+      if (kind != AccessKind::kWrite && !to.allocation->Written(address, bytes)) {
+        warp.Report(HazardKind::kUninitialisedGlobal, lane,
+                    Cat(bytes, " bytes at ", HexAddress(address), " were never written"));
+      }
+      if (cluster.has_pending_global() && cluster.PendingGlobal(address, address + bytes, kind != AccessKind::kRead)) {
+        warp.Report(HazardKind::kPendingGlobal, lane,
+                    Cat("global address ", HexAddress(address), " is accessed while a bulk copy on it is pending"));
+      }
+    }
+    if (kind != AccessKind::kRead) to.allocation->MarkWritten(address, bytes);
+  }
+  return true;
+}
+
+bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta,
+                  Located& to) {
+  if (space == Space::kGeneric || !(address < kWindowBytes)) {
+    if (InWindow(address, kSharedWindow)) {
+      address -= kSharedWindow;
+    } else if (space == Space::kGeneric) {
+      warp.Fault(FaultKind::kInvalidAddressSpace, lane,
+                 Cat("generic address ", HexAddress(address), " is not in shared memory"));
+      return false;
+    }
+  }
+  if ((address & (align - 1)) != 0) {
+    warp.Fault(FaultKind::kMisalignedAddress, lane,
+               Cat("shared address ", HexAddress(address), " is not a multiple of ", align));
+    return false;
+  }
+  return SharedBytes(warp, address, bytes, lane, any_cta || space == Space::kSharedCluster, to);
+}
+
+}  // namespace laneshift::emulator

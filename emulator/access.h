@@ -1,0 +1,36 @@
+// How a thread's address reaches bytes: state spaces, windows, bounds, alignment, and the checks of ordinary accesses.
+//
+// Thread-safety: as the warp.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/cluster.h"
+#include "emulator/warp.h"
+
+namespace laneshift::emulator {
+
+enum class AccessKind : uint8_t { kRead, kWrite, kAtomic };
+
+struct Located {
+  uint8_t* host = nullptr;
+  Space space = Space::kGlobal;      // never generic
+  Allocation* allocation = nullptr;  // global
+  Cta* cta = nullptr;                // shared
+  uint32_t offset = 0;               // shared: in the window of `cta`
+  uint64_t address = 0;              // global
+};
+
+// Finds `bytes` bytes at `address` for an ordinary access of one lane, and reports what such an access must not do:
+// touch ranges that asynchronous operations use, read what was never written. False after a fault.
+bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane, AccessKind kind, Located& to);
+// The bytes only; no hazards are looked for.
+bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane, Located& to);
+// An address of a shared window, generic or not, as CTA and offset. False after a fault. `any_cta`: other CTAs of the
+// cluster are allowed.
+bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta,
+                  Located& to);
+
+std::string HexAddress(uint64_t address);
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,315 @@
+// The life of asynchronous operations: issue, effect, release. Part of Cluster.
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "emulator/cluster.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+bool IsAsyncProxy(OpKind kind) { return kind != OpKind::kCopy && kind != OpKind::kCommit; }
+
+bool Overlap(const TensorRange& a, const TensorRange& b) {
+  return a.lane < b.lane + b.lanes && b.lane < a.lane + a.lanes && a.column < b.column + b.columns &&
+         b.column < a.column + a.columns;
+}
+
+bool IsTensorQueue(OpKind kind) {
+  return kind == OpKind::kMma || kind == OpKind::kTensorCopy || kind == OpKind::kTensorShift || kind == OpKind::kCommit;
+}
+
+// The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
+bool Ordered(const AsyncOp& first, const AsyncOp& second) {
+  if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
+  switch (second.kind) {
+    case OpKind::kCommit:
+      return true;
+    case OpKind::kMma:
+      return first.kind == OpKind::kTensorCopy || first.kind == OpKind::kTensorShift ||
+             (first.kind == OpKind::kMma && first.order_key == second.order_key);
+    case OpKind::kTensorShift:
+      return first.kind == OpKind::kMma;
+    case OpKind::kTensorCopy:
+      return first.kind == OpKind::kTensorShift && second.is_4x256b;
+    case OpKind::kBulkLoad:
+    case OpKind::kBulkStore:
+    case OpKind::kCopy:
+    case OpKind::kTensorLoad:
+    case OpKind::kTensorStore:
+    case OpKind::kWgmma:
+      break;
+  }
+  return false;
+}
+
+bool Follows(const AsyncOp& op, const AsyncOp* earlier) {
+  std::vector<const AsyncOp*> open = {&op};
+  std::vector<const AsyncOp*> seen;
+  while (!open.empty()) {
+    const AsyncOp* at = open.back();
+    open.pop_back();
+    for (const OpHandle& before : at->after) {
+      if (before.get() == earlier) return true;
+      if (std::find(seen.begin(), seen.end(), before.get()) != seen.end()) continue;
+      seen.push_back(before.get());
+      open.push_back(before.get());
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view NameOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::kBulkLoad:
+      return "bulk load";
+    case OpKind::kBulkStore:
+      return "bulk store";
+    case OpKind::kCopy:
+      return "cp.async";
+    case OpKind::kMma:
+      return "tcgen05.mma";
+    case OpKind::kTensorCopy:
+      return "tcgen05.cp";
+    case OpKind::kTensorShift:
+      return "tcgen05.shift";
+    case OpKind::kCommit:
+      return "tcgen05.commit";
+    case OpKind::kTensorLoad:
+      return "tcgen05.ld";
+    case OpKind::kTensorStore:
+      return "tcgen05.st";
+    case OpKind::kWgmma:
+      return "wgmma";
+  }
+  return "operation";
+}
+
+void Cluster::Hazard(HazardKind kind, const AsyncOp& op, std::string message) {
+  if (machine().hazards != nullptr) machine().hazards->Add(kind, op.place, std::move(message));
+}
+
+void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
+  SharedMemory& memory = use.cta->shared();
+  for (uint32_t at = use.range.begin & ~15u; at < use.range.end; at += 16) {
+    const SharedMemory::Granule& granule = memory.GranuleAt(at);
+    if (granule.Idle()) continue;
+    if (granule.barrier) {
+      Hazard(HazardKind::kBarrierOverwritten, op,
+             Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
+      break;
+    }
+    if (!use.write && granule.writes != 0) {
+      Hazard(HazardKind::kPendingSharedRead, op,
+             Cat("this ", NameOf(op.kind), " reads shared offset ", at, " that an asynchronous write is due in"));
+      break;
+    }
+    if (use.write) {
+      Hazard(HazardKind::kPendingSharedWrite, op,
+             Cat("this ", NameOf(op.kind), " overwrites shared offset ", at, " that an asynchronous ",
+                 granule.reads != 0 ? "read" : "write", " still uses"));
+      break;
+    }
+  }
+  if (!IsAsyncProxy(op.kind)) return;
+  for (uint32_t at = use.range.begin & ~3u; at < use.range.end; at += 4) {
+    const uint32_t tag = memory.StoreTag((at - kSharedBase) >> 2);
+    if (tag == 0) continue;
+    const uint32_t thread = (tag >> 16) - 1;
+    const Warp& writer = *use.cta->warps[thread / kLanes];
+    if ((writer.proxy_fences[thread % kLanes] & 0xffff) != (tag & 0xffff)) continue;
+    Hazard(HazardKind::kMissingProxyFence, op,
+           Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", at, ", which thread ",
+               thread, " stored without a fence.proxy.async after it"));
+    break;
+  }
+  if (use.write) memory.ForgetStores(use.range);
+}
+
+void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
+  if (!use.cta->allocator.Covers(use.range.column, use.range.columns)) {
+    Hazard(
+        HazardKind::kUnallocatedTensor, op,
+        Cat("columns ", use.range.column, " to ", use.range.column + use.range.columns - 1, " are not all allocated"));
+  }
+  for (const OpHandle& other : unreleased_) {
+    if (other.get() == &op || other->state == AsyncOp::State::kReleased || other->tensor.empty()) continue;
+    for (const AsyncOp::TensorUse& held : other->tensor) {
+      if (held.cta != use.cta || !(held.write || use.write) || !Overlap(held.range, use.range)) continue;
+      if (Follows(op, other.get())) break;
+      Hazard(HazardKind::kTensorRace, op,
+             Cat("this ", NameOf(op.kind), use.write ? " writes" : " reads", " columns from ", use.range.column,
+                 " while the ", NameOf(other->kind), " of line ", other->at.line, " on them is not ordered before it"));
+      return;
+    }
+  }
+  for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
+    const Cta::ColumnAccess& column = use.cta->columns[static_cast<size_t>(c)];
+    const auto lacks = [&](uint64_t when, const Warp* who, std::string_view what) {
+      if (when == 0 || who == op.warp) return false;
+      const bool before = who != nullptr && who->before_fence < when;
+      const bool after = op.warp->after_fence < when;
+      if (!before && !after) return false;
+      Hazard(HazardKind::kMissingTensorFence, op,
+             Cat("column ", c, ": between the ", what, " and this ", NameOf(op.kind),
+                 " a tcgen05.fence::", before ? "before" : "after", "_thread_sync is missing"));
+      return true;
+    };
+    const bool to_queue = IsTensorQueue(op.kind);
+    // One thread's own queue needs no fences against what it has itself waited for.
+    if (!(to_queue && column.writer == nullptr) && lacks(column.written, column.writer, "write of Tensor Memory"))
+      return;
+    if (use.write && column.reader != nullptr && lacks(column.read, column.reader, "tcgen05.ld")) return;
+  }
+}
+
+void Cluster::CheckIssue(AsyncOp& op) {
+  for (const AsyncOp::SharedUse& use : op.shared) CheckSharedUse(op, use);
+  for (const AsyncOp::TensorUse& use : op.tensor) CheckTensorUse(op, use);
+  for (const AsyncOp::GlobalUse& use : op.global) {
+    if (global_uses_ != 0 && PendingGlobal(use.begin, use.end, use.write)) {
+      Hazard(HazardKind::kPendingGlobal, op,
+             Cat("this ", NameOf(op.kind), " touches global memory that a pending bulk store writes"));
+      break;
+    }
+  }
+}
+
+bool Cluster::PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
+  for (const OpHandle& op : unreleased_) {
+    if (op->state == AsyncOp::State::kReleased) continue;
+    for (const AsyncOp::GlobalUse& use : op->global) {
+      if (begin < use.end && use.begin < end && (write || use.write)) return true;
+    }
+  }
+  return false;
+}
+
+bool Cluster::Issue(const OpHandle& op) {
+  op->serial = ++op_serial_;
+  op->place = op->warp->Here(op->lane);
+  op->at = op->warp->position();
+  if (IsTensorQueue(op->kind)) {
+    for (const OpHandle& other : unreleased_) {
+      if (other->state == AsyncOp::State::kReleased || !IsTensorQueue(other->kind) || other->kind == OpKind::kCommit)
+        continue;
+      if (Ordered(*other, *op)) op->after.push_back(other);
+    }
+  }
+  if (checks()) CheckIssue(*op);
+  for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);
+  for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
+  global_uses_ += static_cast<int>(op->global.size());
+  if (unreleased_.size() > 64 && unreleased_.front()->state == AsyncOp::State::kReleased) {
+    std::erase_if(unreleased_, [](const OpHandle& old) { return old->state == AsyncOp::State::kReleased; });
+  }
+  unreleased_.push_back(op);
+  pending_.push_back(op);
+  if (machine().completion == Completion::kEager) return Complete(op);
+  return true;
+}
+
+void Cluster::RemovePending(const AsyncOp& op) {
+  const auto at = std::find_if(pending_.begin(), pending_.end(), [&](const OpHandle& p) { return p.get() == &op; });
+  if (at != pending_.end()) pending_.erase(at);
+}
+
+bool Cluster::Complete(const OpHandle& op) {
+  std::vector<OpHandle> open = {op};
+  while (!open.empty()) {
+    const OpHandle next = open.back();
+    if (next->state != AsyncOp::State::kPending) {
+      open.pop_back();
+      continue;
+    }
+    bool waits = false;
+    for (const OpHandle& before : next->after) {
+      if (before->state != AsyncOp::State::kPending) continue;
+      open.push_back(before);
+      waits = true;
+    }
+    if (waits) continue;
+    open.pop_back();
+    next->state = AsyncOp::State::kDone;
+    RemovePending(*next);
+    if (checks()) {
+      for (const AsyncOp::SharedUse& use : next->shared) {
+        if (!use.write && !use.cta->shared().Written(use.range.begin, use.range.end - use.range.begin)) {
+          Hazard(HazardKind::kUninitialisedShared, *next,
+                 Cat("this ", NameOf(next->kind), " reads shared memory from offset ", use.range.begin,
+                     " that nothing has written"));
+          break;
+        }
+      }
+    }
+    if (next->effect && !next->effect(*next)) return false;
+    next->effect = nullptr;
+    // Kept until release when hazards are checked: they are what this operation is ordered after.
+    if (!checks()) next->after.clear();
+    if (next->kind == OpKind::kCommit) Release(next);
+  }
+  return true;
+}
+
+// The operation whose effect comes last: as late as the rules allow, and against the order of issue.
+bool Cluster::CompleteSomething() {
+  for (auto op = pending_.rbegin(); op != pending_.rend(); ++op) {
+    const bool ready = std::all_of((*op)->after.begin(), (*op)->after.end(),
+                                   [](const OpHandle& before) { return before->state != AsyncOp::State::kPending; });
+    if (ready) return Complete(OpHandle(*op));
+  }
+  return Complete(OpHandle(pending_.front()));
+}
+
+bool Cluster::CompleteAtRandom() { return Complete(OpHandle(pending_[random_() % pending_.size()])); }
+
+void Cluster::NoteColumns(const AsyncOp& op) {
+  if (op.tensor.empty()) return;
+  const uint64_t now = Tick();
+  for (const AsyncOp::TensorUse& use : op.tensor) {
+    for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
+      Cta::ColumnAccess& column = use.cta->columns[static_cast<size_t>(c)];
+      if (use.write) {
+        column.written = now;
+        column.writer = op.kind == OpKind::kTensorStore ? op.warp : nullptr;
+      } else if (op.kind == OpKind::kTensorLoad) {
+        column.read = now;
+        column.reader = op.warp;
+      }
+    }
+  }
+}
+
+void Cluster::ReleaseReads(const OpHandle& op) {
+  if (op->reads_released || op->state == AsyncOp::State::kReleased) return;
+  op->reads_released = true;
+  for (const AsyncOp::SharedUse& use : op->shared) {
+    if (!use.write) use.cta->shared().AddPending(use.range, false, -1);
+  }
+}
+
+void Cluster::Release(const OpHandle& op) {
+  if (op->state == AsyncOp::State::kReleased) return;
+  const bool reads_released = op->reads_released;
+  op->state = AsyncOp::State::kReleased;
+  for (const AsyncOp::SharedUse& use : op->shared) {
+    if (use.write || !reads_released) use.cta->shared().AddPending(use.range, use.write, -1);
+  }
+  for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, -1);
+  global_uses_ -= static_cast<int>(op->global.size());
+  if (checks()) NoteColumns(*op);
+  op->after.clear();
+  op->covered.clear();
+}
+
+bool Cluster::CompleteAndRelease(const OpHandle& op) {
+  if (op->state == AsyncOp::State::kPending && !Complete(op)) return false;
+  Release(op);
+  return true;
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,289 @@
+#include "emulator/cluster.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+constexpr uint64_t kQuantum = 4096;
+// A waiter is told "not yet" this often without any event before the cluster counts as deadlocked.
+constexpr uint64_t kPatience = 8;
+// Rounds of spinning without an event before other clusters get the host thread.
+constexpr int kRoundsBeforeYield = 4;
+
+uint64_t Mix(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9e3779b97f4a7c15u + b + 0x7f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  return x ^ (x >> 27);
+}
+
+}  // namespace
+
+// ---- Cta ----
+
+Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index)
+    : cluster_(cluster),
+      rank_(rank),
+      index_(index),
+      threads_(cluster.launch().shape.block[0] * cluster.launch().shape.block[1] * cluster.launch().shape.block[2]),
+      shared_(cluster.launch().kernel->dynamic_shared_offset - kSharedBase + cluster.launch().shape.dynamic_shared) {
+  const int count = static_cast<int>((threads_ + kLanes - 1) / kLanes);
+  for (int w = 0; w < count; ++w) {
+    const uint32_t lanes = std::min<uint32_t>(kLanes, threads_ - static_cast<uint32_t>(w) * kLanes);
+    warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1));
+  }
+  warpgroups.resize((static_cast<size_t>(count) + 3) / 4);
+  columns.resize(TensorMemory::kColumns);
+}
+
+TensorMemory& Cta::tensor() {
+  if (!tensor_) tensor_ = std::make_unique<TensorMemory>();
+  return *tensor_;
+}
+
+uint32_t Cta::live_threads() const {
+  uint32_t count = 0;
+  for (const auto& warp : warps) count += static_cast<uint32_t>(std::popcount(warp->live()));
+  return count;
+}
+
+bool Cta::done() const {
+  return std::all_of(warps.begin(), warps.end(), [](const auto& warp) { return warp->done(); });
+}
+
+// ---- Cluster ----
+
+Cluster::Cluster(const Launch& launch, uint32_t linear_index)
+    : launch_(launch), random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)) {
+  const LaunchShape& shape = launch.shape;
+  const std::array<uint32_t, 3> counts = {shape.grid[0] / shape.cluster[0], shape.grid[1] / shape.cluster[1],
+                                          shape.grid[2] / shape.cluster[2]};
+  index_ = {linear_index % counts[0], linear_index / counts[0] % counts[1], linear_index / counts[0] / counts[1]};
+  uint32_t rank = 0;
+  for (uint32_t z = 0; z < shape.cluster[2]; ++z) {
+    for (uint32_t y = 0; y < shape.cluster[1]; ++y) {
+      for (uint32_t x = 0; x < shape.cluster[0]; ++x) {
+        ctas_.push_back(std::make_unique<Cta>(
+            *this, rank++,
+            std::array<uint32_t, 3>{index_[0] * shape.cluster[0] + x, index_[1] * shape.cluster[1] + y,
+                                    index_[2] * shape.cluster[2] + z}));
+      }
+    }
+  }
+}
+
+Cluster::~Cluster() = default;
+
+uint32_t Cluster::live_threads() const {
+  uint32_t count = 0;
+  for (const auto& cta : ctas_) count += cta->live_threads();
+  return count;
+}
+
+// One slice for every path that can run. `ran`: at least one did something.
+bool Cluster::RunRound(bool& ran) {
+  const bool random = machine().completion == Completion::kRandom;
+  std::vector<Warp*> warps;
+  for (const auto& cta : ctas_) {
+    for (const auto& warp : cta->warps) {
+      if (!warp->done()) warps.push_back(warp.get());
+    }
+  }
+  if (random) std::shuffle(warps.begin(), warps.end(), random_);
+  for (Warp* warp : warps) {
+    for (size_t p = 0; p < warp->paths().size(); ++p) {
+      Path& path = warp->paths()[p];
+      if (path.state == Path::State::kBlocked && (path.seen_event != events_ || path.wait.timed_out)) {
+        path.state = Path::State::kRunnable;
+      }
+      if (path.state != Path::State::kRunnable) continue;
+      uint64_t executed = 0;
+      const uint64_t quantum = random ? 1 + random_() % 256 : kQuantum;
+      if (!warp->Run(p, quantum, executed)) return false;
+      executed_ += executed;
+      ran = ran || executed != 0;
+      if (random && !pending_.empty() && (random_() & 1) != 0 && !CompleteAtRandom()) return false;
+    }
+  }
+  if (executed_ > machine().instruction_budget) {
+    Fault fault;
+    fault.kind = FaultKind::kBudget;
+    fault.place = warps.empty() ? Place{} : warps[0]->Here(-1);
+    fault.message = Cat("a cluster executed ", executed_, " warp instructions, more than the budget of ",
+                        machine().instruction_budget);
+    SetFault(std::move(fault));
+    return false;
+  }
+  return true;
+}
+
+Cluster::Result Cluster::Run() {
+  int idle_rounds = 0;
+  while (true) {
+    if (live_threads() == 0) {
+      while (!pending_.empty()) {
+        if (!Complete(pending_.front())) return Result::kFault;
+      }
+      return Result::kDone;
+    }
+    const uint64_t events = events_;
+    bool ran = false;
+    if (!RunRound(ran)) return Result::kFault;
+    if (events_ != events) {
+      idle_rounds = 0;
+      continue;
+    }
+    // Nothing happened but spinning: time for something asynchronous, and for other clusters.
+    if (!pending_.empty()) {
+      if (!CompleteSomething()) return Result::kFault;
+      continue;
+    }
+    if (ran) {
+      if (++idle_rounds < kRoundsBeforeYield) continue;
+      return Result::kYield;
+    }
+    if (TimeOutWaiters()) continue;
+    bool released = false;
+    for (const auto& cta : ctas_) {
+      for (const auto& warp : cta->warps) released = warp->ReleaseParts() || released;
+    }
+    if (released) continue;
+    ReportDeadlock();
+    return Result::kFault;
+  }
+}
+
+bool Cluster::TimeOutWaiters() {
+  if (last_timeout_event_ == events_) {
+    if (++timeouts_without_event_ > kPatience) return false;
+  } else {
+    last_timeout_event_ = events_;
+    timeouts_without_event_ = 0;
+  }
+  bool any = false;
+  for (const auto& cta : ctas_) {
+    for (const auto& warp : cta->warps) {
+      for (Path& path : warp->paths()) {
+        if (path.state != Path::State::kBlocked || path.wait.kind != WaitState::Kind::kMbarrier) continue;
+        path.wait.timed_out = true;
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
+std::string Cluster::DescribeWait(Warp& warp, const Path& path) {
+  Cta& cta = warp.cta();
+  std::string who = Cat("CTA (", cta.index()[0], ",", cta.index()[1], ",", cta.index()[2], ") warp ", warp.index(),
+                        " line ", warp.LineOf(path.pc), " waits ");
+  switch (path.wait.kind) {
+    case WaitState::Kind::kMbarrier: {
+      const BarrierSlot* slot = FindBarrier(cta, path.wait.object);
+      if (slot == nullptr) return Cat(who, "for an mbarrier at ", path.wait.object, " that is not initialised");
+      return Cat(who, "for parity ", path.wait.parity, " of the mbarrier at shared offset ", path.wait.object,
+                 ": phase ", slot->state.phase(), ", ", slot->state.pending(), " of ", slot->state.expected(),
+                 " arrivals pending, ", slot->state.bytes(), " bytes outstanding");
+    }
+    case WaitState::Kind::kNamedBarrier: {
+      const NamedBarrier& barrier = cta.named[path.wait.object];
+      return Cat(who, "at barrier ", path.wait.object, ": ", barrier.arrived, " threads have arrived of ",
+                 barrier.expected != 0 ? barrier.expected : cta.live_threads());
+    }
+    case WaitState::Kind::kClusterBarrier:
+      return Cat(who, "at barrier.cluster: ", barrier_arrived, " of ", live_threads(), " threads have arrived");
+    case WaitState::Kind::kWarpSync:
+      return Cat(who, "for the other lanes of mask ", path.wait.object, "; present: ", path.mask);
+    case WaitState::Kind::kWarpgroup:
+      return Cat(who, "for the other warps of its warpgroup");
+    case WaitState::Kind::kTensorAlloc:
+      return Cat(who, "for Tensor Memory to allocate");
+    case WaitState::Kind::kNone:
+      break;
+  }
+  return Cat(who, "for nothing");
+}
+
+void Cluster::ReportDeadlock() {
+  Fault fault;
+  fault.kind = FaultKind::kDeadlock;
+  bool first = true;
+  for (const auto& cta : ctas_) {
+    for (const auto& warp : cta->warps) {
+      for (const Path& path : warp->paths()) {
+        if (path.state != Path::State::kBlocked) continue;
+        if (first) {
+          fault.place = warp->Here(-1);
+          fault.place.line = warp->LineOf(path.pc);
+        } else {
+          fault.message += "; ";
+        }
+        first = false;
+        fault.message += DescribeWait(*warp, path);
+        if (fault.message.size() > 4000) {
+          fault.message += "; …";
+          SetFault(std::move(fault));
+          return;
+        }
+      }
+    }
+  }
+  SetFault(std::move(fault));
+}
+
+void Cluster::CheckClusterBarrier() {
+  if (barrier_arrived == 0 || barrier_arrived < live_threads()) return;
+  barrier_arrived = 0;
+  ++barrier_generation;
+  Signal();
+}
+
+void Cluster::NoteExit(Cta& cta) {
+  Signal();
+  for (NamedBarrier& barrier : cta.named) {
+    if (barrier.arrived == 0 || barrier.expected != 0 || barrier.arrived < cta.live_threads()) continue;
+    barrier.arrived = 0;
+    ++barrier.generation;
+  }
+  CheckClusterBarrier();
+  if (cta.done() && !cta.exit_checked) CheckExit(cta);
+}
+
+void Cluster::CheckExit(Cta& cta) {
+  cta.exit_checked = true;
+  if (!checks()) return;
+  for (const OpHandle& op : unreleased_) {
+    if (op->state == AsyncOp::State::kReleased) continue;
+    if (op->kind == OpKind::kBulkStore && op->reads_released) continue;
+    const bool uses =
+        std::any_of(op->shared.begin(), op->shared.end(), [&](const auto& use) { return use.cta == &cta; });
+    if (uses)
+      Hazard(HazardKind::kPendingAtExit, *op,
+             Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
+  }
+  for (const auto& block : cta.allocator.live()) {
+    machine().hazards->Add(HazardKind::kLeakedTensor, cta.warps[0]->Here(-1),
+                           Cat(block.columns, " columns at ", block.column, " were never deallocated"));
+  }
+}
+
+// ---- barriers ----
+
+BarrierSlot* Cluster::FindBarrier(Cta& cta, uint32_t offset) {
+  const auto known = cta.barriers.find(offset);
+  return known == cta.barriers.end() ? nullptr : &known->second;
+}
+
+void Cluster::ReleaseTold(BarrierSlot& barrier, uint32_t parity) {
+  std::vector<OpHandle> told;
+  told.swap(barrier.told[parity & 1]);
+  for (const OpHandle& op : told) Release(op);
+}
+
+}  // namespace laneshift::emulator

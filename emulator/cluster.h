@@ -1,0 +1,258 @@
+// A cluster of CTAs: scheduling of their warps, barriers, and asynchronous operations.
+//
+// A cluster is run by one host thread at a time and shares nothing with other clusters but global memory. Warps run
+// until they block or their quantum is used up. When an asynchronous operation takes effect is the completion policy's
+// choice; what the ISA leaves open is exactly what the policy may choose. Thread-safety: one host thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/memory.h"
+#include "emulator/program.h"
+#include "emulator/report.h"
+#include "emulator/units/fused_sum.h"
+#include "emulator/units/mbarrier.h"
+#include "emulator/units/tensor_memory.h"
+#include "emulator/warp.h"
+
+namespace laneshift::emulator {
+
+enum class Completion : uint8_t { kEager, kLate, kRandom };
+
+// What all clusters of a launch share; immutable while they run, but for the log and global memory's bytes.
+struct Machine {
+  GlobalMemory* memory = nullptr;
+  HazardLog* hazards = nullptr;  // nullptr: do not check
+  Completion completion = Completion::kEager;
+  uint64_t seed = 0;
+  Arithmetic arithmetic = Arithmetic::kHardware;
+  uint64_t instruction_budget = 0;  // warp instructions per cluster
+  uint32_t multiprocessors = 1;
+  bool has_tensor_memory = false;
+};
+
+struct LaunchShape {
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
+  bool explicit_cluster = false;
+  uint32_t dynamic_shared = 0;
+};
+
+struct Launch {
+  const Machine* machine;
+  const Kernel* kernel;
+  LaunchShape shape;
+  std::vector<uint8_t> parameters;
+  uint64_t serial = 0;  // of the launch, mixed into random choices
+};
+
+enum class OpKind : uint8_t {
+  kBulkLoad,
+  kBulkStore,
+  kCopy,
+  kMma,
+  kTensorCopy,
+  kTensorShift,
+  kCommit,
+  kTensorLoad,
+  kTensorStore,
+  kWgmma
+};
+std::string_view NameOf(OpKind kind);
+
+// An asynchronous operation from its issue until something that the ISA recognises has shown its completion.
+class AsyncOp {
+ public:
+  struct SharedUse {
+    Cta* cta;
+    SharedRange range;
+    bool write;
+  };
+  struct TensorUse {
+    Cta* cta;
+    TensorRange range;
+    bool write;
+  };
+  struct GlobalUse {
+    uint64_t begin, end;
+    bool write;
+  };
+  enum class State : uint8_t { kPending, kDone, kReleased };
+
+  OpKind kind;
+  State state = State::kPending;
+  bool reads_released = false;
+  Warp* warp = nullptr;
+  int lane = 0;
+  Position at;
+  Place place;
+  std::vector<SharedUse> shared;
+  std::vector<TensorUse> tensor;
+  std::vector<GlobalUse> global;
+  std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
+  std::vector<OpHandle> after;                        // operations that take effect before this one
+  std::vector<OpHandle> covered;                      // a commit: what its arrival tells about
+  std::function<bool(AsyncOp&)> effect;               // false: the launch has a fault
+  // tcgen05 order: same issuer, cta_group and, for two mma, accumulator and shape.
+  int cta_group = 0;
+  uint64_t order_key = 0;
+  bool is_4x256b = false;
+  uint64_t serial = 0;
+};
+
+struct BarrierSlot {
+  Mbarrier state;
+  // Operations whose completion a phase tells, by phase parity.
+  std::array<std::vector<OpHandle>, 2> told;
+};
+
+struct NamedBarrier {
+  uint64_t generation = 0;
+  uint32_t arrived = 0;
+  uint32_t expected = 0;  // 0: all threads of the CTA
+  // bar.red
+  uint32_t votes = 0, result = 0;
+  bool all = true, any = false, result_all = true, result_any = false;
+};
+
+// The four warps of a warpgroup meeting at one instruction.
+struct Rendezvous {
+  uint32_t arrived = 0;
+  uint64_t generation = 0;
+  const Instruction* instruction = nullptr;
+  OpHandle last;  // the newest wgmma: they take effect in order
+};
+
+class Cluster;
+
+class Cta {
+ public:
+  Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index);
+
+  Cluster& cluster() { return cluster_; }
+  uint32_t rank() const { return rank_; }
+  const std::array<uint32_t, 3>& index() const { return index_; }
+  SharedMemory& shared() { return shared_; }
+  TensorMemory& tensor();
+  CtaState Units() { return {shared_.Window(), &tensor()}; }
+  uint32_t threads() const { return threads_; }
+  uint32_t live_threads() const;
+  bool done() const;
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::unordered_map<uint32_t, BarrierSlot> barriers;
+  std::array<NamedBarrier, 16> named;
+  std::vector<Rendezvous> warpgroups;
+  TensorMemoryAllocator allocator;
+  // Per Tensor Memory column: when and by whom it was last accessed asynchronously, as far as somebody has waited for
+  // it.
+  struct ColumnAccess {
+    uint64_t written = 0, read = 0;  // cluster events
+    Warp* writer = nullptr;
+    Warp* reader = nullptr;
+  };
+  std::vector<ColumnAccess> columns;
+  bool exit_checked = false;
+
+ private:
+  Cluster& cluster_;
+  uint32_t rank_;
+  std::array<uint32_t, 3> index_;
+  uint32_t threads_;
+  SharedMemory shared_;
+  std::unique_ptr<TensorMemory> tensor_;
+};
+
+class Cluster {
+ public:
+  enum class Result : uint8_t { kDone, kYield, kFault };
+
+  Cluster(const Launch& launch, uint32_t linear_index);
+  ~Cluster();
+  // Runs until the end, a fault, or nothing but other clusters can bring progress.
+  Result Run();
+
+  const Launch& launch() const { return launch_; }
+  const Machine& machine() const { return *launch_.machine; }
+  bool checks() const { return machine().hazards != nullptr; }
+  std::vector<std::unique_ptr<Cta>>& ctas() { return ctas_; }
+  Cta* CtaOfRank(uint32_t rank) { return rank < ctas_.size() ? ctas_[rank].get() : nullptr; }
+  const std::optional<Fault>& fault() const { return fault_; }
+  void SetFault(Fault fault) {
+    if (!fault_) fault_ = std::move(fault);
+  }
+  Counters& counters() { return counters_; }
+  std::array<uint32_t, 3> cluster_index() const { return index_; }
+
+  // Something happened that may let a blocked path go on. Events are counted from 1.
+  void Signal() { ++events_; }
+  uint64_t events() const { return events_; }
+  // A clock for fences: every reading is later than the one before.
+  uint64_t Tick() { return ++clock_; }
+
+  // ---- asynchronous operations ----
+  // Registers what the operation touches, reports hazards with what is pending, and completes it if the policy is
+  // eager. False after a fault.
+  bool Issue(const OpHandle& op);
+  // Makes the operation and everything it must follow take effect now.
+  bool Complete(const OpHandle& op);
+  // Somebody who may rely on it has seen that the operation is complete.
+  void Release(const OpHandle& op);
+  void ReleaseReads(const OpHandle& op);
+  bool CompleteAndRelease(const OpHandle& op);
+  const std::vector<OpHandle>& unreleased() const { return unreleased_; }
+  // Reports an access of `range` of global memory that a pending store is due in.
+  bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
+  bool has_pending_global() const { return global_uses_ != 0; }
+
+  // ---- barriers ----
+  BarrierSlot* FindBarrier(Cta& cta, uint32_t offset);
+  // A phase was waited for: what it tells is released.
+  void ReleaseTold(BarrierSlot& barrier, uint32_t parity);
+
+  // barrier.cluster
+  uint64_t barrier_generation = 0;
+  uint32_t barrier_arrived = 0;
+  void CheckClusterBarrier();
+  uint32_t live_threads() const;
+  void NoteExit(Cta& cta);
+
+  std::string DescribeWait(Warp& warp, const Path& path);
+
+ private:
+  bool RunRound(bool& ran);
+  bool CompleteSomething();
+  bool CompleteAtRandom();
+  bool TimeOutWaiters();
+  void ReportDeadlock();
+  void CheckExit(Cta& cta);
+  void CheckIssue(AsyncOp& op);
+  void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
+  void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
+  void NoteColumns(const AsyncOp& op);
+  void Hazard(HazardKind kind, const AsyncOp& op, std::string message);
+  void RemovePending(const AsyncOp& op);
+
+  const Launch& launch_;
+  std::array<uint32_t, 3> index_;
+  std::vector<std::unique_ptr<Cta>> ctas_;
+  std::optional<Fault> fault_;
+  Counters counters_;
+  uint64_t events_ = 1, clock_ = 1;
+  uint64_t executed_ = 0;
+  uint64_t op_serial_ = 0;
+  uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
+  size_t next_warp_ = 0;
+  int global_uses_ = 0;
+  std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
+  std::vector<OpHandle> pending_;     // not yet complete, in issue order
+  std::mt19937_64 random_;
+};
+
+}  // namespace laneshift::emulator

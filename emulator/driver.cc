@@ -1,0 +1,135 @@
+#include "emulator/driver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/text.h"
+#include "emulator/driver_functions.h"
+#include "emulator/driver_state.h"
+
+namespace laneshift::emulator {
+
+using namespace device;  // NOLINT: the driver's vocabulary is all of this file's subject
+
+const DeviceProfile& ProfileOf(Profile profile) {
+  static constexpr DeviceProfile kProfiles[] = {
+      {"laneshift emulator (B200 profile)", 10, 0, 148, 132 << 20, 1965000, 3996000, 8192, Chip::kSm100a, "sm_100a",
+       true},
+      {"laneshift emulator (H200 profile)", 9, 0, 132, 60 << 20, 1980000, 3201000, 6144, Chip::kSm90a, "sm_90a", false},
+  };
+  return kProfiles[static_cast<size_t>(profile)];
+}
+
+DriverState& TheDriver() {
+  // The driver API has no handle for the driver itself: its state is the process's, as with the real one.
+  static auto* state = new DriverState;
+  return *state;
+}
+
+void DriverState::Reset() {
+  graphs.clear();
+  events.clear();
+  streams.clear();
+  functions.clear();
+  modules.clear();
+  memory = std::make_unique<GlobalMemory>(options.memory_bytes);
+  sticky = kCuSuccess;
+  context_references = 0;
+  context_current = false;
+}
+
+namespace {
+
+CuResult ResultOf(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kIllegalAddress:
+      return kCuErrorIllegalAddress;
+    case FaultKind::kMisalignedAddress:
+      return kCuErrorMisalignedAddress;
+    case FaultKind::kIllegalInstruction:
+      return kCuErrorIllegalInstruction;
+    case FaultKind::kInvalidAddressSpace:
+      return kCuErrorInvalidAddressSpace;
+    case FaultKind::kLaunchFailure:
+      return kCuErrorLaunchFailed;
+    case FaultKind::kDeadlock:
+    case FaultKind::kBudget:
+      return kCuErrorLaunchTimeout;
+  }
+  return kCuErrorUnknown;
+}
+
+}  // namespace
+
+CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& shape,
+                                const std::vector<uint8_t>& parameters) {
+  const DeviceProfile& profile = ProfileOf(options.profile);
+  Machine machine;
+  machine.memory = memory.get();
+  machine.hazards = options.hazards == HazardChecks::kOn ? &hazards : nullptr;
+  machine.completion = options.completion;
+  machine.seed = options.seed;
+  machine.arithmetic = options.arithmetic;
+  machine.instruction_budget = options.instruction_budget;
+  machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
+  machine.has_tensor_memory = profile.tensor_memory;
+  Launch launch{&machine, function.kernel, shape, parameters, ++launches};
+  const int threads =
+      options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
+  GridResult result = RunGrid(launch, threads);
+  ++report.launches;
+  report.counters.Add(result.counters);
+  for (Hazard& hazard : hazards.Take()) report.hazards.push_back(std::move(hazard));
+  if (result.fault) {
+    report.faults.push_back(*result.fault);
+    sticky = ResultOf(result.fault->kind);
+  }
+  // Like an asynchronous launch: the fault shows at the next synchronisation.
+  return kCuSuccess;
+}
+
+Result<Profile> ParseProfile(std::string_view name) {
+  if (name == "b200") return Profile::kB200;
+  if (name == "h200") return Profile::kH200;
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat("unknown device profile '", name, "': b200 or h200"));
+}
+
+Result<Completion> ParseCompletion(std::string_view name) {
+  if (name == "eager") return Completion::kEager;
+  if (name == "late") return Completion::kLate;
+  if (name == "random") return Completion::kRandom;
+  return MakeError(ErrorCode::kInvalidArgument,
+                   base::Cat("unknown completion order '", name, "': eager, late or random"));
+}
+
+void Configure(const Options& options) {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  state.options = options;
+  state.Reset();
+  state.report = {};
+  state.hazards.Take();
+  state.launches = 0;
+  state.initialised = false;
+}
+
+Report TakeReport() {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  return std::exchange(state.report, {});
+}
+
+DriverApi Driver() {
+  DriverState& state = TheDriver();
+  {
+    const std::lock_guard lock(state.mutex);
+    if (!state.memory) state.Reset();
+  }
+  DriverApi api;
+#define CU(member, symbol, parameters) api.member = driver::member;
+#include "device/driver_api.def"
+  return api;
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,43 @@
+// The emulator as a provider of the CUDA driver API: PTX in, results out, no GPU.
+//
+// State is process-wide, like the real driver's. Launches run to their end before the call returns; a fault of a kernel
+// is reported by that and every later call until the last reference to the primary context is released. Thread-safety:
+// every function may be called from any thread; calls exclude each other.
+#pragma once
+
+#include <cstdint>
+
+#include "device/driver_api.h"
+#include "emulator/cluster.h"
+#include "emulator/report.h"
+#include "laneshift/result.h"
+
+namespace laneshift::emulator {
+
+enum class Profile : uint8_t { kB200, kH200 };
+enum class HazardChecks : uint8_t { kOff, kOn };
+
+struct Options {
+  Profile profile = Profile::kB200;
+  Completion completion = Completion::kEager;
+  uint64_t seed = 0;     // for Completion::kRandom
+  int host_threads = 0;  // 0: as many as the host has
+  HazardChecks hazards = HazardChecks::kOn;
+  Arithmetic arithmetic = Arithmetic::kHardware;
+  uint64_t instruction_budget = uint64_t{1} << 34;  // warp instructions per cluster
+  uint64_t memory_bytes = uint64_t{64} << 30;       // of the emulated device; host pages are taken when touched
+};
+
+// "b200" or "h200".
+Result<Profile> ParseProfile(std::string_view name);
+// "eager", "late" or "random".
+Result<Completion> ParseCompletion(std::string_view name);
+
+// Sets the options for everything that follows and drops all state: contexts, modules, memory, reports.
+void Configure(const Options& options);
+// A full table, over the state that Configure set up (with default Options if it never was).
+device::DriverApi Driver();
+// What launches have left since the last call.
+Report TakeReport();
+
+}  // namespace laneshift::emulator

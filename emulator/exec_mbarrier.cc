@@ -1,0 +1,179 @@
+// mbarrier instructions.
+
+#include <bit>
+
+#include "base/text.h"
+#include "emulator/access.h"
+#include "emulator/barrier_access.h"
+#include "emulator/binders.h"
+#include "emulator/lanes.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+// The space is a field of its own here: no suffix means a generic address.
+Handler InSpace(const Match& match, Instruction& instruction, Handler handler) {
+  instruction.space = SpaceOf(match.Has("Smem") ? match("Smem") : match("SmemCta"));
+  return handler;
+}
+
+// modifiers of arrive and wait.
+enum : uint64_t { kExpectTx = 1, kNoComplete = 2, kDrop = 4, kParity = 8, kTest = 16 };
+
+bool Check(Warp& w, int lane, const Status& status) {
+  if (status.has_value()) return true;
+  w.Fault(FaultKind::kLaunchFailure, lane, status.error().message);
+  return false;
+}
+
+Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 8, 8, lane, false, at)) return Outcome::kFault;
+    BarrierSlot& slot = at.cta->barriers[at.offset];
+    if (slot.state.valid()) {
+      w.Report(HazardKind::kBarrierMisuse, lane, Cat("mbarrier.init of the live object at shared offset ", at.offset));
+      slot = {};
+    }
+    if (!Check(w, lane, slot.state.Init(static_cast<int64_t>(w.Value(i[1], lane))))) return Outcome::kFault;
+    at.cta->shared().GranuleAt(at.offset).barrier = true;
+    at.cta->shared().MarkWritten(at.offset, 8);
+    at.cta->shared().NoteStore(at.offset, 8, 0);
+  }
+  w.cta().cluster().Signal();
+  return Outcome::kNext;
+}
+
+Outcome Invalidate(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, false, at);
+    if (slot == nullptr) return Outcome::kFault;
+    if (!Check(w, lane, slot->state.Invalidate())) return Outcome::kFault;
+    w.cta().cluster().ReleaseTold(*slot, 0);
+    w.cta().cluster().ReleaseTold(*slot, 1);
+    at.cta->barriers.erase(at.offset);
+    const BarrierSlot* neighbour = w.cta().cluster().FindBarrier(*at.cta, at.offset ^ 8);
+    at.cta->shared().GranuleAt(at.offset).barrier = neighbour != nullptr;
+  }
+  return Outcome::kNext;
+}
+
+// operands: state, [a], count or bytes
+Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, true, at);
+    if (slot == nullptr) return Outcome::kFault;
+    const int64_t value = i[2].slot != kNoSlot ? static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[2], lane))) : 1;
+    Mbarrier& state = slot->state;
+    const auto completion =
+        i.modifiers & kNoComplete ? Mbarrier::Completion::kNoComplete : Mbarrier::Completion::kMayComplete;
+    auto token = i.modifiers & kExpectTx
+                     ? (i.modifiers & kDrop ? state.ArriveAndDropExpectBytes(value) : state.ArriveExpectBytes(value))
+                 : i.modifiers & kDrop ? state.ArriveAndDrop(value, completion)
+                                       : state.Arrive(value, completion);
+    if (!token.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, token.error().message);
+    w.At<uint64_t>(i[0])[lane] = token->Pack();
+  }
+  w.cta().cluster().Signal();
+  return Outcome::kNext;
+}
+
+template <bool kComplete>
+Outcome Transact(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, true, at);
+    if (slot == nullptr) return Outcome::kFault;
+    const auto bytes = static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[1], lane)));
+    if (!Check(w, lane, kComplete ? slot->state.CompleteBytes(bytes) : slot->state.ExpectBytes(bytes)))
+      return Outcome::kFault;
+  }
+  w.cta().cluster().Signal();
+  return Outcome::kNext;
+}
+
+// operands: p, [a], parity or token. A try_wait that would fail blocks the path; it fails only when nothing else can
+// bring progress.
+Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
+  Cluster& cluster = w.cta().cluster();
+  uint32_t done = 0, blocked_on = 0, parity_of_block = 0;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, false, at);
+    if (slot == nullptr) return Outcome::kFault;
+    const uint64_t value = w.Value(i[2], lane);
+    uint32_t parity = static_cast<uint32_t>(value);
+    if (!(i.modifiers & kParity)) parity = Mbarrier::Token::Unpack(value).phase & 1;
+    auto complete =
+        i.modifiers & kParity ? slot->state.TestParity(parity) : slot->state.TestToken(Mbarrier::Token::Unpack(value));
+    if (!complete.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, complete.error().message);
+    if (*complete) {
+      done |= 1u << lane;
+      cluster.ReleaseTold(*slot, parity);
+    } else {
+      blocked_on = at.offset;
+      parity_of_block = parity;
+    }
+  }
+  const bool may_block = !(i.modifiers & kTest);
+  WaitState& wait = w.path().wait;
+  if (done != mask && may_block && !wait.timed_out)
+    return w.Block(WaitState::Kind::kMbarrier, blocked_on, parity_of_block);
+  w.DoneWaiting();
+  cluster.counters().barrier_waits += done != 0;
+  w.SetPredicate(i[0], mask, done);
+  return Outcome::kNext;
+}
+
+}  // namespace
+
+BarrierSlot* FindBarrierAt(Warp& w, Space space, uint64_t address, int lane, bool any_cta, Located& at) {
+  if (!LocateShared(w, space, address, 8, 8, lane, any_cta, at)) return nullptr;
+  BarrierSlot* slot = w.cta().cluster().FindBarrier(*at.cta, at.offset);
+  if (slot == nullptr) {
+    w.Fault(FaultKind::kLaunchFailure, lane, Cat("there is no initialised mbarrier at shared offset ", at.offset));
+  }
+  return slot;
+}
+
+Result<Handler> BindMbarrierInit(const Match& match, Instruction& i) { return InSpace(match, i, Init); }
+Result<Handler> BindMbarrierInval(const Match& match, Instruction& i) { return InSpace(match, i, Invalidate); }
+Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
+  i.modifiers = (match.Has("ExpectTx") ? uint64_t{kExpectTx} : 0) |
+                (match.Has("NoComplete") ? uint64_t{kNoComplete} : 0) |
+                (match.Has("arrive_drop") ? uint64_t{kDrop} : 0);
+  if (match.Has("ExpectTx") && i[2].slot == kNoSlot) return Wrong(".expect_tx needs the number of bytes");
+  if (match.Has("NoComplete") && i[2].slot == kNoSlot) return Wrong(".noComplete needs a count");
+  return InSpace(match, i, Arrive);
+}
+Result<Handler> BindMbarrierExpect(const Match& match, Instruction& i) { return InSpace(match, i, Transact<false>); }
+Result<Handler> BindMbarrierComplete(const Match& match, Instruction& i) { return InSpace(match, i, Transact<true>); }
+Result<Handler> BindMbarrierTestWait(const Match& match, Instruction& i) {
+  return i.modifiers = kTest, InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTryWait(const Match& match, Instruction& i) {
+  return i.modifiers = 0, InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTestWaitParity(const Match& match, Instruction& i) {
+  return i.modifiers = kTest | kParity, InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTryWaitParity(const Match& match, Instruction& i) {
+  return i.modifiers = kParity, InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierPendingCount(const Match&, Instruction&) {
+  return Handler([](Warp& w, const Instruction& i, uint32_t mask) {
+    return Map1<uint32_t, uint64_t>(
+        w, i, mask, [](uint64_t a) { return static_cast<uint32_t>(Mbarrier::Token::Unpack(a).pending); });
+  });
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,241 @@
+// wgmma, ldmatrix, stmatrix.
+
+#include <bit>
+
+#include "base/text.h"
+#include "emulator/access.h"
+#include "emulator/binders.h"
+#include "emulator/lanes.h"
+#include "emulator/units/wgmma.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+// modifiers of mma_async: n, k, types, flags.
+enum : uint64_t {
+  kNegateA = uint64_t{1} << 40,
+  kNegateB = uint64_t{1} << 41,
+  kTransposeA = uint64_t{1} << 42,
+  kTransposeB = uint64_t{1} << 43,
+  kSaturate = uint64_t{1} << 44
+};
+
+WgmmaRequest RequestOf(Warp& w, const Instruction& i, int lane) {
+  WgmmaRequest request;
+  request.n = static_cast<int>(i.modifiers & 0x1ff);
+  request.k = static_cast<int>(i.modifiers >> 9 & 0x1ff);
+  request.a = static_cast<ElementType>(i.modifiers >> 20 & 0xf);
+  request.b = static_cast<ElementType>(i.modifiers >> 24 & 0xf);
+  request.d = static_cast<AccumulatorType>(i.modifiers >> 28 & 0xf);
+  if (i[1].count == 0) request.a_descriptor = w.Value(i[1], lane);
+  request.b_descriptor = w.Value(i[2], lane);
+  request.accumulate = w.Predicate(i[3]) >> lane & 1;
+  request.negate_a = i.modifiers & kNegateA;
+  request.negate_b = i.modifiers & kNegateB;
+  request.transpose_a = i.modifiers & kTransposeA;
+  request.transpose_b = i.modifiers & kTransposeB;
+  request.saturate = i.modifiers & kSaturate;
+  return request;
+}
+
+Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
+  Cta& cta = w.cta();
+  Cluster& cluster = cta.cluster();
+  const int lane = std::countr_zero(mask);
+  auto planned = PlanWgmma(RequestOf(w, i, lane), cta.shared().Window());
+  if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
+  auto plan = std::make_shared<const PlannedWgmma>(std::move(*planned));
+  if (i[0].count != static_cast<uint32_t>(plan->d_registers)) {
+    return w.Fault(FaultKind::kIllegalInstruction, lane,
+                   Cat("D has ", plan->d_registers, " registers, not ", i[0].count));
+  }
+  const size_t first = static_cast<size_t>(w.index() / 4) * 4;
+  auto op = std::make_shared<AsyncOp>();
+  op->kind = OpKind::kWgmma;
+  op->warp = &w;
+  op->lane = -1;
+  std::vector<uint32_t*> d;
+  std::vector<const uint32_t*> a;
+  for (size_t q = 0; q < 4; ++q) {
+    Warp& member = *cta.warps[first + q];
+    for (uint32_t r = 0; r < i[0].count; ++r) {
+      d.push_back(member.At<uint32_t>(i[0].elements[r]));
+      op->registers.emplace_back(&member, i[0].elements[r].slot);
+    }
+    for (uint32_t r = 0; r < i[1].count; ++r) {
+      a.push_back(member.At<uint32_t>(i[1].elements[r]));
+      op->registers.emplace_back(&member, i[1].elements[r].slot);
+    }
+    member.wgmma.open.push_back(op);
+  }
+  for (const SharedRange& range : plan->shared_reads) {
+    op->shared.push_back({&cta, range, false});
+    cluster.counters().mma_shared_bytes += range.end - range.begin;
+  }
+  Rendezvous& group = cta.warpgroups[first / 4];
+  if (group.last && group.last->state == AsyncOp::State::kPending) op->after.push_back(group.last);
+  group.last = op;
+  op->effect = [plan, d, a, &cta](AsyncOp&) {
+    ExecuteWgmma(*plan, cta.cluster().machine().arithmetic, cta.shared().Window(), a, d);
+    return true;
+  };
+  ++cluster.counters().mma_instructions;
+  cluster.counters().mma_multiplies += static_cast<uint64_t>(plan->multiplies);
+  return cluster.Issue(op) ? Outcome::kNext : Outcome::kFault;
+}
+
+// The four warps meet; the last one issues for all.
+Outcome Wgmma(Warp& w, const Instruction& i, uint32_t mask) {
+  Cta& cta = w.cta();
+  const size_t group = static_cast<size_t>(w.index()) / 4;
+  if (cta.warps.size() < 4 * group + 4 || mask != kFullMask) {
+    return w.Fault(FaultKind::kIllegalInstruction, std::countr_zero(mask), "wgmma needs four whole warps");
+  }
+  Rendezvous& meeting = cta.warpgroups[group];
+  WaitState& wait = w.path().wait;
+  if (wait.kind == WaitState::Kind::kWarpgroup) {
+    if (meeting.generation == wait.generation) return Outcome::kBlocked;
+    w.DoneWaiting();
+    return Outcome::kNext;
+  }
+  if (meeting.arrived == 0) meeting.instruction = &i;
+  if (meeting.instruction != &i) {
+    return w.Fault(FaultKind::kIllegalInstruction, 0,
+                   Cat("the warps of a warpgroup execute different wgmma: lines ", meeting.instruction->at.line,
+                       " and ", i.at.line));
+  }
+  meeting.arrived |= 1u << (w.index() % 4);
+  if (meeting.arrived != 0xf) {
+    wait.generation = meeting.generation;
+    return w.Block(WaitState::Kind::kWarpgroup, static_cast<uint32_t>(group));
+  }
+  meeting.arrived = 0;
+  ++meeting.generation;
+  cta.cluster().Signal();
+  return IssueWgmma(w, i, mask);
+}
+
+Outcome WgmmaWait(Warp& w, const Instruction& i, uint32_t) {
+  const auto keep = static_cast<size_t>(i[0].offset);
+  for (; w.wgmma.closed.size() > keep; w.wgmma.closed.pop_front()) {
+    for (const OpHandle& op : w.wgmma.closed.front()) {
+      if (!w.cta().cluster().CompleteAndRelease(op)) return Outcome::kFault;
+    }
+  }
+  return Outcome::kNext;
+}
+
+std::optional<ElementType> ElementOf(Type type) {
+  switch (type) {
+    case Type::kF16:
+      return ElementType::kF16;
+    case Type::kBf16:
+      return ElementType::kBf16;
+    case Type::kTf32:
+      return ElementType::kTf32;
+    case Type::kE4m3:
+      return ElementType::kE4m3;
+    case Type::kE5m2:
+      return ElementType::kE5m2;
+    case Type::kS8:
+      return ElementType::kS8;
+    case Type::kU8:
+      return ElementType::kU8;
+    default:
+      return std::nullopt;
+  }
+}
+
+// modifiers: number of 8x8 matrices, 1 << 8 for .trans. Lane l supplies the address of row l % 8 of matrix l / 8;
+// element (row, column) of a matrix is in lane row * 4 + column / 2.
+template <bool kLoad>
+Outcome Matrix(Warp& w, const Instruction& i, uint32_t mask) {
+  if (mask != kFullMask)
+    return w.Fault(FaultKind::kIllegalInstruction, std::countr_zero(mask), "a matrix access needs the whole warp");
+  const auto matrices = static_cast<uint32_t>(i.modifiers & 0xff);
+  const bool transposed = i.modifiers >> 8 & 1;
+  const Operand& address = i[kLoad ? 1 : 0];
+  const Operand& values = i[kLoad ? 0 : 1];
+  for (uint32_t m = 0; m < matrices; ++m) {
+    auto* registers = w.At<uint32_t>(values.elements[m]);
+    uint16_t rows[8][8] = {};
+    if constexpr (!kLoad) {
+      for (int l = 0; l < kLanes; ++l) {
+        for (int h = 0; h < 2; ++h) {
+          const int r = l / 4, c = l % 4 * 2 + h;
+          (transposed ? rows[c][r] : rows[r][c]) = static_cast<uint16_t>(registers[l] >> (16 * h));
+        }
+      }
+    }
+    for (int r = 0; r < 8; ++r) {
+      const int lane = static_cast<int>(m) * 8 + r;
+      Located at;
+      if (!Locate(w, i.space, w.AddressOf(address, lane), 16, lane, kLoad ? AccessKind::kRead : AccessKind::kWrite, at))
+        return Outcome::kFault;
+      if constexpr (kLoad) {
+        std::memcpy(rows[r], at.host, 16);
+      } else {
+        std::memcpy(at.host, rows[r], 16);
+      }
+    }
+    if constexpr (kLoad) {
+      for (int l = 0; l < kLanes; ++l) {
+        const int r = l / 4, c = l % 4 * 2;
+        registers[l] =
+            transposed ? rows[c][r] | uint32_t{rows[c + 1][r]} << 16 : rows[r][c] | uint32_t{rows[r][c + 1]} << 16;
+      }
+    }
+  }
+  return Outcome::kNext;
+}
+
+Result<Handler> MatrixHandler(const Match& match, Instruction& i, const Operand& values, Handler handler) {
+  i.space = SpaceOf(match("SmemCta"));
+  const auto count = static_cast<uint32_t>(match("Matrices")[1] - '0');
+  if (values.count != count) return Wrong(Cat(count, " registers are needed, not ", values.count));
+  i.modifiers = count | (match.Has("Trans") ? 256u : 0u);
+  return handler;
+}
+
+}  // namespace
+
+Result<Handler> BindWgmmaCommit(const Match&, Instruction&) {
+  return Handler([](Warp& w, const Instruction&, uint32_t) { return w.wgmma.Close(), Outcome::kNext; });
+}
+Result<Handler> BindWgmmaWait(const Match&, Instruction& i) {
+  if (i[0].offset < 0) return Wrong("the number of groups is not negative");
+  return Handler(WgmmaWait);
+}
+Result<Handler> BindWgmma(const Match& match, Instruction& i) {
+  const auto a = ElementOf(match.TypeAt(1).value_or(Type::kPred)), b = ElementOf(match.TypeAt(2).value_or(Type::kPred));
+  if (!a) return WrongType(match, 1);
+  if (!b) return WrongType(match, 2);
+  const auto d = match.TypeAt(0);
+  if (d != Type::kF32 && d != Type::kF16 && d != Type::kS32) return WrongType(match, 0);
+  int m = 0, n = 0, k = 0;
+  if (std::sscanf(std::string(match("Shape")).c_str(), "m%dn%dk%d", &m, &n, &k) != 3 || m != 64 || n > 256 || k > 256)
+    return Wrong("the shape is m64nNkK");
+  const auto accumulator = d == Type::kF32   ? AccumulatorType::kF32
+                           : d == Type::kF16 ? AccumulatorType::kF16
+                                             : AccumulatorType::kS32;
+  i.modifiers = static_cast<uint64_t>(n) | static_cast<uint64_t>(k) << 9 | static_cast<uint64_t>(*a) << 20 |
+                static_cast<uint64_t>(*b) << 24 | static_cast<uint64_t>(accumulator) << 28 |
+                (match.Has("Sat") ? uint64_t{kSaturate} : 0);
+  if (i[4].offset == -1) i.modifiers |= kNegateA;
+  if (i[5].offset == -1) i.modifiers |= kNegateB;
+  // With A in registers there is one transpose operand, B's.
+  const bool a_in_registers = i[1].count != 0;
+  if (!a_in_registers && i[6].offset == 1) i.modifiers |= kTransposeA;
+  if (i[a_in_registers ? 6 : 7].offset == 1) i.modifiers |= kTransposeB;
+  if (a_in_registers && i[1].count != 4) return Wrong("A has four registers");
+  i.watches_registers = false;
+  return Handler(Wgmma);
+}
+Result<Handler> BindStmatrix(const Match& match, Instruction& i) {
+  return MatrixHandler(match, i, i[1], Matrix<false>);
+}
+Result<Handler> BindLdmatrix(const Match& match, Instruction& i) { return MatrixHandler(match, i, i[0], Matrix<true>); }
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,134 @@
+#include "emulator/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/text.h"
+
+namespace laneshift::emulator {
+namespace {
+
+void* Map(uint64_t bytes) {
+  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
+}
+
+std::string Hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+}  // namespace
+
+Allocation::Allocation(uint64_t address, uint64_t bytes) : address_(address), bytes_(bytes) {
+  host_ = static_cast<uint8_t*>(Map(bytes));
+  // Zero pages are valid objects of this lock-free type: no byte was written yet.
+  written_ = static_cast<std::atomic<uint8_t>*>(Map(bytes / 8 + 1));
+  if (written_ == nullptr && host_ != nullptr) {
+    munmap(host_, bytes_);
+    host_ = nullptr;
+  }
+}
+
+Allocation::~Allocation() {
+  if (host_ != nullptr) munmap(host_, bytes_);
+  if (written_ != nullptr) munmap(static_cast<void*>(written_), bytes_ / 8 + 1);
+}
+
+void Allocation::MarkWritten(uint64_t address, uint64_t count) {
+  if (all_written_) return;
+  if (address == address_ && count == bytes_) {
+    all_written_ = true;
+    return;
+  }
+  uint64_t at = address - address_;
+  const uint64_t end = at + count;
+  for (; at < end; at = (at | 7) + 1) {
+    const uint64_t last = std::min(end, (at | 7) + 1);
+    const auto bits = static_cast<uint8_t>(((1u << (last - at)) - 1) << (at & 7));
+    std::atomic<uint8_t>& cell = written_[at >> 3];
+    // Looking first keeps neighbouring CTAs from fighting over the cache line.
+    if ((cell.load(std::memory_order_relaxed) & bits) != bits) cell.fetch_or(bits, std::memory_order_relaxed);
+  }
+}
+
+bool Allocation::Written(uint64_t address, uint64_t count) const {
+  if (all_written_) return true;
+  uint64_t at = address - address_;
+  const uint64_t end = at + count;
+  for (; at < end; at = (at | 7) + 1) {
+    const uint64_t last = std::min(end, (at | 7) + 1);
+    const auto bits = static_cast<uint8_t>(((1u << (last - at)) - 1) << (at & 7));
+    if ((written_[at >> 3].load(std::memory_order_relaxed) & bits) != bits) return false;
+  }
+  return true;
+}
+
+Allocation* GlobalMemory::Allocate(uint64_t bytes, uint64_t align) {
+  if (bytes == 0 || bytes > capacity_ || used_ > capacity_ - bytes) return nullptr;
+  const uint64_t address = (next_ + align - 1) / align * align;
+  auto allocation = std::make_unique<Allocation>(address, bytes);
+  if (!allocation->mapped()) return nullptr;
+  next_ = address + bytes + kGuard;
+  used_ += bytes;
+  return (live_[address] = std::move(allocation)).get();
+}
+
+bool GlobalMemory::Free(uint64_t address) {
+  const auto known = live_.find(address);
+  if (known == live_.end()) return false;
+  used_ -= known->second->bytes();
+  freed_[address] = known->second->bytes();
+  live_.erase(known);
+  return true;
+}
+
+Allocation* GlobalMemory::Find(uint64_t address, uint64_t count) const {
+  auto after = live_.upper_bound(address);
+  if (after == live_.begin()) return nullptr;
+  Allocation* allocation = std::prev(after)->second.get();
+  return allocation->Contains(address, count) ? allocation : nullptr;
+}
+
+std::string GlobalMemory::Describe(uint64_t address) const {
+  if (const auto freed = freed_.upper_bound(address); freed != freed_.begin()) {
+    const auto& [start, bytes] = *std::prev(freed);
+    if (address - start < bytes) return base::Cat("inside an allocation of ", bytes, " bytes that was freed");
+  }
+  const auto after = live_.upper_bound(address);
+  std::string text = "no allocation is near";
+  uint64_t distance = ~uint64_t{0};
+  if (after != live_.begin()) {
+    const Allocation& below = *std::prev(after)->second;
+    distance = address - (below.address() + below.bytes());
+    if (address < below.address() + below.bytes())
+      return base::Cat("runs past the end of the allocation of ", below.bytes(), " bytes at ", Hex(below.address()));
+    text = base::Cat(distance, " bytes past the end of the allocation of ", below.bytes(), " bytes at ",
+                     Hex(below.address()));
+  }
+  if (after != live_.end() && after->first - address < distance) {
+    text = base::Cat(after->first - address, " bytes before the allocation of ", after->second->bytes(), " bytes at ",
+                     Hex(after->first));
+  }
+  return text;
+}
+
+SharedMemory::SharedMemory(uint32_t bytes)
+    : size_(bytes), bytes_(bytes + 16u), written_(bytes + 16u), granules_(bytes / 16 + 2), stores_(bytes / 4 + 4) {}
+
+void SharedMemory::AddPending(SharedRange range, bool write, int delta) {
+  for (uint32_t g = (range.begin - kSharedBase) >> 4, end = (range.end - kSharedBase + 15) >> 4; g < end; ++g) {
+    uint16_t& count = write ? granules_[g].writes : granules_[g].reads;
+    count = static_cast<uint16_t>(count + delta);
+  }
+}
+
+void SharedMemory::ForgetStores(SharedRange range) {
+  std::fill(stores_.begin() + ((range.begin - kSharedBase) >> 2),
+            stores_.begin() + ((range.end - kSharedBase + 3) >> 2), 0u);
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,112 @@
+// The memories of the emulated device: global memory with guard zones, and a CTA's shared memory with its shadow.
+//
+// Thread-safety: GlobalMemory is changed by the driver's thread only, never during a launch; its bytes may be accessed
+// by all host threads of a launch. SharedMemory belongs to its CTA's host thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/program.h"
+#include "emulator/units/cta_state.h"
+
+namespace laneshift::emulator {
+
+// One cuMemAlloc, or one variable of a module. Host pages come into being when they are touched.
+class Allocation {
+ public:
+  Allocation(uint64_t address, uint64_t bytes);
+  ~Allocation();
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  uint64_t address() const { return address_; }
+  uint64_t bytes() const { return bytes_; }
+  bool Contains(uint64_t address, uint64_t count) const {
+    return address - address_ < bytes_ && count <= bytes_ - (address - address_);
+  }
+  // REQUIRES: Contains(address, 1).
+  uint8_t* At(uint64_t address) const { return host_ + (address - address_); }
+  void MarkWritten(uint64_t address, uint64_t count);
+  // Whether every byte of the range has been written.
+  bool Written(uint64_t address, uint64_t count) const;
+  bool mapped() const { return host_ != nullptr; }
+
+ private:
+  uint64_t address_, bytes_;
+  uint8_t* host_ = nullptr;
+  std::atomic<uint8_t>* written_ = nullptr;  // one bit per byte
+  bool all_written_ = false;
+};
+
+class GlobalMemory {
+ public:
+  explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
+  // The new allocation, or nullptr when the capacity or the host's memory is used up.
+  Allocation* Allocate(uint64_t bytes, uint64_t align = 512);
+  // False if `address` is not the start of a live allocation.
+  bool Free(uint64_t address);
+  // The allocation that holds the whole range, or nullptr.
+  Allocation* Find(uint64_t address, uint64_t count) const;
+  // "16 bytes past the end of the allocation of 4096 bytes at 0x…", for messages about a bad address.
+  std::string Describe(uint64_t address) const;
+  uint64_t used() const { return used_; }
+  uint64_t capacity() const { return capacity_; }
+
+ private:
+  // Addresses are never reused, so that a stale pointer is found out.
+  static constexpr uint64_t kFirst = uint64_t{0x7000} << 32;
+  static constexpr uint64_t kGuard = 1 << 16;
+  uint64_t capacity_, used_ = 0, next_ = kFirst;
+  std::map<uint64_t, std::unique_ptr<Allocation>> live_;
+  std::map<uint64_t, uint64_t> freed_;
+};
+
+// A CTA's shared window [kSharedBase, kSharedBase + size): bytes, which of them were written, which asynchronous
+// operations are pending on each 16-byte granule, and which generic stores the async proxy does not know yet.
+class SharedMemory {
+ public:
+  explicit SharedMemory(uint32_t bytes);
+  uint32_t size() const { return size_; }
+  bool Contains(uint64_t offset, uint64_t count) const {
+    return offset >= kSharedBase && offset + count <= kSharedBase + uint64_t{size_};
+  }
+  uint8_t* At(uint32_t offset) { return &bytes_[offset - kSharedBase]; }
+  SharedWindow Window() { return {std::span(bytes_.data(), size_), kSharedBase}; }
+
+  void MarkWritten(uint32_t offset, uint32_t count) { std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1}); }
+  bool Written(uint32_t offset, uint32_t count) const {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!written_[offset - kSharedBase + i]) return false;
+    }
+    return true;
+  }
+
+  struct Granule {
+    uint16_t reads = 0, writes = 0;  // by operations not yet waited for
+    bool barrier = false;            // holds a live mbarrier object
+    bool Idle() const { return reads == 0 && writes == 0 && !barrier; }
+  };
+  Granule& GranuleAt(uint32_t offset) { return granules_[(offset - kSharedBase) >> 4]; }
+  void AddPending(SharedRange range, bool write, int delta);
+
+  // Generic stores, per 32-bit word: thread + 1 and the writer's count of proxy fences at the time; 0: none.
+  void NoteStore(uint32_t offset, uint32_t count, uint32_t tag) {
+    for (uint32_t w = (offset - kSharedBase) >> 2, end = (offset - kSharedBase + count - 1) >> 2; w <= end; ++w)
+      stores_[w] = tag;
+  }
+  uint32_t StoreTag(uint32_t word) const { return stores_[word]; }
+  void ForgetStores(SharedRange range);
+
+ private:
+  uint32_t size_;
+  std::vector<uint8_t> bytes_, written_;
+  std::vector<Granule> granules_;
+  std::vector<uint32_t> stores_;
+};
+
+}  // namespace laneshift::emulator

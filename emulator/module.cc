@@ -1,0 +1,74 @@
+#include "emulator/module.h"
+
+#include <cstring>
+
+#include "base/text.h"
+
+namespace laneshift::emulator {
+
+Module::~Module() {
+  for (const uint64_t address : owned_) memory_.Free(address);
+}
+
+Status Module::PlaceVariables() {
+  std::vector<const VariableSyntax*> all;
+  for (const VariableSyntax& variable : syntax_.variables) all.push_back(&variable);
+  for (const FunctionSyntax& function : syntax_.functions) {
+    for (const VariableSyntax& variable : function.variables) all.push_back(&variable);
+  }
+  for (const VariableSyntax* variable : all) {
+    if (variable->space != Space::kGlobal && variable->space != Space::kConst) continue;
+    if (variable->is_extern)
+      return PtxError(variable->at, base::Cat("the external variable '", variable->name, "' has no definition"));
+    if (variable->bytes == 0)
+      return PtxError(variable->at, base::Cat("the variable '", variable->name, "' has no size"));
+    Allocation* allocation = memory_.Allocate(variable->bytes, std::max<uint64_t>(variable->align, 256));
+    if (allocation == nullptr) {
+      return MakeError(ErrorCode::kResourceExhausted,
+                       base::Cat("no memory for the variable '", variable->name, "' of ", variable->bytes, " bytes"));
+    }
+    owned_.push_back(allocation->address());
+    addresses_[variable] = allocation->address();
+    // Variables of modules start as zero.
+    allocation->MarkWritten(allocation->address(), variable->bytes);
+    if (!variable->initial.empty())
+      std::memcpy(allocation->At(allocation->address()), variable->initial.data(), variable->initial.size());
+  }
+  return Ok();
+}
+
+Status Module::Initialise() {
+  for (const auto& [variable, address] : addresses_) {
+    for (const SymbolReference& reference : variable->references) {
+      uint64_t value = 0;
+      for (const auto& [other, target] : addresses_) {
+        if (other->name == reference.symbol) value = target;
+      }
+      if (value == 0)
+        return PtxError(variable->at, base::Cat("unknown name '", reference.symbol, "' in an initialiser"));
+      value += static_cast<uint64_t>(reference.offset);
+      std::memcpy(memory_.Find(address, 1)->At(address) + reference.at, &value, 8);
+    }
+  }
+  return Ok();
+}
+
+Result<std::unique_ptr<Module>> Module::Load(ModuleSyntax syntax, GlobalMemory& memory, Chip chip) {
+  std::unique_ptr<Module> module(new Module(memory));
+  module->syntax_ = std::move(syntax);
+  LS_TRY(module->PlaceVariables());
+  LS_TRY(module->Initialise());
+  for (const FunctionSyntax& function : module->syntax_.functions) {
+    if (!function.is_entry || !function.has_body) continue;
+    LS_ASSIGN(Kernel kernel, BuildKernel(module->syntax_, function, module->addresses_, chip));
+    module->kernels_.emplace(std::string(function.name), std::move(kernel));
+  }
+  return module;
+}
+
+const Kernel* Module::Find(std::string_view name) const {
+  const auto known = kernels_.find(name);
+  return known == kernels_.end() ? nullptr : &known->second;
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,23 @@
+// Turns a parsed entry into a Kernel: opcodes bound, registers and constants placed, device functions expanded in
+// place, reconvergence points computed.
+//
+// Calls are expanded where they stand; recursion and indirect calls are refused by name.
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+
+#include "emulator/program.h"
+#include "emulator/ptx_instructions.h"
+#include "laneshift/result.h"
+
+namespace laneshift::emulator {
+
+// Global addresses of the module's .global and .const variables, those inside functions included.
+using VariableAddresses = std::unordered_map<const VariableSyntax*, uint64_t>;
+
+Result<Kernel> BuildKernel(const ModuleSyntax& module, const FunctionSyntax& entry, const VariableAddresses& addresses,
+                           Chip chip);
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,118 @@
+// A PTX module as its text says it: scopes resolved, opcodes not yet understood.
+//
+// Registers and labels of nested `{ … }` blocks are flattened: each declared register has one index in its function,
+// each label one id. Everything refers to the module's own copy of the text. Thread-safety: immutable after parsing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/ptx_types.h"
+
+namespace laneshift::emulator {
+
+enum class OperandKind : uint8_t {
+  kRegister,   // index
+  kSpecial,    // name, without the leading '%': "tid.x"
+  kInteger,    // bits
+  kFloat32,    // bits
+  kFloat64,    // bits
+  kSymbol,     // name + offset; variable or label or function
+  kSink,       // _
+  kAddress,    // elements[0] is the base (register, symbol or integer) + offset; elements[1], if any, the coordinates
+  kVector,     // {elements}
+  kPair,       // elements[0] | elements[1]
+  kArguments,  // (elements) of a call
+};
+
+struct OperandSyntax {
+  OperandKind kind = OperandKind::kSink;
+  bool negated = false;  // !%p
+  int index = -1;        // kRegister; kSymbol: index of the function's own variable, or -1
+  uint64_t bits = 0;
+  int64_t offset = 0;
+  std::string_view name;
+  std::vector<OperandSyntax> elements;
+  Position at;
+};
+
+struct StatementSyntax {
+  Position at;
+  int guard = -1;  // register index
+  bool guard_negated = false;
+  int scope = 0;  // for labels
+  std::string_view root;
+  std::vector<std::string_view> suffixes;  // without dots
+  std::vector<OperandSyntax> operands;
+
+  std::string Opcode() const;
+};
+
+struct RegisterSyntax {
+  std::string name;
+  Type type;
+};
+
+struct SymbolReference {
+  uint64_t at;  // byte offset inside the initialised variable
+  std::string_view symbol;
+  int64_t offset;
+};
+
+struct VariableSyntax {
+  std::string_view name;
+  Space space = Space::kGlobal;
+  Type type = Type::kB8;
+  uint64_t align = 1;
+  uint64_t bytes = 0;  // 0 for `.extern x[]`
+  bool is_extern = false;
+  std::vector<uint8_t> initial;
+  std::vector<SymbolReference> references;
+  uint64_t offset = 0;  // parameters of an entry: position in the parameter block
+  Position at;
+};
+
+struct LabelSyntax {
+  std::string_view name;
+  int scope;
+  uint32_t statement;
+};
+
+struct FunctionSyntax {
+  std::string_view name;
+  bool is_entry = false;
+  bool has_body = false;
+  Position at;
+  std::vector<VariableSyntax> returns;
+  std::vector<VariableSyntax> parameters;
+  uint64_t parameter_bytes = 0;
+  std::vector<VariableSyntax> variables;  // declared inside the body
+  std::vector<RegisterSyntax> registers;
+  std::vector<StatementSyntax> statements;
+  std::vector<LabelSyntax> labels;
+  std::vector<int> scope_parents;
+  // Performance and launch directives; 0 means absent.
+  std::array<uint32_t, 3> reqntid{}, maxntid{}, reqnctapercluster{};
+  uint32_t minnctapersm = 0, maxnreg = 0, maxclusterrank = 0;
+  bool explicit_cluster = false;
+
+  // The statement that label `name` means when used in `scope`, or -1.
+  int64_t FindLabel(std::string_view label, int scope) const;
+};
+
+struct ModuleSyntax {
+  std::unique_ptr<const std::string> text;
+  int version_major = 0, version_minor = 0;
+  std::string_view target;  // "sm_100a"
+  std::vector<VariableSyntax> variables;
+  std::vector<FunctionSyntax> functions;
+};
+
+// Every error names line and column. Needs time and memory linear in the text.
+Result<ModuleSyntax> ParsePtx(std::string_view text);
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,94 @@
+#include "emulator/report.h"
+
+#include "base/text.h"
+
+namespace laneshift::emulator {
+namespace {
+
+struct Names {
+  std::string_view name, meaning;
+};
+constexpr Names kHazards[] = {
+#define HAZARD(name, text, meaning) {text, meaning},
+#include "emulator/hazard_kinds.def"
+};
+
+}  // namespace
+
+std::string_view NameOf(HazardKind kind) { return kHazards[static_cast<size_t>(kind)].name; }
+std::string_view MeaningOf(HazardKind kind) { return kHazards[static_cast<size_t>(kind)].meaning; }
+
+std::string_view NameOf(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kIllegalAddress:
+      return "illegal address";
+    case FaultKind::kMisalignedAddress:
+      return "misaligned address";
+    case FaultKind::kIllegalInstruction:
+      return "illegal instruction";
+    case FaultKind::kInvalidAddressSpace:
+      return "invalid address space";
+    case FaultKind::kLaunchFailure:
+      return "launch failure";
+    case FaultKind::kDeadlock:
+      return "deadlock";
+    case FaultKind::kBudget:
+      return "instruction budget used up";
+  }
+  return "unknown fault";
+}
+
+std::string Place::Print() const {
+  std::string text = base::Cat(kernel, " line ", line, ", CTA (", cta[0], ",", cta[1], ",", cta[2], "), warp ", warp);
+  if (lane >= 0) text += base::Cat(", lane ", lane);
+  return text;
+}
+
+std::string Hazard::Print() const {
+  return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), count > 1 ? base::Cat("; ", count, " times") : "",
+                   "]");
+}
+
+std::string Fault::Print() const { return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), "]"); }
+
+void Counters::Add(const Counters& other) {
+  warp_instructions += other.warp_instructions;
+  thread_instructions += other.thread_instructions;
+  mma_instructions += other.mma_instructions;
+  mma_multiplies += other.mma_multiplies;
+  mma_shared_bytes += other.mma_shared_bytes;
+  bytes_global_to_shared += other.bytes_global_to_shared;
+  bytes_shared_to_global += other.bytes_shared_to_global;
+  tensor_copies += other.tensor_copies;
+  tensor_copy_bytes += other.tensor_copy_bytes;
+  tensor_shifts += other.tensor_shifts;
+  barrier_waits += other.barrier_waits;
+  for (const auto& [opcode, count] : other.opcodes) opcodes[opcode] += count;
+}
+
+void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
+  const std::lock_guard lock(mutex_);
+  const auto key = std::pair(kind, std::pair(place.kernel, place.line));
+  if (const auto known = entries_.find(key); known != entries_.end()) {
+    ++known->second.count;
+  } else if (entries_.size() < kMaxEntries) {
+    entries_.emplace(key, Hazard{kind, place, std::move(message), 1});
+  }
+}
+
+std::vector<Hazard> HazardLog::Take() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Hazard> hazards;
+  for (auto& [key, hazard] : entries_) hazards.push_back(std::move(hazard));
+  entries_.clear();
+  return hazards;
+}
+
+std::string Report::Print() const {
+  std::string text;
+  for (const Fault& fault : faults) text += fault.Print() + "\n";
+  for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
+  return text;
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,107 @@
+// What a launch leaves behind besides its results: hazards, the fault that ended it, counters.
+//
+// Thread-safety: HazardLog may be called from all host threads of a launch; the rest are plain values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/ptx_types.h"
+
+namespace laneshift::emulator {
+
+enum class HazardKind : uint8_t {
+#define HAZARD(name, text, meaning) k##name,
+#include "emulator/hazard_kinds.def"
+};
+inline constexpr int kHazardKinds = 0
+#define HAZARD(name, text, meaning) +1
+#include "emulator/hazard_kinds.def"
+    ;
+std::string_view NameOf(HazardKind kind);
+std::string_view MeaningOf(HazardKind kind);
+
+// Where in a launch something happened.
+struct Place {
+  std::string kernel;
+  int line = 0;
+  std::array<uint32_t, 3> cta{};
+  int warp = 0;
+  int lane = -1;  // -1: the warp as a whole
+
+  std::string Print() const;
+};
+
+struct Hazard {
+  HazardKind kind;
+  Place place;  // of the first occurrence
+  std::string message;
+  uint64_t count = 1;
+
+  std::string Print() const;
+};
+
+enum class FaultKind : uint8_t {
+  kIllegalAddress,
+  kMisalignedAddress,
+  kIllegalInstruction,
+  kInvalidAddressSpace,
+  kLaunchFailure,  // what hardware answers with "unspecified launch failure": trap, mbarrier overflow
+  kDeadlock,
+  kBudget,
+};
+std::string_view NameOf(FaultKind kind);
+
+struct Fault {
+  FaultKind kind = FaultKind::kLaunchFailure;
+  Place place;
+  std::string message;
+
+  std::string Print() const;
+};
+
+struct Counters {
+  uint64_t warp_instructions = 0;
+  uint64_t thread_instructions = 0;
+  uint64_t mma_instructions = 0;  // tcgen05.mma and wgmma
+  uint64_t mma_multiplies = 0;    // M x N x K of them
+  uint64_t mma_shared_bytes = 0;  // read by them
+  uint64_t bytes_global_to_shared = 0;
+  uint64_t bytes_shared_to_global = 0;
+  uint64_t tensor_copies = 0;  // tcgen05.cp
+  uint64_t tensor_copy_bytes = 0;
+  uint64_t tensor_shifts = 0;
+  uint64_t barrier_waits = 0;               // try_wait and test_wait that returned true
+  std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
+
+  void Add(const Counters& other);
+};
+
+// Collects hazards: one entry per kind and PTX line, at most kMaxEntries of them.
+class HazardLog {
+ public:
+  static constexpr size_t kMaxEntries = 200;
+  void Add(HazardKind kind, const Place& place, std::string message);
+  std::vector<Hazard> Take();
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<HazardKind, std::pair<std::string, int>>, Hazard> entries_;
+};
+
+struct Report {
+  std::vector<Hazard> hazards;
+  std::vector<Fault> faults;
+  Counters counters;
+  uint64_t launches = 0;
+
+  bool Clean() const { return hazards.empty() && faults.empty(); }
+  std::string Print() const;
+};
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,57 @@
+#include "emulator/units/data_path.h"
+
+namespace laneshift::emulator {
+
+DataPathLayout LayoutOf(const MmaQualifiers& q, int m) {
+  if (m == 32) return DataPathLayout::kG;
+  if (m == 64) return q.weight_mode == WeightMode::kWeightStationary ? DataPathLayout::kE : DataPathLayout::kF;
+  if (m == 256) return DataPathLayout::kA;
+  if (q.cta_group == 1) return DataPathLayout::kD;
+  return q.sparsity == Sparsity::kSparse ? DataPathLayout::kC : DataPathLayout::kB;
+}
+
+int GroupsOf(DataPathLayout layout) {
+  switch (layout) {
+    case DataPathLayout::kA:
+    case DataPathLayout::kC:
+    case DataPathLayout::kD:
+    case DataPathLayout::kF:
+      return 1;
+    case DataPathLayout::kB:
+    case DataPathLayout::kE:
+      return 2;
+    case DataPathLayout::kG:
+      return 4;
+  }
+  return 1;
+}
+
+int LaneOf(DataPathLayout layout, int m0, int group, int base) {
+  switch (layout) {
+    case DataPathLayout::kA:
+    case DataPathLayout::kD:
+      return m0;
+    case DataPathLayout::kB:
+    case DataPathLayout::kE:
+      return m0 + 64 * group;
+    case DataPathLayout::kC:
+    case DataPathLayout::kF:
+      return base + 32 * (m0 / 16) + m0 % 16;
+    case DataPathLayout::kG:
+      return m0 + 32 * group;
+  }
+  return m0;
+}
+
+std::vector<TensorRange> RowRanges(DataPathLayout layout, int rows, int base, int column, int columns) {
+  const auto range = [&](int lane, int lanes) {
+    return TensorRange{static_cast<uint16_t>(lane), static_cast<uint16_t>(lanes), static_cast<uint16_t>(column),
+                       static_cast<uint16_t>(columns)};
+  };
+  if (!UsesHalfLanes(layout)) return {range(0, rows * GroupsOf(layout))};  // groups are adjacent
+  std::vector<TensorRange> ranges;
+  for (int row = 0; row < rows; row += 16) ranges.push_back(range(LaneOf(layout, row, 0, base), 16));
+  return ranges;
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,73 @@
+#include "emulator/units/sparse_metadata.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace laneshift::emulator {
+namespace {
+
+bool InOneColumn(MmaKind kind) { return kind == MmaKind::kF16 || kind == MmaKind::kTf32; }
+bool IsFourBit(MmaKind kind) { return kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4; }
+
+bool IsLegalPair(uint8_t nibble) {
+  constexpr uint8_t kLegal[] = {0x4, 0x8, 0xc, 0x9, 0xd, 0x6, 0xe};
+  return std::find(std::begin(kLegal), std::end(kLegal), nibble) != std::end(kLegal);
+}
+
+Error IllegalCode(uint8_t nibble, size_t chunk) {
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat("sparsity metadata code ", static_cast<int>(nibble),
+                                                          " of chunk ", chunk, " is not legal"));
+}
+
+}  // namespace
+
+int ChunkOf(MmaKind kind) { return kind == MmaKind::kTf32 ? 2 : IsFourBit(kind) ? 8 : 4; }
+
+TensorRange MetadataColumns(MmaKind kind, int selector, TensorAddress address) {
+  if (!InOneColumn(kind)) return {0, 128, address.column, 2};
+  // The selector picks a column of the aligned pair; 2 and 3 reach into an aligned group of four.
+  const int aligned = selector < 2 ? address.column & ~1 : address.column & ~3;
+  return {0, 128, static_cast<uint16_t>(aligned + selector), 1};
+}
+
+MetadataPosition PositionOf(MmaKind kind, int selector, TensorAddress address, DataPathLayout layout, int base, int m0,
+                            int group, int chunk) {
+  const int k = chunk * ChunkOf(kind);
+  int row = m0, column = 0, bit = 0;
+  if (kind == MmaKind::kF16) {
+    row = m0 % 8 + 8 * (k / 16 % 2) + 16 * (m0 / 16);
+    bit = 16 * (m0 / 8 % 2) + k % 16;
+  } else if (kind == MmaKind::kTf32) {
+    row = m0 % 8 + 8 * (k / 8) + 16 * (m0 / 16);
+    bit = 16 * (m0 / 8 % 2) + 2 * (k % 8);
+  } else {
+    const int position = IsFourBit(kind) ? k / 2 : k;
+    column = position / 32;
+    bit = position % 32;
+  }
+  const TensorRange columns = MetadataColumns(kind, selector, address);
+  return {{static_cast<uint16_t>(LaneOf(layout, row, group, base)), static_cast<uint16_t>(columns.column + column)},
+          bit};
+}
+
+Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t* stored, uint32_t* dense) {
+  const int chunk = ChunkOf(kind);
+  std::fill_n(dense, nibbles.size() * static_cast<size_t>(chunk), 0u);
+  for (size_t i = 0; i < nibbles.size(); ++i, dense += chunk, stored += chunk / 2) {
+    const uint8_t nibble = nibbles[i];
+    if (kind == MmaKind::kTf32) {
+      if (nibble != 0x4 && nibble != 0xe) return IllegalCode(nibble, i);
+      dense[nibble == 0xe] = stored[0];
+      continue;
+    }
+    if (!IsLegalPair(nibble)) return IllegalCode(nibble, i);
+    // The 4-bit kinds keep pairs of adjacent elements.
+    const int run = IsFourBit(kind) ? 2 : 1;
+    std::copy_n(stored, run, dense + (nibble & 3) * run);
+    std::copy_n(stored + run, run, dense + (nibble >> 2) * run);
+  }
+  return Ok();
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,265 @@
+// The execution half of tcgen05_mma.h.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "emulator/units/sparse_metadata.h"
+#include "emulator/units/tcgen05_mma.h"
+
+namespace laneshift::emulator {
+namespace {
+
+constexpr int kStepBytes = 32;  // one K step of a row of A
+
+Packing PackingOf(const PlannedMma& plan, ElementType type, bool in_tensor_memory) {
+  const MmaKind kind = plan.request.qualifiers.kind;
+  if (kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4) return Packing::kNibbles;
+  if (BitsOf(type) >= 8) return Packing::kPlain;
+  return in_tensor_memory ? Packing::kContainers : Packing::kPadded;
+}
+
+// One execution: the operands of one CTA at a time.
+class Execution {
+ public:
+  Execution(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas)
+      : plan_(plan), shape_(plan.shape), ctas_(ctas), rows_(plan.shape.m / plan.ctas), groups_(GroupsOf(plan.layout)) {
+    const MmaKind kind = plan.request.qualifiers.kind;
+    options_.d = shape_.d;
+    options_.adder =
+        kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4 ? Tcgen05FourBitAdder() : Tcgen05Adder(shape_.d);
+    options_.arithmetic = arithmetic;
+    options_.accumulate = plan.request.accumulate;
+    options_.saturate = shape_.saturate;
+    options_.scale_d = plan.request.scale_d;
+  }
+
+  Status Run() {
+    FetchB();
+    // Every operand of both CTAs is read before anything is written.
+    results_.resize(ctas_.size());
+    for (size_t cta = 0; cta < ctas_.size(); ++cta) LS_TRY(Compute(static_cast<int>(cta)));
+    for (size_t cta = 0; cta < ctas_.size(); ++cta) {
+      if (!InPlace(static_cast<int>(cta))) WriteBack(static_cast<int>(cta));
+      const TensorAddress* a = std::get_if<TensorAddress>(&plan_.request.a);
+      if (plan_.request.shift_a) ExecuteShift({{0, a->column}, {}}, *ctas_[cta].tensor);
+    }
+    return Ok();
+  }
+
+  const std::optional<MmaReport::Unwritten>& unwritten() const { return unwritten_; }
+
+ private:
+  // All N columns of B as packed rows; zeroed columns as zero bytes, which are zeros in every type.
+  void FetchB() {
+    b_row_bytes_ = static_cast<size_t>(plan_.tile_b.k_bytes);
+    const auto per_cta = static_cast<size_t>(plan_.tile_b.mn);
+    std::vector<uint8_t> tiles(per_cta * ctas_.size() * b_row_bytes_);
+    for (size_t cta = 0; cta < ctas_.size(); ++cta) {
+      GatherTile(plan_.b, plan_.tile_b, ctas_[cta].shared, tiles.data() + cta * per_cta * b_row_bytes_, b_row_bytes_);
+    }
+    const size_t shift = static_cast<size_t>(plan_.zero_columns.shift) * b_row_bytes_;
+    b_.assign(tiles.begin() + static_cast<ptrdiff_t>(shift),
+              tiles.begin() + static_cast<ptrdiff_t>(shift + static_cast<size_t>(shape_.n) * b_row_bytes_));
+    for (size_t n = 0; n < plan_.zero_columns.zero.size(); ++n) {
+      if (plan_.zero_columns.zero[n])
+        std::fill_n(b_.begin() + static_cast<ptrdiff_t>(n * b_row_bytes_), b_row_bytes_, 0);
+    }
+  }
+
+  // The rows of A that `group` multiplies.
+  Status LoadA(int cta, int group, OperandRows& a) {
+    std::vector<uint8_t> bytes(static_cast<size_t>(rows_) * kStepBytes);
+    const auto* address = std::get_if<TensorAddress>(&plan_.request.a);
+    const CtaState& state = ctas_[static_cast<size_t>(cta)];
+    if (address == nullptr) {
+      GatherTile(plan_.a, plan_.tile_a, state.shared, bytes.data(), kStepBytes);
+    } else {
+      for (int m = 0; m < rows_; ++m) {
+        const int lane = LaneOf(plan_.layout, m, group, address->lane);
+        std::memcpy(bytes.data() + m * kStepBytes, state.tensor->Row(lane) + address->column, kStepBytes);
+      }
+    }
+    const Packing packing = PackingOf(plan_, shape_.a, address != nullptr);
+    if (plan_.request.metadata) return LoadSparse(cta, group, packing, bytes, a);
+    a.Load(OperandRows::Side::kA, shape_.a, packing, rows_, shape_.k, bytes.data(), kStepBytes, shape_.negate_a);
+    return Ok();
+  }
+
+  Status LoadSparse(int cta, int group, Packing packing, const std::vector<uint8_t>& bytes, OperandRows& a) {
+    const MmaKind kind = plan_.request.qualifiers.kind;
+    std::vector<uint8_t> nibbles(static_cast<size_t>(shape_.k / ChunkOf(kind)));
+    std::vector<uint32_t> dense(static_cast<size_t>(rows_ * shape_.k));
+    std::array<uint32_t, OperandRows::kMaxK> stored;
+    for (int m = 0; m < rows_; ++m) {
+      for (size_t i = 0; i < nibbles.size(); ++i) {
+        const MetadataPosition at = PositionOf(kind, shape_.sparsity_selector, *plan_.request.metadata, plan_.layout,
+                                               plan_.request.d.lane, m, group, static_cast<int>(i));
+        const uint32_t word = ctas_[static_cast<size_t>(cta)].tensor->Read(at.cell.lane, at.cell.column);
+        nibbles[i] = word >> at.bit & 15;
+      }
+      UnpackElements(shape_.a, packing, bytes.data() + m * kStepBytes, shape_.k / 2, stored.data());
+      const Status expanded = ExpandRow(kind, nibbles, stored.data(), dense.data() + m * shape_.k);
+      if (!expanded) return expanded.error().Within(base::Cat("row ", m, " of A"));
+    }
+    a.LoadCodes(OperandRows::Side::kA, shape_.a, rows_, shape_.k, dense.data(), shape_.negate_a);
+    return Ok();
+  }
+
+  void LoadB(int first, int columns, OperandRows& b) {
+    b.Load(OperandRows::Side::kB, shape_.b, PackingOf(plan_, shape_.b, false), columns, shape_.k,
+           b_.data() + static_cast<size_t>(first) * b_row_bytes_, b_row_bytes_, shape_.negate_b);
+  }
+
+  // The scale factors of `count` rows or columns at `address`; `lanes` is the first lane of the copy that counts, and
+  // `copies` of 32 lanes from there must agree.
+  Status FetchScales(int cta, TensorAddress address, int id, int count, int lanes, int copies, const char* name,
+                     std::vector<uint8_t>& to) {
+    const TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
+    for (int i = 0; i < count; ++i) {
+      const int column = address.column + i / 32;
+      const uint32_t word = memory.Read(lanes + i % 32, column);
+      for (int copy = 1; copy < copies; ++copy) {
+        if (memory.Read(lanes + 32 * copy + i % 32, column) == word) continue;
+        return MakeError(ErrorCode::kInvalidArgument,
+                         base::Cat("scale factors of ", name, " differ between lanes ", lanes + i % 32, " and ",
+                                   lanes + 32 * copy + i % 32, " of column ", column, ": all copies must be equal"));
+      }
+      for (int s = 0; s < shape_.scale_factors; ++s) to.push_back(static_cast<uint8_t>(word >> (8 * (id + s))));
+    }
+    return Ok();
+  }
+
+  // The factors of A's rows, and of the columns of `part` of `parts`.
+  Status LoadScales(int cta, int part, int parts, OperandRows& a, OperandRows& b) {
+    if (!IsBlockScaled(plan_.request.qualifiers.kind)) return Ok();
+    std::vector<uint8_t> scales;
+    LS_TRY(FetchScales(cta, plan_.request.scales_a, shape_.scale_a_id, rows_, 0, 4, "A", scales));
+    a.LoadScales(shape_.scale, shape_.scale_factors, scales.data());
+    scales.clear();
+    const int per_group = shape_.n / groups_;
+    for (int group = part * groups_ / parts; group < (part + 1) * groups_ / parts; ++group) {
+      LS_TRY(FetchScales(cta, plan_.request.scales_b, shape_.scale_b_id, per_group, 128 / groups_ * group, 4 / groups_,
+                         "B", scales));
+    }
+    b.LoadScales(shape_.scale, shape_.scale_factors, scales.data());
+    return Ok();
+  }
+
+  bool AnyDisabled(int cta) const {
+    const auto first = plan_.request.disabled_lanes.begin() + 4 * cta;
+    return std::any_of(first, first + 4, [](uint32_t word) { return word != 0; });
+  }
+
+  // Rows in consecutive lanes, all of them written, and one CTA: the sums can work on Tensor Memory itself.
+  bool InPlace(int cta) const {
+    return plan_.layout == DataPathLayout::kD && groups_ == 1 && ctas_.size() == 1 && !AnyDisabled(cta);
+  }
+
+  Status Compute(int cta) {
+    NoteUnwritten(cta);
+    const CtaState& state = ctas_[static_cast<size_t>(cta)];
+    const auto n = static_cast<size_t>(shape_.n);
+    AccumulatorTile tile;
+    if (InPlace(cta)) {
+      tile = {state.tensor->Row(0) + plan_.request.d.column, TensorMemory::kColumns};
+    } else {
+      std::vector<uint32_t>& cells = results_[static_cast<size_t>(cta)];
+      cells.resize(static_cast<size_t>(rows_) * n);
+      ForEachRow([&](int m, int group, int lane, int columns) {
+        std::copy_n(state.tensor->Row(lane) + plan_.request.d.column, columns,
+                    cells.data() + static_cast<size_t>(m) * n + static_cast<size_t>(group * columns));
+      });
+      tile = {cells.data(), n};
+    }
+    // With A in Tensor Memory every group multiplies its own copy; from shared memory there is only one.
+    const int parts = std::holds_alternative<TensorAddress>(plan_.request.a) || plan_.request.metadata ? groups_ : 1;
+    const int columns = shape_.n / parts;
+    OperandRows a, b;
+    for (int part = 0; part < parts; ++part) {
+      LS_TRY(LoadA(cta, part, a));
+      LoadB(part * columns, columns, b);
+      LS_TRY(LoadScales(cta, part, parts, a, b));
+      MultiplyAccumulate(a, b, options_, {tile.cells + part * columns, tile.pitch});
+    }
+    if (InPlace(cta)) {
+      for (const TensorRange& range : plan_.touched[static_cast<size_t>(cta)].tensor_writes) {
+        if (range.column == plan_.request.d.column) state.tensor->MarkWritten(range);
+      }
+    }
+    return Ok();
+  }
+
+  // visit(m, group, lane, columns of a group)
+  template <typename Visit>
+  void ForEachRow(Visit visit) const {
+    for (int group = 0; group < groups_; ++group) {
+      for (int m = 0; m < rows_; ++m) {
+        visit(m, group, LaneOf(plan_.layout, m, group, plan_.request.d.lane), shape_.n / groups_);
+      }
+    }
+  }
+
+  void WriteBack(int cta) {
+    TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
+    const std::vector<uint32_t>& cells = results_[static_cast<size_t>(cta)];
+    ForEachRow([&](int m, int group, int lane, int columns) {
+      if (plan_.request.disabled_lanes[static_cast<size_t>(4 * cta + lane / 32)] >> (lane % 32) & 1) return;
+      std::copy_n(
+          cells.data() + static_cast<size_t>(m) * static_cast<size_t>(shape_.n) + static_cast<size_t>(group * columns),
+          columns, memory.Row(lane) + plan_.request.d.column);
+      memory.MarkWritten({static_cast<uint16_t>(lane), 1, plan_.request.d.column, static_cast<uint16_t>(columns)});
+    });
+  }
+
+  // Lanes whose output is disabled do not count as readers of D.
+  void NoteUnwritten(int cta) {
+    const TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
+    for (const TensorRange& range : plan_.touched[static_cast<size_t>(cta)].tensor_reads) {
+      if (unwritten_) return;
+      const bool is_d = range.column == plan_.request.d.column;
+      for (int lane = range.lane; is_d && lane < range.lane + range.lanes && !unwritten_; ++lane) {
+        if (plan_.request.disabled_lanes[static_cast<size_t>(4 * cta + lane / 32)] >> (lane % 32) & 1) continue;
+        Note(cta, memory.FirstUnwritten({static_cast<uint16_t>(lane), 1, range.column, range.columns}), range);
+      }
+      if (!is_d) Note(cta, memory.FirstUnwritten(range), range);
+    }
+  }
+
+  void Note(int cta, const std::optional<TensorAddress>& cell, const TensorRange& range) {
+    if (!cell) return;
+    const MmaRequest& r = plan_.request;
+    const auto* a = std::get_if<TensorAddress>(&r.a);
+    const char* role = "metadata";
+    if (range.column == r.d.column) {
+      role = "D";
+    } else if (a != nullptr && range.column == a->column) {
+      role = "A";
+    } else if (IsBlockScaled(r.qualifiers.kind)) {
+      role = range.column == r.scales_a.column ? "scale A" : "scale B";
+    }
+    unwritten_ = MmaReport::Unwritten{cta, *cell, role};
+  }
+
+  const PlannedMma& plan_;
+  const InstructionDescriptor& shape_;
+  std::span<const CtaState> ctas_;
+  int rows_, groups_;
+  SumOptions options_;
+  std::vector<uint8_t> b_;
+  size_t b_row_bytes_ = 0;
+  std::vector<std::vector<uint32_t>> results_;  // per CTA: rows x N
+  std::optional<MmaReport::Unwritten> unwritten_;
+};
+
+}  // namespace
+
+Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas) {
+  LS_CHECK(static_cast<int>(ctas.size()) == plan.ctas, "CTAs ", ctas.size(), " for cta_group ", plan.ctas);
+  Execution execution(plan, arithmetic, ctas);
+  LS_TRY(execution.Run());
+  return MmaReport{execution.unwritten()};
+}
+
+}  // namespace laneshift::emulator

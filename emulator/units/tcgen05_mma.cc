@@ -1,0 +1,163 @@
+#include "emulator/units/tcgen05_mma.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "emulator/units/sparse_metadata.h"
+
+namespace laneshift::emulator {
+namespace {
+
+Error Bad(const MmaRequest& r, const std::string& why, ErrorCode code = ErrorCode::kInvalidArgument) {
+  return MakeError(code, base::Cat("tcgen05.mma kind::", NameOf(r.qualifiers.kind), ": ", why));
+}
+
+bool AnyDisabled(const MmaRequest& r) {
+  return std::any_of(r.disabled_lanes.begin(), r.disabled_lanes.end(), [](uint32_t word) { return word != 0; });
+}
+
+// Combinations that the opcode table has no form for (PTX ISA, tcgen05.mma syntax).
+Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape) {
+  const MmaQualifiers& q = r.qualifiers;
+  const bool ws = q.weight_mode == WeightMode::kWeightStationary, scaled = IsBlockScaled(q.kind);
+  if (q.cta_group != 1 && q.cta_group != 2) return Bad(r, base::Cat("cta_group ", q.cta_group));
+  if (ws && q.cta_group != 1) return Bad(r, ".ws needs cta_group::1");
+  if (ws && (scaled || AnyDisabled(r) || r.shift_a)) return Bad(r, ".ws takes no scale factors, lane mask or .ashift");
+  if (r.zero_columns && !ws) return Bad(r, "a zero-column mask needs .ws");
+  if (scaled && (AnyDisabled(r) || r.shift_a)) return Bad(r, "block-scaled kinds take no lane mask and no .ashift");
+  if (r.scale_d != 0 && q.kind != MmaKind::kF16 && q.kind != MmaKind::kTf32) {
+    return Bad(r, "scale-input-d exists for kind::f16 and kind::tf32 only");
+  }
+  if (r.scale_d < 0 || r.scale_d > 15) return Bad(r, base::Cat("scale-input-d ", r.scale_d, " must be 0 to 15"));
+  const bool tensor_a = std::holds_alternative<TensorAddress>(r.a);
+  if (r.shift_a && !tensor_a) return Bad(r, ".ashift needs A in Tensor Memory");
+  if (r.shift_a && shape.m != 128 && shape.m != 256)
+    return Bad(r, base::Cat(".ashift needs M 128 or 256, not ", shape.m));
+  if (tensor_a && shape.transpose_a) return Bad(r, "A in Tensor Memory cannot be transposed");
+  if (r.metadata.has_value() != (q.sparsity == Sparsity::kSparse)) {
+    return Bad(r, "sparsity metadata belongs to .sp, and only to it");
+  }
+  return Ok();
+}
+
+// An operand's tile in shared memory: `rows` rows of one K step.
+OperandTile TileOf(const InstructionDescriptor& shape, bool is_a, int rows, int k_bytes) {
+  OperandTile tile;
+  const ElementType type = is_a ? shape.a : shape.b;
+  tile.major = (is_a ? shape.transpose_a : shape.transpose_b) ? Major::kMn : Major::kK;
+  tile.mn = rows;
+  tile.k_bytes = k_bytes;
+  tile.element_bytes = std::max(1, BitsOf(type) / 8);
+  return tile;
+}
+
+Status CheckSwizzle(const MmaRequest& r, const MatrixDescriptor& d, const OperandTile& tile, const char* name) {
+  const bool atoms = d.swizzle == Swizzle::k128BAtom32B;
+  if (tile.major == Major::kMn && atoms != (tile.element_bytes == 4)) {
+    return Bad(r, base::Cat(name, " is transposed with swizzle ", NameOf(d.swizzle), "; ",
+                            tile.element_bytes == 4 ? "tf32 needs" : "only tf32 takes", " 128B with 32B atoms"));
+  }
+  if (tile.k_bytes == 64 && d.swizzle == Swizzle::k32B) {
+    return Bad(r, base::Cat(name, " of a sparse instruction needs 64 bytes of K per row; 32B swizzle has 32"),
+               ErrorCode::kUnsupported);
+  }
+  return Ok();
+}
+
+// The tensor memory that a CTA's part reads and writes besides its shared operands.
+Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, Touched& touched) {
+  const InstructionDescriptor& shape = plan.shape;
+  const int rows = shape.m / plan.ctas, groups = GroupsOf(plan.layout);
+  const auto add = [](std::vector<TensorRange>& to, const TensorRange& range, const char* what) -> Status {
+    LS_TRY(CheckRange(range, what));
+    to.push_back(range);
+    return Ok();
+  };
+  for (const TensorRange& range : RowRanges(plan.layout, rows, r.d.lane, r.d.column, shape.n / groups)) {
+    if (r.accumulate) LS_TRY(add(touched.tensor_reads, range, "D"));
+    // Lanes whose output is disabled keep their contents: whole words of the mask are worth telling apart.
+    for (int lane = range.lane; lane < range.lane + range.lanes;) {
+      const int end = std::min(range.lane + range.lanes, lane / 32 * 32 + 32);
+      const bool all = r.disabled_lanes[static_cast<size_t>(cta * 4 + lane / 32)] == 0xffffffffu;
+      if (!all) {
+        LS_TRY(add(touched.tensor_writes,
+                   {static_cast<uint16_t>(lane), static_cast<uint16_t>(end - lane), range.column, range.columns}, "D"));
+      }
+      lane = end;
+    }
+  }
+  if (const auto* a = std::get_if<TensorAddress>(&r.a)) {
+    for (const TensorRange& range : RowRanges(plan.layout, rows, r.d.lane, a->column, 8)) {
+      LS_TRY(add(touched.tensor_reads, range, "A"));
+    }
+    if (r.shift_a) LS_TRY(add(touched.tensor_writes, {0, 128, a->column, 8}, "A"));
+  }
+  if (r.metadata) {
+    LS_TRY(add(touched.tensor_reads, MetadataColumns(r.qualifiers.kind, shape.sparsity_selector, *r.metadata),
+               "metadata"));
+  }
+  if (IsBlockScaled(r.qualifiers.kind)) {
+    const auto columns = [](int count) { return static_cast<uint16_t>((count + 31) / 32); };
+    LS_TRY(add(touched.tensor_reads, {0, 128, r.scales_a.column, columns(rows)}, "scale factors of A"));
+    // The 2x2 data path keeps the two halves of N side by side in the lanes, the others one after another in columns.
+    LS_TRY(add(touched.tensor_reads, {0, 128, r.scales_b.column, columns(shape.n / groups)}, "scale factors of B"));
+  }
+  return Ok();
+}
+
+Status CheckLanes(const MmaRequest& r, DataPathLayout layout) {
+  const bool half = UsesHalfLanes(layout);
+  if (r.d.lane != 0 && !(half && r.d.lane == 16)) {
+    return Bad(r, base::Cat("D at lane ", r.d.lane, ": this shape needs lane 0", half ? " or 16" : ""));
+  }
+  if (const auto* a = std::get_if<TensorAddress>(&r.a); a != nullptr && a->lane != r.d.lane) {
+    return Bad(r, base::Cat("A at lane ", a->lane, " with D at lane ", r.d.lane, ": both must start at the same lane"));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows) {
+  PlannedMma plan;
+  plan.request = request;
+  LS_ASSIGN(plan.shape, DecodeInstructionDescriptor(request.qualifiers, request.instruction));
+  LS_TRY(CheckForm(request, plan.shape));
+  const InstructionDescriptor& shape = plan.shape;
+  plan.ctas = request.qualifiers.cta_group;
+  LS_CHECK(static_cast<int>(windows.size()) == plan.ctas, "windows ", windows.size(), " for cta_group ", plan.ctas);
+  plan.layout = LayoutOf(request.qualifiers, shape.m);
+  plan.multiplies = int64_t{1} * shape.m * shape.n * shape.k;
+  LS_TRY(CheckLanes(request, plan.layout));
+  plan.zero_columns.zero.assign(static_cast<size_t>(shape.n), false);
+  if (request.zero_columns) {
+    LS_ASSIGN(plan.zero_columns, DecodeZeroColumns(*request.zero_columns, shape));
+  }
+
+  const int b_bytes = request.qualifiers.sparsity == Sparsity::kSparse ? 64 : 32;
+  plan.tile_a = TileOf(shape, true, shape.m / plan.ctas, 32);
+  plan.tile_b = TileOf(shape, false, shape.n / plan.ctas + plan.zero_columns.shift, b_bytes);
+  LS_ASSIGN(plan.b, DecodeTcgen05Descriptor(request.b));
+  LS_TRY(CheckSwizzle(request, plan.b, plan.tile_b, "B"));
+  const auto* a = std::get_if<uint64_t>(&request.a);
+  if (a != nullptr) {
+    LS_ASSIGN(plan.a, DecodeTcgen05Descriptor(*a));
+    LS_TRY(CheckSwizzle(request, plan.a, plan.tile_a, "A"));
+  }
+  for (int cta = 0; cta < plan.ctas; ++cta) {
+    Touched& touched = plan.touched[static_cast<size_t>(cta)];
+    const SharedWindow& window = windows[static_cast<size_t>(cta)];
+    LS_ASSIGN(touched.shared_reads, TouchedGranules(plan.b, plan.tile_b, window));
+    if (a != nullptr) {
+      LS_ASSIGN(const std::vector<SharedRange> ranges, TouchedGranules(plan.a, plan.tile_a, window));
+      touched.shared_reads.insert(touched.shared_reads.end(), ranges.begin(), ranges.end());
+      MergeRanges(touched.shared_reads);
+    }
+    LS_TRY(PlanTensorRanges(request, plan, cta, touched));
+  }
+  return plan;
+}
+
+}  // namespace laneshift::emulator

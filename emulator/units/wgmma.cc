@@ -1,0 +1,161 @@
+#include "emulator/units/wgmma.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace laneshift::emulator {
+namespace {
+
+constexpr int kM = 64;
+constexpr int kStepBytes = 32;  // every type eats 32 bytes of K per row
+
+Error Bad(const WgmmaRequest& r, const std::string& why) {
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat("wgmma.mma_async m64n", r.n, "k", r.k, " ", NameOf(r.d), ".",
+                                                          NameOf(r.a), ".", NameOf(r.b), ": ", why));
+}
+
+bool IsEightBitFloat(ElementType t) { return t == ElementType::kE4m3 || t == ElementType::kE5m2; }
+
+// The rows of the type table (PTX ISA, wgmma.mma_async).
+Status CheckTypes(const WgmmaRequest& r) {
+  const bool sixteen = r.a == ElementType::kF16 || r.a == ElementType::kBf16;
+  const bool fp8 = IsEightBitFloat(r.a) && IsEightBitFloat(r.b);
+  const bool integers = IsInteger(r.a) && IsInteger(r.b);
+  if (!fp8 && !integers && (r.a != r.b || !(sixteen || r.a == ElementType::kTf32))) {
+    return Bad(r, "these operand types do not go together");
+  }
+  const int k = sixteen ? 16 : r.a == ElementType::kTf32 ? 8 : 32;
+  if (r.k != k) return Bad(r, base::Cat("K must be ", k));
+  if (integers != (r.d == AccumulatorType::kS32)) return Bad(r, "s32 results belong to s8 and u8 operands");
+  if (r.d == AccumulatorType::kF16 && r.a != ElementType::kF16 && !fp8) {
+    return Bad(r, "f16 results need f16 or 8-bit float operands");
+  }
+  if (!sixteen && (r.transpose_a || r.transpose_b)) return Bad(r, "only 16-bit operands can be transposed");
+  if (r.transpose_a && !r.a_descriptor) return Bad(r, "A in registers cannot be transposed");
+  if (integers && (r.negate_a || r.negate_b)) return Bad(r, "integer operands cannot be negated");
+  if (r.saturate && !integers) return Bad(r, ".satfinite needs integer operands");
+  const int step = integers && r.n > 32 ? 16 : 8;
+  if (r.n < 8 || r.n > 256 || r.n % step != 0) return Bad(r, base::Cat("N must be a multiple of ", step, " up to 256"));
+  return Ok();
+}
+
+OperandTile TileOf(ElementType type, bool transposed, int rows) {
+  return {transposed ? Major::kMn : Major::kK, rows, kStepBytes, BitsOf(type) / 8};
+}
+
+Status AddReads(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window,
+                const char* name, std::vector<SharedRange>& to) {
+  Result<std::vector<SharedRange>> ranges = TouchedGranules(descriptor, tile, window);
+  if (!ranges) return ranges.error().Within(name);
+  to.insert(to.end(), ranges->begin(), ranges->end());
+  return Ok();
+}
+
+// The accumulator registers of four warps and the tile of cells that they are. A register's 32 lanes are 8 rows of 4
+// cells, two columns apart: the maps of AccumulatorPosition, walked without computing a position per cell.
+struct Fragments {
+  int registers;  // per thread
+  int n;
+  bool half;
+
+  void ToTile(std::span<uint32_t* const> d, uint32_t* cells) const {
+    ForEach([&](size_t row, int shift, size_t origin) {
+      const uint32_t mask = half ? 0xffff : 0xffffffff;
+      for (size_t lane = 0; lane < 32; ++lane) cells[origin + At(lane)] = d[row][lane] >> shift & mask;
+    });
+  }
+  void FromTile(const uint32_t* cells, std::span<uint32_t* const> d) const {
+    ForEach([&](size_t row, int shift, size_t origin) {
+      const uint32_t keep = shift == 0 ? 0 : 0xffff;
+      for (size_t lane = 0; lane < 32; ++lane) d[row][lane] = (d[row][lane] & keep) | cells[origin + At(lane)] << shift;
+    });
+  }
+
+ private:
+  size_t At(size_t lane) const { return lane / 4 * static_cast<size_t>(n) + lane % 4 * 2; }
+  // visit(register row, bit of the element in its register, cell of lane 0)
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (int warp = 0; warp < 4; ++warp) {
+      const int elements = half ? 2 * registers : registers;
+      for (int i = 0; i < elements; ++i) {
+        const FragmentPosition at = AccumulatorPosition(32 * warp, i);
+        const int reg = half ? i / 2 : i;
+        visit(static_cast<size_t>(warp * registers + reg), half ? i % 2 * 16 : 0,
+              static_cast<size_t>(at.row * n + at.column));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+FragmentPosition AccumulatorPosition(int thread, int index) {
+  const int warp = thread / 32, lane = thread % 32;
+  return {16 * warp + lane / 4 + 8 * (index >> 1 & 1), 8 * (index >> 2) + 2 * (lane % 4) + (index & 1)};
+}
+
+FragmentPosition OperandPosition(ElementType type, int thread, int reg, int byte) {
+  const int lane = thread % 32, bytes = BitsOf(type) / 8;
+  // In bytes every type is the same: registers 0 and 1 hold the first 16 bytes of K, four bytes per lane.
+  LS_CHECK(bytes == 1 || bytes == 2 || bytes == 4, "element of ", bytes, " bytes");
+  return {16 * (thread / 32) + lane / 4 + 8 * (reg & 1), 16 * (reg >> 1) + 4 * (lane % 4) + byte};
+}
+
+Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& window) {
+  LS_TRY(CheckTypes(request));
+  PlannedWgmma plan;
+  plan.request = request;
+  plan.d_registers = request.d == AccumulatorType::kF16 ? request.n / 4 : request.n / 2;
+  plan.multiplies = int64_t{1} * kM * request.n * request.k;
+  LS_ASSIGN(plan.b, DecodeWgmmaDescriptor(request.b_descriptor));
+  LS_TRY(AddReads(plan.b, TileOf(request.b, request.transpose_b, request.n), window, "B", plan.shared_reads));
+  if (request.a_descriptor) {
+    LS_ASSIGN(plan.a, DecodeWgmmaDescriptor(*request.a_descriptor));
+    LS_TRY(AddReads(plan.a, TileOf(request.a, request.transpose_a, kM), window, "A", plan.shared_reads));
+  }
+  MergeRanges(plan.shared_reads);
+  return plan;
+}
+
+void ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
+                  std::span<const uint32_t* const> a, std::span<uint32_t* const> d) {
+  const WgmmaRequest& r = plan.request;
+  LS_CHECK(static_cast<int>(d.size()) == 4 * plan.d_registers, "accumulator registers ", d.size());
+  LS_CHECK(a.size() == (r.a_descriptor ? 0u : 16u), "operand registers ", a.size());
+  std::vector<uint8_t> bytes(static_cast<size_t>(std::max(kM, r.n)) * kStepBytes);
+  OperandRows rows_a, rows_b;
+  if (r.a_descriptor) {
+    GatherTile(plan.a, TileOf(r.a, r.transpose_a, kM), window, bytes.data(), kStepBytes);
+  } else {
+    for (int thread = 0; thread < 128; ++thread) {
+      for (int reg = 0; reg < 4; ++reg) {
+        const FragmentPosition at = OperandPosition(r.a, thread, reg, 0);
+        std::memcpy(bytes.data() + at.row * kStepBytes + at.column,
+                    a[static_cast<size_t>(thread / 32 * 4 + reg)] + thread % 32, sizeof(uint32_t));
+      }
+    }
+  }
+  rows_a.Load(OperandRows::Side::kA, r.a, Packing::kPlain, kM, r.k, bytes.data(), kStepBytes, r.negate_a);
+  GatherTile(plan.b, TileOf(r.b, r.transpose_b, r.n), window, bytes.data(), kStepBytes);
+  rows_b.Load(OperandRows::Side::kB, r.b, Packing::kPlain, r.n, r.k, bytes.data(), kStepBytes, r.negate_b);
+
+  SumOptions options;
+  options.d = r.d;
+  options.adder = WgmmaAdder(r.a, r.d);
+  options.arithmetic = arithmetic;
+  options.accumulate = r.accumulate;
+  options.saturate = r.saturate;
+  std::vector<uint32_t> cells(static_cast<size_t>(kM * r.n));
+  const Fragments fragments{plan.d_registers, r.n, r.d == AccumulatorType::kF16};
+  fragments.ToTile(d, cells.data());
+  MultiplyAccumulate(rows_a, rows_b, options, {cells.data(), static_cast<size_t>(r.n)});
+  fragments.FromTile(cells.data(), d);
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,398 @@
+#include "emulator/warp.h"
+
+#include <bit>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "emulator/cluster.h"
+
+namespace laneshift::emulator {
+namespace {
+
+// Nested divergence needs at most one waiting path per lane and level that is still split; far below this.
+constexpr size_t kMaxPaths = 4096;
+
+}  // namespace
+
+Warp::Warp(Cta& cta, int index, uint32_t live)
+    : cta_(cta), kernel_(*cta.cluster().launch().kernel), index_(index), live_(live) {
+  const size_t bytes = kernel_.register_bytes;
+  storage_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(64))));
+  registers_ = storage_.get();
+  std::memset(registers_, 0, bytes);
+  owned_.resize(bytes / 128 + 8);
+  local_bytes_ = kernel_.local_bytes;
+  local_.resize(local_bytes_ * kLanes);
+  opcode_counts_.resize(kernel_.opcodes.size());
+  InitialiseSlots();
+  paths_.resize(1);
+  paths_[0].state = Path::State::kRunnable;
+  paths_[0].mask = live;
+}
+
+void Warp::InitialiseSlots() {
+  for (const SlotInitial& initial : kernel_.initial) {
+    std::byte* slot = registers_ + initial.slot;
+    if (initial.source == SlotSource::kPredicate) {
+      *reinterpret_cast<uint32_t*>(slot) = initial.value != 0 ? kFullMask : 0;
+      continue;
+    }
+    for (int lane = 0; lane < kLanes; ++lane) {
+      uint64_t value = initial.value;
+      if (initial.source == SlotSource::kSharedAddress) value += uint64_t{cta_.rank()} << kRankShift;
+      if (initial.source == SlotSource::kSpecial) value = SpecialValue(initial.value, lane);
+      if (initial.bytes == 4) reinterpret_cast<uint32_t*>(slot)[lane] = static_cast<uint32_t>(value);
+      if (initial.bytes == 8) reinterpret_cast<uint64_t*>(slot)[lane] = value;
+      if (initial.bytes == 16) reinterpret_cast<uint64_t*>(slot)[2 * lane] = value;
+    }
+  }
+}
+
+uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
+  const LaunchShape& shape = cta_.cluster().launch().shape;
+  const uint32_t thread = static_cast<uint32_t>(index_ * kLanes + lane);
+  const auto& block = shape.block;
+  const auto& cta = cta_.index();
+  const auto bit = [&] { return uint32_t{1} << lane; };
+  const auto in_cluster = [&](size_t d) { return cta[d] % shape.cluster[d]; };
+  switch (static_cast<Special>(special)) {
+    case Special::kTidX:
+      return thread % block[0];
+    case Special::kTidY:
+      return thread / block[0] % block[1];
+    case Special::kTidZ:
+      return thread / block[0] / block[1];
+    case Special::kNtidX:
+      return block[0];
+    case Special::kNtidY:
+      return block[1];
+    case Special::kNtidZ:
+      return block[2];
+    case Special::kCtaidX:
+      return cta[0];
+    case Special::kCtaidY:
+      return cta[1];
+    case Special::kCtaidZ:
+      return cta[2];
+    case Special::kNctaidX:
+      return shape.grid[0];
+    case Special::kNctaidY:
+      return shape.grid[1];
+    case Special::kNctaidZ:
+      return shape.grid[2];
+    case Special::kLaneid:
+      return static_cast<uint64_t>(lane);
+    case Special::kWarpid:
+      return static_cast<uint64_t>(index_);
+    case Special::kNwarpid:
+      return 64;
+    case Special::kSmid:
+      return (cta[0] + shape.grid[0] * (cta[1] + uint64_t{shape.grid[1]} * cta[2])) %
+             cta_.cluster().machine().multiprocessors;
+    case Special::kNsmid:
+      return cta_.cluster().machine().multiprocessors;
+    case Special::kGridid:
+      return cta_.cluster().launch().serial;
+    case Special::kLanemaskEq:
+      return bit();
+    case Special::kLanemaskLe:
+      return bit() | (bit() - 1);
+    case Special::kLanemaskLt:
+      return bit() - 1;
+    case Special::kLanemaskGe:
+      return ~(bit() - 1);
+    case Special::kLanemaskGt:
+      return ~(bit() | (bit() - 1));
+    case Special::kClusteridX:
+      return cta[0] / shape.cluster[0];
+    case Special::kClusteridY:
+      return cta[1] / shape.cluster[1];
+    case Special::kClusteridZ:
+      return cta[2] / shape.cluster[2];
+    case Special::kNclusteridX:
+      return shape.grid[0] / shape.cluster[0];
+    case Special::kNclusteridY:
+      return shape.grid[1] / shape.cluster[1];
+    case Special::kNclusteridZ:
+      return shape.grid[2] / shape.cluster[2];
+    case Special::kClusterCtaidX:
+      return in_cluster(0);
+    case Special::kClusterCtaidY:
+      return in_cluster(1);
+    case Special::kClusterCtaidZ:
+      return in_cluster(2);
+    case Special::kClusterNctaidX:
+      return shape.cluster[0];
+    case Special::kClusterNctaidY:
+      return shape.cluster[1];
+    case Special::kClusterNctaidZ:
+      return shape.cluster[2];
+    case Special::kClusterCtarank:
+      return cta_.rank();
+    case Special::kClusterNctarank:
+      return shape.cluster[0] * shape.cluster[1] * shape.cluster[2];
+    case Special::kIsExplicitCluster:
+      return shape.explicit_cluster ? 1 : 0;
+    case Special::kDynamicSmemSize:
+      return shape.dynamic_shared;
+    case Special::kTotalSmemSize:
+      return kernel_.static_shared_bytes + shape.dynamic_shared;
+    case Special::kAggrSmemSize:
+      return kernel_.static_shared_bytes + shape.dynamic_shared + kSharedBase;
+    case Special::kZero:
+      return 0;
+    case Special::kClock:
+    case Special::kClockHi:
+    case Special::kClock64:
+    case Special::kGlobaltimer:
+    case Special::kGlobaltimerLo:
+    case Special::kGlobaltimerHi:
+      break;
+  }
+  LS_CHECK(false, "clock registers are read by an instruction, not initialised: ", special);
+}
+
+Place Warp::Here(int lane) const {
+  Place place;
+  place.kernel = kernel_.name;
+  place.line = current_ != nullptr ? current_->at.line : 0;
+  place.cta = cta_.index();
+  place.warp = index_;
+  place.lane = lane;
+  return place;
+}
+
+Outcome Warp::Fault(FaultKind kind, int lane, std::string message) {
+  emulator::Fault fault;
+  fault.kind = kind;
+  fault.place = Here(lane);
+  fault.message = std::move(message);
+  cta_.cluster().SetFault(std::move(fault));
+  return Outcome::kFault;
+}
+
+void Warp::Report(HazardKind kind, int lane, std::string message) {
+  if (HazardLog* log = cta_.cluster().machine().hazards) log->Add(kind, Here(lane), std::move(message));
+}
+
+int Warp::LineOf(uint32_t pc) const { return kernel_.code[pc].at.line; }
+
+// ---- registers that asynchronous operations own ----
+
+void Warp::OwnRegisters(uint32_t slot, int delta) {
+  owned_[slot >> 7] = static_cast<uint16_t>(owned_[slot >> 7] + delta);
+  owned_count_ += static_cast<uint64_t>(static_cast<int64_t>(delta));
+}
+
+bool Warp::CheckOwned(const Instruction& instruction) {
+  const auto owned = [&](const Operand& operand) {
+    return operand.slot != kNoSlot && operand.bytes != 0 && owned_[operand.slot >> 7] != 0;
+  };
+  for (uint32_t i = 0; i < instruction.operand_count; ++i) {
+    const Operand& operand = instruction.operands[i];
+    bool hit = operand.count == 0 && owned(operand);
+    for (uint32_t e = 0; e < operand.count && !hit; ++e) hit = owned(operand.elements[e]);
+    if (hit) {
+      Report(HazardKind::kPendingRegister, -1,
+             base::Cat("'", kernel_.opcodes[instruction.opcode], "' ", operand.is_destination ? "writes" : "reads",
+                       " a register whose tcgen05.ld or wgmma has not been waited for"));
+      return true;
+    }
+  }
+  return false;
+}
+
+// ---- divergence ----
+
+size_t Warp::NewPath() {
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    if (paths_[i].state == Path::State::kFree) return paths_[i] = {}, i;
+  }
+  LS_CHECK(paths_.size() < kMaxPaths, "a warp has ", paths_.size(), " diverged paths");
+  paths_.emplace_back();
+  return paths_.size() - 1;
+}
+
+Outcome Warp::Branch(const Instruction& instruction, uint32_t taken) {
+  Path& self = paths_[running_];
+  if (taken == self.mask) {
+    self.pc = instruction.target;
+    return Outcome::kJumped;
+  }
+  const uint32_t meet = instruction.reconvergence;
+  const uint32_t fallthrough = self.pc + 1;
+  const uint32_t stay = self.mask & ~taken;
+  size_t parent;
+  if (meet == self.reconvergence && self.parent >= 0) {
+    // The sides meet where this path ends: they become siblings, and loops do not nest ever deeper.
+    parent = static_cast<size_t>(self.parent);
+  } else {
+    parent = NewPath();
+    Path& waiting = paths_[parent];
+    const Path& me = paths_[running_];
+    waiting.state = Path::State::kWaitingForParts;
+    waiting.pc = meet;
+    waiting.reconvergence = me.reconvergence;
+    waiting.parent = me.parent;
+    waiting.expected = me.mask;
+  }
+  const size_t other = NewPath();
+  Path& jump = paths_[other];
+  jump.state = Path::State::kRunnable;
+  jump.pc = instruction.target;
+  jump.mask = taken;
+  jump.reconvergence = meet;
+  jump.parent = static_cast<int>(parent);
+  Path& me = paths_[running_];
+  me.pc = fallthrough;
+  me.mask = stay;
+  me.reconvergence = meet;
+  me.parent = static_cast<int>(parent);
+  if (paths_[other].pc == meet) Arrive(other);
+  return Outcome::kJumped;
+}
+
+// Path `index` has come to its reconvergence point.
+void Warp::Arrive(size_t index) {
+  const auto parent = static_cast<size_t>(paths_[index].parent);
+  paths_[parent].mask |= paths_[index].mask;
+  paths_[index].state = Path::State::kFree;
+  Resume(parent);
+}
+
+void Warp::Resume(size_t parent) {
+  Path& waiting = paths_[parent];
+  if ((waiting.expected & ~waiting.mask) != 0) return;
+  if (waiting.mask == 0) {
+    waiting.state = Path::State::kFree;
+    return;
+  }
+  waiting.state = Path::State::kRunnable;
+  // It may itself have come to the point where its own parent waits.
+  if (waiting.parent >= 0 && waiting.pc == waiting.reconvergence) Arrive(parent);
+}
+
+// Lanes of path `index` end: nobody up the tree waits for them any more.
+void Warp::LeaveParent(size_t index, uint32_t lanes) {
+  for (int p = paths_[index].parent; p >= 0;) {
+    const auto parent = static_cast<size_t>(p);
+    p = paths_[parent].parent;
+    paths_[parent].expected &= ~lanes;
+    if (paths_[parent].state == Path::State::kWaitingForParts) Resume(parent);
+  }
+}
+
+Outcome Warp::Exit(uint32_t mask) {
+  live_ &= ~mask;
+  Path& self = paths_[running_];
+  self.mask &= ~mask;
+  LeaveParent(running_, mask);
+  Path& me = paths_[running_];
+  if (me.mask == 0) {
+    me.state = Path::State::kFree;
+  } else {
+    ++me.pc;
+  }
+  cta_.cluster().NoteExit(cta_);
+  return Outcome::kJumped;
+}
+
+bool Warp::ReleaseParts() {
+  bool released = false;
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    if (paths_[i].state != Path::State::kWaitingForParts || paths_[i].mask == 0) continue;
+    const size_t early = NewPath();
+    Path& waiting = paths_[i];
+    Path& go = paths_[early];
+    go.state = Path::State::kRunnable;
+    go.pc = waiting.pc;
+    go.mask = waiting.mask;
+    go.reconvergence = waiting.reconvergence;
+    go.parent = waiting.parent;
+    waiting.expected &= ~waiting.mask;
+    waiting.mask = 0;
+    if (go.parent >= 0 && go.pc == go.reconvergence) Arrive(early);
+    released = true;
+  }
+  return released;
+}
+
+bool Warp::SyncLanes(uint32_t members, uint32_t& mask) {
+  const uint32_t wanted = members & live_;
+  if ((wanted & ~mask) == 0) return true;
+  Path& self = paths_[running_];
+  uint32_t present = mask;
+  for (const Path& other : paths_) {
+    if (other.state == Path::State::kBlocked && other.wait.kind == WaitState::Kind::kWarpSync &&
+        other.wait.object == members && other.pc == self.pc) {
+      present |= other.mask;
+    }
+  }
+  if ((wanted & ~present) != 0) {
+    cta_.cluster().Signal();
+    Block(WaitState::Kind::kWarpSync, members);
+    return false;
+  }
+  for (Path& other : paths_) {
+    if (&other == &self || other.state != Path::State::kBlocked || other.wait.kind != WaitState::Kind::kWarpSync ||
+        other.wait.object != members || other.pc != self.pc) {
+      continue;
+    }
+    other.state = Path::State::kRunnable;
+    other.wait = {};
+    ++other.pc;
+    if (other.parent >= 0 && other.pc == other.reconvergence) Arrive(static_cast<size_t>(&other - paths_.data()));
+  }
+  mask = present;
+  DoneWaiting();
+  return true;
+}
+
+Outcome Warp::Block(WaitState::Kind kind, uint32_t object, uint32_t parity) {
+  WaitState& wait = path().wait;
+  wait.kind = kind;
+  wait.object = object;
+  wait.parity = parity;
+  return Outcome::kBlocked;
+}
+
+bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
+  running_ = index;
+  const Instruction* code = kernel_.code.data();
+  while (budget-- > 0) {
+    // Handlers may add paths, so nothing of the path is kept across the call.
+    Path& self = paths_[index];
+    const Instruction& instruction = code[self.pc];
+    current_ = &instruction;
+    uint32_t mask = self.mask;
+    if (instruction.guard != kNoSlot) {
+      const uint32_t guard = *Words(instruction.guard);
+      mask &= instruction.guard_negated ? ~guard : guard;
+    }
+    Outcome outcome = Outcome::kNext;
+    if (mask != 0) {
+      if (owned_count_ != 0 && instruction.watches_registers && cta_.cluster().checks()) CheckOwned(instruction);
+      outcome = instruction.handler(*this, instruction, mask);
+    }
+    if (outcome == Outcome::kFault) return false;
+    Path& after = paths_[index];
+    if (outcome == Outcome::kBlocked) {
+      after.state = Path::State::kBlocked;
+      after.seen_event = cta_.cluster().events();
+      return true;
+    }
+    ++executed;
+    ++warp_instructions_;
+    thread_instructions_ += static_cast<uint64_t>(std::popcount(mask));
+    ++opcode_counts_[instruction.opcode];
+    if (outcome == Outcome::kNext) ++after.pc;
+    if (after.state != Path::State::kRunnable) return true;
+    if (after.parent >= 0 && after.pc == after.reconvergence) {
+      Arrive(index);
+      return true;
+    }
+  }
+  return true;
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,171 @@
+// One warp: its registers, its diverged paths, and what its threads have in flight.
+//
+// A divergent branch splits a path in two that meet again at the branch's immediate post-dominator. Both sides make
+// progress independently: when one blocks, the other runs. A `.sync` instruction whose mask names lanes of several
+// paths waits until they have all come to it. Thread-safety: a warp belongs to the host thread that runs its cluster.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emulator/program.h"
+#include "emulator/report.h"
+
+namespace laneshift::emulator {
+
+class Allocation;
+class AsyncOp;
+class Cta;
+using OpHandle = std::shared_ptr<AsyncOp>;
+
+// What a blocked instruction remembers between its executions.
+struct WaitState {
+  enum class Kind : uint8_t {
+    kNone,
+    kMbarrier,
+    kNamedBarrier,
+    kClusterBarrier,
+    kWarpSync,
+    kWarpgroup,
+    kTensorAlloc
+  } kind = Kind::kNone;
+  uint32_t object = 0;      // window offset of an mbarrier, number of a named barrier, lanes of a warp sync
+  uint64_t generation = 0;  // of the barrier when this path arrived
+  uint32_t parity = 0;
+  bool timed_out = false;  // try_wait: give up once
+};
+
+struct Path {
+  enum class State : uint8_t { kFree, kRunnable, kBlocked, kWaitingForParts } state = State::kFree;
+  uint32_t pc = 0;
+  uint32_t reconvergence = kNoTarget;
+  uint32_t mask = 0;      // kWaitingForParts: the lanes that have arrived
+  uint32_t expected = 0;  // kWaitingForParts: the lanes that may still arrive
+  int parent = -1;
+  uint64_t seen_event = 0;  // the cluster's event count when it blocked
+  WaitState wait;
+};
+
+// Operations of one thread that it waits for in groups: bulk copies, cp.async, wgmma.
+struct OpGroups {
+  std::vector<OpHandle> open;
+  std::deque<std::vector<OpHandle>> closed;
+  void Close() {
+    closed.push_back(std::move(open));
+    open.clear();
+  }
+};
+
+class Warp {
+ public:
+  Warp(Cta& cta, int index, uint32_t live);
+
+  // ---- for handlers ----
+  Cta& cta() { return cta_; }
+  int index() const { return index_; }
+  uint32_t live() const { return live_; }
+  template <typename T>
+  T* At(const Operand& operand) {
+    return reinterpret_cast<T*>(registers_ + operand.slot);
+  }
+  uint32_t* Words(uint32_t slot) { return reinterpret_cast<uint32_t*>(registers_ + slot); }
+  uint32_t Predicate(const Operand& operand) {
+    const uint32_t bits = *At<uint32_t>(operand);
+    return operand.negated ? ~bits : bits;
+  }
+  void SetPredicate(const Operand& operand, uint32_t mask, uint32_t bits) {
+    uint32_t& word = *At<uint32_t>(operand);
+    word = (word & ~mask) | (bits & mask);
+  }
+  // The lower 64 bits of one lane's value.
+  uint64_t Value(const Operand& operand, int lane) {
+    if (operand.bytes == 4) return At<uint32_t>(operand)[lane];
+    if (operand.bytes == 0) return Predicate(operand) >> lane & 1;
+    return operand.bytes == 16 ? At<uint64_t>(operand)[2 * lane] : At<uint64_t>(operand)[lane];
+  }
+  // The address that a lane's memory operand names, before the space is considered.
+  uint64_t AddressOf(const Operand& operand, int lane) {
+    return Value(operand, lane) + static_cast<uint64_t>(operand.offset);
+  }
+  uint8_t* Local(int lane) { return local_.data() + static_cast<size_t>(lane) * local_bytes_; }
+  uint64_t local_bytes() const { return local_bytes_; }
+
+  Outcome Fault(FaultKind kind, int lane, std::string message);
+  void Report(HazardKind kind, int lane, std::string message);
+  Place Here(int lane) const;
+  Position position() const { return current_->at; }
+
+  // Control flow. The path that is running is meant.
+  Outcome Branch(const Instruction& instruction, uint32_t taken);
+  Outcome Exit(uint32_t mask);
+  Path& path() { return paths_[running_]; }
+  // Joins all paths of the lanes in `members` at this instruction. True for the path that executes it for them all,
+  // with `mask` widened; the others are moved on by it. False: blocked.
+  bool SyncLanes(uint32_t members, uint32_t& mask);
+  // For instructions that block: remembers why, so that a deadlock can say so.
+  Outcome Block(WaitState::Kind kind, uint32_t object, uint32_t parity = 0);
+  void DoneWaiting() { path().wait = {}; }
+
+  // Registers that an asynchronous operation will write (or still reads).
+  void OwnRegisters(uint32_t slot, int delta);
+  bool Owned(uint32_t slot) const { return owned_count_ != 0 && owned_[slot >> 7] != 0; }
+
+  // ---- for the scheduler ----
+  // Runs path `index` until it blocks, ends, or `budget` instructions are done. False after a fault.
+  bool Run(size_t index, uint64_t budget, uint64_t& executed);
+  std::vector<Path>& paths() { return paths_; }
+  bool done() const { return live_ == 0; }
+  // Lets lanes that wait at a reconvergence point go on without the rest. False if there are none.
+  bool ReleaseParts();
+  uint64_t instructions() const { return warp_instructions_; }
+  uint64_t thread_instructions() const { return thread_instructions_; }
+  std::vector<uint32_t>& opcode_counts() { return opcode_counts_; }
+  int LineOf(uint32_t pc) const;
+
+  // ---- what its threads have in flight; used by the handlers of asynchronous instructions ----
+  std::array<uint32_t, kLanes> proxy_fences{};                 // executed so far, per lane; starts at 0
+  uint64_t before_fence = 0, after_fence = 0;                  // the cluster's event count at the last tcgen05 fence
+  std::array<std::unique_ptr<OpGroups>, kLanes> bulk, copies;  // cp.async.bulk and cp.async groups per thread
+  OpGroups wgmma;
+  std::vector<OpHandle> tensor_loads, tensor_stores;
+  uint32_t carry = 0;                     // the condition-code register's carry bit
+  uint64_t cluster_generation = 0;        // of barrier.cluster when this warp last arrived
+  Allocation* last_allocation = nullptr;  // where the last global access went
+
+ private:
+  size_t NewPath();
+  void Arrive(size_t index);
+  void LeaveParent(size_t index, uint32_t lanes);
+  void Resume(size_t parent);
+  bool CheckOwned(const Instruction& instruction);
+  void InitialiseSlots();
+  uint64_t SpecialValue(uint64_t special, int lane) const;
+
+  Cta& cta_;
+  const Kernel& kernel_;
+  int index_;
+  uint32_t live_;
+  size_t running_ = 0;
+  const Instruction* current_ = nullptr;
+  struct AlignedDelete {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(64)); }
+  };
+  std::unique_ptr<std::byte[], AlignedDelete> storage_;
+  std::byte* registers_ = nullptr;
+  std::vector<uint8_t> local_;
+  uint64_t local_bytes_ = 0;
+  std::vector<Path> paths_;
+  std::vector<uint16_t> owned_;  // per 128 bytes of the register file
+  uint64_t owned_count_ = 0;
+  uint64_t warp_instructions_ = 0, thread_instructions_ = 0;
+  std::vector<uint32_t> opcode_counts_;
+};
+
+}  // namespace laneshift::emulator
