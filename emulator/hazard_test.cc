@@ -1,0 +1,174 @@
+// Each kind of hazard and fault: a small kernel that has it, and the same kernel put right.
+
+#include "emulator/test_device.h"
+
+namespace laneshift::emulator {
+namespace {
+
+constexpr const char* kHeader = ".version 9.0\n.target sm_100a\n.address_size 64\n";
+
+struct Twin {
+  friend void PrintTo(const Twin& twin, std::ostream* out) { *out << twin.name; }
+  const char* name;
+  HazardKind kind;
+  const char* wrong;  // body of the kernel; %p0 is a pointer to 1024 bytes of global memory
+  const char* right;
+  Completion completion = Completion::kLate;
+};
+
+std::string KernelText(const std::string& body) {
+  return std::string(kHeader) +
+         ".visible .entry k(.param .u64 out) {\n"
+         ".reg .pred %p<9>; .reg .b32 %r<99>; .reg .b64 %rd<20>; .reg .b16 %h<9>;\n"
+         ".shared .align 128 .b8 buffer[1024]; .shared .align 8 .b64 bar; .shared .b32 slot;\n"
+         "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; cvt.u64.u32 %rd2, %r2; add.s64 %rd3, "
+         "%rd1, %rd2;\n"
+         "setp.eq.u32 %p1, %r1, 0; mov.u32 %r3, buffer; add.u32 %r4, %r3, %r2;\n" +
+         body + "\nret;\n}\n";
+}
+
+Report RunBody(const std::string& body, Completion completion, device::CuResult& result) {
+  Options options;
+  options.completion = completion;
+  options.host_threads = 1;
+  TestDevice device(options);
+  const device::CuFunction kernel = device.Load(KernelText(body), "k");
+  EXPECT_NE(kernel, nullptr) << device.log;
+  device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(256, 1));
+  result = kernel == nullptr ? device::kCuErrorInvalidPtx : device.Launch(kernel, {1, 1, 1}, 32, 0, {&out});
+  return TakeReport();
+}
+
+#define LS_INIT_BARRIER "@%p1 mbarrier.init.shared.b64 [bar], 1;\nbar.warp.sync -1;\n"
+#define LS_LOAD                                                                                    \
+  "@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd5, [bar], 128;\n"                                  \
+  "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer], [%rd1], 128, " \
+  "[bar];\nbar.warp.sync -1;\n"
+#define LS_WAIT "W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra W;\n"
+#define LS_STORE \
+  "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [buffer], 128;\n@%p1 cp.async.bulk.commit_group;\n"
+#define LS_FENCE "fence.proxy.async.shared::cta;\nbar.warp.sync -1;\n"
+#define LS_DONE "@%p1 cp.async.bulk.wait_group 0;\n"
+#define LS_ALLOC                                                          \
+  "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\n" \
+  "bar.sync 0;\nld.shared.b32 %r9, [slot];\n"
+#define LS_FREE "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;\n"
+#define LS_TST "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r1};\ntcgen05.wait::st.sync.aligned;\n"
+#define LS_TLD "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r10}, [%r9];\n"
+#define LS_TWAIT "tcgen05.wait::ld.sync.aligned;\n"
+
+const Twin kTwins[] = {
+    {"PendingSharedRead", HazardKind::kPendingSharedRead, LS_INIT_BARRIER LS_LOAD "ld.shared.b32 %r5, [%r4];\n" LS_WAIT,
+     LS_INIT_BARRIER LS_LOAD LS_WAIT "ld.shared.b32 %r5, [%r4];\n"},
+    {"PendingSharedWrite", HazardKind::kPendingSharedWrite,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE "st.shared.b32 [%r4], %r2;\n" LS_DONE,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE LS_DONE "bar.warp.sync -1;\nst.shared.b32 [%r4], %r2;\n"},
+    {"MissingProxyFence", HazardKind::kMissingProxyFence,
+     "st.shared.b32 [%r4], %r1;\nbar.warp.sync -1;\n" LS_STORE LS_DONE,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE LS_DONE},
+    {"UninitialisedShared", HazardKind::kUninitialisedShared, "ld.shared.b32 %r5, [%r4];",
+     "st.shared.b32 [%r4], %r1;\nld.shared.b32 %r5, [%r4];"},
+    {"UninitialisedTensor", HazardKind::kUninitialisedTensor, LS_ALLOC LS_TLD LS_TWAIT LS_FREE,
+     LS_ALLOC LS_TST LS_TLD LS_TWAIT LS_FREE},
+    {"PendingRegister", HazardKind::kPendingRegister,
+     LS_ALLOC LS_TST LS_TLD "add.u32 %r11, %r10, 1;\n" LS_TWAIT LS_FREE,
+     LS_ALLOC LS_TST LS_TLD LS_TWAIT "add.u32 %r11, %r10, 1;\n" LS_FREE},
+    {"TensorRace", HazardKind::kTensorRace,
+     LS_ALLOC "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r1};\n" LS_TLD
+              "tcgen05.wait::st.sync.aligned;\n" LS_TWAIT LS_FREE,
+     LS_ALLOC LS_TST LS_TLD LS_TWAIT LS_FREE},
+    {"UnallocatedTensor", HazardKind::kUnallocatedTensor,
+     LS_ALLOC "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9+32], {%r1};\ntcgen05.wait::st.sync.aligned;\n" LS_FREE,
+     LS_ALLOC LS_TST LS_FREE},
+    {"LeakedTensor", HazardKind::kLeakedTensor, LS_ALLOC, LS_ALLOC LS_FREE},
+    {"BarrierMisuse", HazardKind::kBarrierMisuse, LS_INIT_BARRIER LS_INIT_BARRIER,
+     LS_INIT_BARRIER "@%p1 mbarrier.inval.shared.b64 [bar];\n" LS_INIT_BARRIER},
+    {"BarrierOverwritten", HazardKind::kBarrierOverwritten, LS_INIT_BARRIER "ld.shared.b64 %rd5, [bar];",
+     LS_INIT_BARRIER "ld.global.b64 %rd5, [%rd1];"},
+    {"PendingGlobal", HazardKind::kPendingGlobal,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE "ld.global.b32 %r5, [%rd3];\n" LS_DONE,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE LS_DONE "ld.global.b32 %r5, [%rd3];\n"},
+    {"PendingAtExit", HazardKind::kPendingAtExit, "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE LS_DONE},
+    {"DivergentAligned", HazardKind::kDivergentAligned,
+     LS_ALLOC
+     "setp.lt.u32 %p3, %r1, 16;\n@%p3 bra A;\ntcgen05.wait::ld.sync.aligned;\ntcgen05.st.sync.aligned.32x32b.x1.b32 "
+     "[%r9], {%r1};\nA: tcgen05.wait::st.sync.aligned;\n" LS_FREE,
+     LS_ALLOC LS_TST LS_FREE},
+    {"ForeignLanes", HazardKind::kForeignLanes,
+     LS_ALLOC "add.u32 %r12, %r9, 0x200000;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r12], "
+              "{%r1};\ntcgen05.wait::st.sync.aligned;\n" LS_FREE,
+     LS_ALLOC LS_TST LS_FREE},
+};
+
+class Hazards : public testing::TestWithParam<Twin> {};
+
+TEST_P(Hazards, AreReportedAndTheirFixIsClean) {
+  device::CuResult result;
+  const Report wrong = RunBody(GetParam().wrong, GetParam().completion, result);
+  bool found = false;
+  for (const Hazard& hazard : wrong.hazards) found = found || hazard.kind == GetParam().kind;
+  EXPECT_TRUE(found) << "reported instead: " << wrong.Print();
+  for (const Completion completion : {Completion::kEager, Completion::kLate, Completion::kRandom}) {
+    const Report right = RunBody(GetParam().right, completion, result);
+    EXPECT_EQ(result, device::kCuSuccess);
+    EXPECT_TRUE(right.Clean()) << right.Print();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Twins, Hazards, testing::ValuesIn(kTwins),
+                         [](const auto& twin) { return std::string(twin.param.name); });
+
+struct FaultCase {
+  friend void PrintTo(const FaultCase& fault, std::ostream* out) { *out << fault.name; }
+  const char* name;
+  const char* body;
+  device::CuResult result;
+  const char* says;
+};
+const FaultCase kFaults[] = {
+    {"OutOfBounds", "st.global.b32 [%rd3+1024], %r1;", device::kCuErrorIllegalAddress,
+     "past the end of the allocation of 1024 bytes"},
+    {"Misaligned", "ld.global.b32 %r5, [%rd3+2];", device::kCuErrorMisalignedAddress, "4-byte access"},
+    {"Trap", "@%p1 trap;", device::kCuErrorLaunchFailed, "trap"},
+    {"SharedOutOfBounds", "st.shared.b32 [%r4+200000], %r1;", device::kCuErrorIllegalAddress, "leave the CTA's window"},
+    {"Deadlock",
+     LS_INIT_BARRIER
+     "@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd5, [bar], 160;\n@%p1 "
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer], [%rd1], 128, [bar];\n" LS_WAIT,
+     device::kCuErrorLaunchTimeout, "32 bytes outstanding"},
+    {"NoBarrier", "@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];", device::kCuErrorLaunchFailed,
+     "no initialised mbarrier"},
+    {"TensorDoubleFree", LS_ALLOC LS_FREE LS_FREE, device::kCuErrorIllegalInstruction, ""},
+    {"BulkMisaligned",
+     LS_INIT_BARRIER
+     "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer+8], [%rd1], 128, [bar];",
+     device::kCuErrorMisalignedAddress, "16-byte"},
+};
+class Faults : public testing::TestWithParam<FaultCase> {};
+
+TEST_P(Faults, EndTheLaunchAndStick) {
+  Options options;
+  options.completion = Completion::kLate;
+  TestDevice device(options);
+  const device::CuFunction kernel = device.Load(KernelText(GetParam().body), "k");
+  ASSERT_NE(kernel, nullptr) << device.log;
+  device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(256, 1));
+  EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 32, 0, {&out}), GetParam().result);
+  const Report report = TakeReport();
+  ASSERT_EQ(report.faults.size(), 1u);
+  EXPECT_NE(report.faults[0].message.find(GetParam().says), std::string::npos) << report.faults[0].Print();
+  device::CuDevicePtr more = 0;
+  EXPECT_EQ(device.api.MemAlloc(&more, 16), GetParam().result) << "the error must stick to the context";
+  EXPECT_EQ(device.api.DevicePrimaryCtxRelease(0), device::kCuSuccess);
+  device::CuContext context = nullptr;
+  EXPECT_EQ(device.api.DevicePrimaryCtxRetain(&context, 0), device::kCuSuccess);
+  EXPECT_EQ(device.api.CtxSetCurrent(context), device::kCuSuccess);
+  EXPECT_EQ(device.api.MemAlloc(&more, 16), device::kCuSuccess);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Faults, testing::ValuesIn(kFaults),
+                         [](const auto& twin) { return std::string(twin.param.name); });
+
+}  // namespace
+}  // namespace laneshift::emulator

@@ -1,0 +1,82 @@
+// The PTX front end: what it understands, where its messages point, and that bad text cannot hurt it.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "emulator/program_builder.h"
+#include "emulator/ptx_syntax.h"
+#include "emulator/test_device.h"
+
+namespace laneshift::emulator {
+namespace {
+
+std::string Module(const std::string& body) {
+  return ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n" + body + "\n}\n";
+}
+
+// The error of parsing and decoding, or "".
+std::string ErrorOf(const std::string& text) {
+  auto module = ParsePtx(text);
+  if (!module.has_value()) return module.error().message;
+  for (const FunctionSyntax& function : module->functions) {
+    if (!function.is_entry) continue;
+    auto kernel = BuildKernel(*module, function, {}, Chip::kSm100a);
+    if (!kernel.has_value()) return kernel.error().message;
+  }
+  return "";
+}
+
+TEST(PtxParser, ScopesShadowRegistersAndLabels) {
+  EXPECT_EQ(ErrorOf(Module(".reg .b32 %r<3>; mov.b32 %r1, 1;\n{ .reg .pred p; setp.eq.b32 p, %r1, 0;\nL: @p bra L; }\n"
+                           "{ .reg .pred p; setp.eq.b32 p, %r1, 1;\nL: @!p bra L; }\nret;")),
+            "");
+}
+
+TEST(PtxParser, MessagesCarryLineAndColumn) {
+  EXPECT_EQ(ErrorOf(Module("bra nowhere;")), "6:5: unknown label 'nowhere'");
+  EXPECT_EQ(ErrorOf(Module(".reg .b32 %r<3>;\nadd.sideways.s32 %r1, %r2, 1;")),
+            "7:1: instruction 'add.sideways.s32' is not supported: suffix '.sideways' has no meaning here");
+  EXPECT_EQ(ErrorOf(Module(".reg .b64 %d; .reg .b32 %r;\nadd.s32 %r, %d, 1;")),
+            "7:13: register '%d' has 64 bits, this operand needs 32");
+  EXPECT_EQ(ErrorOf(Module("mov.b32 %r1, 0;")), "6:9: a register is expected");
+  EXPECT_EQ(ErrorOf(".target sm_100a\n"), "2:1: no .version directive");
+}
+
+TEST(PtxParser, RefusesRecursion) {
+  const std::string text =
+      ".version 9.0\n.target sm_100a\n.address_size 64\n.func f() { call.uni f; ret; }\n.entry k() { call.uni f; ret; "
+      "}\n";
+  EXPECT_NE(ErrorOf(text).find("recursive call of 'f'"), std::string::npos) << ErrorOf(text);
+}
+
+// Cut, repeated and overwritten text gives an error or a module, never a crash.
+TEST(PtxParser, SurvivesDamagedText) {
+  std::mt19937 random(1);
+  for (const char* file : {"gemm_sm100a.ptx", "nvcc_sm100a.ptx"}) {
+    const std::string good = ReadTestFile(file);
+    ASSERT_FALSE(good.empty());
+    for (int round = 0; round < 150; ++round) {
+      std::string bad = good;
+      const size_t at = random() % bad.size();
+      switch (round % 3) {
+        case 0:
+          bad.resize(at);
+          break;
+        case 1:
+          bad.erase(at, random() % 40);
+          break;
+        default:
+          for (int k = 0; k < 5; ++k)
+            bad[random() % bad.size()] = static_cast<char>("{}[]().,;%@!|<>0x\"/-+ \n"[random() % 24]);
+      }
+      auto module = ParsePtx(bad);
+      if (!module.has_value()) {
+        EXPECT_NE(module.error().message.find(":"), std::string::npos);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace laneshift::emulator
