@@ -106,7 +106,10 @@ Result<std::optional<store::CubinRecord>> KernelCache::Assemble(const std::strin
   std::call_once(searched_, [this] { assembler_ = device::Assembler::Find({.path = choice_.ptxas}); });
   if (!*assembler_) {
     // A path that was given and is wrong is an error; not finding one by search is not.
-    if (choice_.kind == AssemblerChoice::kPtxas || !choice_.ptxas.empty()) return assembler_->error();
+    if (choice_.kind == AssemblerChoice::kPtxas || !choice_.ptxas.empty()) {
+      return MakeError(ErrorCode::kUnsupported,
+                       Cat(assembler_->error().message, "; or let the driver compile the PTX (assembler driver)"));
+    }
     return std::optional<store::CubinRecord>();
   }
   LS_ASSIGN(device::AssembleResult result, (*assembler_)->Assemble(ptx, target_.name));

@@ -1,10 +1,11 @@
 #include "tools/run_report.h"
 
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/text.h"
+#include "laneshift/schedule.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {
@@ -37,6 +38,18 @@ Cell VerifiedCell(const RunOutcome& outcome) {
 std::string KernelCell(const PlanReport& plan) {
   if (plan.cache != CacheState::kCompiled) return Cat(CacheStateName(plan.cache), " in ", PrintDuration(plan.plan_ms));
   return Cat("compiled in ", PrintDuration(plan.plan_ms));
+}
+
+// The tile, the stages and what is unlike the usual: pasted back, it constrains to the same words.
+std::string ShortSchedule(const std::string& schedule) {
+  const std::string usual_text = PrintSchedule(Schedule{});
+  const std::vector<std::string_view> usual = base::Words(usual_text);
+  std::vector<std::string> words;
+  for (const std::string_view word : base::Words(schedule)) {
+    const bool always = word.starts_with("tile=") || word.starts_with("stages=");
+    if (always || std::find(usual.begin(), usual.end(), word) == usual.end()) words.emplace_back(word);
+  }
+  return base::Join(words, " ");
 }
 
 std::string TimeCell(const RunOutcome& outcome) {
@@ -104,7 +117,7 @@ std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {
       continue;
     }
     const RunOutcome& outcome = *run.outcome;
-    row.push_back({outcome.plan.schedule, Tint::kFaint});
+    row.push_back({ShortSchedule(outcome.plan.schedule), Tint::kFaint});
     row.push_back(VerifiedCell(outcome));
     row.push_back({outcome.max_rel_err ? Scientific(*outcome.max_rel_err) : "-"});
     row.push_back({KernelCell(outcome.plan), outcome.plan.cache == CacheState::kCompiled ? Tint::kPlain : Tint::kGood});
