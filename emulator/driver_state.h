@@ -55,7 +55,7 @@ struct DriverState {
   Options options;
   bool initialised = false;
   int context_references = 0;
-  bool context_current = false;
+  uint64_t context_life = 1;  // which life of the primary context this is: a thread's current one may be over
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
@@ -68,6 +68,9 @@ struct DriverState {
   std::unordered_map<void*, std::unique_ptr<Graph>> graphs;
 
   void Reset();
+  // A context is current to a thread, not to the process.
+  bool ContextIsCurrent() const;
+  void SetContextCurrent(bool current) const;
   device::CuResult RunKernel(LoadedFunction& function, const LaunchShape& shape,
                              const std::vector<uint8_t>& parameters);
 };
@@ -82,7 +85,7 @@ class DriverCall {
   // What stands in the way of a call that needs a context.
   device::CuResult Ready() const {
     if (!state.initialised) return device::kCuErrorNotInitialized;
-    if (state.context_references == 0 || !state.context_current) return device::kCuErrorInvalidContext;
+    if (state.context_references == 0 || !state.ContextIsCurrent()) return device::kCuErrorInvalidContext;
     return state.sticky;
   }
 
