@@ -8,6 +8,8 @@
 #include "emulator/units/tensor_map.h"
 
 namespace laneshift::emulator::driver {
+
+using namespace device;  // the driver's own types and codes
 namespace {
 
 struct Name {

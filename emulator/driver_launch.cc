@@ -8,6 +8,8 @@
 #include "emulator/driver_state.h"
 
 namespace laneshift::emulator::driver {
+
+using namespace device;  // the driver's own types and codes
 namespace {
 
 constexpr uint32_t kMaxSharedBytes = 227 << 10;

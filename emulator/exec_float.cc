@@ -362,6 +362,43 @@ bool IsFloat(const Match& match) {
 
 }  // namespace
 
+// add, sub and fma with 16-bit operands and an f32 sum: the operands are widened exactly, one rounding at the end.
+namespace {
+
+template <typename H, typename Op>
+Outcome MixedBinary(Warp& w, const Instruction& i, uint32_t m) {
+  const RoundingScope scope(i.modifiers);
+  return Map2<float, uint16_t, float>(
+      w, i, m, [&](uint16_t a, float c) { return Finish(Op::Do(H{a}.Float(), c), i.modifiers); });
+}
+
+template <typename H>
+Outcome MixedFma(Warp& w, const Instruction& i, uint32_t m) {
+  const RoundingScope scope(i.modifiers);
+  return Map3<float, uint16_t, uint16_t, float>(w, i, m, [&](uint16_t a, uint16_t b, float c) {
+    return Finish(std::fma(H{a}.Float(), H{b}.Float(), c), i.modifiers);
+  });
+}
+
+Result<Handler> MixedHandler(const Match& match, Instruction& i, Handler half, Handler brain) {
+  i.modifiers = ModifiersOf(match);
+  if (match.TypeAt(0) != Type::kF32) return WrongType(match);
+  if (match.TypeAt(1) == Type::kF16) return half;
+  if (match.TypeAt(1) == Type::kBf16) return brain;
+  return WrongType(match, 1);
+}
+
+}  // namespace
+
+Result<Handler> BindMixedAdd(const Match& match, Instruction& i) {
+  return MixedHandler(match, i, Handler(MixedBinary<Half, Add>), Handler(MixedBinary<Brain, Add>));
+}
+Result<Handler> BindMixedSub(const Match& match, Instruction& i) {
+  return MixedHandler(match, i, Handler(MixedBinary<Half, Sub>), Handler(MixedBinary<Brain, Sub>));
+}
+Result<Handler> BindMixedFma(const Match& match, Instruction& i) {
+  return MixedHandler(match, i, Handler(MixedFma<Half>), Handler(MixedFma<Brain>));
+}
 Result<Handler> BindAdd(const Match& match, Instruction& i) {
   return IsFloat(match) ? BinaryHandler<Add>(match, i) : IntegerAdd(match, i, false);
 }

@@ -170,7 +170,7 @@ class GemmRun {
                                       " column ", first % problem_.n));
     } else {
       outcome_.max_rel_err = comparison.RelativeError();
-      if (!(*outcome_.max_rel_err < bound)) {
+      if (!comparison.Accepted(bound)) {
         outcome_.failures.push_back(Cat("relative error ", *outcome_.max_rel_err, " is not below ", bound, " for ",
                                         DataTypeName(problem_.d), " output"));
       }

@@ -44,6 +44,10 @@ void Count(const GemmProblem& p, const HostMatrix& d, int64_t batch, int64_t i, 
   if (!std::isfinite(reference)) return;  // the inputs overflow; nothing to compare
   into.error_squares += (out - reference) * (out - reference);
   into.reference_squares += reference * reference;
+  std::byte rounded[4];
+  StoreElement(rounded, p.d, 0, static_cast<float>(reference));
+  const double unavoidable = ElementAt(rounded, p.d, 0) - reference;
+  into.rounding_squares += unavoidable * unavoidable;
 }
 
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.

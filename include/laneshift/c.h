@@ -1,10 +1,9 @@
-/* laneshift for C and for other languages' foreign-function interfaces: open, plan, execute.
- *
- * Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
- * (cut to `error_bytes`, always terminated; null is allowed). No call throws. Thread-safety as laneshift/engine.h: engines
- * and plans may be shared; a plan keeps its engine's device alive. */
-#ifndef LANESHIFT_C_H
-#define LANESHIFT_C_H
+// laneshift for C and for other languages' foreign-function interfaces: open, plan, execute.
+//
+// Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
+// (cut to `error_bytes`, always terminated; null is allowed). No call throws. Thread-safety as laneshift/engine.h: engines
+// and plans may be shared; a plan keeps its engine's device alive.
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,4 @@ laneshift_status laneshift_plan_execute(const laneshift_plan* plan, struct CUstr
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,0 +1,84 @@
+// Every line of the sweep, run and checked against the double-precision reference.
+//
+// On the emulator, under each completion order, with no hazard. With LANESHIFT_TEST_DEVICE=cuda[:N] the lines of that
+// GPU's target run there instead, once with ptxas and once with the driver's own compiler.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "laneshift/engine.h"
+#include "tests/sweep.h"
+#include "tools/gemm_run.h"
+
+namespace laneshift {
+namespace {
+
+constexpr size_t kFewestCases = 150;  // the sweep did not silently shrink
+
+const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
+
+// Runs every case of the engine's target; `variation` names the run in failures.
+void RunCases(const EngineOptions& options, const std::string& variation) {
+  const auto engine = Engine::Open(options);
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const std::vector<sweep::Case> cases = sweep::Cases();
+  ASSERT_GE(cases.size(), kFewestCases);
+  int ran = 0;
+  for (const sweep::Case& c : cases) {
+    if (c.target->name != engine->target()) continue;
+    ++ran;
+    tools::RunSettings settings;
+    settings.check = true;
+    settings.repeat = 1;
+    settings.constraint = c.constraint;
+    const auto outcome = tools::RunGemm(*engine, c.problem, settings);
+    ASSERT_TRUE(outcome.has_value()) << c.Name() << ", " << variation << ": " << outcome.error().message;
+    EXPECT_TRUE(outcome->verified.value_or(false)) << c.Name() << ", " << variation << ": " << [&] {
+      std::string reasons;
+      for (const std::string& failure : outcome->failures) reasons += failure + "; ";
+      return reasons;
+    }();
+  }
+  EXPECT_GE(ran, 70) << variation;
+}
+
+struct Emulated {
+  const char* target;
+  const char* order;
+};
+
+class EmulatedSweep : public testing::TestWithParam<Emulated> {};
+
+TEST_P(EmulatedSweep, VerifiesWithoutHazard) {
+  if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
+  EngineOptions options;
+  options.device = "emulator";
+  options.target = GetParam().target;
+  options.async_order = *ParseAsyncOrder(GetParam().order);
+  RunCases(options, std::string(GetParam().target) + " " + GetParam().order);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep,
+                         testing::Values(Emulated{"sm_100a", "eager"}, Emulated{"sm_100a", "late"},
+                                         Emulated{"sm_100a", "random:1"}, Emulated{"sm_100a", "random:2"},
+                                         Emulated{"sm_90a", "eager"}, Emulated{"sm_90a", "late"},
+                                         Emulated{"sm_90a", "random:1"}, Emulated{"sm_90a", "random:2"}),
+                         [](const auto& swept) {
+                           std::string name = std::string(swept.param.target) + "_" + swept.param.order;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
+
+TEST(GpuSweep, Verifies) {
+  if (TestDevice() == nullptr) GTEST_SKIP() << "runs where LANESHIFT_TEST_DEVICE=cuda names a GPU";
+  for (const Assembler assembler : {Assembler::kDriver, Assembler::kAuto}) {
+    EngineOptions options;
+    options.device = TestDevice();
+    options.assembler = assembler;
+    RunCases(options, assembler == Assembler::kDriver ? "driver" : "auto");
+  }
+}
+
+}  // namespace
+}  // namespace laneshift
