@@ -194,16 +194,16 @@ CuResult CtxSetCurrent(CuContext context) {
   DriverCall call;
   if (context != nullptr && (call.state.context_references == 0 || context != reinterpret_cast<CuContext>(&call.state)))
     return kCuErrorInvalidContext;
-  call.state.context_current = context != nullptr;
+  context_current = context != nullptr;
   return kCuSuccess;
 }
 CuResult CtxGetCurrent(CuContext* context) {
   DriverCall call;
-  return *context = call.state.context_current ? reinterpret_cast<CuContext>(&call.state) : nullptr, kCuSuccess;
+  return *context = context_current ? reinterpret_cast<CuContext>(&call.state) : nullptr, kCuSuccess;
 }
 CuResult CtxGetDevice(CuDevice* device) {
   DriverCall call;
-  if (!call.state.context_current) return kCuErrorInvalidContext;
+  if (!context_current) return kCuErrorInvalidContext;
   return *device = 0, kCuSuccess;
 }
 CuResult CtxSynchronize() {

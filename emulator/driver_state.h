@@ -50,12 +50,14 @@ struct Event {
   std::chrono::steady_clock::time_point at;
 };
 
+// Whether the primary context is current: a property of the calling thread, as in the real driver.
+inline thread_local bool context_current = false;
+
 struct DriverState {
   std::mutex mutex;
   Options options;
   bool initialised = false;
   int context_references = 0;
-  bool context_current = false;
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
@@ -82,7 +84,7 @@ class DriverCall {
   // What stands in the way of a call that needs a context.
   device::CuResult Ready() const {
     if (!state.initialised) return device::kCuErrorNotInitialized;
-    if (state.context_references == 0 || !state.context_current) return device::kCuErrorInvalidContext;
+    if (state.context_references == 0 || !context_current) return device::kCuErrorInvalidContext;
     return state.sticky;
   }
 
