@@ -24,8 +24,19 @@ struct Brain { unsigned short bits; };
 __device__ inline float Widen(const Half& x) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits)); return f; }
 __device__ inline float Widen(const Brain& x) { return __uint_as_float((unsigned)x.bits << 16); }
 
+__device__ inline float Rounded(double value, const float&) { return (float)value; }
+__device__ inline float Rounded(double value, const Half&) {
+  Half half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"((float)value));
+  return Widen(half);
+}
+__device__ inline float Rounded(double value, const Brain&) {
+  const unsigned word = __float_as_uint((float)value);
+  return __uint_as_float((word + 0x7fff + (word >> 16 & 1)) & 0xffff0000u);
+}
+
 struct Steps { long long row, column, stride; };
-struct Totals { double error_squares, reference_squares; long long compared, not_finite, first_not_finite; };
+struct Totals { double error_squares, reference_squares, rounding_squares; long long compared, not_finite, first_not_finite; };
 
 extern "C" __global__ void __launch_bounds__(256) CheckGemm(
     const IN* a, Steps sa, const IN* b, Steps sb, const C_TYPE* c, Steps sc, const OUT* d, Steps sd, const OUT* bias,
@@ -33,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(256) CheckGemm(
   __shared__ float a_tile[16][64 + 1], b_tile[16][64 + 1];
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
   const long long tiles_m = (m + 63) / 64, tiles_n = (n + 63) / 64;
-  double error = 0, reference = 0;
+  double error = 0, reference = 0, rounding = 0;
   long long compared = 0, bad = 0, first = 0x7fffffffffffffffLL;
   for (long long tile = blockIdx.x; tile < tiles_m * tiles_n * batches; tile += gridDim.x) {
     const long long batch = tile / (tiles_m * tiles_n);
@@ -76,11 +87,14 @@ extern "C" __global__ void __launch_bounds__(256) CheckGemm(
         }
         error += (out - value) * (out - value);
         reference += value * value;
+        const double unavoidable = Rounded(value, d[0]) - value;
+        rounding += unavoidable * unavoidable;
       }
     }
   }
   atomicAdd(&totals->error_squares, error);
   atomicAdd(&totals->reference_squares, reference);
+  atomicAdd(&totals->rounding_squares, rounding);
   atomicAdd((unsigned long long*)&totals->compared, (unsigned long long)compared);
   atomicAdd((unsigned long long*)&totals->not_finite, (unsigned long long)bad);
   atomicMin(&totals->first_not_finite, first);
@@ -92,7 +106,7 @@ struct Steps {
   int64_t row, column, stride;
 };
 struct Totals {
-  double error_squares = 0, reference_squares = 0;
+  double error_squares = 0, reference_squares = 0, rounding_squares = 0;
   int64_t compared = 0, not_finite = 0, first_not_finite = INT64_MAX;
 };
 
@@ -179,6 +193,7 @@ Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& dev
   LS_TRY(stream.Synchronize());
   return Comparison{.error_squares = totals.error_squares,
                     .reference_squares = totals.reference_squares,
+                    .rounding_squares = totals.rounding_squares,
                     .compared = totals.compared,
                     .not_finite = totals.not_finite,
                     .first_not_finite = totals.not_finite > 0 ? totals.first_not_finite : -1,

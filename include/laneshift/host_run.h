@@ -1,0 +1,17 @@
+// RunFromHost: a problem whose matrices lie in host memory, in one call.
+//
+// For first steps, tests and machines without a GPU, where the emulator's memory cannot be had otherwise. It allocates,
+// copies and waits; programs that care for speed keep their matrices on the device and use Plan::Execute.
+//
+// Thread-safety: may be called from any thread.
+#pragma once
+
+#include "laneshift/engine.h"
+
+namespace laneshift {
+
+// `host` points to host memory, laid out as the problem says (pitches and batch strides included). What lies between the
+// rows of D keeps its contents. Errors as MakePlan and Execute.
+Status RunFromHost(const Engine& engine, const Problem& problem, const GemmArguments& host);
+
+}  // namespace laneshift

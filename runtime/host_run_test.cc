@@ -1,0 +1,37 @@
+#include "laneshift/host_run.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace laneshift {
+namespace {
+
+TEST(RunFromHost, ComputesAndLeavesThePaddingAlone) {
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const auto problem = ParseProblem("gemm m=3 n=5 k=4 a=bf16 d=f32 ldd=7 beta=1 alpha=2 bias=n");
+  const std::vector<uint16_t> a(3 * 4, 0x3f80), b(5 * 4, 0x4000);  // ones and twos
+  const std::vector<float> c(3 * 5, 10), bias = {1, 2, 3, 4, 5};
+  std::vector<float> d(3 * 7, -1);
+  const Status status =
+      RunFromHost(*engine, *problem, {.a = a.data(), .b = b.data(), .c = c.data(), .d = d.data(), .bias = bias.data()});
+  ASSERT_TRUE(status.has_value()) << status.error().message;
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t j = 0; j < 5; ++j) EXPECT_EQ(d[i * 7 + j], 2 * 8 + 10 + static_cast<float>(j + 1)) << i << " " << j;
+  }
+  EXPECT_EQ(d[5], -1);
+  EXPECT_EQ(d[6], -1);
+}
+
+TEST(RunFromHost, NamesAMissingPointer) {
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto problem = ParseProblem("gemm m=3 n=5 k=4");
+  const Status status = RunFromHost(*engine, *problem, {});
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.error().message.find("pointer a is null"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace laneshift

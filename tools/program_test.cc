@@ -1,0 +1,275 @@
+// The program as its users meet it: its output, its JSON and its exit codes. Runs the binary.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "base/text.h"
+
+namespace laneshift::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kTiny = "gemm m=32 n=32 k=64 a=bf16 b=bf16 d=bf16";
+
+class Program : public testing::Test {
+ protected:
+  Program() {
+    std::string pattern = testing::TempDir() + "laneshift_program_XXXXXX";
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  ~Program() override { std::filesystem::remove_all(directory_); }
+
+  std::string File(const std::string& name) const { return directory_ + "/" + name; }
+
+  // The store is a fresh directory; the environment is env(1)'s business.
+  base::ProgramResult Call(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"/usr/bin/env", "LANESHIFT_CACHE_DIR=" + File("store"), LANESHIFT_PROGRAM});
+    auto result = base::RunProgram({.argv = arguments, .input = {}, .timeout = std::chrono::seconds(120)});
+    if (!result) ADD_FAILURE() << result.error().message;
+    return result ? *result : base::ProgramResult{};
+  }
+
+  // The verb on the emulator, with one JSON object a line.
+  std::vector<Json> CallJson(std::vector<std::string> arguments, int exit_code = 0) const {
+    arguments.push_back("--json");
+    const base::ProgramResult result = Call(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << result.messages;
+    std::vector<Json> objects;
+    for (const std::string_view line : base::Split(result.output, '\n')) {
+      if (!line.empty()) objects.push_back(Json::parse(line, nullptr, false));
+    }
+    return objects;
+  }
+
+  void ExpectRefused(const std::vector<std::string>& arguments, int exit_code, const std::string& message) const {
+    const base::ProgramResult result = Call(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << base::Join(arguments, " ") << "\n" << result.messages;
+    EXPECT_NE(result.messages.find(message), std::string::npos) << base::Join(arguments, " ") << "\n"
+                                                                << result.messages;
+    EXPECT_TRUE(result.output.empty()) << result.output;
+    // One line of cause and remedy.
+    EXPECT_EQ(std::count(result.messages.begin(), result.messages.end(), '\n'), 1) << result.messages;
+  }
+
+ private:
+  std::string directory_;
+};
+
+std::vector<std::string> RunOnEmulator(std::vector<std::string> more) {
+  more.insert(more.begin(), {"run", "--device", "emulator"});
+  return more;
+}
+
+TEST_F(Program, HelpIsCompleteAndHasExamples) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"--help"},
+                                                                                         {"run", "--help"},
+                                                                                         {"compile", "--help"},
+                                                                                         {"inspect", "--help"},
+                                                                                         {"doctor", "--help"},
+                                                                                         {"db", "--help"},
+                                                                                         {"db", "stat", "--help"}}) {
+    const base::ProgramResult result = Call(arguments);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_NE(result.output.find("laneshift " + (arguments[0] == "--help" ? std::string("run") : arguments[0])),
+              std::string::npos)
+        << result.output;
+  }
+}
+
+TEST_F(Program, RunPrintsTheContractKeys) {
+  for (const char* target : {"sm_100a", "sm_90a"}) {
+    const auto objects = CallJson(RunOnEmulator({"gemm", "m=32", "n=32", "k=64", "--target", target, "--check"}));
+    ASSERT_EQ(objects.size(), 1u);
+    const Json& run = objects[0];
+    for (const char* key : {"problem", "target", "device", "schedule", "verified", "max_rel_err", "hazards", "cache",
+                            "ptx_ms", "assemble_ms", "plan_ms", "time_us", "tflops"}) {
+      EXPECT_TRUE(run.contains(key)) << key;
+    }
+    EXPECT_EQ(run["problem"], kTiny);
+    EXPECT_EQ(run["target"], target);
+    EXPECT_EQ(run["verified"], true);
+    EXPECT_LT(run["max_rel_err"].get<double>(), 2e-3);
+    EXPECT_GT(run["max_rel_err"].get<double>(), 0);
+    EXPECT_TRUE(run["hazards"].empty());
+    EXPECT_EQ(run["cache"], "compiled");
+    EXPECT_TRUE(run["time_us"].is_null());
+    EXPECT_TRUE(run["tflops"].is_null());
+  }
+}
+
+TEST_F(Program, ASecondProcessCompilesNothing) {
+  EXPECT_EQ(CallJson(RunOnEmulator({kTiny, "--check"})).at(0)["cache"], "compiled");
+  const auto again = CallJson(RunOnEmulator({kTiny, "--check"})).at(0);
+  EXPECT_EQ(again["cache"], "store");
+  EXPECT_EQ(again["ptx_ms"], 0);
+  EXPECT_EQ(again["verified"], true);
+  EXPECT_EQ(CallJson({"db", "stat"}).at(0)["kernels"], 1);
+}
+
+TEST_F(Program, EveryCompletionOrderVerifies) {
+  for (const char* order : {"eager", "late", "random:7"}) {
+    const auto run = CallJson(RunOnEmulator({"gemm m=40 n=24 k=136 d=f32 batch=2", "--check", "--async", order})).at(0);
+    EXPECT_EQ(run["verified"], true) << order;
+    EXPECT_LT(run["max_rel_err"].get<double>(), 1e-5);
+  }
+}
+
+TEST_F(Program, SeveralProblemsAreSeveralLines) {
+  std::ofstream(File("problems.txt")) << "# two\ngemm m=16 n=16 k=16\ngemm m=7 n=9 k=11 d=f32 bias=m beta=1\n";
+  const auto objects = CallJson(RunOnEmulator({"gemm m=1 n=1 k=1 a=f16", "--file", File("problems.txt"), "--check"}));
+  ASSERT_EQ(objects.size(), 3u);
+  for (const Json& run : objects) EXPECT_EQ(run["verified"], true) << run.dump();
+}
+
+TEST_F(Program, TheTableIsOnStdoutAndNewsOnStderr) {
+  const base::ProgramResult result = Call(RunOnEmulator({kTiny, "--check"}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.output.find(kTiny), std::string::npos);
+  EXPECT_NE(result.output.find("yes"), std::string::npos);
+  EXPECT_EQ(result.output.find('\033'), std::string::npos);
+  EXPECT_NE(result.messages.find("laneshift emulator"), std::string::npos);
+}
+
+TEST_F(Program, DataFromNpyFilesAndBack) {
+  const std::string problem = "gemm m=16 n=8 k=32 a=f16 d=f32";
+  // D of one run is the C of the next: d2 = a b + d, so d2 = 2 d.
+  EXPECT_EQ(CallJson(RunOnEmulator({problem, "--out", File("d.npy")})).size(), 1u);
+  EXPECT_EQ(CallJson(RunOnEmulator({problem + " beta=1", "--c", File("d.npy"), "--check"})).at(0)["verified"], true);
+  const auto refused = CallJson(RunOnEmulator({problem, "--a", File("d.npy")}), 2).at(0);
+  EXPECT_NE(refused["error"]["message"].get<std::string>().find("type '<f4', but a is f16"), std::string::npos);
+}
+
+TEST_F(Program, ASeedFixesTheResult) {
+  const auto error = [&](const char* seed) {
+    return CallJson(RunOnEmulator({kTiny, "--check", "--seed", seed})).at(0)["max_rel_err"].get<double>();
+  };
+  EXPECT_EQ(error("1"), error("1"));
+  EXPECT_NE(error("1"), error("2"));
+}
+
+TEST_F(Program, VsCublasOnTheEmulatorIsNullWithANote) {
+  const auto run = CallJson(RunOnEmulator({kTiny, "--vs", "cublas"})).at(0);
+  EXPECT_TRUE(run["cublas_us"].is_null());
+  EXPECT_NE(run["notes"].dump().find("compares times on a GPU"), std::string::npos);
+}
+
+TEST_F(Program, CompileEmitsEveryForm) {
+  EXPECT_NE(Call({"compile", kTiny, "--target", "sm_90a"}).output.find(".target sm_90a"), std::string::npos);
+  EXPECT_NE(Call({"compile", kTiny, "--emit", "tile"}).output.find("program gemm target=sm_100a"), std::string::npos);
+  EXPECT_NE(Call({"compile", kTiny, "--emit", "llvm"}).output.find("define"), std::string::npos);
+  EXPECT_EQ(Call({"compile", kTiny, "-o", File("x.ptx")}).exit_code, 0);
+  EXPECT_GT(std::filesystem::file_size(File("x.ptx")), 1000u);
+  EXPECT_EQ(CallJson({"compile", kTiny}).at(0)["target"], "sm_100a");
+}
+
+TEST_F(Program, InspectShowsEverything) {
+  const std::string pages = Call({"inspect", kTiny, "--all-passes"}).output;
+  for (const char* part :
+       {"schedule  tile=", "roles", "shared memory", "Tensor Memory", "registers", "tile program after build",
+        "tile program after lower_channels", "instruction census", "tcgen05.mma", ".visible .entry"}) {
+    EXPECT_NE(pages.find(part), std::string::npos) << part;
+  }
+  const Json json = CallJson({"inspect", kTiny, "--target", "sm_90a"}).at(0);
+  EXPECT_FALSE(json["smem_map"].empty());
+  EXPECT_TRUE(json["tmem_map"].empty());
+  EXPECT_FALSE(json["census"].empty());
+}
+
+TEST_F(Program, DoctorNamesStateAndRemedy) {
+  const Json json = CallJson({"doctor"}).at(0);
+  EXPECT_EQ(json["ok"], true) << json.dump();
+  std::string parts;
+  for (const Json& part : json["parts"]) {
+    parts += part["part"].get<std::string>() + " ";
+    EXPECT_TRUE(part["state"] == "ok" || !part["remedy"].get<std::string>().empty()) << part.dump();
+  }
+  for (const char* part : {"CUDA driver", "ptxas", "NVRTC", "cuBLAS", "store", "emulator sm_100a", "emulator sm_90a"}) {
+    EXPECT_NE(parts.find(part), std::string::npos) << parts;
+  }
+}
+
+TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
+  std::ofstream(File("text.npy")) << "hello";
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* message;
+  };
+  const Case cases[] = {
+      // The command line.
+      {{}, 2, "subcommand is required"},
+      {{"rum"}, 2, "see laneshift --help"},
+      {{"run", "--bogus"}, 2, "--bogus"},
+      {{"run"}, 2, "no problem; write for example"},
+      {{"run", kTiny, "--vs", "cutlass"}, 2, "use --vs cublas"},
+      {{"run", kTiny, "--async", "soon"}, 2, "use eager, late or random:SEED"},
+      {{"run", kTiny, "--assembler", "gas"}, 2, "use auto, ptxas or driver"},
+      {{"run", kTiny, "--emulator-threads", "-1"}, 2, "below zero"},
+      {{"run", kTiny, "--repeat", "0"}, 2, "--repeat 0"},
+      {{"run", kTiny, kTiny, "--a", "x.npy"}, 2, "belong to one problem"},
+      {{"compile", kTiny, "--emit", "sass"}, 2, "use ptx, tile, llvm or cubin"},
+      {{"inspect", kTiny, "--dump-after", "nothing"}, 2, "is no pass; passes: build"},
+      // Problems.
+      {{"run", "gemm", "m=0", "n=1", "k=1"}, 2, "m=0 is out of range; use 1 to"},
+      {{"run", "gemm", "m=1", "n=-4", "k=1"}, 2, "n=-4 is out of range"},
+      {{"run", "gemm", "m=1", "n=1", "k=1", "q=2"}, 2, "unknown key 'q'"},
+      {{"run", "gemm", "m=1", "n=1", "k=1", "a=int4"}, 2, "known types: f16, bf16, f32"},
+      {{"run", "gemm", "m=4", "n=4", "k=9", "lda=8"}, 2, "lda=8 is below the row of 9 elements; use at least 9"},
+      {{"run", "--file", File("absent.txt")}, 2, "cannot be opened"},
+      // Schedules.
+      {{"run", kTiny, "--schedule", "tiles=1"}, 2, "tile"},
+      // Devices.
+      {{"run", kTiny, "--device", "tpu"}, 2, "use auto, cuda, cuda:N"},
+      {{"run", kTiny, "--device", "cuda:99"}, 4, "emulator"},
+      {{"run", kTiny, "--device", "emulator", "--target", "sm_80"}, 2, "sm_100a"},
+  };
+  for (const Case& bad : cases) ExpectRefused(bad.arguments, bad.exit_code, bad.message);
+}
+
+TEST_F(Program, AProblemThatFailsIsToldInItsLine) {
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* code;
+    const char* message;
+  };
+  std::ofstream(File("text.npy")) << "hello";
+  const Case cases[] = {
+      {{kTiny, "--schedule", "tile=128x256x64 stages=12"}, 3, "resource exhausted", "shared memory"},
+      {{kTiny, "--schedule", "tile=100x32"}, 3, "unsupported", "tile"},
+      {{kTiny, "--a", File("text.npy")}, 2, "invalid argument", "is not an .npy file; write one with numpy.save"},
+      {{kTiny, "--b", File("absent.npy")}, 2, "invalid argument", "cannot be opened"},
+      {{kTiny, "--c", File("text.npy")}, 2, "invalid argument", "reads no C; give it a beta"},
+      {{kTiny, "--bias", File("text.npy")}, 2, "invalid argument", "has no bias; say bias=m or bias=n"},
+  };
+  for (const Case& bad : cases) {
+    const auto objects = CallJson(RunOnEmulator(bad.arguments), bad.exit_code);
+    ASSERT_EQ(objects.size(), 1u) << bad.message;
+    EXPECT_EQ(objects[0]["problem"], kTiny);
+    EXPECT_EQ(objects[0]["error"]["code"], bad.code) << objects[0].dump();
+    const std::string message = objects[0]["error"]["message"];
+    EXPECT_NE(message.find(bad.message), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_TRUE(objects[0]["verified"].is_null());
+  }
+}
+
+TEST_F(Program, AStoreThatCannotBeUsedFailsNothing) {
+  std::ofstream(File("store")) << "a file in the place of the directory";
+  const auto run = CallJson(RunOnEmulator({kTiny, "--check"})).at(0);
+  EXPECT_EQ(run["verified"], true);
+  EXPECT_EQ(run["cache"], "compiled");
+}
+
+}  // namespace
+}  // namespace laneshift::tools
