@@ -85,7 +85,7 @@ std::string PrintDouble(double value) {
 
 std::optional<std::string_view> NearestName(std::string_view word, const std::vector<std::string_view>& known) {
   std::optional<std::string_view> best;
-  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  size_t best_distance = std::max<size_t>(1, (word.size() + 1) / 3) + 1;
   for (const std::string_view name : known) {
     const size_t distance = EditDistance(word, name);
     if (distance < best_distance) {
