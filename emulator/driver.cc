@@ -36,8 +36,15 @@ void DriverState::Reset() {
   memory = std::make_unique<GlobalMemory>(options.memory_bytes);
   sticky = kCuSuccess;
   context_references = 0;
-  context_current = false;
+  ++context_life;
 }
+
+namespace {
+thread_local uint64_t current_life = 0;  // the context_life of the thread's current context; 0: none
+}  // namespace
+
+bool DriverState::ContextIsCurrent() const { return context_references > 0 && current_life == context_life; }
+void DriverState::SetContextCurrent(bool current) const { current_life = current ? context_life : 0; }
 
 namespace {
 

@@ -194,16 +194,16 @@ CuResult CtxSetCurrent(CuContext context) {
   DriverCall call;
   if (context != nullptr && (call.state.context_references == 0 || context != reinterpret_cast<CuContext>(&call.state)))
     return kCuErrorInvalidContext;
-  context_current = context != nullptr;
+  call.state.SetContextCurrent(context != nullptr);
   return kCuSuccess;
 }
 CuResult CtxGetCurrent(CuContext* context) {
   DriverCall call;
-  return *context = context_current ? reinterpret_cast<CuContext>(&call.state) : nullptr, kCuSuccess;
+  return *context = call.state.ContextIsCurrent() ? reinterpret_cast<CuContext>(&call.state) : nullptr, kCuSuccess;
 }
 CuResult CtxGetDevice(CuDevice* device) {
   DriverCall call;
-  if (!context_current) return kCuErrorInvalidContext;
+  if (!call.state.ContextIsCurrent()) return kCuErrorInvalidContext;
   return *device = 0, kCuSuccess;
 }
 CuResult CtxSynchronize() {
@@ -373,6 +373,7 @@ CuResult TensorMapEncodeTiled(CuTensorMap* out, CuTensorMapDataType type, uint32
                               const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
                               const uint32_t* element_strides, CuTensorMapInterleave interleave,
                               CuTensorMapSwizzle swizzle, CuTensorMapL2Promotion promotion, CuTensorMapOobFill fill) {
+  if (DriverCall call; !call.state.ContextIsCurrent()) return kCuErrorInvalidContext;  // as on an H200
   if (rank < 1 || rank > 5 || dims == nullptr || box == nullptr || element_strides == nullptr ||
       (rank > 1 && strides == nullptr))
     return kCuErrorInvalidValue;
@@ -386,6 +387,7 @@ CuResult TensorMapEncodeIm2col(CuTensorMap* out, CuTensorMapDataType type, uint3
                                const int* upper_corner, uint32_t channels_per_pixel, uint32_t pixels_per_column,
                                const uint32_t* element_strides, CuTensorMapInterleave interleave,
                                CuTensorMapSwizzle swizzle, CuTensorMapL2Promotion promotion, CuTensorMapOobFill fill) {
+  if (DriverCall call; !call.state.ContextIsCurrent()) return kCuErrorInvalidContext;
   if (rank < 3 || rank > 5 || dims == nullptr || strides == nullptr || element_strides == nullptr ||
       lower_corner == nullptr || upper_corner == nullptr) {
     return kCuErrorInvalidValue;

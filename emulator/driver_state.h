@@ -50,14 +50,12 @@ struct Event {
   std::chrono::steady_clock::time_point at;
 };
 
-// Whether the primary context is current: a property of the calling thread, as in the real driver.
-inline thread_local bool context_current = false;
-
 struct DriverState {
   std::mutex mutex;
   Options options;
   bool initialised = false;
   int context_references = 0;
+  uint64_t context_life = 1;  // which life of the primary context this is: a thread's current one may be over
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
@@ -70,6 +68,9 @@ struct DriverState {
   std::unordered_map<void*, std::unique_ptr<Graph>> graphs;
 
   void Reset();
+  // A context is current to a thread, not to the process.
+  bool ContextIsCurrent() const;
+  void SetContextCurrent(bool current) const;
   device::CuResult RunKernel(LoadedFunction& function, const LaunchShape& shape,
                              const std::vector<uint8_t>& parameters);
 };
@@ -84,7 +85,7 @@ class DriverCall {
   // What stands in the way of a call that needs a context.
   device::CuResult Ready() const {
     if (!state.initialised) return device::kCuErrorNotInitialized;
-    if (state.context_references == 0 || !context_current) return device::kCuErrorInvalidContext;
+    if (state.context_references == 0 || !state.ContextIsCurrent()) return device::kCuErrorInvalidContext;
     return state.sticky;
   }
 

@@ -133,8 +133,10 @@ Status Plan::Execute(CUstream_st* stream, const GemmArguments& arguments,
                      void* /*workspace: none is needed yet*/) const {
   const runtime::PreparedPlan& plan = *impl_->prepared;
   LS_TRY(runtime::CheckPointers(plan.problem, arguments));
-  runtime::LaunchArguments values;
   const device::Device& device = impl_->core->opened.device;
+  // Encoding a tensor map needs a current context too, not only the launch.
+  LS_ASSIGN(const device::ActiveContext active, device.Activate());
+  runtime::LaunchArguments values;
   LS_TRY(values.Bind(device.api(), plan.program, plan.problem, arguments));
   return device::Launch(plan.kernel->kernel,
                         {.grid = {plan.launch.grid, 1, 1},
