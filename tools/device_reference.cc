@@ -178,12 +178,14 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 }  // namespace
 
 Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
-                                   const GemmProblem& problem, const GemmArguments& arguments) {
-  LS_ASSIGN(const std::string cubin,
+                                   const GemmProblem& problem, const GemmArguments& arguments, CodeForm form) {
+  LS_ASSIGN(const std::string code,
             nvrtc.Compile(kSource, device.facts().ComputeName(),
                           {Cat("-DIN=", SourceType(problem.a)), Cat("-DC_TYPE=", SourceType(problem.c)),
-                           Cat("-DOUT=", SourceType(problem.d))}));
-  LS_ASSIGN(const device::Module module, device::Module::LoadCubin(device.context(), cubin));
+                           Cat("-DOUT=", SourceType(problem.d))},
+                          form));
+  LS_ASSIGN(const device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
+                                                                  : device::Module::LoadPtx(device.context(), code));
   LS_ASSIGN(const device::Kernel kernel, module.GetKernel("CheckGemm"));
   LS_ASSIGN(const device::Buffer buffer, device::Buffer::Allocate(device.context(), sizeof(Totals)));
   Totals totals;

@@ -14,6 +14,7 @@ namespace laneshift::tools {
 
 // Compares the whole of D with the reference; waits for the stream. REQUIRES: `problem` is complete.
 Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
-                                   const GemmProblem& problem, const GemmArguments& arguments);
+                                   const GemmProblem& problem, const GemmArguments& arguments,
+                                   CodeForm form = CodeForm::kCubin);
 
 }  // namespace laneshift::tools

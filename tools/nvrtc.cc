@@ -15,6 +15,8 @@ struct Nvrtc::Functions {
   int (*compile)(void* program, int options, const char* const* option_texts) = nullptr;
   int (*cubin_size)(void* program, size_t* bytes) = nullptr;
   int (*cubin)(void* program, char* bytes) = nullptr;
+  int (*ptx_size)(void* program, size_t* bytes) = nullptr;
+  int (*ptx)(void* program, char* bytes) = nullptr;
   int (*log_size)(void* program, size_t* bytes) = nullptr;
   int (*log)(void* program, char* text) = nullptr;
 
@@ -26,12 +28,14 @@ struct Nvrtc::Functions {
     LS_TRY(library.Bind("nvrtcCompileProgram", &f.compile));
     LS_TRY(library.Bind("nvrtcGetCUBINSize", &f.cubin_size));
     LS_TRY(library.Bind("nvrtcGetCUBIN", &f.cubin));
+    LS_TRY(library.Bind("nvrtcGetPTXSize", &f.ptx_size));
+    LS_TRY(library.Bind("nvrtcGetPTX", &f.ptx));
     LS_TRY(library.Bind("nvrtcGetProgramLogSize", &f.log_size));
     LS_TRY(library.Bind("nvrtcGetProgramLog", &f.log));
     return f;
   }
 
-  Result<std::string> CompileProgram(void* program, const std::vector<const char*>& options) const {
+  Result<std::string> CompileProgram(void* program, const std::vector<const char*>& options, CodeForm form) const {
     if (const int failed = compile(program, static_cast<int>(options.size()), options.data()); failed != 0) {
       size_t bytes = 0;
       std::string text;
@@ -41,11 +45,15 @@ struct Nvrtc::Functions {
       }
       return MakeError(ErrorCode::kDriver, Cat("NVRTC error ", failed, ": ", text.c_str()));
     }
+    const auto size_of = form == CodeForm::kCubin ? cubin_size : ptx_size;
+    const auto code_of = form == CodeForm::kCubin ? cubin : ptx;
     size_t bytes = 0;
-    if (cubin_size(program, &bytes) != 0 || bytes == 0) return MakeError(ErrorCode::kDriver, "NVRTC made no cubin");
-    std::string image(bytes, '\0');
-    if (cubin(program, image.data()) != 0) return MakeError(ErrorCode::kDriver, "NVRTC made no cubin");
-    return image;
+    if (size_of(program, &bytes) != 0 || bytes == 0) return MakeError(ErrorCode::kDriver, "NVRTC made no code");
+    std::string code(bytes, '\0');
+    if (code_of(program, code.data()) != 0) return MakeError(ErrorCode::kDriver, "NVRTC made no code");
+    // NVRTC counts the zero that ends the text.
+    if (form == CodeForm::kPtx) code.pop_back();
+    return code;
   }
 };
 
@@ -64,7 +72,7 @@ Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories) {
 }
 
 Result<std::string> Nvrtc::Compile(const std::string& source, const std::string& arch,
-                                   const std::vector<std::string>& options) const {
+                                   const std::vector<std::string>& options, CodeForm form) const {
   LS_ASSIGN(const Functions f, Functions::Of(library_));
   void* program = nullptr;
   if (const int failed = f.create(&program, source.c_str(), "laneshift.cu", 0, nullptr, nullptr); failed != 0) {
@@ -73,7 +81,7 @@ Result<std::string> Nvrtc::Compile(const std::string& source, const std::string&
   const std::string architecture = "--gpu-architecture=" + arch;
   std::vector<const char*> texts = {architecture.c_str()};
   for (const std::string& option : options) texts.push_back(option.c_str());
-  auto image = f.CompileProgram(program, texts);
+  auto image = f.CompileProgram(program, texts, form);
   f.destroy(&program);
   return image;
 }

@@ -11,6 +11,9 @@
 
 namespace laneshift::tools {
 
+// A driver takes both; the emulator takes PTX alone. A cubin does not care whether NVRTC is newer than the driver.
+enum class CodeForm { kCubin, kPtx };
+
 class Nvrtc {
  public:
   // kUnsupported says what is missing and what to install.
@@ -18,9 +21,9 @@ class Nvrtc {
 
   // "NVRTC 13.0 (libnvrtc.so.13)"
   const std::string& name() const { return name_; }
-  // CUDA C++ to a cubin for `arch` ("sm_90"). kDriver carries the compiler's log.
+  // CUDA C++ to code for `arch` ("sm_90"). kDriver carries the compiler's log.
   Result<std::string> Compile(const std::string& source, const std::string& arch,
-                              const std::vector<std::string>& options) const;
+                              const std::vector<std::string>& options, CodeForm form = CodeForm::kCubin) const;
 
  private:
   struct Functions;
