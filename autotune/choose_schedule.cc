@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
 #include "base/text.h"
 #include "compiler/compile.h"
@@ -83,6 +85,14 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
   return constraint.Apply(deep);
 }
 
+std::vector<size_t> AscendingClocks(const std::vector<RankedSchedule>& schedules) {
+  std::vector<size_t> order(schedules.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return schedules[a].clocks < schedules[b].clocks; });
+  return order;
+}
+
 }  // namespace
 
 std::vector<RankedSchedule> RankSchedules(const Problem& problem, const ScheduleConstraint& constraint,
@@ -102,15 +112,32 @@ std::vector<RankedSchedule> RankSchedules(const Problem& problem, const Schedule
 
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint, const Target& target,
                                 int sm_count) {
-  const std::vector<RankedSchedule> ranked = RankSchedules(problem, constraint, target, sm_count);
-  if (!ranked.empty()) return ranked.front().schedule;
-  // Nothing runs. A shape that keeps every rule and only lacks memory tells most; the last one is the smallest.
-  Error reason;
-  for (const Schedule& shape : Shapes(std::get<GemmProblem>(problem), constraint, target)) {
-    const auto refused = compiler::ValidateSchedule(problem, shape, target);
-    if (reason.code != ErrorCode::kResourceExhausted) reason = refused.error();
-    if (refused.error().code == ErrorCode::kResourceExhausted) reason = refused.error();
+  // The first of RankSchedules, without validating what cannot be first: no ring makes a shape faster than the deepest.
+  const GemmProblem& gemm = std::get<GemmProblem>(problem);
+  std::vector<RankedSchedule> shapes;
+  for (const Schedule& shape : Shapes(gemm, constraint, target)) {
+    Schedule deepest = shape;
+    deepest.stages = kMaxStages;
+    shapes.push_back({shape, EstimateClocks(gemm, constraint.Apply(deepest), target, sm_count)});
   }
+  std::optional<RankedSchedule> best;
+  size_t best_index = 0;
+  Error reason;
+  for (const size_t i : AscendingClocks(shapes)) {
+    if (best && shapes[i].clocks > best->clocks) break;
+    const auto footprint = compiler::ValidateSchedule(problem, shapes[i].schedule, target);
+    if (!footprint) {
+      // A shape that keeps every rule and only lacks memory tells most.
+      if (reason.code != ErrorCode::kResourceExhausted) reason = footprint.error();
+      continue;
+    }
+    const Schedule schedule = Deepen(shapes[i].schedule, *footprint, constraint, target);
+    const double clocks = EstimateClocks(gemm, schedule, target, sm_count);
+    if (best && (clocks > best->clocks || (clocks == best->clocks && i > best_index))) continue;
+    best = {schedule, clocks};
+    best_index = i;
+  }
+  if (best) return best->schedule;
   return reason.Within(base::Cat("no schedule fits on ", target.name));
 }
 

@@ -18,6 +18,7 @@ TEST_P(ChooseOnTarget, EveryRankedScheduleIsLegalAndOrdered) {
     const Problem problem = *ParseProblem(text);
     const auto ranked = RankSchedules(problem, {}, target, target.default_sm_count);
     ASSERT_FALSE(ranked.empty()) << text;
+    EXPECT_EQ(*ChooseSchedule(problem, {}, target, target.default_sm_count), ranked.front().schedule) << text;
     for (size_t i = 0; i < ranked.size(); ++i) {
       EXPECT_TRUE(compiler::ValidateSchedule(problem, ranked[i].schedule, target)) << PrintSchedule(ranked[i].schedule);
       EXPECT_LE(ranked[i == 0 ? 0 : i - 1].clocks, ranked[i].clocks);

@@ -3,21 +3,40 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace laneshift::base {
 
-// The arguments one after another, as operator<< prints them.
+// Appends `value` as operator<< prints it; what text is made of mostly, without a stream.
+template <typename T>
+void AppendTo(std::string& text, const T& value) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    text += std::string_view(value);
+  } else if constexpr (std::is_same_v<T, char>) {
+    text += value;
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) > 1) {
+    char digits[24];
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  } else {
+    std::ostringstream out;
+    out << value;
+    text += out.str();
+  }
+}
+
+// The arguments one after another.
 template <typename... Args>
 std::string Cat(const Args&... args) {
-  std::ostringstream out;
-  (out << ... << args);
-  return std::move(out).str();
+  std::string text;
+  (AppendTo(text, args), ...);
+  return text;
 }
 
 // The fields between `separator`; empty fields are kept. Split("a,,b", ',') = {"a", "", "b"}.

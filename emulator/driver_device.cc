@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emulator/driver_functions.h"
+#include "emulator/ptx_instructions.h"
 #include "emulator/driver_state.h"
 #include "emulator/units/tensor_map.h"
 
@@ -71,6 +72,7 @@ CuResult Init(unsigned flags) {
   DriverCall call;
   if (flags != 0) return kCuErrorInvalidValue;
   call.state.initialised = true;
+  LoadInstructionTable();
   return kCuSuccess;
 }
 CuResult DriverGetVersion(int* version) {

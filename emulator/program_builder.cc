@@ -50,6 +50,7 @@ class Builder {
   Result<Kernel> Build(const FunctionSyntax& entry);
 
  private:
+  Result<const Found*> Find(const StatementSyntax& statement);
   Status Expand(Frame& frame);
   Status Statement(Frame& frame, const StatementSyntax& statement);
   Status Call(Frame& frame, const StatementSyntax& statement);
@@ -84,6 +85,7 @@ class Builder {
   std::vector<size_t> dynamic_;  // entries of kernel_.initial behind the static variables
   std::map<std::pair<uint8_t, uint64_t>, uint32_t> dynamic_constants_;
   std::unordered_map<std::string, uint32_t> opcodes_;
+  std::unordered_map<std::string, Found> found_;
   std::vector<const FunctionSyntax*> calls_;
   // The operands of the statement being decoded, and conversions around it for registers of another width.
   std::vector<Operand> operands_;
@@ -477,10 +479,23 @@ std::string_view RootOf(const StatementSyntax& statement) {
   return statement.root;
 }
 
+// Few opcodes make up a kernel: each is matched against the table once.
+Result<const Found*> Builder::Find(const StatementSyntax& statement) {
+  const std::string_view root = RootOf(statement);
+  std::string opcode(root);
+  for (const std::string_view suffix : statement.suffixes) (opcode += '.') += suffix;
+  auto known = found_.find(opcode);
+  if (known == found_.end()) {
+    auto found = FindInstruction(root, statement.suffixes);
+    if (!found.has_value()) return PtxError(statement.at, found.error().message);
+    known = found_.emplace(std::move(opcode), std::move(*found)).first;
+  }
+  return &known->second;
+}
+
 Status Builder::Statement(Frame& frame, const StatementSyntax& statement) {
   if (statement.root == "call") return Call(frame, statement);
-  auto found = FindInstruction(RootOf(statement), statement.suffixes);
-  if (!found.has_value()) return PtxError(statement.at, found.error().message);
+  LS_ASSIGN(const Found* const found, Find(statement));
   if (found->row->since == Chip::kSm100a && chip_ != Chip::kSm100a) {
     return PtxError(statement.at, Cat("'", statement.Opcode(), "' needs the target sm_100a"));
   }

@@ -215,6 +215,8 @@ const std::vector<Row>& InstructionTable() {
   return *table;
 }
 
+void LoadInstructionTable() { ByRoot(); }
+
 std::vector<Found> FindAll(std::string_view root, const std::vector<std::string_view>& suffixes) {
   std::vector<Found> found;
   const auto rows = ByRoot().find(root);

@@ -71,6 +71,8 @@ struct Row {
 };
 
 const std::vector<Row>& InstructionTable();
+// Builds the table and its index, which else the first module that is loaded pays for.
+void LoadInstructionTable();
 
 struct Found {
   const Row* row;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ostream>
 
 #include "laneshift/engine.h"
 #include "tests/sweep.h"
@@ -46,6 +47,7 @@ void RunCases(const EngineOptions& options, const std::string& variation) {
 struct Emulated {
   const char* target;
   const char* order;
+  friend void PrintTo(const Emulated& e, std::ostream* out) { *out << e.target << " " << e.order; }
 };
 
 class EmulatedSweep : public testing::TestWithParam<Emulated> {};
