@@ -21,7 +21,9 @@ constexpr int kMaxStages = 8;  // more hide no latency that eight blocks in flig
 // Facts of the estimate, in SM clocks or bytes per SM clock. They order schedules; they do not predict times.
 constexpr double kLoadBytesPerClock = 48;   // what one SM draws from L2 while all do
 constexpr double kStoreBytesPerClock = 24;  // the epilogue's way out
-constexpr double kBlockLatency = 40;        // barrier and issue of one K block
+constexpr double kLoadLatency = 1000;       // from issue to arrival of a bulk copy, under load
+constexpr double kShortestBlock = 350;      // barriers, issue and copies of a K block of any size
+constexpr double kBlockLatency = 20;        // what a K block adds to the slowest of its parts
 constexpr double kTileLatency = 900;        // fill of the pipeline and hand-over of one tile
 constexpr int kFullRateRows = 128;          // an MMA with fewer rows takes as long as one with these (tcgen05, M = 64)
 
@@ -38,9 +40,9 @@ double EstimateClocks(const GemmProblem& p, const Schedule& s, const Target& tar
   const double rows = tensor_memory ? std::max(s.tile_m, kFullRateRows) : s.tile_m;
   const double multiply = rows * s.tile_n * s.tile_k / target.mma_macs_per_clock;
   const double load = static_cast<double>((s.tile_m + s.tile_n) * s.tile_k * DataTypeBytes(p.a)) / kLoadBytesPerClock;
-  // A ring too short to cover the latency of a load stalls on every block.
-  const double stall = std::max(0.0, 800.0 / s.stages - std::max(multiply, load));
-  const double block = std::max(multiply, load) + kBlockLatency + stall;
+  // A stage is taken from the start of its load until the MMA of the block behind it is issued.
+  const double ring = (kLoadLatency + load + 2 * multiply) / s.stages;
+  const double block = std::max({multiply, load, ring, kShortestBlock}) + kBlockLatency;
   const double epilogue = static_cast<double>(s.tile_m * s.tile_n * DataTypeBytes(p.d)) / kStoreBytesPerClock;
   const double exposed =
       s.acc_stages > 1 ? std::max(0.0, epilogue - blocks * block) * (rounds - 1) + epilogue : epilogue * rounds;
@@ -58,18 +60,20 @@ std::vector<Schedule> Shapes(const GemmProblem& problem, const ScheduleConstrain
   std::vector<Schedule> shapes;
   for (const int m : {128, 64}) {
     for (const int n : {256, 224, 192, 160, 128, 112, 96, 80, 64, 48, 32, 16}) {
-      for (const int acc : {2, 1}) {
-        const Schedule shape = constraint.Apply({.tile_m = m,
-                                                 .tile_n = n,
-                                                 .tile_k = 64,
-                                                 .stages = 2,
-                                                 .acc_stages = tensor_memory ? acc : 1,
-                                                 .math_warpgroups = tensor_memory ? 1 : m / 64,
-                                                 .raster = 8,
-                                                 .a_load = PathFor(problem, Operand::kA),
-                                                 .b_load = PathFor(problem, Operand::kB),
-                                                 .d_store = store});
-        if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+      for (const int k : {64, 128}) {
+        for (const int acc : {2, 1}) {
+          const Schedule shape = constraint.Apply({.tile_m = m,
+                                                   .tile_n = n,
+                                                   .tile_k = k,
+                                                   .stages = 2,
+                                                   .acc_stages = tensor_memory ? acc : 1,
+                                                   .math_warpgroups = tensor_memory ? 1 : m / 64,
+                                                   .raster = 8,
+                                                   .a_load = PathFor(problem, Operand::kA),
+                                                   .b_load = PathFor(problem, Operand::kB),
+                                                   .d_store = store});
+          if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+        }
       }
     }
   }

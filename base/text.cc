@@ -83,6 +83,14 @@ std::string PrintDouble(double value) {
   return error == std::errc() ? std::string(buffer, end) : "nan";
 }
 
+std::string UnknownName(std::string_view what, std::string_view word, const std::vector<std::string_view>& known) {
+  const auto near = NearestName(word, known);
+  std::string text =
+      Cat("unknown ", what, " '", word, "'", near ? Cat("; did you mean '", *near, "'?") : ";", " known ", what, "s:");
+  for (const std::string_view name : known) text += Cat(" ", name);
+  return text;
+}
+
 std::optional<std::string_view> NearestName(std::string_view word, const std::vector<std::string_view>& known) {
   std::optional<std::string_view> best;
   size_t best_distance = std::max<size_t>(1, (word.size() + 1) / 3) + 1;

@@ -206,14 +206,8 @@ const Key* FindKey(std::string_view name) {
 
 Error UnknownKey(std::string_view name) {
   std::vector<std::string_view> known;
-  std::string list;
-  for (const Key& key : kKeys) {
-    known.push_back(key.name);
-    list += Cat(list.empty() ? "" : " ", key.name);
-  }
-  const auto near = base::NearestName(name, known);
-  return Invalid(
-      Cat("unknown key '", name, "'", near ? Cat("; did you mean '", *near, "'?") : "", " known keys: ", list));
+  for (const Key& key : kKeys) known.push_back(key.name);
+  return Invalid(base::UnknownName("key", name, known));
 }
 
 Result<GemmProblem> ParseGemm(const std::vector<std::string_view>& words) {

@@ -82,7 +82,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["vs_cublas"] = outcome != nullptr ? OrNull(Ratio(*outcome)) : Json();
   json["emulate_ms"] = outcome != nullptr ? OrNull(outcome->emulate_ms) : Json();
   json["reference"] = outcome != nullptr && outcome->comparison ? Json(outcome->comparison->reference) : Json();
-  json["registers"] = of_plan(&PlanReport::registers);
+  json["registers"] = plan != nullptr && plan->registers > 0 ? Json(plan->registers) : Json();
   json["local_bytes"] = of_plan(&PlanReport::local_bytes);
   json["smem_bytes"] = of_plan(&PlanReport::smem_bytes);
   json["threads"] = of_plan(&PlanReport::threads);

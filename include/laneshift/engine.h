@@ -79,7 +79,8 @@ struct PlanReport {
   double plan_ms = 0;      // everything of MakePlan
   double ptx_ms = 0;       // tile program to PTX; 0 if it came from a cache
   double assemble_ms = 0;  // PTX to loaded module; 0 if a cubin came from a cache
-  int registers = 0, local_bytes = 0, smem_bytes = 0, threads = 0;
+  int registers = 0;       // of a thread; 0 where the device does not tell (the emulator)
+  int local_bytes = 0, smem_bytes = 0, threads = 0;
   unsigned grid = 0;
 };
 
