@@ -329,7 +329,8 @@ bool Warp::SyncLanes(uint32_t members, uint32_t& mask) {
     }
   }
   if ((wanted & ~present) != 0) {
-    cta_.cluster().Signal();
+    // News to the others once; again at every look would keep a deadlocked cluster busy for ever.
+    if (self.wait.kind != WaitState::Kind::kWarpSync) cta_.cluster().Signal();
     Block(WaitState::Kind::kWarpSync, members);
     return false;
   }
