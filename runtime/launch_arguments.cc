@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/tma_reach.h"
 #include "device/tensor_map.h"
 
 namespace laneshift::runtime {
@@ -38,34 +39,33 @@ device::CuTensorMapSwizzle MapSwizzle(ir::Swizzle swizzle) {
   LS_CHECK(false, "unknown swizzle ", static_cast<int>(swizzle));
 }
 
-// A matrix in memory: `outer` runs of `inner` contiguous elements.
-struct StoredMatrix {
-  DataType type;
-  int64_t inner, outer, pitch, stride;
-  const void* base;
-};
+// The operand whose tensor map the binding is.
+ir::Operand OperandOf(Binding map) {
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kD}) {
+    if (ir::MapOf(operand) == map) return operand;
+  }
+  LS_CHECK(false, "no matrix has the tensor map ", ir::InfoOf(map).name);
+}
 
-StoredMatrix MatrixOf(Binding map, const GemmProblem& p, const GemmArguments& arguments) {
-  const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
-  if (map == Binding::kMapA) return {p.a, a_k ? p.k : p.m, a_k ? p.m : p.k, p.lda, p.stride_a, arguments.a};
-  if (map == Binding::kMapB) return {p.b, b_k ? p.k : p.n, b_k ? p.n : p.k, p.ldb, p.stride_b, arguments.b};
-  LS_CHECK(map == Binding::kMapD, "no matrix has the tensor map ", ir::InfoOf(map).name);
-  return {p.d, p.n, p.m, p.ldd, p.stride_d, arguments.d};
+const void* AddressOf(ir::Operand operand, const GemmArguments& arguments) {
+  const void* const addresses[] = {arguments.a, arguments.b, arguments.c, arguments.d};
+  return addresses[static_cast<int>(operand)];
 }
 
 // Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine
 // fills a tile column by column (ir/layout.h).
 Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param, const GemmProblem& problem,
                                       const GemmArguments& arguments) {
-  const StoredMatrix matrix = MatrixOf(param.binding, problem, arguments);
+  const ir::Operand operand = OperandOf(param.binding);
+  const compiler::StoredOperand matrix = compiler::Stored(problem, operand);
   const auto bytes = static_cast<uint64_t>(DataTypeBytes(matrix.type));
   const auto whole_pieces = [](uint64_t stride) { return (stride + 15) & ~uint64_t{15}; };
   // The stride of a dimension of extent 1 is never used, but the encoder checks it.
   const auto pitch = static_cast<uint64_t>(matrix.pitch) * bytes;
-  const auto stride = static_cast<uint64_t>(matrix.stride) * bytes;
+  const auto stride = static_cast<uint64_t>(matrix.batch_stride) * bytes;
   device::TensorMapTiled map;
   map.tensor.type = MapType(matrix.type);
-  map.tensor.address = reinterpret_cast<uintptr_t>(matrix.base);
+  map.tensor.address = reinterpret_cast<uintptr_t>(AddressOf(operand, arguments));
   map.tensor.dims = {static_cast<uint64_t>(matrix.inner), static_cast<uint64_t>(matrix.outer),
                      static_cast<uint64_t>(problem.batch)};
   map.tensor.strides = {matrix.outer == 1 ? whole_pieces(pitch) : pitch,
