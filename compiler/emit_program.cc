@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/mma_shape.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -17,7 +18,6 @@ using ir::SharedLayout;
 using ir::Side;
 using ir::ValueId;
 
-constexpr int kMmaK = 16;  // K of one 16-bit MMA instruction
 constexpr int kWarpgroupWarps = 4;
 constexpr int kWgmmaRows = 64;
 

@@ -3,14 +3,13 @@
 #include <functional>
 
 #include "base/text.h"
+#include "compiler/mma_shape.h"
 
 namespace laneshift::compiler {
 namespace {
 
 using base::Cat;
 using ir::OpKind;
-
-constexpr int kMmaK = 16;
 
 // What may not appear, and what its appearance means.
 struct Forbidden {
