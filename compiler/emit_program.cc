@@ -116,6 +116,12 @@ class RoleEmitter {
     return b_.CreateAdd(descriptor, e_.C64(layout.OffsetAlong(ir::Axis::kK, k) >> 4));
   }
 
+  // Bytes from a tile's start to the row where a product begins. Rows of 128 bytes may begin a product anywhere: the
+  // swizzle is a function of the address (measured on an H200).
+  Value* FirstRow(const SharedLayout& layout, int row) {
+    return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(ir::Axis::kM, row));
+  }
+
   Value* Accumulator(const Slot& slot) {
     const ir::Channel& channel = ChannelOf(slot);
     return b_.CreateAdd(cx_.tensor_base,
@@ -132,6 +138,7 @@ class RoleEmitter {
   void EmitOp(const Op& op);
   void EmitTiles(const Op& op);
   void EmitTmaLoad(const Op& op);
+  void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
   void EmitMmaRegisters(const Op& op);
   void EmitTmaStore(const Op& op);
@@ -159,6 +166,9 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kAdd:
       values_[op.result] = b_.CreateAdd(Index(op, 0), Index(op, 1));
       return;
+    case OpKind::kSub:
+      values_[op.result] = b_.CreateSub(Index(op, 0), Index(op, 1));
+      return;
     case OpKind::kMul:
       values_[op.result] = b_.CreateMul(Index(op, 0), Index(op, 1));
       return;
@@ -169,6 +179,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       values_[op.result] = b_.CreateAdd(quotient, b_.CreateZExt(rest, e_.I32()));
       return;
     }
+    case OpKind::kDiv:
+      values_[op.result] = b_.CreateUDiv(Index(op, 0), Index(op, 1));
+      return;
     case OpKind::kRem:
       values_[op.result] = b_.CreateURem(Index(op, 0), Index(op, 1));
       return;
@@ -188,6 +201,7 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kSend:
     case OpKind::kTake:
     case OpKind::kRelease:
+    case OpKind::kReleaseLate:
     case OpKind::kDrain:
       LS_CHECK(false, "a channel operation is left: ", InfoOf(op.kind).mnemonic);
       return;
@@ -232,6 +246,14 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs.operand, Tile(slot, attrs.tile), Index(op, 1),
                           Index(op, 2), Index(op, 3));
     }
+    case OpKind::kLoadPixels:
+      return EmitLoadPixels(op);
+    case OpKind::kGatherPixels: {
+      const auto& attrs = op.As<ir::GatherAttrs>();
+      const Slot& slot = SlotOf(op);
+      return EmitGatherPixels(cx_, LayoutOf(slot, attrs.tile), attrs.vector, Tile(slot, attrs.tile), Index(op, 1),
+                              Index(op, 2), Index(op, 3));
+    }
     case OpKind::kMma:
       return EmitMma(op);
     case OpKind::kMmaRegisters:
@@ -249,7 +271,8 @@ void RoleEmitter::EmitOp(const Op& op) {
       fragments_[op.result] = EmitScale(cx_, FragmentOf(op), cx_.Param(op.As<ir::ScaleAttrs>().binding));
       return;
     case OpKind::kAddBias:
-      fragments_[op.result] = EmitAddBias(cx_, FragmentOf(op), op.As<ir::BiasAttrs>(), Index(op, 1), Index(op, 2));
+      fragments_[op.result] =
+          EmitAddBias(cx_, FragmentOf(op), op.As<ir::BiasAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
       return;
     case OpKind::kAddC:
       fragments_[op.result] =
@@ -260,6 +283,7 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], StageCopy(attrs, Index(op, 1)));
     }
     case OpKind::kTmaStore:
+    case OpKind::kStorePixels:
       return EmitTmaStore(op);
     case OpKind::kBulkWait:
       e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] { e_.BulkWaitRead(op.As<ir::PendingAttrs>().pending); });
@@ -318,36 +342,51 @@ void RoleEmitter::EmitTmaLoad(const Op& op) {
   }
 }
 
+// One copy for each column of the tile; the box's rows from `row` on.
+void RoleEmitter::EmitLoadPixels(const Op& op) {
+  const auto& attrs = op.As<ir::PixelLoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  const size_t dimensions = (op.operands.size() - 3) / 2;
+  std::vector<Value*> at(dimensions + 2), offsets(dimensions);
+  for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
+  for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
+  for (int column = 0; column < layout.Columns(); ++column) {
+    at[0] = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
+    Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
+    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets);
+  }
+}
+
 void RoleEmitter::EmitMma(const Op& op) {
   const auto& attrs = op.As<ir::MmaAttrs>();
-  const Slot& slot = SlotOf(op, 1);
-  const SharedLayout& a = LayoutOf(slot, attrs.a_tile);
-  const SharedLayout& b = LayoutOf(slot, attrs.b_tile);
+  const SharedLayout& a = LayoutOf(SlotOf(op, 1), attrs.a_tile);
+  const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
   Value* d = Accumulator(SlotOf(op, 0));
-  Value* a_start = Descriptor(slot, attrs.a_tile);
-  Value* b_start = Descriptor(slot, attrs.b_tile);
+  Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
+  Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   const uint32_t instruction =
       InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, !a.KMajor(), !b.KMajor());
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
-    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 2) : e_.True());
+    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True());
   }
 }
 
 void RoleEmitter::EmitMmaRegisters(const Op& op) {
   const auto& attrs = op.As<ir::MmaAttrs>();
-  const Slot& slot = SlotOf(op, 0);
-  const SharedLayout& a = LayoutOf(slot, attrs.a_tile);
-  const SharedLayout& b = LayoutOf(slot, attrs.b_tile);
-  Value* rows = nullptr;
+  const SharedLayout& a = LayoutOf(SlotOf(op, 0), attrs.a_tile);
+  const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
+  Value* rows = FirstRow(a, attrs.a_row);
   if (role_.warps > kWarpgroupWarps) {
-    rows = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(ir::Axis::kM, kWgmmaRows)));
+    Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(ir::Axis::kM, kWgmmaRows)));
+    rows = rows == nullptr ? own : b_.CreateAdd(rows, own);
   }
-  Value* a_start = Descriptor(slot, attrs.a_tile, rows);
-  Value* b_start = Descriptor(slot, attrs.b_tile);
+  Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
+  Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   e_.WgmmaFence();
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
     e_.Wgmma(cx_.program.tile_n, cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k),
-             Step(b_start, b, k), k == 0 ? Index(op, 1) : e_.True());
+             Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
   }
   e_.WgmmaCommit();
 }
@@ -370,7 +409,13 @@ Value* RoleEmitter::StageCopy(const ir::StageAttrs& attrs, Value* copy) {
 void RoleEmitter::EmitTmaStore(const Op& op) {
   Value* from = StageCopy(op.As<ir::StageAttrs>(), Index(op, 0));
   e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] {
-    e_.TmaStore3d(from, cx_.Param(Binding::kMapD), Index(op, 1), Index(op, 2), Index(op, 3));
+    std::vector<Value*> at;
+    for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
+    if (op.kind == OpKind::kStorePixels) {
+      e_.TmaStoreIm2col(from, cx_.Param(Binding::kMapD), at);
+    } else {
+      e_.TmaStore3d(from, cx_.Param(Binding::kMapD), at[0], at[1], at[2]);
+    }
     e_.BulkCommit();
   });
 }

@@ -225,6 +225,35 @@ void Emitter::TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Val
 void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {
   Intrinsic(nv::nvvm_cp_async_bulk_tensor_s2g_tile_3d, {from, map, inner, outer, batch, C64(0), False()});
 }
+void Emitter::TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+                            const std::vector<Value*>& offsets) {
+  LS_CHECK(at.size() == offsets.size() + 2 && (at.size() == 4 || at.size() == 5), "im2col load of ", at.size(),
+           " coordinates");
+  const bool planes = at.size() == 5;
+  const bool to_cta = target_.Has(target::Feature::kTmaToCta);
+  std::vector<Value*> arguments = {to_cta ? to : b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace)), barrier, map};
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  for (Value* offset : offsets) arguments.push_back(b_.CreateTrunc(offset, I16()));
+  if (to_cta) {
+    arguments.insert(arguments.end(), {C64(0), False()});
+    Intrinsic(
+        planes ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_4d,
+        arguments);
+  } else {
+    arguments.insert(arguments.end(), {b_.getInt16(0), C64(0), False(), False(), C32(0)});
+    Intrinsic(planes ? nv::nvvm_cp_async_bulk_tensor_g2s_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_im2col_4d,
+              arguments);
+  }
+}
+
+void Emitter::TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at) {
+  std::vector<Value*> arguments = {from, map};
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  arguments.insert(arguments.end(), {C64(0), False()});
+  Intrinsic(at.size() == 5 ? nv::nvvm_cp_async_bulk_tensor_s2g_im2col_5d : nv::nvvm_cp_async_bulk_tensor_s2g_im2col_4d,
+            arguments);
+}
+
 void Emitter::BulkCommit() { Intrinsic(nv::nvvm_cp_async_bulk_commit_group); }
 void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_group_read, {C32(pending)}); }
 

@@ -80,6 +80,10 @@ class Emitter {
   void PrefetchTensorMap(Value* map);
   void TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch);
   void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
+  // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
+  void TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+                     const std::vector<Value*>& offsets);
+  void TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at);
   void BulkCommit();
   void BulkWaitRead(int pending);
 

@@ -5,7 +5,7 @@
 //  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
 //     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
-//     eight spans, so that every column begins a swizzle pattern.
+//     eight spans, so that every column begins a swizzle pattern; a box may be a single row.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
 //     and a target with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive
 //     once the program is lowered and 0 before.
@@ -25,8 +25,9 @@
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
 //     bulk copies bring.
-// 12. An MMA's tiles have the operands' type and the program's tile, its accumulator the tile's rows and
-//     columns; fragments lie inside the accumulator and fill the buffer that they are staged in.
+// 12. An MMA's tiles have the operands' type and hold the program's tile from the row on where the product
+//     begins, its accumulator the tile's rows and columns; fragments lie inside the accumulator and fill the buffer
+//     that they are staged in.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
@@ -90,7 +91,7 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   return Ok();
 }
 
-Status CheckLayout(const std::string& where, const SharedLayout& layout) {
+Status CheckLayout(const std::string& where, const SharedLayout& layout, bool single_row = false) {
   if (layout.outer_axis == layout.inner_axis) return BrokenRule(3, Cat(where, " has one axis twice"));
   if (layout.outer < 1 || layout.outer > kMaxExtent || layout.inner < 1 || layout.inner > kMaxExtent) {
     return BrokenRule(3, Cat(where, " has extents ", layout.outer, " and ", layout.inner, ", not 1 to ", kMaxExtent));
@@ -99,7 +100,8 @@ Status CheckLayout(const std::string& where, const SharedLayout& layout) {
     return BrokenRule(3, Cat(where, " has rows of ", layout.inner * layout.ElementBytes(),
                              " bytes, not whole spans of ", layout.Span()));
   }
-  if (layout.outer % 8 != 0) return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
+  if (layout.outer % 8 != 0 && !(single_row && layout.outer == 1))
+    return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
   return Ok();
 }
 
@@ -116,7 +118,7 @@ Status CheckParams(const Program& program, const target::Target& target) {
     if (!target.Has(target::Feature::kTma))
       return BrokenRule(2, Cat("param ", row.name, " needs a target with the TMA"));
     if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", row.name, " has no box"));
-    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box));
+    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box, true));
     if (param.box.outer > 256) {
       return BrokenRule(2, Cat("the box of ", row.name, " has ", param.box.outer, " rows, more than 256"));
     }

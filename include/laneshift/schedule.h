@@ -25,6 +25,13 @@ enum class StorePath : uint8_t {
   kDirect,  // predicated stores of threads; any address
 };
 
+// How the columns of a filter row come by their activations (convolutions).
+enum class Reuse : uint8_t {
+  kNone,       // not a convolution
+  kIm2col,     // loaded anew for each column of the filter
+  kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows further on
+};
+
 struct Schedule {
   int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
   int stages = 4;                               // shared-memory ring between loads and MMA
@@ -33,6 +40,8 @@ struct Schedule {
   int raster = 8;           // output tiles are walked in bands of this many tile rows, for reuse in L2
   LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
   StorePath d_store = StorePath::kTma;
+  Reuse reuse = Reuse::kNone;
+  int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
 
   bool operator==(const Schedule&) const = default;
 };

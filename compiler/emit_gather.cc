@@ -1,0 +1,137 @@
+// Activation tiles by predicated loads of threads: for channels, pitches and strides that the TMA cannot walk.
+//
+// The K index runs over channels, then filter columns, rows and planes without gaps, so that three channels cost three
+// columns of the tile and not a padded sixteen.
+#include "base/check.h"
+#include "compiler/emit_program.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+
+constexpr int kChunkBytes = 16;
+constexpr int kElementBytes = 2;
+constexpr int kChunkElements = kChunkBytes / kElementBytes;
+
+// One spatial dimension, innermost first.
+struct Dimension {
+  Binding extent, outputs, taps, step, pad, spread, distance;
+};
+constexpr Dimension kDimensions[] = {
+    {Binding::kInW, Binding::kWalkQ, Binding::kTapsS, Binding::kStepW, Binding::kPadW, Binding::kSpreadW,
+     Binding::kPitchA},
+    {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kStepH, Binding::kPadH, Binding::kSpreadH,
+     Binding::kRowA},
+    {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kStepD, Binding::kPadD, Binding::kSpreadD,
+     Binding::kPlaneA},
+};
+
+class PixelGather {
+ public:
+  PixelGather(const RoleContext& cx, const ir::SharedLayout& layout, int vector)
+      : cx_(cx), e_(cx.e), b_(cx.e.ir()), layout_(layout), vector_(vector) {
+    dimensions_ = cx.program.FindParam(Binding::kOutO) != nullptr ? 3 : 2;
+  }
+
+  // Each thread fills whole rows, so that a position is decoded once a row.
+  void Emit(Value* tile_base, Value* inner, Value* position, Value* group) {
+    group_channel_ = b_.CreateMul(group, cx_.Param(Binding::kChannels));
+    e_.For(cx_.thread, e_.C32(layout_.outer), cx_.threads, [&](Value* row) {
+      DecodePosition(b_.CreateAdd(position, row));
+      e_.For(e_.C32(0), e_.C32(layout_.inner / kChunkElements), 1, [&](Value* chunk) {
+        Value* column = b_.CreateMul(chunk, e_.C32(kChunkElements));
+        const std::vector<Value*> words = LoadChunk(b_.CreateAdd(inner, column));
+        e_.StoreShared(e_.Offset(tile_base, Swizzled(row, column)), words);
+      });
+    });
+  }
+
+ private:
+  // Where tap 0 of the row's position reads: start_ of each dimension (possibly outside), and the image's address.
+  void DecodePosition(Value* position) {
+    row_inside_ = b_.CreateICmpULT(position, cx_.Param(Binding::kM));
+    Value* rest = position;
+    for (int d = 0; d < dimensions_; ++d) {
+      const Dimension& dimension = kDimensions[d];
+      Value* out = b_.CreateURem(rest, cx_.Param(dimension.outputs));
+      rest = b_.CreateUDiv(rest, cx_.Param(dimension.outputs));
+      start_[d] = b_.CreateSub(b_.CreateMul(out, cx_.Param(dimension.step)), cx_.Param(dimension.pad));
+    }
+    Value* image = b_.CreateMul(b_.CreateZExt(rest, e_.I64()), cx_.Param(Binding::kStrideA));
+    image_ = b_.CreateAdd(image, b_.CreateZExt(group_channel_, e_.I64()));
+  }
+
+  // The address of (tap, channel) `k` of the row, and whether it is inside of everything.
+  struct Place {
+    Value* address;
+    Value* inside;
+  };
+  Place PlaceOf(Value* k) {
+    Value* inside = b_.CreateAnd(row_inside_, b_.CreateICmpULT(k, cx_.Param(Binding::kK)));
+    Value* channel = b_.CreateURem(k, cx_.Param(Binding::kChannels));
+    Value* tap = b_.CreateUDiv(k, cx_.Param(Binding::kChannels));
+    Value* offset = b_.CreateAdd(image_, b_.CreateZExt(channel, e_.I64()));
+    for (int d = 0; d < dimensions_; ++d) {
+      const Dimension& dimension = kDimensions[d];
+      const bool last = d + 1 == dimensions_;
+      Value* own = last ? tap : b_.CreateURem(tap, cx_.Param(dimension.taps));
+      if (!last) tap = b_.CreateUDiv(tap, cx_.Param(dimension.taps));
+      Value* at = b_.CreateAdd(start_[d], b_.CreateMul(own, cx_.Param(dimension.spread)));
+      // Negative positions are large as unsigned ones.
+      inside = b_.CreateAnd(inside, b_.CreateICmpULT(at, cx_.Param(dimension.extent)));
+      offset = b_.CreateAdd(offset, b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(dimension.distance)));
+    }
+    return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(kElementBytes))), inside};
+  }
+
+  // The 16 bytes of the eight (tap, channel) pairs from `k` on.
+  std::vector<Value*> LoadChunk(Value* k) {
+    if (vector_ == kChunkElements) {
+      const Place place = PlaceOf(k);
+      return e_.LoadGlobal(place.address, kChunkBytes / 4, place.inside);
+    }
+    std::vector<Value*> words;
+    for (int i = 0; i < kChunkElements; i += 2) {
+      Value* halves[2];
+      for (int half = 0; half < 2; ++half) {
+        const Place place = PlaceOf(b_.CreateAdd(k, e_.C32(i + half)));
+        halves[half] = b_.CreateZExt(e_.LoadGlobal16(place.address, place.inside), e_.I32());
+      }
+      words.push_back(b_.CreateOr(halves[0], b_.CreateShl(halves[1], 16)));
+    }
+    return words;
+  }
+
+  // SharedLayout::Offset and its XOR, on run-time indices.
+  Value* Swizzled(Value* row, Value* column) {
+    Value* byte = b_.CreateMul(column, e_.C32(kElementBytes));
+    Value* linear = b_.CreateAdd(
+        b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(byte, e_.C32(layout_.Span())), e_.C32(layout_.ColumnBytes())),
+                     b_.CreateMul(row, e_.C32(layout_.Span()))),
+        b_.CreateURem(byte, e_.C32(layout_.Span())));
+    Value* phase = b_.CreateAnd(b_.CreateLShr(linear, 7), e_.C32(layout_.SwizzleMask()));
+    return b_.CreateXor(linear, b_.CreateShl(phase, 4));
+  }
+
+  const RoleContext& cx_;
+  Emitter& e_;
+  llvm::IRBuilder<>& b_;
+  const ir::SharedLayout& layout_;
+  const int vector_;
+  int dimensions_ = 2;
+  Value* group_channel_ = nullptr;
+  Value* row_inside_ = nullptr;
+  Value* start_[3] = {};
+  Value* image_ = nullptr;
+};
+
+}  // namespace
+
+void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, int vector, Value* tile_base, Value* inner,
+                      Value* position, Value* group) {
+  LS_CHECK(layout.ElementBytes() == kElementBytes && layout.KMajor(), "gathered tiles are 16-bit and K-major");
+  PixelGather(cx, layout, vector).Emit(tile_base, inner, position, group);
+}
+
+}  // namespace laneshift::compiler
