@@ -12,80 +12,84 @@ namespace {
 using ir::Binding;
 using ir::Operand;
 
-double Number(int64_t value) { return static_cast<double>(value); }
+constexpr double Number(int64_t value) { return static_cast<double>(value); }
 
-double GemmNumber(const GemmProblem& p, Binding binding) {
-  // clang-format off
-  switch (binding) {
-    case Binding::kPitchA: return Number(p.lda);
-    case Binding::kPitchB: return Number(p.ldb);
-    case Binding::kPitchC: return Number(p.ldc);
-    case Binding::kPitchD: return Number(p.ldd);
-    case Binding::kStrideA: return Number(p.stride_a);
-    case Binding::kStrideB: return Number(p.stride_b);
-    case Binding::kStrideC: return Number(p.stride_c);
-    case Binding::kStrideD: return Number(p.stride_d);
-    case Binding::kM: return Number(p.m);
-    case Binding::kN: return Number(p.n);
-    case Binding::kK: return Number(p.k);
-    case Binding::kBatch: return Number(p.batch);
-    case Binding::kAlpha: return p.alpha;
-    case Binding::kBeta: return p.beta;
-    default: break;  // of convolutions, or no number
+// How a number follows from a problem, one row for each binding that a kind of problem has.
+template <typename... Facts>
+struct NumberRow {
+  Binding binding;
+  double (*number)(const Facts&...);
+};
+template <typename Rows, typename... Facts>
+double Find(const Rows& rows, Binding binding, const Facts&... facts) {
+  for (const auto& row : rows) {
+    if (row.binding == binding) return row.number(facts...);
   }
-  // clang-format on
-  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no number of a GEMM");
+  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no number of this kind of problem");
 }
 
-double ConvNumber(const ConvProblem& p, const ConvGeometry& g, Binding binding) {
-  // clang-format off
-  switch (binding) {
-    case Binding::kPitchA: return Number(p.x_pitch.pixel);
-    case Binding::kPitchB: return Number(p.w_pitch.image);
-    case Binding::kPitchC: return Number(p.z_pitch.pixel);
-    case Binding::kPitchD: return Number(p.y_pitch.pixel);
-    case Binding::kRowA: return Number(p.x_pitch.row);
-    case Binding::kRowC: return Number(p.z_pitch.row);
-    case Binding::kRowD: return Number(p.y_pitch.row);
-    case Binding::kPlaneA: return Number(p.x_pitch.plane);
-    case Binding::kPlaneC: return Number(p.z_pitch.plane);
-    case Binding::kPlaneD: return Number(p.y_pitch.plane);
-    case Binding::kStrideA: return Number(p.x_pitch.image);
-    case Binding::kStrideB: return Number(p.w_pitch.pixel);
-    case Binding::kStrideC: return Number(p.z_pitch.image);
-    case Binding::kStrideD: return Number(p.y_pitch.image);
-    case Binding::kM: return Number(g.positions);
-    case Binding::kN: return Number(g.filters);
-    case Binding::kK: return Number(g.run);
-    case Binding::kBatch: return Number(p.groups);
-    case Binding::kChannels: return Number(g.channels);
-    case Binding::kFilters: return Number(p.k);
-    case Binding::kWalkQ: return Number(g.walk_q);
-    case Binding::kOutQ: return Number(g.output[kWidth]);
-    case Binding::kOutP: return Number(g.output[kHeight]);
-    case Binding::kOutO: return Number(g.output[kDepth]);
-    case Binding::kInW: return Number(p.input[kWidth]);
-    case Binding::kInH: return Number(p.input[kHeight]);
-    case Binding::kInD: return Number(p.input[kDepth]);
-    case Binding::kTapsS: return Number(p.filter[kWidth]);
-    case Binding::kTapsR: return Number(p.filter[kHeight]);
-    case Binding::kTapsT: return Number(p.filter[kDepth]);
-    case Binding::kStepW: return Number(p.stride[kWidth]);
-    case Binding::kStepH: return Number(p.stride[kHeight]);
-    case Binding::kStepD: return Number(p.stride[kDepth]);
-    case Binding::kPadW: return Number(p.pad_before[kWidth]);
-    case Binding::kPadH: return Number(p.pad_before[kHeight]);
-    case Binding::kPadD: return Number(p.pad_before[kDepth]);
-    case Binding::kSpreadW: return Number(p.dilation[kWidth]);
-    case Binding::kSpreadH: return Number(p.dilation[kHeight]);
-    case Binding::kSpreadD: return Number(p.dilation[kDepth]);
-    case Binding::kAlpha: return p.alpha;
-    case Binding::kBeta: return p.beta;
-    default: break;  // no number
-  }
-  // clang-format on
-  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no number of a convolution");
-}
+// clang-format off
+constexpr NumberRow<GemmProblem> kGemmNumbers[] = {
+    {Binding::kPitchA, [](const GemmProblem& p) { return Number(p.lda); }},
+    {Binding::kPitchB, [](const GemmProblem& p) { return Number(p.ldb); }},
+    {Binding::kPitchC, [](const GemmProblem& p) { return Number(p.ldc); }},
+    {Binding::kPitchD, [](const GemmProblem& p) { return Number(p.ldd); }},
+    {Binding::kStrideA, [](const GemmProblem& p) { return Number(p.stride_a); }},
+    {Binding::kStrideB, [](const GemmProblem& p) { return Number(p.stride_b); }},
+    {Binding::kStrideC, [](const GemmProblem& p) { return Number(p.stride_c); }},
+    {Binding::kStrideD, [](const GemmProblem& p) { return Number(p.stride_d); }},
+    {Binding::kM, [](const GemmProblem& p) { return Number(p.m); }},
+    {Binding::kN, [](const GemmProblem& p) { return Number(p.n); }},
+    {Binding::kK, [](const GemmProblem& p) { return Number(p.k); }},
+    {Binding::kBatch, [](const GemmProblem& p) { return Number(p.batch); }},
+    {Binding::kAlpha, [](const GemmProblem& p) { return p.alpha; }},
+    {Binding::kBeta, [](const GemmProblem& p) { return p.beta; }},
+};
+
+constexpr NumberRow<ConvProblem, ConvGeometry> kConvNumbers[] = {
+    {Binding::kPitchA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.pixel); }},
+    {Binding::kPitchB, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.w_pitch.image); }},
+    {Binding::kPitchC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.pixel); }},
+    {Binding::kPitchD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.pixel); }},
+    {Binding::kRowA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.row); }},
+    {Binding::kRowC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.row); }},
+    {Binding::kRowD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.row); }},
+    {Binding::kPlaneA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.plane); }},
+    {Binding::kPlaneC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.plane); }},
+    {Binding::kPlaneD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.plane); }},
+    {Binding::kStrideA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.image); }},
+    {Binding::kStrideB, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.w_pitch.pixel); }},
+    {Binding::kStrideC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.image); }},
+    {Binding::kStrideD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.image); }},
+    {Binding::kM, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.positions); }},
+    {Binding::kN, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.filters); }},
+    {Binding::kK, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.run); }},
+    {Binding::kBatch, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.groups); }},
+    {Binding::kChannels, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.channels); }},
+    {Binding::kFilters, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.k); }},
+    {Binding::kWalkQ, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.walk_q); }},
+    {Binding::kOutQ, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.output[kWidth]); }},
+    {Binding::kOutP, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.output[kHeight]); }},
+    {Binding::kOutO, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.output[kDepth]); }},
+    {Binding::kInW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.input[kWidth]); }},
+    {Binding::kInH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.input[kHeight]); }},
+    {Binding::kInD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.input[kDepth]); }},
+    {Binding::kTapsS, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.filter[kWidth]); }},
+    {Binding::kTapsR, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.filter[kHeight]); }},
+    {Binding::kTapsT, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.filter[kDepth]); }},
+    {Binding::kStepW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.stride[kWidth]); }},
+    {Binding::kStepH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.stride[kHeight]); }},
+    {Binding::kStepD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.stride[kDepth]); }},
+    {Binding::kPadW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.pad_before[kWidth]); }},
+    {Binding::kPadH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.pad_before[kHeight]); }},
+    {Binding::kPadD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.pad_before[kDepth]); }},
+    {Binding::kSpreadW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.dilation[kWidth]); }},
+    {Binding::kSpreadH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.dilation[kHeight]); }},
+    {Binding::kSpreadD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.dilation[kDepth]); }},
+    {Binding::kAlpha, [](const ConvProblem& p, const ConvGeometry&) { return p.alpha; }},
+    {Binding::kBeta, [](const ConvProblem& p, const ConvGeometry&) { return p.beta; }},
+};
+// clang-format on
 
 // The operand whose tensor the map describes.
 Operand OperandOf(Binding map) {
@@ -149,9 +153,9 @@ MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& ge
 
 double NumberOf(const Problem& problem, const Schedule& schedule, Binding binding) {
   if (const auto* conv = std::get_if<ConvProblem>(&problem)) {
-    return ConvNumber(*conv, GeometryOf(*conv, schedule), binding);
+    return Find(kConvNumbers, binding, *conv, GeometryOf(*conv, schedule));
   }
-  return GemmNumber(std::get<GemmProblem>(problem), binding);
+  return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem));
 }
 
 MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param) {

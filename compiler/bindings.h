@@ -20,11 +20,11 @@ double NumberOf(const Problem& problem, const Schedule& schedule, ir::Binding bi
 struct MappedTensor {
   ir::Operand operand{};  // whose base address
   DataType type{};
-  std::vector<int64_t> dims, strides;
-  std::vector<int64_t> box;  // tiled: one per dimension; im2col: channels and positions
+  std::vector<int64_t> dims{}, strides{};
+  std::vector<int64_t> box{};  // tiled: one per dimension; im2col: channels and positions
   // Im2col alone: width, height[, depth].
   bool im2col = false;
-  std::vector<int64_t> element_strides, lower, upper;
+  std::vector<int64_t> element_strides{}, lower{}, upper{};
 };
 
 // REQUIRES: `param` is a tensor map.

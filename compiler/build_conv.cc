@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
 #include "compiler/kernel_builder.h"
@@ -61,7 +62,8 @@ class ConvBuilder : public KernelBuilder {
       ir::Channel x{.name = "x", .stages = schedule().stages};
       for (size_t i = 0; i < geometry_.phases.size(); ++i) x.tiles.push_back({base::Cat("x", i), x_tile_});
       x_channel_ = AddChannel(std::move(x));
-      w_channel_ = AddChannel({.name = "w", .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
+      w_channel_ =
+          AddChannel({.name = std::string(kFilterRing), .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
     } else {
       x_channel_ = w_channel_ =
           AddChannel({.name = "xw", .stages = schedule().stages, .tiles = {{"x", x_tile_}, {"w", w_tile_}}});

@@ -16,8 +16,8 @@ constexpr int kGatherWidth = 8;   // 16 bytes of 16-bit elements
 constexpr int64_t kLargestElementStride = 8;
 
 Error Unreachable(const StoredTensor& tensor, const std::string& what) {
-  return MakeError(ErrorCode::kUnsupported, Cat("the TMA cannot reach ", tensor.name, ": ", what,
-                                                "; leave the path to the chooser"));
+  return MakeError(ErrorCode::kUnsupported,
+                   Cat("the TMA cannot reach ", tensor.name, ": ", what, "; leave the path to the chooser"));
 }
 
 // The distances of a tensor that are ever used, in elements, with what they are called.
@@ -39,8 +39,8 @@ Status ReachesAddresses(const StoredTensor& tensor) {
     return Unreachable(tensor, Cat("its base is aligned to ", tensor.align, " bytes, not 16"));
   for (const Distance& distance : DistancesOf(tensor)) {
     if (distance.used && distance.elements * bytes % kTmaUnit != 0) {
-      return Unreachable(tensor, Cat("its ", distance.name, " of ", distance.elements * bytes,
-                                     " bytes is no multiple of 16"));
+      return Unreachable(tensor,
+                         Cat("its ", distance.name, " of ", distance.elements * bytes, " bytes is no multiple of 16"));
     }
   }
   return Ok();
@@ -62,8 +62,8 @@ Status ReachesWalk(const ConvProblem& problem, const ConvGeometry& geometry, con
     }
     const int64_t offset = (problem.filter[d] - 1) * problem.dilation[d];
     if (offset >= offset_limit)
-      return Unreachable(tensor, Cat("a filter that reaches ", offset, " is beyond the ", offset_limit - 1,
-                                     " of an im2col offset"));
+      return Unreachable(
+          tensor, Cat("a filter that reaches ", offset, " is beyond the ", offset_limit - 1, " of an im2col offset"));
     if (problem.stride[d] > kLargestElementStride)
       return Unreachable(tensor, Cat("stride ", problem.stride[d], " is beyond the 8 of a tensor map"));
   }
@@ -96,22 +96,21 @@ bool TapsAreEven(const ConvProblem& p, bool dense) {
          even(p.filter[kDepth], p.w_pitch.plane, row * p.filter[kHeight]);
 }
 
-Status TmaReaches(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& schedule,
-                  Operand operand) {
+Status TmaReaches(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& schedule, Operand operand) {
   const StoredTensor tensor = Stored(problem, operand);
   const int64_t bytes = DataTypeBytes(tensor.type);
   LS_TRY(ReachesAddresses(tensor));
   if (operand == Operand::kA) {
     if (problem.groups > 1 && geometry.channels % schedule.tile_k != 0) {
-      return Unreachable(tensor, Cat("a block of ", schedule.tile_k, " channels would mix groups of ",
-                                     geometry.channels));
+      return Unreachable(tensor,
+                         Cat("a block of ", schedule.tile_k, " channels would mix groups of ", geometry.channels));
     }
     return ReachesWalk(problem, geometry, tensor);
   }
   if (operand == Operand::kD) {
     if (tensor.channels * bytes % kTmaUnit != 0) {
-      return Unreachable(tensor, Cat("its channels are ", tensor.channels * bytes,
-                                     " bytes, and stores clip only at 16"));
+      return Unreachable(tensor,
+                         Cat("its channels are ", tensor.channels * bytes, " bytes, and stores clip only at 16"));
     }
     if (problem.groups > 1 && geometry.filters % schedule.tile_n != 0) {
       return Unreachable(tensor,
@@ -126,7 +125,8 @@ int AccessWidth(const ConvProblem& problem, Operand operand, int limit) {
   const int64_t bytes = DataTypeBytes(tensor.type);
   const auto fits = [&](int64_t width) {
     bool even = width <= limit && tensor.align % (width * bytes) == 0 && tensor.channels / problem.groups % width == 0;
-    for (const Distance& distance : DistancesOf(tensor)) even = even && (!distance.used || distance.elements % width == 0);
+    for (const Distance& distance : DistancesOf(tensor))
+      even = even && (!distance.used || distance.elements % width == 0);
     return even;
   };
   int width = static_cast<int>(kTmaUnit / bytes);

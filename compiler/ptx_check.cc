@@ -50,11 +50,12 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
     if (op.kind == OpKind::kMma) expected.mma += steps;
     if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps;
-    if (op.kind == OpKind::kTmaStore) ++expected.stores;
+    if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;
-    if (op.kind == OpKind::kTmaLoad) {
+    if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
-      expected.loads += channel.tiles[op.As<ir::LoadAttrs>().tile].layout.Columns();
+      const int tile = op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().tile : op.As<ir::PixelLoadAttrs>().tile;
+      expected.loads += channel.tiles[tile].layout.Columns();
     }
     Count(program, op.body, channel_of, expected);
   }

@@ -23,8 +23,8 @@ class LaunchArguments {
   LaunchArguments& operator=(const LaunchArguments&) = delete;
 
   // REQUIRES: CheckPointers is ok; `program` was built for the class of `problem`.
-  Status Bind(const device::DriverApi& api, const ir::Program& program, const GemmProblem& problem,
-              const GemmArguments& arguments);
+  Status Bind(const device::DriverApi& api, const ir::Program& program, const Problem& problem,
+              const Schedule& schedule, const GemmArguments& arguments);
   std::span<void* const> pointers() const { return {pointers_.data(), count_}; }
 
  private:
