@@ -31,6 +31,7 @@ class ConvBuilder : public KernelBuilder {
   ConvBuilder(const ConvProblem& problem, const Schedule& schedule, const target::Target& target)
       : KernelBuilder("conv", schedule, target, problem.x,
                       {.type = problem.y,
+                       .c_type = problem.z,
                        .adds_c = problem.beta != 0,
                        .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
                        .rows = ir::RowMap::kPixels}),

@@ -30,7 +30,7 @@ class GemmBuilder : public KernelBuilder {
  public:
   GemmBuilder(const GemmProblem& problem, const Schedule& schedule, const target::Target& target)
       : KernelBuilder("gemm", schedule, target, problem.a,
-                      {.type = problem.d, .adds_c = problem.beta != 0, .bias = problem.bias}),
+                      {.type = problem.d, .c_type = problem.c, .adds_c = problem.beta != 0, .bias = problem.bias}),
         problem_(problem) {}
 
  private:

@@ -229,7 +229,8 @@ ValueId KernelBuilder::Finish(Builder& b, ValueId fragment, ValueId row, ValueId
 
 ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {
   const int run = ir::FragmentLayout{fragment_, panel_}.Run();
-  return {.operand = operand, .type = terms_.type, .vector = AccessWidthOf(operand, run), .rows = terms_.rows};
+  const DataType type = operand == Operand::kC ? terms_.c_type : terms_.type;
+  return {.operand = operand, .type = type, .vector = AccessWidthOf(operand, run), .rows = terms_.rows};
 }
 
 }  // namespace laneshift::compiler

@@ -15,9 +15,10 @@
 
 namespace laneshift::compiler {
 
-// What happens to a sum on its way to memory. D, C and the bias have one type.
+// What happens to a sum on its way to memory.
 struct EpilogueTerms {
-  DataType type = DataType::kBf16;
+  DataType type = DataType::kBf16;  // of D and of the bias
+  DataType c_type = DataType::kBf16;
   bool adds_c = false;
   BiasAxis bias = BiasAxis::kNone;
   ir::RowMap rows = ir::RowMap::kMatrix;
