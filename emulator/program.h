@@ -86,6 +86,7 @@ struct Kernel {
   std::vector<std::unique_ptr<Operand[]>> operand_blocks;
   std::vector<SlotInitial> initial;
   std::vector<std::string> opcodes;
+  std::vector<uint32_t> opcode_rows;  // of the instruction table, by opcode
   uint32_t register_bytes = 0;
   uint32_t scratch_slot = 0;  // 512 bytes that `_` destinations are written to
   uint32_t static_shared_bytes = 0;

@@ -64,6 +64,8 @@ void Counters::Add(const Counters& other) {
   tensor_shifts += other.tensor_shifts;
   barrier_waits += other.barrier_waits;
   for (const auto& [opcode, count] : other.opcodes) opcodes[opcode] += count;
+  if (rows.size() < other.rows.size()) rows.resize(other.rows.size());
+  for (size_t r = 0; r < other.rows.size(); ++r) rows[r] += other.rows[r];
 }
 
 void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {

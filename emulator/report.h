@@ -78,6 +78,7 @@ struct Counters {
   uint64_t tensor_shifts = 0;
   uint64_t barrier_waits = 0;               // try_wait and test_wait that returned true
   std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
+  std::vector<uint64_t> rows;               // warp instructions by row of the instruction table; short if none
 
   void Add(const Counters& other);
 };

@@ -375,7 +375,10 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
       if (owned_count_ != 0 && instruction.watches_registers && cta_.cluster().checks()) CheckOwned(instruction);
       outcome = instruction.handler(*this, instruction, mask);
     }
-    if (outcome == Outcome::kFault) return false;
+    if (outcome == Outcome::kFault) {
+      ++opcode_counts_[instruction.opcode];
+      return false;
+    }
     Path& after = paths_[index];
     if (outcome == Outcome::kBlocked) {
       after.state = Path::State::kBlocked;
