@@ -68,10 +68,14 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
                       Cat("an ordinary access touches the live mbarrier at shared offset ", slot));
         }
       }
-    } else if (kind == AccessKind::kRead && state.writes != 0) {
+    } else if (kind == AccessKind::kRead && state.writes == 0) {
+      continue;
+    } else if (!warp.cta().cluster().PendingShared(*at.cta, at.offset, at.offset + bytes, kind != AccessKind::kRead)) {
+      continue;  // something else in the same 16 bytes
+    } else if (kind == AccessKind::kRead) {
       warp.Report(HazardKind::kPendingSharedRead, lane,
                   Cat("shared offset ", at.offset, " is read while an asynchronous write to it is pending"));
-    } else if (kind != AccessKind::kRead && (state.reads != 0 || state.writes != 0)) {
+    } else {
       warp.Report(HazardKind::kPendingSharedWrite, lane,
                   Cat("shared offset ", at.offset, " is written while an asynchronous ",
                       state.reads != 0 ? "read" : "write", " of it is pending"));

@@ -126,7 +126,9 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
              Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
       break;
     }
-    if (!use.write && granule.writes != 0) {
+    if (!use.write && granule.writes == 0) continue;
+    if (!PendingShared(*use.cta, std::max(at, use.range.begin), std::min(at + 16, use.range.end), use.write)) continue;
+    if (!use.write) {
       Hazard(HazardKind::kPendingSharedRead, op,
              Cat("this ", NameOf(op.kind), " reads shared offset ", at, " that an asynchronous write is due in"));
       break;
@@ -199,6 +201,19 @@ void Cluster::CheckIssue(AsyncOp& op) {
       break;
     }
   }
+}
+
+bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const {
+  for (const OpHandle& op : unreleased_) {
+    if (op->state == AsyncOp::State::kReleased) continue;
+    for (const AsyncOp::SharedUse& use : op->shared) {
+      if (use.cta == &cta && begin < use.range.end && use.range.begin < end &&
+          (use.write || (write && !op->reads_released))) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 bool Cluster::PendingGlobal(uint64_t begin, uint64_t end, bool write) const {

@@ -221,6 +221,8 @@ class Cluster {
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
   // Reports an access of `range` of global memory that a pending store is due in.
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
+  // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
+  bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
   bool has_pending_global() const { return global_uses_ != 0; }
 
   // ---- barriers ----

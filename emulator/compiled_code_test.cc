@@ -122,5 +122,20 @@ TEST_P(CompiledCode, StoresTheSameTileFromEveryLane) {
   EXPECT_EQ(other.report.hazards[0].kind, HazardKind::kPendingGlobal) << other.report.Print();
 }
 
+// Pipelines of single floats: the next stage is on its way into the neighbouring bytes.
+TEST_P(CompiledCode, ReadsBesideAPendingCopy) {
+  const auto body = [](std::string_view read) {
+    return "mov.u32 %r3, buffer;\n@%p1 st.shared.b32 [%r3], 5;\n"
+           "@%p1 cp.async.ca.shared.global [%r3+4], [%rd1], 4;\n@%p1 ld.shared.b32 %r10, [" +
+           std::string(read) + "];\ncp.async.wait_all;\n@%p1 st.global.b32 [%rd3], %r10;\n";
+  };
+  const Outcome beside = RunBody(body("%r3"), 32, GetParam());
+  EXPECT_TRUE(beside.report.Clean()) << beside.report.Print();
+  EXPECT_EQ(beside.out[0], 5u);
+  const Outcome same = RunBody(body("%r3+4"), 32, GetParam());
+  ASSERT_FALSE(same.report.hazards.empty());
+  EXPECT_EQ(same.report.hazards[0].kind, HazardKind::kPendingSharedRead) << same.report.Print();
+}
+
 }  // namespace
 }  // namespace laneshift::emulator
