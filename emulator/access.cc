@@ -111,9 +111,10 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
   }
   switch (space) {
     case Space::kShared:
-      return SharedBytes(warp, address, bytes, lane, false, to);
     case Space::kSharedCluster:
-      return SharedBytes(warp, address, bytes, lane, true, to);
+      // A generic address will do where a shared one is asked for: the low half is the same.
+      if (InWindow(address, kSharedWindow)) address -= kSharedWindow;
+      return SharedBytes(warp, address, bytes, lane, space == Space::kSharedCluster, to);
     case Space::kLocal:
       to.space = Space::kLocal;
       if (address + bytes > warp.local_bytes() || address + bytes < address) {

@@ -122,6 +122,29 @@ TEST_P(CompiledCode, StoresTheSameTileFromEveryLane) {
   EXPECT_EQ(other.report.hazards[0].kind, HazardKind::kPendingGlobal) << other.report.Print();
 }
 
+// A generic pointer to shared memory, passed on in 64 bits to an instruction that names .shared::cta.
+TEST_P(CompiledCode, PassesGenericPointersAsSharedOnes) {
+  const Outcome run = RunBody(
+      "mov.u32 %r3, slot; cvt.u64.u32 %rd4, %r3; cvta.shared.u64 %rd4, %rd4;\n@!%p2 bra SECOND;\n"
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%rd4], 32;\n"
+      "SECOND: bar.sync 0; ld.shared.b32 %r10, [%rd4]; st.global.b32 [%rd3], %r10;\n@!%p2 bra FREED;\n"
+      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;\nFREED:\n",
+      64, GetParam());
+  EXPECT_TRUE(run.report.Clean()) << run.report.Print();
+  EXPECT_EQ(run.out[63], 32u);
+}
+
+// The state space of a commit's barrier is forgotten easily, and hardware does not mind.
+TEST_P(CompiledCode, CommitsToASharedAddressWithoutItsSpace) {
+  const Outcome run = RunBody(
+      "mov.u32 %r3, buffer;\n@%p1 mbarrier.init.shared::cta.b64 [%r3], 1;\n"
+      "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%r3];\nbar.sync 0;\n"
+      "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0;\n@!%p3 bra WAIT;\n",
+      32, GetParam());
+  ASSERT_EQ(run.report.hazards.size(), 1u) << run.report.Print();
+  EXPECT_EQ(run.report.hazards[0].kind, HazardKind::kBarrierMisuse);
+}
+
 // Pipelines of single floats: the next stage is on its way into the neighbouring bytes.
 TEST_P(CompiledCode, ReadsBesideAPendingCopy) {
   const auto body = [](std::string_view read) {
