@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
@@ -15,6 +17,9 @@ using ir::SharedLayout;
 using ir::ValueId;
 
 constexpr int kRowGroup = 8;  // rows of a swizzle pattern
+constexpr int kPartitionLanes = 32;
+constexpr int kCellBytes = 4;               // of Tensor Memory
+constexpr int kOperandsInTensorMemory = 2;  // one is copied while the products of the other run
 
 // The bindings of one spatial dimension, innermost first.
 struct Dimension {
@@ -42,6 +47,19 @@ class ConvBuilder : public KernelBuilder {
   // ---- declarations
 
   size_t Dimensions() const { return geometry_.planes ? 3 : 2; }
+  // A in Tensor Memory, moved by lanes.
+  bool Shifts() const { return schedule().reuse == Reuse::kLaneShift; }
+  int StepW() const { return static_cast<int>(problem_.stride[kWidth]); }
+  // Rows that the last tap of a phase lies behind its first one.
+  int LastRow(int phase) const {
+    int last = 0;
+    for (const ConvGeometry::Column& column : geometry_.columns) {
+      if (column.phase == phase) last = std::max(last, column.row);
+    }
+    return last;
+  }
+  // The tile of a phase's refreshed rows in the activation channel, or -1.
+  int EdgeTile(int phase) const { return edge_tiles_.empty() ? -1 : edge_tiles_[static_cast<size_t>(phase)]; }
   bool Gathers() const { return schedule().a_load == LoadPath::kCopy; }
   bool LoadsBy(LoadPath path) const override { return schedule().a_load == path || schedule().b_load == path; }
 
@@ -56,12 +74,12 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void AddOperands() override {
-    const int rows = (schedule().tile_m + geometry_.halo + kRowGroup - 1) / kRowGroup * kRowGroup;
-    x_tile_ = Tile(Axis::kM, rows);
+    x_tile_ = Tile(Axis::kM, WholeGroups(schedule().tile_m + (Shifts() ? 0 : geometry_.halo)));
     w_tile_ = Tile(Axis::kN, schedule().tile_n);
     if (geometry_.Reuses()) {
       ir::Channel x{.name = "x", .stages = schedule().stages};
       for (size_t i = 0; i < geometry_.phases.size(); ++i) x.tiles.push_back({base::Cat("x", i), x_tile_});
+      if (Shifts()) AddEdgeTiles(x);
       x_channel_ = AddChannel(std::move(x));
       w_channel_ =
           AddChannel({.name = std::string(kFilterRing), .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
@@ -75,11 +93,33 @@ class ConvBuilder : public KernelBuilder {
       AddParam(Binding::kStrideA);
     } else {
       AddParam(Binding::kMapA, x_tile_);
+      if (Shifts() && geometry_.halo > 0) AddParam(Binding::kMapEdge, Tile(Axis::kM, 1));
+    }
+    if (Shifts()) {
+      const int cells = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x)) / kCellBytes;
+      a_channel_ = AddChannel({.name = "a",
+                               .space = ir::Space::kTensor,
+                               .stages = kOperandsInTensorMemory,
+                               .rows = schedule().tile_m,
+                               .columns = cells,
+                               .own = 1});
     }
     if (schedule().b_load == LoadPath::kTma) {
       AddParam(Binding::kMapB, w_tile_);
     } else {
       AddParams({Binding::kBaseB, Binding::kPitchB, Binding::kStrideB});
+    }
+  }
+
+  static int WholeGroups(int rows) { return (rows + kRowGroup - 1) / kRowGroup * kRowGroup; }
+
+  void AddEdgeTiles(ir::Channel& x) {
+    edge_tiles_.assign(geometry_.phases.size(), -1);
+    for (size_t i = 0; i < geometry_.phases.size(); ++i) {
+      const int rows = LastRow(static_cast<int>(i)) * ir::kRefreshedRows;
+      if (rows == 0) continue;
+      edge_tiles_[i] = static_cast<int>(x.tiles.size());
+      x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, WholeGroups(rows))});
     }
   }
 
@@ -122,12 +162,13 @@ class ConvBuilder : public KernelBuilder {
     return at;
   }
 
-  // Where in x the walk of a tile starts.
-  std::vector<ValueId> WalkStart(Builder& b, ValueId position) const {
+  // Where in x a walk starts: the first channel of the group, column, row, [plane,] image.
+  std::vector<ValueId> WalkStart(Builder& b, ValueId position, ValueId group) const {
     std::vector<ValueId> at = Decode(b, position);
     for (size_t d = 0; d < Dimensions(); ++d) {
       at[d] = b.Sub({b.Mul({at[d], b.ParamValue(kDimensions[d].step)}), b.ParamValue(kDimensions[d].pad)});
     }
+    at.insert(at.begin(), b.Mul({group, b.ParamValue(Binding::kChannels)}));
     return at;
   }
 
@@ -181,14 +222,19 @@ class ConvBuilder : public KernelBuilder {
     const bool loads_x = path == LoadPath::kTma;
     const bool loads_w = path == schedule().b_load;
     std::vector<ValueId> start;
+    std::vector<std::vector<ValueId>> edges;
     if (loads_x) {
-      start = WalkStart(b, corner.row);
-      start.insert(start.begin(), b.Mul({corner.batch, b.ParamValue(Binding::kChannels)}));
+      start = WalkStart(b, corner.row, corner.batch);
+      for (int p = 0; Shifts() && p < ir::kRefreshedRows; ++p) {
+        const ValueId last = b.Constant((p + 1) * kPartitionLanes - 1);
+        edges.push_back(WalkStart(b, b.Add({corner.row, last}), corner.batch));
+      }
     }
     ForEachDepth(b, geometry_.Reuses(), [&](const Depth& depth) {
       if (!geometry_.Reuses()) {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
-        if (loads_x) LoadX(b, slot, 0, start, depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
+        const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA};
+        if (loads_x) LoadX(b, slot, box, start, depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
         if (loads_w) LoadW(b, slot, 1, path, depth.channel, filter, TapNumber(b, depth, depth.taps[0]));
         b.Send({slot});
         return;
@@ -196,28 +242,44 @@ class ConvBuilder : public KernelBuilder {
       if (loads_x) {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
         for (size_t i = 0; i < geometry_.phases.size(); ++i) {
-          LoadX(b, slot, static_cast<int>(i), start, depth, b.Constant(geometry_.phases[i]));
+          const int tile = static_cast<int>(i);
+          LoadX(b, slot, {.tile = tile, .map = Binding::kMapA}, start, depth, b.Constant(geometry_.phases[i]));
+          if (EdgeTile(tile) >= 0) LoadEdge(b, slot, tile, edges, depth);
         }
         b.Send({slot});
       }
       if (!loads_w) return;
-      for (size_t s = 0; s < geometry_.columns.size(); ++s) {
+      for (const ConvGeometry::Column& column : geometry_.columns) {
         const ValueId slot = b.Put({}, {.channel = w_channel_});
-        LoadW(b, slot, 0, path, depth.channel, filter, TapNumber(b, depth, b.Constant(static_cast<int>(s))));
+        LoadW(b, slot, 0, path, depth.channel, filter, TapNumber(b, depth, b.Constant(column.s)));
         b.Send({slot});
       }
     });
   }
 
-  void LoadX(Builder& b, ValueId slot, int tile, const std::vector<ValueId>& start, const Depth& depth,
-             ValueId column_offset) {
+  void LoadX(Builder& b, ValueId slot, const ir::PixelLoadAttrs& box, const std::vector<ValueId>& start,
+             const Depth& depth, ValueId column_offset) {
     std::vector<ValueId> operands = {slot, b.Add({start[0], depth.channel})};
     operands.insert(operands.end(), start.begin() + 1, start.end());
     operands.push_back(column_offset);
     for (size_t d = 1; d < Dimensions(); ++d) {
       operands.push_back(b.Mul({depth.taps[d], b.ParamValue(kDimensions[d].spread)}));
     }
-    b.LoadPixels(operands, {.tile = tile, .map = Binding::kMapA});
+    b.LoadPixels(operands, box);
+  }
+
+  // What the last lane of each partition needs when the lanes of `phase` have moved by 1, 2, …: four positions each
+  // time, side by side, read from the lane's own position on.
+  void LoadEdge(Builder& b, ValueId slot, int phase, const std::vector<std::vector<ValueId>>& edges,
+                const Depth& depth) {
+    for (int row = 1; row <= LastRow(phase); ++row) {
+      const ValueId offset = b.Constant(geometry_.phases[static_cast<size_t>(phase)] + row * StepW());
+      for (int p = 0; p < ir::kRefreshedRows; ++p) {
+        const ir::PixelLoadAttrs box{
+            .tile = EdgeTile(phase), .map = Binding::kMapEdge, .row = (row - 1) * ir::kRefreshedRows + p};
+        LoadX(b, slot, box, edges[static_cast<size_t>(p)], depth, offset);
+      }
+    }
   }
 
   void LoadW(Builder& b, ValueId slot, int tile, LoadPath path, ValueId depth, ValueId filter, ValueId tap) {
@@ -262,15 +324,54 @@ class ConvBuilder : public KernelBuilder {
   void WriteRowProducts(Builder& b, ValueId accumulator) {
     ForEachDepth(b, true, [&](const Depth& depth) {
       const ValueId x = b.Take({}, {.channel = x_channel_});
-      for (size_t s = 0; s < geometry_.columns.size(); ++s) {
-        const ValueId later = s == 0 ? depth.later : b.Less({b.Constant(0), b.Constant(1)});
-        const ValueId w = b.Take({}, {.channel = w_channel_});
-        Multiply(b, accumulator, x, w, later,
-                 {.a_tile = geometry_.columns[s].phase, .b_tile = 0, .a_row = geometry_.columns[s].row});
-        ReleaseOperand(b, w, later);
+      if (Shifts()) {
+        for (size_t i = 0; i < geometry_.phases.size(); ++i)
+          WriteShiftChain(b, accumulator, x, static_cast<int>(i), depth);
+      } else {
+        for (const ConvGeometry::Column& column : geometry_.columns) {
+          const ValueId w = b.Take({}, {.channel = w_channel_});
+          const ValueId later = Later(b, column, depth);
+          Multiply(b, accumulator, x, w, later, {.a_tile = column.phase, .b_tile = 0, .a_row = column.row});
+          ReleaseOperand(b, w, later);
+        }
       }
       ReleaseOperand(b, x, depth.later);
     });
+  }
+
+  // Whether anything was accumulated before this column of this turn.
+  ValueId Later(Builder& b, const ConvGeometry::Column& column, const Depth& depth) const {
+    return &column == &geometry_.columns.front() ? depth.later : b.Less({b.Constant(0), b.Constant(1)});
+  }
+
+  // One phase of a filter row with A in Tensor Memory: copy; then for each column mma, shift, refresh. Every two
+  // neighbours are a pair that the hardware keeps in order, so nothing waits. A shift behind a refresh is no such pair:
+  // where dilation moves the lanes more than once between two columns, an idle product stands between.
+  void WriteShiftChain(Builder& b, ValueId accumulator, ValueId x, int phase, const Depth& depth) {
+    const ValueId a = b.Reserve({}, {.channel = a_channel_});
+    b.TensorCopy({a, x}, {.tile = phase});
+    int row = 0;
+    for (size_t i = 0; i < geometry_.columns.size(); ++i) {
+      const ConvGeometry::Column& column = geometry_.columns[i];
+      if (column.phase != phase) continue;
+      const bool last = i + 1 == geometry_.columns.size() || geometry_.columns[i + 1].phase != phase;
+      const int next_row = last ? column.row : geometry_.columns[i + 1].row;
+      const ValueId w = b.Take({}, {.channel = w_channel_});
+      b.MmaTensor({accumulator, a, w, Later(b, column, depth)}, {.b_tile = 0});
+      for (; row + 1 < next_row; ++row) {
+        Shift(b, a, x, phase, row);
+        b.MmaTensor({accumulator, a, w, b.Less({b.Constant(0), b.Constant(1)})}, {.b_tile = 0, .idle = 1});
+      }
+      b.Release({w});
+      if (row < next_row) Shift(b, a, x, phase, row++);
+    }
+    b.Retire({a});
+  }
+
+  // Moves the lanes from `row` rows behind the tile's first position to row + 1.
+  void Shift(Builder& b, ValueId a, ValueId x, int phase, int row) {
+    b.TensorShift({a});
+    b.TensorRefresh({a, x}, {.tile = EdgeTile(phase), .row = row * ir::kRefreshedRows});
   }
 
   // ---- output
@@ -288,7 +389,8 @@ class ConvBuilder : public KernelBuilder {
   const ConvProblem& problem_;
   const ConvGeometry geometry_;
   SharedLayout x_tile_, w_tile_;
-  int x_channel_ = -1, w_channel_ = -1;
+  std::vector<int> edge_tiles_;  // per phase
+  int x_channel_ = -1, w_channel_ = -1, a_channel_ = -1;
 };
 
 }  // namespace

@@ -12,6 +12,8 @@ using target::Feature;
 using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
+constexpr int kLanes = 128;                           // of Tensor Memory
+constexpr size_t kMostTiles = 16;                     // of a slot of a channel
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
 
@@ -60,22 +62,33 @@ Status CheckDepth(const Schedule& s, int least) {
 }
 
 // The rules of operands that are loaded once for all columns of a filter row.
-Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s) {
+Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
   if (s.a_load != LoadPath::kTma)
-    return Refused("reuse=row_offset moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
+    return Refused("reuse moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
+  if (s.reuse == Reuse::kLaneShift) {
+    if (!target.Has(Feature::kTensorMemory))
+      return Refused(Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name,
+                         " has not; use reuse=row_offset"));
+    if (s.tile_m != kLanes)
+      return Refused(
+          Cat("reuse=lane_shift needs all ", kLanes, " lanes; use tile m=", kLanes, " instead of ", s.tile_m));
+    if (geometry.phases.size() * 2 > kMostTiles)
+      return Refused(
+          Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
+  }
   if (s.tile_k % 64 != 0) {
-    return Refused(Cat("reuse=row_offset begins products between rows of 128 bytes; with tile k=", s.tile_k,
-                       " they are shorter; use k=64 or 128"));
+    return Refused(
+        Cat("with reuse rows are of 128 bytes; with tile k=", s.tile_k, " they are shorter; use k=64 or 128"));
   }
   if (s.tile_m + geometry.halo > kLargestBox) {
-    return Refused(Cat("reuse=row_offset needs ", s.tile_m + geometry.halo, " positions in a tile, more than the ",
-                       kLargestBox, " of a box; use a smaller tile or reuse=im2col"));
+    return Refused(Cat("reuse needs ", s.tile_m + geometry.halo, " positions in a tile, more than the ", kLargestBox,
+                       " of a box; use a smaller tile or reuse=im2col"));
   }
   if (s.filter_stages < 2 || s.filter_stages > 16)
     return Refused(Cat("filter_stages=", s.filter_stages, " is not supported; use 2 to 16"));
   if (problem.filter[kWidth] > kMostColumns) {
-    return Refused(Cat("reuse=row_offset unrolls the ", problem.filter[kWidth], " columns of the filter, more than ",
-                       kMostColumns, "; use reuse=im2col"));
+    return Refused(Cat("reuse unrolls the ", problem.filter[kWidth], " columns of the filter, more than ", kMostColumns,
+                       "; use reuse=im2col"));
   }
   return Ok();
 }
@@ -105,7 +118,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));
-  if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(problem, geometry, s));
+  if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(problem, geometry, s, target));
   if (!TapsAreEven(problem, s.a_load == LoadPath::kCopy))
     return Refused("the taps of a filter are not at one distance; pack the filters");
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));

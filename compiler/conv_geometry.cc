@@ -7,14 +7,20 @@ namespace {
 
 void PlanReuse(const ConvProblem& problem, ConvGeometry& geometry) {
   const int64_t stride = problem.stride[kWidth];
-  for (int64_t s = 0; s < problem.filter[kWidth]; ++s) {
-    const int64_t distance = s * problem.dilation[kWidth];
-    const int phase = static_cast<int>(distance % stride);
-    const auto found = std::find(geometry.phases.begin(), geometry.phases.end(), phase);
-    const auto index = static_cast<int>(found - geometry.phases.begin());
-    if (found == geometry.phases.end()) geometry.phases.push_back(phase);
-    geometry.columns.push_back({index, static_cast<int>(distance / stride)});
-    geometry.halo = std::max(geometry.halo, geometry.columns.back().row);
+  const auto distance = [&](int64_t s) { return s * problem.dilation[kWidth]; };
+  for (int64_t first = 0; first < problem.filter[kWidth]; ++first) {
+    const auto same_phase = [&](int64_t s) { return (distance(s) - distance(first)) % stride == 0; };
+    bool known = false;
+    for (int64_t s = 0; s < first; ++s) known = known || same_phase(s);
+    if (known) continue;
+    const int phase = static_cast<int>(geometry.phases.size());
+    geometry.phases.push_back(static_cast<int>(distance(first)));
+    for (int64_t s = first; s < problem.filter[kWidth]; ++s) {
+      if (!same_phase(s)) continue;
+      const int row = static_cast<int>((distance(s) - distance(first)) / stride);
+      geometry.columns.push_back({static_cast<int>(s), phase, row});
+      geometry.halo = std::max(geometry.halo, row);
+    }
   }
 }
 

@@ -122,10 +122,17 @@ class RoleEmitter {
     return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(ir::Axis::kM, row));
   }
 
-  Value* Accumulator(const Slot& slot) {
+  // Tensor Memory address of a slot, from `column` on.
+  Value* Cells(const Slot& slot, int column = 0) {
     const ir::Channel& channel = ChannelOf(slot);
-    return b_.CreateAdd(cx_.tensor_base,
-                        b_.CreateAdd(e_.C32(channel.tmem_column), b_.CreateMul(slot.stage, e_.C32(channel.columns))));
+    return b_.CreateAdd(cx_.tensor_base, b_.CreateAdd(e_.C32(channel.tmem_column + column),
+                                                      b_.CreateMul(slot.stage, e_.C32(channel.columns))));
+  }
+  // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
+  void ForEachDepth(const std::function<void(int, int)>& body) {
+    constexpr int kCellBytes = 4;
+    const int bytes = static_cast<int>(DataTypeBytes(cx_.program.operand_type));
+    for (int k = 0; k < cx_.program.tile_k; k += kMmaK) body(k, k * bytes / kCellBytes);
   }
 
   // One thread of those that execute: the elected one, or lane 0 of each warp behind a warp barrier.
@@ -140,6 +147,9 @@ class RoleEmitter {
   void EmitTmaLoad(const Op& op);
   void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
+  void EmitMmaTensor(const Op& op);
+  void EmitTensorCopy(const Op& op);
+  void EmitTensorRefresh(const Op& op);
   void EmitMmaRegisters(const Op& op);
   void EmitTmaStore(const Op& op);
   void EmitAccRead(const Op& op);
@@ -202,6 +212,8 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kTake:
     case OpKind::kRelease:
     case OpKind::kReleaseLate:
+    case OpKind::kReserve:
+    case OpKind::kRetire:
     case OpKind::kDrain:
       LS_CHECK(false, "a channel operation is left: ", InfoOf(op.kind).mnemonic);
       return;
@@ -256,6 +268,14 @@ void RoleEmitter::EmitOp(const Op& op) {
     }
     case OpKind::kMma:
       return EmitMma(op);
+    case OpKind::kMmaTensor:
+      return EmitMmaTensor(op);
+    case OpKind::kTensorCopy:
+      return EmitTensorCopy(op);
+    case OpKind::kTensorRefresh:
+      return EmitTensorRefresh(op);
+    case OpKind::kTensorShift:
+      return ForEachDepth([&](int, int column) { e_.TensorShift(Cells(SlotOf(op), column)); });
     case OpKind::kMmaRegisters:
       return EmitMmaRegisters(op);
     case OpKind::kAccRead:
@@ -362,7 +382,7 @@ void RoleEmitter::EmitMma(const Op& op) {
   const auto& attrs = op.As<ir::MmaAttrs>();
   const SharedLayout& a = LayoutOf(SlotOf(op, 1), attrs.a_tile);
   const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
-  Value* d = Accumulator(SlotOf(op, 0));
+  Value* d = Cells(SlotOf(op, 0));
   Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   const uint32_t instruction =
@@ -370,6 +390,33 @@ void RoleEmitter::EmitMma(const Op& op) {
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
     e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True());
   }
+}
+
+void RoleEmitter::EmitMmaTensor(const Op& op) {
+  const auto& attrs = op.As<ir::MmaTensorAttrs>();
+  const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
+  Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
+  Value* d = Cells(SlotOf(op, 0));
+  const uint32_t instruction =
+      InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, false, !b.KMajor());
+  ForEachDepth([&](int k, int column) {
+    e_.TensorMmaA(d, Cells(SlotOf(op, 1), column), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(),
+                  attrs.idle != 0, attrs.shift != 0);
+  });
+}
+
+void RoleEmitter::EmitTensorCopy(const Op& op) {
+  const int tile = op.As<ir::TensorCopyAttrs>().tile;
+  const SharedLayout& layout = LayoutOf(SlotOf(op, 1), tile);
+  Value* start = Descriptor(SlotOf(op, 1), tile);
+  ForEachDepth([&](int k, int column) { e_.TensorCopy(Cells(SlotOf(op), column), Step(start, layout, k)); });
+}
+
+void RoleEmitter::EmitTensorRefresh(const Op& op) {
+  const auto& attrs = op.As<ir::TensorRefreshAttrs>();
+  const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
+  Value* start = Descriptor(SlotOf(op, 1), attrs.tile, FirstRow(layout, attrs.row));
+  ForEachDepth([&](int k, int column) { e_.TensorRefresh(Cells(SlotOf(op), column), Step(start, layout, k)); });
 }
 
 void RoleEmitter::EmitMmaRegisters(const Op& op) {
@@ -395,7 +442,7 @@ void RoleEmitter::EmitAccRead(const Op& op) {
   const auto& attrs = op.As<ir::AccReadAttrs>();
   // tcgen05.ld reaches only the lanes 32*(warp mod 4)..+31; the lane is bits 31-16 of the address.
   Value* lanes = b_.CreateShl(b_.CreateAnd(cx_.warp, e_.C32(3)), 5 + 16);
-  Value* address = b_.CreateAdd(b_.CreateAdd(Accumulator(SlotOf(op)), lanes), Index(op, 1));
+  Value* address = b_.CreateAdd(b_.CreateAdd(Cells(SlotOf(op)), lanes), Index(op, 1));
   const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
   fragments_[op.result] = {layout, e_.TensorLoad(address, layout)};
 }
@@ -478,7 +525,7 @@ class FrameEmitter {
             emitter_.PrefetchTensorMap(cx_.Param(param.binding));
         }
         for (const ir::Channel& channel : program_.channels) {
-          for (int i = 0; i < 2 * channel.stages; ++i) {
+          for (int i = channel.own != 0 ? channel.stages : 0; i < 2 * channel.stages; ++i) {
             emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
           }

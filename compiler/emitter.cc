@@ -278,6 +278,34 @@ void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint
             {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor, C32(instruction), accumulate,
              C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
 }
+void Emitter::TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, bool masked,
+                         bool shift) {
+  constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
+  std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
+                                   b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor, C32(instruction),
+                                   accumulate};
+  if (masked) {
+    arguments.push_back(llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(4), b_.getInt32(~0u)));
+    arguments.insert(arguments.end(), {C32(kKindF16), C32(kCollectorDiscard)});
+    Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1_ashift
+                    : nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1,
+              arguments);
+    return;
+  }
+  arguments.insert(arguments.end(), {C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
+}
+void Emitter::TensorCopy(Value* address, Value* descriptor) {
+  Intrinsic(nv::nvvm_tcgen05_cp_128x256b_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
+}
+void Emitter::TensorRefresh(Value* address, Value* descriptor) {
+  constexpr uint32_t kLastLane = 31u << 16;  // of each 32: the four rows go 32 lanes apart
+  Value* lanes = b_.CreateOr(address, C32(kLastLane));
+  Intrinsic(nv::nvvm_tcgen05_cp_4x256b_cg1, {b_.CreateIntToPtr(lanes, Pointer(kTensorSpace)), descriptor});
+}
+void Emitter::TensorShift(Value* address) {
+  Intrinsic(nv::nvvm_tcgen05_shift_down_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace))});
+}
 void Emitter::TensorCommit(Value* barrier) { Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier}); }
 
 std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout& layout) {

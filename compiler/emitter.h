@@ -93,6 +93,12 @@ class Emitter {
   void TensorDealloc(Value* address, int columns);
   void TensorFence(bool after);
   void TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate);
+  // A in Tensor Memory. `masked`: no lane of D is written. `shift`: .ashift.
+  void TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, bool masked,
+                  bool shift);
+  void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
+  void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
+  void TensorShift(Value* address);
   void TensorCommit(Value* barrier);
   // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
   std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);

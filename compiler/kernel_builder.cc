@@ -46,7 +46,9 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
 
 ir::Program KernelBuilder::Build() {
   AddOperands();
-  for (size_t i = 0; i < program_.channels.size(); ++i) operand_channels_.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < program_.channels.size(); ++i) {
+    if (program_.channels[i].space == ir::Space::kShared) operand_channels_.push_back(static_cast<int>(i));
+  }
   if (in_tensor_memory_) {
     accumulators_ = AddChannel({.name = "acc",
                                 .space = ir::Space::kTensor,

@@ -57,7 +57,7 @@ void CountArrivals(ir::Program& program) {
     std::map<int, bool> puts, takes;
     ForEachOp(role.body, [&](const Op& op) {
       if (op.kind == OpKind::kPut) puts[op.As<ir::ChannelAttrs>().channel] = true;
-      if (op.kind == OpKind::kTake) takes[op.As<ir::ChannelAttrs>().channel] = true;
+      if (op.kind == OpKind::kTake || op.kind == OpKind::kReserve) takes[op.As<ir::ChannelAttrs>().channel] = true;
     });
     const Signalling signals = SignallingOf(role.kind);
     for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
@@ -84,9 +84,9 @@ class RoleLowering {
       copy.body = Lower(op.body);
       return;
     }
-    if (op.kind == OpKind::kPut) return Acquire(b, op, Side::kEmpty, siblings);
+    if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
-    if (op.kind == OpKind::kRelease) {
+    if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       Notify(b, op.operands[0], Side::kEmpty, signals_.empty);
       b.Advance({op.operands[0]});
       return;

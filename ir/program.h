@@ -120,7 +120,8 @@ struct Param {
   bool operator==(const Param&) const = default;
 };
 
-constexpr int kBarrierBytes = 8;  // of one mbarrier
+constexpr int kBarrierBytes = 8;   // of one mbarrier
+constexpr int kRefreshedRows = 4;  // lanes that a shift leaves behind: the last of each 32
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
@@ -205,6 +206,21 @@ struct MmaAttrs {
   int a_row = 0;  // the row of the A tile that is row 0 of the product
   bool operator==(const MmaAttrs&) const = default;
 };
+struct MmaTensorAttrs {
+  int b_tile = 0;
+  int idle = 0;   // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int shift = 0;  // 1: behind the product the rows of A move down by one, as tensor.shift does
+  bool operator==(const MmaTensorAttrs&) const = default;
+};
+struct TensorCopyAttrs {
+  int tile = 0;
+  bool operator==(const TensorCopyAttrs&) const = default;
+};
+struct TensorRefreshAttrs {
+  int tile = 0;
+  int row = 0;  // first of the tile's four rows
+  bool operator==(const TensorRefreshAttrs&) const = default;
+};
 struct AccReadAttrs {
   int columns = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
@@ -243,10 +259,11 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
-                           DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                           PixelLoadAttrs, GatherAttrs, MmaAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs,
-                           BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
+                 CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs,
+                 GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorRefreshAttrs, AccReadAttrs,
+                 AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -304,7 +321,8 @@ struct Channel {
   Space space = Space::kShared;
   int stages = 1;
   std::vector<TileSlot> tiles{};              // of a shared channel
-  int rows = 0, columns = 0;                  // of a Tensor Memory channel: one f32 accumulator
+  int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
+  int own = 0;                                // 1: a ring that one role alone reserves and retires
   int tmem_column = -1;                       // assigned: first column of stage 0
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
   int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones, 8 bytes each

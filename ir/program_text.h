@@ -145,6 +145,15 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"row", &MmaAttrs::a_row, Presence::kOptional}};
+template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
+    Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
+    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag},
+    Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional, Meaning::kFlag}};
+template <> inline constexpr auto kFields<TensorCopyAttrs> = std::tuple{
+    Field{"tile", &TensorCopyAttrs::tile, Presence::kAlways, Meaning::kTile}};
+template <> inline constexpr auto kFields<TensorRefreshAttrs> = std::tuple{
+    Field{"tile", &TensorRefreshAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"row", &TensorRefreshAttrs::row}};
 template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
     Field{"columns", &AccReadAttrs::columns},
     Field{"fragment", &AccReadAttrs::fragment}};
@@ -187,6 +196,7 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"stages", &Channel::stages},
     Field{"rows", &Channel::rows, Presence::kOptional},
     Field{"columns", &Channel::columns, Presence::kOptional},
+    Field{"own", &Channel::own, Presence::kOptional, Meaning::kFlag},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},
     Field{"barriers", &Channel::barrier_offset, Presence::kOptional, Meaning::kOffset}};

@@ -34,6 +34,10 @@ constexpr Placement kPlacements[] = {
     {OpKind::kLoadPixels,   Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
     {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
     {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kTensorCopy,   Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kTensorShift,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kTensorRefresh, Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaCommit,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
     {OpKind::kMmaWait,      Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
@@ -131,6 +135,10 @@ Status RoleVerifier::VerifyChannelsAreServed() const {
   for (size_t i = 0; i < program_.channels.size(); ++i) {
     const Channel& channel = program_.channels[i];
     if (producers_[i] == 0) return Broken(10, Cat("no role produces channel ", channel.name));
+    if (channel.own != 0) {
+      if (producers_[i] != 1) return Broken(10, Cat("more than one role reserves channel ", channel.name));
+      continue;
+    }
     if (consumers_[i] == 0) return Broken(10, Cat("no role consumes channel ", channel.name));
     for (size_t tile = 0; tile < channel.tiles.size(); ++tile) {
       if (!tiles_loaded_[i][tile])
@@ -385,7 +393,12 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kTake:
       return Open(op, SlotState::kTaken);
     case OpKind::kSend:
+    case OpKind::kRetire:
       return Close(op, SlotState::kPut);
+    case OpKind::kReserve:
+      if (program_.channels[static_cast<size_t>(ChannelOf(op))].own == 0)
+        return Broken(10, "it reserves a slot of a channel that is not its own");
+      return Open(op, SlotState::kPut);
     case OpKind::kRelease:
     case OpKind::kReleaseLate:
       return Close(op, SlotState::kTaken);
@@ -412,6 +425,11 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kMma:
     case OpKind::kMmaRegisters:
       return CheckMma(op);
+    case OpKind::kMmaTensor:
+    case OpKind::kTensorCopy:
+    case OpKind::kTensorShift:
+    case OpKind::kTensorRefresh:
+      return CheckTensorOperand(op);
     case OpKind::kAccRead:
     case OpKind::kAccRegisters:
       return CheckFragment(op);
@@ -588,6 +606,34 @@ Status RoleVerifier::CheckMma(const Op& op) const {
   if (values_[op.operands[0]].slot == SlotState::kTaken) return Broken(11, "it accumulates into a slot that was taken");
   if (accumulator.rows == program_.tile_m && accumulator.columns == program_.tile_n) return Ok();
   return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.tile_m, " x ", program_.tile_n));
+}
+
+// A in Tensor Memory: the slot holds tile_m lanes of tile_k elements, and so does what is copied into it.
+Status RoleVerifier::CheckTensorOperand(const Op& op) const {
+  const bool multiplies = op.kind == OpKind::kMmaTensor;
+  const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
+  const int columns = program_.tile_k * static_cast<int>(DataTypeBytes(program_.operand_type)) / 4;
+  if (operand.own == 0 || operand.rows != program_.tile_m || operand.columns != columns) {
+    return Broken(12, Cat("channel ", operand.name, " is no operand of ", program_.tile_m, " lanes and ", columns,
+                          " columns in Tensor Memory"));
+  }
+  if (op.kind == OpKind::kTensorShift) return Ok();
+  const Channel& source = ChannelOfSlot(op.operands[multiplies ? 2 : 1]);
+  const int tile = multiplies                       ? op.As<MmaTensorAttrs>().b_tile
+                   : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().tile
+                                                    : op.As<TensorRefreshAttrs>().tile;
+  if (!InRange(tile, 0, static_cast<int64_t>(source.tiles.size())))
+    return Broken(8, Cat("channel ", source.name, " has no tile ", tile));
+  const SharedLayout& layout = source.tiles[static_cast<size_t>(tile)].layout;
+  const int rows = multiplies                       ? program_.tile_n
+                   : op.kind == OpKind::kTensorCopy ? program_.tile_m
+                                                    : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
+  if (layout.type == program_.operand_type && layout.KMajor() && layout.inner == program_.tile_k &&
+      layout.outer >= rows) {
+    return Ok();
+  }
+  return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(tile)].name, " has not ", rows,
+                        " rows of k=", program_.tile_k));
 }
 
 Status RoleVerifier::CheckFragment(const Op& op) const {

@@ -69,6 +69,7 @@ class RoleVerifier {
   Status CheckLoadPixels(const Op& op);
   Status CheckGather(const Op& op);
   Status CheckMma(const Op& op) const;
+  Status CheckTensorOperand(const Op& op) const;
   Status CheckFragment(const Op& op) const;
   Status CheckStaging(const Op& op) const;
   Status CheckGlobal(const Op& op) const;

@@ -13,7 +13,7 @@ using base::Cat;
 
 constexpr std::string_view kLoadPaths[] = {"tma", "copy"};
 constexpr std::string_view kStorePaths[] = {"tma", "direct"};
-constexpr std::string_view kReuses[] = {"none", "im2col", "row_offset"};
+constexpr std::string_view kReuses[] = {"none", "im2col", "row_offset", "lane_shift"};
 
 using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*>;
 

@@ -8,7 +8,8 @@
 //     eight spans, so that every column begins a swizzle pattern; a box may be a single row.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
 //     and a target with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive
-//     once the program is lowered and 0 before.
+//     once the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits none
+//     on its full side.
 //  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
 //  6. An op stands in a stage, a kind of role and a target that has it, with as many threads as it needs. Roles
@@ -20,7 +21,8 @@
 //  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
 //     tensor map's box is a column of the tile that it fills.
 // 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
-//     loaded. Lowered: each barrier awaits the arrivals that the roles make.
+//     loaded; a role's own ring is reserved and retired by one role.
+//     Lowered: each barrier awaits the arrivals that the roles make.
 // 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
@@ -160,7 +162,13 @@ Status CheckRings(const Program& program, const target::Target& target) {
       return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
     }
     LS_TRY(CheckSpace(program, channel, target));
-    for (const int arrivals : {channel.full_arrivals, channel.empty_arrivals}) {
+    if (channel.own != 0 && (channel.own != 1 || channel.space != Space::kTensor || channel.full_arrivals != 0)) {
+      return BrokenRule(
+          4, Cat("channel ", channel.name, " is a role's own, but not in Tensor Memory or filled by others"));
+    }
+    // Nobody fills a role's own ring.
+    for (const int arrivals :
+         {channel.own != 0 ? channel.empty_arrivals : channel.full_arrivals, channel.empty_arrivals}) {
       if (lowered ? arrivals < 1 : arrivals != 0) {
         return BrokenRule(4, Cat("channel ", channel.name, " of a ", lowered ? "lowered" : "scheduled", " program has ",
                                  arrivals, " arrivals"));

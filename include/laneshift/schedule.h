@@ -30,6 +30,7 @@ enum class Reuse : uint8_t {
   kNone,       // not a convolution
   kIm2col,     // loaded anew for each column of the filter
   kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows further on
+  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes move
 };
 
 struct Schedule {
