@@ -75,6 +75,7 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   Machine machine;
   machine.memory = memory.get();
   machine.hazards = options.hazards == HazardChecks::kOn ? &hazards : nullptr;
+  machine.prints = &prints;
   machine.completion = options.completion;
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
@@ -87,6 +88,7 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   GridResult result = RunGrid(launch, threads);
   ++report.launches;
   report.counters.Add(result.counters);
+  report.output += prints.Take();
   for (Hazard& hazard : hazards.Take()) report.hazards.push_back(std::move(hazard));
   if (result.fault) {
     report.faults.push_back(*result.fault);
@@ -117,6 +119,7 @@ void Configure(const Options& options) {
   state.Reset();
   state.report = {};
   state.hazards.Take();
+  state.prints.Take();
   state.launches = 0;
   state.initialised = false;
 }

@@ -59,6 +59,7 @@ struct DriverState {
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
+  PrintLog prints;
   Report report;
   uint64_t launches = 0;
   std::unordered_map<void*, std::unique_ptr<Module>> modules;
