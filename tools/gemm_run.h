@@ -32,6 +32,7 @@ struct RunOutcome {
   std::optional<bool> verified;  // the numbers are right, nothing was written outside of D, and there was no hazard
   std::optional<double> max_rel_err;
   std::optional<std::vector<std::string>> hazards;  // of the emulator
+  std::optional<std::string> arithmetic;            // of the emulator: "hardware" or "fast"
   std::optional<double> emulate_ms;                 // wall time of the emulation
   std::optional<double> time_us, cublas_us;         // on a GPU
   std::vector<std::string> notes;                   // for people

@@ -80,6 +80,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["tflops"] = outcome != nullptr ? OrNull(outcome->Tflops(run.problem)) : Json();
   json["cublas_us"] = outcome != nullptr ? OrNull(outcome->cublas_us) : Json();
   json["vs_cublas"] = outcome != nullptr ? OrNull(Ratio(*outcome)) : Json();
+  json["arithmetic"] = outcome != nullptr ? OrNull(outcome->arithmetic) : Json();
   json["emulate_ms"] = outcome != nullptr ? OrNull(outcome->emulate_ms) : Json();
   json["reference"] = outcome != nullptr && outcome->comparison ? Json(outcome->comparison->reference) : Json();
   json["registers"] = plan != nullptr && plan->registers > 0 ? Json(plan->registers) : Json();
