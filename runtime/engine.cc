@@ -214,6 +214,10 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
 }
 
 Status Engine::Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
+  if (!std::holds_alternative<GemmProblem>(problem)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("GemmArguments belong to a gemm, but the problem is a ", ProblemKind(problem)));
+  }
   GemmProblem gemm = std::get<GemmProblem>(problem);
   gemm.align_a = UsefulAlignment(arguments.a, gemm.a);
   gemm.align_b = UsefulAlignment(arguments.b, gemm.b);

@@ -198,6 +198,10 @@ std::optional<double> RunOutcome::Tflops(const Problem& problem) const {
 }
 
 Result<RunOutcome> RunGemm(const Engine& engine, const Problem& problem, const RunSettings& settings) {
+  if (!std::holds_alternative<GemmProblem>(problem)) {
+    return MakeError(ErrorCode::kUnsupported,
+                     Cat("problems of kind '", ProblemKind(problem), "' do not run yet; use gemm"));
+  }
   LS_ASSIGN(device::Stream stream, device::Stream::Create(engine.parts().device.context()));
   return GemmRun(engine, problem, settings, std::move(stream)).Run();
 }
