@@ -83,6 +83,7 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
       options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
   GridResult result = RunGrid(launch, threads);
   ++report.launches;
+  report.arithmetic = options.arithmetic;
   report.counters.Add(result.counters);
   for (Hazard& hazard : hazards.Take()) {
     Notice(hazard.Print());
