@@ -43,7 +43,7 @@ TEST(Calls, EndlessRecursionIsAFault) {
       ".visible .entry k(.param .u64 out) { call f; ret; }\n",
       32);
   ASSERT_EQ(report.faults.size(), 1u);
-  EXPECT_NE(report.faults[0].message.find("the stack of calls, 512 deep at 'f'"), std::string::npos)
+  EXPECT_NE(report.faults[0].message.find("the stack of calls, 513 deep at 'f'"), std::string::npos)
       << report.faults[0].Print();
 }
 

@@ -338,7 +338,7 @@ Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
   }
 }
 
-// abs and neg touch the sign bit only, NaN or not.
+// abs and neg touch the sign bit only; of f32 they make a NaN the canonical one, as an H200 does.
 template <bool kClear>
 Result<Handler> SignHandler(const Match& match, Instruction& instruction) {
   instruction.modifiers = match.Has("Ftz") ? uint64_t{kFtz} : 0;
@@ -349,12 +349,12 @@ Result<Handler> SignHandler(const Match& match, Instruction& instruction) {
   };
   switch (match.TypeAt(0).value_or(Type::kPred)) {
     case Type::kF32:
-      if (instruction.modifiers & kFtz) {
-        return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-          return Map1<float, float>(w, i, m, [](float a) { return kClear ? std::fabs(Flush(a)) : -Flush(a); });
+      return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+        return Map1<float, float>(w, i, m, [&](float a) {
+          if (i.modifiers & kFtz) a = Flush(a);
+          return Canonical(kClear ? std::fabs(a) : -a);
         });
-      }
-      return bits.template operator()<uint32_t, 0x80000000u>();
+      });
     case Type::kF64:
       return bits.template operator()<uint64_t, uint64_t{1} << 63>();
     case Type::kF16:

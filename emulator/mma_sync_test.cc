@@ -152,7 +152,9 @@ TEST(MmaSync, GivesTheWordsOfAnH200) {
 }
 
 TEST(MmaSync, RefusesWhatDoesNotExist) {
-  TestDevice device(Options{});
+  Options options;
+  options.profile = Profile::kH200;
+  TestDevice device(options);
   const auto error = [&](const char* form, int a, int b, int d) {
     device.Load(KernelText({form, a, b, d, kF16, kF16, 16, kF32, 32, 0}), "k");
     return device.log;
