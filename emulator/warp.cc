@@ -208,37 +208,48 @@ void Warp::Apply(const RegisterMove& move) {
   }
 }
 
+OpHandle Warp::LoadInto(uint32_t slot) const {
+  for (auto op = tensor_loads.rbegin(); op != tensor_loads.rend(); ++op) {
+    for (const auto& [warp, owned] : (*op)->registers) {
+      if (owned == slot && (*op)->state != AsyncOp::State::kReleased) return *op;
+    }
+  }
+  return nullptr;
+}
+
 bool Warp::FollowMove(const Instruction& instruction, uint32_t mask) {
   if (!instruction.is_move) return false;
   const uint32_t to = instruction[0].slot, from = instruction[1].slot;
   if (to == kNoSlot || from == kNoSlot || !Owned(from) || Owned(to)) return false;
-  for (auto op = tensor_loads.rbegin(); op != tensor_loads.rend(); ++op) {
-    auto& registers = (*op)->registers;
-    if (std::find(registers.begin(), registers.end(), std::pair(this, from)) == registers.end()) continue;
-    registers.emplace_back(this, to);
-    OwnRegisters(to, 1);
-    (*op)->moves.push_back({from, to, mask});
-    return true;
-  }
-  return false;
+  const OpHandle load = LoadInto(from);
+  if (load == nullptr) return false;
+  load->registers.emplace_back(this, to);
+  OwnRegisters(to, 1);
+  load->moves.push_back({from, to, mask});
+  return true;
 }
 
 bool Warp::CheckOwned(const Instruction& instruction) {
-  const auto owned = [&](const Operand& operand) {
-    return operand.slot != kNoSlot && operand.bytes != 0 && owned_[operand.slot >> 7] != 0;
+  bool reported = false;
+  const auto check = [&](const Operand& operand, bool is_destination) {
+    if (operand.slot == kNoSlot || operand.bytes == 0 || !Owned(operand.slot)) return true;
+    if (!reported) {
+      Report(HazardKind::kPendingRegister, -1,
+             base::Cat("'", kernel_.opcodes[instruction.opcode], "' ", is_destination ? "writes" : "reads",
+                       " a register whose tcgen05.ld or wgmma has not been waited for"));
+    }
+    reported = true;
+    const OpHandle load = LoadInto(operand.slot);
+    return load == nullptr || cta_.cluster().CompleteAndRelease(load);
   };
   for (uint32_t i = 0; i < instruction.operand_count; ++i) {
     const Operand& operand = instruction.operands[i];
-    bool hit = operand.count == 0 && owned(operand);
-    for (uint32_t e = 0; e < operand.count && !hit; ++e) hit = owned(operand.elements[e]);
-    if (hit) {
-      Report(HazardKind::kPendingRegister, -1,
-             base::Cat("'", kernel_.opcodes[instruction.opcode], "' ", operand.is_destination ? "writes" : "reads",
-                       " a register whose tcgen05.ld or wgmma has not been waited for"));
-      return true;
+    if (operand.count == 0 && !check(operand, operand.is_destination)) return false;
+    for (uint32_t e = 0; e < operand.count; ++e) {
+      if (!check(operand.elements[e], operand.is_destination)) return false;
     }
   }
-  return false;
+  return true;
 }
 
 // ---- divergence ----
@@ -418,8 +429,8 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
     Outcome outcome = Outcome::kNext;
     if (mask != 0) {
       if (owned_count_ != 0 && instruction.watches_registers && !FollowMove(instruction, mask) &&
-          cta_.cluster().checks()) {
-        CheckOwned(instruction);
+          !CheckOwned(instruction)) {
+        return false;
       }
       outcome = instruction.handler(*this, instruction, mask);
     }

@@ -160,9 +160,13 @@ class Warp {
   void Arrive(size_t index);
   void LeaveParent(size_t index, uint32_t lanes);
   void Resume(size_t parent);
+  // Reports what the instruction should have waited for. A tcgen05.ld is then waited for, as hardware does by its
+  // scoreboard: kernels of great libraries rely on that. False after a fault.
   bool CheckOwned(const Instruction& instruction);
   // A mov out of a register of a pending tcgen05.ld: the target becomes another register of that load.
   bool FollowMove(const Instruction& instruction, uint32_t mask);
+  // The pending tcgen05.ld that the register is due from, or nullptr.
+  OpHandle LoadInto(uint32_t slot) const;
   void InitialiseSlots();
   uint64_t SpecialValue(uint64_t special, int lane) const;
 
