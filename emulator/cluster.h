@@ -32,6 +32,7 @@ enum class Completion : uint8_t { kEager, kLate, kRandom };
 struct Machine {
   GlobalMemory* memory = nullptr;
   HazardLog* hazards = nullptr;  // nullptr: do not check
+  PrintLog* prints = nullptr;    // nullptr: what kernels print is dropped
   Completion completion = Completion::kEager;
   uint64_t seed = 0;
   Arithmetic arithmetic = Arithmetic::kHardware;
@@ -107,6 +108,7 @@ class AsyncOp {
   uint64_t order_key = 0;
   bool is_4x256b = false;
   uint64_t serial = 0;
+  uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
 };
 
 struct BarrierSlot {
@@ -223,7 +225,7 @@ class Cluster {
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
   // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
   bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
-  bool has_pending_global() const { return global_uses_ != 0; }
+  bool has_pending_global() const { return !pending_global_.empty(); }
 
   // ---- barriers ----
   BarrierSlot* FindBarrier(Cta& cta, uint32_t offset);
@@ -246,6 +248,8 @@ class Cluster {
   bool TimeOutWaiters();
   void ReportDeadlock();
   void CheckExit(Cta& cta);
+  void FindPredecessors(AsyncOp& op);
+  void AddGlobal(const OpHandle& op);
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
@@ -263,7 +267,14 @@ class Cluster {
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   size_t next_warp_ = 0;
-  int global_uses_ = 0;
+  // Operations with global memory that were not released yet, and the range that all of theirs lie in.
+  struct PendingHull {
+    const AsyncOp* op;
+    uint64_t begin, end;
+    bool writes;
+  };
+  std::vector<PendingHull> pending_global_;
+  size_t next_purge_ = 32;
   std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;     // not yet complete, in issue order
   std::mt19937_64 random_;

@@ -127,6 +127,25 @@ std::string_view CacheStateName(CacheState state) {
   return "unknown";
 }
 
+std::string_view ArithmeticName(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::kHardware:
+      return "hardware";
+    case Arithmetic::kFast:
+      return "fast";
+  }
+  return "unknown";
+}
+
+Result<Arithmetic> ParseArithmetic(std::string_view text) {
+  for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
+    if (text == ArithmeticName(arithmetic)) return arithmetic;
+  }
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      Cat("'", text, "' is not an arithmetic; use hardware (the tensor core's own sums) or fast (plain f32)"));
+}
+
 Result<AsyncOrder> ParseAsyncOrder(std::string_view text) {
   if (text == "eager") return AsyncOrder{AsyncOrder::kEager};
   if (text == "late") return AsyncOrder{AsyncOrder::kLate};

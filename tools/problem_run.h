@@ -35,6 +35,7 @@ struct RunOutcome {
   std::optional<bool> verified;  // the numbers are right, nothing was written outside of D, and there was no hazard
   std::optional<double> max_rel_err;
   std::optional<std::vector<std::string>> hazards;  // of the emulator
+  std::optional<std::string> arithmetic;            // of the emulator: "hardware" or "fast"
   std::optional<double> emulate_ms;                 // wall time of the emulation
   std::optional<double> time_us;                    // on a GPU
   std::optional<double> cublas_us, cudnn_us;        // of the peer, beside it

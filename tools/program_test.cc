@@ -124,6 +124,14 @@ TEST_F(Program, EveryCompletionOrderVerifies) {
   }
 }
 
+TEST_F(Program, FastArithmeticIsAskedForAndTold) {
+  EXPECT_EQ(CallJson(RunOnEmulator({kTiny, "--check"})).at(0)["arithmetic"], "hardware");
+  const auto run = CallJson(RunOnEmulator({kTiny, "--check", "--arithmetic", "fast"})).at(0);
+  EXPECT_EQ(run["arithmetic"], "fast");
+  EXPECT_EQ(run["verified"], true) << run.dump();
+  EXPECT_NE(run["notes"].dump().find("arithmetic: fast"), std::string::npos) << run.dump();
+}
+
 TEST_F(Program, SeveralProblemsAreSeveralLines) {
   std::ofstream(File("problems.txt")) << "# two\ngemm m=16 n=16 k=16\ngemm m=7 n=9 k=11 d=f32 bias=m beta=1\n";
   const auto objects = CallJson(RunOnEmulator({"gemm m=1 n=1 k=1 a=f16", "--file", File("problems.txt"), "--check"}));
@@ -217,6 +225,7 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run"}, 2, "no problem; write for example"},
       {{"run", kTiny, "--vs", "cutlass"}, 2, "use --vs cublas (gemm) or --vs cudnn (conv)"},
       {{"run", kTiny, "--async", "soon"}, 2, "use eager, late or random:SEED"},
+      {{"run", kTiny, "--arithmetic", "exact"}, 2, "use hardware (the tensor core's own sums) or fast"},
       {{"run", kTiny, "--assembler", "gas"}, 2, "use auto, ptxas or driver"},
       {{"run", kTiny, "--emulator-threads", "-1"}, 2, "below zero"},
       {{"run", kTiny, "--repeat", "0"}, 2, "--repeat 0"},

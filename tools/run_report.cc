@@ -83,6 +83,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["vs_cublas"] = outcome != nullptr ? OrNull(Ratio(*outcome, outcome->cublas_us)) : Json();
   json["cudnn_us"] = outcome != nullptr ? OrNull(outcome->cudnn_us) : Json();
   json["vs_cudnn"] = outcome != nullptr ? OrNull(Ratio(*outcome, outcome->cudnn_us)) : Json();
+  json["arithmetic"] = outcome != nullptr ? OrNull(outcome->arithmetic) : Json();
   json["emulate_ms"] = outcome != nullptr ? OrNull(outcome->emulate_ms) : Json();
   json["reference"] = outcome != nullptr && outcome->comparison ? Json(outcome->comparison->reference) : Json();
   json["registers"] = plan != nullptr && plan->registers > 0 ? Json(plan->registers) : Json();

@@ -37,6 +37,15 @@ struct AsyncOrder {
 // "eager", "late", "random:SEED".
 Result<AsyncOrder> ParseAsyncOrder(std::string_view text);
 
+// How the emulator computes the tensor core's sums.
+enum class Arithmetic : uint8_t {
+  kHardware,  // bit for bit as the chip does
+  kFast,      // plain f32: close, quicker, and not what a GPU gives
+};
+// "hardware", "fast".
+std::string_view ArithmeticName(Arithmetic arithmetic);
+Result<Arithmetic> ParseArithmetic(std::string_view text);
+
 enum class Assembler : uint8_t {
   kAuto,    // ptxas where it is found, else the driver
   kPtxas,   // ptxas; an error where there is none
@@ -54,6 +63,7 @@ struct EngineOptions {
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
   // Of the emulator; without effect on a GPU.
   AsyncOrder async_order{};
+  Arithmetic arithmetic = Arithmetic::kHardware;
   int emulator_threads = 0;  // 0: all cores
 };
 
