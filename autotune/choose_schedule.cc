@@ -8,6 +8,7 @@
 #include "autotune/work.h"
 #include "base/text.h"
 #include "compiler/compile.h"
+#include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
 #include "compiler/tma_reach.h"
 
@@ -70,7 +71,10 @@ Schedule WithPaths(const ConvProblem& problem, Schedule shape) {
     return static_cast<bool>(compiler::TmaReaches(problem, geometry, shape, operand));
   };
   shape.b_load = reaches(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
-  shape.d_store = reaches(Operand::kD) ? StorePath::kTma : StorePath::kDirect;
+  // Without the TMA, along rows if they are whole 16 bytes.
+  const int whole = 16 / static_cast<int>(DataTypeBytes(problem.y));
+  const bool rows = compiler::AccessWidth(problem, Operand::kD, whole) == whole;
+  shape.d_store = reaches(Operand::kD) ? StorePath::kTma : rows ? StorePath::kRows : StorePath::kDirect;
   return shape;
 }
 
@@ -135,7 +139,8 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
     stages += more;
     spare -= more * bytes;
   };
-  if (footprint.filter_stage_bytes > 0) deepen(deep.filter_stages, footprint.filter_stage_bytes);
+  if (footprint.filter_stage_bytes > 0 && shape.reuse > Reuse::kIm2col)
+    deepen(deep.filter_stages, footprint.filter_stage_bytes);
   deepen(deep.stages, footprint.stage_bytes);
   return constraint.Apply(deep);
 }

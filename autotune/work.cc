@@ -8,6 +8,8 @@
 namespace laneshift::autotune {
 namespace {
 
+constexpr double kKnownFilterGain = 12;  // of a gather whose taps the kernel knows
+
 double CeilDiv(int64_t a, int64_t b) { return std::ceil(static_cast<double>(a) / static_cast<double>(b)); }
 
 double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
@@ -31,6 +33,7 @@ Work OfConv(const ConvProblem& p, const Schedule& s) {
   if (s.a_load == LoadPath::kCopy) {
     rows = 0;
     work.gathered = static_cast<double>(s.tile_m) * s.tile_k / compiler::GatherWidth(p);
+    if (g.known_filter) work.gathered /= kKnownFilterGain;
   }
   work.block_bytes = (rows + s.tile_n) * s.tile_k * Bytes(p.x);
   return work;

@@ -49,6 +49,8 @@ class ConvBuilder : public KernelBuilder {
   size_t Dimensions() const { return geometry_.planes ? 3 : 2; }
   // A in Tensor Memory, moved by lanes.
   bool Shifts() const { return schedule().reuse == Reuse::kLaneShift; }
+  bool KnowsFilter() const { return geometry_.known_filter; }
+  int KnownBlocks() const { return static_cast<int>((geometry_.run + schedule().tile_k - 1) / schedule().tile_k); }
   int StepW() const { return static_cast<int>(problem_.stride[kWidth]); }
   // Rows that the last tap of a phase lies behind its first one.
   int LastRow(int phase) const {
@@ -83,6 +85,10 @@ class ConvBuilder : public KernelBuilder {
       x_channel_ = AddChannel(std::move(x));
       w_channel_ =
           AddChannel({.name = std::string(kFilterRing), .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
+    } else if (KnowsFilter()) {
+      x_channel_ = AddChannel({.name = "x", .stages = schedule().stages, .tiles = {{"x", x_tile_}}});
+      w_channel_ =
+          AddResidentChannel({.name = std::string(kFilterRing), .stages = KnownBlocks(), .tiles = {{"w", w_tile_}}});
     } else {
       x_channel_ = w_channel_ =
           AddChannel({.name = "xw", .stages = schedule().stages, .tiles = {{"x", x_tile_}, {"w", w_tile_}}});
@@ -293,6 +299,7 @@ class ConvBuilder : public KernelBuilder {
 
   // Threads gather x: K runs over all taps without a gap.
   void WriteGather(Builder& b, LoadPath path, const Corner& corner, ValueId filter) {
+    if (KnowsFilter()) return GatherKnown(b, path, corner);
     ForEachBlock(b, [&](ValueId block) {
       const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
       const ValueId slot = b.Put({}, {.channel = x_channel_});
@@ -304,10 +311,53 @@ class ConvBuilder : public KernelBuilder {
     });
   }
 
+  // The same where the kernel knows the filter: a block of K is a row of code.
+  void GatherKnown(Builder& b, LoadPath path, const Corner& corner) {
+    if (path != LoadPath::kCopy) return;
+    for (int block = 0; block < KnownBlocks(); ++block) {
+      const int first = block * schedule().tile_k;
+      const ValueId slot = b.Put({}, {.channel = x_channel_});
+      b.GatherPixels({slot, b.Constant(first), corner.row, corner.batch},
+                     {.tile = 0,
+                      .vector = 1,
+                      .channels = static_cast<int>(geometry_.channels),
+                      .columns = static_cast<int>(problem_.filter[kWidth]),
+                      .rows = static_cast<int>(problem_.filter[kHeight]),
+                      .first = first});
+      b.Send({slot});
+    }
+  }
+
+  void WriteResidentLoads(Builder& b, LoadPath path) override {
+    if (!KnowsFilter() || path != schedule().b_load) return;
+    for (int block = 0; block < KnownBlocks(); ++block) {
+      const ValueId slot = b.Put({}, {.channel = w_channel_});
+      LoadW(b, slot, 0, path, b.Constant(block * schedule().tile_k), b.Constant(0), b.Constant(0));
+      b.Send({slot});
+    }
+  }
+  void TakeResidents(Builder& b) override {
+    for (int block = 0; KnowsFilter() && block < KnownBlocks(); ++block) {
+      residents_.push_back(b.Take({}, {.channel = w_channel_}));
+    }
+  }
+  void ReleaseResidents(Builder& b) override {
+    for (const ValueId slot : residents_) b.Release({slot});
+  }
+
   // ---- products
 
   void WriteProducts(Builder& b, ValueId accumulator) override {
     if (geometry_.Reuses()) return WriteRowProducts(b, accumulator);
+    if (KnowsFilter()) {
+      for (int block = 0; block < KnownBlocks(); ++block) {
+        const ValueId slot = b.Take({}, {.channel = x_channel_});
+        const ValueId later = b.Less({b.Constant(0), b.Constant(block)});
+        Multiply(b, accumulator, slot, residents_[static_cast<size_t>(block)], later, {.a_tile = 0, .b_tile = 0});
+        ReleaseOperand(b, slot, later);
+      }
+      return;
+    }
     const auto multiply = [&](ValueId later) {
       const ValueId slot = b.Take({}, {.channel = x_channel_});
       Multiply(b, accumulator, slot, slot, later, {});
@@ -389,7 +439,8 @@ class ConvBuilder : public KernelBuilder {
   const ConvProblem& problem_;
   const ConvGeometry geometry_;
   SharedLayout x_tile_, w_tile_;
-  std::vector<int> edge_tiles_;  // per phase
+  std::vector<int> edge_tiles_;     // per phase
+  std::vector<ValueId> residents_;  // slots of filter tiles that stay
   int x_channel_ = -1, w_channel_ = -1, a_channel_ = -1;
 };
 

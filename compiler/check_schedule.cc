@@ -12,6 +12,7 @@ using target::Feature;
 using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
+constexpr int kWidestAccess = 16;                     // elements, of bytes
 constexpr int kLanes = 128;                           // of Tensor Memory
 constexpr size_t kMostTiles = 16;                     // of a slot of a channel
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
@@ -61,6 +62,12 @@ Status CheckDepth(const Schedule& s, int least) {
   return Refused(Cat("tile k=", s.tile_k, " is not supported; use a power of two from ", least, " to 128"));
 }
 
+// The rule of stores along rows: `width` elements of the output are one aligned access everywhere.
+Status CheckRows(const Schedule& s, DataType type, int width) {
+  if (s.d_store != StorePath::kRows || width * DataTypeBytes(type) == 16) return Ok();
+  return Refused("d_store=rows needs rows of whole, aligned 16 bytes; use d_store=direct");
+}
+
 // The rules of operands that are loaded once for all columns of a filter row.
 Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
   if (s.a_load != LoadPath::kTma)
@@ -103,7 +110,7 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kB));
   if (s.d_store == StorePath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kD));
-  return Ok();
+  return CheckRows(s, problem.d, AccessWidth(problem, ir::Operand::kD, kWidestAccess));
 }
 
 Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
@@ -124,7 +131,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kB));
   if (s.d_store == StorePath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kD));
-  return Ok();
+  return CheckRows(s, problem.y, AccessWidth(problem, ir::Operand::kD, kWidestAccess));
 }
 
 }  // namespace laneshift::compiler

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "compiler/conv_reach.h"
+
 namespace laneshift::compiler {
 namespace {
+
+constexpr int64_t kLongestKnownFilter = 512;  // elements; its loads are unrolled
 
 void PlanReuse(const ConvProblem& problem, ConvGeometry& geometry) {
   const int64_t stride = problem.stride[kWidth];
@@ -38,6 +42,9 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const Schedule& schedule) {
   geometry.walk_q = geometry.output[kWidth] + geometry.halo;
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.walk_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
+  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(problem) == 1 && !geometry.planes &&
+                          problem.groups == 1 && geometry.filters <= schedule.tile_n &&
+                          geometry.run <= kLongestKnownFilter;
   return geometry;
 }
 

@@ -34,6 +34,10 @@ struct ConvGeometry {
   std::vector<Column> columns;  // with reuse: the filter's, phase after phase, rows ascending
   int halo = 0;                 // rows behind a tile that a tap reaches
 
+  // Threads gather a small filter of few channels, all of whose output channels fit one tile: it stays in shared
+  // memory, and the kernel is made for its taps.
+  bool known_filter = false;
+
   bool Reuses() const { return !columns.empty(); }
   // Elements of K that lie together and that the loop over K walks in blocks: the channels of a tap, or all of a
   // filter where threads gather the operand.

@@ -112,6 +112,9 @@ Status TmaReaches(const ConvProblem& problem, const ConvGeometry& geometry, cons
       return Unreachable(tensor,
                          Cat("its channels are ", tensor.channels * bytes, " bytes, and stores clip only at 16"));
     }
+    // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).
+    if (geometry.walk_q != geometry.output[kWidth])
+      return Unreachable(tensor, "its rows are shorter than those of the walk, and bulk stores know no gaps");
     if (problem.groups > 1 && geometry.filters % schedule.tile_n != 0) {
       return Unreachable(tensor,
                          Cat("a tile of ", schedule.tile_n, " channels would mix groups of ", geometry.filters));

@@ -2,6 +2,9 @@
 //
 // The K index runs over channels, then filter columns, rows and planes without gaps, so that three channels cost three
 // columns of the tile and not a padded sixteen.
+#include <algorithm>
+#include <map>
+
 #include "base/check.h"
 #include "compiler/emit_program.h"
 
@@ -29,8 +32,8 @@ constexpr Dimension kDimensions[] = {
 
 class PixelGather {
  public:
-  PixelGather(const RoleContext& cx, const ir::SharedLayout& layout, int vector)
-      : cx_(cx), e_(cx.e), b_(cx.e.ir()), layout_(layout), vector_(vector) {
+  PixelGather(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs)
+      : cx_(cx), e_(cx.e), b_(cx.e.ir()), layout_(layout), attrs_(attrs) {
     dimensions_ = cx.program.FindParam(Binding::kOutO) != nullptr ? 3 : 2;
   }
 
@@ -39,6 +42,7 @@ class PixelGather {
     group_channel_ = b_.CreateMul(group, cx_.Param(Binding::kChannels));
     e_.For(cx_.thread, e_.C32(layout_.outer), cx_.threads, [&](Value* row) {
       DecodePosition(b_.CreateAdd(position, row));
+      if (attrs_.channels != 0) return FillRowOfKnownFilter(tile_base, row);
       e_.For(e_.C32(0), e_.C32(layout_.inner / kChunkElements), 1, [&](Value* chunk) {
         Value* column = b_.CreateMul(chunk, e_.C32(kChunkElements));
         const std::vector<Value*> words = LoadChunk(b_.CreateAdd(inner, column));
@@ -85,9 +89,52 @@ class PixelGather {
     return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(kElementBytes))), inside};
   }
 
+  // The filter is known: which tap and channel an element is, is decided here, and a tap costs one address and one
+  // predicate however many channels it has. Loads go ahead of the stores by a group, to hide their latency.
+  void FillRowOfKnownFilter(Value* tile_base, Value* row) {
+    constexpr int kGroup = 4 * kChunkElements;
+    std::map<int, Place> taps;
+    for (int first = 0; first < layout_.inner; first += kGroup) {
+      const int end = std::min(first + kGroup, layout_.inner);
+      std::vector<Value*> elements;
+      for (int k = first; k < end; ++k) elements.push_back(KnownElement(attrs_.first + k, taps));
+      for (int k = first; k < end; k += kChunkElements) {
+        std::vector<Value*> words;
+        for (int i = 0; i < kChunkElements; i += 2) {
+          Value* low = b_.CreateZExt(elements[static_cast<size_t>(k - first + i)], e_.I32());
+          Value* high = b_.CreateZExt(elements[static_cast<size_t>(k - first + i + 1)], e_.I32());
+          words.push_back(b_.CreateOr(low, b_.CreateShl(high, 16)));
+        }
+        e_.StoreShared(e_.Offset(tile_base, Swizzled(row, e_.C32(k))), words);
+      }
+    }
+  }
+
+  Value* KnownElement(int k, std::map<int, Place>& taps) {
+    const int tap = k / attrs_.channels;
+    if (tap >= attrs_.columns * attrs_.rows) return b_.getInt16(0);
+    auto known = taps.find(tap);
+    if (known == taps.end()) known = taps.emplace(tap, PlaceOfTap(tap % attrs_.columns, tap / attrs_.columns)).first;
+    return e_.LoadGlobal16(known->second.address, known->second.inside, k % attrs_.channels * kElementBytes);
+  }
+
+  // The address of channel 0 of a tap. What depends on a column or a row alone is the same value for all of its taps.
+  Place PlaceOfTap(int column, int row) {
+    Value* inside = row_inside_;
+    Value* offset = image_;
+    const int taps[] = {column, row};
+    for (int d = 0; d < 2; ++d) {
+      const Dimension& dimension = kDimensions[d];
+      Value* at = b_.CreateAdd(start_[d], b_.CreateMul(e_.C32(taps[d]), cx_.Param(dimension.spread)));
+      inside = b_.CreateAnd(inside, b_.CreateICmpULT(at, cx_.Param(dimension.extent)));
+      offset = b_.CreateAdd(offset, b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(dimension.distance)));
+    }
+    return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(kElementBytes))), inside};
+  }
+
   // The 16 bytes of the eight (tap, channel) pairs from `k` on.
   std::vector<Value*> LoadChunk(Value* k) {
-    if (vector_ == kChunkElements) {
+    if (attrs_.vector == kChunkElements) {
       const Place place = PlaceOf(k);
       return e_.LoadGlobal(place.address, kChunkBytes / 4, place.inside);
     }
@@ -118,7 +165,7 @@ class PixelGather {
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   const ir::SharedLayout& layout_;
-  const int vector_;
+  const ir::GatherAttrs& attrs_;
   int dimensions_ = 2;
   Value* group_channel_ = nullptr;
   Value* row_inside_ = nullptr;
@@ -128,10 +175,10 @@ class PixelGather {
 
 }  // namespace
 
-void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, int vector, Value* tile_base, Value* inner,
-                      Value* position, Value* group) {
+void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,
+                      Value* tile_base, Value* inner, Value* position, Value* group) {
   LS_CHECK(layout.ElementBytes() == kElementBytes && layout.KMajor(), "gathered tiles are 16-bit and K-major");
-  PixelGather(cx, layout, vector).Emit(tile_base, inner, position, group);
+  PixelGather(cx, layout, attrs).Emit(tile_base, inner, position, group);
 }
 
 }  // namespace laneshift::compiler

@@ -153,7 +153,7 @@ class RoleEmitter {
   void EmitMmaRegisters(const Op& op);
   void EmitTmaStore(const Op& op);
   void EmitAccRead(const Op& op);
-  Value* StageCopy(const ir::StageAttrs& attrs, Value* copy);
+  Value* StageCopy(int buffer, Value* copy);
 
   RoleContext& cx_;
   const Role& role_;
@@ -263,7 +263,7 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kGatherPixels: {
       const auto& attrs = op.As<ir::GatherAttrs>();
       const Slot& slot = SlotOf(op);
-      return EmitGatherPixels(cx_, LayoutOf(slot, attrs.tile), attrs.vector, Tile(slot, attrs.tile), Index(op, 1),
+      return EmitGatherPixels(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1),
                               Index(op, 2), Index(op, 3));
     }
     case OpKind::kMma:
@@ -300,11 +300,17 @@ void RoleEmitter::EmitOp(const Op& op) {
       return;
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
-      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], StageCopy(attrs, Index(op, 1)));
+      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer],
+                            StageCopy(attrs.buffer, Index(op, 1)));
     }
     case OpKind::kTmaStore:
     case OpKind::kStorePixels:
       return EmitTmaStore(op);
+    case OpKind::kStoreRows: {
+      const auto& attrs = op.As<ir::StoreRowsAttrs>();
+      return EmitStoreRows(cx_, cx_.program.buffers[attrs.buffer], attrs.rows, StageCopy(attrs.buffer, Index(op, 0)),
+                           Index(op, 1), Index(op, 2), Index(op, 3));
+    }
     case OpKind::kBulkWait:
       e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] { e_.BulkWaitRead(op.As<ir::PendingAttrs>().pending); });
       return e_.WarpSync();
@@ -447,14 +453,14 @@ void RoleEmitter::EmitAccRead(const Op& op) {
   fragments_[op.result] = {layout, e_.TensorLoad(address, layout)};
 }
 
-Value* RoleEmitter::StageCopy(const ir::StageAttrs& attrs, Value* copy) {
-  const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
+Value* RoleEmitter::StageCopy(int index_of_buffer, Value* copy) {
+  const ir::Buffer& buffer = cx_.program.buffers[index_of_buffer];
   Value* index = b_.CreateAdd(b_.CreateMul(cx_.warp, e_.C32(buffer.copies)), copy);
   return e_.Offset(cx_.Shared(buffer.offset), b_.CreateMul(index, e_.C32(buffer.layout.Bytes())));
 }
 
 void RoleEmitter::EmitTmaStore(const Op& op) {
-  Value* from = StageCopy(op.As<ir::StageAttrs>(), Index(op, 0));
+  Value* from = StageCopy(op.As<ir::StageAttrs>().buffer, Index(op, 0));
   e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] {
     std::vector<Value*> at;
     for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));

@@ -361,8 +361,9 @@ std::vector<Value*> Emitter::LoadGlobal(Value* address, int words, Value* predic
   return Unpack(Asm(text, Repeat("=&r", words) + ",l,b,~{memory}", result, {address, predicate}), words);
 }
 
-Value* Emitter::LoadGlobal16(Value* address, Value* predicate) {
-  return Asm("mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1];", "=&h,l,b,~{memory}", I16(), {address, predicate});
+Value* Emitter::LoadGlobal16(Value* address, Value* predicate, int offset) {
+  return Asm(Cat("mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1 + ", offset, "];"), "=&h,l,b,~{memory}", I16(),
+             {address, predicate});
 }
 
 void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate) {
@@ -377,6 +378,13 @@ void Emitter::StoreGlobal16(Value* address, Value* element, Value* predicate) {
   Asm("@$0 st.global.b16 [$1], $2;", "b,l,h,~{memory}", b_.getVoidTy(), {predicate, address, element});
 }
 
+std::vector<Value*> Emitter::LoadShared(Value* pointer) {
+  auto* words = llvm::FixedVectorType::get(I32(), 4);
+  Value* loaded = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
+  std::vector<Value*> values;
+  for (uint64_t i = 0; i < 4; ++i) values.push_back(b_.CreateExtractElement(loaded, i));
+  return values;
+}
 void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
   if (words.size() == 1) {
     b_.CreateAlignedStore(words[0], pointer, llvm::Align(4));

@@ -115,10 +115,11 @@ class Emitter {
   // --- Memory. Predicated accesses are one instruction, no branch; a false predicate loads zeros.
   // `words` 32-bit registers (1, 2 or 4), or one 16-bit element.
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
-  Value* LoadGlobal16(Value* address, Value* predicate);
+  Value* LoadGlobal16(Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
   void StoreGlobal16(Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
+  std::vector<Value*> LoadShared(Value* pointer);  // four words
   Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 

@@ -27,9 +27,7 @@ inline Im2colBox BoxOfX(const ConvProblem& problem, const ConvGeometry& geometry
   return box;
 }
 
-// The same walk over y: positions behind a row's last pixel are outside, and not written.
-inline Im2colBox BoxOfY(const ConvGeometry& geometry) {
-  return {.lower = {0, 0, 0}, .upper = {geometry.walk_q - geometry.output[kWidth], 0, 0}, .step = {1, 1, 1}};
-}
+// The walk over y: every pixel. REQUIRES: no position of the walk over x is behind the end of its row.
+inline Im2colBox BoxOfY() { return {.lower = {0, 0, 0}, .upper = {0, 0, 0}, .step = {1, 1, 1}}; }
 
 }  // namespace laneshift::compiler

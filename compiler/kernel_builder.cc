@@ -1,5 +1,6 @@
 #include "compiler/kernel_builder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace laneshift::compiler {
@@ -47,7 +48,8 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
 ir::Program KernelBuilder::Build() {
   AddOperands();
   for (size_t i = 0; i < program_.channels.size(); ++i) {
-    if (program_.channels[i].space == ir::Space::kShared) operand_channels_.push_back(static_cast<int>(i));
+    const bool stays = std::find(residents_.begin(), residents_.end(), static_cast<int>(i)) != residents_.end();
+    if (program_.channels[i].space == ir::Space::kShared && !stays) operand_channels_.push_back(static_cast<int>(i));
   }
   if (in_tensor_memory_) {
     accumulators_ = AddChannel({.name = "acc",
@@ -69,6 +71,11 @@ ir::Program KernelBuilder::Build() {
 int KernelBuilder::AddChannel(ir::Channel channel) {
   program_.channels.push_back(std::move(channel));
   return static_cast<int>(program_.channels.size()) - 1;
+}
+
+int KernelBuilder::AddResidentChannel(ir::Channel channel) {
+  residents_.push_back(AddChannel(std::move(channel)));
+  return residents_.back();
 }
 
 // Decides the fragments in which the accumulator is read, and the staging buffer.
@@ -143,24 +150,30 @@ int KernelBuilder::RegistersOfLoads() const {
 void KernelBuilder::AddLoadRole(LoadPath path) {
   if (!LoadsBy(path)) return;
   const bool bulk = path == LoadPath::kTma;
-  const int first_copy_warp = in_tensor_memory_ ? kMmaWarp + 1 : kLoadWarp + 1;
+  const int first_free_warp = LoadsBy(LoadPath::kTma) ? kLoadWarp + 1 : kLoadWarp;
+  const int first_copy_warp = in_tensor_memory_ ? kMmaWarp + 1 : first_free_warp;
   const ir::Role role{.name = bulk ? "load" : "copy",
                       .kind = bulk ? RoleKind::kLoad : RoleKind::kCopy,
                       .first_warp = bulk ? kLoadWarp : first_copy_warp,
                       .warps = bulk ? 1 : kEpilogueWarp - first_copy_warp,
                       .elected = bulk ? 1 : 0,
                       .registers = RegistersOfLoads()};
-  AddRole(role, [&](Builder& b) { ForEachTile(b, [&](const Corner& corner) { WriteLoads(b, path, corner); }); });
+  AddRole(role, [&](Builder& b) {
+    WriteResidentLoads(b, path);
+    ForEachTile(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
+  });
 }
 
 // The MMA issuer of targets with Tensor Memory.
 void KernelBuilder::AddMmaRole() {
   AddRole({.name = "mma", .kind = RoleKind::kMma, .first_warp = kMmaWarp, .warps = 1, .elected = 1}, [&](Builder& b) {
+    TakeResidents(b);
     ForEachTile(b, [&](const Corner&) {
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
       WriteProducts(b, accumulator);
       b.Send({accumulator});
     });
+    ReleaseResidents(b);
   });
 }
 
@@ -172,6 +185,7 @@ void KernelBuilder::AddEpilogueRole() {
                 .warps = EpilogueWarps()};
   if (RegistersOfLoads() != 0) role.registers = LoadsBy(LoadPath::kCopy) ? kWithCopies.math : kTmaOnly.math;
   AddRole(role, [&](Builder& b) {
+    if (!in_tensor_memory_) TakeResidents(b);
     ForEachTile(b, [&](const Corner& corner) {
       ValueId accumulator = ir::kNoValue;
       if (in_tensor_memory_) {
@@ -182,26 +196,31 @@ void KernelBuilder::AddEpilogueRole() {
       }
       WriteTile(b, accumulator, corner);
     });
+    if (!in_tensor_memory_) ReleaseResidents(b);
     if (schedule_.d_store == StorePath::kTma) b.BulkWait({}, {.pending = 0});
   });
 }
 
 void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& corner) {
   const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = ir::FragmentLayout{fragment_}.Rows()})});
-  const bool staged = schedule_.d_store == StorePath::kTma;
-  const std::vector<ValueId> start = staged ? StoreStart(b, row, corner) : std::vector<ValueId>{};
+  const bool bulk = schedule_.d_store == StorePath::kTma;
+  const std::vector<ValueId> start = bulk ? StoreStart(b, row, corner) : std::vector<ValueId>{};
   const auto write_panel = [&](ValueId panel, ValueId first, ValueId fragment) {
     const ValueId column = b.Add({corner.column, first});
     fragment = Finish(b, fragment, row, column, corner.batch);
-    if (!staged) {
+    if (schedule_.d_store == StorePath::kDirect) {
       b.GlobalStore({fragment, row, column, corner.batch}, GlobalAccess(Operand::kD));
       return;
     }
     const int copies = program_.buffers[0].copies;
     const ValueId copy = b.Rem({panel, b.Constant(copies)});
-    b.BulkWait({}, {.pending = copies - 1});
+    if (bulk) b.BulkWait({}, {.pending = copies - 1});
     b.StageStore({fragment, copy}, {.buffer = 0});
-    WriteBulkStore(b, copy, column, corner, start);
+    if (bulk) {
+      WriteBulkStore(b, copy, column, corner, start);
+    } else {
+      b.StoreRows({copy, row, column, corner.batch}, {.buffer = 0, .rows = terms_.rows});
+    }
   };
   const int panels = schedule_.tile_n / panel_;
   if (in_tensor_memory_) {

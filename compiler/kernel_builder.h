@@ -49,6 +49,11 @@ class KernelBuilder {
   virtual bool LoadsBy(LoadPath path) const = 0;
   // The producer of all operands that take `path`, for one output tile.
   virtual void WriteLoads(ir::Builder& b, LoadPath path, const Corner& corner) = 0;
+  // Operands that stay for all output tiles of a CTA: loaded before the first, taken before the first by the role that
+  // multiplies, released behind the last.
+  virtual void WriteResidentLoads(ir::Builder&, LoadPath) {}
+  virtual void TakeResidents(ir::Builder&) {}
+  virtual void ReleaseResidents(ir::Builder&) {}
   // The loop over K: Multiply() and ReleaseOperand() for each slot. `accumulator` is kNoValue for registers.
   virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator) = 0;
   // Coordinates, behind the column, of the bulk store of a warp's rows from `row` on. Once per tile.
@@ -63,6 +68,8 @@ class KernelBuilder {
   bool in_tensor_memory() const { return in_tensor_memory_; }
   ir::Program& program() { return program_; }
   int AddChannel(ir::Channel channel);
+  // A channel whose slots are all filled once and stay.
+  int AddResidentChannel(ir::Channel channel);
   void AddParam(ir::Binding binding, ir::SharedLayout box = {}) { program_.params.push_back({binding, box}); }
   void AddParams(std::initializer_list<ir::Binding> bindings) {
     for (const ir::Binding binding : bindings) AddParam(binding);
@@ -92,7 +99,8 @@ class KernelBuilder {
   const bool in_tensor_memory_;
   const EpilogueTerms terms_;
   ir::Program program_;
-  std::vector<int> operand_channels_;  // in the order in which they were added
+  std::vector<int> residents_;         // channels
+  std::vector<int> operand_channels_;  // the other shared ones, in the order in which they were added
   int accumulators_ = -1;              // channel
   ir::FragmentKind fragment_{};
   int panel_ = 0;  // columns that the epilogue treats at once

@@ -199,6 +199,9 @@ struct PixelLoadAttrs {
 struct GatherAttrs {
   int tile = 0;
   int vector = 1;  // elements of one access; runs of that many never cross a tap
+  // Of small filters the kernel knows channels, columns and rows, and the first (tap and channel) of the block.
+  int channels = 0, columns = 0, rows = 0;  // 0: known at run time alone
+  int first = 0;
   bool operator==(const GatherAttrs&) const = default;
 };
 struct MmaAttrs {
@@ -254,6 +257,11 @@ struct StageAttrs {
   int buffer = 0;
   bool operator==(const StageAttrs&) const = default;
 };
+struct StoreRowsAttrs {
+  int buffer = 0;
+  RowMap rows = RowMap::kMatrix;
+  bool operator==(const StoreRowsAttrs&) const = default;
+};
 struct WarpRowAttrs {
   int rows = 0;
   bool operator==(const WarpRowAttrs&) const = default;
@@ -263,7 +271,7 @@ using Attrs =
     std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
                  CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs,
                  GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorRefreshAttrs, AccReadAttrs,
-                 AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
+                 AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -140,7 +140,10 @@ template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"row", &PixelLoadAttrs::row, Presence::kOptional}};
 template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
     Field{"tile", &GatherAttrs::tile, Presence::kAlways, Meaning::kTile},
-    Field{"vector", &GatherAttrs::vector}};
+    Field{"vector", &GatherAttrs::vector},
+    JoinedField{"filter", 'x', std::array{&GatherAttrs::channels, &GatherAttrs::columns, &GatherAttrs::rows},
+                Presence::kOptional},
+    Field{"first", &GatherAttrs::first, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},
@@ -173,6 +176,9 @@ template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"rows", &GlobalAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
     Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer}};
+template <> inline constexpr auto kFields<StoreRowsAttrs> = std::tuple{
+    Field{"buffer", &StoreRowsAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
+    Field{"rows", &StoreRowsAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
     Field{"rows", &WarpRowAttrs::rows}};
 

@@ -50,6 +50,7 @@ constexpr Placement kPlacements[] = {
     {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
     {OpKind::kTmaStore,     Crew::kWarps,     kTma,          kReaders},
     {OpKind::kStorePixels,  Crew::kWarps,     kTma,          kReaders},
+    {OpKind::kStoreRows,    Crew::kWarps,     0,             kReaders},
     {OpKind::kBulkWait,     Crew::kWarps,     kTma,          kReaders},
     {OpKind::kGlobalStore,  Crew::kWarps,     0,             kReaders},
     {OpKind::kWarpRow,      Crew::kWarps,     0,             kReaders},
@@ -445,10 +446,13 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckGlobal(op);
     case OpKind::kStageStore:
     case OpKind::kTmaStore:
-      return CheckStaging(op);
+      return CheckStaging(op, op.As<StageAttrs>().buffer);
+    case OpKind::kStoreRows:
+      LS_TRY(NeedsRows(Operand::kD, op.As<StoreRowsAttrs>().rows));
+      return CheckStaging(op, op.As<StoreRowsAttrs>().buffer);
     case OpKind::kStorePixels:
       if (op.operands.size() != 5 && op.operands.size() != 6) return Broken(7, "a walk starts at 3 or 4 indices");
-      return CheckStaging(op);
+      return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kConst:
     case OpKind::kTiles:
     case OpKind::kFor:
@@ -560,6 +564,11 @@ Status RoleVerifier::CheckGather(const Op& op) {
   const auto& attrs = op.As<GatherAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
   if (attrs.vector != 1 && attrs.vector != 8) return Broken(8, Cat("vector=", attrs.vector, " is not 1 or 8"));
+  const bool known = attrs.channels != 0;
+  if (known ? attrs.vector != 1 || attrs.channels < 1 || attrs.columns < 1 || attrs.rows < 1 || attrs.first < 0
+            : attrs.columns != 0 || attrs.rows != 0 || attrs.first != 0) {
+    return Broken(8, "a filter is known as channels x columns x rows, or not at all");
+  }
   LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kK}));
   return Needs({Binding::kChannels, Binding::kWalkQ, Binding::kOutP, Binding::kInW, Binding::kInH, Binding::kTapsS,
                 Binding::kTapsR, Binding::kStepW, Binding::kStepH, Binding::kPadW, Binding::kPadH, Binding::kSpreadW,
@@ -660,15 +669,22 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
   return Ok();
 }
 
-Status RoleVerifier::CheckStaging(const Op& op) const {
-  const auto& attrs = op.As<StageAttrs>();
-  if (!InRange(attrs.buffer, 0, static_cast<int64_t>(program_.buffers.size()))) {
-    return Broken(8, Cat("there is no buffer ", attrs.buffer));
+// What places rows of C or D in memory.
+Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
+  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+  if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
+  return NeedsBounds(operand);
+}
+
+Status RoleVerifier::CheckStaging(const Op& op, int index) const {
+  if (!InRange(index, 0, static_cast<int64_t>(program_.buffers.size()))) {
+    return Broken(8, Cat("there is no buffer ", index));
   }
-  const Buffer& buffer = program_.buffers[static_cast<size_t>(attrs.buffer)];
+  const Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
   if (role_->warps > buffer.warps) {
     return Broken(12, Cat("buffer ", buffer.name, " is for ", buffer.warps, " warps, the role has ", role_->warps));
   }
+  if (op.kind == OpKind::kStoreRows) return Ok();
   if (op.kind != OpKind::kStageStore) {
     LS_TRY(Needs({Binding::kMapD}));
     if (HasBox(buffer.layout, program_.FindParam(Binding::kMapD)->box)) return Ok();
@@ -692,9 +708,7 @@ Status RoleVerifier::CheckGlobal(const Op& op) const {
     return Broken(8,
                   Cat("vector=", attrs.vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
   }
-  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
-  if (attrs.rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
-  return NeedsBounds(operand);
+  return NeedsRows(operand, attrs.rows);
 }
 
 }  // namespace laneshift::ir

@@ -71,7 +71,8 @@ class RoleVerifier {
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;
   Status CheckFragment(const Op& op) const;
-  Status CheckStaging(const Op& op) const;
+  Status CheckStaging(const Op& op, int index) const;
+  Status NeedsRows(Operand operand, RowMap rows) const;
   Status CheckGlobal(const Op& op) const;
   Status Open(const Op& op, SlotState state);
   Status Close(const Op& op, SlotState expected);

@@ -12,7 +12,7 @@ namespace {
 using base::Cat;
 
 constexpr std::string_view kLoadPaths[] = {"tma", "copy"};
-constexpr std::string_view kStorePaths[] = {"tma", "direct"};
+constexpr std::string_view kStorePaths[] = {"tma", "direct", "rows"};
 constexpr std::string_view kReuses[] = {"none", "im2col", "row_offset", "lane_shift"};
 
 using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*>;
@@ -52,7 +52,7 @@ constexpr Key kKeys[] = {
     {"raster",  kRaster, 1, "output tiles are walked in bands of this many tile rows, for reuse in L2"},
     {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, or copies by threads for any alignment"},
     {"b_load",  kBLoad,  1, "the same for B"},
-    {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, or stores by threads for any alignment"},
+    {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads for any alignment, or stores by threads along rows of whole 16 bytes"},
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
 };

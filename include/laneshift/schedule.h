@@ -23,6 +23,7 @@ enum class LoadPath : uint8_t {
 enum class StorePath : uint8_t {
   kTma,     // through shared memory and bulk tensor stores; needs rows of whole 16 bytes
   kDirect,  // predicated stores of threads; any address
+  kRows,    // through shared memory and 16-byte stores of threads along each row; rows need whole, aligned 16 bytes
 };
 
 // How the columns of a filter row come by their activations (convolutions).
