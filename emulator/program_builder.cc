@@ -16,6 +16,8 @@ using base::Cat;
 
 constexpr size_t kMaxInstructions = 1 << 21;
 constexpr size_t kMaxCallDepth = 64;
+constexpr uint64_t kMaxLocalBytes = 512 << 10;    // of a thread, as on hardware
+constexpr uint32_t kMaxRegisterBytes = 64 << 20;  // of a warp: half a million live names
 
 // Where a variable lives: an offset in its space, or a global address.
 struct Home {
@@ -454,6 +456,10 @@ Status Builder::Emit(Instruction instruction, const std::vector<Operand>& operan
     return PtxError(instruction.at,
                     Cat("the kernel has more than ", kMaxInstructions, " instructions with its calls expanded"));
   }
+  if (next_slot_ > kMaxRegisterBytes) {
+    return PtxError(instruction.at, Cat("the kernel's registers and constants take more than ", kMaxRegisterBytes,
+                                        " bytes of a warp, with its calls expanded"));
+  }
   size_t total = operands.size();
   for (const Operand& operand : operands) total += operand.count;
   auto block = std::make_unique<Operand[]>(std::max<size_t>(total, 1));
@@ -680,6 +686,10 @@ Result<Kernel> Builder::Build(const FunctionSyntax& entry) {
   kernel_.dynamic_shared_offset = static_cast<uint32_t>(dynamic);
   for (const size_t i : dynamic_) kernel_.initial[i].value += dynamic;
   kernel_.local_bytes = (kernel_.local_bytes + 15) / 16 * 16;
+  if (kernel_.local_bytes > kMaxLocalBytes) {
+    return PtxError(entry.at, Cat("'", entry.name, "' has ", kernel_.local_bytes,
+                                  " bytes of local variables, more than the ", kMaxLocalBytes, " of a thread"));
+  }
   FindReconvergence(kernel_.code);
   return std::move(kernel_);
 }
