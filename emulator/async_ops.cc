@@ -60,6 +60,29 @@ void MarkFollowed(AsyncOp& first, uint64_t serial, std::vector<AsyncOp*>& open) 
   }
 }
 
+bool SameStore(const AsyncOp& a, const AsyncOp& b) {
+  const auto same_shared = [](const AsyncOp::SharedUse& x, const AsyncOp::SharedUse& y) {
+    return x.cta == y.cta && x.range.begin == y.range.begin && x.range.end == y.range.end;
+  };
+  const auto same_global = [](const AsyncOp::GlobalUse& x, const AsyncOp::GlobalUse& y) {
+    return x.begin == y.begin && x.end == y.end;
+  };
+  return a.kind == OpKind::kBulkStore && b.kind == a.kind && a.warp == b.warp && a.at.line == b.at.line &&
+         std::equal(a.shared.begin(), a.shared.end(), b.shared.begin(), b.shared.end(), same_shared) &&
+         std::equal(a.global.begin(), a.global.end(), b.global.begin(), b.global.end(), same_global);
+}
+
+// Several lanes of a warp store the same bytes to the same place: kernels do not always elect one, and no order of
+// equal stores can be told from another. The first of them stands for all.
+bool RepeatsStore(const AsyncOp& op, const std::vector<OpHandle>& unreleased) {
+  if (op.kind != OpKind::kBulkStore) return false;
+  for (auto other = unreleased.rbegin(); other != unreleased.rend(); ++other) {
+    if ((*other)->warp != op.warp || (*other)->at.line != op.at.line) return false;
+    if (!(*other)->global.empty()) return SameStore(**other, op);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view NameOf(OpKind kind) {
@@ -102,7 +125,9 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
              Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
       break;
     }
-    if (!use.write && granule.writes != 0) {
+    if (!use.write && granule.writes == 0) continue;
+    if (!PendingShared(*use.cta, std::max(at, use.range.begin), std::min(at + 16, use.range.end), use.write)) continue;
+    if (!use.write) {
       Hazard(HazardKind::kPendingSharedRead, op,
              Cat("this ", NameOf(op.kind), " reads shared offset ", at, " that an asynchronous write is due in"));
       break;
@@ -146,8 +171,7 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
       return;
     }
   }
-  for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
-    const Cta::ColumnAccess& column = use.cta->columns[static_cast<size_t>(c)];
+  use.cta->ForEachColumn(use.range, [&](int c, const Cta::ColumnAccess& column) {
     const auto lacks = [&](uint64_t when, const Warp* who, std::string_view what) {
       if (when == 0 || who == op.warp) return false;
       const bool before = who != nullptr && who->before_fence < when;
@@ -161,9 +185,9 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
     const bool to_queue = IsTensorQueue(op.kind);
     // One thread's own queue needs no fences against what it has itself waited for.
     if (!(to_queue && column.writer == nullptr) && lacks(column.written, column.writer, "write of Tensor Memory"))
-      return;
-    if (use.write && column.reader != nullptr && lacks(column.read, column.reader, "tcgen05.ld")) return;
-  }
+      return false;
+    return !(use.write && column.reader != nullptr && lacks(column.read, column.reader, "tcgen05.ld"));
+  });
 }
 
 void Cluster::CheckIssue(AsyncOp& op) {
@@ -176,6 +200,19 @@ void Cluster::CheckIssue(AsyncOp& op) {
       break;
     }
   }
+}
+
+bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const {
+  for (const OpHandle& op : unreleased_) {
+    if (op->state == AsyncOp::State::kReleased) continue;
+    for (const AsyncOp::SharedUse& use : op->shared) {
+      if (use.cta == &cta && begin < use.range.end && use.range.begin < end &&
+          (use.write || (write && !op->reads_released))) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 void Cluster::AddGlobal(const OpHandle& op) {
@@ -217,6 +254,7 @@ bool Cluster::Issue(const OpHandle& op) {
   op->place = op->warp->Here(op->lane);
   op->at = op->warp->position();
   if (IsTensorQueue(op->kind)) FindPredecessors(*op);
+  if (RepeatsStore(*op, unreleased_)) op->global.clear();
   if (checks()) CheckIssue(*op);
   for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
@@ -289,8 +327,7 @@ void Cluster::NoteColumns(const AsyncOp& op) {
   if (op.tensor.empty()) return;
   const uint64_t now = Tick();
   for (const AsyncOp::TensorUse& use : op.tensor) {
-    for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
-      Cta::ColumnAccess& column = use.cta->columns[static_cast<size_t>(c)];
+    use.cta->ForEachColumn(use.range, [&](int, Cta::ColumnAccess& column) {
       if (use.write) {
         column.written = now;
         column.writer = op.kind == OpKind::kTensorStore ? op.warp : nullptr;
@@ -298,7 +335,8 @@ void Cluster::NoteColumns(const AsyncOp& op) {
         column.read = now;
         column.reader = op.warp;
       }
-    }
+      return true;
+    });
   }
 }
 

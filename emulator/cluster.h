@@ -5,6 +5,7 @@
 // choice; what the ISA leaves open is exactly what the policy may choose. Thread-safety: one host thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -97,6 +98,7 @@ class AsyncOp {
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
   std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
+  std::vector<RegisterMove> moves;                    // of those, to others that it owns too, in program order
   std::vector<OpHandle> after;                        // operations that take effect before this one
   std::vector<OpHandle> covered;                      // a commit: what its arrival tells about
   std::function<bool(AsyncOp&)> effect;               // false: the launch has a fault
@@ -151,14 +153,24 @@ class Cta {
   std::array<NamedBarrier, 16> named;
   std::vector<Rendezvous> warpgroups;
   TensorMemoryAllocator allocator;
-  // Per Tensor Memory column: when and by whom it was last accessed asynchronously, as far as somebody has waited for
-  // it.
+  // Per column of each warp's 32 lanes of Tensor Memory: when and by whom it was last accessed asynchronously, as far
+  // as somebody has waited for it.
   struct ColumnAccess {
     uint64_t written = 0, read = 0;  // cluster events
     Warp* writer = nullptr;
     Warp* reader = nullptr;
   };
   std::vector<ColumnAccess> columns;
+  // Calls visit(column, access) for every column of every group of 32 lanes that the range touches.
+  template <typename Visit>
+  void ForEachColumn(const TensorRange& range, Visit visit) {
+    const int last = std::min<int>(range.column + range.columns, TensorMemory::kColumns);
+    for (int group = range.lane / kLanes; group * kLanes < range.lane + range.lanes; ++group) {
+      for (int column = range.column; column < last; ++column) {
+        if (!visit(column, columns[static_cast<size_t>(group * TensorMemory::kColumns + column)])) return;
+      }
+    }
+  }
   bool exit_checked = false;
 
  private:
@@ -210,6 +222,8 @@ class Cluster {
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
   // Reports an access of `range` of global memory that a pending store is due in.
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
+  // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
+  bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
   bool has_pending_global() const { return !pending_global_.empty(); }
 
   // ---- barriers ----
