@@ -87,8 +87,9 @@ class ConvBuilder : public KernelBuilder {
           AddChannel({.name = std::string(kFilterRing), .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
     } else if (KnowsFilter()) {
       x_channel_ = AddChannel({.name = "x", .stages = schedule().stages, .tiles = {{"x", x_tile_}}});
-      w_channel_ =
-          AddResidentChannel({.name = std::string(kFilterRing), .stages = KnownBlocks(), .tiles = {{"w", w_tile_}}});
+      ir::Channel w{.name = std::string(kFilterRing), .stages = 1};
+      for (int block = 0; block < KnownBlocks(); ++block) w.tiles.push_back({base::Cat("w", block), w_tile_});
+      w_channel_ = AddResidentChannel(std::move(w));
     } else {
       x_channel_ = w_channel_ =
           AddChannel({.name = "xw", .stages = schedule().stages, .tiles = {{"x", x_tile_}, {"w", w_tile_}}});
@@ -330,19 +331,17 @@ class ConvBuilder : public KernelBuilder {
 
   void WriteResidentLoads(Builder& b, LoadPath path) override {
     if (!KnowsFilter() || path != schedule().b_load) return;
+    const ValueId slot = b.Put({}, {.channel = w_channel_});
     for (int block = 0; block < KnownBlocks(); ++block) {
-      const ValueId slot = b.Put({}, {.channel = w_channel_});
-      LoadW(b, slot, 0, path, b.Constant(block * schedule().tile_k), b.Constant(0), b.Constant(0));
-      b.Send({slot});
+      LoadW(b, slot, block, path, b.Constant(block * schedule().tile_k), b.Constant(0), b.Constant(0));
     }
+    b.Send({slot});
   }
   void TakeResidents(Builder& b) override {
-    for (int block = 0; KnowsFilter() && block < KnownBlocks(); ++block) {
-      residents_.push_back(b.Take({}, {.channel = w_channel_}));
-    }
+    if (KnowsFilter()) resident_ = b.Take({}, {.channel = w_channel_});
   }
   void ReleaseResidents(Builder& b) override {
-    for (const ValueId slot : residents_) b.Release({slot});
+    if (KnowsFilter()) b.Release({resident_});
   }
 
   // ---- products
@@ -353,7 +352,7 @@ class ConvBuilder : public KernelBuilder {
       for (int block = 0; block < KnownBlocks(); ++block) {
         const ValueId slot = b.Take({}, {.channel = x_channel_});
         const ValueId later = b.Less({b.Constant(0), b.Constant(block)});
-        Multiply(b, accumulator, slot, residents_[static_cast<size_t>(block)], later, {.a_tile = 0, .b_tile = 0});
+        Multiply(b, accumulator, slot, resident_, later, {.a_tile = 0, .b_tile = block});
         ReleaseOperand(b, slot, later);
       }
       return;
@@ -439,8 +438,8 @@ class ConvBuilder : public KernelBuilder {
   const ConvProblem& problem_;
   const ConvGeometry geometry_;
   SharedLayout x_tile_, w_tile_;
-  std::vector<int> edge_tiles_;     // per phase
-  std::vector<ValueId> residents_;  // slots of filter tiles that stay
+  std::vector<int> edge_tiles_;      // per phase
+  ValueId resident_ = ir::kNoValue;  // the slot of the filter that stays
   int x_channel_ = -1, w_channel_ = -1, a_channel_ = -1;
 };
 

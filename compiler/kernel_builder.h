@@ -68,7 +68,7 @@ class KernelBuilder {
   bool in_tensor_memory() const { return in_tensor_memory_; }
   ir::Program& program() { return program_; }
   int AddChannel(ir::Channel channel);
-  // A channel whose slots are all filled once and stay.
+  // A channel of one slot that is filled once and stays.
   int AddResidentChannel(ir::Channel channel);
   void AddParam(ir::Binding binding, ir::SharedLayout box = {}) { program_.params.push_back({binding, box}); }
   void AddParams(std::initializer_list<ir::Binding> bindings) {

@@ -141,8 +141,9 @@ template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
 template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
     Field{"tile", &GatherAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"vector", &GatherAttrs::vector},
-    JoinedField{"filter", 'x', std::array{&GatherAttrs::channels, &GatherAttrs::columns, &GatherAttrs::rows},
-                Presence::kOptional},
+    Field{"channels", &GatherAttrs::channels, Presence::kOptional},
+    Field{"columns", &GatherAttrs::columns, Presence::kOptional},
+    Field{"rows", &GatherAttrs::rows, Presence::kOptional},
     Field{"first", &GatherAttrs::first, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
