@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "laneshift/result.h"
 #include "tools/host_matrix.h"
@@ -18,5 +19,11 @@ Result<HostMatrix> ReadNpy(const std::string& path, const MatrixShape& shape, Ma
 
 // Writes the rows without padding.
 Status WriteNpy(const std::string& path, const HostMatrix& matrix, Matrix kind);
+
+// The same for arrays of any shape: `bytes` are the elements without padding, `descr` is NumPy's name of their type.
+Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_view descr,
+                                          const std::vector<int64_t>& shape, size_t bytes);
+Status WriteNpyArray(const std::string& path, std::string_view descr, const std::vector<int64_t>& shape,
+                     const std::vector<uint8_t>& bytes);
 
 }  // namespace laneshift::tools
