@@ -5,7 +5,9 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -98,16 +100,14 @@ class SharedMemory {
 
   void MarkWritten(uint32_t offset, uint32_t count) { std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1}); }
   bool Written(uint32_t offset, uint32_t count) const {
-    for (uint32_t i = 0; i < count; ++i) {
-      if (!written_[offset - kSharedBase + i]) return false;
-    }
-    return true;
+    return std::memchr(&written_[offset - kSharedBase], 0, count) == nullptr;
   }
 
   struct Granule {
     uint16_t reads = 0, writes = 0;  // by operations not yet waited for
-    bool barrier = false;            // holds a live mbarrier object
-    bool Idle() const { return reads == 0 && writes == 0 && !barrier; }
+    uint16_t barrier = 0;            // 1: holds a live mbarrier object
+    uint16_t unused = 0;             // whole words, so that a scan looks at all fields at once
+    bool Idle() const { return std::bit_cast<uint64_t>(*this) == 0; }
   };
   Granule& GranuleAt(uint32_t offset) { return granules_[(offset - kSharedBase) >> 4]; }
   void AddPending(SharedRange range, bool write, int delta);

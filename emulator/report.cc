@@ -1,5 +1,7 @@
 #include "emulator/report.h"
 
+#include <utility>
+
 #include "base/text.h"
 
 namespace laneshift::emulator {
@@ -64,6 +66,8 @@ void Counters::Add(const Counters& other) {
   tensor_shifts += other.tensor_shifts;
   barrier_waits += other.barrier_waits;
   for (const auto& [opcode, count] : other.opcodes) opcodes[opcode] += count;
+  if (rows.size() < other.rows.size()) rows.resize(other.rows.size());
+  for (size_t r = 0; r < other.rows.size(); ++r) rows[r] += other.rows[r];
 }
 
 void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
@@ -84,8 +88,27 @@ std::vector<Hazard> HazardLog::Take() {
   return hazards;
 }
 
+void PrintLog::Add(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (full_) return;
+  if (text.size() > kMaxBytes - text_.size()) {
+    full_ = true;
+    text_ += base::Cat("[output beyond ", kMaxBytes, " bytes is dropped]\n");
+    return;
+  }
+  text_ += text;
+}
+
+std::string PrintLog::Take() {
+  const std::lock_guard lock(mutex_);
+  full_ = false;
+  return std::exchange(text_, {});
+}
+
 std::string Report::Print() const {
   std::string text;
+  if (arithmetic == Arithmetic::kFast) text += "arithmetic: fast (plain f32 sums, not the device's words)\n";
+  if (!output.empty()) text += output + (output.ends_with('\n') ? "" : "\n");
   for (const Fault& fault : faults) text += fault.Print() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
   return text;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/ptx_types.h"
+#include "emulator/units/fused_sum.h"
 
 namespace laneshift::emulator {
 
@@ -78,6 +79,7 @@ struct Counters {
   uint64_t tensor_shifts = 0;
   uint64_t barrier_waits = 0;               // try_wait and test_wait that returned true
   std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
+  std::vector<uint64_t> rows;               // warp instructions by row of the instruction table; short if none
 
   void Add(const Counters& other);
 };
@@ -94,11 +96,27 @@ class HazardLog {
   std::map<std::pair<HazardKind, std::pair<std::string, int>>, Hazard> entries_;
 };
 
+// What kernels print, in the order in which their threads came to it. Like the device's own buffer it is bounded; what
+// does not fit is dropped.
+class PrintLog {
+ public:
+  static constexpr size_t kMaxBytes = 1 << 20;
+  void Add(std::string_view text);
+  std::string Take();
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+  bool full_ = false;
+};
+
 struct Report {
   std::vector<Hazard> hazards;
+  std::string output;  // of printf in kernels
   std::vector<Fault> faults;
   Counters counters;
   uint64_t launches = 0;
+  Arithmetic arithmetic = Arithmetic::kHardware;
 
   bool Clean() const { return hazards.empty() && faults.empty(); }
   std::string Print() const;

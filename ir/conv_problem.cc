@@ -1,0 +1,180 @@
+// The rules of ConvProblem. Its one-line form is in conv_problem_text.cc.
+#include "ir/conv_problem.h"
+
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "ir/problem_keys.h"
+#include "ir/problem_kinds.h"
+
+namespace laneshift {
+
+Spatial ConvProblem::Output() const {
+  Spatial output;
+  for (const int i : {kDepth, kHeight, kWidth}) {
+    const int64_t reach = (filter[i] - 1) * dilation[i] + 1;
+    output[i] = (input[i] + pad_before[i] + pad_after[i] - reach) / stride[i] + 1;
+  }
+  return output;
+}
+
+}  // namespace laneshift
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+
+constexpr SpatialDimension kDimensions[] = {kDepth, kHeight, kWidth};
+// As they are called in errors and in the one-line form.
+constexpr std::string_view kDimensionNames[] = {"depth", "height", "width"};
+constexpr std::string_view kInputKeys[] = {"d", "h", "w"};
+constexpr std::string_view kFilterKeys[] = {"t", "r", "s"};
+
+// Beyond every size that CheckTensor lets through, so that nothing overflows before it is refused.
+int64_t Times(int64_t count, int64_t pitch) {
+  constexpr int64_t kTooMuch = int64_t{1} << 50;
+  return static_cast<double>(count) * static_cast<double>(pitch) < static_cast<double>(kTooMuch) ? count * pitch
+                                                                                                 : kTooMuch;
+}
+
+// Each distance reaches over what lies inside of it.
+Status CheckTensor(const ConvProblem& p, const ConvTensor& tensor) {
+  const ConvPitches& pitches = p.*tensor.pitches;
+  struct Level {
+    int64_t ConvPitches::*distance;
+    int64_t count;
+  };
+  const Level levels[] = {{&ConvPitches::pixel, tensor.extents[kWidth]},
+                          {&ConvPitches::row, tensor.extents[kHeight]},
+                          {&ConvPitches::plane, tensor.extents[kDepth]},
+                          {&ConvPitches::image, tensor.outer}};
+  int64_t inside = tensor.inner;
+  for (const Level& level : levels) {
+    const int64_t pitch = pitches.*level.distance;
+    const bool innermost = level.distance == &ConvPitches::pixel;
+    if ((level.count > 1 || innermost) && pitch < inside) {
+      return InvalidProblem(Cat(PitchKey(tensor.pitches, level.distance), "=", pitch, " is below the ", inside,
+                                " elements that lie inside; use at least ", inside, ", or leave it out for packed"));
+    }
+    if (static_cast<double>(level.count) * static_cast<double>(pitch) > 0x1p46) {
+      return InvalidProblem(Cat(PitchKey(tensor.pitches, level.distance), "=", pitch,
+                                " makes a tensor of more than 2^46 elements; use a smaller problem"));
+    }
+    inside += (level.count - 1) * pitch;
+  }
+  return Ok();
+}
+
+Status CheckDimension(const ConvProblem& p, SpatialDimension i) {
+  LS_TRY(CheckExtent(kInputKeys[i], p.input[i]));
+  LS_TRY(CheckExtent(kFilterKeys[i], p.filter[i]));
+  LS_TRY(CheckExtent("stride", p.stride[i]));
+  LS_TRY(CheckExtent("dilation", p.dilation[i]));
+  for (const int64_t pad : {p.pad_before[i], p.pad_after[i]}) {
+    if (pad < 0 || pad >= kMaxExtent) {
+      return InvalidProblem(Cat("pad=", pad, " is out of range; use 0 to ", kMaxExtent - 1));
+    }
+  }
+  // All below 2^31, so nothing overflows.
+  const int64_t padded = p.input[i] + p.pad_before[i] + p.pad_after[i];
+  const int64_t reach = (p.filter[i] - 1) * p.dilation[i] + 1;
+  if (padded >= kMaxExtent) {
+    return InvalidProblem(
+        Cat("the padded ", kDimensionNames[i], " of ", padded, " is out of range; at most ", kMaxExtent - 1));
+  }
+  if (reach > padded) {
+    return InvalidProblem(Cat("the output is empty: the filter reaches over ", reach, " in ", kDimensionNames[i],
+                              ", the padded image has ", padded, "; pad by at least ", reach - padded, " more"));
+  }
+  return Ok();
+}
+
+// Products that are coordinates of the matrices of the convolution as a GEMM.
+Status CheckProduct(std::string_view what, std::initializer_list<int64_t> factors) {
+  double product = 1;
+  for (const int64_t factor : factors) product *= static_cast<double>(factor);
+  if (product < static_cast<double>(kMaxExtent)) return Ok();
+  return InvalidProblem(Cat("the problem has more than ", kMaxExtent - 1, " ", what, "; split it"));
+}
+
+double Product(double count, const Spatial& extents, int64_t inner) {
+  for (const int64_t extent : extents) count *= static_cast<double>(extent);
+  return count * static_cast<double>(inner);
+}
+
+}  // namespace
+
+std::array<ConvTensor, 4> ConvTensors(const ConvProblem& p) {
+  const Spatial output = p.Output();
+  return {{{&ConvProblem::x_pitch, p.n, p.input, p.c},
+           {&ConvProblem::w_pitch, p.k, p.filter, p.c / p.groups},
+           {&ConvProblem::z_pitch, p.n, output, p.k},
+           {&ConvProblem::y_pitch, p.n, output, p.k}}};
+}
+
+ConvPitches PackedPitches(const ConvTensor& tensor, const ConvPitches& given) {
+  const auto or_else = [](int64_t pitch, int64_t packed) { return pitch == 0 ? packed : pitch; };
+  ConvPitches pitches;
+  pitches.pixel = or_else(given.pixel, tensor.inner);
+  pitches.row = or_else(given.row, Times(tensor.extents[kWidth], pitches.pixel));
+  pitches.plane = or_else(given.plane, Times(tensor.extents[kHeight], pitches.row));
+  pitches.image = or_else(given.image, Times(tensor.extents[kDepth], pitches.plane));
+  return pitches;
+}
+
+Status ValidateConv(const ConvProblem& p) {
+  LS_TRY(CheckExtent("n", p.n));
+  LS_TRY(CheckExtent("c", p.c));
+  LS_TRY(CheckExtent("k", p.k));
+  LS_TRY(CheckExtent("groups", p.groups));
+  for (const SpatialDimension i : kDimensions) LS_TRY(CheckDimension(p, i));
+  if (p.c % p.groups != 0 || p.k % p.groups != 0) {
+    const bool c = p.c % p.groups != 0;
+    return InvalidProblem(Cat("groups=", p.groups, " does not divide ", c ? "c=" : "k=", c ? p.c : p.k,
+                              "; use a divisor of both c and k"));
+  }
+  const Spatial output = p.Output();
+  LS_TRY(CheckProduct("output pixels", {p.n, output[kDepth], output[kHeight], output[kWidth]}));
+  LS_TRY(CheckProduct("products per output element",
+                      {p.filter[kDepth], p.filter[kHeight], p.filter[kWidth], p.c / p.groups}));
+  for (const ConvTensor& tensor : ConvTensors(p)) {
+    for (const auto distance : kDistances) {
+      LS_TRY(CheckPitch(PitchKey(tensor.pitches, distance), p.*tensor.pitches.*distance));
+    }
+  }
+  LS_TRY(CheckOperandTypes("x", p.x, "w", p.w));
+  LS_TRY(CheckAlignment("align_x", p.align_x, p.x));
+  LS_TRY(CheckAlignment("align_w", p.align_w, p.w));
+  LS_TRY(CheckAlignment("align_z", p.align_z, p.z));
+  LS_TRY(CheckAlignment("align_y", p.align_y, p.y));
+  return Ok();
+}
+
+Result<Problem> Complete(ConvProblem conv) {
+  LS_TRY(ValidateConv(conv));
+  for (const ConvTensor& tensor : ConvTensors(conv)) {
+    conv.*tensor.pitches = PackedPitches(tensor, conv.*tensor.pitches);
+    if (tensor.pitches == &ConvProblem::z_pitch && conv.beta == 0) continue;
+    LS_TRY(CheckTensor(conv, tensor));
+  }
+  return Problem(conv);
+}
+
+double Flops(const ConvProblem& p) {
+  return 2 * Product(static_cast<double>(p.n), p.Output(), p.k) * Product(1, p.filter, p.c / p.groups);
+}
+
+double Bytes(const ConvProblem& p) {
+  const auto count = static_cast<double>(p.n);
+  const auto size = [](DataType type) { return static_cast<double>(DataTypeBytes(type)); };
+  const double output = Product(count, p.Output(), p.k);
+  double bytes = Product(count, p.input, p.c) * size(p.x) +
+                 Product(static_cast<double>(p.k), p.filter, p.c / p.groups) * size(p.w) + output * size(p.y);
+  if (p.beta != 0) bytes += output * size(p.z);
+  if (p.bias == ConvBias::kK) bytes += static_cast<double>(p.k) * size(p.y);
+  return bytes;
+}
+
+}  // namespace laneshift::ir
