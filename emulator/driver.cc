@@ -132,6 +132,14 @@ void Configure(const Options& options) {
   state.initialised = false;
 }
 
+bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  const Allocation* allocation = state.memory == nullptr ? nullptr : state.memory->Find(address, bytes);
+  if (allocation != nullptr) std::memcpy(to, allocation->At(address), bytes);
+  return allocation != nullptr;
+}
+
 Report TakeReport() {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);

@@ -42,6 +42,8 @@ Result<Completion> ParseCompletion(std::string_view name);
 void Configure(const Options& options);
 // A full table, over the state that Configure set up (with default Options if it never was).
 device::DriverApi Driver();
+// Copies device memory to the host whatever has happened since, a fault included; false if the range is no one's.
+bool ReadMemory(uint64_t address, void* to, uint64_t bytes);
 // What launches have left since the last call.
 Report TakeReport();
 
