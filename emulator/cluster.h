@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "emulator/memory.h"
+#include "emulator/pending_ranges.h"
 #include "emulator/program.h"
 #include "emulator/report.h"
 #include "emulator/units/fused_sum.h"
@@ -222,7 +223,9 @@ class Cluster {
   bool CompleteAndRelease(const OpHandle& op);
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
   // Reports an access of `range` of global memory that a pending store is due in.
-  bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
+  bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
+    return pending_global_.Conflicts(begin, end, write);
+  }
   // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
   bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
   bool has_pending_global() const { return !pending_global_.empty(); }
@@ -249,7 +252,6 @@ class Cluster {
   void ReportDeadlock();
   void CheckExit(Cta& cta);
   void FindPredecessors(AsyncOp& op);
-  void AddGlobal(const OpHandle& op);
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
@@ -267,13 +269,7 @@ class Cluster {
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   size_t next_warp_ = 0;
-  // Operations with global memory that were not released yet, and the range that all of theirs lie in.
-  struct PendingHull {
-    const AsyncOp* op;
-    uint64_t begin, end;
-    bool writes;
-  };
-  std::vector<PendingHull> pending_global_;
+  PendingRanges pending_global_;  // of operations that were not released yet
   size_t next_purge_ = 32;
   std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;     // not yet complete, in issue order
