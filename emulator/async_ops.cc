@@ -10,7 +10,9 @@ namespace {
 
 using base::Cat;
 
-bool IsAsyncProxy(OpKind kind) { return kind != OpKind::kCopy && kind != OpKind::kCommit; }
+bool IsAsyncProxy(OpKind kind) {
+  return kind != OpKind::kCopy && kind != OpKind::kCommit && kind != OpKind::kRemoteStore;
+}
 
 bool Overlap(const TensorRange& a, const TensorRange& b) {
   return a.lane < b.lane + b.lanes && b.lane < a.lane + a.lanes && a.column < b.column + b.columns &&
@@ -22,7 +24,7 @@ bool IsTensorQueue(OpKind kind) {
 }
 
 // The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
-bool Ordered(const AsyncOp& first, const AsyncOp& second) {
+bool Ordered(const AsyncOp& first, const AsyncOp& second, AshiftOrder ashift_order) {
   if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
   switch (second.kind) {
     case OpKind::kCommit:
@@ -33,13 +35,17 @@ bool Ordered(const AsyncOp& first, const AsyncOp& second) {
     case OpKind::kTensorShift:
       return first.kind == OpKind::kMma;
     case OpKind::kTensorCopy:
-      return first.kind == OpKind::kTensorShift && second.is_4x256b;
+      if (!second.is_4x256b) return false;
+      if (first.kind == OpKind::kMma && first.shifts_a) return ashift_order == AshiftOrder::kOrdered;
+      return first.kind == OpKind::kTensorShift;
     case OpKind::kBulkLoad:
     case OpKind::kBulkStore:
     case OpKind::kCopy:
     case OpKind::kTensorLoad:
     case OpKind::kTensorStore:
     case OpKind::kWgmma:
+    case OpKind::kRemoteStore:
+    case OpKind::kCancel:
       break;
   }
   return false;
@@ -85,6 +91,10 @@ std::string_view NameOf(OpKind kind) {
       return "tcgen05.st";
     case OpKind::kWgmma:
       return "wgmma";
+    case OpKind::kRemoteStore:
+      return "st.async or red.async";
+    case OpKind::kCancel:
+      return "clusterlaunchcontrol.try_cancel";
   }
   return "operation";
 }
@@ -194,10 +204,17 @@ bool Cluster::Issue(const OpHandle& op) {
   op->place = op->warp->Here(op->lane);
   op->at = op->warp->position();
   if (IsTensorQueue(op->kind)) {
+    bool open_order = false;
     for (const OpHandle& other : unreleased_) {
       if (other->state == AsyncOp::State::kReleased || !IsTensorQueue(other->kind) || other->kind == OpKind::kCommit)
         continue;
-      if (Ordered(*other, *op)) op->after.push_back(other);
+      if (Ordered(*other, *op, machine().policies.ashift_order)) op->after.push_back(other);
+      open_order = open_order || (op->is_4x256b && other->shifts_a && other->warp == op->warp && other->lane == op->lane);
+    }
+    if (open_order) {
+      PolicySet used;
+      used.Add(Policy::kAshiftOrder);
+      NotePolicies(used);
     }
   }
   if (checks()) CheckIssue(*op);

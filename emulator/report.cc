@@ -63,6 +63,8 @@ void Counters::Add(const Counters& other) {
   tensor_copy_bytes += other.tensor_copy_bytes;
   tensor_shifts += other.tensor_shifts;
   barrier_waits += other.barrier_waits;
+  cancelled_clusters += other.cancelled_clusters;
+  for (size_t p = 0; p < kPolicies; ++p) policies[p] += other.policies[p];
   for (const auto& [opcode, count] : other.opcodes) opcodes[opcode] += count;
 }
 
@@ -88,7 +90,19 @@ std::string Report::Print() const {
   std::string text;
   for (const Fault& fault : faults) text += fault.Print() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
+  for (const std::string& use : PolicyUses()) text += base::Cat("policy ", use, "\n");
   return text;
+}
+
+std::vector<std::string> Report::PolicyUses() const {
+  std::vector<std::string> uses;
+  for (size_t p = 0; p < kPolicies; ++p) {
+    if (counters.policies[p] == 0) continue;
+    const PolicyRow& row = PolicyTable()[p];
+    uses.push_back(base::Cat(row.name, "=", AnswerOf(policies, static_cast<Policy>(p)), ": ", counters.policies[p],
+                             " uses (open: ", row.open, ")"));
+  }
+  return uses;
 }
 
 }  // namespace laneshift::emulator
