@@ -1,5 +1,5 @@
-// Parts of asynchronous instructions: making the operation, finding its destinations, and what its effect does to global
-// memory and to mbarriers.
+// Parts of asynchronous instructions: making the operation, finding its destinations, and what its effect does to
+// global memory and to mbarriers.
 //
 // Thread-safety: as the warp.
 #pragma once

@@ -39,7 +39,7 @@ Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index)
     warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1));
   }
   warpgroups.resize((static_cast<size_t>(count) + 3) / 4);
-  columns.resize(TensorMemory::kColumns);
+  columns.resize(static_cast<size_t>(TensorMemory::kLanes / kLanes) * TensorMemory::kColumns);
 }
 
 TensorMemory& Cta::tensor() {

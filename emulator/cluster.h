@@ -5,6 +5,7 @@
 // choice; what the ISA leaves open is exactly what the policy may choose. Thread-safety: one host thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -106,6 +107,7 @@ class AsyncOp {
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
   std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
+  std::vector<RegisterMove> moves;                    // of those, to others that it owns too, in program order
   std::vector<OpHandle> after;                        // operations that take effect before this one
   std::vector<OpHandle> covered;                      // a commit: what its arrival tells about
   std::function<bool(AsyncOp&)> effect;               // false: the launch has a fault
@@ -115,6 +117,7 @@ class AsyncOp {
   bool is_4x256b = false;
   bool shifts_a = false;
   uint64_t serial = 0;
+  uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
 };
 
 struct BarrierSlot {
@@ -175,14 +178,24 @@ class Cta {
   std::array<NamedBarrier, 16> named;
   std::vector<Rendezvous> warpgroups;
   TensorMemoryAllocator allocator;
-  // Per Tensor Memory column: when and by whom it was last accessed asynchronously, as far as somebody has waited for
-  // it.
+  // Per column of each warp's 32 lanes of Tensor Memory: when and by whom it was last accessed asynchronously, as far
+  // as somebody has waited for it.
   struct ColumnAccess {
     uint64_t written = 0, read = 0;  // cluster events
     Warp* writer = nullptr;
     Warp* reader = nullptr;
   };
   std::vector<ColumnAccess> columns;
+  // Calls visit(column, access) for every column of every group of 32 lanes that the range touches.
+  template <typename Visit>
+  void ForEachColumn(const TensorRange& range, Visit visit) {
+    const int last = std::min<int>(range.column + range.columns, TensorMemory::kColumns);
+    for (int group = range.lane / kLanes; group * kLanes < range.lane + range.lanes; ++group) {
+      for (int column = range.column; column < last; ++column) {
+        if (!visit(column, columns[static_cast<size_t>(group * TensorMemory::kColumns + column)])) return;
+      }
+    }
+  }
   bool exit_checked = false;
   bool saw_refused_cancellation = false;
 
@@ -217,6 +230,7 @@ class Cluster {
   }
   Counters& counters() { return counters_; }
   void NotePolicies(PolicySet used);
+  void NotePolicy(Policy policy) { ++counters_.policies[static_cast<size_t>(policy)]; }
   // clusterlaunchcontrol: the first CTA of a cluster that will not start any more, or a refusal.
   std::optional<std::array<uint32_t, 3>> CancelOne();
   TensorPair& PairOf(const Cta& cta) { return pairs_[cta.rank() / 2]; }
@@ -242,7 +256,9 @@ class Cluster {
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
   // Reports an access of `range` of global memory that a pending store is due in.
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
-  bool has_pending_global() const { return global_uses_ != 0; }
+  // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
+  bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
+  bool has_pending_global() const { return !pending_global_.empty(); }
 
   // ---- barriers ----
   BarrierSlot* FindBarrier(Cta& cta, uint32_t offset);
@@ -265,6 +281,8 @@ class Cluster {
   bool TimeOutWaiters();
   void ReportDeadlock();
   void CheckExit(Cta& cta);
+  void FindPredecessors(AsyncOp& op);
+  void AddGlobal(const OpHandle& op);
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
@@ -284,8 +302,15 @@ class Cluster {
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   size_t next_warp_ = 0;
-  int global_uses_ = 0;
   std::vector<TensorPair> pairs_;
+  // Operations with global memory that were not released yet, and the range that all of theirs lie in.
+  struct PendingHull {
+    const AsyncOp* op;
+    uint64_t begin, end;
+    bool writes;
+  };
+  std::vector<PendingHull> pending_global_;
+  size_t next_purge_ = 32;
   std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;     // not yet complete, in issue order
   std::mt19937_64 random_;

@@ -38,9 +38,10 @@ bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map) {
   if (cluster.checks() && at.space == Space::kGlobal) {
     const auto state = cluster.machine().map_edits->StateOf(at.address, cluster.linear_index());
     if (state != TensorMapEdits::State::kVisible) {
-      w.Report(HazardKind::kMissingProxyFence, lane,
-               Cat("the tensor map at ", HexAddress(address), " was edited by this launch without a fence.proxy.tensormap ",
-                   state == TensorMapEdits::State::kNotReleased ? "release of the editor" : "acquire of this cluster"));
+      w.Report(
+          HazardKind::kMissingProxyFence, lane,
+          Cat("the tensor map at ", HexAddress(address), " was edited by this launch without a fence.proxy.tensormap ",
+              state == TensorMapEdits::State::kNotReleased ? "release of the editor" : "acquire of this cluster"));
     }
   }
   return true;
@@ -52,10 +53,11 @@ Outcome PlanFault(Warp& w, int lane, const Error& error) {
 }
 
 std::vector<SharedRange> RangesOf(const CopyPlan& plan) {
-  std::vector<SharedRange> ranges;
-  for (const CopyRun& run : plan.runs) ranges.push_back({run.shared & ~15u, (run.shared + run.bytes + 15u) & ~15u});
-  MergeRanges(ranges);
-  return ranges;
+  GranuleSet granules;
+  for (const CopyRun& run : plan.runs) {
+    for (uint32_t at = run.shared & ~15u; at < run.shared + run.bytes; at += 16) granules.Add(at);
+  }
+  return granules.Ranges();
 }
 
 bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int rank, CopyForm form, int lane,
@@ -177,14 +179,19 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     }
     // Reductions of several copies into one place are atomic, so they are not kept apart from each other.
     for (const CopyRun& run : plan->runs) {
-      if (!kReduce && run.global_bytes != 0) op->global.push_back({run.global, run.global + run.global_bytes, true});
+      if (kReduce || run.global_bytes == 0) continue;
+      if (!op->global.empty() && op->global.back().end == run.global) {
+        op->global.back().end += run.global_bytes;
+      } else {
+        op->global.push_back({run.global, run.global + run.global_bytes, true});
+      }
     }
     op->effect = [map, plan, cta = from.cta, reduction](AsyncOp& self) {
       Allocation* cache = nullptr;
       for (const CopyRun& run : plan->runs) {
         if (run.global_bytes == 0) continue;
-        uint8_t* to =
-            GlobalBytesOf(self, run.global, run.global_bytes, kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
+        uint8_t* to = GlobalBytesOf(self, run.global, run.global_bytes,
+                                    kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
         if (to == nullptr) return false;
         if constexpr (kReduce) {
           ReduceElements(map->element, reduction, to, cta->shared().At(run.shared), run.bytes);

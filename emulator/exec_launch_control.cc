@@ -55,10 +55,8 @@ Outcome TryCancel(Warp& w, const Instruction& i, uint32_t mask) {
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kCancel, lane);
       op->shared.push_back({cta, {to.offset, to.offset + 16}, true});
-      op->effect = [cta, request, at = to.offset, barrier_at = barrier.offset,
-                    weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
-        return Answer(self, *request, *cta, at, barrier_at, weak.lock());
-      };
+      op->effect = [cta, request, at = to.offset, barrier_at = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](
+                       AsyncOp& self) { return Answer(self, *request, *cta, at, barrier_at, weak.lock()); };
       if (!cluster.Issue(op)) return Outcome::kFault;
     }
   }

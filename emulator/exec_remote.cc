@@ -173,10 +173,10 @@ struct NamedElement {
 };
 // How reductions see a type suffix: .b32 and .b64 are bits, plain .f32 sums flush subnormals.
 constexpr NamedElement kElements[] = {
-    {Type::kU32, TensorElement::kU32},     {Type::kS32, TensorElement::kS32}, {Type::kB32, TensorElement::kU32},
-    {Type::kU64, TensorElement::kU64},     {Type::kS64, TensorElement::kS64}, {Type::kB64, TensorElement::kU64},
-    {Type::kF16, TensorElement::kF16},     {Type::kBf16, TensorElement::kBf16},
-    {Type::kF32, TensorElement::kF32Ftz},  {Type::kF64, TensorElement::kF64},
+    {Type::kU32, TensorElement::kU32}, {Type::kS32, TensorElement::kS32},   {Type::kB32, TensorElement::kU32},
+    {Type::kU64, TensorElement::kU64}, {Type::kS64, TensorElement::kS64},   {Type::kB64, TensorElement::kU64},
+    {Type::kF16, TensorElement::kF16}, {Type::kBf16, TensorElement::kBf16}, {Type::kF32, TensorElement::kF32Ftz},
+    {Type::kF64, TensorElement::kF64},
 };
 
 // Which types an operation has: by name, in three groups of instructions that differ.

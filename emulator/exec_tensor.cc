@@ -56,6 +56,7 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
   op->effect = [plan, registers](AsyncOp& self) {
     Warp& warp = *self.warp;
     const auto unwritten = LoadLanes(plan, warp.cta().tensor(), registers);
+    for (const RegisterMove& move : self.moves) warp.Apply(move);
     if (unwritten && warp.cta().cluster().checks()) {
       warp.cta().cluster().machine().hazards->Add(
           HazardKind::kUninitialisedTensor, self.place,
@@ -72,11 +73,7 @@ Outcome TensorSt(Warp& w, const Instruction& i, uint32_t mask) {
   PlannedLaneAccess plan;
   const bool split = i.operand_count > 2;
   if (!Plan(w, i, i[0], split ? i[1].offset : 0, std::countr_zero(mask), plan)) return Outcome::kFault;
-  if (plan.access.half_words == HalfWords::kPacked) {
-    PolicySet used;
-    used.Add(Policy::kUnpackUpperHalf);
-    w.cta().cluster().NotePolicies(used);
-  }
+  if (plan.access.half_words == HalfWords::kPacked) w.cta().cluster().NotePolicy(Policy::kUnpackUpperHalf);
   OpHandle op = NewTensorOperation(w, OpKind::kTensorStore, -1, 0);
   for (const TensorRange& range : plan.ranges) op->tensor.push_back({&w.cta(), range, true});
   // The registers are read at issue: overwriting them afterwards is an ordinary, honoured dependency.
@@ -142,7 +139,8 @@ Outcome TensorShift(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     const std::vector<Cta*> ctas = CtasOfGroup(w, group, lane);
     if (ctas.empty()) return Outcome::kFault;
-    auto plan = PlanShift(TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane))), cluster.machine().policies);
+    auto plan =
+        PlanShift(TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane))), cluster.machine().policies);
     if (!plan.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, plan.error().message);
     OpHandle op = NewTensorOperation(w, OpKind::kTensorShift, lane, group);
     cluster.NotePolicies(plan->used);

@@ -13,9 +13,10 @@ using base::Cat;
 
 // A block is this CTA's from here on: its contents are unknown, its address goes to shared memory.
 Outcome TakeBlock(Warp& w, const Instruction& i, TensorMemoryAllocator::Block block, int lane) {
-  const auto column = static_cast<uint16_t>(block.column), columns = static_cast<uint16_t>(block.columns);
-  w.cta().tensor().Poison({0, 128, column, columns});
-  for (uint32_t c = 0; c < block.columns; ++c) w.cta().columns[block.column + c] = {};
+  const auto column = static_cast<uint16_t>(block.column);
+  const TensorRange range{0, 128, column, static_cast<uint16_t>(block.columns)};
+  w.cta().tensor().Poison(range);
+  w.cta().ForEachColumn(range, [](int, Cta::ColumnAccess& access) { return access = {}, true; });
   Located at;
   if (!Locate(w, i.space, w.AddressOf(i[0], lane), 4, lane, AccessKind::kWrite, at)) return Outcome::kFault;
   const uint32_t address = TensorAddress{0, column}.Pack();
@@ -62,8 +63,6 @@ Result<bool> Serve(TensorPair& pair, TensorMemoryAllocator& even, TensorMemoryAl
 
 // One CTA's half of an instruction of the pair. kNext: it is done for both, and `block` is an alloc's result.
 Outcome Meet(Warp& w, TensorPair::Side mine, int lane, TensorMemoryAllocator::Block& block) {
-  const std::vector<Cta*> ctas = CtasOfGroup(w, 2, lane);
-  if (ctas.empty()) return Outcome::kFault;
   Cluster& cluster = w.cta().cluster();
   TensorPair& pair = cluster.PairOf(w.cta());
   const size_t rank = w.cta().rank() & 1;
@@ -77,6 +76,9 @@ Outcome Meet(Warp& w, TensorPair::Side mine, int lane, TensorMemoryAllocator::Bl
   // Another warp of this CTA is at such an instruction, or the other CTA has not left the last one yet.
   if (own.warp != &w) return wait(WaitState::Kind::kTensorPair);
   if (!pair.served) {
+    // Once served, the other CTA may have left, and ended.
+    const std::vector<Cta*> ctas = CtasOfGroup(w, 2, lane);
+    if (ctas.empty()) return Outcome::kFault;
     if (other.warp == nullptr) return wait(WaitState::Kind::kTensorPair);
     TensorPair::Side theirs = other;
     theirs.warp = &w;
@@ -116,9 +118,7 @@ Outcome Alloc(Warp& w, const Instruction& i, uint32_t mask) {
 
 // Whether releasing instructions of a pair wait for the other CTA; noted as a use of the policy.
 bool ReleasesTogether(Warp& w) {
-  PolicySet used;
-  used.Add(Policy::kPairRelease);
-  if (w.path().wait.kind == WaitState::Kind::kNone) w.cta().cluster().NotePolicies(used);
+  if (w.path().wait.kind == WaitState::Kind::kNone) w.cta().cluster().NotePolicy(Policy::kPairRelease);
   return w.cta().cluster().machine().policies.pair_release == PairRelease::kWaits;
 }
 
@@ -166,9 +166,7 @@ Result<Handler> BindTensorAlloc(const Match& match, Instruction& i) {
   i.space = SpaceOf(match("SmemCta"));
   return OfGroup(match, Alloc<1>, Alloc<2>);
 }
-Result<Handler> BindTensorDealloc(const Match& match, Instruction&) {
-  return OfGroup(match, Dealloc<1>, Dealloc<2>);
-}
+Result<Handler> BindTensorDealloc(const Match& match, Instruction&) { return OfGroup(match, Dealloc<1>, Dealloc<2>); }
 Result<Handler> BindTensorRelinquish(const Match& match, Instruction&) {
   return OfGroup(match, Relinquish<1>, Relinquish<2>);
 }

@@ -33,21 +33,26 @@ struct FieldRule {
   int64_t greatest;  // ordinal (kBox to kStep) or code (kElement to kFill)
 };
 constexpr FieldRule kFields[] = {
-    {"global_address", MapField::kAddress, 0},    {"rank", MapField::kRank, 0},
-    {"box_dim", MapField::kBox, 4},               {"global_dim", MapField::kDim, 4},
-    {"global_stride", MapField::kStride, 3},      {"element_stride", MapField::kStep, 4},
-    {"elemtype", MapField::kElement, 15},         {"interleave_layout", MapField::kInterleave, 2},
-    {"swizzle_mode", MapField::kSwizzle, 3},      {"swizzle_atomicity", MapField::kAtomicity, 3},
+    {"global_address", MapField::kAddress, 0},
+    {"rank", MapField::kRank, 0},
+    {"box_dim", MapField::kBox, 4},
+    {"global_dim", MapField::kDim, 4},
+    {"global_stride", MapField::kStride, 3},
+    {"element_stride", MapField::kStep, 4},
+    {"elemtype", MapField::kElement, 15},
+    {"interleave_layout", MapField::kInterleave, 2},
+    {"swizzle_mode", MapField::kSwizzle, 3},
+    {"swizzle_atomicity", MapField::kAtomicity, 3},
     {"fill_mode", MapField::kFill, 1},
 };
 
 // PTX numbers the element types otherwise than the driver API from 8 on.
 TensorElement ElementOfCode(uint64_t code) {
   static constexpr TensorElement kCodes[] = {
-      TensorElement::kU8,       TensorElement::kU16,         TensorElement::kU32,          TensorElement::kS32,
-      TensorElement::kU64,      TensorElement::kS64,         TensorElement::kF16,          TensorElement::kF32,
-      TensorElement::kF32Ftz,   TensorElement::kF64,         TensorElement::kBf16,         TensorElement::kTf32,
-      TensorElement::kTf32Ftz,  TensorElement::k16U4Align8B, TensorElement::k16U4Align16B, TensorElement::k16U6Align16B,
+      TensorElement::kU8,      TensorElement::kU16,         TensorElement::kU32,          TensorElement::kS32,
+      TensorElement::kU64,     TensorElement::kS64,         TensorElement::kF16,          TensorElement::kF32,
+      TensorElement::kF32Ftz,  TensorElement::kF64,         TensorElement::kBf16,         TensorElement::kTf32,
+      TensorElement::kTf32Ftz, TensorElement::k16U4Align8B, TensorElement::k16U4Align16B, TensorElement::k16U6Align16B,
   };
   return kCodes[code];
 }

@@ -66,7 +66,11 @@ class Queue {
       }
     }
     for (size_t o = 0; o < opcodes.size(); ++o) {
-      if (opcodes[o] != 0) counters.opcodes[launch_.kernel->opcodes[o]] += opcodes[o];
+      if (opcodes[o] == 0) continue;
+      counters.opcodes[launch_.kernel->opcodes[o]] += opcodes[o];
+      const uint32_t row = launch_.kernel->opcode_rows[o];
+      if (counters.rows.size() <= row) counters.rows.resize(row + 1);
+      counters.rows[row] += opcodes[o];
     }
     const std::lock_guard lock(mutex_);
     counters_.Add(counters);

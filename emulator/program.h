@@ -54,6 +54,7 @@ struct Instruction {
   uint32_t guard = kNoSlot;
   bool guard_negated = false;
   bool watches_registers = true;  // false: the handler itself checks registers that asynchronous results are due in
+  bool is_move = false;  // copies one 32-bit register
   bool is_branch = false;
   Space space = Space::kGeneric;
   uint32_t target = kNoTarget;
@@ -86,6 +87,7 @@ struct Kernel {
   std::vector<std::unique_ptr<Operand[]>> operand_blocks;
   std::vector<SlotInitial> initial;
   std::vector<std::string> opcodes;
+  std::vector<uint32_t> opcode_rows;  // of the instruction table, by opcode
   uint32_t register_bytes = 0;
   uint32_t scratch_slot = 0;  // 512 bytes that `_` destinations are written to
   uint32_t static_shared_bytes = 0;

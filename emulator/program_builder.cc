@@ -70,7 +70,7 @@ class Builder {
   uint32_t NewSlot(uint8_t bytes);
   uint32_t SlotOf(Frame& frame, int index);
   Operand Constant(SlotSource source, uint8_t bytes, uint64_t value);
-  uint32_t OpcodeId(const std::string& opcode);
+  uint32_t OpcodeId(const std::string& opcode, const Row& row);
   Status Emit(Instruction instruction, const std::vector<Operand>& operands);
   void Guard(Frame& frame, const StatementSyntax& statement, Instruction& instruction);
 
@@ -84,7 +84,7 @@ class Builder {
   std::map<std::tuple<SlotSource, uint8_t, uint64_t>, uint32_t> constants_;
   std::vector<size_t> dynamic_;  // entries of kernel_.initial behind the static variables
   std::map<std::pair<uint8_t, uint64_t>, uint32_t> dynamic_constants_;
-  std::unordered_map<std::string, uint32_t> opcodes_;
+  std::map<std::pair<std::string, uint32_t>, uint32_t> opcodes_;
   std::unordered_map<std::string, Found> found_;
   std::vector<const FunctionSyntax*> calls_;
   // The operands of the statement being decoded, and conversions around it for registers of another width.
@@ -430,9 +430,15 @@ Status Builder::Operands(Frame& frame, const StatementSyntax& statement, const F
 
 // ---- statements ----
 
-uint32_t Builder::OpcodeId(const std::string& opcode) {
-  const auto [known, fresh] = opcodes_.emplace(opcode, static_cast<uint32_t>(kernel_.opcodes.size()));
-  if (fresh) kernel_.opcodes.push_back(opcode);
+uint32_t Builder::OpcodeId(const std::string& opcode, const Row& row) {
+  // One spelling may belong to several rows: mov between registers, of pieces, of a clock.
+  const auto number = static_cast<uint32_t>(&row - InstructionTable().data());
+  const auto [known, fresh] =
+      opcodes_.emplace(std::pair(opcode, number), static_cast<uint32_t>(kernel_.opcodes.size()));
+  if (fresh) {
+    kernel_.opcodes.push_back(opcode);
+    kernel_.opcode_rows.push_back(number);
+  }
   return known->second;
 }
 
@@ -509,7 +515,7 @@ Status Builder::Statement(Frame& frame, const StatementSyntax& statement) {
   widen_types_.clear();
   Instruction instruction;
   Guard(frame, statement, instruction);
-  instruction.opcode = OpcodeId(statement.Opcode());
+  instruction.opcode = OpcodeId(statement.Opcode(), *found->row);
   instruction.space = SpaceOf((found->match)("Space"));
   if (found->row->root == "mov_pack" || found->row->root == "mov_unpack") {
     Found pieces = *found;
@@ -661,7 +667,7 @@ Result<Kernel> Builder::Build(const FunctionSyntax& entry) {
   // Falling off the end, and jumps to a label there, end the thread.
   Instruction exit;
   exit.handler = ExecuteExit;
-  exit.opcode = OpcodeId("exit");
+  exit.opcode = OpcodeId("exit", *FindInstruction("exit", {})->row);
   exit.at = kernel_.code.empty() ? entry.at : kernel_.code.back().at;
   LS_TRY(Emit(exit, {}));
   kernel_.register_bytes = next_slot_ + 512;

@@ -82,6 +82,16 @@ struct LabelSyntax {
   uint32_t statement;
 };
 
+// A label that names no statement but what a brx.idx or an indirect call may go to.
+struct TargetsSyntax {
+  enum class Kind : uint8_t { kBranches, kCalls, kPrototype } kind;
+  std::string_view name;
+  int scope;
+  std::vector<std::string_view> targets;  // labels or functions; none for a prototype
+  std::vector<VariableSyntax> returns, parameters;
+  Position at;
+};
+
 struct FunctionSyntax {
   std::string_view name;
   bool is_entry = false;
@@ -94,14 +104,23 @@ struct FunctionSyntax {
   std::vector<RegisterSyntax> registers;
   std::vector<StatementSyntax> statements;
   std::vector<LabelSyntax> labels;
+  std::vector<TargetsSyntax> targets;
   std::vector<int> scope_parents;
   // Performance and launch directives; 0 means absent.
   std::array<uint32_t, 3> reqntid{}, maxntid{}, reqnctapercluster{};
   uint32_t minnctapersm = 0, maxnreg = 0, maxclusterrank = 0;
   bool explicit_cluster = false;
+  bool blocks_are_clusters = false;
 
   // The statement that label `name` means when used in `scope`, or -1.
   int64_t FindLabel(std::string_view label, int scope) const;
+  // The target list or prototype that `name` means when used in `scope`, or nullptr.
+  const TargetsSyntax* FindTargets(std::string_view name, int scope) const;
+};
+
+struct AliasSyntax {
+  std::string_view name, of;
+  Position at;
 };
 
 struct ModuleSyntax {
@@ -110,6 +129,10 @@ struct ModuleSyntax {
   std::string_view target;  // "sm_100a"
   std::vector<VariableSyntax> variables;
   std::vector<FunctionSyntax> functions;
+  std::vector<AliasSyntax> aliases;
+
+  // By name or alias; nullptr if there is none.
+  const FunctionSyntax* FindFunction(std::string_view name) const;
 };
 
 // Every error names line and column. Needs time and memory linear in the text.

@@ -66,6 +66,8 @@ void Counters::Add(const Counters& other) {
   cancelled_clusters += other.cancelled_clusters;
   for (size_t p = 0; p < kPolicies; ++p) policies[p] += other.policies[p];
   for (const auto& [opcode, count] : other.opcodes) opcodes[opcode] += count;
+  if (rows.size() < other.rows.size()) rows.resize(other.rows.size());
+  for (size_t r = 0; r < other.rows.size(); ++r) rows[r] += other.rows[r];
 }
 
 void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
@@ -88,6 +90,7 @@ std::vector<Hazard> HazardLog::Take() {
 
 std::string Report::Print() const {
   std::string text;
+  if (arithmetic == Arithmetic::kFast) text += "arithmetic: fast (plain f32 sums, not the device's words)\n";
   for (const Fault& fault : faults) text += fault.Print() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
   for (const std::string& use : PolicyUses()) text += base::Cat("policy ", use, "\n");

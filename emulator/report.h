@@ -13,6 +13,7 @@
 
 #include "emulator/ptx_types.h"
 #include "emulator/units/policies.h"
+#include "emulator/units/fused_sum.h"
 
 namespace laneshift::emulator {
 
@@ -82,6 +83,7 @@ struct Counters {
   std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
   // Operations whose result depends on a policy.
   std::array<uint64_t, kPolicies> policies{};
+  std::vector<uint64_t> rows;               // warp instructions by row of the instruction table; short if none
 
   void Add(const Counters& other);
 };
@@ -104,6 +106,7 @@ struct Report {
   Counters counters;
   uint64_t launches = 0;
   Policies policies;  // the answers that the launches ran with
+  Arithmetic arithmetic = Arithmetic::kHardware;
 
   bool Clean() const { return hazards.empty() && faults.empty(); }
   std::string Print() const;

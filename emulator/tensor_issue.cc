@@ -45,9 +45,7 @@ void CheckWholeWarp(Warp& w, uint32_t mask) {
 uint32_t IssuingLanes(Warp& w, uint32_t mask) {
   if (std::has_single_bit(mask)) return mask;
   Cluster& cluster = w.cta().cluster();
-  PolicySet used;
-  used.Add(Policy::kIssueCount);
-  cluster.NotePolicies(used);
+  cluster.NotePolicy(Policy::kIssueCount);
   return cluster.machine().policies.issue_count == IssueCount::kPerLane ? mask : mask & (~mask + 1);
 }
 

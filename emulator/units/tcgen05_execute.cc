@@ -114,7 +114,8 @@ class Execution {
         nibbles[i] = word >> at.bit & 15;
       }
       UnpackElements(shape_.a, packing, bytes.data() + m * kStepBytes, shape_.k / 2, stored.data());
-      const Status expanded = ExpandRow(kind, nibbles, stored.data(), dense.data() + m * shape_.k, plan_.policies.tf32_nibble);
+      const Status expanded =
+          ExpandRow(kind, nibbles, stored.data(), dense.data() + m * shape_.k, plan_.policies.tf32_nibble);
       if (!expanded) return expanded.error().Within(base::Cat("row ", m, " of A"));
     }
     a.LoadCodes(OperandRows::Side::kA, shape_.a, rows_, shape_.k, dense.data(), shape_.negate_a);

@@ -200,7 +200,9 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
   }
   if (request.shift_a) {
     // The groups of the address's lane: A of these shapes starts at lane 0.
-    LS_ASSIGN(plan.shift, PlanShift(std::get<TensorAddress>(request.a), policies));
+    Policies any_column = policies;
+    any_column.shift_column = ShiftColumn::kAny;
+    LS_ASSIGN(plan.shift, PlanShift(std::get<TensorAddress>(request.a), any_column));
   }
   NotePolicies(plan);
   for (int cta = 0; cta < plan.ctas; ++cta) {
