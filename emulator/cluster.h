@@ -197,6 +197,13 @@ class Cta {
     }
   }
   bool exit_checked = false;
+  // What the collector buffers of tcgen05.mma hold: A's, then b0 to b3.
+  struct Collector {
+    bool filled = false;
+    uint64_t source = 0;  // descriptor, or Tensor Memory address
+    uint64_t form = 0;    // shape and type of the operand
+  };
+  std::array<Collector, 5> collectors;
   bool saw_refused_cancellation = false;
 
  private:

@@ -63,6 +63,39 @@ MmaRequest RequestOf(Warp& w, const Instruction& i, const MmaForm& form, int lan
   return request;
 }
 
+// modifiers, from this bit: collector buffer (0: A's, 1 to 4: b0 to b3), then what the instruction does with it.
+constexpr int kBufferShift = 32, kUseShift = 36;
+enum class CollectorUse : uint8_t { kDiscard, kFill, kUse, kLastUse };
+
+// Follows the collector buffers in the order of issue: an operand may only be reused where it was collected.
+void NoteCollector(Warp& w, const Instruction& i, const PlannedMma& plan, const std::vector<Cta*>& ctas, int lane) {
+  const size_t buffer = i.modifiers >> kBufferShift & 7;
+  const auto use = static_cast<CollectorUse>(i.modifiers >> kUseShift & 3);
+  const InstructionDescriptor& shape = plan.shape;
+  const bool is_a = buffer == 0;
+  Cta::Collector wanted;
+  wanted.filled = use == CollectorUse::kFill || use == CollectorUse::kUse;
+  if (!is_a) {
+    wanted.source = plan.request.b;
+  } else if (const auto* address = std::get_if<TensorAddress>(&plan.request.a)) {
+    wanted.source = uint64_t{1} << 63 | address->Pack();
+  } else {
+    wanted.source = std::get<uint64_t>(plan.request.a);
+  }
+  wanted.form = static_cast<uint64_t>(is_a ? shape.m : shape.n) << 16 | static_cast<uint64_t>(shape.k) << 8 |
+                static_cast<uint64_t>(is_a ? shape.a : shape.b) << 1 | (is_a ? shape.transpose_a : shape.transpose_b);
+  for (Cta* cta : ctas) {
+    Cta::Collector& held = cta->collectors[buffer];
+    const bool reuses = use == CollectorUse::kUse || use == CollectorUse::kLastUse;
+    if (reuses && !(held.filled && held.source == wanted.source && held.form == wanted.form)) {
+      w.Report(HazardKind::kCollectorMisuse, lane,
+               held.filled ? "the collector buffer holds another operand than this instruction reads"
+                           : "the collector buffer holds nothing: a fill is missing, or its operand was discarded");
+    }
+    held = wanted;
+  }
+}
+
 Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& form) {
   Cluster& cluster = w.cta().cluster();
   for (uint32_t rest = IssuingLanes(w, mask); rest != 0; rest &= rest - 1) {
@@ -80,6 +113,7 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     cluster.NotePolicies(plan->used);
     op->order_key = uint64_t{request.d.Pack()} << 32 | static_cast<uint64_t>(plan->shape.m) << 16 |
                     static_cast<uint64_t>(plan->shape.n);
+    if (cluster.checks()) NoteCollector(w, i, *plan, ctas, lane);
     for (size_t c = 0; c < ctas.size(); ++c) {
       AddTouched(*op, ctas[c], plan->touched[c]);
       for (const SharedRange& range : plan->touched[c].shared_reads)
@@ -129,7 +163,17 @@ Result<Handler> MmaHandler(const Match& match, Instruction& i, Handler handler) 
   if (vec == "scale_vec::4X" || vec == "block16") factors = 4;
   if (vec == "block32") factors = is_mxf8 ? 1 : 2;
   if (match.Has("Ashift") && !i[1].is_address) return Wrong(".ashift needs A in Tensor Memory");
-  i.modifiers |= static_cast<uint64_t>(CtaGroupOf(match)) << 8 | factors << 16 | uint64_t{match.Has("Ashift")} << 24;
+  const std::string_view collector = match.Has("CollectA") ? match("CollectA") : match("CollectB");
+  const uint64_t use = collector.ends_with("fill")      ? 1
+                       : collector.ends_with("lastuse") ? 3
+                       : collector.ends_with("use")     ? 2
+                                                        : 0;
+  if (match.Has("Ashift") && (use == 1 || use == 2)) return Wrong(".ashift goes with .lastuse and .discard only");
+  // Without a qualifier it is a::discard, or b0::discard of .ws.
+  const bool ws = match.Has("ws");
+  const uint64_t buffer = match.Has("CollectB") ? static_cast<uint64_t>(collector[12] - '0') + 1 : ws ? 1 : 0;
+  i.modifiers |= static_cast<uint64_t>(CtaGroupOf(match)) << 8 | factors << 16 | uint64_t{match.Has("Ashift")} << 24 |
+                 buffer << kBufferShift | use << kUseShift;
   return handler;
 }
 
