@@ -33,6 +33,7 @@ enum class Completion : uint8_t { kEager, kLate, kRandom };
 struct Machine {
   GlobalMemory* memory = nullptr;
   HazardLog* hazards = nullptr;  // nullptr: do not check
+  PrintLog* prints = nullptr;    // nullptr: what kernels print is dropped
   Completion completion = Completion::kEager;
   uint64_t seed = 0;
   Arithmetic arithmetic = Arithmetic::kHardware;

@@ -1,5 +1,5 @@
 // Asynchronous accesses to another CTA's shared memory, and bulk copies that reduce or mask: st.async, red.async,
-// cp.reduce.async.bulk, cp.async.bulk with .cp_mask; and st.bulk.
+// cp.reduce.async.bulk, cp.async.bulk with .cp_mask.
 
 #include <algorithm>
 #include <array>
@@ -149,24 +149,6 @@ Outcome BulkStoreInto(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// operands: [a], size, 0: an ordinary store of zeros.
-Outcome StoreBulk(Warp& w, const Instruction& i, uint32_t mask) {
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    const uint64_t bytes = w.Value(i[1], lane), address = w.AddressOf(i[0], lane);
-    if ((bytes | address) % 8 != 0)
-      return w.Fault(FaultKind::kMisalignedAddress, lane, "st.bulk needs an address and a size in multiples of 8");
-    for (uint64_t b = 0; b < bytes; b += 8) {
-      Located to;
-      if (!Locate(w, i.space, address + b, 8, lane, AccessKind::kWrite, to)) return Outcome::kFault;
-      if (to.space != Space::kShared)
-        return w.Fault(FaultKind::kInvalidAddressSpace, lane, "st.bulk writes shared memory only");
-      std::memset(to.host, 0, 8);
-    }
-  }
-  return Outcome::kNext;
-}
-
 struct NamedElement {
   Type type;
   TensorElement element;
@@ -242,10 +224,5 @@ Result<Handler> BindBulkReducePush(const Match& match, Instruction& i) {
   return ReduceHandler(match, i, ReduceForm::kShared, BulkReducePush);
 }
 Result<Handler> BindBulkStoreMasked(const Match&, Instruction&) { return Handler(BulkStoreInto<false, true>); }
-Result<Handler> BindStoreBulk(const Match& match, Instruction& i) {
-  i.space = match.Has("SmemCta") ? Space::kShared : Space::kGeneric;
-  if (i[2].offset != 0) return Wrong("st.bulk stores zeros: the last operand is 0");
-  return Handler(StoreBulk);
-}
 
 }  // namespace laneshift::emulator

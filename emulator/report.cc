@@ -1,5 +1,7 @@
 #include "emulator/report.h"
 
+#include <utility>
+
 #include "base/text.h"
 
 namespace laneshift::emulator {
@@ -88,9 +90,27 @@ std::vector<Hazard> HazardLog::Take() {
   return hazards;
 }
 
+void PrintLog::Add(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (full_) return;
+  if (text.size() > kMaxBytes - text_.size()) {
+    full_ = true;
+    text_ += base::Cat("[output beyond ", kMaxBytes, " bytes is dropped]\n");
+    return;
+  }
+  text_ += text;
+}
+
+std::string PrintLog::Take() {
+  const std::lock_guard lock(mutex_);
+  full_ = false;
+  return std::exchange(text_, {});
+}
+
 std::string Report::Print() const {
   std::string text;
   if (arithmetic == Arithmetic::kFast) text += "arithmetic: fast (plain f32 sums, not the device's words)\n";
+  if (!output.empty()) text += output + (output.ends_with('\n') ? "" : "\n");
   for (const Fault& fault : faults) text += fault.Print() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
   for (const std::string& use : PolicyUses()) text += base::Cat("policy ", use, "\n");

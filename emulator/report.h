@@ -100,8 +100,23 @@ class HazardLog {
   std::map<std::pair<HazardKind, std::pair<std::string, int>>, Hazard> entries_;
 };
 
+// What kernels print, in the order in which their threads came to it. Like the device's own buffer it is bounded; what
+// does not fit is dropped.
+class PrintLog {
+ public:
+  static constexpr size_t kMaxBytes = 1 << 20;
+  void Add(std::string_view text);
+  std::string Take();
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+  bool full_ = false;
+};
+
 struct Report {
   std::vector<Hazard> hazards;
+  std::string output;  // of printf in kernels
   std::vector<Fault> faults;
   Counters counters;
   uint64_t launches = 0;
