@@ -16,6 +16,8 @@ using base::Cat;
 namespace {
 
 constexpr size_t kMaxInstructions = 1 << 21;
+constexpr uint64_t kMaxLocalBytes = 512 << 10;    // of a thread, as on hardware
+constexpr uint32_t kMaxRegisterBytes = 64 << 20;  // of a warp: half a million live names
 
 // mov between a register and a vector of its pieces, and mov from a clock, are instructions of their own here.
 std::string_view RootOf(const StatementSyntax& statement) {
@@ -53,6 +55,10 @@ void KernelBuilder::Guard(Frame& frame, const StatementSyntax& statement, Instru
 Status KernelBuilder::Emit(Instruction instruction, const Operands& operands) {
   if (kernel_.code.size() >= kMaxInstructions) {
     return PtxError(instruction.at, Cat("the kernel has more than ", kMaxInstructions, " instructions"));
+  }
+  if (next_slot_ > kMaxRegisterBytes) {
+    return PtxError(instruction.at, Cat("the kernel's registers and constants take more than ", kMaxRegisterBytes,
+                                        " bytes of a warp"));
   }
   size_t total = operands.size();
   for (const Operand& operand : operands) total += operand.count;
@@ -261,6 +267,10 @@ Result<Kernel> KernelBuilder::Build(const FunctionSyntax& entry) {
   LS_TRY(LayOutShared(entry));
   kernel_.register_bytes = next_slot_ + 512;
   kernel_.local_bytes = (kernel_.local_bytes + 15) / 16 * 16;
+  if (kernel_.local_bytes > kMaxLocalBytes) {
+    return PtxError(entry.at, Cat("'", entry.name, "' has ", kernel_.local_bytes,
+                                  " bytes of local variables, more than the ", kMaxLocalBytes, " of a thread"));
+  }
   FindReconvergence(kernel_);
   return std::move(kernel_);
 }
