@@ -10,7 +10,9 @@ namespace {
 
 using base::Cat;
 
-bool IsAsyncProxy(OpKind kind) { return kind != OpKind::kCopy && kind != OpKind::kCommit; }
+bool IsAsyncProxy(OpKind kind) {
+  return kind != OpKind::kCopy && kind != OpKind::kCommit && kind != OpKind::kRemoteStore;
+}
 
 bool Overlap(const TensorRange& a, const TensorRange& b) {
   return a.lane < b.lane + b.lanes && b.lane < a.lane + a.lanes && a.column < b.column + b.columns &&
@@ -22,7 +24,7 @@ bool IsTensorQueue(OpKind kind) {
 }
 
 // The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
-bool Ordered(const AsyncOp& first, const AsyncOp& second) {
+bool Ordered(const AsyncOp& first, const AsyncOp& second, AshiftOrder ashift_order) {
   if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
   switch (second.kind) {
     case OpKind::kCommit:
@@ -33,13 +35,17 @@ bool Ordered(const AsyncOp& first, const AsyncOp& second) {
     case OpKind::kTensorShift:
       return first.kind == OpKind::kMma;
     case OpKind::kTensorCopy:
-      return first.kind == OpKind::kTensorShift && second.is_4x256b;
+      if (!second.is_4x256b) return false;
+      if (first.kind == OpKind::kMma && first.shifts_a) return ashift_order == AshiftOrder::kOrdered;
+      return first.kind == OpKind::kTensorShift;
     case OpKind::kBulkLoad:
     case OpKind::kBulkStore:
     case OpKind::kCopy:
     case OpKind::kTensorLoad:
     case OpKind::kTensorStore:
     case OpKind::kWgmma:
+    case OpKind::kRemoteStore:
+    case OpKind::kCancel:
       break;
   }
   return false;
@@ -128,6 +134,10 @@ std::string_view NameOf(OpKind kind) {
       return "tcgen05.st";
     case OpKind::kWgmma:
       return "wgmma";
+    case OpKind::kRemoteStore:
+      return "st.async or red.async";
+    case OpKind::kCancel:
+      return "clusterlaunchcontrol.try_cancel";
   }
   return "operation";
 }
@@ -239,14 +249,18 @@ bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool w
 // Newest first, and none that an other one already follows: `after` stays short however many operations are pending.
 void Cluster::FindPredecessors(AsyncOp& op) {
   std::vector<AsyncOp*> open;
+  const AshiftOrder order = machine().policies.ashift_order;
+  bool open_order = false;
   for (auto at = unreleased_.rbegin(); at != unreleased_.rend(); ++at) {
     AsyncOp& other = **at;
     if (other.state == AsyncOp::State::kReleased || !IsTensorQueue(other.kind) || other.kind == OpKind::kCommit)
       continue;
-    if (other.followed_by == op.serial || !Ordered(other, op)) continue;
+    open_order |= op.is_4x256b && other.shifts_a && other.warp == op.warp && other.lane == op.lane;
+    if (other.followed_by == op.serial || !Ordered(other, op, order)) continue;
     op.after.push_back(*at);
     MarkFollowed(other, op.serial, open);
   }
+  if (open_order) NotePolicy(Policy::kAshiftOrder);
 }
 
 bool Cluster::Issue(const OpHandle& op) {

@@ -77,6 +77,10 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
   machine.instruction_budget = options.instruction_budget;
+  TensorMapEdits map_edits;
+  machine.map_edits = &map_edits;
+  machine.policies = options.policies;
+  machine.grants_cancellation = options.cancellation == Cancellation::kGrant;
   machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
   machine.has_tensor_memory = profile.tensor_memory;
   Launch launch{&machine, function.kernel, shape, parameters, ++launches};
@@ -143,6 +147,7 @@ bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {
 Report TakeReport() {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
+  state.report.policies = state.options.policies;
   return std::exchange(state.report, {});
 }
 
