@@ -93,7 +93,8 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem) {
   }
   std::vector<Variant> variants = {{Reuse::kIm2col, LoadPath::kTma, depths},
                                    {Reuse::kIm2col, LoadPath::kCopy, {64, 128}}};
-  if (problem.filter[kWidth] > 1) variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, {64}});
+  if (problem.filter[kWidth] > 1)
+    variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, {std::max(32, std::min(64, depths[0]))}});
   return variants;
 }
 

@@ -324,6 +324,7 @@ class ConvBuilder : public KernelBuilder {
                       .channels = static_cast<int>(geometry_.channels),
                       .columns = static_cast<int>(problem_.filter[kWidth]),
                       .rows = static_cast<int>(problem_.filter[kHeight]),
+                      .planes = static_cast<int>(problem_.filter[kDepth]),
                       .first = first});
       b.Send({slot});
     }

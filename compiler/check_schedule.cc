@@ -83,9 +83,9 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
       return Refused(
           Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
   }
-  if (s.tile_k % 64 != 0) {
+  if (s.tile_k < 32) {
     return Refused(
-        Cat("with reuse rows are of 128 bytes; with tile k=", s.tile_k, " they are shorter; use k=64 or 128"));
+        Cat("with reuse rows are of 64 bytes or more; with tile k=", s.tile_k, " they are shorter; use k=32 to 128"));
   }
   if (s.tile_m + geometry.halo > kLargestBox) {
     return Refused(Cat("reuse needs ", s.tile_m + geometry.halo, " positions in a tile, more than the ", kLargestBox,

@@ -42,9 +42,8 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const Schedule& schedule) {
   geometry.walk_q = geometry.output[kWidth] + geometry.halo;
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.walk_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
-  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(problem) == 1 && !geometry.planes &&
-                          problem.groups == 1 && geometry.filters <= schedule.tile_n &&
-                          geometry.run <= kLongestKnownFilter;
+  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(problem) == 1 && problem.groups == 1 &&
+                          geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter;
   return geometry;
 }
 

@@ -128,7 +128,7 @@ class PixelGather {
 
   Value* KnownElement(int k, KnownTaps& taps) {
     const int tap = k / attrs_.channels;
-    if (tap >= attrs_.columns * attrs_.rows) return b_.getInt16(0);
+    if (tap >= attrs_.columns * attrs_.rows * attrs_.planes) return b_.getInt16(0);
     auto known = taps.taps.find(tap);
     if (known == taps.taps.end()) {
       const Place place = PlaceOfTap(tap % attrs_.columns, tap / attrs_.columns, taps.columns, taps.rows);
@@ -137,20 +137,25 @@ class PixelGather {
     return e_.LoadGlobal16(known->second.address, known->second.inside, k % attrs_.channels * kElementBytes);
   }
 
-  // The address of channel 0 of a tap: the row's address plus the column's distance, each computed once.
+  // The address of channel 0 of a tap: that of its row and plane plus the column's distance, each computed once.
   Place PlaceOfTap(int column, int row, std::map<int, Place>& columns, std::map<int, Place>& rows) {
     auto own_row = rows.find(row);
-    if (own_row == rows.end()) {
-      Place place = PlaceAlong(1, row);
-      place.inside = b_.CreateAnd(place.inside, row_inside_);
-      Value* image = b_.CreateMul(image_, e_.C64(kElementBytes));
-      place.address = b_.CreateAdd(b_.CreateAdd(cx_.Param(Binding::kBaseA), image), place.address);
-      own_row = rows.emplace(row, place).first;
-    }
+    if (own_row == rows.end()) own_row = rows.emplace(row, PlaceOfRow(row % attrs_.rows, row / attrs_.rows)).first;
     auto own_column = columns.find(column);
     if (own_column == columns.end()) own_column = columns.emplace(column, PlaceAlong(0, column)).first;
     return {b_.CreateAdd(own_row->second.address, own_column->second.address),
             b_.CreateAnd(own_row->second.inside, own_column->second.inside)};
+  }
+
+  Place PlaceOfRow(int row, int plane) {
+    Value* image = b_.CreateMul(image_, e_.C64(kElementBytes));
+    Place place{b_.CreateAdd(cx_.Param(Binding::kBaseA), image), row_inside_};
+    const int taps[] = {0, row, plane};
+    for (int d = 1; d < dimensions_; ++d) {
+      const Place along = PlaceAlong(d, taps[d]);
+      place = {b_.CreateAdd(place.address, along.address), b_.CreateAnd(place.inside, along.inside)};
+    }
+    return place;
   }
 
   // The bytes from the image's edge to where tap `tap` of a dimension reads, and whether that is inside.

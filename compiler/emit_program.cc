@@ -116,8 +116,8 @@ class RoleEmitter {
     return b_.CreateAdd(descriptor, e_.C64(layout.OffsetAlong(ir::Axis::kK, k) >> 4));
   }
 
-  // Bytes from a tile's start to the row where a product begins. Rows of 128 bytes may begin a product anywhere: the
-  // swizzle is a function of the address (measured on an H200).
+  // Bytes from a tile's start to the row where a product begins. Rows of a swizzle span may begin a product anywhere:
+  // the swizzle is a function of the address (measured on an H200).
   Value* FirstRow(const SharedLayout& layout, int row) {
     return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(ir::Axis::kM, row));
   }

@@ -199,8 +199,8 @@ struct PixelLoadAttrs {
 struct GatherAttrs {
   int tile = 0;
   int vector = 1;  // elements of one access; runs of that many never cross a tap
-  // Of small filters the kernel knows channels, columns and rows, and the first (tap and channel) of the block.
-  int channels = 0, columns = 0, rows = 0;  // 0: known at run time alone
+  // Of small filters the kernel knows the extents, and the first (tap and channel) of the block.
+  int channels = 0, columns = 0, rows = 0, planes = 0;  // 0: known at run time alone
   int first = 0;
   bool operator==(const GatherAttrs&) const = default;
 };

@@ -144,6 +144,7 @@ template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
     Field{"channels", &GatherAttrs::channels, Presence::kOptional},
     Field{"columns", &GatherAttrs::columns, Presence::kOptional},
     Field{"rows", &GatherAttrs::rows, Presence::kOptional},
+    Field{"planes", &GatherAttrs::planes, Presence::kOptional},
     Field{"first", &GatherAttrs::first, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},

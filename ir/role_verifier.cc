@@ -564,11 +564,13 @@ Status RoleVerifier::CheckGather(const Op& op) {
   const auto& attrs = op.As<GatherAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
   if (attrs.vector != 1 && attrs.vector != 8) return Broken(8, Cat("vector=", attrs.vector, " is not 1 or 8"));
+  const int extents[] = {attrs.channels, attrs.columns, attrs.rows, attrs.planes};
   const bool known = attrs.channels != 0;
-  if (known ? attrs.vector != 1 || attrs.channels < 1 || attrs.columns < 1 || attrs.rows < 1 || attrs.first < 0
-            : attrs.columns != 0 || attrs.rows != 0 || attrs.first != 0) {
-    return Broken(8, "a filter is known as channels x columns x rows, or not at all");
+  for (const int extent : extents) {
+    if (known ? extent < 1 : extent != 0) return Broken(8, "a filter is known in all extents, or in none");
   }
+  if (attrs.first < 0 || (known ? attrs.vector != 1 : attrs.first != 0))
+    return Broken(8, "only blocks of a known filter have a first element, and their accesses are of single ones");
   LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kK}));
   return Needs({Binding::kChannels, Binding::kWalkQ, Binding::kOutP, Binding::kInW, Binding::kInH, Binding::kTapsS,
                 Binding::kTapsR, Binding::kStepW, Binding::kStepH, Binding::kPadW, Binding::kPadH, Binding::kSpreadW,
@@ -595,8 +597,8 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     }
     const SharedLayout& layout = channel.tiles[static_cast<size_t>(side.tile)].layout;
     const auto has = [&](Axis axis) { return layout.outer_axis == axis || layout.inner_axis == axis; };
-    if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle != Swizzle::k128)) {
-      return Broken(12, "a product begins inside a tile only where its rows are spans of 128 bytes along k");
+    if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle == Swizzle::k32)) {
+      return Broken(12, "a product begins inside a tile only where its rows are spans of 64 or 128 bytes along k");
     }
     const bool typed = layout.type == program_.operand_type && has(side.axis) && has(Axis::kK);
     const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
