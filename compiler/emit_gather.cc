@@ -89,11 +89,16 @@ class PixelGather {
     return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(kElementBytes))), inside};
   }
 
+  // Of one position: the taps met so far, and what their columns and rows alone decide.
+  struct KnownTaps {
+    std::map<int, Place> taps, columns, rows;
+  };
+
   // The filter is known: which tap and channel an element is, is decided here, and a tap costs one address and one
   // predicate however many channels it has. Loads go ahead of the stores by a group, to hide their latency.
   void FillRowOfKnownFilter(Value* tile_base, Value* row) {
-    constexpr int kGroup = 4 * kChunkElements;
-    std::map<int, Place> taps;
+    constexpr int kGroup = 8 * kChunkElements;
+    KnownTaps taps;
     for (int first = 0; first < layout_.inner; first += kGroup) {
       const int end = std::min(first + kGroup, layout_.inner);
       std::vector<Value*> elements;
@@ -110,26 +115,39 @@ class PixelGather {
     }
   }
 
-  Value* KnownElement(int k, std::map<int, Place>& taps) {
+  Value* KnownElement(int k, KnownTaps& taps) {
     const int tap = k / attrs_.channels;
     if (tap >= attrs_.columns * attrs_.rows) return b_.getInt16(0);
-    auto known = taps.find(tap);
-    if (known == taps.end()) known = taps.emplace(tap, PlaceOfTap(tap % attrs_.columns, tap / attrs_.columns)).first;
+    auto known = taps.taps.find(tap);
+    if (known == taps.taps.end()) {
+      const Place place = PlaceOfTap(tap % attrs_.columns, tap / attrs_.columns, taps.columns, taps.rows);
+      known = taps.taps.emplace(tap, place).first;
+    }
     return e_.LoadGlobal16(known->second.address, known->second.inside, k % attrs_.channels * kElementBytes);
   }
 
-  // The address of channel 0 of a tap. What depends on a column or a row alone is the same value for all of its taps.
-  Place PlaceOfTap(int column, int row) {
-    Value* inside = row_inside_;
-    Value* offset = image_;
-    const int taps[] = {column, row};
-    for (int d = 0; d < 2; ++d) {
-      const Dimension& dimension = kDimensions[d];
-      Value* at = b_.CreateAdd(start_[d], b_.CreateMul(e_.C32(taps[d]), cx_.Param(dimension.spread)));
-      inside = b_.CreateAnd(inside, b_.CreateICmpULT(at, cx_.Param(dimension.extent)));
-      offset = b_.CreateAdd(offset, b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(dimension.distance)));
+  // The address of channel 0 of a tap: the row's address plus the column's distance, each computed once.
+  Place PlaceOfTap(int column, int row, std::map<int, Place>& columns, std::map<int, Place>& rows) {
+    auto own_row = rows.find(row);
+    if (own_row == rows.end()) {
+      Place place = PlaceAlong(1, row);
+      place.inside = b_.CreateAnd(place.inside, row_inside_);
+      Value* image = b_.CreateMul(image_, e_.C64(kElementBytes));
+      place.address = b_.CreateAdd(b_.CreateAdd(cx_.Param(Binding::kBaseA), image), place.address);
+      own_row = rows.emplace(row, place).first;
     }
-    return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(kElementBytes))), inside};
+    auto own_column = columns.find(column);
+    if (own_column == columns.end()) own_column = columns.emplace(column, PlaceAlong(0, column)).first;
+    return {b_.CreateAdd(own_row->second.address, own_column->second.address),
+            b_.CreateAnd(own_row->second.inside, own_column->second.inside)};
+  }
+
+  // The bytes from the image's edge to where tap `tap` of a dimension reads, and whether that is inside.
+  Place PlaceAlong(int d, int tap) {
+    const Dimension& dimension = kDimensions[d];
+    Value* at = b_.CreateAdd(start_[d], b_.CreateMul(e_.C32(tap), cx_.Param(dimension.spread)));
+    Value* distance = b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(dimension.distance));
+    return {b_.CreateMul(distance, e_.C64(kElementBytes)), b_.CreateICmpULT(at, cx_.Param(dimension.extent))};
   }
 
   // The 16 bytes of the eight (tap, channel) pairs from `k` on.

@@ -32,6 +32,11 @@ class KernelBuilder {
 
   ir::Program Build();
 
+  // Registers of a thread of the loading and of the multiplying roles.
+  struct RegisterSplit {
+    int load, math;
+  };
+
  protected:
   // Element coordinates of the corner of an output tile.
   struct Corner {
@@ -84,7 +89,7 @@ class KernelBuilder {
 
  private:
   int EpilogueWarps() const { return 4 * schedule_.math_warpgroups; }
-  int RegistersOfLoads() const;
+  RegisterSplit Registers() const;
   void PlanEpilogue();
   void ForEachTile(ir::Builder& b, const std::function<void(const Corner&)>& write);
   void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
