@@ -33,9 +33,11 @@ Work OfConv(const ConvProblem& p, const Schedule& s) {
   if (s.a_load == LoadPath::kCopy) {
     rows = 0;
     work.gathered = static_cast<double>(s.tile_m) * s.tile_k / compiler::GatherWidth(p);
-    if (g.known_filter) work.gathered /= kKnownFilterGain;
+    // Code made for the taps loads nothing behind the last one.
+    if (g.known_filter) work.gathered = s.tile_m * static_cast<double>(g.run) / work.blocks / kKnownFilterGain;
   }
-  work.block_bytes = (rows + s.tile_n) * s.tile_k * Bytes(p.x);
+  const double columns = g.known_filter ? 0 : s.tile_n;  // a known filter stays
+  work.block_bytes = (rows + columns) * s.tile_k * Bytes(p.x);
   return work;
 }
 

@@ -95,24 +95,35 @@ class PixelGather {
   };
 
   // The filter is known: which tap and channel an element is, is decided here, and a tap costs one address and one
-  // predicate however many channels it has. Loads go ahead of the stores by a group, to hide their latency.
+  // predicate however many channels it has. Loads go ahead of the stores, to hide their latency.
   void FillRowOfKnownFilter(Value* tile_base, Value* row) {
-    constexpr int kGroup = 8 * kChunkElements;
+    constexpr int kAhead = 8;  // chunks whose loads are on their way
     KnownTaps taps;
-    for (int first = 0; first < layout_.inner; first += kGroup) {
-      const int end = std::min(first + kGroup, layout_.inner);
+    std::vector<std::vector<Value*>> chunks;
+    const auto store = [&](int chunk) {
+      e_.StoreShared(e_.Offset(tile_base, Swizzled(row, e_.C32(chunk * kChunkElements))),
+                     Pairs(chunks[static_cast<size_t>(chunk)]));
+    };
+    const int count = layout_.inner / kChunkElements;
+    for (int chunk = 0; chunk < count; ++chunk) {
       std::vector<Value*> elements;
-      for (int k = first; k < end; ++k) elements.push_back(KnownElement(attrs_.first + k, taps));
-      for (int k = first; k < end; k += kChunkElements) {
-        std::vector<Value*> words;
-        for (int i = 0; i < kChunkElements; i += 2) {
-          Value* low = b_.CreateZExt(elements[static_cast<size_t>(k - first + i)], e_.I32());
-          Value* high = b_.CreateZExt(elements[static_cast<size_t>(k - first + i + 1)], e_.I32());
-          words.push_back(b_.CreateOr(low, b_.CreateShl(high, 16)));
-        }
-        e_.StoreShared(e_.Offset(tile_base, Swizzled(row, e_.C32(k))), words);
+      for (int i = 0; i < kChunkElements; ++i) {
+        elements.push_back(KnownElement(attrs_.first + chunk * kChunkElements + i, taps));
       }
+      chunks.push_back(std::move(elements));
+      if (chunk >= kAhead) store(chunk - kAhead);
     }
+    for (int chunk = std::max(0, count - kAhead); chunk < count; ++chunk) store(chunk);
+  }
+
+  // Two 16-bit elements a word.
+  std::vector<Value*> Pairs(const std::vector<Value*>& elements) {
+    std::vector<Value*> words;
+    for (size_t i = 0; i < elements.size(); i += 2) {
+      Value* low = b_.CreateZExt(elements[i], e_.I32());
+      words.push_back(b_.CreateOr(low, b_.CreateShl(b_.CreateZExt(elements[i + 1], e_.I32()), 16)));
+    }
+    return words;
   }
 
   Value* KnownElement(int k, KnownTaps& taps) {

@@ -577,8 +577,11 @@ class FrameEmitter {
     for (const Role& role : program_.roles) (role.first_warp < kWarpgroupWarps ? loading : working).push_back(&role);
     emitter_.If(
         emitter_.ir().CreateICmpULT(warp, emitter_.C32(kWarpgroupWarps)),
-        [&] { DispatchArm(loading, tid, warp, false); }, [&] { DispatchArm(working, tid, warp, true); });
+        [&] { DispatchArm(loading, tid, warp, RegistersOf(loading) > RegistersOf(working)); },
+        [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
   }
+
+  static int RegistersOf(const std::vector<const Role*>& roles) { return roles.empty() ? 0 : roles[0]->registers; }
 
   void DispatchArm(const std::vector<const Role*>& roles, Value* tid, Value* warp, bool increase) {
     if (!roles.empty() && roles[0]->registers != 0) emitter_.SetMaxRegisters(roles[0]->registers, increase);
