@@ -201,7 +201,8 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
 
 Verb AddInspect(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand(
-      "inspect", "Show how a problem is computed: schedule, tile program, memory maps, registers, instructions, PTX");
+      "inspect",
+      "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
   auto options = std::make_shared<InspectOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->required();
   verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a");
