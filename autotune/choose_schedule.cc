@@ -116,7 +116,10 @@ std::vector<Schedule> Shapes(const Kind& problem, const ScheduleConstraint& cons
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   };
   for (const Variant& variant : VariantsOf(problem)) {
+    // Lanes move all together: a lower tile is no schedule, and its refusal would hide a better reason.
+    const bool moves_lanes = constraint.Apply({.reuse = variant.reuse}).reuse == Reuse::kLaneShift;
     for (const int m : {128, 64}) {
+      if (moves_lanes && m != 128) continue;
       for (const int n : {256, 224, 192, 160, 128, 112, 96, 80, 64, 48, 32, 16}) {
         for (const int k : variant.depths) {
           for (const int acc : {2, 1}) add(variant, m, n, k, acc);

@@ -194,6 +194,20 @@ TEST_F(Program, InspectShowsEverything) {
   EXPECT_FALSE(json["smem_map"].empty());
   EXPECT_TRUE(json["tmem_map"].empty());
   EXPECT_FALSE(json["census"].empty());
+  EXPECT_FALSE(json.contains("modes"));
+}
+
+TEST_F(Program, InspectComparesTheModesOfAConvolution) {
+  constexpr const char* kConv = "conv n=1 h=8 w=30 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16";
+  const std::vector<std::string> call = {"inspect", kConv, "--schedule", "reuse=lane_shift", "--no-ptx"};
+  EXPECT_NE(Call(call).output.find("lane_shift *"), std::string::npos);
+  const Json modes = CallJson(call).at(0)["modes"];
+  ASSERT_EQ(modes.size(), 4u);
+  for (const Json& mode : modes) {
+    EXPECT_EQ(mode["chosen"], mode["reuse"] == "lane_shift");
+    EXPECT_TRUE(mode["refused"].is_null()) << mode.dump();
+    EXPECT_GT(mode["global_to_shared_bytes"], 0);
+  }
 }
 
 TEST_F(Program, DoctorNamesStateAndRemedy) {
