@@ -23,13 +23,14 @@ constexpr int kLeastReuseStages = 3;  // activations in use, being released, and
 constexpr int kMaxStages = 8;         // more hide no latency that eight blocks in flight do not
 
 // Facts of the estimate, in SM clocks or bytes per SM clock. They order schedules; they do not predict times.
-constexpr double kLoadBytesPerClock = 48;   // what one SM draws from L2 while all do
-constexpr double kStoreBytesPerClock = 24;  // the epilogue's way out
-constexpr double kLoadLatency = 1000;       // from issue to arrival of a bulk copy, under load
-constexpr double kShortestBlock = 350;      // barriers, issue and copies of a K block of any size
-constexpr double kBlockLatency = 20;        // what a K block adds to the slowest of its parts
-constexpr double kTileLatency = 900;        // fill of the pipeline and hand-over of one tile
-constexpr int kFullRateRows = 128;          // an MMA with fewer rows takes as long as one with these (tcgen05, M = 64)
+constexpr double kLoadBytesPerClock = 48;     // what one SM draws from L2 while all do
+constexpr double kStoreBytesPerClock = 24;    // the epilogue's way out
+constexpr double kSharedBytesPerClock = 128;  // what the tensor core reads
+constexpr double kLoadLatency = 1000;         // from issue to arrival of a bulk copy, under load
+constexpr double kShortestBlock = 350;        // barriers, issue and copies of a K block of any size
+constexpr double kBlockLatency = 20;          // what a K block adds to the slowest of its parts
+constexpr double kTileLatency = 900;          // fill of the pipeline and hand-over of one tile
+constexpr int kFullRateRows = 128;  // an MMA with fewer rows takes as long as one with these (tcgen05, M = 64)
 
 constexpr double kGatherPerClock = 0.5;  // accesses of the threads that gather an operand
 
@@ -42,7 +43,8 @@ double EstimateClocks(const Problem& problem, const Schedule& s, const Target& t
   const double rounds = CeilDiv(work.tiles, sm_count);
   const bool tensor_memory = target.Has(Feature::kTensorMemory);
   const double rows = tensor_memory ? std::max(s.tile_m, kFullRateRows) : s.tile_m;
-  const double multiply = rows * s.tile_n * s.tile_k / target.mma_macs_per_clock;
+  const double multiply =
+      std::max(rows * s.tile_n * s.tile_k / target.mma_macs_per_clock, work.shared_bytes / kSharedBytesPerClock);
   const double load = work.block_bytes / kLoadBytesPerClock + work.gathered / kGatherPerClock;
   // A stage is taken from the start of its load until the MMA of the block behind it is issued.
   const int stages = s.reuse > Reuse::kIm2col ? s.filter_stages : s.stages;
@@ -84,8 +86,10 @@ struct Variant {
   LoadPath a_load;
   std::vector<int> depths;  // of a K block
 };
-std::vector<Variant> VariantsOf(const GemmProblem&) { return {{Reuse::kNone, LoadPath::kTma, {64, 128}}}; }
-std::vector<Variant> VariantsOf(const ConvProblem& problem) {
+std::vector<Variant> VariantsOf(const GemmProblem&, const Target&) {
+  return {{Reuse::kNone, LoadPath::kTma, {64, 128}}};
+}
+std::vector<Variant> VariantsOf(const ConvProblem& problem, const Target& target) {
   // Blocks of fewer channels than a swizzle span waste nothing where there are no more.
   std::vector<int> depths = {64, 128};
   for (const int depth : {32, 16}) {
@@ -93,8 +97,10 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem) {
   }
   std::vector<Variant> variants = {{Reuse::kIm2col, LoadPath::kTma, depths},
                                    {Reuse::kIm2col, LoadPath::kCopy, {64, 128}}};
-  if (problem.filter[kWidth] > 1)
-    variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, {std::max(32, std::min(64, depths[0]))}});
+  if (problem.filter[kWidth] == 1) return variants;
+  if (depths[0] < 32) depths = {32};
+  variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, depths});
+  if (target.Has(Feature::kTensorMemory)) variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {64}});
   return variants;
 }
 
@@ -115,7 +121,7 @@ std::vector<Schedule> Shapes(const Kind& problem, const ScheduleConstraint& cons
     shape = constraint.Apply(WithPaths(problem, constraint.Apply(shape)));
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   };
-  for (const Variant& variant : VariantsOf(problem)) {
+  for (const Variant& variant : VariantsOf(problem, target)) {
     // Lanes move all together: a lower tile is no schedule, and its refusal would hide a better reason.
     const bool moves_lanes = constraint.Apply({.reuse = variant.reuse}).reuse == Reuse::kLaneShift;
     for (const int m : {128, 64}) {

@@ -18,6 +18,7 @@ Work OfGemm(const GemmProblem& p, const Schedule& s) {
   return {.tiles = CeilDiv(p.m, s.tile_m) * CeilDiv(p.n, s.tile_n) * static_cast<double>(p.batch),
           .blocks = CeilDiv(p.k, s.tile_k),
           .block_bytes = (s.tile_m + s.tile_n) * s.tile_k * Bytes(p.a),
+          .shared_bytes = (s.tile_m + s.tile_n) * s.tile_k * Bytes(p.a),
           .element_bytes_d = Bytes(p.d)};
 }
 
@@ -36,6 +37,9 @@ Work OfConv(const ConvProblem& p, const Schedule& s) {
     // Code made for the taps loads nothing behind the last one.
     if (g.known_filter) work.gathered = s.tile_m * static_cast<double>(g.run) / work.blocks / kKnownFilterGain;
   }
+  // A in Tensor Memory is read from shared memory by its copy alone.
+  const double read_rows = s.reuse == Reuse::kLaneShift ? rows : s.tile_m;
+  work.shared_bytes = (read_rows + s.tile_n) * s.tile_k * Bytes(p.x);
   const double columns = g.known_filter ? 0 : s.tile_n;  // a known filter stays
   work.block_bytes = (rows + columns) * s.tile_k * Bytes(p.x);
   return work;

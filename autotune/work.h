@@ -12,6 +12,7 @@ struct Work {
   double tiles = 0;            // output tiles
   double blocks = 0;           // products of tile_m x tile_n x tile_k of one tile
   double block_bytes = 0;      // that bulk copies bring for each of them, on average
+  double shared_bytes = 0;     // that the products and copies to Tensor Memory read for each of them, on average
   double gathered = 0;         // accesses of threads for each of them, where they gather an operand
   double element_bytes_d = 0;  // of the output
 };

@@ -79,6 +79,9 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
     if (s.tile_m != kLanes)
       return Refused(
           Cat("reuse=lane_shift needs all ", kLanes, " lanes; use tile m=", kLanes, " instead of ", s.tile_m));
+    if (s.tile_k % 64 != 0)
+      return Refused(
+          Cat("reuse=lane_shift brings single rows of 128 bytes; with tile k=", s.tile_k, " use k=64 or 128"));
     if (geometry.phases.size() * 2 > kMostTiles)
       return Refused(
           Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
