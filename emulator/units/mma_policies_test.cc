@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
-#include <functional>
+#include <cstring>
 
 #include "emulator/units/mma_world.h"
-#include "emulator/units/zero_columns.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -239,17 +239,21 @@ TEST(MmaPolicies, RefusalsOfSparseForms) {
   for (int m = 0; m < 128; ++m) ASSERT_EQ(moved.D(m, 5), moved.Product(m, 5));
 }
 
-// A of eight rows a phase of one further: where the tile lies decides what the swizzle does, and the base offset undoes
-// it.
+// B 128 bytes further than where the swizzle's eight rows begin: the base offset says that its first row is row 0.
 TEST(MmaPolicies, BaseOffset) {
-  Form form;
+  const Form form;
   World world(form, 42);
+  const uint32_t at = kStartB - kBase, bytes = 128u * static_cast<uint32_t>(form.n);
+  const std::vector<SharedWindow> windows = world.Windows();
+  std::memmove(windows[0].bytes.data() + at + 128, windows[0].bytes.data() + at, bytes);
   MmaRequest request = First(world);
-  request.b = std::get<uint64_t>(request.a) | uint64_t{1} << 49;
+  request.b = (request.b + (128 >> 4)) | uint64_t{1} << 49;
   EXPECT_NE(Refusal(world, request, {}).find("base offset"), std::string::npos);
   Policies policies;
   policies.base_offset = BaseOffset::kRowPhase;
   EXPECT_TRUE(Used(world, request, policies).Has(Policy::kBaseOffset));
+  ASSERT_TRUE(world.Run(request, policies));
+  for (int n = 0; n < form.n; ++n) ASSERT_EQ(world.D(5, n), world.Product(5, n)) << n;
 }
 
 TEST(MmaPolicies, IntegerScaleD) {
