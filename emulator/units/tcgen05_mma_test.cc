@@ -143,6 +143,31 @@ TEST(Tcgen05Mma, ScaleFactorIdsPickTheirByte) {
   }
 }
 
+// Two factors of a row in the upper or the lower half of a cell.
+TEST(Tcgen05Mma, ScaleFactorIdsPickTheirHalf) {
+  Form form;
+  form.kind = MmaKind::kMxf4;
+  form.a = form.b = ElementType::kE2m1;
+  form.factors = 2;
+  for (const auto& [a_id, b_id] : {std::pair(0, 2), std::pair(2, 0), std::pair(2, 2)}) {
+    World world(form, 23);
+    for (int lane = 0; lane < 128; ++lane) {
+      for (int column = 0; column < 8; ++column) {
+        world.tensor().Row(lane)[kColumnScaleA + column] <<= 8 * a_id;
+        world.tensor().Row(lane)[kColumnScaleB + column] <<= 8 * b_id;
+      }
+    }
+    MmaRequest request = world.Request();
+    request.accumulate = false;
+    request.instruction |= static_cast<uint32_t>(a_id) << 29 | static_cast<uint32_t>(b_id) << 4;
+    const auto report = world.Run(request);
+    ASSERT_TRUE(report) << report.error().message;
+    for (int m = 0; m < form.m; ++m) {
+      for (int n = 0; n < form.n; ++n) ASSERT_EQ(world.D(m, n), world.Product(m, n));
+    }
+  }
+}
+
 TEST(Tcgen05Mma, TheSelectorPicksTheMetadataColumn) {
   Form form;
   form.sparse = true;
