@@ -91,8 +91,8 @@ TEST_F(Program, RunPrintsTheContractKeys) {
     const auto objects = CallJson(RunOnEmulator({"gemm", "m=32", "n=32", "k=64", "--target", target, "--check"}));
     ASSERT_EQ(objects.size(), 1u);
     const Json& run = objects[0];
-    for (const char* key : {"problem", "target", "device", "schedule", "verified", "max_rel_err", "hazards", "cache",
-                            "ptx_ms", "assemble_ms", "plan_ms", "time_us", "tflops"}) {
+    for (const char* key : {"problem", "target", "device", "schedule", "verified", "max_rel_err", "hazards", "policies",
+                            "cache", "ptx_ms", "assemble_ms", "plan_ms", "time_us", "tflops"}) {
       EXPECT_TRUE(run.contains(key)) << key;
     }
     EXPECT_EQ(run["problem"], kTiny);
