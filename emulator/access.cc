@@ -56,9 +56,10 @@ bool GlobalBytes(Warp& warp, uint64_t address, uint32_t bytes, int lane, Located
 void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, AccessKind kind) {
   SharedMemory& memory = at.cta->shared();
   for (uint32_t granule = at.offset & ~15u; granule < at.offset + bytes; granule += 16) {
-    const SharedMemory::Granule& state = memory.GranuleAt(granule);
-    if (state.Idle()) continue;
-    if (state.barrier) {
+    const SharedMemory::Block& state = memory.BlockAt(granule);
+    const bool barrier_here = memory.HoldsBarrier(granule);
+    if (state.reads == 0 && state.writes == 0 && !barrier_here) continue;
+    if (barrier_here) {
       for (uint32_t slot = granule; slot < granule + 16; slot += 8) {
         const BarrierSlot* barrier = slot < at.offset + bytes && at.offset < slot + 8
                                          ? warp.cta().cluster().FindBarrier(*at.cta, slot)
@@ -76,9 +77,11 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
       warp.Report(HazardKind::kPendingSharedRead, lane,
                   Cat("shared offset ", at.offset, " is read while an asynchronous write to it is pending"));
     } else {
-      warp.Report(HazardKind::kPendingSharedWrite, lane,
-                  Cat("shared offset ", at.offset, " is written while an asynchronous ",
-                      state.reads != 0 ? "read" : "write", " of it is pending"));
+      warp.Report(
+          HazardKind::kPendingSharedWrite, lane,
+          Cat("shared offset ", at.offset, " is written while an asynchronous ",
+              warp.cta().cluster().PendingShared(*at.cta, at.offset, at.offset + bytes, false) ? "write" : "read",
+              " of it is pending"));
     }
   }
   if (kind != AccessKind::kWrite && !memory.Written(at.offset, bytes)) {

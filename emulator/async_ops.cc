@@ -1,6 +1,7 @@
 // The life of asynchronous operations: issue, effect, release. Part of Cluster.
 
 #include <algorithm>
+#include <bit>
 
 #include "base/text.h"
 #include "emulator/cluster.h"
@@ -110,6 +111,25 @@ void FollowQueue(AsyncOp& op, const std::vector<OpHandle>& unreleased) {
   }
 }
 
+constexpr uint32_t kOneLess = ~0u;
+
+// Counts the operation in, or out, of the blocks that it touches.
+void CountPending(const AsyncOp::SharedUse& use, uint32_t delta) {
+  SharedMemory& memory = use.cta->shared();
+  use.ForEachWord([&](GranuleWord word) {
+    SharedMemory::Block& block = memory.BlockOf(word);
+    (use.write ? block.writes : block.reads) += delta;
+  });
+}
+
+// Whether everything that it reads was written.
+bool Written(const AsyncOp::SharedUse& use) {
+  SharedMemory& memory = use.cta->shared();
+  if (use.granules == nullptr) return memory.Written(use.range.begin, use.range.end - use.range.begin);
+  return std::all_of(use.granules->begin(), use.granules->end(),
+                     [&](const GranuleWord& word) { return memory.Written(word); });
+}
+
 }  // namespace
 
 std::string_view NameOf(OpKind kind) {
@@ -146,43 +166,84 @@ void Cluster::Hazard(HazardKind kind, const AsyncOp& op, std::string message) {
   if (machine().hazards != nullptr) machine().hazards->Add(kind, op.place, std::move(message));
 }
 
+bool AsyncOp::SharedUse::Overlaps(uint32_t begin, uint32_t end) const {
+  if (begin >= range.end || range.begin >= end) return false;
+  if (granules == nullptr) return true;
+  bool any = false;
+  ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
+    const auto mine = std::lower_bound(granules->begin(), granules->end(), word.block,
+                                       [](const GranuleWord& w, uint32_t block) { return w.block < block; });
+    any |= mine != granules->end() && mine->block == word.block && (mine->mask & word.mask) != 0;
+  });
+  return any;
+}
+
 void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   SharedMemory& memory = use.cta->shared();
-  for (uint32_t at = use.range.begin & ~15u; at < use.range.end; at += 16) {
-    const SharedMemory::Granule& granule = memory.GranuleAt(at);
-    if (granule.Idle()) continue;
-    if (granule.barrier) {
-      Hazard(HazardKind::kBarrierOverwritten, op,
-             Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
-      break;
-    }
-    if (!use.write && granule.writes == 0) continue;
-    if (!PendingShared(*use.cta, std::max(at, use.range.begin), std::min(at + 16, use.range.end), use.write)) continue;
-    if (!use.write) {
-      Hazard(HazardKind::kPendingSharedRead, op,
-             Cat("this ", NameOf(op.kind), " reads shared offset ", at, " that an asynchronous write is due in"));
-      break;
-    }
-    if (use.write) {
-      Hazard(HazardKind::kPendingSharedWrite, op,
-             Cat("this ", NameOf(op.kind), " overwrites shared offset ", at, " that an asynchronous ",
-                 granule.reads != 0 ? "read" : "write", " still uses"));
-      break;
-    }
+  bool quiet = true, stored = false;
+  use.ForEachWord([&](GranuleWord word) {
+    const SharedMemory::Block& block = memory.BlockOf(word);
+    quiet &= block.Quiet(word.mask, use.write);
+    stored |= (block.stored & word.mask) != 0;
+  });
+  if (!quiet) CheckPendingShared(op, use);
+  if (!stored) return;
+  if (IsAsyncProxy(op.kind)) {
+    CheckProxyFence(op, use);
+    if (use.write) memory.ForgetStores(use.range);
   }
-  if (!IsAsyncProxy(op.kind)) return;
-  for (uint32_t at = use.range.begin & ~3u; at < use.range.end; at += 4) {
-    const uint32_t tag = memory.StoreTag((at - kSharedBase) >> 2);
-    if (tag == 0) continue;
-    const uint32_t thread = (tag >> 16) - 1;
-    const Warp& writer = *use.cta->warps[thread / kLanes];
-    if ((writer.proxy_fences[thread % kLanes] & 0xffff) != (tag & 0xffff)) continue;
-    Hazard(HazardKind::kMissingProxyFence, op,
-           Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", at, ", which thread ",
-               thread, " stored without a fence.proxy.async after it"));
-    break;
-  }
-  if (use.write) memory.ForgetStores(use.range);
+}
+
+// Granule by granule; the first finding stands for all.
+void Cluster::CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use) {
+  SharedMemory& memory = use.cta->shared();
+  bool found = false;
+  use.ForEachWord([&](GranuleWord word) {
+    if (memory.BlockOf(word).Quiet(word.mask, use.write)) return;
+    for (uint64_t rest = word.mask; rest != 0 && !found; rest &= rest - 1) {
+      const uint32_t at = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
+      const uint32_t begin = std::max(at, use.range.begin), end = std::min(at + 16, use.range.end);
+      if (memory.HoldsBarrier(at)) {
+        found = true;
+        Hazard(HazardKind::kBarrierOverwritten, op,
+               Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
+      } else if (PendingShared(*use.cta, begin, end, use.write)) {
+        found = true;
+        const bool due = PendingShared(*use.cta, begin, end, false);
+        if (use.write) {
+          Hazard(HazardKind::kPendingSharedWrite, op,
+                 Cat("this ", NameOf(op.kind), " overwrites shared offset ", at, " that an asynchronous ",
+                     due ? "write" : "read", " still uses"));
+        } else {
+          Hazard(HazardKind::kPendingSharedRead, op,
+                 Cat("this ", NameOf(op.kind), " reads shared offset ", at, " that an asynchronous write is due in"));
+        }
+      }
+    }
+  });
+}
+
+void Cluster::CheckProxyFence(const AsyncOp& op, const AsyncOp::SharedUse& use) {
+  SharedMemory& memory = use.cta->shared();
+  bool found = false;
+  use.ForEachWord([&](GranuleWord word) {
+    for (uint64_t rest = word.mask & memory.BlockOf(word).stored; rest != 0; rest &= rest - 1) {
+      const uint32_t granule =
+          word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
+      const uint32_t begin = std::max(granule, use.range.begin & ~3u), end = std::min(granule + 16, use.range.end);
+      for (uint32_t at = begin; at < end && !found; at += 4) {
+        const uint32_t tag = memory.StoreTag((at - kSharedBase) >> 2);
+        if (tag == 0) continue;
+        const uint32_t thread = (tag >> 16) - 1;
+        const Warp& writer = *use.cta->warps[thread / kLanes];
+        if ((writer.proxy_fences[thread % kLanes] & 0xffff) != (tag & 0xffff)) continue;
+        found = true;
+        Hazard(HazardKind::kMissingProxyFence, op,
+               Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", at,
+                   ", which thread ", thread, " stored without a fence.proxy.async after it"));
+      }
+    }
+  });
 }
 
 void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
@@ -192,10 +253,11 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
         Cat("columns ", use.range.column, " to ", use.range.column + use.range.columns - 1, " are not all allocated"));
   }
   for (const OpHandle& other : unreleased_) {
-    if (other.get() == &op || other->state == AsyncOp::State::kReleased || other->tensor.empty()) continue;
+    if (other.get() == &op || other->state == AsyncOp::State::kReleased || other->tensor.empty() ||
+        other->followed_by == op.serial)
+      continue;
     for (const AsyncOp::TensorUse& held : other->tensor) {
       if (held.cta != use.cta || !(held.write || use.write) || !Overlap(held.range, use.range)) continue;
-      if (other->followed_by == op.serial) break;
       Hazard(HazardKind::kTensorRace, op,
              Cat("this ", NameOf(op.kind), use.write ? " writes" : " reads", " columns from ", use.range.column,
                  " while the ", NameOf(other->kind), " of line ", other->at.line, " on them is not ordered before it"));
@@ -237,8 +299,7 @@ bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool w
   for (const OpHandle& op : unreleased_) {
     if (op->state == AsyncOp::State::kReleased) continue;
     for (const AsyncOp::SharedUse& use : op->shared) {
-      if (use.cta == &cta && begin < use.range.end && use.range.begin < end &&
-          (use.write || (write && !op->reads_released))) {
+      if (use.cta == &cta && (use.write || (write && !op->reads_released)) && use.Overlaps(begin, end)) {
         return true;
       }
     }
@@ -272,7 +333,7 @@ bool Cluster::Issue(const OpHandle& op) {
   if (checks()) CheckIssue(*op);
   if (op->kind == OpKind::kTensorCopy || op->kind == OpKind::kTensorShift || IsLaneAccess(op->kind))
     FollowQueue(*op, unreleased_);
-  for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);
+  for (const AsyncOp::SharedUse& use : op->shared) CountPending(use, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
   for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Add(use.begin, use.end, use.write);
   if (unreleased_.size() >= next_purge_) {
@@ -310,7 +371,7 @@ bool Cluster::Complete(const OpHandle& op) {
     RemovePending(*next);
     if (checks()) {
       for (const AsyncOp::SharedUse& use : next->shared) {
-        if (!use.write && !use.cta->shared().Written(use.range.begin, use.range.end - use.range.begin)) {
+        if (!use.write && !Written(use)) {
           Hazard(HazardKind::kUninitialisedShared, *next,
                  Cat("this ", NameOf(next->kind), " reads shared memory from offset ", use.range.begin,
                      " that nothing has written"));
@@ -360,7 +421,7 @@ void Cluster::ReleaseReads(const OpHandle& op) {
   if (op->reads_released || op->state == AsyncOp::State::kReleased) return;
   op->reads_released = true;
   for (const AsyncOp::SharedUse& use : op->shared) {
-    if (!use.write) use.cta->shared().AddPending(use.range, false, -1);
+    if (!use.write) CountPending(use, kOneLess);
   }
 }
 
@@ -369,7 +430,7 @@ void Cluster::Release(const OpHandle& op) {
   const bool reads_released = op->reads_released;
   op->state = AsyncOp::State::kReleased;
   for (const AsyncOp::SharedUse& use : op->shared) {
-    if (use.write || !reads_released) use.cta->shared().AddPending(use.range, use.write, -1);
+    if (use.write || !reads_released) CountPending(use, kOneLess);
   }
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, -1);
   for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Remove(use.begin, use.end, use.write);

@@ -18,12 +18,15 @@
 
 #include "emulator/memory.h"
 #include "emulator/pending_ranges.h"
+#include "emulator/plan_cache.h"
 #include "emulator/program.h"
 #include "emulator/report.h"
 #include "emulator/tensor_map_edits.h"
 #include "emulator/units/fused_sum.h"
 #include "emulator/units/mbarrier.h"
+#include "emulator/units/tcgen05_mma.h"
 #include "emulator/units/tensor_memory.h"
+#include "emulator/units/wgmma.h"
 #include "emulator/warp.h"
 
 namespace laneshift::emulator {
@@ -86,6 +89,15 @@ class AsyncOp {
     Cta* cta;
     SharedRange range;
     bool write;
+    std::shared_ptr<const GranuleWords> granules = nullptr;  // of these only; otherwise of the whole range
+
+    bool Overlaps(uint32_t begin, uint32_t end) const;
+    // Calls visit(word) for each KiB that it touches.
+    template <typename Visit>
+    void ForEachWord(Visit visit) const {
+      if (granules == nullptr) return ForEachGranuleWord(range, visit);
+      for (const GranuleWord& word : *granules) visit(word);
+    }
   };
   struct TensorUse {
     Cta* cta;
@@ -267,7 +279,7 @@ class Cluster {
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
     return pending_global_.Conflicts(begin, end, write);
   }
-  // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
+  // Exactly, where the counts per KiB of SharedMemory are only a first look.
   bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
   bool has_pending_global() const { return !pending_global_.empty(); }
 
@@ -285,6 +297,9 @@ class Cluster {
 
   std::string DescribeWait(Warp& warp, const Path& path);
 
+  PlanCache<MmaRequest, PlannedMma> mma_plans;
+  PlanCache<WgmmaRequest, PlannedWgmma> wgmma_plans;
+
  private:
   bool RunRound(bool& ran);
   bool CompleteSomething();
@@ -295,6 +310,8 @@ class Cluster {
   void FindPredecessors(AsyncOp& op);
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
+  void CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use);
+  void CheckProxyFence(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
   void NoteColumns(const AsyncOp& op);
   void Hazard(HazardKind kind, const AsyncOp& op, std::string message);

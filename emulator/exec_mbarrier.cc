@@ -39,7 +39,7 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
       slot = {};
     }
     if (!Check(w, lane, slot.state.Init(static_cast<int64_t>(w.Value(i[1], lane))))) return Outcome::kFault;
-    at.cta->shared().GranuleAt(at.offset).barrier = true;
+    at.cta->shared().SetBarrier(at.offset, true);
     at.cta->shared().MarkWritten(at.offset, 8);
     at.cta->shared().NoteStore(at.offset, 8, 0);
   }
@@ -58,7 +58,7 @@ Outcome Invalidate(Warp& w, const Instruction& i, uint32_t mask) {
     w.cta().cluster().ReleaseTold(*slot, 1);
     at.cta->barriers.erase(at.offset);
     const BarrierSlot* neighbour = w.cta().cluster().FindBarrier(*at.cta, at.offset ^ 8);
-    at.cta->shared().GranuleAt(at.offset).barrier = neighbour != nullptr;
+    at.cta->shared().SetBarrier(at.offset, neighbour != nullptr);
   }
   return Outcome::kNext;
 }

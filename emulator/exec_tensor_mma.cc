@@ -103,11 +103,14 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     const MmaRequest request = RequestOf(w, i, form, lane);
     const std::vector<Cta*> ctas = CtasOfGroup(w, request.qualifiers.cta_group, lane);
     if (ctas.empty()) return Outcome::kFault;
-    std::vector<SharedWindow> windows;
-    for (Cta* cta : ctas) windows.push_back(cta->shared().Window());
-    auto planned = PlanMma(request, windows, cluster.machine().policies);
+    // All CTAs of a launch have windows of one size.
+    auto planned = cluster.mma_plans.Find(request, request.b ^ request.instruction, [&] {
+      std::vector<SharedWindow> windows;
+      for (Cta* cta : ctas) windows.push_back(cta->shared().Window());
+      return PlanMma(request, windows, cluster.machine().policies);
+    });
     if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
-    auto plan = std::make_shared<const PlannedMma>(std::move(*planned));
+    const std::shared_ptr<const PlannedMma> plan = std::move(*planned);
     OpHandle op = NewTensorOperation(w, OpKind::kMma, lane, request.qualifiers.cta_group);
     op->shifts_a = request.shift_a;
     cluster.NotePolicies(plan->used);
@@ -116,8 +119,7 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     if (cluster.checks()) NoteCollector(w, i, *plan, ctas, lane);
     for (size_t c = 0; c < ctas.size(); ++c) {
       AddTouched(*op, ctas[c], plan->touched[c]);
-      for (const SharedRange& range : plan->touched[c].shared_reads)
-        cluster.counters().mma_shared_bytes += range.end - range.begin;
+      cluster.counters().mma_shared_bytes += BytesOf(*plan->touched[c].granules);
     }
     op->effect = [plan, ctas](AsyncOp& self) {
       std::vector<CtaState> states;

@@ -46,9 +46,11 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Cta& cta = w.cta();
   Cluster& cluster = cta.cluster();
   const int lane = std::countr_zero(mask);
-  auto planned = PlanWgmma(RequestOf(w, i, lane), cta.shared().Window());
+  const WgmmaRequest request = RequestOf(w, i, lane);
+  auto planned = cluster.wgmma_plans.Find(request, request.b_descriptor,
+                                          [&] { return PlanWgmma(request, cta.shared().Window()); });
   if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
-  auto plan = std::make_shared<const PlannedWgmma>(std::move(*planned));
+  const std::shared_ptr<const PlannedWgmma> plan = std::move(*planned);
   if (i[0].count != static_cast<uint32_t>(plan->d_registers)) {
     return w.Fault(FaultKind::kIllegalInstruction, lane,
                    Cat("D has ", plan->d_registers, " registers, not ", i[0].count));
@@ -76,10 +78,9 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
     }
     member.wgmma.open.push_back(op);
   }
-  for (const SharedRange& range : plan->shared_reads) {
-    op->shared.push_back({&cta, range, false});
-    cluster.counters().mma_shared_bytes += range.end - range.begin;
-  }
+  op->shared.push_back(
+      {&cta, {plan->shared_reads.front().begin, plan->shared_reads.back().end}, false, plan->granules});
+  cluster.counters().mma_shared_bytes += BytesOf(*plan->granules);
   Rendezvous& group = cta.warpgroups[first / 4];
   if (group.last && group.last->state == AsyncOp::State::kPending) op->after.push_back(group.last);
   group.last = op;

@@ -141,16 +141,42 @@ std::string GlobalMemory::Describe(uint64_t address) const {
 }
 
 SharedMemory::SharedMemory(uint32_t bytes)
-    : size_(bytes), bytes_(bytes + 16u), written_(bytes + 16u), granules_(bytes / 16 + 2), stores_(bytes / 4 + 4) {}
+    : size_(bytes),
+      bytes_(bytes + 16u),
+      written_(bytes + 16u),
+      blocks_((kSharedBase + bytes) / GranuleWord::kBlockBytes + 2),
+      stores_(bytes / 4 + 4) {}
 
-void SharedMemory::AddPending(SharedRange range, bool write, int delta) {
-  for (uint32_t g = (range.begin - kSharedBase) >> 4, end = (range.end - kSharedBase + 15) >> 4; g < end; ++g) {
-    uint16_t& count = write ? granules_[g].writes : granules_[g].reads;
-    count = static_cast<uint16_t>(count + delta);
+void SharedMemory::MarkWritten(uint32_t offset, uint32_t count) {
+  std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1});
+  const uint32_t first = (offset + 15) & ~15u, last = (offset + count) & ~15u;
+  if (first >= last) return;
+  ForEachGranuleWord({first, last}, [&](GranuleWord word) { BlockOf(word).written |= word.mask; });
+}
+
+bool SharedMemory::Written(GranuleWord word) {
+  Block& block = BlockOf(word);
+  for (uint64_t rest = word.mask & ~block.written; rest != 0; rest &= rest - 1) {
+    const auto granule = static_cast<uint32_t>(std::countr_zero(rest));
+    if (!Written(word.block * GranuleWord::kBlockBytes + granule * 16, 16)) return false;
+    block.written |= uint64_t{1} << granule;
   }
+  return true;
+}
+
+void SharedMemory::SetBarrier(uint32_t offset, bool live) {
+  const uint64_t bit = uint64_t{1} << (offset / 16 % 64);
+  uint64_t& barriers = BlockAt(offset).barriers;
+  barriers = live ? barriers | bit : barriers & ~bit;
 }
 
 void SharedMemory::ForgetStores(SharedRange range) {
+  bool any = false;
+  ForEachGranuleWord(range, [&](GranuleWord word) { any |= (BlockOf(word).stored & word.mask) != 0; });
+  if (!any) return;
+  if (range.begin % 16 == 0 && range.end % 16 == 0) {
+    ForEachGranuleWord(range, [&](GranuleWord word) { BlockOf(word).stored &= ~word.mask; });
+  }
   std::fill(stores_.begin() + ((range.begin - kSharedBase) >> 2),
             stores_.begin() + ((range.end - kSharedBase + 3) >> 2), 0u);
 }

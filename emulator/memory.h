@@ -86,8 +86,8 @@ class GlobalMemory {
   std::map<uint64_t, uint64_t> freed_;
 };
 
-// A CTA's shared window [kSharedBase, kSharedBase + size): bytes, which of them were written, which asynchronous
-// operations are pending on each 16-byte granule, and which generic stores the async proxy does not know yet.
+// A CTA's shared window [kSharedBase, kSharedBase + size): bytes, which of them were written, how many asynchronous
+// operations are pending in each KiB, and which generic stores the async proxy does not know yet.
 class SharedMemory {
  public:
   explicit SharedMemory(uint32_t bytes);
@@ -98,22 +98,34 @@ class SharedMemory {
   uint8_t* At(uint32_t offset) { return &bytes_[offset - kSharedBase]; }
   SharedWindow Window() { return {std::span(bytes_.data(), size_), kSharedBase}; }
 
-  void MarkWritten(uint32_t offset, uint32_t count) { std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1}); }
+  void MarkWritten(uint32_t offset, uint32_t count);
   bool Written(uint32_t offset, uint32_t count) const {
     return std::memchr(&written_[offset - kSharedBase], 0, count) == nullptr;
   }
 
-  struct Granule {
-    uint16_t reads = 0, writes = 0;  // by operations not yet waited for
-    uint16_t barrier = 0;            // 1: holds a live mbarrier object
-    uint16_t unused = 0;             // whole words, so that a scan looks at all fields at once
-    bool Idle() const { return std::bit_cast<uint64_t>(*this) == 0; }
+  // Whether all bytes of the granules were written.
+  bool Written(GranuleWord word);
+
+  // A KiB of the window: a first look that lets most operations pass without looking at their granules.
+  struct Block {
+    uint32_t reads = 0, writes = 0;  // operations not yet waited for that touch it
+    uint64_t barriers = 0;           // granules that hold a live mbarrier object
+    uint64_t stored = 0;             // granules that may have a store tag
+    uint64_t written = 0;            // granules known to be written
+    bool Quiet(uint64_t mask, bool write) const {
+      return writes == 0 && (reads == 0 || !write) && (barriers & mask) == 0;
+    }
   };
-  Granule& GranuleAt(uint32_t offset) { return granules_[(offset - kSharedBase) >> 4]; }
-  void AddPending(SharedRange range, bool write, int delta);
+  Block& BlockAt(uint32_t offset) { return blocks_[offset / GranuleWord::kBlockBytes]; }
+  Block& BlockOf(GranuleWord word) { return blocks_[word.block]; }
+  bool HoldsBarrier(uint32_t offset) const {
+    return blocks_[offset / GranuleWord::kBlockBytes].barriers >> (offset / GranuleWord::kGranuleBytes % 64) & 1;
+  }
+  void SetBarrier(uint32_t offset, bool live);
 
   // Generic stores, per 32-bit word: thread + 1 and the writer's count of proxy fences at the time; 0: none.
   void NoteStore(uint32_t offset, uint32_t count, uint32_t tag) {
+    ForEachGranuleWord({offset, offset + count}, [&](GranuleWord word) { BlockOf(word).stored |= word.mask; });
     for (uint32_t w = (offset - kSharedBase) >> 2, end = (offset - kSharedBase + count - 1) >> 2; w <= end; ++w)
       stores_[w] = tag;
   }
@@ -123,7 +135,7 @@ class SharedMemory {
  private:
   uint32_t size_;
   std::vector<uint8_t> bytes_, written_;
-  std::vector<Granule> granules_;
+  std::vector<Block> blocks_;  // from offset 0
   std::vector<uint32_t> stores_;
 };
 

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -38,9 +39,57 @@ struct TensorRange {
   bool operator==(const TensorRange&) const = default;
 };
 
+// Granules of 16 bytes as bits, one word per KiB of the window that has any: a swizzled tile is hundreds of ranges and
+// a few words.
+struct GranuleWord {
+  uint32_t block = 0;  // window offset / kBlockBytes
+  uint64_t mask = 0;
+
+  static constexpr uint32_t kGranuleBytes = 16, kBlockBytes = 64 * kGranuleBytes;
+  // The granules of [begin, end), which lies in one block. REQUIRES: begin < end.
+  static GranuleWord Of(uint32_t begin, uint32_t end) {
+    const uint32_t block = begin / kBlockBytes;
+    const uint32_t low = begin / kGranuleBytes % 64, high = (end - 1) / kGranuleBytes % 64;
+    return {block, ~uint64_t{0} >> (63 - (high - low)) << low};
+  }
+};
+using GranuleWords = std::vector<GranuleWord>;
+
+// Calls visit(word) for each block of the range.
+template <typename Visit>
+void ForEachGranuleWord(SharedRange range, Visit visit) {
+  while (range.begin < range.end) {
+    const uint32_t end = std::min(range.end, (range.begin / GranuleWord::kBlockBytes + 1) * GranuleWord::kBlockBytes);
+    visit(GranuleWord::Of(range.begin, end));
+    range.begin = end;
+  }
+}
+
+// The granules of sorted ranges.
+inline std::shared_ptr<const GranuleWords> GranulesOf(std::span<const SharedRange> ranges) {
+  GranuleWords words;
+  for (const SharedRange& range : ranges) {
+    ForEachGranuleWord(range, [&](GranuleWord word) {
+      if (!words.empty() && words.back().block == word.block) {
+        words.back().mask |= word.mask;
+      } else {
+        words.push_back(word);
+      }
+    });
+  }
+  return std::make_shared<const GranuleWords>(std::move(words));
+}
+
+inline uint64_t BytesOf(const GranuleWords& words) {
+  uint64_t granules = 0;
+  for (const GranuleWord& word : words) granules += static_cast<uint64_t>(std::popcount(word.mask));
+  return granules * GranuleWord::kGranuleBytes;
+}
+
 // What one operation reads and writes in one CTA. Shared ranges are sorted, disjoint and whole 16-byte granules.
 struct Touched {
   std::vector<SharedRange> shared_reads;
+  std::shared_ptr<const GranuleWords> granules;  // the same
   std::vector<TensorRange> tensor_reads, tensor_writes;
 };
 
@@ -69,6 +118,9 @@ class GranuleSet {
     words_[word] |= uint64_t{1} << (granule % 64);
     first_ = std::min(first_, word);
     last_ = std::max(last_, word);
+  }
+  void Add(SharedRange range) {
+    for (uint32_t at = range.begin & ~15u; at < range.end; at += 16) Add(at);
   }
   // Sorted and disjoint; granules that touch are one range.
   std::vector<SharedRange> Ranges() const {

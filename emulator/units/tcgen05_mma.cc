@@ -214,6 +214,7 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
       touched.shared_reads.insert(touched.shared_reads.end(), ranges.begin(), ranges.end());
       MergeRanges(touched.shared_reads);
     }
+    touched.granules = GranulesOf(touched.shared_reads);
     LS_TRY(PlanTensorRanges(request, plan, cta, touched));
   }
   return plan;

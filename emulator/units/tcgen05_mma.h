@@ -38,6 +38,8 @@ struct MmaRequest {
   std::optional<TensorAddress> metadata;     // sparse A
   TensorAddress scales_a, scales_b;          // block-scaled kinds
   std::optional<uint64_t> zero_columns;      // .ws
+
+  bool operator==(const MmaRequest&) const = default;
 };
 
 struct PlannedMma {
@@ -48,8 +50,8 @@ struct PlannedMma {
   OperandTile tile_a, tile_b;  // the part of one CTA
   ZeroColumns zero_columns;    // .ws
   int ctas = 1;
-  int64_t multiplies = 0;          // M x N x dense K, for counters
-  std::array<Touched, 2> touched;  // per CTA
+  int64_t multiplies = 0;                             // M x N x dense K, for counters
+  std::array<Touched, 2> touched;                     // per CTA
   std::array<std::array<uint32_t, 4>, 2> disabled{};  // per CTA: bit b of word v is lane 32v+b of D, not written
   std::optional<PlannedShift> shift;                  // .ashift
   Policies policies;

@@ -140,6 +140,7 @@ Result<PlannedCopy> PlanCopy(CopyShape shape, Decompress decompress, TensorAddre
   LS_ASSIGN(plan.source, DecodeTcgen05Descriptor(descriptor, policies));
   if (plan.source.base_offset != 0) plan.used.Add(Policy::kBaseOffset);
   LS_ASSIGN(plan.touched.shared_reads, TouchedGranules(plan.source, SourceTile(rule), window));
+  plan.touched.granules = GranulesOf(plan.touched.shared_reads);
   const auto columns = static_cast<uint16_t>(rule.row_bytes / 4);
   if (four_rows && policies.cp_4x256b_lane == Cp4Lane::kIgnored) plan.address.lane = 0;
   if (four_rows) {

@@ -181,6 +181,7 @@ Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& 
     LS_TRY(AddReads(plan.a, TileOf(request.a, request.transpose_a, kM), window, "A", plan.shared_reads));
   }
   MergeRanges(plan.shared_reads);
+  plan.granules = GranulesOf(plan.shared_reads);
   return plan;
 }
 

@@ -28,13 +28,16 @@ struct WgmmaRequest {
   bool transpose_a = false, transpose_b = false;  // trans-a, trans-b = 1: MN-major
   bool saturate = false;                          // .satfinite
   std::optional<int> selector;                    // .sp: which threads of a quad hold the metadata; k is the dense K
+
+  bool operator==(const WgmmaRequest&) const = default;
 };
 
 struct PlannedWgmma {
   WgmmaRequest request;
   MatrixDescriptor a, b;
   std::vector<SharedRange> shared_reads;
-  int d_registers = 0;  // per thread
+  std::shared_ptr<const GranuleWords> granules;  // the same
+  int d_registers = 0;                           // per thread
   int64_t multiplies = 0;
 };
 Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& window);

@@ -1,0 +1,37 @@
+// Plans of the instructions that a cluster has issued: a loop issues the same few requests again for every turn of its
+// ring of stages.
+//
+// Thread-safety: none; a cluster has its own. Invariant: a plan depends on its request and on what is the same for all
+// instructions of the cluster (the size of the window, the policies), never on the contents of memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "laneshift/result.h"
+
+namespace laneshift::emulator {
+
+// Each request has one place, where it displaces the one before it.
+template <typename Request, typename Plan>
+class PlanCache {
+ public:
+  // The plan of `request`; `make` gives it as a Result<Plan> when it is not known. `key` tells requests apart, mostly.
+  template <typename Make>
+  Result<std::shared_ptr<const Plan>> Find(const Request& request, uint64_t key, Make make) {
+    std::shared_ptr<const Plan>& place = places_[(key * 0x9e3779b97f4a7c15u) >> (64 - kBits)];
+    if (place == nullptr || !(place->request == request)) {
+      LS_ASSIGN(Plan plan, make());
+      place = std::make_shared<const Plan>(std::move(plan));
+    }
+    return place;
+  }
+
+ private:
+  static constexpr int kBits = 8;
+  std::array<std::shared_ptr<const Plan>, 1 << kBits> places_;
+};
+
+}  // namespace laneshift::emulator
