@@ -41,6 +41,7 @@ class ConvBuilder : public KernelBuilder {
                        .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
                        .rows = ir::RowMap::kPixels}),
         problem_(problem),
+        shift_issues_(target.tensor_facts.shift_scope == target::ShiftScope::kAddressed ? ir::kRefreshedRows : 1),
         geometry_(GeometryOf(problem, schedule)) {}
 
  private:
@@ -420,7 +421,7 @@ class ConvBuilder : public KernelBuilder {
 
   // Moves the lanes from `row` rows behind the tile's first position to row + 1.
   void Shift(Builder& b, ValueId a, ValueId x, int phase, int row) {
-    b.TensorShift({a});
+    b.TensorShift({a}, {.issues = shift_issues_});
     b.TensorRefresh({a, x}, {.tile = EdgeTile(phase), .row = row * ir::kRefreshedRows});
   }
 
@@ -437,6 +438,7 @@ class ConvBuilder : public KernelBuilder {
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
 
   const ConvProblem& problem_;
+  const int shift_issues_;  // one for each partition where an issue moves the addressed one alone
   const ConvGeometry geometry_;
   SharedLayout x_tile_, w_tile_;
   std::vector<int> edge_tiles_;      // per phase

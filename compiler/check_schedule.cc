@@ -68,6 +68,22 @@ Status CheckRows(const Schedule& s, DataType type, int width) {
   return Refused("d_store=rows needs rows of whole, aligned 16 bytes; use d_store=direct");
 }
 
+// What a chain of shifts and refreshes needs of the device.
+Status CheckShifts(const Target& target) {
+  if (target.tensor_facts.cp_4x256b_lane != target::RefreshLane::kOffset) {
+    return Refused(Cat(
+        "reuse=lane_shift refreshes the last of each 32 lanes, and tcgen05.cp.4x256b of this device ",
+        target.tensor_facts.cp_4x256b_lane == target::RefreshLane::kIgnored ? "ignores the lane" : "misplaces its rows",
+        " (see laneshift doctor); use reuse=row_offset"));
+  }
+  if (target.tensor_facts.shift_scope == target::ShiftScope::kOther) {
+    return Refused(
+        "reuse=lane_shift: tcgen05.shift of this device moves other lanes than any known reading of the "
+        "manual says (see laneshift doctor); use reuse=row_offset");
+  }
+  return Ok();
+}
+
 // The rules of operands that are loaded once for all columns of a filter row.
 Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
   if (s.a_load != LoadPath::kTma)
@@ -76,6 +92,7 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
     if (!target.Has(Feature::kTensorMemory))
       return Refused(Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name,
                          " has not; use reuse=row_offset"));
+    LS_TRY(CheckShifts(target));
     if (s.tile_m != kLanes)
       return Refused(
           Cat("reuse=lane_shift needs all ", kLanes, " lanes; use tile m=", kLanes, " instead of ", s.tile_m));

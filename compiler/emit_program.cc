@@ -36,13 +36,6 @@ uint64_t DescriptorBits(const SharedLayout& layout, const target::Target& target
   return bits;
 }
 
-// Instruction descriptor of tcgen05.mma kind::f16 with f32 accumulation (PTX ISA, "Instruction descriptor").
-uint32_t InstructionBits(DataType type, int m, int n, bool a_mn_major, bool b_mn_major) {
-  const uint32_t code = type == DataType::kF16 ? 0 : 1;
-  return 1u << 4 | code << 7 | code << 10 | (a_mn_major ? 1u : 0u) << 15 | (b_mn_major ? 1u : 0u) << 16 |
-         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
-}
-
 // Position in a ring: stage and phase parity.
 struct CursorState {
   Variable stage, phase;
@@ -275,7 +268,9 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kTensorRefresh:
       return EmitTensorRefresh(op);
     case OpKind::kTensorShift:
-      return ForEachDepth([&](int, int column) { e_.TensorShift(Cells(SlotOf(op), column)); });
+      return ForEachDepth([&](int, int column) {
+        for (int i = 0; i < op.As<ir::TensorShiftAttrs>().issues; ++i) e_.TensorShift(Cells(SlotOf(op), column), i);
+      });
     case OpKind::kMmaRegisters:
       return EmitMmaRegisters(op);
     case OpKind::kAccRead:

@@ -303,7 +303,9 @@ void Emitter::TensorRefresh(Value* address, Value* descriptor) {
   Value* lanes = b_.CreateOr(address, C32(kLastLane));
   Intrinsic(nv::nvvm_tcgen05_cp_4x256b_cg1, {b_.CreateIntToPtr(lanes, Pointer(kTensorSpace)), descriptor});
 }
-void Emitter::TensorShift(Value* address) {
+void Emitter::TensorShift(Value* address, int partition) {
+  constexpr uint32_t kPartition = 32u << 16;
+  if (partition != 0) address = b_.CreateAdd(address, C32(static_cast<uint32_t>(partition) * kPartition));
   Intrinsic(nv::nvvm_tcgen05_shift_down_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace))});
 }
 void Emitter::TensorCommit(Value* barrier) { Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier}); }

@@ -98,7 +98,7 @@ class Emitter {
                   bool shift);
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
-  void TensorShift(Value* address);
+  void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
   void TensorCommit(Value* barrier);
   // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
   std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);

@@ -50,7 +50,7 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
     if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaTensor) expected.mma += steps;
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
-    if (op.kind == OpKind::kTensorShift) expected.shifts += steps;
+    if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;
     if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps;
     if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;

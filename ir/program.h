@@ -219,6 +219,10 @@ struct TensorCopyAttrs {
   int tile = 0;
   bool operator==(const TensorCopyAttrs&) const = default;
 };
+struct TensorShiftAttrs {
+  int issues = 1;  // instructions for each 8 columns: 1 moves every lane, or 4 move 32 lanes each
+  bool operator==(const TensorShiftAttrs&) const = default;
+};
 struct TensorRefreshAttrs {
   int tile = 0;
   int row = 0;  // first of the tile's four rows
@@ -267,11 +271,11 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs =
-    std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
-                 CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs,
-                 GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorRefreshAttrs, AccReadAttrs,
-                 AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
+                           DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                           PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
+                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs,
+                           StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -156,6 +156,8 @@ template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<TensorCopyAttrs> = std::tuple{
     Field{"tile", &TensorCopyAttrs::tile, Presence::kAlways, Meaning::kTile}};
+template <> inline constexpr auto kFields<TensorShiftAttrs> = std::tuple{
+    Field{"issues", &TensorShiftAttrs::issues, Presence::kOptional}};
 template <> inline constexpr auto kFields<TensorRefreshAttrs> = std::tuple{
     Field{"tile", &TensorRefreshAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"row", &TensorRefreshAttrs::row}};

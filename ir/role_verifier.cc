@@ -628,7 +628,10 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
     return Broken(12, Cat("channel ", operand.name, " is no operand of ", program_.tile_m, " lanes and ", columns,
                           " columns in Tensor Memory"));
   }
-  if (op.kind == OpKind::kTensorShift) return Ok();
+  if (op.kind == OpKind::kTensorShift) {
+    const int issues = op.As<TensorShiftAttrs>().issues;
+    return issues == 1 || issues == 4 ? Ok() : Broken(12, Cat("a shift is 1 or 4 issues, not ", issues));
+  }
   const Channel& source = ChannelOfSlot(op.operands[multiplies ? 2 : 1]);
   const int tile = multiplies                       ? op.As<MmaTensorAttrs>().b_tile
                    : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().tile

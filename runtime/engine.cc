@@ -44,24 +44,42 @@ std::string PlanKey(const std::string& problem, const ScheduleConstraint& constr
 }
 
 // A measured or modelled choice of the store, if it is admitted and still builds; else the rule's.
-Result<Schedule> ChooseFor(Engine::Parts& parts, const Problem& problem, const ScheduleConstraint& constraint) {
+Result<Schedule> ChooseFor(Engine::Parts& parts, const target::Target& target, const Problem& problem,
+                           const ScheduleConstraint& constraint) {
   const device::DeviceFacts& facts = parts.device.facts();
-  auto stored = parts.store.GetChoice(PrintProblem(problem), std::string(parts.target.name), facts.Key());
+  auto stored = parts.store.GetChoice(PrintProblem(problem), std::string(parts.target.name), parts.device_key);
   if (stored && stored->has_value() && (*stored)->source != store::ChoiceSource::kRule) {
     const auto parsed = ParseSchedule((*stored)->schedule);
-    if (parsed && constraint.Admits(parsed->value) &&
-        compiler::ValidateSchedule(problem, parsed->value, parts.target)) {
+    if (parsed && constraint.Admits(parsed->value) && compiler::ValidateSchedule(problem, parsed->value, target)) {
       return parsed->value;
     }
   }
-  return autotune::ChooseSchedule(problem, constraint, parts.target, facts.sm_count);
+  return autotune::ChooseSchedule(problem, constraint, target, facts.sm_count);
+}
+
+// The schedule, and the target that it is for: one that moves rows in Tensor Memory needs to know how the device does
+// that, and no other has to wait for a probe.
+struct Chosen {
+  Schedule schedule;
+  const target::Target* target;
+};
+Result<Chosen> Choose(Engine::Parts& parts, const Problem& problem, const ScheduleConstraint& constraint) {
+  LS_ASSIGN(Schedule schedule, ChooseFor(parts, parts.target, problem, constraint));
+  if (schedule.reuse != Reuse::kLaneShift) return Chosen{schedule, &parts.target};
+  const target::Target& target = parts.device_target.Get();
+  if (target.tensor_facts == parts.target.tensor_facts) return Chosen{schedule, &target};
+  auto again = ChooseFor(parts, target, problem, constraint);
+  if (again) return Chosen{*again, &target};
+  // Where the device is why nothing fits any more, that is the reason to tell.
+  LS_TRY(compiler::ValidateSchedule(problem, schedule, target));
+  return again.error();
 }
 
 // Rules change with versions and are cheap to ask again; they are recorded for people (`laneshift db`), not read back.
 void RememberRule(Engine::Parts& parts, const Problem& problem, const Schedule& schedule) {
   (void)parts.store.PutChoice({.problem = PrintProblem(problem),
                                .target = std::string(parts.target.name),
-                               .device = parts.device.facts().Key(),
+                               .device = parts.device_key,
                                .schedule = PrintSchedule(schedule),
                                .source = store::ChoiceSource::kRule,
                                .time_us = {}});
@@ -112,8 +130,10 @@ Problem WithAlignmentsOf(ConvProblem problem, const GemmArguments& given) {
 runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice device)
     : opened(std::move(device)),
       store(store::Store::Open({.directory = options.store_directory})),
+      device_target(opened, store),
       kernels(opened.device, *opened.target, store, AssemblerOf(options, opened.emulator != nullptr)),
-      parts{*opened.api, opened.device, *opened.target, store, opened.emulator != nullptr} {}
+      parts{
+          *opened.api, opened.device, *opened.target, store, device_target, opened.Key(), opened.emulator != nullptr} {}
 
 std::string_view CacheStateName(CacheState state) {
   switch (state) {
@@ -210,11 +230,12 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
     return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known), std::move(report)}));
   }
 
-  LS_ASSIGN(const Schedule schedule, ChooseFor(impl_->parts, complete, constraint));
+  LS_ASSIGN(const Chosen chosen, Choose(impl_->parts, complete, constraint));
+  const Schedule& schedule = chosen.schedule;
   auto plan = std::make_shared<runtime::PreparedPlan>();
   plan->problem = complete;
   plan->schedule = schedule;
-  LS_ASSIGN(plan->program, compiler::BuildProgram(complete, schedule, impl_->parts.target));
+  LS_ASSIGN(plan->program, compiler::BuildProgram(complete, schedule, *chosen.target));
   auto found = impl_->kernels.Get(plan->program, {text, PrintSchedule(schedule)});
   if (!found) return found.error().Within(Cat("compiling ", text, " for ", impl_->parts.target.name));
   plan->kernel = found->loaded;

@@ -32,6 +32,7 @@ struct EngineCore {
 
   OpenedDevice opened;
   store::Store store;
+  DeviceTarget device_target;
   KernelCache kernels;
   Engine::Parts parts;
 

@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "laneshift/engine.h"
+#include "runtime/device_target.h"
 #include "store/store.h"
 #include "target/target.h"
 
@@ -15,7 +16,9 @@ struct Engine::Parts {
   const device::Device& device;
   const target::Target& target;
   store::Store& store;
-  bool emulated;  // then emulator::TakeReport() tells what the launches did
+  runtime::DeviceTarget& device_target;  // `target` with what the device was measured to do
+  std::string device_key;                // under which the store remembers it
+  bool emulated;                         // then emulator::TakeReport() tells what the launches did
 };
 
 }  // namespace laneshift

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "emulator/driver.h"
@@ -51,27 +52,10 @@ Result<OpenedDevice> OpenGpu(int ordinal, const target::Target* wanted) {
                      Cat("cuda:", ordinal, " (", facts.name, ") runs ", own->name, ", not ", wanted->name,
                          "; leave the target out, or use the emulator for ", wanted->name));
   }
-  return OpenedDevice{nullptr, std::move(api), std::move(gpu), own};
+  return OpenedDevice{nullptr, std::move(api), std::move(gpu), own, {}};
 }
 
-Result<OpenedDevice> OpenEmulator(const EngineOptions& options, const target::Target* wanted) {
-  const target::Target& target = wanted != nullptr ? *wanted : target::Targets().front();
-  LS_ASSIGN(auto lease, EmulatorLease::Acquire(target, options));
-  auto api = std::make_unique<const device::DriverApi>(emulator::Driver());
-  LS_ASSIGN(device::Device device, device::OpenDevice(*api, 0));
-  return OpenedDevice{std::move(lease), std::move(api), std::move(device), &target};
-}
-
-// The first GPU that runs the wanted target, or any target; nothing if there is none.
-std::optional<OpenedDevice> FirstUsableGpu(const target::Target* wanted) {
-  for (int ordinal = 0;; ++ordinal) {
-    auto gpu = OpenGpu(ordinal, wanted);
-    if (gpu) return std::move(*gpu);
-    if (gpu.error().code == ErrorCode::kNotFound || ordinal == 64) return std::nullopt;
-  }
-}
-
-emulator::Options EmulatorOptions(const target::Target& target, const EngineOptions& options) {
+Result<emulator::Options> EmulatorOptions(const target::Target& target, const EngineOptions& options) {
   emulator::Options chosen;
   chosen.profile = target.Has(target::Feature::kTensorMemory) ? emulator::Profile::kB200 : emulator::Profile::kH200;
   switch (options.async_order.kind) {
@@ -95,7 +79,37 @@ emulator::Options EmulatorOptions(const target::Target& target, const EngineOpti
       break;
   }
   chosen.host_threads = options.emulator_threads;
+  for (const std::string& policy : options.policies) LS_TRY(emulator::SetPolicy(chosen.policies, policy));
   return chosen;
+}
+
+// The answers that are not the default ones.
+std::string ChosenAnswers(const emulator::Policies& policies) {
+  std::vector<std::string> words;
+  const auto& table = emulator::PolicyTable();
+  for (size_t i = 0; i < table.size(); ++i) {
+    const std::string_view answer = emulator::AnswerOf(policies, static_cast<emulator::Policy>(i));
+    if (answer != table[i].answers.front()) words.push_back(Cat(table[i].name, "=", answer));
+  }
+  return base::Join(words, " ");
+}
+
+Result<OpenedDevice> OpenEmulator(const EngineOptions& options, const target::Target* wanted) {
+  const target::Target& target = wanted != nullptr ? *wanted : target::Targets().front();
+  LS_ASSIGN(const emulator::Options chosen, EmulatorOptions(target, options));
+  LS_ASSIGN(auto lease, EmulatorLease::Acquire(target, chosen));
+  auto api = std::make_unique<const device::DriverApi>(emulator::Driver());
+  LS_ASSIGN(device::Device device, device::OpenDevice(*api, 0));
+  return OpenedDevice{std::move(lease), std::move(api), std::move(device), &target, ChosenAnswers(chosen.policies)};
+}
+
+// The first GPU that runs the wanted target, or any target; nothing if there is none.
+std::optional<OpenedDevice> FirstUsableGpu(const target::Target* wanted) {
+  for (int ordinal = 0;; ++ordinal) {
+    auto gpu = OpenGpu(ordinal, wanted);
+    if (gpu) return std::move(*gpu);
+    if (gpu.error().code == ErrorCode::kNotFound || ordinal == 64) return std::nullopt;
+  }
 }
 
 // The emulator is process-wide state, and this says who uses it and how.
@@ -105,6 +119,14 @@ struct SharedEmulator {
   std::string configuration;
 };
 
+std::string Describe(const target::Target& target, const emulator::Options& options) {
+  const std::string answers = ChosenAnswers(options.policies);
+  const bool fast = options.arithmetic == emulator::Arithmetic::kFast;
+  return Cat(target.name, ", async order ", static_cast<int>(options.completion), ":", options.seed, ", ",
+             ArithmeticName(fast ? Arithmetic::kFast : Arithmetic::kHardware), " arithmetic, ", options.host_threads,
+             " threads", answers.empty() ? "" : ", ", answers);
+}
+
 SharedEmulator& TheEmulator() {
   static SharedEmulator shared;
   return shared;
@@ -113,10 +135,8 @@ SharedEmulator& TheEmulator() {
 }  // namespace
 
 Result<std::shared_ptr<const EmulatorLease>> EmulatorLease::Acquire(const target::Target& target,
-                                                                    const EngineOptions& options) {
-  const std::string configuration =
-      Cat(target.name, ", async order ", static_cast<int>(options.async_order.kind), ":", options.async_order.seed,
-          ", ", ArithmeticName(options.arithmetic), " arithmetic, ", options.emulator_threads, " threads");
+                                                                    const emulator::Options& options) {
+  const std::string configuration = Describe(target, options);
   SharedEmulator& shared = TheEmulator();
   const std::lock_guard lock(shared.mutex);
   if (shared.leases > 0 && shared.configuration != configuration) {
@@ -125,11 +145,15 @@ Result<std::shared_ptr<const EmulatorLease>> EmulatorLease::Acquire(const target
                          configuration, " at the same time; close the other engine and its plans first"));
   }
   if (shared.leases == 0) {
-    emulator::Configure(EmulatorOptions(target, options));
+    emulator::Configure(options);
     shared.configuration = configuration;
   }
   ++shared.leases;
   return std::shared_ptr<const EmulatorLease>(new EmulatorLease);
+}
+
+std::string OpenedDevice::Key() const {
+  return policies.empty() ? device.facts().Key() : Cat(device.facts().Key(), "/", policies);
 }
 
 EmulatorLease::~EmulatorLease() {

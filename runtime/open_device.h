@@ -5,9 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "device/device.h"
 #include "device/driver_api.h"
+#include "emulator/driver.h"
 #include "laneshift/engine.h"
 #include "target/target.h"
 
@@ -17,7 +19,7 @@ namespace laneshift::runtime {
 class EmulatorLease {
  public:
   static Result<std::shared_ptr<const EmulatorLease>> Acquire(const target::Target& target,
-                                                              const EngineOptions& options);
+                                                              const emulator::Options& options);
   ~EmulatorLease();
   EmulatorLease(const EmulatorLease&) = delete;
   EmulatorLease& operator=(const EmulatorLease&) = delete;
@@ -32,6 +34,12 @@ struct OpenedDevice {
   std::unique_ptr<const device::DriverApi> api;
   device::Device device;
   const target::Target* target = nullptr;
+  // Of the emulator: the answers that are not the default ones, as "name=answer" words in the order of the table.
+  std::string policies{};
+
+  // What is remembered of this device is remembered under this name: emulators that answer differently are different
+  // devices.
+  std::string Key() const;
 };
 
 // kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the

@@ -41,6 +41,14 @@ struct ChoiceRecord {
   int64_t created = 0;  // set by the store when it is 0
 };
 
+// What a device does, as a probe measured it.
+struct FactRecord {
+  std::string device;  // as in ChoiceRecord
+  std::string name;
+  std::string answer;
+  int64_t created = 0;  // set by the store when it is 0
+};
+
 struct StoreSummary {
   std::string path;     // of the file, whether or not it is in use
   std::string journal;  // "wal", "delete", or "memory"
@@ -48,6 +56,7 @@ struct StoreSummary {
   int64_t kernels = 0;
   int64_t cubins = 0;
   int64_t choices = 0;
+  int64_t facts = 0;
   int64_t damaged = 0;
   int64_t bytes = 0;  // of PTX and cubins
   bool durable = false;

@@ -50,6 +50,16 @@ CREATE TABLE damaged (
   found INTEGER NOT NULL
 );
 )sql"},
+    {"facts", R"sql(
+CREATE TABLE facts (
+  device TEXT NOT NULL,
+  name TEXT NOT NULL,
+  answer TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  checksum TEXT NOT NULL,
+  PRIMARY KEY (device, name)
+);
+)sql"},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "store/choice_table.h"
 #include "store/disk.h"
+#include "store/fact_table.h"
 #include "store/kernel_table.h"
 #include "store/schema.h"
 
@@ -181,18 +182,33 @@ Status Store::PutChoice(const ChoiceRecord& record) {
   return state_->WriteEither([&](Database& database) { return WriteChoice(database, record, Now()); });
 }
 
+Result<std::optional<FactRecord>> Store::GetFact(const std::string& device, const std::string& name) {
+  std::lock_guard lock(state_->mutex);
+  return state_->ReadEither([&](Database& database) { return ReadFact(database, device, name); });
+}
+
+Status Store::PutFact(const FactRecord& record) {
+  if (record.device.empty() || record.name.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument, "a fact needs a device and a name");
+  }
+  std::lock_guard lock(state_->mutex);
+  return state_->WriteEither([&](Database& database) { return WriteFact(database, record, Now()); });
+}
+
 StoreSummary Store::Stat() {
   std::lock_guard lock(state_->mutex);
   StoreSummary summary;
   auto count = [&](Database& database) -> Status {
     LS_ASSIGN(Statement select, database.Prepare("SELECT (SELECT count(*) FROM kernels), "
                                                  "(SELECT count(*) FROM kernels WHERE cubin IS NOT NULL), "
-                                                 "(SELECT count(*) FROM choices), (SELECT count(*) FROM damaged), "
+                                                 "(SELECT count(*) FROM choices), (SELECT count(*) FROM facts), "
+                                                 "(SELECT count(*) FROM damaged), "
                                                  "(SELECT ifnull(sum(bytes), 0) FROM kernels)"));
     LS_ASSIGN(bool row, select.Step());
     LS_CHECK(row, "a query of counts yields a row");
-    int64_t* fields[] = {&summary.kernels, &summary.cubins, &summary.choices, &summary.damaged, &summary.bytes};
-    for (int i = 0; i < 5; ++i) *fields[i] += select.IntegerAt(i);
+    int64_t* fields[] = {&summary.kernels, &summary.cubins,  &summary.choices,
+                         &summary.facts,   &summary.damaged, &summary.bytes};
+    for (int i = 0; i < 6; ++i) *fields[i] += select.IntegerAt(i);
     return Ok();
   };
   Disk& disk = state_->disk;

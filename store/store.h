@@ -1,4 +1,5 @@
-// Store: what outlives a process: generated kernels by key, and the choice of schedule per problem and device.
+// Store: what outlives a process: generated kernels by key, the choice of schedule per problem and device,
+// and what was measured of devices.
 //
 // The store never fails a run. Where its file is missing, locked, read-only, full or corrupt, what was readable stays
 // readable where possible, writes go to memory, durable() turns false and one warning says why. A corrupt file is
@@ -50,6 +51,10 @@ class Store {
                                                 const std::string& device);
   // Without effect where a choice of a stronger source is stored (ChoiceSource).
   Status PutChoice(const ChoiceRecord& record);
+
+  // What was measured of a device; the last measurement counts.
+  Result<std::optional<FactRecord>> GetFact(const std::string& device, const std::string& name);
+  Status PutFact(const FactRecord& record);
 
   // Counts over the file and, where it is no longer written, over memory.
   StoreSummary Stat();

@@ -467,6 +467,30 @@ TEST_F(StoreTest, AnotherProgramsDatabaseIsLeftAsItIs) {
   EXPECT_EQ(ReadBytes(File()), before);
 }
 
+TEST_F(StoreTest, FactsAreOfOneDeviceAndTheLastMeasurementCounts) {
+  {
+    Store store = Open();
+    ASSERT_TRUE(store.PutFact({.device = "one", .name = "scope", .answer = "groups"}));
+    ASSERT_TRUE(store.PutFact({.device = "one", .name = "scope", .answer = "addressed"}));
+    ASSERT_TRUE(store.PutFact({.device = "two", .name = "scope", .answer = "cta"}));
+    EXPECT_FALSE(store.PutFact({.device = "", .name = "scope", .answer = "cta"}));
+    EXPECT_EQ(store.Stat().facts, 2);
+  }
+  Store store = Open();
+  const auto one = store.GetFact("one", "scope");
+  ASSERT_TRUE(one && *one);
+  EXPECT_EQ((*one)->answer, "addressed");
+  EXPECT_GT((*one)->created, 0);
+  const auto unknown = store.GetFact("one", "time");
+  ASSERT_TRUE(unknown);
+  EXPECT_FALSE(*unknown);
+  auto database = Database::Open(File(), Database::Access::kCreate, 100);
+  ASSERT_TRUE(database && database->Execute("UPDATE facts SET answer = 'groups' WHERE device = 'one'"));
+  const auto damaged = store.GetFact("one", "scope");
+  ASSERT_TRUE(damaged);
+  EXPECT_FALSE(*damaged) << "a wrong checksum is a miss";
+}
+
 TEST_F(StoreTest, EveryOlderSchemaMigratesAndKeepsItsRows) {
   for (size_t version = 1; version < Migrations().size(); ++version) {
     fs::remove_all(directory_);

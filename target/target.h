@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "laneshift/result.h"
+#include "target/tensor_facts.h"
 
 namespace laneshift::target {
 
@@ -30,6 +31,7 @@ struct Target {
   int mma_macs_per_clock;  // dense 16-bit multiply-accumulates of an SM's tensor cores in one clock
   int default_sm_count;    // of the product that the target stands for, where no device is at hand
   uint32_t features;
+  TensorFacts tensor_facts{};  // the documented answers; an engine puts in what its device was measured to do
 
   bool Has(Feature feature) const { return (features & static_cast<uint32_t>(feature)) != 0; }
 };

@@ -7,6 +7,7 @@
 
 #include "autotune/choose_schedule.h"
 #include "compiler/compile.h"
+#include "compiler/tensor_probe.h"
 #include "device/assembler.h"
 #include "tests/sweep.h"
 
@@ -55,6 +56,20 @@ TEST(AssemblerSweep, EveryKernelIsClean) {
   for (std::thread& thread : threads) thread.join();
   for (const std::string& failure : failures) EXPECT_EQ(failure, "");
   RecordProperty("kernels", static_cast<int>(kernels.size()));
+}
+
+TEST(AssemblerSweep, TheTensorProbeIsClean) {
+  const auto assembler = device::Assembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  for (const target::Target& target : target::Targets()) {
+    const auto probe = compiler::EmitTensorProbe(target);
+    ASSERT_EQ(probe.has_value(), target.Has(target::Feature::kTensorMemory)) << target.name;
+    if (!probe) continue;
+    const auto result = assembler->Assemble(probe->ptx, target.name);
+    ASSERT_TRUE(result.has_value()) << result.error().message;
+    EXPECT_EQ(result->spill_store_bytes + result->spill_load_bytes + result->stack_bytes, 0);
+    EXPECT_TRUE(result->advisories.empty()) << result->log;
+  }
 }
 
 }  // namespace

@@ -54,6 +54,14 @@ Result<Assembler> ParseAssembler(const std::string& text) {
 
 }  // namespace
 
+void AddPolicies(CLI::App& app, std::vector<std::string>& policies) {
+  app.add_option("--policy", policies,
+                 "NAME=ANSWER, repeatable: what the emulator does where the manual is silent, such as "
+                 "shift_scope=addressed")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void DeviceOptions::AddTo(CLI::App& app) {
   app.add_option("--device", device, "auto, cuda, cuda:N or emulator; auto: a GPU that has a target, else the emulator")
       ->capture_default_str();
@@ -69,12 +77,14 @@ void DeviceOptions::AddTo(CLI::App& app) {
   app.add_option("--ptxas", ptxas, "path of ptxas");
   app.add_option("--emulator-threads", emulator_threads, "host threads of the emulator; 0: all cores")
       ->capture_default_str();
+  AddPolicies(app, policies);
 }
 
 Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) const {
   EngineOptions options{.device = device, .target = target, .store_directory = settings.store_directory};
   options.ptxas = ptxas.empty() ? settings.ptxas : ptxas;
   options.emulator_threads = emulator_threads;
+  options.policies = policies;
   if (emulator_threads < 0) {
     return MakeError(ErrorCode::kInvalidArgument,
                      Cat("--emulator-threads ", emulator_threads, " is below zero; use 0 for all cores"));

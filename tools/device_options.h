@@ -19,10 +19,14 @@ namespace laneshift::tools {
 struct DeviceOptions {
   std::string device = "auto", target, async = "eager", arithmetic = "hardware", assembler = "auto", ptxas;
   int emulator_threads = 0;
+  std::vector<std::string> policies;
 
   void AddTo(CLI::App& app);
   Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
 };
+
+// --policy, of verbs that use the emulator.
+void AddPolicies(CLI::App& app, std::vector<std::string>& policies);
 
 // Words, and files of one problem a line. A word with blanks inside is a whole problem; otherwise a word without '='
 // (such as `gemm`) begins one. In a file, what follows a '#' is a comment.

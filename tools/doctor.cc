@@ -6,10 +6,13 @@
 #include "base/text.h"
 #include "device/assembler.h"
 #include "device/device.h"
+#include "emulator/driver.h"
+#include "runtime/engine_parts.h"
 #include "store/store.h"
 #include "target/target.h"
 #include "tools/cublas.h"
 #include "tools/cudnn.h"
+#include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/nvrtc.h"
 #include "tools/problem_run.h"
@@ -25,6 +28,7 @@ constexpr const char* kExamples = R"(
 Examples:
   laneshift doctor
   laneshift doctor --json
+  laneshift doctor --policy shift_scope=addressed
 
 Nothing but the emulator and the store has to be ok: a GPU, ptxas, NVRTC and cuBLAS are used where they are found. Exit
 code 1 if something that has to work does not.)";
@@ -116,9 +120,60 @@ Finding LookAtStore(const Settings& settings) {
           "set LANESHIFT_CACHE_DIR to a directory that can be written"};
 }
 
+// How a device moves rows in Tensor Memory where the manual leaves it open, measured just now.
+struct MeasuredFacts {
+  std::string device;
+  std::vector<target::FactAnswer> answers;
+};
+
+void ProbeDevice(const EngineOptions& options, const std::string& part, std::vector<Finding>& findings,
+                 std::vector<MeasuredFacts>& measured) {
+  const auto engine = Engine::Open(options);
+  // Why it does not open is another finding.
+  if (!engine || !engine->parts().target.Has(target::Feature::kTensorMemory)) return;
+  const auto facts = engine->parts().device_target.Measure();
+  if (!facts) {
+    findings.push_back({Cat(part, " probe"), State::kBroken, facts.error().message,
+                        "reuse=lane_shift needs it; report this as a defect of laneshift"});
+    return;
+  }
+  MeasuredFacts known{part, target::AnswersOf(*facts)};
+  std::vector<std::string> words;
+  for (const target::FactAnswer& fact : known.answers) words.push_back(Cat(fact.name, "=", fact.answer));
+  findings.push_back({Cat(part, " probe"), State::kOk, base::Join(words, ", "), ""});
+  measured.push_back(std::move(known));
+}
+
+// Every GPU that runs a target with Tensor Memory, and the emulator of each such target.
+void ProbeTensorMemory(const Settings& settings, const std::vector<std::string>& policies,
+                       std::vector<Finding>& findings, std::vector<MeasuredFacts>& measured) {
+  const size_t looked_at = findings.size();
+  for (size_t i = 0; i < looked_at; ++i) {
+    if (!findings[i].part.starts_with("cuda:") || findings[i].state != State::kOk) continue;
+    const std::string part = findings[i].part;
+    ProbeDevice({.device = part, .store_directory = settings.store_directory}, part, findings, measured);
+  }
+  for (const target::Target& target : target::Targets()) {
+    const std::string name(target.name);
+    ProbeDevice(
+        {.device = "emulator", .target = name, .store_directory = settings.store_directory, .policies = policies},
+        Cat("emulator ", name), findings, measured);
+  }
+}
+
+nlohmann::ordered_json FactsJson(const std::vector<MeasuredFacts>& measured) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const MeasuredFacts& device : measured) {
+    nlohmann::ordered_json row = {{"device", device.device}};
+    for (const target::FactAnswer& fact : device.answers) row[fact.name] = fact.answer;
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
 // A tiny GEMM from description to checked result.
-Result<std::string> SelfTest(const std::string& target) {
-  LS_ASSIGN(const Engine engine, Engine::Open({.device = "emulator", .target = target}));
+Result<std::string> SelfTest(const std::string& target, const std::vector<std::string>& policies) {
+  LS_ASSIGN(const Engine engine, Engine::Open({.device = "emulator", .target = target, .policies = policies}));
   LS_ASSIGN(const Problem problem, ParseProblem("gemm m=128 n=64 k=128 a=bf16 d=f32"));
   RunSettings settings;
   settings.check = true;
@@ -127,21 +182,25 @@ Result<std::string> SelfTest(const std::string& target) {
   return Cat(PrintProblem(problem), " in ", PrintDuration(outcome.emulate_ms.value_or(0)));
 }
 
-void LookAtEmulator(std::vector<Finding>& findings) {
+void LookAtEmulator(const std::vector<std::string>& policies, std::vector<Finding>& findings) {
   for (const target::Target& target : target::Targets()) {
-    const auto tested = SelfTest(std::string(target.name));
+    const auto tested = SelfTest(std::string(target.name), policies);
     findings.push_back({Cat("emulator ", target.name), tested ? State::kOk : State::kBroken,
                         tested ? *tested : tested.error().message,
                         tested ? "" : "report this as a defect of laneshift"});
   }
 }
 
-Result<int> Doctor(const Settings& settings, bool json) {
+Result<int> Doctor(const Settings& settings, const std::vector<std::string>& policies, bool json) {
+  emulator::Policies answers;
+  for (const std::string& policy : policies) LS_TRY(emulator::SetPolicy(answers, policy));
   std::vector<Finding> findings;
   LookAtDevices(findings);
   LookAtToolkit(settings, findings);
   findings.push_back(LookAtStore(settings));
-  LookAtEmulator(findings);
+  LookAtEmulator(policies, findings);
+  std::vector<MeasuredFacts> measured;
+  ProbeTensorMemory(settings, policies, findings, measured);
   int exit_code = kExitOk;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   Table table({{"part"}, {"state"}, {"what"}});
@@ -158,7 +217,9 @@ Result<int> Doctor(const Settings& settings, bool json) {
     if (!finding.remedy.empty()) table.Add({{""}, {""}, {"→ " + finding.remedy, Tint::kFaint}});
   }
   if (json) {
-    std::printf("%s\n", nlohmann::ordered_json{{"ok", exit_code == kExitOk}, {"parts", list}}.dump().c_str());
+    const nlohmann::ordered_json json_text = {
+        {"ok", exit_code == kExitOk}, {"parts", list}, {"tensor_facts", FactsJson(measured)}};
+    std::printf("%s\n", json_text.dump().c_str());
   } else {
     std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
   }
@@ -172,8 +233,10 @@ Verb AddDoctor(CLI::App& app, const Settings& settings) {
       app.add_subcommand("doctor", "What this machine has: GPUs, driver, ptxas, NVRTC, cuBLAS, cuDNN, store, emulator");
   auto json = std::make_shared<bool>(false);
   verb->add_flag("--json", *json, "one JSON object on stdout");
+  auto policies = std::make_shared<std::vector<std::string>>();
+  AddPolicies(*verb, *policies);
   verb->footer(kExamples);
-  return [json, settings] { return Doctor(settings, *json); };
+  return [json, policies, settings] { return Doctor(settings, *policies, *json); };
 }
 
 }  // namespace laneshift::tools

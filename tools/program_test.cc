@@ -218,10 +218,25 @@ TEST_F(Program, DoctorNamesStateAndRemedy) {
     parts += part["part"].get<std::string>() + " ";
     EXPECT_TRUE(part["state"] == "ok" || !part["remedy"].get<std::string>().empty()) << part.dump();
   }
-  for (const char* part :
-       {"CUDA driver", "ptxas", "NVRTC", "cuBLAS", "cuDNN", "store", "emulator sm_100a", "emulator sm_90a"}) {
+  for (const char* part : {"CUDA driver", "ptxas", "NVRTC", "cuBLAS", "cuDNN", "store", "emulator sm_100a",
+                           "emulator sm_90a", "emulator sm_100a probe"}) {
     EXPECT_NE(parts.find(part), std::string::npos) << parts;
   }
+}
+
+TEST_F(Program, DoctorShowsWhatTheProbeMeasured) {
+  const Json facts = CallJson({"doctor"}).at(0)["tensor_facts"];
+  const Json other = CallJson({"doctor", "--policy", "shift_scope=addressed", "--policy", "cp_4x256b_lane=ignored",
+                               "--policy", "ashift_time=before"})
+                         .at(0)["tensor_facts"];
+  EXPECT_EQ(facts.back(), (Json{{"device", "emulator sm_100a"},
+                                {"shift_scope", "groups"},
+                                {"cp_4x256b_lane", "offset"},
+                                {"ashift_time", "after"}}));
+  EXPECT_EQ(other.back(), (Json{{"device", "emulator sm_100a"},
+                                {"shift_scope", "addressed"},
+                                {"cp_4x256b_lane", "ignored"},
+                                {"ashift_time", "before"}}));
 }
 
 TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
@@ -240,6 +255,8 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", kTiny, "--vs", "cutlass"}, 2, "use --vs cublas (gemm) or --vs cudnn (conv)"},
       {{"run", kTiny, "--async", "soon"}, 2, "use eager, late or random:SEED"},
       {{"run", kTiny, "--arithmetic", "exact"}, 2, "use hardware (the tensor core's own sums) or fast"},
+      {{"run", kTiny, "--device", "emulator", "--policy", "shift_scope=half"}, 2, "is one of groups, addressed, cta"},
+      {{"doctor", "--policy", "shift"}, 2, "no policy is called 'shift'"},
       {{"run", kTiny, "--assembler", "gas"}, 2, "use auto, ptxas or driver"},
       {{"run", kTiny, "--emulator-threads", "-1"}, 2, "below zero"},
       {{"run", kTiny, "--repeat", "0"}, 2, "--repeat 0"},

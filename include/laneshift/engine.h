@@ -65,6 +65,8 @@ struct EngineOptions {
   AsyncOrder async_order{};
   Arithmetic arithmetic = Arithmetic::kHardware;
   int emulator_threads = 0;  // 0: all cores
+  // "NAME=ANSWER": what the emulator does where the manual is silent (docs/emulator.md has the names and answers).
+  std::vector<std::string> policies{};
 };
 
 // Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`.
