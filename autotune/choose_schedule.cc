@@ -84,8 +84,13 @@ struct Variant {
   LoadPath a_load;
   std::vector<int> depths;  // of a K block
 };
-std::vector<Variant> VariantsOf(const GemmProblem&) { return {{Reuse::kNone, LoadPath::kTma, {64, 128}}}; }
-std::vector<Variant> VariantsOf(const ConvProblem& problem) {
+std::vector<Variant> VariantsOf(const GemmProblem&, const ScheduleConstraint&) {
+  return {{Reuse::kNone, LoadPath::kTma, {64, 128}}};
+}
+std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstraint& constraint) {
+  // A mode that was asked for is tried for every filter, and its own rule refuses it.
+  const Reuse asked = constraint.Apply(Schedule{.reuse = Reuse::kIm2col}).reuse;
+  if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {64, 128}}};
   // Blocks of fewer channels than a swizzle span waste nothing where there are no more.
   std::vector<int> depths = {64, 128};
   for (const int depth : {32, 16}) {
@@ -114,7 +119,7 @@ std::vector<Schedule> Shapes(const Kind& problem, const ScheduleConstraint& cons
     shape = constraint.Apply(WithPaths(problem, constraint.Apply(shape)));
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   };
-  for (const Variant& variant : VariantsOf(problem)) {
+  for (const Variant& variant : VariantsOf(problem, constraint)) {
     for (const int m : {128, 64}) {
       for (const int n : {256, 224, 192, 160, 128, 112, 96, 80, 64, 48, 32, 16}) {
         for (const int k : variant.depths) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/report.h"
 #include "laneshift/engine.h"
 #include "tools/comparison.h"
 
@@ -36,6 +37,7 @@ struct RunOutcome {
   std::optional<double> max_rel_err;
   std::optional<std::vector<std::string>> hazards;  // of the emulator
   std::optional<std::string> arithmetic;            // of the emulator: "hardware" or "fast"
+  std::optional<emulator::Counters> counters;       // of the emulator, of one execution
   std::optional<double> emulate_ms;                 // wall time of the emulation
   std::optional<double> time_us;                    // on a GPU
   std::optional<double> cublas_us, cudnn_us;        // of the peer, beside it
