@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{"stages=-1", "out of range"}, BadCase{"stages=99999999999999999999", "not a whole number"},
                     BadCase{"stages=4 stages=4", "'stages' is given twice"},
                     BadCase{"stage=4", "did you mean 'stages'?"}, BadCase{"zzzz=4", "known keys: tile stages acc"},
-                    BadCase{"a_load=direct", "use tma or copy"}, BadCase{"d_store=copy", "use tma or direct"},
+                    BadCase{"a_load=direct", "use tma or copy"}, BadCase{"d_store=copy", "use tma, direct or rows"},
                     BadCase{"stages", "not of the form key=value"}, BadCase{"stages=", "not a whole number"}));
 
 }  // namespace
