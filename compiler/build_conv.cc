@@ -65,6 +65,7 @@ class ConvBuilder : public KernelBuilder {
   bool Gathers() const { return schedule().a_load == LoadPath::kCopy; }
   // Threads that gather take a filter as one run of K; where it has gaps they look each tap up.
   bool FindsTaps() const { return Gathers() && !TapsAreEven(problem_, true); }
+  bool UnrollsGather() const override { return KnowsFilter(); }
   bool LoadsBy(LoadPath path) const override { return schedule().a_load == path || schedule().b_load == path; }
 
   SharedLayout Tile(Axis axis, int rows) const {

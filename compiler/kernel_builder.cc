@@ -22,12 +22,10 @@ constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
 constexpr int kEpilogueWarp = 4;
 
-// Registers of a thread after setmaxnreg, for two math warpgroups beside the loading one: together at most 65536.
-struct RegisterSplit {
-  int load, math;
-};
+// For two math warpgroups beside the loading one: together what the CTA is launched with, 3 x 168.
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
+constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
@@ -142,9 +140,9 @@ void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& 
   program_.roles.push_back(std::move(role));
 }
 
-int KernelBuilder::RegistersOfLoads() const {
-  if (in_tensor_memory_ || schedule_.math_warpgroups < 2) return 0;
-  return LoadsBy(LoadPath::kCopy) ? kWithCopies.load : kTmaOnly.load;
+RegisterSplit KernelBuilder::Registers() const {
+  if (in_tensor_memory_ || schedule_.math_warpgroups < 2) return {0, 0};
+  return UnrollsGather() ? kWithUnrolledGather : LoadsBy(LoadPath::kCopy) ? kWithCopies : kTmaOnly;
 }
 
 void KernelBuilder::AddLoadRole(LoadPath path) {
@@ -157,7 +155,7 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
                       .first_warp = bulk ? kLoadWarp : first_copy_warp,
                       .warps = bulk ? 1 : kEpilogueWarp - first_copy_warp,
                       .elected = bulk ? 1 : 0,
-                      .registers = RegistersOfLoads()};
+                      .registers = Registers().load};
   AddRole(role, [&](Builder& b) {
     WriteResidentLoads(b, path);
     ForEachTile(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
@@ -183,7 +181,7 @@ void KernelBuilder::AddEpilogueRole() {
                 .kind = in_tensor_memory_ ? RoleKind::kEpilogue : RoleKind::kMath,
                 .first_warp = kEpilogueWarp,
                 .warps = EpilogueWarps()};
-  if (RegistersOfLoads() != 0) role.registers = LoadsBy(LoadPath::kCopy) ? kWithCopies.math : kTmaOnly.math;
+  role.registers = Registers().math;
   AddRole(role, [&](Builder& b) {
     if (!in_tensor_memory_) TakeResidents(b);
     ForEachTile(b, [&](const Corner& corner) {

@@ -24,6 +24,11 @@ struct EpilogueTerms {
   ir::RowMap rows = ir::RowMap::kMatrix;
 };
 
+// Registers of a thread after setmaxnreg; 0: as launched.
+struct RegisterSplit {
+  int load = 0, math = 0;
+};
+
 class KernelBuilder {
  public:
   virtual ~KernelBuilder() = default;
@@ -47,6 +52,8 @@ class KernelBuilder {
   // Parameters of D, C and bias (`out` is the box of D's tensor map), then sizes and scalars.
   virtual void AddOutputs(const ir::SharedLayout& out) = 0;
   virtual bool LoadsBy(LoadPath path) const = 0;
+  // Whether threads load an operand by code that is unrolled over a filter: it holds more addresses than copies do.
+  virtual bool UnrollsGather() const { return false; }
   // The producer of all operands that take `path`, for one output tile.
   virtual void WriteLoads(ir::Builder& b, LoadPath path, const Corner& corner) = 0;
   // Operands that stay for all output tiles of a CTA: loaded before the first, taken before the first by the role that
@@ -84,7 +91,7 @@ class KernelBuilder {
 
  private:
   int EpilogueWarps() const { return 4 * schedule_.math_warpgroups; }
-  int RegistersOfLoads() const;
+  RegisterSplit Registers() const;
   void PlanEpilogue();
   void ForEachTile(ir::Builder& b, const std::function<void(const Corner&)>& write);
   void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
