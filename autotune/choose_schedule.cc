@@ -86,10 +86,14 @@ struct Variant {
   LoadPath a_load;
   std::vector<int> depths;  // of a K block
 };
-std::vector<Variant> VariantsOf(const GemmProblem&, const Target&) {
+std::vector<Variant> VariantsOf(const GemmProblem&, const ScheduleConstraint&, const Target&) {
   return {{Reuse::kNone, LoadPath::kTma, {64, 128}}};
 }
-std::vector<Variant> VariantsOf(const ConvProblem& problem, const Target& target) {
+std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstraint& constraint,
+                                const Target& target) {
+  // A mode that was asked for is tried for every filter, and its own rule refuses it.
+  const Reuse asked = constraint.Apply(Schedule{.reuse = Reuse::kIm2col}).reuse;
+  if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {32, 64, 128}}};
   // Blocks of fewer channels than a swizzle span waste nothing where there are no more.
   std::vector<int> depths = {64, 128};
   for (const int depth : {32, 16}) {
@@ -121,7 +125,7 @@ std::vector<Schedule> Shapes(const Kind& problem, const ScheduleConstraint& cons
     shape = constraint.Apply(WithPaths(problem, constraint.Apply(shape)));
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   };
-  for (const Variant& variant : VariantsOf(problem, target)) {
+  for (const Variant& variant : VariantsOf(problem, constraint, target)) {
     // Lanes move all together: a lower tile is no schedule, and its refusal would hide a better reason.
     const bool moves_lanes = constraint.Apply({.reuse = variant.reuse}).reuse == Reuse::kLaneShift;
     for (const int m : {128, 64}) {

@@ -64,6 +64,9 @@ class ConvBuilder : public KernelBuilder {
   // The tile of a phase's refreshed rows in the activation channel, or -1.
   int EdgeTile(int phase) const { return edge_tiles_.empty() ? -1 : edge_tiles_[static_cast<size_t>(phase)]; }
   bool Gathers() const { return schedule().a_load == LoadPath::kCopy; }
+  // Threads that gather take a filter as one run of K; where it has gaps they look each tap up.
+  bool FindsTaps() const { return Gathers() && !TapsAreEven(problem_, true); }
+  bool UnrollsGather() const override { return KnowsFilter(); }
   bool LoadsBy(LoadPath path) const override { return schedule().a_load == path || schedule().b_load == path; }
 
   SharedLayout Tile(Axis axis, int rows) const {
@@ -116,6 +119,8 @@ class ConvBuilder : public KernelBuilder {
       AddParam(Binding::kMapB, w_tile_);
     } else {
       AddParams({Binding::kBaseB, Binding::kPitchB, Binding::kStrideB});
+      if (FindsTaps()) AddParam(Binding::kRowB);
+      if (FindsTaps() && geometry_.planes) AddParam(Binding::kPlaneB);
     }
   }
 
@@ -291,7 +296,7 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void LoadW(Builder& b, ValueId slot, int tile, LoadPath path, ValueId depth, ValueId filter, ValueId tap) {
-    const ir::LoadAttrs attrs{.tile = tile, .operand = Operand::kB};
+    const ir::LoadAttrs attrs{.tile = tile, .operand = Operand::kB, .taps = FindsTaps() ? 1 : 0};
     if (path == LoadPath::kTma) {
       b.TmaLoad({slot, depth, filter, tap}, attrs);
     } else {

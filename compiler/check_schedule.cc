@@ -146,8 +146,8 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));
   if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(problem, geometry, s, target));
-  if (!TapsAreEven(problem, s.a_load == LoadPath::kCopy))
-    return Refused("the taps of a filter are not at one distance; pack the filters");
+  if (s.a_load == LoadPath::kTma && !TapsAreEven(problem, false))
+    return Refused("the taps of a filter are not at one distance; use reuse=im2col a_load=copy, or pack the filters");
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kB));
   if (s.d_store == StorePath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kD));

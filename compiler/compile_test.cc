@@ -102,11 +102,17 @@ INSTANTIATE_TEST_SUITE_P(Targets, CompileOnTarget, testing::Values("sm_100a", "s
 
 // The golden programs of ir/'s tests are what this compiler builds. BLESS=1 rewrites them.
 TEST(GoldenPrograms, AreWhatIsBuilt) {
-  const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"sm_100a", "gemm m=256 n=256 k=256", "tile=128x256 stages=4"},
-      {"sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n",
-       "tile=128x128 stages=5 a_load=copy d_store=direct"}};
-  for (const auto& [target, problem, schedule] : cases) {
+  constexpr const char* kConv = "conv n=1 h=14 w=14 c=128 k=64 r=3 s=3 pad=1";
+  const std::tuple<const char*, const char*, const char*, const char*> cases[] = {
+      {"gemm", "sm_100a", "gemm m=256 n=256 k=256", "tile=128x256 stages=4"},
+      {"gemm", "sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n",
+       "tile=128x128 stages=5 a_load=copy d_store=direct"},
+      {"conv_im2col", "sm_100a", kConv, "tile=128x64 stages=4 reuse=im2col"},
+      {"conv_gather", "sm_90a", "conv n=1 h=14 w=14 c=3 k=64 r=7 s=7 pad=3 stride=2",
+       "tile=128x64 stages=4 a_load=copy b_load=copy reuse=im2col d_store=rows"},
+      {"conv_row_offset", "sm_90a", kConv, "tile=128x64 stages=3 reuse=row_offset d_store=rows"},
+      {"conv_lane_shift", "sm_100a", kConv, "tile=128x64 stages=3 reuse=lane_shift d_store=rows"}};
+  for (const auto& [stem, target, problem, schedule] : cases) {
     const target::Target& chip = TargetNamed(target);
     std::vector<PassDump> dumps;
     ASSERT_TRUE(BuildProgram(*ParseProblem(problem), ScheduleFor(chip, schedule), chip, &dumps));
@@ -114,7 +120,7 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
                                                               {"lowered", &dumps.back()}};
     for (const auto& [stage, dump] : stages) {
       const std::string path =
-          std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/gemm_" + target + "_" + stage + ".tir";
+          std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/" + stem + "_" + target + "_" + stage + ".tir";
       if (std::getenv("BLESS") != nullptr) std::ofstream(path) << dump->text;
       std::ifstream file(path);
       const std::string golden((std::istreambuf_iterator<char>(file)), {});

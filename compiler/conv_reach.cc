@@ -107,6 +107,8 @@ Status TmaReaches(const ConvProblem& problem, const ConvGeometry& geometry, cons
     }
     return ReachesWalk(problem, geometry, tensor);
   }
+  if (operand == Operand::kB && schedule.a_load == LoadPath::kCopy && !TapsAreEven(problem, true))
+    return Unreachable(tensor, "its taps do not follow each other without gaps, as gathered activations do");
   if (operand == Operand::kD) {
     if (tensor.channels * bytes % kTmaUnit != 0) {
       return Unreachable(tensor,

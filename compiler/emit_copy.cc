@@ -6,21 +6,43 @@ namespace {
 
 constexpr int kChunkBytes = 16;
 
-ir::Binding SizeOf(ir::Axis axis) {
-  return axis == ir::Axis::kM ? ir::Binding::kM : axis == ir::Axis::kN ? ir::Binding::kN : ir::Binding::kK;
+// Rows of B of a convolution are the filters of all groups: N, the filters of one, would cut the others off.
+ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
+  if (axis == ir::Axis::kM) return ir::Binding::kM;
+  if (axis == ir::Axis::kK) return ir::Binding::kK;
+  return program.FindParam(ir::Binding::kFilters) != nullptr ? ir::Binding::kFilters : ir::Binding::kN;
+}
+
+// Elements from the start of a filter to (tap, channel) `k`, the taps anywhere.
+Value* TapOffset(const RoleContext& cx, Value* k) {
+  auto& b = cx.e.ir();
+  const auto scaled = [&](Value* index, ir::Binding distance) {
+    return b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.Param(distance));
+  };
+  Value* offset = b.CreateZExt(b.CreateURem(k, cx.Param(ir::Binding::kChannels)), cx.e.I64());
+  Value* tap = b.CreateUDiv(k, cx.Param(ir::Binding::kChannels));
+  Value* column = b.CreateURem(tap, cx.Param(ir::Binding::kTapsS));
+  offset = b.CreateAdd(offset, scaled(column, ir::Binding::kStrideB));
+  Value* row = b.CreateUDiv(tap, cx.Param(ir::Binding::kTapsS));
+  if (cx.program.FindParam(ir::Binding::kPlaneB) != nullptr) {
+    offset = b.CreateAdd(offset, scaled(b.CreateUDiv(row, cx.Param(ir::Binding::kTapsR)), ir::Binding::kPlaneB));
+    row = b.CreateURem(row, cx.Param(ir::Binding::kTapsR));
+  }
+  return b.CreateAdd(offset, scaled(row, ir::Binding::kRowB));
 }
 
 }  // namespace
 
-void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base,
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
                   Value* inner, Value* outer, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
+  const ir::Operand operand = attrs.operand;
   LS_CHECK(layout.ElementBytes() == 2, "copied operands are 16-bit");
   const int elements = kChunkBytes / layout.ElementBytes();
   const int chunks_per_row = layout.inner / elements;
-  Value* outer_limit = cx.Param(SizeOf(layout.outer_axis));
-  Value* inner_limit = cx.Param(SizeOf(layout.inner_axis));
+  Value* outer_limit = cx.Param(SizeOf(cx.program, layout.outer_axis));
+  Value* inner_limit = cx.Param(SizeOf(cx.program, layout.inner_axis));
   Value* base =
       b.CreateAdd(cx.Param(ir::BaseOf(operand)),
                   b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(2)));
@@ -30,14 +52,17 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Ope
     Value* row = b.CreateAdd(outer, tile_row);
     Value* column = b.CreateAdd(inner, tile_column);
     Value* row_inside = b.CreateICmpULT(row, outer_limit);
-    Value* offset = b.CreateAdd(b.CreateMul(b.CreateZExt(row, e.I64()), cx.Param(ir::PitchOf(operand))),
-                                b.CreateZExt(column, e.I64()));
-    Value* address = b.CreateAdd(base, b.CreateShl(offset, 1));
+    Value* row_offset = b.CreateMul(b.CreateZExt(row, e.I64()), cx.Param(ir::PitchOf(operand)));
+    const auto address_of = [&](int i) {
+      Value* own = attrs.taps != 0 ? TapOffset(cx, b.CreateAdd(column, e.C32(i)))
+                                   : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
+      return b.CreateAdd(base, b.CreateShl(b.CreateAdd(row_offset, own), 1));
+    };
     std::vector<Value*> words;
     Value* low = nullptr;
     for (int i = 0; i < elements; ++i) {
       Value* inside = b.CreateAnd(row_inside, b.CreateICmpULT(b.CreateAdd(column, e.C32(i)), inner_limit));
-      Value* element = b.CreateZExt(e.LoadGlobal16(b.CreateAdd(address, e.C64(2 * i)), inside), e.I32());
+      Value* element = b.CreateZExt(e.LoadGlobal16(address_of(i), inside), e.I32());
       if (i % 2 == 0) {
         low = element;
       } else {

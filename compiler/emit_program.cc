@@ -248,8 +248,8 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kCopyLoad: {
       const auto& attrs = op.As<ir::LoadAttrs>();
       const Slot& slot = SlotOf(op);
-      return EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs.operand, Tile(slot, attrs.tile), Index(op, 1),
-                          Index(op, 2), Index(op, 3));
+      return EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2),
+                          Index(op, 3));
     }
     case OpKind::kLoadPixels:
       return EmitLoadPixels(op);

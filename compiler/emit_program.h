@@ -47,7 +47,7 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap r
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
 
 // emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
-void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base,
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
                   Value* inner, Value* outer, Value* batch);
 
 // emit_gather.cc: a tile of positions x (tap, channel), the same way.

@@ -22,10 +22,10 @@ constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
 constexpr int kEpilogueWarp = 4;
 
-// Registers of a thread after setmaxnreg, for two math warpgroups beside the loading one: together at most 65536.
-using RegisterSplit = KernelBuilder::RegisterSplit;
+// For two math warpgroups beside the loading one: together at most what the CTA is launched with, 3 x 168.
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
+constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns
 constexpr int kNarrow = 128;
 
@@ -143,10 +143,11 @@ void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& 
 }
 
 // Load 0: as launched.
-KernelBuilder::RegisterSplit KernelBuilder::Registers() const {
+RegisterSplit KernelBuilder::Registers() const {
   if (in_tensor_memory_ || schedule_.math_warpgroups < 2) return {0, 0};
   if (!LoadsBy(LoadPath::kCopy)) return kTmaOnly;
-  return schedule_.tile_n <= kNarrow ? kNarrowWithCopies : kWithCopies;
+  if (schedule_.tile_n <= kNarrow) return kNarrowWithCopies;
+  return UnrollsGather() ? kWithUnrolledGather : kWithCopies;
 }
 
 void KernelBuilder::AddLoadRole(LoadPath path) {

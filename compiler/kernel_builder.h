@@ -24,6 +24,11 @@ struct EpilogueTerms {
   ir::RowMap rows = ir::RowMap::kMatrix;
 };
 
+// Registers of a thread after setmaxnreg; 0: as launched.
+struct RegisterSplit {
+  int load = 0, math = 0;
+};
+
 class KernelBuilder {
  public:
   virtual ~KernelBuilder() = default;
@@ -31,11 +36,6 @@ class KernelBuilder {
   KernelBuilder& operator=(const KernelBuilder&) = delete;
 
   ir::Program Build();
-
-  // Registers of a thread of the loading and of the multiplying roles.
-  struct RegisterSplit {
-    int load, math;
-  };
 
  protected:
   // Element coordinates of the corner of an output tile.
@@ -52,6 +52,8 @@ class KernelBuilder {
   // Parameters of D, C and bias (`out` is the box of D's tensor map), then sizes and scalars.
   virtual void AddOutputs(const ir::SharedLayout& out) = 0;
   virtual bool LoadsBy(LoadPath path) const = 0;
+  // Whether threads load an operand by code that is unrolled over a filter: it holds more addresses than copies do.
+  virtual bool UnrollsGather() const { return false; }
   // The producer of all operands that take `path`, for one output tile.
   virtual void WriteLoads(ir::Builder& b, LoadPath path, const Corner& corner) = 0;
   // Operands that stay for all output tiles of a CTA: loaded before the first, taken before the first by the role that

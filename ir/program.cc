@@ -79,9 +79,10 @@ Binding StrideOf(Operand operand) {
 }
 
 WalkBindings WalkOf(Operand operand) {
-  LS_CHECK(operand != Operand::kB, "filters are not walked");
-  constexpr WalkBindings kWalks[] = {
-      {Binding::kRowA, Binding::kPlaneA}, {}, {Binding::kRowC, Binding::kPlaneC}, {Binding::kRowD, Binding::kPlaneD}};
+  constexpr WalkBindings kWalks[] = {{Binding::kRowA, Binding::kPlaneA},
+                                     {Binding::kRowB, Binding::kPlaneB},
+                                     {Binding::kRowC, Binding::kPlaneC},
+                                     {Binding::kRowD, Binding::kPlaneD}};
   return kWalks[static_cast<int>(operand)];
 }
 

@@ -51,9 +51,11 @@ namespace laneshift::ir {
   BINDING(StrideC, "stride_c", kInt64)     \
   BINDING(StrideD, "stride_d", kInt64)     \
   BINDING(RowA, "row_a", kInt64)           \
+  BINDING(RowB, "row_b", kInt64)           \
   BINDING(RowC, "row_c", kInt64)           \
   BINDING(RowD, "row_d", kInt64)           \
   BINDING(PlaneA, "plane_a", kInt64)       \
+  BINDING(PlaneB, "plane_b", kInt64)       \
   BINDING(PlaneC, "plane_c", kInt64)       \
   BINDING(PlaneD, "plane_d", kInt64)       \
   BINDING(M, "m", kInt32)                  \
@@ -106,8 +108,8 @@ Binding BaseOf(Operand operand);
 Binding PitchOf(Operand operand);
 Binding StrideOf(Operand operand);
 
-// The bindings of the row and plane distances of an activation operand of a convolution; its pixels are PitchOf and its
-// images StrideOf apart. REQUIRES: the operand is not B.
+// The bindings of the row and plane distances of an operand of a convolution; the pixels of an activation are PitchOf
+// and its images StrideOf apart, the filters of B are PitchOf and its taps StrideOf apart.
 struct WalkBindings {
   Binding row, plane;
 };
@@ -187,6 +189,7 @@ struct FenceAttrs {
 struct LoadAttrs {
   int tile = 0;  // entry of the slot's channel
   Operand operand = Operand::kA;
+  int taps = 0;  // 1: inner counts the channels of all taps of a filter, and the taps lie anywhere (B, by threads)
   bool operator==(const LoadAttrs&) const = default;
 };
 // A convolution's tile: `map` says which box; it is written from row `row` of the tile on.

@@ -133,7 +133,8 @@ template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
     Field{"edge", &FenceAttrs::edge}};
 template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"tile", &LoadAttrs::tile, Presence::kAlways, Meaning::kTile},
-    Field{"operand", &LoadAttrs::operand}};
+    Field{"operand", &LoadAttrs::operand},
+    Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},

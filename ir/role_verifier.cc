@@ -542,9 +542,12 @@ Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, bool part)
 Status RoleVerifier::CheckLoad(const Op& op, const LoadAttrs& attrs) {
   if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
     return Broken(8, "only A and B are loaded into tiles");
+  if (attrs.taps != 0 && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kB))
+    return Broken(8, "only threads find taps, and only those of B");
   LS_TRY(FillTile(op, attrs.tile));
   if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), false);
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
+  if (attrs.taps != 0) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(attrs.operand);
 }
 

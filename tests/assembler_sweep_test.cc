@@ -14,11 +14,16 @@
 namespace laneshift {
 namespace {
 
-constexpr size_t kFewestCases = 150;  // the sweep did not silently shrink
+struct Sweep {
+  const char* file;
+  size_t fewest_cases;                   // it did not silently shrink
+  std::vector<const char*> constraints;  // each case is tried with each; what a rule refuses is left out
+};
 
-Result<ir::Program> ProgramOf(const sweep::Case& c) {
+Result<ir::Program> ProgramOf(const sweep::Case& c, const char* constraint) {
+  const ScheduleConstraint wanted = *constraint == '\0' ? c.constraint : *ParseSchedule(constraint);
   LS_ASSIGN(const Schedule schedule,
-            autotune::ChooseSchedule(c.problem, c.constraint, *c.target, c.target->default_sm_count));
+            autotune::ChooseSchedule(c.problem, wanted, *c.target, c.target->default_sm_count));
   return compiler::BuildProgram(c.problem, schedule, *c.target);
 }
 
@@ -31,17 +36,22 @@ Status Assemble(const device::Assembler& assembler, const ir::Program& program, 
   return Ok();
 }
 
-TEST(AssemblerSweep, EveryKernelIsClean) {
+class AssemblerSweep : public testing::TestWithParam<Sweep> {};
+
+TEST_P(AssemblerSweep, EveryKernelIsClean) {
   const auto assembler = device::Assembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
-  const std::vector<sweep::Case> cases = sweep::Cases();
-  ASSERT_GE(cases.size(), kFewestCases);
+  const std::vector<sweep::Case> cases = sweep::Cases(GetParam().file);
+  ASSERT_GE(cases.size(), GetParam().fewest_cases);
   std::set<std::string> seen;
   std::vector<std::pair<const sweep::Case*, ir::Program>> kernels;
   for (const sweep::Case& c : cases) {
-    auto program = ProgramOf(c);
-    ASSERT_TRUE(program.has_value()) << c.Name() << ": " << program.error().message;
-    if (seen.insert(compiler::KernelKey(*program)).second) kernels.emplace_back(&c, std::move(*program));
+    for (const char* constraint : GetParam().constraints) {
+      auto program = ProgramOf(c, constraint);
+      if (!program && *constraint != '\0') continue;
+      ASSERT_TRUE(program.has_value()) << c.Name() << ": " << program.error().message;
+      if (seen.insert(compiler::KernelKey(*program)).second) kernels.emplace_back(&c, std::move(*program));
+    }
   }
   std::vector<std::string> failures(kernels.size());
   std::atomic<size_t> next = 0;
@@ -58,7 +68,14 @@ TEST(AssemblerSweep, EveryKernelIsClean) {
   RecordProperty("kernels", static_cast<int>(kernels.size()));
 }
 
-TEST(AssemblerSweep, TheTensorProbeIsClean) {
+INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
+                         testing::Values(Sweep{"gemm.txt", 150, {""}},
+                                         Sweep{"conv_layers.txt", 120, {"", "reuse=row_offset", "reuse=lane_shift"}}),
+                         [](const auto& swept) {
+                           return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
+                         });
+
+TEST(TensorProbe, IsCleanForTheAssembler) {
   const auto assembler = device::Assembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {

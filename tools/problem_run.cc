@@ -150,6 +150,7 @@ class ProblemRun {
     const bool fast = report.arithmetic == emulator::Arithmetic::kFast;
     outcome_.arithmetic = ArithmeticName(fast ? Arithmetic::kFast : Arithmetic::kHardware);
     if (fast) outcome_.notes.push_back("arithmetic: fast: the emulator's sums are plain f32, not the tensor core's");
+    outcome_.counters = std::move(report.counters);
     outcome_.hazards.emplace();
     for (const emulator::Hazard& hazard : report.hazards) outcome_.hazards->push_back(hazard.Print());
     outcome_.policies = report.PolicyUses();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/report.h"
 #include "laneshift/engine.h"
 #include "tools/comparison.h"
 
@@ -37,12 +38,13 @@ struct RunOutcome {
   std::optional<std::vector<std::string>> hazards;  // of the emulator
   // Of the emulator: the questions that the manual leaves open and the result depends on.
   std::optional<std::vector<std::string>> policies;
-  std::optional<std::string> arithmetic;      // of the emulator: "hardware" or "fast"
-  std::optional<double> emulate_ms;           // wall time of the emulation
-  std::optional<double> time_us;              // on a GPU
-  std::optional<double> cublas_us, cudnn_us;  // of the peer, beside it
-  std::vector<std::string> notes;             // for people
-  std::vector<std::string> failures;          // why it is not verified
+  std::optional<std::string> arithmetic;       // of the emulator: "hardware" or "fast"
+  std::optional<emulator::Counters> counters;  // of the emulator, of one execution
+  std::optional<double> emulate_ms;            // wall time of the emulation
+  std::optional<double> time_us;               // on a GPU
+  std::optional<double> cublas_us, cudnn_us;   // of the peer, beside it
+  std::vector<std::string> notes;              // for people
+  std::vector<std::string> failures;           // why it is not verified
 
   std::optional<double> Tflops(const Problem& problem) const;
 };

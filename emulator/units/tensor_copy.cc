@@ -290,6 +290,17 @@ Status PlanTensorCopy(const TensorMap& map, const TensorCopy& copy, Direction di
   return map.mode == TensorMapMode::kIm2col ? WalkIm2col(map, copy, walk) : WalkWide(map, copy, walk);
 }
 
+// Only loads take a pixel box that is not the tensor itself (measured on an H200: a store through one is an illegal
+// instruction even where it starts and ends inside).
+Status CheckStoredBox(const TensorMap& map) {
+  for (size_t s = 0; s + 2 < static_cast<size_t>(map.rank); ++s) {
+    if (map.lower_corner[s] == 0 && map.upper_corner[s] == 0) continue;
+    return Illegal(base::Cat("an im2col store needs pixel box corners of 0, not ", map.lower_corner[s], " and ",
+                             map.upper_corner[s], " in dimension ", s + 1));
+  }
+  return Ok();
+}
+
 // What `packed` bytes of a padded type take in shared memory: sixteen elements per 16 bytes.
 uint32_t PaddedBytes(TensorElement element, uint32_t packed) {
   const bool padded = element == TensorElement::k16U4Align16B || element == TensorElement::k16U6Align16B;
@@ -315,8 +326,9 @@ Status PlanTensorLoad(const TensorMap& map, const TensorCopy& copy, CopyPlan& pl
 
 Status PlanTensorStore(const TensorMap& map, const TensorCopy& copy, CopyPlan& plan) {
   if (map.mode >= TensorMapMode::kIm2colWide) return Illegal("the wide im2col modes have no stores");
+  if (map.mode == TensorMapMode::kIm2col) LS_TRY(CheckStoredBox(map));
   const int coordinates = copy.form == CopyForm::kGather4 ? 5 : map.rank;
-  // An im2col box may begin left of the tensor; everything else starts inside.
+  // That of im2col copies is checked against their box.
   for (int i = 0; i < coordinates && copy.form != CopyForm::kIm2col; ++i) {
     const int32_t c = copy.coordinates[static_cast<size_t>(i)];
     if (c < 0) return Illegal(base::Cat("coordinate ", i, " of a tensor store is ", c, ", must not be negative"));

@@ -385,6 +385,41 @@ TEST(TensorCopy, Im2colStartsInsideItsBox) {
   }
 }
 
+// Measured on an H200: a corner that is not 0 makes a store illegal wherever it starts; with corners of 0 it clips.
+TEST(TensorCopy, Im2colStoresNeedTheWholeTensorAsTheirBox) {
+  TensorMap map;
+  map.mode = TensorMapMode::kIm2col;
+  map.element = TensorElement::kBf16;
+  map.rank = 4;
+  map.address = kBase;
+  map.dims = {64, 10, 6, 2};
+  map.strides = {0, 128, 1280, 7680};
+  map.element_strides = {1, 1, 1, 1};
+  map.channels = 64;
+  map.pixels = 8;
+  CopyPlan plan;
+  TensorCopy copy;
+  copy.form = CopyForm::kIm2col;
+  copy.coordinates = {0, 4, 5, 1};
+  ASSERT_TRUE(PlanTensorStore(map, copy, plan));
+  size_t written = 0;
+  for (const CopyRun& run : plan.runs) written += run.global_bytes;
+  EXPECT_EQ(written, 6u * 128);  // pixels 4 to 9 of the last row; two lie behind the last image
+  for (const auto& [lower, upper] : {std::pair{-1, 0}, {0, 1}, {0, -1}, {1, 0}}) {
+    for (const size_t dimension : {size_t{0}, size_t{1}}) {
+      TensorMap moved = map;
+      moved.lower_corner[dimension] = lower;
+      moved.upper_corner[dimension] = upper;
+      EXPECT_TRUE(PlanTensorLoad(moved, {CopyForm::kIm2col, {0, 4, 2, 1}}, plan));
+      const Status stored = PlanTensorStore(moved, {CopyForm::kIm2col, {0, 4, 2, 0}}, plan);
+      ASSERT_FALSE(stored.has_value()) << lower << " " << upper << " " << dimension;
+      EXPECT_NE(stored.error().message.find("illegal instruction: an im2col store needs pixel box corners of 0"),
+                std::string::npos)
+          << stored.error().message;
+    }
+  }
+}
+
 TEST(TensorCopy, Tf32LoadsRoundToNearestEven) {
   TensorMap map;
   map.element = TensorElement::kTf32;
