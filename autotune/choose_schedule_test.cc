@@ -55,6 +55,19 @@ TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
   EXPECT_NE(forced.error().message.find("pitch of 126 bytes"), std::string::npos) << forced.error().message;
 }
 
+// What no tile can mend is named, not the tile that was tried last.
+TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
+  const target::Target& target = TargetNamed("sm_100a");
+  const Problem stem = *ParseProblem("conv n=1 h=32 w=32 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16");
+  const auto moved =
+      ChooseSchedule(stem, *ParseSchedule("reuse=lane_shift a_load=tma"), target, target.default_sm_count);
+  ASSERT_FALSE(moved);
+  EXPECT_NE(moved.error().message.find("pixel pitch of 6 bytes"), std::string::npos) << moved.error().message;
+  const auto low = ChooseSchedule(stem, *ParseSchedule("tile=64x64 reuse=lane_shift a_load=tma"), target, 1);
+  ASSERT_FALSE(low);
+  EXPECT_NE(low.error().message.find("use tile m=128 instead of 64"), std::string::npos) << low.error().message;
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, ChooseOnTarget, testing::Values("sm_100a", "sm_90a"));
 
 }  // namespace

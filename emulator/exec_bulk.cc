@@ -77,10 +77,12 @@ bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int r
 // modifiers of tensor copies
 enum : uint64_t { kRankMask = 0xff, kFormShift = 8, kMulticast = 1 << 16, kPair = 1 << 17, kOpShift = 24 };
 
-// Which barrier a copy into `cta` signals.
-Cta* SignalledCta(Cta& cta, const Cta& barrier_cta, bool pair) {
-  if (!pair || cta.cluster().machine().policies.pair_barrier == PairBarrier::kDestination) return &cta;
-  return cta.cluster().CtaOfRank((cta.rank() & ~1u) | (barrier_cta.rank() & 1u));
+// Which CTA's barrier a copy of a pair into `cta` signals; notes in `used` where the answer is a policy's.
+Cta* SignalledCta(Cta& cta, const Cta& barrier_cta, bool multicast, PolicySet& used) {
+  Cta* named = cta.cluster().CtaOfRank((cta.rank() & ~1u) | (barrier_cta.rank() & 1u));
+  if (!multicast || named == &cta) return named;
+  used.Add(Policy::kPairBarrier);
+  return cta.cluster().machine().policies.pair_barrier == PairBarrier::kDestination ? &cta : named;
 }
 
 // operands: [d], [map], {coordinates}, [mbar], {offsets}, mask, hint
@@ -111,18 +113,19 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
       return w.Fault(FaultKind::kIllegalAddress, lane,
                      Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
     }
-    const bool pair = (i.modifiers & kPair) != 0;
+    const bool pair = (i.modifiers & kPair) != 0, multicast = (i.modifiers & kMulticast) != 0;
     PolicySet used = plan->used;
-    if (pair && ctas.size() > 1) used.Add(Policy::kPairBarrier);
-    cluster.NotePolicies(used);
-    if (!pair && !(i.modifiers & kMulticast) && barrier.cta != to.cta) {
+    if (!pair && !multicast && barrier.cta != to.cta) {
       w.Report(HazardKind::kBarrierMisuse, lane,
                "the mbarrier of a copy is in the CTA of its destination; .cta_group::2 allows that CTA's peer");
     }
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       AddShared(*op, cta, ranges, true);
-      Cta* signalled = SignalledCta(*cta, *barrier.cta, pair);
+      Cta* signalled = pair ? SignalledCta(*cta, *barrier.cta, multicast, used) : cta;
+      if (signalled == nullptr)
+        return w.Fault(FaultKind::kIllegalInstruction, lane,
+                       "the CTA has no other of its pair, whose mbarrier is named");
       op->effect = [map, plan, ranges, cta, signalled, offset = barrier.offset,
                     weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
@@ -141,6 +144,7 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
       };
       if (!cluster.Issue(op)) return Outcome::kFault;
     }
+    cluster.NotePolicies(used);
   }
   return Outcome::kNext;
 }

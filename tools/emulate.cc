@@ -30,7 +30,7 @@ expected, 2 the PTX or the launch file is wrong, 3 the module is for another dev
 constexpr uintmax_t kMaxPtxFile = uintmax_t{256} << 20;
 
 struct EmulateOptions {
-  std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on";
+  std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on", policies;
   int threads = 0;
   bool json = false, schema = false;
 };
@@ -66,6 +66,7 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
     return MakeError(ErrorCode::kInvalidArgument, Cat("--hazards ", given.hazards, " is neither on nor off"));
   options.hazards = given.hazards == "on" ? emulator::HazardChecks::kOn : emulator::HazardChecks::kOff;
   options.host_threads = given.threads;
+  LS_TRY(SetPolicies(given.policies, options));
   return options;
 }
 
@@ -139,6 +140,8 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
                    "when asynchronous operations complete: eager, late, random or random:SEED");
   verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit for bit) or fast");
   verb->add_option("--hazards", given->hazards, "on or off");
+  verb->add_option("--policies", given->policies,
+                   "answers where the manual is silent: NAME=ANSWER,..., of docs/emulator.md");
   verb->add_option("--threads", given->threads, "host threads; 0 for all")->check(CLI::Range(0, 1024));
   verb->add_flag("--json", given->json, "one JSON object on stdout");
   verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and end");

@@ -8,7 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "tools/emulation/emulator_settings.h"
+#include "tools/emulation/report_json.h"
 #include "tools/npy.h"
 
 namespace laneshift::tools {
@@ -104,6 +107,22 @@ TEST_F(EmulationRun, RefusesWhatDoesNotFitTheKernel) {
                     "dims": [8, 8], "strides": [8], "box": [8, 8]}}])")
                 .substr(0, 79),
             "f:1:146: /launches/0/arguments/0/tensor_map: the encoder refuses this map: tens");
+}
+
+TEST(EmulatorPolicies, AreSetByListAndReported) {
+  emulator::Options options;
+  ASSERT_TRUE(SetPolicies("shift_scope=cta,mask_order=odd-first", options).has_value());
+  EXPECT_EQ(options.policies.shift_scope, emulator::ShiftScope::kCta);
+  EXPECT_EQ(options.policies.mask_order, emulator::MaskOrder::kOddFirst);
+  EXPECT_FALSE(SetPolicies("shift_scope=cta,mask_order=sideways", options).has_value());
+  emulator::Report report;
+  report.policies = options.policies;
+  report.counters.policies[static_cast<size_t>(emulator::Policy::kShiftScope)] = 3;
+  const nlohmann::ordered_json json = ReportJson(report, options);
+  ASSERT_EQ(json["policies"].size(), 1u);
+  EXPECT_EQ(json["policies"][0]["policy"], "shift_scope");
+  EXPECT_EQ(json["policies"][0]["answer"], "cta");
+  EXPECT_EQ(json["policies"][0]["uses"], 3);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/memory_map.h"
+#include "tools/reuse_report.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -24,7 +25,8 @@ constexpr const char* kExamples = R"(
 Examples:
   laneshift inspect gemm m=4096 n=4096 k=4096 --target sm_100a
   laneshift inspect gemm m=64 n=64 k=64 --target sm_90a --all-passes --no-ptx
-  laneshift inspect gemm m=512 n=512 k=512 --schedule "tile=128x64" --dump-after lower_channels --no-ptx)";
+  laneshift inspect gemm m=512 n=512 k=512 --schedule "tile=128x64" --dump-after lower_channels --no-ptx
+  laneshift inspect conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --schedule "reuse=lane_shift" --no-ptx)";
 
 struct InspectOptions {
   std::vector<std::string> words;
@@ -84,8 +86,8 @@ Json ResourcesJson(const Resources& resources) {
           {"spill_load_bytes", r.spill_load_bytes}, {"advisories", r.advisories}};
 }
 
-void PrintJson(const Compilation& c, const Resources& resources, const std::vector<compiler::PassDump>& passes,
-               bool with_ptx) {
+void PrintJson(const Compilation& c, const Resources& resources, const std::vector<autotune::ReuseMode>& modes,
+               const std::vector<compiler::PassDump>& passes, bool with_ptx) {
   Json json = {{"problem", PrintProblem(c.problem)},
                {"target", c.target->name},
                {"schedule", PrintSchedule(c.schedule)},
@@ -100,6 +102,7 @@ void PrintJson(const Compilation& c, const Resources& resources, const std::vect
   Json census = Json::object();
   for (const OpcodeCount& row : Census(c.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
+  if (!modes.empty()) json["modes"] = ReuseModesJson(modes);
   json["passes"] = Json::array();
   for (const compiler::PassDump& dump : passes) json["passes"].push_back({{"pass", dump.pass}, {"text", dump.text}});
   if (with_ptx) json["ptx"] = c.module.ptx;
@@ -142,8 +145,8 @@ std::string ResourcesText(const Resources& resources) {
   return text;
 }
 
-void PrintPages(const Compilation& c, const Resources& resources, const std::vector<compiler::PassDump>& passes,
-                bool with_ptx) {
+void PrintPages(const Compilation& c, const Resources& resources, const std::vector<autotune::ReuseMode>& modes,
+                const std::vector<compiler::PassDump>& passes, bool with_ptx) {
   const Pages pages;
   pages.Text(Cat("problem   ", PrintProblem(c.problem), "\ntarget    ", c.target->name, "\nschedule  ",
                  PrintSchedule(c.schedule), "\nkernel    ", compiler::KernelKey(c.program)));
@@ -154,6 +157,10 @@ void PrintPages(const Compilation& c, const Resources& resources, const std::vec
   if (c.program.tmem_columns > 0) {
     pages.Title(Cat("Tensor Memory: ", c.program.tmem_columns, " of ", c.target->tmem_columns, " columns"));
     pages.Text(DrawMap(TensorRegions(c.program), c.program.tmem_columns, "column"));
+  }
+  if (!modes.empty()) {
+    pages.Title("reuse of activations");
+    pages.Text(ReuseModesText(modes));
   }
   pages.Title("registers");
   pages.Text(ResourcesText(resources));
@@ -170,16 +177,22 @@ void PrintPages(const Compilation& c, const Resources& resources, const std::vec
   pages.Text(c.module.ptx);
 }
 
+// The modes of a convolution, compared for the target's usual number of SMs.
+std::vector<autotune::ReuseMode> ModesOf(const Compilation& c) {
+  return autotune::CompareReuseModes(c.problem, c.schedule, *c.target, c.target->default_sm_count);
+}
+
 Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "inspect takes one problem at a time");
   LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.target, options.schedule, Keep::kPtx));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
   const Resources resources = ResourcesOf(compilation, options.ptxas.empty() ? settings.ptxas : options.ptxas);
+  const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
   if (options.json) {
-    PrintJson(compilation, resources, passes, !options.no_ptx);
+    PrintJson(compilation, resources, modes, passes, !options.no_ptx);
   } else {
-    PrintPages(compilation, resources, passes, !options.no_ptx);
+    PrintPages(compilation, resources, modes, passes, !options.no_ptx);
   }
   return kExitOk;
 }
@@ -188,7 +201,8 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
 
 Verb AddInspect(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand(
-      "inspect", "Show how a problem is computed: schedule, tile program, memory maps, registers, instructions, PTX");
+      "inspect",
+      "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
   auto options = std::make_shared<InspectOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->required();
   verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a");

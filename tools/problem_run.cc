@@ -152,6 +152,8 @@ class ProblemRun {
     if (fast) outcome_.notes.push_back("arithmetic: fast: the emulator's sums are plain f32, not the tensor core's");
     outcome_.hazards.emplace();
     for (const emulator::Hazard& hazard : report.hazards) outcome_.hazards->push_back(hazard.Print());
+    outcome_.policies = report.PolicyUses();
+    for (const std::string& use : *outcome_.policies) outcome_.notes.push_back(Cat("policy ", use));
     return Ok();
   }
 

@@ -35,12 +35,14 @@ struct RunOutcome {
   std::optional<bool> verified;  // the numbers are right, nothing was written outside of D, and there was no hazard
   std::optional<double> max_rel_err;
   std::optional<std::vector<std::string>> hazards;  // of the emulator
-  std::optional<std::string> arithmetic;            // of the emulator: "hardware" or "fast"
-  std::optional<double> emulate_ms;                 // wall time of the emulation
-  std::optional<double> time_us;                    // on a GPU
-  std::optional<double> cublas_us, cudnn_us;        // of the peer, beside it
-  std::vector<std::string> notes;                   // for people
-  std::vector<std::string> failures;                // why it is not verified
+  // Of the emulator: the questions that the manual leaves open and the result depends on.
+  std::optional<std::vector<std::string>> policies;
+  std::optional<std::string> arithmetic;      // of the emulator: "hardware" or "fast"
+  std::optional<double> emulate_ms;           // wall time of the emulation
+  std::optional<double> time_us;              // on a GPU
+  std::optional<double> cublas_us, cudnn_us;  // of the peer, beside it
+  std::vector<std::string> notes;             // for people
+  std::vector<std::string> failures;          // why it is not verified
 
   std::optional<double> Tflops(const Problem& problem) const;
 };

@@ -91,8 +91,8 @@ TEST_F(Program, RunPrintsTheContractKeys) {
     const auto objects = CallJson(RunOnEmulator({"gemm", "m=32", "n=32", "k=64", "--target", target, "--check"}));
     ASSERT_EQ(objects.size(), 1u);
     const Json& run = objects[0];
-    for (const char* key : {"problem", "target", "device", "schedule", "verified", "max_rel_err", "hazards", "cache",
-                            "ptx_ms", "assemble_ms", "plan_ms", "time_us", "tflops"}) {
+    for (const char* key : {"problem", "target", "device", "schedule", "verified", "max_rel_err", "hazards", "policies",
+                            "cache", "ptx_ms", "assemble_ms", "plan_ms", "time_us", "tflops"}) {
       EXPECT_TRUE(run.contains(key)) << key;
     }
     EXPECT_EQ(run["problem"], kTiny);
@@ -194,6 +194,20 @@ TEST_F(Program, InspectShowsEverything) {
   EXPECT_FALSE(json["smem_map"].empty());
   EXPECT_TRUE(json["tmem_map"].empty());
   EXPECT_FALSE(json["census"].empty());
+  EXPECT_FALSE(json.contains("modes"));
+}
+
+TEST_F(Program, InspectComparesTheModesOfAConvolution) {
+  constexpr const char* kConv = "conv n=1 h=8 w=30 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16";
+  const std::vector<std::string> call = {"inspect", kConv, "--schedule", "reuse=lane_shift", "--no-ptx"};
+  EXPECT_NE(Call(call).output.find("lane_shift *"), std::string::npos);
+  const Json modes = CallJson(call).at(0)["modes"];
+  ASSERT_EQ(modes.size(), 4u);
+  for (const Json& mode : modes) {
+    EXPECT_EQ(mode["chosen"], mode["reuse"] == "lane_shift");
+    EXPECT_TRUE(mode["refused"].is_null()) << mode.dump();
+    EXPECT_GT(mode["global_to_shared_bytes"], 0);
+  }
 }
 
 TEST_F(Program, DoctorNamesStateAndRemedy) {

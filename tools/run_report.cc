@@ -73,6 +73,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["verified"] = outcome != nullptr ? OrNull(outcome->verified) : Json();
   json["max_rel_err"] = outcome != nullptr ? OrNull(outcome->max_rel_err) : Json();
   json["hazards"] = outcome != nullptr ? OrNull(outcome->hazards) : Json();
+  json["policies"] = outcome != nullptr ? OrNull(outcome->policies) : Json();
   json["cache"] = plan != nullptr ? Json(CacheStateName(plan->cache)) : Json();
   json["ptx_ms"] = of_plan(&PlanReport::ptx_ms);
   json["assemble_ms"] = of_plan(&PlanReport::assemble_ms);

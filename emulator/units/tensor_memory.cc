@@ -139,7 +139,8 @@ Result<PlannedCopy> PlanCopy(CopyShape shape, Decompress decompress, TensorAddre
     return MakeError(ErrorCode::kInvalidArgument, base::Cat("tcgen05.cp.", rule.name, " to column ", address.column,
                                                             ": the column must be a multiple of 4"));
   }
-  LS_ASSIGN(plan.source, DecodeTcgen05Descriptor(descriptor));
+  LS_ASSIGN(plan.source, DecodeTcgen05Descriptor(descriptor, policies));
+  if (plan.source.base_offset != 0) plan.used.Add(Policy::kBaseOffset);
   LS_ASSIGN(plan.touched.shared_reads, TouchedGranules(plan.source, SourceTile(rule), window));
   plan.touched.granules = GranulesOf(plan.touched.shared_reads);
   const auto columns = static_cast<uint16_t>(rule.row_bytes / 4);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <set>
@@ -71,6 +71,24 @@ TEST(LaneAccess, EveryShapeCoversItsRectangleOnce) {
   }
 }
 
+// Which thread and register the manual's figures put in a cell of the rectangle: read off cell by cell, the other way
+// round than the unit computes.
+std::pair<int, int> HolderOf(LaneShape shape, int row, int column) {
+  const int quad = 4 * (row % 8), upper = row / 8;
+  switch (shape) {
+    case LaneShape::k32x32b:
+    case LaneShape::k16x32bx2:
+      return {row, column};
+    case LaneShape::k16x64b:
+      return {quad + column % 2 * 2 + upper, column / 2};
+    case LaneShape::k16x128b:
+      return {quad + column % 4, column / 4 * 2 + upper};
+    case LaneShape::k16x256b:
+      return {quad + column % 8 / 2, column / 8 * 4 + upper * 2 + column % 2};
+  }
+  return {};
+}
+
 TEST(LaneAccess, LoadReadsTheTaggedCellsAndStoreIsItsInverse) {
   TensorMemory memory;
   FillTags(memory);
@@ -85,13 +103,18 @@ TEST(LaneAccess, LoadReadsTheTaggedCellsAndStoreIsItsInverse) {
         EXPECT_FALSE(plan->foreign_lanes);
         Registers regs(RegistersOf(shape, 4));
         EXPECT_FALSE(LoadLanes(*plan, memory, regs.rows));
-        for (int r = 0; r < RegistersOf(shape, 4); ++r) {
-          for (int t = 0; t < 32; ++t) {
-            const int width = half == HalfWords::kPacked ? 2 : 1;
-            const TensorAddress c = CellOf(shape, t, r, 0);
-            const int column = 40 + c.column * width + (shape == LaneShape::k16x32bx2 && t >= 16 ? 100 : 0);
-            const uint32_t low = Tag(lane + c.lane, column), high = Tag(lane + c.lane, column + 1);
-            ASSERT_EQ(regs.At(r, t), half == HalfWords::kPacked ? (low & 0xffff) | high << 16 : low);
+        const bool halves = shape == LaneShape::k16x32bx2;
+        const int rows = shape == LaneShape::k32x32b ? 32 : 16, width = half == HalfWords::kPacked ? 2 : 1;
+        const int columns = RegistersOf(shape, 4) * 32 / rows / (halves ? 2 : 1);
+        for (int second = 0; second <= (halves ? 1 : 0); ++second) {
+          for (int row = 0; row < rows; ++row) {
+            for (int c = 0; c < columns; ++c) {
+              const auto [thread, reg] = HolderOf(shape, row, c);
+              const int column = 40 + c * width + 100 * second;
+              const uint32_t low = Tag(lane + row, column), high = Tag(lane + row, column + 1);
+              ASSERT_EQ(regs.At(reg, thread + 16 * second),
+                        half == HalfWords::kPacked ? (low & 0xffff) | high << 16 : low);
+            }
           }
         }
         TensorMemory copy;
@@ -189,14 +212,25 @@ TEST(TensorMemory, CopyPutsRowsIntoTheLanesOfItsShape) {
   const struct {
     CopyShape shape;
     int row_bytes;
-    std::multimap<int, int> lanes;  // row -> lanes
+    int rows;
+    std::function<std::vector<int>(int)> lanes;  // of a row
   } cases[] = {
-      {CopyShape::k4x256b, 32, {{0, 31}, {1, 63}, {2, 95}, {3, 127}}},
-      {CopyShape::k128x256b, 32, {{0, 0}, {77, 77}, {127, 127}}},
-      {CopyShape::k128x128b, 16, {{0, 0}, {77, 77}, {127, 127}}},
-      {CopyShape::k64x128bWarpx2_02_13, 16, {{0, 0}, {0, 64}, {40, 40}, {40, 104}}},
-      {CopyShape::k64x128bWarpx2_01_23, 16, {{0, 0}, {0, 32}, {40, 72}, {40, 104}, {33, 65}, {31, 63}}},
-      {CopyShape::k32x128bWarpx4, 16, {{3, 3}, {3, 35}, {3, 67}, {3, 99}}},
+      {CopyShape::k4x256b, 32, 4, [](int row) { return std::vector{31 + 32 * row}; }},
+      {CopyShape::k128x256b, 32, 128, [](int row) { return std::vector{row}; }},
+      {CopyShape::k128x128b, 16, 128, [](int row) { return std::vector{row}; }},
+      // Warps 0 and 2 have the first 32 rows and 1 and 3 the second, or 0 and 1, and 2 and 3.
+      {CopyShape::k64x128bWarpx2_02_13, 16, 64,
+       [](int row) {
+         return std::vector{row, row + 64};
+       }},
+      {CopyShape::k64x128bWarpx2_01_23, 16, 64,
+       [](int row) {
+         return std::vector{row / 32 * 64 + row % 32, row / 32 * 64 + row % 32 + 32};
+       }},
+      {CopyShape::k32x128bWarpx4, 16, 32,
+       [](int row) {
+         return std::vector{row, row + 32, row + 64, row + 96};
+       }},
   };
   for (const auto& c : cases) {
     TensorMemory memory;
@@ -204,9 +238,10 @@ TEST(TensorMemory, CopyPutsRowsIntoTheLanesOfItsShape) {
     const auto plan = PlanCopy(c.shape, Decompress::kNone, {lane, 24}, kPlainSource, shared.window());
     ASSERT_TRUE(plan) << plan.error().message;
     ExecuteCopy(*plan, {shared.window(), &memory});
-    for (const auto& [row, to] : c.lanes) {
-      for (int byte = 0; byte < c.row_bytes; ++byte) {
-        EXPECT_EQ(memory.Read(to, 24 + byte / 4) >> (byte % 4 * 8) & 255, shared.At(PlainSource(row, byte)));
+    for (int row = 0; row < c.rows; ++row) {
+      for (const int to : c.lanes(row)) {
+        for (int byte = 0; byte < c.row_bytes; ++byte)
+          ASSERT_EQ(memory.Read(to, 24 + byte / 4) >> (byte % 4 * 8) & 255, shared.At(PlainSource(row, byte)));
       }
     }
     // Exactly the announced cells are written.

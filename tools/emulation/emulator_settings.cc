@@ -1,5 +1,6 @@
 #include "tools/emulation/emulator_settings.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/text.h"
@@ -58,6 +59,8 @@ const Setting kSettings[] = {
        LS_ASSIGN(settings.options.instruction_budget, Number(value));
        return Ok();
      }},
+    {"LANESHIFT_EMULATOR_POLICIES",
+     [](EmulatorSettings& settings, const std::string& value) { return SetPolicies(value, settings.options); }},
     {"LANESHIFT_EMULATOR_REPORT",
      [](EmulatorSettings& settings, const std::string& value) -> Status { return settings.report = value, Ok(); }},
     {"LANESHIFT_EMULATOR_QUIET",
@@ -76,6 +79,13 @@ Status SetCompletion(std::string_view order, emulator::Options& options) {
   if (options.completion != emulator::Completion::kRandom)
     return MakeError(ErrorCode::kInvalidArgument, "only the order 'random' has a seed");
   LS_ASSIGN(options.seed, Number(order.substr(colon + 1)));
+  return Ok();
+}
+
+Status SetPolicies(std::string assignments, emulator::Options& options) {
+  std::replace(assignments.begin(), assignments.end(), ',', ' ');
+  for (const std::string_view assignment : base::Words(assignments))
+    LS_TRY(emulator::SetPolicy(options.policies, assignment));
   return Ok();
 }
 

@@ -28,5 +28,7 @@ struct EmulatorSettings {
 
 // "eager", "late", "random" or "random:SEED".
 Status SetCompletion(std::string_view order, emulator::Options& options);
+// "shift_scope=cta,mask_order=odd-first": answers of emulator/units/policies.def.
+Status SetPolicies(std::string assignments, emulator::Options& options);
 
 }  // namespace laneshift::tools

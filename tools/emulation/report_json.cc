@@ -43,6 +43,20 @@ Json CountersJson(const emulator::Counters& counters) {
           {"opcodes", counters.opcodes}};
 }
 
+// The open questions on which the results depend, with the answers that they were given.
+Json PoliciesJson(const emulator::Report& report) {
+  Json policies = Json::array();
+  for (size_t p = 0; p < emulator::kPolicies; ++p) {
+    if (report.counters.policies[p] == 0) continue;
+    const emulator::PolicyRow& row = emulator::PolicyTable()[p];
+    policies.push_back({{"policy", row.name},
+                        {"answer", emulator::AnswerOf(report.policies, static_cast<emulator::Policy>(p))},
+                        {"uses", report.counters.policies[p]},
+                        {"open", row.open}});
+  }
+  return policies;
+}
+
 }  // namespace
 
 Json ReportJson(const emulator::Report& report, const emulator::Options& options) {
@@ -65,6 +79,7 @@ Json ReportJson(const emulator::Report& report, const emulator::Options& options
             {"hazards", options.hazards == emulator::HazardChecks::kOn}}},
           {"launches", report.launches},
           {"counters", CountersJson(report.counters)},
+          {"policies", PoliciesJson(report)},
           {"hazards", std::move(hazards)},
           {"faults", std::move(faults)}};
 }

@@ -1,0 +1,242 @@
+#include "compiler/traffic.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+#include "compiler/bindings.h"
+#include "compiler/mma_shape.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Op;
+using ir::OpKind;
+using ir::SharedLayout;
+using ir::ValueId;
+
+constexpr double kFillBytesPerClock = 49;
+constexpr double kSharedReadBytesPerClock = 128;
+constexpr int kFullRateRows = 128;  // a tcgen05.mma with fewer takes as long
+constexpr int kWgmmaRows = 64;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The ops of one role, each as often as it runs.
+class RoleWalk {
+ public:
+  RoleWalk(const Problem& problem, const Schedule& schedule, const ir::Program& program, const target::Target& target)
+      : problem_(problem), schedule_(schedule), program_(program), target_(target) {}
+
+  // Beside the loop over output tiles, which a CTA goes through once.
+  Traffic Beside(const std::vector<Op>& body) {
+    Traffic sum;
+    for (const Op& op : body) {
+      if (op.kind != OpKind::kTiles) sum += Count(op);
+    }
+    return sum;
+  }
+  Traffic OfOneTile(const std::vector<Op>& body) {
+    Traffic sum;
+    for (const Op& op : body) {
+      if (op.kind == OpKind::kTiles) sum += CountAll(op.body);
+    }
+    return sum;
+  }
+
+ private:
+  Traffic CountAll(const std::vector<Op>& body) {
+    Traffic sum;
+    for (const Op& op : body) sum += Count(op);
+    return sum;
+  }
+
+  Traffic Count(const Op& op) {
+    NoteIndex(op);
+    NoteSlot(op);
+    switch (op.kind) {
+      case OpKind::kFor:
+        return CountLoop(op);
+      case OpKind::kIf: {
+        const Traffic body = CountAll(op.body);
+        LS_CHECK(body == Traffic{}, "traffic under a condition is not counted");
+        return body;
+      }
+      case OpKind::kTmaLoad:
+        return {.bulk_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
+      case OpKind::kLoadPixels: {
+        const auto& attrs = op.As<ir::PixelLoadAttrs>();
+        return {.bulk_bytes = BoxBytes(Tile(op, 0, attrs.tile), program_.FindParam(attrs.map)->box)};
+      }
+      case OpKind::kCopyLoad:
+        return {.thread_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
+      case OpKind::kGatherPixels:
+        return {.thread_bytes = Tile(op, 0, op.As<ir::GatherAttrs>().tile).Bytes()};
+      case OpKind::kMma:
+        return Products(1, program_.tile_m, program_.tile_m, false);
+      case OpKind::kMmaRegisters: {
+        const int warpgroups = program_.tile_m / kWgmmaRows;
+        return Products(warpgroups, kWgmmaRows, kWgmmaRows, false);
+      }
+      case OpKind::kMmaTensor:
+        return Products(1, program_.tile_m, 0, op.As<ir::MmaTensorAttrs>().idle != 0);
+      case OpKind::kTensorCopy:
+        return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
+      case OpKind::kTensorRefresh:
+        return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
+      case OpKind::kTensorShift:
+        return {.tensor_shifts = Steps()};
+      // What follows moves no operand. Listed, so that a new op is thought about.
+      case OpKind::kConst:
+      case OpKind::kParam:
+      case OpKind::kAdd:
+      case OpKind::kSub:
+      case OpKind::kMul:
+      case OpKind::kCeilDiv:
+      case OpKind::kDiv:
+      case OpKind::kRem:
+      case OpKind::kLess:
+      case OpKind::kTiles:
+      case OpKind::kPut:
+      case OpKind::kSend:
+      case OpKind::kTake:
+      case OpKind::kRelease:
+      case OpKind::kReleaseLate:
+      case OpKind::kDrain:
+      case OpKind::kReserve:
+      case OpKind::kRetire:
+      case OpKind::kCursor:
+      case OpKind::kAdvance:
+      case OpKind::kBarrierWait:
+      case OpKind::kBarrierExpect:
+      case OpKind::kBarrierArrive:
+      case OpKind::kMmaCommit:
+      case OpKind::kMmaWait:
+      case OpKind::kFenceProxy:
+      case OpKind::kFenceTensor:
+      case OpKind::kAccRead:
+      case OpKind::kAccRegisters:
+      case OpKind::kScale:
+      case OpKind::kAddBias:
+      case OpKind::kAddC:
+      case OpKind::kStageStore:
+      case OpKind::kTmaStore:
+      case OpKind::kStorePixels:
+      case OpKind::kStoreRows:
+      case OpKind::kBulkWait:
+      case OpKind::kGlobalStore:
+      case OpKind::kWarpRow:
+        return {};
+    }
+    __builtin_unreachable();
+  }
+
+  Traffic CountLoop(const Op& op) {
+    const Traffic body = CountAll(op.body);
+    if (body == Traffic{}) return body;
+    const auto first = indices_.find(op.operands[0]);
+    const auto last = indices_.find(op.operands[1]);
+    LS_CHECK(first != indices_.end() && last != indices_.end(), "a loop whose length varies from turn to turn");
+    return body * std::max<int64_t>(0, last->second - first->second);
+  }
+
+  // Values that are the same in every turn of every loop; the others have none.
+  void NoteIndex(const Op& op) {
+    if (op.kind == OpKind::kConst) indices_[op.result] = op.As<ir::ConstAttrs>().value;
+    if (op.kind == OpKind::kParam) {
+      indices_[op.result] = static_cast<int64_t>(NumberOf(problem_, schedule_, op.As<ir::ParamAttrs>().binding));
+    }
+    if (op.operands.size() != 2) return;
+    const auto a = indices_.find(op.operands[0]);
+    const auto b = indices_.find(op.operands[1]);
+    if (a == indices_.end() || b == indices_.end()) return;
+    if (op.kind == OpKind::kAdd) indices_[op.result] = a->second + b->second;
+    if (op.kind == OpKind::kSub) indices_[op.result] = a->second - b->second;
+    if (op.kind == OpKind::kMul) indices_[op.result] = a->second * b->second;
+    if (op.kind == OpKind::kCeilDiv) indices_[op.result] = CeilDiv(a->second, b->second);
+  }
+
+  void NoteSlot(const Op& op) {
+    if (const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs)) slots_[op.result] = channel->channel;
+    if (const auto* cursor = std::get_if<ir::CursorAttrs>(&op.attrs)) slots_[op.result] = cursor->channel;
+  }
+  const SharedLayout& Tile(const Op& op, size_t operand, int tile) const {
+    const ir::Channel& channel = program_.channels[static_cast<size_t>(slots_.at(op.operands[operand]))];
+    return channel.tiles[static_cast<size_t>(tile)].layout;
+  }
+
+  // An instruction works on 32 bytes of K.
+  int64_t Steps() const { return program_.tile_k / kMmaK; }
+  int64_t StepBytes() const { return kMmaK * DataTypeBytes(program_.operand_type); }
+
+  // One product of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
+  Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
+    const int64_t instructions = Steps() * units;
+    const int64_t timed = target_.Has(target::Feature::kTensorMemory) ? std::max<int64_t>(rows, kFullRateRows) : rows;
+    return {.mma_instructions = instructions,
+            .idle_mmas = idle ? instructions : 0,
+            .mma_shared_bytes = instructions * (read + program_.tile_n) * StepBytes(),
+            .mma_clocks = instructions * timed * program_.tile_n * kMmaK / target_.mma_macs_per_clock};
+  }
+
+  const Problem& problem_;
+  const Schedule& schedule_;
+  const ir::Program& program_;
+  const target::Target& target_;
+  std::map<ValueId, int64_t> indices_;
+  std::map<ValueId, int> slots_;
+};
+
+// Every count, for what is done to all of them.
+constexpr int64_t Traffic::*kCounts[] = {
+    &Traffic::bulk_bytes,        &Traffic::thread_bytes,  &Traffic::mma_instructions, &Traffic::idle_mmas,
+    &Traffic::mma_shared_bytes,  &Traffic::tensor_copies, &Traffic::tensor_refreshes, &Traffic::tensor_shifts,
+    &Traffic::tensor_copy_bytes, &Traffic::mma_clocks,
+};
+static_assert(sizeof(Traffic) == sizeof(int64_t) * std::size(kCounts), "a count is missing");
+
+}  // namespace
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  for (const auto count : kCounts) this->*count += other.*count;
+  return *this;
+}
+
+Traffic Traffic::operator*(int64_t times) const {
+  Traffic product = *this;
+  for (const auto count : kCounts) product.*count *= times;
+  return product;
+}
+
+KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
+                           const target::Target& target, int sm_count) {
+  Traffic once, tile;
+  for (const ir::Role& role : program.roles) {
+    RoleWalk walk(problem, schedule, program, target);
+    once += walk.Beside(role.body);
+    tile += walk.OfOneTile(role.body);
+  }
+  const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
+  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
+                        CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
+  const int64_t ctas = std::min<int64_t>(tiles, sm_count);
+  KernelTraffic traffic{.all = tile * tiles, .busiest = tile * CeilDiv(tiles, ctas)};
+  traffic.all += once * ctas;
+  traffic.busiest += once;
+  return traffic;
+}
+
+double TrafficBound::Clocks() const { return std::max({fill, shared_reads, mma}); }
+
+std::string_view TrafficBound::By() const {
+  if (mma == Clocks()) return "mma";
+  return shared_reads == Clocks() ? "shared_reads" : "fill";
+}
+
+TrafficBound BoundOf(const Traffic& t) {
+  return {.fill = static_cast<double>(t.GlobalToSharedBytes()) / kFillBytesPerClock,
+          .shared_reads = static_cast<double>(t.SharedReadBytes()) / kSharedReadBytesPerClock,
+          .mma = static_cast<double>(t.mma_clocks)};
+}
+
+}  // namespace laneshift::compiler
