@@ -52,12 +52,10 @@ Outcome PlanFault(Warp& w, int lane, const Error& error) {
   return w.Fault(misaligned ? FaultKind::kMisalignedAddress : FaultKind::kIllegalInstruction, lane, error.message);
 }
 
-std::vector<SharedRange> RangesOf(const CopyPlan& plan) {
-  GranuleSet granules;
-  for (const CopyRun& run : plan.runs) {
-    for (uint32_t at = run.shared & ~15u; at < run.shared + run.bytes; at += 16) granules.Add(at);
-  }
-  return granules.Ranges();
+void AddShared(AsyncOp& op, Cta* cta, const std::vector<SharedRange>& ranges, bool write) {
+  if (ranges.empty()) return;
+  op.shared.push_back({cta, {ranges.front().begin, ranges.back().end}, write});
+  if (ranges.size() > 1) op.shared.back().granules = GranulesOf(ranges);
 }
 
 bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int rank, CopyForm form, int lane,
@@ -110,7 +108,7 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     std::vector<Cta*> ctas = {to.cta};
     if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[5], lane)), lane);
     if (ctas.empty()) return Outcome::kFault;
-    const std::vector<SharedRange> ranges = RangesOf(*plan);
+    const std::vector<SharedRange> ranges = SharedRangesOf(*plan);
     if (!ranges.empty() && !to.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
       return w.Fault(FaultKind::kIllegalAddress, lane,
                      Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
@@ -123,23 +121,24 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     }
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
-      for (const SharedRange& range : ranges) op->shared.push_back({cta, range, true});
+      AddShared(*op, cta, ranges, true);
       Cta* signalled = pair ? SignalledCta(*cta, *barrier.cta, multicast, used) : cta;
       if (signalled == nullptr)
         return w.Fault(FaultKind::kIllegalInstruction, lane,
                        "the CTA has no other of its pair, whose mbarrier is named");
-      op->effect = [map, plan, cta, signalled, offset = barrier.offset,
+      op->effect = [map, plan, ranges, cta, signalled, offset = barrier.offset,
                     weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
-        for (const CopyRun& run : plan->runs) {
+        const SharedWindow window = cta->shared().Window();
+        for (const TensorRun& run : plan->runs) {
           const uint8_t* from = nullptr;
           if (run.global_bytes != 0) {
             from = GlobalBytesOf(self, run.global, run.global_bytes, AccessKind::kRead, cache);
             if (from == nullptr) return false;
           }
-          LoadRun(*map, run, from, cta->shared().At(run.shared));
-          cta->shared().MarkWritten(run.shared, run.bytes);
+          LoadRun(*map, run, from, window);
         }
+        for (const SharedRange& range : ranges) cta->shared().MarkWritten(range.begin, range.end - range.begin);
         cta->cluster().counters().bytes_global_to_shared += plan->transaction_bytes;
         return CompleteTransaction(weak.lock(), *signalled, offset, plan->transaction_bytes);
       };
@@ -174,15 +173,15 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
                      "this reduction does not exist for the tensor's element type");
     }
     OpHandle op = NewOperation(w, OpKind::kBulkStore, lane);
-    for (const SharedRange& range : RangesOf(*plan)) {
-      if (!from.cta->shared().Contains(range.begin, range.end - range.begin)) {
-        return w.Fault(FaultKind::kIllegalAddress, lane,
-                       Cat("the copy ends at shared offset ", range.end, ", behind the CTA's window"));
-      }
-      op->shared.push_back({from.cta, range, false});
+    const std::vector<SharedRange> ranges = SharedRangesOf(*plan);
+    if (!ranges.empty() &&
+        !from.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
+      return w.Fault(FaultKind::kIllegalAddress, lane,
+                     Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
     }
+    AddShared(*op, from.cta, ranges, false);
     // Reductions of several copies into one place are atomic, so they are not kept apart from each other.
-    for (const CopyRun& run : plan->runs) {
+    for (const TensorRun& run : plan->runs) {
       if (kReduce || run.global_bytes == 0) continue;
       if (!op->global.empty() && op->global.back().end == run.global) {
         op->global.back().end += run.global_bytes;
@@ -192,15 +191,18 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     }
     op->effect = [=, cta = from.cta](AsyncOp& self) {
       Allocation* cache = nullptr;
-      for (const CopyRun& run : plan->runs) {
+      const SharedWindow window = cta->shared().Window();
+      for (const TensorRun& run : plan->runs) {
         if (run.global_bytes == 0) continue;
         uint8_t* to = GlobalBytesOf(self, run.global, run.global_bytes,
                                     kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
         if (to == nullptr) return false;
         if constexpr (kReduce) {
-          ReduceElements(map->element, reduction, to, cta->shared().At(run.shared), run.bytes);
+          run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
+            ReduceElements(map->element, reduction, to + at, window.At(offset), count);
+          });
         } else {
-          StoreRun(*map, run, to, cta->shared().At(run.shared));
+          StoreRun(*map, run, to, window);
         }
         cta->cluster().counters().bytes_shared_to_global += run.global_bytes;
       }

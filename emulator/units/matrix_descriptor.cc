@@ -147,8 +147,13 @@ namespace {
 template <typename Visit>
 void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
   if (t.major == Major::kK) {
+    const SwizzleRule rule = RuleOf(d.swizzle);
+    const uint32_t step = d.swizzle == Swizzle::kNone ? d.leading : 16;  // from a row's granule to its next
     for (int mn = 0; mn < t.mn; ++mn) {
-      for (int byte = 0; byte < t.k_bytes; byte += 16) visit(mn, byte, AddressOf(d, t, mn, byte), 16);
+      uint32_t linear = LinearAddress(d, t, mn, 0);
+      for (int byte = 0; byte < t.k_bytes; byte += 16, linear += step) {
+        visit(mn, byte, Swizzled(rule, linear & kAddressMask, d.base_offset), 16);
+      }
     }
     return;
   }

@@ -26,13 +26,24 @@ const std::array<float, 256>& SmallValues(ElementType type) {
   return kTables[static_cast<size_t>(type) - static_cast<size_t>(ElementType::kE4m3)];
 }
 
+// Calls visit(i) for i below `count`, eight at a time: loops of a known length become vectors at any optimisation
+// level.
+template <typename Visit>
+inline void ForEachInEights(int count, Visit visit) {
+  int i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (int j = 0; j < 8; ++j) visit(i + j);
+  }
+  for (; i < count; ++i) visit(i);
+}
+
 void ToValues(ElementType type, const uint32_t* codes, int count, float* values) {
   switch (type) {
     case ElementType::kF16:
       for (int i = 0; i < count; ++i) values[i] = base::F16ToFloat(static_cast<uint16_t>(codes[i]));
       return;
     case ElementType::kBf16:
-      for (int i = 0; i < count; ++i) values[i] = base::Bf16ToFloat(static_cast<uint16_t>(codes[i]));
+      ForEachInEights(count, [=](int i) { values[i] = std::bit_cast<float>(codes[i] << 16); });
       return;
     case ElementType::kTf32:
       for (int i = 0; i < count; ++i) values[i] = base::TruncateTf32(std::bit_cast<float>(codes[i]));
@@ -64,13 +75,23 @@ void OperandRows::Prepare(Side side, ElementType type, int rows, int k) {
   factors_ = 0;
   const size_t elements = static_cast<size_t>(side == Side::kA ? rows : k) * static_cast<size_t>(pitch_);
   if (IsInteger(type)) {
-    integers_.assign(elements, 0);
+    integers_.resize(elements);
     values_.clear();
     powers_.clear();
   } else {
-    values_.assign(elements, 0.0f);
-    powers_.assign(elements, 0.0f);
+    values_.resize(elements);
+    powers_.resize(elements);
     integers_.clear();
+  }
+  // Rows overwrite everything but the padding.
+  for (int i = 0; side == Side::kB && i < k && rows < pitch_; ++i) {
+    const size_t first = At(rows, i), count = static_cast<size_t>(pitch_ - rows);
+    if (IsInteger(type)) {
+      std::fill_n(integers_.begin() + static_cast<ptrdiff_t>(first), count, 0);
+      continue;
+    }
+    std::fill_n(values_.begin() + static_cast<ptrdiff_t>(first), count, 0.0f);
+    std::fill_n(powers_.begin() + static_cast<ptrdiff_t>(first), count, 0.0f);
   }
   facts_.assign(static_cast<size_t>(rows), RowFacts{});
   all_ = RowFacts{};
@@ -92,7 +113,8 @@ void OperandRows::StoreRow(int row, const uint32_t* codes, bool negate) {
   const int32_t least_power = (1 - info.bias + 127) << 23;
   const uint32_t flip = negate ? 0x80000000u : 0;
   int32_t highest = 0, lowest = 0xff << 23;
-  for (int i = 0; i < k_; ++i) {  // without branches, for the vectoriser; powers are positive, so integers order them
+  // Without branches, for the vectoriser; powers are positive, so integers order them.
+  ForEachInEights(k_, [&](int i) {
     const auto at_i = static_cast<size_t>(i);
     const uint32_t word = std::bit_cast<uint32_t>(values[at_i]);
     const int32_t nonzero = (word & 0x7fffffff) != 0 ? -1 : 0;
@@ -101,7 +123,7 @@ void OperandRows::StoreRow(int row, const uint32_t* codes, bool negate) {
     lowest = std::min(lowest, power | (~nonzero & (0xff << 23)));
     values[at_i] = std::bit_cast<float>(word ^ flip);
     powers[at_i] = std::bit_cast<float>(power);
-  }
+  });
   for (size_t i = 0; i < static_cast<size_t>(k_); ++i, at += step) {
     values_[at] = values[i];
     powers_[at] = powers[i];

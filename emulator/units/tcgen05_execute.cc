@@ -245,8 +245,11 @@ class Execution {
       const uint32_t* from =
           cells.data() + static_cast<size_t>(m) * static_cast<size_t>(shape_.n) + static_cast<size_t>(group * columns);
       uint32_t* to = memory.Row(lane) + plan_.request.d.column;
-      const uint32_t kept = KeepsUpperHalf() ? 0xffff0000 : 0;
-      for (int c = 0; c < columns; ++c) to[c] = (to[c] & kept) | from[c];
+      if (KeepsUpperHalf()) {
+        for (int c = 0; c < columns; ++c) to[c] = (to[c] & 0xffff0000) | from[c];
+      } else {
+        std::copy_n(from, columns, to);
+      }
       memory.MarkWritten({static_cast<uint16_t>(lane), 1, plan_.request.d.column, static_cast<uint16_t>(columns)});
     });
   }
@@ -256,6 +259,7 @@ class Execution {
     const TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
     for (const TensorRange& range : plan_.touched[static_cast<size_t>(cta)].tensor_reads) {
       if (unwritten_) return;
+      if (!memory.FirstUnwritten(range)) continue;
       const bool is_d = range.column == plan_.request.d.column;
       for (int lane = range.lane; is_d && lane < range.lane + range.lanes && !unwritten_; ++lane) {
         if (Disabled(cta, lane)) continue;

@@ -23,7 +23,6 @@ struct RowShape {
   int global_bits = 8;        // per element
   uint32_t shared_bytes = 0;  // per row
   uint32_t pitch = 0;
-  uint32_t atom = 0;    // bytes that stay together under the swizzle
   bool padded = false;  // 16 elements per 16 shared bytes, less in global memory
 };
 
@@ -36,27 +35,17 @@ RowShape RowShapeOf(const TensorMap& map, int64_t elements) {
   row.pitch = row.shared_bytes;
   switch (map.swizzle) {
     case TensorSwizzle::kNone:
-      row.atom = row.padded ? 16 : row.shared_bytes;
       return row;
     case TensorSwizzle::k32B:
       row.pitch = 32;
-      row.atom = 16;
       return row;
     case TensorSwizzle::k64B:
       row.pitch = 64;
-      row.atom = 16;
       return row;
     case TensorSwizzle::k128B:
-      row.atom = 16;
-      break;
     case TensorSwizzle::k128BAtom32B:
-      row.atom = row.padded ? 16 : 32;
-      break;
     case TensorSwizzle::k128BAtom32BFlip8B:
-      row.atom = 8;
-      break;
     case TensorSwizzle::k128BAtom64B:
-      row.atom = row.padded ? 16 : 64;
       break;
   }
   row.pitch = 128;
@@ -100,18 +89,14 @@ class Walk {
   int64_t ToBytes(int64_t elements) const { return elements * row_.global_bits / 8; }
 
  private:
-  // Bytes [begin, end) of a row, cut where the swizzle cuts; global 0 means fill.
+  // Bytes [begin, end) of a row; global 0 means fill.
   void Part(uint32_t linear, int64_t begin, int64_t end, uint64_t global) {
     if (begin >= end || (global == 0 && direction_ == Direction::kStore)) return;
     const bool fill = global == 0;
-    for (int64_t at = begin; at < end;) {
-      const int64_t stop = std::min(end, (at / row_.atom + 1) * row_.atom);
-      const auto bytes = static_cast<uint16_t>(stop - at);
-      const uint32_t shared = SwizzleTensorAddress(map_.swizzle, linear + static_cast<uint32_t>(at));
-      plan_.runs.push_back(
-          {fill ? 0 : global + static_cast<uint64_t>(at), shared, bytes, static_cast<uint16_t>(fill ? 0 : bytes)});
-      at = stop;
-    }
+    const uint32_t shared = linear + static_cast<uint32_t>(begin);
+    const auto bytes = static_cast<uint16_t>(end - begin);
+    plan_.runs.push_back({fill ? 0 : global + static_cast<uint64_t>(begin), shared,
+                          SwizzleTensorAddress(map_.swizzle, shared) ^ shared, bytes, fill ? uint16_t{0} : bytes});
   }
 
   // Sixteen elements per 16 shared bytes and 8 or 12 global bytes; such rows exist wholly or not at all.
@@ -121,7 +106,7 @@ class Walk {
     const auto chunk_bytes = static_cast<uint16_t>(2 * row_.global_bits);
     for (uint32_t chunk = 0; chunk * 16 < row_.shared_bytes; ++chunk) {
       const uint32_t shared = SwizzleTensorAddress(map_.swizzle, linear + chunk * 16);
-      plan_.runs.push_back({fill ? 0 : global + chunk * chunk_bytes, shared, 16, fill ? uint16_t{0} : chunk_bytes});
+      plan_.runs.push_back({fill ? 0 : global + chunk * chunk_bytes, shared, 0, 16, fill ? uint16_t{0} : chunk_bytes});
     }
   }
 
@@ -336,30 +321,67 @@ Status PlanTensorStore(const TensorMap& map, const TensorCopy& copy, CopyPlan& p
   return PlanTensorCopy(map, copy, Direction::kStore, plan);
 }
 
-void LoadRun(const TensorMap& map, const CopyRun& run, const uint8_t* global, uint8_t* shared) {
-  if (run.global_bytes == 0) {
-    for (int i = 0; i < run.bytes; ++i) {
-      shared[i] = map.fill == TensorFill::kZero ? 0 : i % 2 == 0 ? 0xf7 : 0x7f;
+std::vector<SharedRange> SharedRangesOf(const CopyPlan& plan) {
+  std::vector<SharedRange> ranges;
+  const auto add = [&](uint32_t begin, uint32_t end) {
+    begin &= ~15u;
+    end = (end + 15) & ~15u;
+    if (!ranges.empty() && ranges.back().begin <= begin && begin <= ranges.back().end) {
+      ranges.back().end = std::max(ranges.back().end, end);
+    } else {
+      ranges.push_back({begin, end});
     }
-    return;
+  };
+  for (const TensorRun& run : plan.runs) {
+    if (run.FillsItsRange()) {
+      add(run.shared, run.shared + run.bytes);
+    } else {
+      run.ForEachPiece([&](uint32_t, uint32_t offset, uint32_t count) { add(offset, offset + count); });
+    }
   }
-  std::memcpy(shared, global, run.global_bytes);
-  if (map.element != TensorElement::kTf32 && map.element != TensorElement::kTf32Ftz) return;
-  for (int i = 0; i < run.bytes; i += 4) {
-    uint32_t word;
-    std::memcpy(&word, shared + i, sizeof(word));
-    word = RoundToTf32(word);
-    std::memcpy(shared + i, &word, sizeof(word));
-  }
+  if (ranges.size() < 2) return ranges;
+  GranuleSet granules;  // partial rows visit their granules out of order
+  for (const SharedRange& range : ranges) granules.Add(range);
+  return granules.Ranges();
 }
 
-void StoreRun(const TensorMap& map, const CopyRun& run, uint8_t* global, const uint8_t* shared) {
-  if (map.element != TensorElement::k16U6Align16B) {
-    std::memcpy(global, shared, run.global_bytes);
+void LoadRun(const TensorMap& map, const TensorRun& run, const uint8_t* global, const SharedWindow& shared) {
+  if (run.global_bytes == 0) {
+    run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
+      uint8_t* to = shared.At(offset);
+      for (uint32_t i = 0; i < count; ++i) {
+        to[i] = map.fill == TensorFill::kZero ? 0 : (at + i) % 2 == 0 ? 0xf7 : 0x7f;
+      }
+    });
     return;
   }
+  if (run.global_bytes != run.bytes) {  // padded types are never cut
+    std::memcpy(shared.At(run.shared ^ run.flip), global, run.global_bytes);
+    return;
+  }
+  const bool rounds = map.element == TensorElement::kTf32 || map.element == TensorElement::kTf32Ftz;
+  run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
+    uint8_t* to = shared.At(offset);
+    std::memcpy(to, global + at, count);
+    for (uint32_t i = 0; rounds && i < count; i += 4) {
+      uint32_t word;
+      std::memcpy(&word, to + i, sizeof(word));
+      word = RoundToTf32(word);
+      std::memcpy(to + i, &word, sizeof(word));
+    }
+  });
+}
+
+void StoreRun(const TensorMap& map, const TensorRun& run, uint8_t* global, const SharedWindow& shared) {
+  if (map.element != TensorElement::k16U6Align16B) {
+    run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
+      std::memcpy(global + at, shared.At(offset), std::min<uint32_t>(count, run.global_bytes));
+    });
+    return;
+  }
+  const uint8_t* from = shared.At(run.shared ^ run.flip);
   unsigned __int128 packed = 0;
-  for (int i = 15; i >= 0; --i) packed = packed << 6 | (shared[i] & 63);
+  for (int i = 15; i >= 0; --i) packed = packed << 6 | (from[i] & 63);
   std::memcpy(global, &packed, run.global_bytes);
 }
 

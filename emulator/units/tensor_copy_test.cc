@@ -20,16 +20,16 @@ struct World {
     for (uint8_t& b : global) b = static_cast<uint8_t>(random());
   }
   void Load(const TensorMap& map, const CopyPlan& plan) {
-    for (const CopyRun& run : plan.runs) {
+    for (const TensorRun& run : plan.runs) {
       ASSERT_TRUE(run.global == 0 || (run.global >= kBase && run.global - kBase + run.global_bytes <= global.size()));
       ASSERT_LE(run.shared + run.bytes, shared.size());
-      LoadRun(map, run, run.global == 0 ? nullptr : global.data() + (run.global - kBase), shared.data() + run.shared);
+      LoadRun(map, run, run.global == 0 ? nullptr : global.data() + (run.global - kBase), {shared, 0});
     }
   }
   void Store(const TensorMap& map, const CopyPlan& plan) {
-    for (const CopyRun& run : plan.runs) {
+    for (const TensorRun& run : plan.runs) {
       ASSERT_TRUE(run.global >= kBase && run.global - kBase + run.global_bytes <= global.size());
-      StoreRun(map, run, global.data() + (run.global - kBase), shared.data() + run.shared);
+      StoreRun(map, run, global.data() + (run.global - kBase), {shared, 0});
     }
   }
   std::vector<uint8_t> global, shared;
@@ -428,7 +428,8 @@ TEST(TensorCopy, Tf32LoadsRoundToNearestEven) {
   const uint32_t want[] = {0x3f800000, 0x3f804000, 0x3f802000, 0x7f800000,
                            0x7fffe000, 0x00002000, 0x7f800000, 0xbf800000};
   uint32_t got[8];
-  LoadRun(map, {kBase, 0, 32, 32}, reinterpret_cast<const uint8_t*>(words), reinterpret_cast<uint8_t*>(got));
+  LoadRun(map, {kBase, 0, 0, 32, 32}, reinterpret_cast<const uint8_t*>(words),
+          {std::span(reinterpret_cast<uint8_t*>(got), sizeof(got)), 0});
   for (int i = 0; i < 8; ++i) EXPECT_EQ(got[i], want[i]);
 }
 
@@ -455,7 +456,7 @@ TEST(TensorCopy, PaddedSubByteRows) {
   map.strides[1] = 192;
   uint8_t containers[16], packed[12];
   for (uint8_t i = 0; i < 16; ++i) containers[i] = static_cast<uint8_t>(0xc0 | (i * 3));
-  StoreRun(map, {kBase, 0, 16, 12}, packed, containers);
+  StoreRun(map, {kBase, 0, 0, 16, 12}, packed, {containers, 0});
   for (uint32_t i = 0; i < 16; ++i) {
     uint32_t value = 0;
     for (uint32_t bit = 0; bit < 6; ++bit) value |= (packed[(6 * i + bit) / 8] >> (6 * i + bit) % 8 & 1u) << bit;

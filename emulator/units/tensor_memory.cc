@@ -20,9 +20,11 @@ uint64_t ColumnMask(int begin, int end, int word) {
 // Calls visit(lane, word, mask) for the marks of a range.
 template <typename Visit>
 void ForEachMark(const TensorRange& r, Visit visit) {
-  const int end = r.column + r.columns;
+  const int end = r.column + r.columns, first = r.column / 64;
+  std::array<uint64_t, TensorMemory::kColumns / 64> masks{};
+  for (int word = first; word * 64 < end; ++word) masks[static_cast<size_t>(word)] = ColumnMask(r.column, end, word);
   for (int lane = r.lane; lane < r.lane + r.lanes; ++lane) {
-    for (int word = r.column / 64; word * 64 < end; ++word) visit(lane, word, ColumnMask(r.column, end, word));
+    for (int word = first; word * 64 < end; ++word) visit(lane, word, masks[static_cast<size_t>(word)]);
   }
 }
 
