@@ -10,7 +10,11 @@
 
 namespace laneshift::emulator {
 
-enum class AccessKind : uint8_t { kRead, kWrite, kAtomic };
+// Strong: volatile, relaxed or stronger. Strong accesses and atomics do not race with each other.
+enum class AccessKind : uint8_t { kRead, kWrite, kAtomic, kStrongRead, kStrongWrite };
+inline bool Reads(AccessKind kind) { return kind != AccessKind::kWrite && kind != AccessKind::kStrongWrite; }
+inline bool Writes(AccessKind kind) { return kind != AccessKind::kRead && kind != AccessKind::kStrongRead; }
+inline bool IsStrong(AccessKind kind) { return kind >= AccessKind::kAtomic; }
 
 struct Located {
   uint8_t* host = nullptr;

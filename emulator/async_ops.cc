@@ -17,10 +17,6 @@ bool Overlap(const TensorRange& a, const TensorRange& b) {
          b.column < a.column + a.columns;
 }
 
-bool IsTensorQueue(OpKind kind) {
-  return kind == OpKind::kMma || kind == OpKind::kTensorCopy || kind == OpKind::kTensorShift || kind == OpKind::kCommit;
-}
-
 // The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
 bool Ordered(const AsyncOp& first, const AsyncOp& second) {
   if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
@@ -62,6 +58,10 @@ bool Follows(const AsyncOp& op, const AsyncOp* earlier) {
 }
 
 }  // namespace
+
+bool IsTensorQueue(OpKind kind) {
+  return kind == OpKind::kMma || kind == OpKind::kTensorCopy || kind == OpKind::kTensorShift || kind == OpKind::kCommit;
+}
 
 std::string_view NameOf(OpKind kind) {
   switch (kind) {
@@ -115,19 +115,20 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
       break;
     }
   }
+  CheckSharedOrder(op, use);
   if (!IsAsyncProxy(op.kind)) return;
-  for (uint32_t at = use.range.begin & ~3u; at < use.range.end; at += 4) {
-    const uint32_t tag = memory.StoreTag((at - kSharedBase) >> 2);
-    if (tag == 0) continue;
-    const uint32_t thread = (tag >> 16) - 1;
-    const Warp& writer = *use.cta->warps[thread / kLanes];
-    if ((writer.proxy_fences[thread % kLanes] & 0xffff) != (tag & 0xffff)) continue;
+  SharedShadow::Unfenced stored;
+  const auto fences = [&](uint16_t agent, uint8_t lane) {
+    const size_t warps = use.cta->warps.size();
+    return ctas_[agent / warps]->warps[agent % warps]->proxy_fences[lane];
+  };
+  if (use.cta->shared_shadow->FindUnfenced(use.range.begin, use.range.end, fences, stored)) {
     Hazard(HazardKind::kMissingProxyFence, op,
-           Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", at, ", which thread ",
-               thread, " stored without a fence.proxy.async after it"));
-    break;
+           Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", stored.offset,
+               ", which warp ", stored.agent, " lane ", stored.lane, " stored in line ", stored.line,
+               " without a fence.proxy.async after it"));
   }
-  if (use.write) memory.ForgetStores(use.range);
+  if (use.write) use.cta->shared_shadow->Forget(use.range.begin, use.range.end);
 }
 
 void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
@@ -147,24 +148,7 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
       return;
     }
   }
-  for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
-    const Cta::ColumnAccess& column = use.cta->columns[static_cast<size_t>(c)];
-    const auto lacks = [&](uint64_t when, const Warp* who, std::string_view what) {
-      if (when == 0 || who == op.warp) return false;
-      const bool before = who != nullptr && who->before_fence < when;
-      const bool after = op.warp->after_fence < when;
-      if (!before && !after) return false;
-      Hazard(HazardKind::kMissingTensorFence, op,
-             Cat("column ", c, ": between the ", what, " and this ", NameOf(op.kind),
-                 " a tcgen05.fence::", before ? "before" : "after", "_thread_sync is missing"));
-      return true;
-    };
-    const bool to_queue = IsTensorQueue(op.kind);
-    // One thread's own queue needs no fences against what it has itself waited for.
-    if (!(to_queue && column.writer == nullptr) && lacks(column.written, column.writer, "write of Tensor Memory"))
-      return;
-    if (use.write && column.reader != nullptr && lacks(column.read, column.reader, "tcgen05.ld")) return;
-  }
+  CheckTensorOrder(op, use);
 }
 
 void Cluster::CheckIssue(AsyncOp& op) {
@@ -200,7 +184,20 @@ bool Cluster::Issue(const OpHandle& op) {
       if (Ordered(*other, *op)) op->after.push_back(other);
     }
   }
-  if (checks()) CheckIssue(*op);
+  if (checks()) {
+    op->record = RecordRef(new OpRecord{});
+    op->record->issuer = op->warp;
+    op->record->lane = op->lane;
+    op->record->line = op->at.line;
+    op->record->kind = static_cast<uint8_t>(op->kind);
+    op->record->cta_group = static_cast<uint8_t>(op->cta_group);
+    op->record->order_key = op->order_key;
+    if (op->kind == OpKind::kCommit) {
+      op->issuer_knew = std::make_unique<VectorClock>();
+      op->warp->Release(1u << op->lane, *op->issuer_knew);
+    }
+    CheckIssue(*op);
+  }
   for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
   global_uses_ += static_cast<int>(op->global.size());
@@ -267,29 +264,13 @@ bool Cluster::CompleteSomething() {
 
 bool Cluster::CompleteAtRandom() { return Complete(OpHandle(pending_[random_() % pending_.size()])); }
 
-void Cluster::NoteColumns(const AsyncOp& op) {
-  if (op.tensor.empty()) return;
-  const uint64_t now = Tick();
-  for (const AsyncOp::TensorUse& use : op.tensor) {
-    for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
-      Cta::ColumnAccess& column = use.cta->columns[static_cast<size_t>(c)];
-      if (use.write) {
-        column.written = now;
-        column.writer = op.kind == OpKind::kTensorStore ? op.warp : nullptr;
-      } else if (op.kind == OpKind::kTensorLoad) {
-        column.read = now;
-        column.reader = op.warp;
-      }
-    }
-  }
-}
-
 void Cluster::ReleaseReads(const OpHandle& op) {
   if (op->reads_released || op->state == AsyncOp::State::kReleased) return;
   op->reads_released = true;
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (!use.write) use.cta->shared().AddPending(use.range, false, -1);
   }
+  if (checks()) NoteUses(*op, true, false);
 }
 
 void Cluster::Release(const OpHandle& op) {
@@ -299,16 +280,29 @@ void Cluster::Release(const OpHandle& op) {
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (use.write || !reads_released) use.cta->shared().AddPending(use.range, use.write, -1);
   }
-  for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, -1);
   global_uses_ -= static_cast<int>(op->global.size());
-  if (checks()) NoteColumns(*op);
+  if (checks()) NoteUses(*op, !reads_released, true);
   op->after.clear();
   op->covered.clear();
 }
 
-bool Cluster::CompleteAndRelease(const OpHandle& op) {
+bool Cluster::Await(const OpHandle& op, Warp& warp, uint32_t mask) {
   if (op->state == AsyncOp::State::kPending && !Complete(op)) return false;
+  if (op->record) AddMoments(*op->record, warp, mask);
+  // Registers belong to the warp that has waited; the other warps of a wgmma wait for theirs.
+  std::erase_if(op->registers, [&](const auto& owned) {
+    if (owned.first != &warp) return false;
+    warp.OwnRegisters(owned.second, -1);
+    return true;
+  });
   Release(op);
+  return true;
+}
+
+bool Cluster::AwaitReads(const OpHandle& op, Warp& warp, uint32_t mask) {
+  if (!Complete(op)) return false;
+  if (op->record) AddMoments(*op->record, warp, mask);
+  ReleaseReads(op);
   return true;
 }
 

@@ -39,7 +39,12 @@ Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index)
     warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1));
   }
   warpgroups.resize((static_cast<size_t>(count) + 3) / 4);
-  columns.resize(TensorMemory::kColumns);
+  if (cluster.checks()) shared_shadow = std::make_unique<SharedShadow>(kSharedBase, shared_.size());
+}
+
+TensorShadow& Cta::tensor_shadow() {
+  if (!tensor_shadow_) tensor_shadow_ = std::make_unique<TensorShadow>();
+  return *tensor_shadow_;
 }
 
 TensorMemory& Cta::tensor() {
@@ -241,6 +246,8 @@ void Cluster::CheckClusterBarrier() {
   if (barrier_arrived == 0 || barrier_arrived < live_threads()) return;
   barrier_arrived = 0;
   ++barrier_generation;
+  barrier_told = std::move(barrier_gathering);
+  barrier_gathering.Clear();
   Signal();
 }
 
@@ -248,8 +255,7 @@ void Cluster::NoteExit(Cta& cta) {
   Signal();
   for (NamedBarrier& barrier : cta.named) {
     if (barrier.arrived == 0 || barrier.expected != 0 || barrier.arrived < cta.live_threads()) continue;
-    barrier.arrived = 0;
-    ++barrier.generation;
+    barrier.Complete();
   }
   CheckClusterBarrier();
   if (cta.done() && !cta.exit_checked) CheckExit(cta);
@@ -266,6 +272,18 @@ void Cluster::CheckExit(Cta& cta) {
     if (uses)
       Hazard(HazardKind::kPendingAtExit, *op,
              Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
+  }
+  const Place end = cta.warps[0]->Here(-1);
+  for (const auto& [moment, place] : cta.visits) {
+    if (cta.known_at_exit.Knows(moment)) continue;
+    machine().hazards->Add(HazardKind::kRemoteLifetime, place,
+                           Cat("CTA rank ", cta.rank(), ", whose shared memory this uses, ended without waiting for it"));
+  }
+  for (const auto& [offset, slot] : cta.barriers) {
+    if (slot.state.bytes() == 0) continue;
+    machine().hazards->Add(HazardKind::kBarrierUnbalanced, end,
+                           Cat("the mbarrier at shared offset ", offset, " ends in phase ", slot.state.phase(), " with ",
+                               slot.state.bytes(), " bytes outstanding"));
   }
   for (const auto& block : cta.allocator.live()) {
     machine().hazards->Add(HazardKind::kLeakedTensor, cta.warps[0]->Here(-1),

@@ -15,8 +15,22 @@ namespace {
 
 using base::Cat;
 
-// modifiers of ld and st: bytes of one element, and whether it is sign-extended.
-enum : uint64_t { kBytesMask = 0xff, kSigned = 0x100 };
+// modifiers of ld and st: bytes of one element, whether it is sign-extended, and what its .sem means.
+enum : uint64_t { kBytesMask = 0xff, kSigned = 0x100, kStrong = 0x200 };
+// of ld, st and atomics: acquire, release, or both.
+constexpr uint64_t kOrders = 0x400;
+
+uint64_t SemanticsOf(const Match& match) {
+  const std::string_view sem = match("Sem");
+  if (sem.empty() || sem == "weak") return 0;
+  return kStrong | (sem == "relaxed" || sem == "volatile" || sem == "mmio" ? 0 : kOrders);
+}
+
+// Threads synchronise by this word: it is acquired from or released to, or a fence makes as much of a relaxed access.
+void Synchronise(Warp& w, const Instruction& i, const Located& at, int lane) {
+  if (w.checks() && ((i.modifiers & kOrders) || w.fences_memory))
+    w.cta().cluster().SynchroniseAt(at.host, w, uint32_t{1} << lane);
+}
 
 void PutElement(Warp& w, const Operand& to, int lane, const uint8_t* from, uint64_t modifiers) {
   switch (modifiers & kBytesMask) {
@@ -66,11 +80,13 @@ void GetElement(Warp& w, const Operand& from, int lane, uint8_t* to, uint64_t mo
 // operands: {d}, [a]
 Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
   const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask);
+  const bool strong = i.modifiers & kStrong;
+  const AccessKind kind = strong ? AccessKind::kStrongRead : AccessKind::kRead;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
-    if (!Locate(w, i.space, w.AddressOf(i[1], lane), bytes * i[0].count, lane, AccessKind::kRead, at))
-      return Outcome::kFault;
+    if (!Locate(w, i.space, w.AddressOf(i[1], lane), bytes * i[0].count, lane, kind, at)) return Outcome::kFault;
+    if (strong) Synchronise(w, i, at, lane);
     for (uint32_t e = 0; e < i[0].count; ++e) PutElement(w, i[0].elements[e], lane, at.host + e * bytes, i.modifiers);
   }
   return Outcome::kNext;
@@ -79,11 +95,13 @@ Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
 // operands: [a], {b}
 Outcome Store(Warp& w, const Instruction& i, uint32_t mask) {
   const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask);
+  const bool strong = i.modifiers & kStrong;
+  const AccessKind kind = strong ? AccessKind::kStrongWrite : AccessKind::kWrite;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
-    if (!Locate(w, i.space, w.AddressOf(i[0], lane), bytes * i[1].count, lane, AccessKind::kWrite, at))
-      return Outcome::kFault;
+    if (!Locate(w, i.space, w.AddressOf(i[0], lane), bytes * i[1].count, lane, kind, at)) return Outcome::kFault;
+    if (strong) Synchronise(w, i, at, lane);
     for (uint32_t e = 0; e < i[1].count; ++e) GetElement(w, i[1].elements[e], lane, at.host + e * bytes, i.modifiers);
   }
   return Outcome::kNext;
@@ -98,7 +116,8 @@ Result<Handler> AccessHandler(const Match& match, Instruction& instruction, cons
   const int bytes = BytesOf(*type);
   if (bytes * static_cast<int>(count) > 32) return Wrong("an access is at most 32 bytes wide");
   instruction.modifiers =
-      static_cast<uint64_t>(bytes) | (FactsOf(*type).kind == TypeKind::kSigned ? uint64_t{kSigned} : 0);
+      static_cast<uint64_t>(bytes) | (FactsOf(*type).kind == TypeKind::kSigned ? uint64_t{kSigned} : 0) |
+      SemanticsOf(match);
   return handler;
 }
 
@@ -189,9 +208,10 @@ Outcome Atomic(Warp& w, const Instruction& i, uint32_t mask) {
     Located at;
     if (!Locate(w, i.space, w.AddressOf(i[kAddress], lane), sizeof(W), lane, AccessKind::kAtomic, at))
       return Outcome::kFault;
+    Synchronise(w, i, at, lane);
     const uint64_t b = w.Value(i[kAddress + 1], lane);
     const uint64_t c = kReturns && i[3].slot != kNoSlot ? w.Value(i[3], lane) : 0;
-    const uint64_t old = Exchange<W, kCombine>(at.host, static_cast<AtomOp>(i.modifiers), b, c);
+    const uint64_t old = Exchange<W, kCombine>(at.host, static_cast<AtomOp>(i.modifiers & kBytesMask), b, c);
     if constexpr (kReturns) w.At<Cell<W>>(i[0])[lane] = static_cast<Cell<W>>(old);
   }
   return Outcome::kNext;
@@ -202,7 +222,7 @@ Result<Handler> AtomicHandler(const Match& match, Instruction& instruction) {
   const AtomOp op = AtomOpOf(match("AtomOp"));
   const auto type = match.TypeAt(0);
   if (!type) return WrongType(match);
-  instruction.modifiers = static_cast<uint64_t>(op);
+  instruction.modifiers = static_cast<uint64_t>(op) | (SemanticsOf(match) & kOrders);
   if (instruction.space == Space::kConst || instruction.space == Space::kLocal || instruction.space == Space::kParam) {
     return Wrong("atomics are for global and shared memory");
   }

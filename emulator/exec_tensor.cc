@@ -63,7 +63,7 @@ Outcome Alloc(Warp& w, const Instruction& i, uint32_t mask) {
   w.DoneWaiting();
   const TensorRange range{0, 128, static_cast<uint16_t>((*block)->column), static_cast<uint16_t>(columns)};
   w.cta().tensor().Poison(range);
-  for (uint32_t c = 0; c < columns; ++c) w.cta().columns[(*block)->column + c] = {};
+  if (w.checks()) w.cta().tensor_shadow().Forget(static_cast<int>((*block)->column), static_cast<int>(columns));
   Located at;
   if (!Locate(w, i.space, w.AddressOf(i[0], lane), 4, lane, AccessKind::kWrite, at)) return Outcome::kFault;
   const uint32_t address = TensorAddress{0, static_cast<uint16_t>((*block)->column)}.Pack();
@@ -185,7 +185,7 @@ Outcome WaitFor(Warp& w, std::vector<OpHandle>& ops) {
   std::vector<OpHandle> all;
   all.swap(ops);
   for (const OpHandle& op : all) {
-    if (!w.cta().cluster().CompleteAndRelease(op)) return Outcome::kFault;
+    if (!w.cta().cluster().Await(op, w, w.live())) return Outcome::kFault;
   }
   return Outcome::kNext;
 }
@@ -398,8 +398,8 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
       for (Cta* cta : targets) {
         BarrierSlot* barrier = own.FindBarrier(*cta, offset);
         if (barrier == nullptr) continue;
-        auto& told = barrier->told[barrier->state.phase() & 1];
-        told.insert(told.end(), self.covered.begin(), self.covered.end());
+        barrier->Tell(self.covered);
+        if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
         if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
           own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
           return false;
@@ -519,7 +519,7 @@ Result<Handler> BindTensorFenceBefore(const Match&, Instruction&) {
 }
 Result<Handler> BindTensorFenceAfter(const Match&, Instruction&) {
   return Handler(
-      [](Warp& w, const Instruction&, uint32_t) { return w.after_fence = w.cta().cluster().Tick(), Outcome::kNext; });
+      [](Warp& w, const Instruction&, uint32_t mask) { return w.knowledge.Peek(mask, w.fenced), Outcome::kNext; });
 }
 
 }  // namespace laneshift::emulator

@@ -92,14 +92,13 @@ Outcome TryCancel(Warp& w, const Instruction& i, uint32_t mask) {
         std::memset(cta->shared().At(at), 0, 16);
         cta->shared().MarkWritten(at, 16);
         BarrierSlot* slot = own.FindBarrier(*cta, barrier_at);
+        if (slot != nullptr) slot->Tell({weak.lock()});
         const Status done = slot != nullptr ? slot->state.CompleteBytes(16)
                                             : Status(Wrong("there is no mbarrier to complete bytes on"));
         if (!done.has_value()) {
           own.SetFault({FaultKind::kLaunchFailure, self.place, done.error().message});
           return false;
         }
-        slot->told[0].push_back(weak.lock());
-        slot->told[1].push_back(weak.lock());
         own.Signal();
         return true;
       };

@@ -121,7 +121,7 @@ Outcome WgmmaWait(Warp& w, const Instruction& i, uint32_t) {
   const auto keep = static_cast<size_t>(i[0].offset);
   for (; w.wgmma.closed.size() > keep; w.wgmma.closed.pop_front()) {
     for (const OpHandle& op : w.wgmma.closed.front()) {
-      if (!w.cta().cluster().CompleteAndRelease(op)) return Outcome::kFault;
+      if (!w.cta().cluster().Await(op, w, w.live())) return Outcome::kFault;
     }
   }
   return Outcome::kNext;

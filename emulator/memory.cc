@@ -117,18 +117,13 @@ std::string GlobalMemory::Describe(uint64_t address) const {
 }
 
 SharedMemory::SharedMemory(uint32_t bytes)
-    : size_(bytes), bytes_(bytes + 16u), written_(bytes + 16u), granules_(bytes / 16 + 2), stores_(bytes / 4 + 4) {}
+    : size_(bytes), bytes_(bytes + 16u), written_(bytes + 16u), granules_(bytes / 16 + 2) {}
 
 void SharedMemory::AddPending(SharedRange range, bool write, int delta) {
   for (uint32_t g = (range.begin - kSharedBase) >> 4, end = (range.end - kSharedBase + 15) >> 4; g < end; ++g) {
     uint16_t& count = write ? granules_[g].writes : granules_[g].reads;
     count = static_cast<uint16_t>(count + delta);
   }
-}
-
-void SharedMemory::ForgetStores(SharedRange range) {
-  std::fill(stores_.begin() + ((range.begin - kSharedBase) >> 2),
-            stores_.begin() + ((range.end - kSharedBase + 3) >> 2), 0u);
 }
 
 }  // namespace laneshift::emulator

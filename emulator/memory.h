@@ -66,8 +66,8 @@ class GlobalMemory {
   std::map<uint64_t, uint64_t> freed_;
 };
 
-// A CTA's shared window [kSharedBase, kSharedBase + size): bytes, which of them were written, which asynchronous
-// operations are pending on each 16-byte granule, and which generic stores the async proxy does not know yet.
+// A CTA's shared window [kSharedBase, kSharedBase + size): bytes, which of them were written, and which asynchronous
+// operations are pending on each 16-byte granule.
 class SharedMemory {
  public:
   explicit SharedMemory(uint32_t bytes);
@@ -94,19 +94,10 @@ class SharedMemory {
   Granule& GranuleAt(uint32_t offset) { return granules_[(offset - kSharedBase) >> 4]; }
   void AddPending(SharedRange range, bool write, int delta);
 
-  // Generic stores, per 32-bit word: thread + 1 and the writer's count of proxy fences at the time; 0: none.
-  void NoteStore(uint32_t offset, uint32_t count, uint32_t tag) {
-    for (uint32_t w = (offset - kSharedBase) >> 2, end = (offset - kSharedBase + count - 1) >> 2; w <= end; ++w)
-      stores_[w] = tag;
-  }
-  uint32_t StoreTag(uint32_t word) const { return stores_[word]; }
-  void ForgetStores(SharedRange range);
-
  private:
   uint32_t size_;
   std::vector<uint8_t> bytes_, written_;
   std::vector<Granule> granules_;
-  std::vector<uint32_t> stores_;
 };
 
 }  // namespace laneshift::emulator

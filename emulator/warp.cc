@@ -15,7 +15,12 @@ constexpr size_t kMaxPaths = 4096;
 }  // namespace
 
 Warp::Warp(Cta& cta, int index, uint32_t live)
-    : cta_(cta), kernel_(*cta.cluster().launch().kernel), index_(index), live_(live) {
+    : knowledge(static_cast<uint16_t>(cta.rank() * ((cta.threads() + kLanes - 1) / kLanes) + static_cast<uint32_t>(index))),
+      cta_(cta),
+      kernel_(*cta.cluster().launch().kernel),
+      index_(index),
+      live_(live),
+      checks_(cta.cluster().checks()) {
   const size_t bytes = kernel_.register_bytes;
   storage_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(64))));
   registers_ = storage_.get();
@@ -283,6 +288,7 @@ void Warp::LeaveParent(size_t index, uint32_t lanes) {
 }
 
 Outcome Warp::Exit(uint32_t mask) {
+  if (checks_) knowledge.Release(mask, live_, cta_.known_at_exit);
   live_ &= ~mask;
   Path& self = paths_[running_];
   self.mask &= ~mask;
