@@ -185,17 +185,7 @@ bool Cluster::Issue(const OpHandle& op) {
     }
   }
   if (checks()) {
-    op->record = RecordRef(new OpRecord{});
-    op->record->issuer = op->warp;
-    op->record->lane = op->lane;
-    op->record->line = op->at.line;
-    op->record->kind = static_cast<uint8_t>(op->kind);
-    op->record->cta_group = static_cast<uint8_t>(op->cta_group);
-    op->record->order_key = op->order_key;
-    if (op->kind == OpKind::kCommit) {
-      op->issuer_knew = std::make_unique<VectorClock>();
-      op->warp->Release(1u << op->lane, *op->issuer_knew);
-    }
+    MakeRecord(*op);
     CheckIssue(*op);
   }
   for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);

@@ -285,6 +285,9 @@ class Cluster {
   std::string Describe(const Rival& rival) const;
   void NoteUses(const AsyncOp& op, bool reads, bool writes);
   static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
+  // Begins the record of an operation that is being issued.
+  void MakeRecord(AsyncOp& op);
+  uint16_t NewAgent();
   void Hazard(HazardKind kind, const AsyncOp& op, std::string message);
   void RemovePending(const AsyncOp& op);
 
@@ -304,6 +307,9 @@ class Cluster {
   std::mt19937_64 random_;
   // Addresses that have been mbarriers: their agents, and the phases of the objects that are gone.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<uint16_t, uint32_t>> barrier_agents_;
+  // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
+  std::map<std::array<int, 3>, std::pair<uint16_t, uint32_t>> queue_agents_;
+  uint16_t next_agent_ = 0;
   std::map<const uint8_t*, VectorClock> words_;  // that threads synchronise by
 };
 

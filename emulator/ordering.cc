@@ -47,7 +47,9 @@ void BarrierSlot::Tell(const std::vector<OpHandle>& ops) {
   auto& waiting = told[settled_ & 1];
   for (const OpHandle& op : ops) {
     waiting.push_back(op);
-    if (op->record) op->record->over.push_back({agent, kAllLanes, past + settled_ + 1});
+    // What a tcgen05 queue holds is known by its commits.
+    if (op->record && !(IsTensorQueue(op->kind) && op->cta_group != 0))
+      op->record->over.push_back({agent, kAllLanes, past + settled_ + 1});
   }
 }
 
@@ -64,9 +66,8 @@ const VectorClock& BarrierSlot::Told(uint32_t parity) {
 BarrierSlot& Cluster::MakeBarrier(Cta& cta, uint32_t offset) {
   const auto [slot, fresh] = cta.barriers.try_emplace(offset);
   if (!fresh || !checks()) return slot->second;
-  const auto warps = static_cast<uint16_t>(ctas_.size() * cta.warps.size());
-  const auto next = static_cast<uint16_t>(warps + barrier_agents_.size());
-  const auto agent = barrier_agents_.try_emplace({cta.rank(), offset}, next, 0u).first;
+  const auto [agent, new_address] = barrier_agents_.try_emplace({cta.rank(), offset}, uint16_t{0}, 0u);
+  if (new_address) agent->second.first = NewAgent();
   slot->second.agent = agent->second.first;
   slot->second.past = agent->second.second;
   return slot->second;
@@ -208,6 +209,37 @@ void Cluster::NoteUses(const AsyncOp& op, bool reads, bool writes) {
         (use.write ? cell.written_at : cell.read_at) = now;
       }
     }
+  }
+}
+
+uint16_t Cluster::NewAgent() {
+  const size_t warps = ctas_.size() * ctas_[0]->warps.size();
+  return static_cast<uint16_t>(warps + next_agent_++);
+}
+
+void Cluster::MakeRecord(AsyncOp& op) {
+  op.record = RecordRef(new OpRecord{});
+  OpRecord& record = *op.record;
+  record.issuer = op.warp;
+  record.lane = op.lane;
+  record.line = op.at.line;
+  record.kind = static_cast<uint8_t>(op.kind);
+  record.cta_group = static_cast<uint8_t>(op.cta_group);
+  record.order_key = op.order_key;
+  if (op.kind == OpKind::kCommit) {
+    op.issuer_knew = std::make_unique<VectorClock>();
+    op.warp->Release(uint32_t{1} << op.lane, *op.issuer_knew);
+  }
+  if (!IsTensorQueue(op.kind) || op.cta_group == 0) return;
+  // Each commit tells of everything that its thread has queued, whoever has seen parts of that be complete before.
+  const auto [queue, fresh] =
+      queue_agents_.try_emplace({op.warp->knowledge.agent(), op.lane, op.cta_group}, uint16_t{0}, 0u);
+  if (fresh) queue->second.first = NewAgent();
+  auto& [agent, commits] = queue->second;
+  if (op.kind == OpKind::kCommit) {
+    op.issuer_knew->Learn({agent, kAllLanes, ++commits});
+  } else {
+    record.over.push_back({agent, kAllLanes, commits + 1});
   }
 }
 
