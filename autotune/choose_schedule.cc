@@ -101,13 +101,14 @@ std::vector<size_t> AscendingClocks(const std::vector<RankedSchedule>& schedules
 
 std::vector<RankedSchedule> RankSchedules(const Problem& problem, const ScheduleConstraint& constraint,
                                           const Target& target, int sm_count) {
-  const GemmProblem& gemm = std::get<GemmProblem>(problem);
   std::vector<RankedSchedule> ranked;
-  for (const Schedule& shape : Shapes(gemm, constraint, target)) {
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  if (gemm == nullptr) return ranked;
+  for (const Schedule& shape : Shapes(*gemm, constraint, target)) {
     const auto footprint = compiler::ValidateSchedule(problem, shape, target);
     if (!footprint) continue;
     const Schedule schedule = Deepen(shape, *footprint, constraint, target);
-    ranked.push_back({schedule, EstimateClocks(gemm, schedule, target, sm_count)});
+    ranked.push_back({schedule, EstimateClocks(*gemm, schedule, target, sm_count)});
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const RankedSchedule& a, const RankedSchedule& b) { return a.clocks < b.clocks; });
@@ -117,12 +118,18 @@ std::vector<RankedSchedule> RankSchedules(const Problem& problem, const Schedule
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint, const Target& target,
                                 int sm_count) {
   // The first of RankSchedules, without validating what cannot be first: no ring makes a shape faster than the deepest.
-  const GemmProblem& gemm = std::get<GemmProblem>(problem);
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  if (gemm ==
+      nullptr) {  // no space to choose from: the one schedule that the constraint makes, if the compiler takes it
+    const Schedule only = constraint.Apply({});
+    LS_TRY(compiler::ValidateSchedule(problem, only, target));
+    return only;
+  }
   std::vector<RankedSchedule> shapes;
-  for (const Schedule& shape : Shapes(gemm, constraint, target)) {
+  for (const Schedule& shape : Shapes(*gemm, constraint, target)) {
     Schedule deepest = shape;
     deepest.stages = kMaxStages;
-    shapes.push_back({shape, EstimateClocks(gemm, constraint.Apply(deepest), target, sm_count)});
+    shapes.push_back({shape, EstimateClocks(*gemm, constraint.Apply(deepest), target, sm_count)});
   }
   std::optional<RankedSchedule> best;
   size_t best_index = 0;
@@ -136,7 +143,7 @@ Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint
       continue;
     }
     const Schedule schedule = Deepen(shapes[i].schedule, *footprint, constraint, target);
-    const double clocks = EstimateClocks(gemm, schedule, target, sm_count);
+    const double clocks = EstimateClocks(*gemm, schedule, target, sm_count);
     if (best && (clocks > best->clocks || (clocks == best->clocks && i > best_index))) continue;
     best = {schedule, clocks};
     best_index = i;

@@ -31,10 +31,17 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// The kinds of problem that have a tile program.
+Result<GemmProblem> Compilable(const Problem& problem) {
+  if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return *gemm;
+  return MakeError(ErrorCode::kUnsupported,
+                   base::Cat("problems of kind '", ProblemKind(problem), "' are not compiled yet; use gemm"));
+}
+
 }  // namespace
 
 Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target) {
-  const GemmProblem& gemm = std::get<GemmProblem>(problem);
+  LS_ASSIGN(const GemmProblem gemm, Compilable(problem));
   LS_TRY(CheckSchedule(gemm, schedule, target));
   ir::Program program = BuildGemm(gemm, schedule, target);
   LS_TRY(AssignStorage(program, target));
@@ -45,7 +52,7 @@ Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& sched
 
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                  std::vector<PassDump>* dumps) {
-  const GemmProblem& gemm = std::get<GemmProblem>(problem);
+  LS_ASSIGN(const GemmProblem gemm, Compilable(problem));
   LS_TRY(CheckSchedule(gemm, schedule, target));
   ir::Program program = BuildGemm(gemm, schedule, target);
   LS_TRY(Verify(program, target, "build"));

@@ -68,10 +68,14 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
                       Cat("an ordinary access touches the live mbarrier at shared offset ", slot));
         }
       }
-    } else if (!Writes(kind) && state.writes != 0) {
+    } else if (!Writes(kind) && state.writes == 0) {
+      continue;
+    } else if (!warp.cta().cluster().PendingShared(*at.cta, at.offset, at.offset + bytes, Writes(kind))) {
+      continue;  // something else in the same 16 bytes
+    } else if (!Writes(kind)) {
       warp.Report(HazardKind::kPendingSharedRead, lane,
                   Cat("shared offset ", at.offset, " is read while an asynchronous write to it is pending"));
-    } else if (Writes(kind) && (state.reads != 0 || state.writes != 0)) {
+    } else {
       warp.Report(HazardKind::kPendingSharedWrite, lane,
                   Cat("shared offset ", at.offset, " is written while an asynchronous ",
                       state.reads != 0 ? "read" : "write", " of it is pending"));
@@ -107,9 +111,10 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
   }
   switch (space) {
     case Space::kShared:
-      return SharedBytes(warp, address, bytes, lane, false, to);
     case Space::kSharedCluster:
-      return SharedBytes(warp, address, bytes, lane, true, to);
+      // A generic address will do where a shared one is asked for: the low half is the same.
+      if (InWindow(address, kSharedWindow)) address -= kSharedWindow;
+      return SharedBytes(warp, address, bytes, lane, space == Space::kSharedCluster, to);
     case Space::kLocal:
       to.space = Space::kLocal;
       if (address + bytes > warp.local_bytes() || address + bytes < address) {

@@ -41,18 +41,40 @@ bool Ordered(const AsyncOp& first, const AsyncOp& second) {
   return false;
 }
 
-bool Follows(const AsyncOp& op, const AsyncOp* earlier) {
-  std::vector<const AsyncOp*> open = {&op};
-  std::vector<const AsyncOp*> seen;
+// Marks `first` and all that it follows as followed by the operation of `serial`.
+void MarkFollowed(AsyncOp& first, uint64_t serial, std::vector<AsyncOp*>& open) {
+  open.assign(1, &first);
+  first.followed_by = serial;
   while (!open.empty()) {
-    const AsyncOp* at = open.back();
+    AsyncOp* at = open.back();
     open.pop_back();
     for (const OpHandle& before : at->after) {
-      if (before.get() == earlier) return true;
-      if (std::find(seen.begin(), seen.end(), before.get()) != seen.end()) continue;
-      seen.push_back(before.get());
+      if (before->followed_by == serial) continue;
+      before->followed_by = serial;
       open.push_back(before.get());
     }
+  }
+}
+
+bool SameStore(const AsyncOp& a, const AsyncOp& b) {
+  const auto same_shared = [](const AsyncOp::SharedUse& x, const AsyncOp::SharedUse& y) {
+    return x.cta == y.cta && x.range.begin == y.range.begin && x.range.end == y.range.end;
+  };
+  const auto same_global = [](const AsyncOp::GlobalUse& x, const AsyncOp::GlobalUse& y) {
+    return x.begin == y.begin && x.end == y.end;
+  };
+  return a.kind == OpKind::kBulkStore && b.kind == a.kind && a.warp == b.warp && a.at.line == b.at.line &&
+         std::equal(a.shared.begin(), a.shared.end(), b.shared.begin(), b.shared.end(), same_shared) &&
+         std::equal(a.global.begin(), a.global.end(), b.global.begin(), b.global.end(), same_global);
+}
+
+// Several lanes of a warp store the same bytes to the same place: kernels do not always elect one, and no order of
+// equal stores can be told from another. The first of them stands for all.
+bool RepeatsStore(const AsyncOp& op, const std::vector<OpHandle>& unreleased) {
+  if (op.kind != OpKind::kBulkStore) return false;
+  for (auto other = unreleased.rbegin(); other != unreleased.rend(); ++other) {
+    if ((*other)->warp != op.warp || (*other)->at.line != op.at.line) return false;
+    if (!(*other)->global.empty()) return SameStore(**other, op);
   }
   return false;
 }
@@ -103,7 +125,9 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
              Cat("this ", NameOf(op.kind), " touches the mbarrier near shared offset ", at));
       break;
     }
-    if (!use.write && granule.writes != 0) {
+    if (!use.write && granule.writes == 0) continue;
+    if (!PendingShared(*use.cta, std::max(at, use.range.begin), std::min(at + 16, use.range.end), use.write)) continue;
+    if (!use.write) {
       Hazard(HazardKind::kPendingSharedRead, op,
              Cat("this ", NameOf(op.kind), " reads shared offset ", at, " that an asynchronous write is due in"));
       break;
@@ -141,7 +165,7 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
     if (other.get() == &op || other->state == AsyncOp::State::kReleased || other->tensor.empty()) continue;
     for (const AsyncOp::TensorUse& held : other->tensor) {
       if (held.cta != use.cta || !(held.write || use.write) || !Overlap(held.range, use.range)) continue;
-      if (Follows(op, other.get())) break;
+      if (other->followed_by == op.serial) break;
       Hazard(HazardKind::kTensorRace, op,
              Cat("this ", NameOf(op.kind), use.write ? " writes" : " reads", " columns from ", use.range.column,
                  " while the ", NameOf(other->kind), " of line ", other->at.line, " on them is not ordered before it"));
@@ -155,7 +179,7 @@ void Cluster::CheckIssue(AsyncOp& op) {
   for (const AsyncOp::SharedUse& use : op.shared) CheckSharedUse(op, use);
   for (const AsyncOp::TensorUse& use : op.tensor) CheckTensorUse(op, use);
   for (const AsyncOp::GlobalUse& use : op.global) {
-    if (global_uses_ != 0 && PendingGlobal(use.begin, use.end, use.write)) {
+    if (PendingGlobal(use.begin, use.end, use.write)) {
       Hazard(HazardKind::kPendingGlobal, op,
              Cat("this ", NameOf(op.kind), " touches global memory that a pending bulk store writes"));
       break;
@@ -163,36 +187,69 @@ void Cluster::CheckIssue(AsyncOp& op) {
   }
 }
 
-bool Cluster::PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
+bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const {
   for (const OpHandle& op : unreleased_) {
     if (op->state == AsyncOp::State::kReleased) continue;
-    for (const AsyncOp::GlobalUse& use : op->global) {
+    for (const AsyncOp::SharedUse& use : op->shared) {
+      if (use.cta == &cta && begin < use.range.end && use.range.begin < end &&
+          (use.write || (write && !op->reads_released))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void Cluster::AddGlobal(const OpHandle& op) {
+  if (op->global.empty()) return;
+  PendingHull hull{op.get(), op->global[0].begin, op->global[0].end, false};
+  for (const AsyncOp::GlobalUse& use : op->global) {
+    hull.begin = std::min(hull.begin, use.begin);
+    hull.end = std::max(hull.end, use.end);
+    hull.writes = hull.writes || use.write;
+  }
+  pending_global_.push_back(hull);
+}
+
+bool Cluster::PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
+  for (const PendingHull& hull : pending_global_) {
+    if (begin >= hull.end || hull.begin >= end || !(write || hull.writes)) continue;
+    for (const AsyncOp::GlobalUse& use : hull.op->global) {
       if (begin < use.end && use.begin < end && (write || use.write)) return true;
     }
   }
   return false;
 }
 
+// Newest first, and none that an other one already follows: `after` stays short however many operations are pending.
+void Cluster::FindPredecessors(AsyncOp& op) {
+  std::vector<AsyncOp*> open;
+  for (auto at = unreleased_.rbegin(); at != unreleased_.rend(); ++at) {
+    AsyncOp& other = **at;
+    if (other.state == AsyncOp::State::kReleased || !IsTensorQueue(other.kind) || other.kind == OpKind::kCommit)
+      continue;
+    if (other.followed_by == op.serial || !Ordered(other, op)) continue;
+    op.after.push_back(*at);
+    MarkFollowed(other, op.serial, open);
+  }
+}
+
 bool Cluster::Issue(const OpHandle& op) {
   op->serial = ++op_serial_;
   op->place = op->warp->Here(op->lane);
   op->at = op->warp->position();
-  if (IsTensorQueue(op->kind)) {
-    for (const OpHandle& other : unreleased_) {
-      if (other->state == AsyncOp::State::kReleased || !IsTensorQueue(other->kind) || other->kind == OpKind::kCommit)
-        continue;
-      if (Ordered(*other, *op)) op->after.push_back(other);
-    }
-  }
+  if (IsTensorQueue(op->kind)) FindPredecessors(*op);
+  if (RepeatsStore(*op, unreleased_)) op->global.clear();
   if (checks()) {
     MakeRecord(*op);
     CheckIssue(*op);
   }
   for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
-  global_uses_ += static_cast<int>(op->global.size());
-  if (unreleased_.size() > 64 && unreleased_.front()->state == AsyncOp::State::kReleased) {
+  AddGlobal(op);
+  if (unreleased_.size() >= next_purge_) {
     std::erase_if(unreleased_, [](const OpHandle& old) { return old->state == AsyncOp::State::kReleased; });
+    next_purge_ = std::max<size_t>(32, 2 * unreleased_.size());
   }
   unreleased_.push_back(op);
   pending_.push_back(op);
@@ -270,7 +327,7 @@ void Cluster::Release(const OpHandle& op) {
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (use.write || !reads_released) use.cta->shared().AddPending(use.range, use.write, -1);
   }
-  global_uses_ -= static_cast<int>(op->global.size());
+  if (!op->global.empty()) std::erase_if(pending_global_, [&](const PendingHull& hull) { return hull.op == op.get(); });
   if (checks()) NoteUses(*op, !reads_released, true);
   op->after.clear();
   op->covered.clear();

@@ -5,6 +5,7 @@
 // choice; what the ISA leaves open is exactly what the policy may choose. Thread-safety: one host thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -101,6 +102,7 @@ class AsyncOp {
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
   std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
+  std::vector<RegisterMove> moves;                    // of those, to others that it owns too, in program order
   std::vector<OpHandle> after;                        // operations that take effect before this one
   std::vector<OpHandle> covered;                      // a commit: what its arrival tells about
   std::function<bool(AsyncOp&)> effect;               // false: the launch has a fault
@@ -113,6 +115,7 @@ class AsyncOp {
   // knew.
   RecordRef record;
   std::unique_ptr<VectorClock> issuer_knew;
+  uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
 };
 
 // An mbarrier object and what its phases tell.
@@ -242,7 +245,9 @@ class Cluster {
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
   // Reports an access of `range` of global memory that a pending store is due in.
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
-  bool has_pending_global() const { return global_uses_ != 0; }
+  // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
+  bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
+  bool has_pending_global() const { return !pending_global_.empty(); }
 
   // ---- barriers ----
   BarrierSlot* FindBarrier(Cta& cta, uint32_t offset);
@@ -277,6 +282,8 @@ class Cluster {
   bool TimeOutWaiters();
   void ReportDeadlock();
   void CheckExit(Cta& cta);
+  void FindPredecessors(AsyncOp& op);
+  void AddGlobal(const OpHandle& op);
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
@@ -301,7 +308,14 @@ class Cluster {
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   size_t next_warp_ = 0;
-  int global_uses_ = 0;
+  // Operations with global memory that were not released yet, and the range that all of theirs lie in.
+  struct PendingHull {
+    const AsyncOp* op;
+    uint64_t begin, end;
+    bool writes;
+  };
+  std::vector<PendingHull> pending_global_;
+  size_t next_purge_ = 32;
   std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;     // not yet complete, in issue order
   std::mt19937_64 random_;

@@ -28,23 +28,20 @@ DriverState& TheDriver() {
 }
 
 void DriverState::Reset() {
+  executables.clear();
   graphs.clear();
   events.clear();
   streams.clear();
   functions.clear();
+  libraries.clear();
   modules.clear();
+  pools.clear();
+  current_pool = &default_pool;
+  contexts.clear();
   memory = std::make_unique<GlobalMemory>(options.memory_bytes);
   sticky = kCuSuccess;
-  context_references = 0;
-  ++context_life;
+  primary_references = 0;
 }
-
-namespace {
-thread_local uint64_t current_life = 0;  // the context_life of the thread's current context; 0: none
-}  // namespace
-
-bool DriverState::ContextIsCurrent() const { return context_references > 0 && current_life == context_life; }
-void DriverState::SetContextCurrent(bool current) const { current_life = current ? context_life : 0; }
 
 namespace {
 
@@ -86,9 +83,14 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
       options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
   GridResult result = RunGrid(launch, threads);
   ++report.launches;
+  report.arithmetic = options.arithmetic;
   report.counters.Add(result.counters);
-  for (Hazard& hazard : hazards.Take()) report.hazards.push_back(std::move(hazard));
+  for (Hazard& hazard : hazards.Take()) {
+    Notice(hazard.Print());
+    report.hazards.push_back(std::move(hazard));
+  }
   if (result.fault) {
+    Notice(result.fault->Print());
     report.faults.push_back(*result.fault);
     sticky = ResultOf(result.fault->kind);
   }
@@ -108,6 +110,12 @@ Result<Completion> ParseCompletion(std::string_view name) {
   if (name == "random") return Completion::kRandom;
   return MakeError(ErrorCode::kInvalidArgument,
                    base::Cat("unknown completion order '", name, "': eager, late or random"));
+}
+
+Result<Arithmetic> ParseArithmetic(std::string_view name) {
+  if (name == "hardware") return Arithmetic::kHardware;
+  if (name == "fast") return Arithmetic::kFast;
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat("unknown arithmetic '", name, "': hardware or fast"));
 }
 
 void Configure(const Options& options) {

@@ -26,8 +26,13 @@ struct Options {
   Arithmetic arithmetic = Arithmetic::kHardware;
   uint64_t instruction_budget = uint64_t{1} << 34;  // warp instructions per cluster
   uint64_t memory_bytes = uint64_t{64} << 30;       // of the emulated device; host pages are taken when touched
+  // Called with one line, without its end, for what the driver API has no words for: why a module was refused, hazards,
+  // faults, functions that are not provided. May be null.
+  void (*notice)(const std::string& line) = nullptr;
 };
 
+// The arithmetic of MMAs: "hardware" or "fast".
+Result<Arithmetic> ParseArithmetic(std::string_view name);
 // "b200" or "h200".
 Result<Profile> ParseProfile(std::string_view name);
 // "eager", "late" or "random".

@@ -1,16 +1,15 @@
-// Device, context, memory, stream, event and tensor-map functions of the emulated driver.
+// The device of the emulated driver: names of errors, attributes, identity.
 
 #include <algorithm>
 #include <cstring>
 
 #include "emulator/driver_functions.h"
-#include "emulator/ptx_instructions.h"
 #include "emulator/driver_state.h"
-#include "emulator/units/tensor_map.h"
+#include "emulator/ptx_instructions.h"
 
 namespace laneshift::emulator::driver {
 
-using namespace device;  // the driver's own types and codes
+using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
 
 struct Name {
@@ -18,6 +17,8 @@ struct Name {
   const char *name, *text;
 };
 constexpr Name kNames[] = {
+    {kCuErrorDeinitialized, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
+    {kCuErrorFileNotFound, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
     {kCuSuccess, "CUDA_SUCCESS", "no error"},
     {kCuErrorInvalidValue, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {kCuErrorOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
@@ -49,22 +50,67 @@ constexpr Name kNames[] = {
     {kCuErrorUnknown, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
-// A stream of ours, or one of the default streams.
-bool KnownStream(DriverState& state, CuStream stream) {
-  return reinterpret_cast<uintptr_t>(stream) <= 2 || state.streams.contains(stream);
-}
-bool Capturing(DriverState& state, CuStream stream) {
-  const auto known = state.streams.find(stream);
-  return known != state.streams.end() && known->second->capture != nullptr;
-}
+constexpr char kBusId[] = "0000:01:00.0";
 
-// Host memory of a range of device memory, for copies.
-CuResult Range(DriverState& state, CuStream stream, CuDevicePtr address, size_t bytes, Allocation*& allocation) {
-  if (!KnownStream(state, stream)) return kCuErrorInvalidHandle;
-  if (Capturing(state, stream)) return kCuErrorStreamCaptureUnsupported;
-  allocation = state.memory->Find(address, bytes);
-  return allocation == nullptr ? kCuErrorInvalidValue : kCuSuccess;
-}
+// Attributes by cuda.h's numbers: a member of the profile, or one value for all. The rest of the known ones are 0: what
+// the emulator does not have.
+struct Attribute {
+  int attribute;
+  int DeviceProfile::*value;
+  int constant;
+};
+constexpr int kAttributeEnd = 148;
+constexpr Attribute kAttributes[] = {
+    {kCuDeviceMaxThreadsPerBlock, nullptr, 1024},
+    {2, nullptr, 1024},  // block x, y, z
+    {3, nullptr, 1024},
+    {4, nullptr, 64},
+    {5, nullptr, 0x7fffffff},  // grid x, y, z
+    {6, nullptr, 65535},
+    {7, nullptr, 65535},
+    {kCuDeviceMaxSharedMemoryPerBlock, nullptr, 48 << 10},
+    {9, nullptr, 64 << 10},  // constant memory
+    {kCuDeviceWarpSize, nullptr, kLanes},
+    {11, nullptr, 0x7fffffff},  // pitch
+    {kCuDeviceMaxRegistersPerBlock, nullptr, kRegistersPerProcessor},
+    {kCuDeviceClockRate, &DeviceProfile::clock_khz, 0},
+    {14, nullptr, 512},  // texture alignment
+    {15, nullptr, 1},    // overlap
+    {kCuDeviceMultiprocessorCount, &DeviceProfile::multiprocessors, 0},
+    {19, nullptr, 1},  // maps host memory
+    {31, nullptr, 1},  // concurrent kernels
+    {32, nullptr, 1},  // ECC
+    {33, nullptr, 1},  // PCI bus
+    {kCuDeviceMemoryClockRate, &DeviceProfile::memory_clock_khz, 0},
+    {kCuDeviceGlobalMemoryBusWidth, &DeviceProfile::bus_bits, 0},
+    {kCuDeviceL2CacheSize, &DeviceProfile::l2_bytes, 0},
+    {kCuDeviceMaxThreadsPerMultiprocessor, nullptr, kThreadsPerProcessor},
+    {40, nullptr, 1},   // copy engines
+    {41, nullptr, 1},   // unified addressing
+    {51, nullptr, 32},  // texture pitch
+    {kCuDeviceComputeCapabilityMajor, &DeviceProfile::major, 0},
+    {kCuDeviceComputeCapabilityMinor, &DeviceProfile::minor, 0},
+    {78, nullptr, 1},  // stream priorities
+    {79, nullptr, 1},  // L1 caches global
+    {80, nullptr, 1},  // and local memory
+    {kCuDeviceMaxSharedMemoryPerMultiprocessor, nullptr, kSharedBytesPerProcessor},
+    {82, nullptr, kRegistersPerProcessor},
+    {83, nullptr, 1},  // managed memory
+    {87, nullptr, 2},  // single to double precision
+    {89, nullptr, 1},  // concurrent managed access
+    {90, nullptr, 1},  // preemption
+    {91, nullptr, 1},  // registered memory under the host's pointer
+    {95, nullptr, 1},  // cooperative launch
+    {kCuDeviceMaxSharedMemoryPerBlockOptin, nullptr, kMaxSharedBytes},
+    {99, nullptr, 1},  // host register
+    {106, nullptr, kBlocksPerProcessor},
+    {kCuDeviceReservedSharedMemoryPerBlock, nullptr, kReservedSharedBytes},
+    {115, nullptr, 1},  // memory pools
+    {kCuDeviceClusterLaunch, nullptr, 1},
+    {126, nullptr, 4},  // memory synchronisation domains
+    {kCuDeviceTensorMapAccessSupported, nullptr, 1},
+    {129, nullptr, 1},  // unified function pointers
+};
 
 }  // namespace
 
@@ -114,61 +160,11 @@ CuResult DeviceGetName(char* name, int size, CuDevice device) {
 CuResult DeviceGetAttribute(int* value, CuDeviceAttribute attribute, CuDevice device) {
   DriverCall call;
   if (device != 0) return kCuErrorInvalidDevice;
+  if (value == nullptr || attribute < 1 || attribute >= kAttributeEnd) return kCuErrorInvalidValue;
   const DeviceProfile& profile = ProfileOf(call.state.options.profile);
-  switch (attribute) {
-    case kCuDeviceMaxThreadsPerBlock:
-      *value = 1024;
-      break;
-    case kCuDeviceMaxSharedMemoryPerBlock:
-      *value = 48 << 10;
-      break;
-    case kCuDeviceWarpSize:
-      *value = kLanes;
-      break;
-    case kCuDeviceMaxRegistersPerBlock:
-      *value = 65536;
-      break;
-    case kCuDeviceClockRate:
-      *value = profile.clock_khz;
-      break;
-    case kCuDeviceMultiprocessorCount:
-      *value = profile.multiprocessors;
-      break;
-    case kCuDeviceMemoryClockRate:
-      *value = profile.memory_clock_khz;
-      break;
-    case kCuDeviceGlobalMemoryBusWidth:
-      *value = profile.bus_bits;
-      break;
-    case kCuDeviceL2CacheSize:
-      *value = profile.l2_bytes;
-      break;
-    case kCuDeviceMaxThreadsPerMultiprocessor:
-      *value = 2048;
-      break;
-    case kCuDeviceComputeCapabilityMajor:
-      *value = profile.major;
-      break;
-    case kCuDeviceComputeCapabilityMinor:
-      *value = profile.minor;
-      break;
-    case kCuDeviceMaxSharedMemoryPerMultiprocessor:
-      *value = 228 << 10;
-      break;
-    case kCuDeviceMaxSharedMemoryPerBlockOptin:
-      *value = 227 << 10;
-      break;
-    case kCuDeviceReservedSharedMemoryPerBlock:
-      *value = 1 << 10;
-      break;
-    case kCuDeviceClusterLaunch:
-      *value = 1;
-      break;
-    case kCuDeviceTensorMapAccessSupported:
-      *value = 1;
-      break;
-    default:
-      return kCuErrorInvalidValue;  // the argument may be any number
+  *value = 0;
+  for (const Attribute& known : kAttributes) {
+    if (known.attribute == attribute) *value = known.value != nullptr ? profile.*known.value : known.constant;
   }
   return kCuSuccess;
 }
@@ -177,232 +173,35 @@ CuResult DeviceTotalMem(size_t* bytes, CuDevice device) {
   if (device != 0) return kCuErrorInvalidDevice;
   return *bytes = call.state.options.memory_bytes, kCuSuccess;
 }
-CuResult DevicePrimaryCtxRetain(CuContext* context, CuDevice device) {
-  DriverCall call;
-  if (!call.state.initialised) return kCuErrorNotInitialized;
+
+CuResult DeviceGetUuid(CuUuid* uuid, CuDevice device) {
   if (device != 0) return kCuErrorInvalidDevice;
-  ++call.state.context_references;
-  return *context = reinterpret_cast<CuContext>(&call.state), kCuSuccess;
-}
-CuResult DevicePrimaryCtxRelease(CuDevice device) {
-  DriverCall call;
-  if (device != 0) return kCuErrorInvalidDevice;
-  if (call.state.context_references == 0) return kCuErrorInvalidContext;
-  // The last release destroys the context, and with it a sticky error and everything it owns.
-  if (--call.state.context_references == 0) call.state.Reset();
+  std::memcpy(uuid->bytes, "laneshift-emula", sizeof uuid->bytes);
   return kCuSuccess;
 }
-CuResult CtxSetCurrent(CuContext context) {
-  DriverCall call;
-  if (context != nullptr && (call.state.context_references == 0 || context != reinterpret_cast<CuContext>(&call.state)))
-    return kCuErrorInvalidContext;
-  call.state.SetContextCurrent(context != nullptr);
+CuResult DeviceGetUuidV2(CuUuid* uuid, CuDevice device) { return DeviceGetUuid(uuid, device); }
+CuResult DeviceGetPciBusId(char* text, int size, CuDevice device) {
+  if (device != 0) return kCuErrorInvalidDevice;
+  if (text == nullptr || size < static_cast<int>(sizeof kBusId)) return kCuErrorInvalidValue;
+  std::memcpy(text, kBusId, sizeof kBusId);
   return kCuSuccess;
 }
-CuResult CtxGetCurrent(CuContext* context) {
-  DriverCall call;
-  return *context = call.state.ContextIsCurrent() ? reinterpret_cast<CuContext>(&call.state) : nullptr, kCuSuccess;
-}
-CuResult CtxGetDevice(CuDevice* device) {
-  DriverCall call;
-  if (!call.state.ContextIsCurrent()) return kCuErrorInvalidContext;
+CuResult DeviceGetByPciBusId(CuDevice* device, const char* text) {
+  if (text == nullptr || std::string_view(text) != kBusId) return kCuErrorInvalidDevice;
   return *device = 0, kCuSuccess;
 }
-CuResult CtxSynchronize() {
+CuResult DeviceComputeCapability(int* major, int* minor, CuDevice device) {
   DriverCall call;
-  return call.Ready();
+  if (device != 0) return kCuErrorInvalidDevice;
+  const DeviceProfile& profile = ProfileOf(call.state.options.profile);
+  *major = profile.major;
+  return *minor = profile.minor, kCuSuccess;
 }
-
-// ---- memory ----
-
-CuResult MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
-  LS_READY();
-  *total_bytes = state.memory->capacity();
-  *free_bytes = state.memory->capacity() - state.memory->used();
-  return kCuSuccess;
+CuResult DeviceCanAccessPeer(int* can, CuDevice device, CuDevice peer) {
+  if (device != 0 || peer != 0) return kCuErrorInvalidDevice;
+  return *can = 0, kCuSuccess;  // a device is no peer of itself
 }
-CuResult MemAlloc(CuDevicePtr* pointer, size_t bytes) {
-  LS_READY();
-  if (bytes == 0 || pointer == nullptr) return kCuErrorInvalidValue;
-  const Allocation* allocation = state.memory->Allocate(bytes);
-  if (allocation == nullptr) return kCuErrorOutOfMemory;
-  return *pointer = allocation->address(), kCuSuccess;
-}
-CuResult MemFree(CuDevicePtr pointer) {
-  LS_READY();
-  return pointer == 0 || state.memory->Free(pointer) ? kCuSuccess : kCuErrorInvalidValue;
-}
-CuResult MemcpyHtoDAsync(CuDevicePtr to, const void* from, size_t bytes, CuStream stream) {
-  LS_READY();
-  if (bytes == 0) return kCuSuccess;
-  Allocation* allocation = nullptr;
-  if (const CuResult bad = Range(state, stream, to, bytes, allocation); bad != kCuSuccess) return bad;
-  std::memcpy(allocation->At(to), from, bytes);
-  allocation->MarkWritten(to, bytes);
-  return kCuSuccess;
-}
-CuResult MemcpyDtoHAsync(void* to, CuDevicePtr from, size_t bytes, CuStream stream) {
-  LS_READY();
-  if (bytes == 0) return kCuSuccess;
-  Allocation* allocation = nullptr;
-  if (const CuResult bad = Range(state, stream, from, bytes, allocation); bad != kCuSuccess) return bad;
-  std::memcpy(to, allocation->At(from), bytes);
-  return kCuSuccess;
-}
-CuResult MemcpyDtoDAsync(CuDevicePtr to, CuDevicePtr from, size_t bytes, CuStream stream) {
-  LS_READY();
-  if (bytes == 0) return kCuSuccess;
-  Allocation *target = nullptr, *source = nullptr;
-  if (const CuResult bad = Range(state, stream, to, bytes, target); bad != kCuSuccess) return bad;
-  if (const CuResult bad = Range(state, stream, from, bytes, source); bad != kCuSuccess) return bad;
-  std::memmove(target->At(to), source->At(from), bytes);
-  target->MarkWritten(to, bytes);
-  return kCuSuccess;
-}
-CuResult MemsetD8Async(CuDevicePtr to, unsigned char value, size_t count, CuStream stream) {
-  LS_READY();
-  if (count == 0) return kCuSuccess;
-  Allocation* allocation = nullptr;
-  if (const CuResult bad = Range(state, stream, to, count, allocation); bad != kCuSuccess) return bad;
-  std::memset(allocation->At(to), value, count);
-  allocation->MarkWritten(to, count);
-  return kCuSuccess;
-}
-CuResult MemsetD32Async(CuDevicePtr to, unsigned value, size_t count, CuStream stream) {
-  LS_READY();
-  if (count == 0) return kCuSuccess;
-  if (to % 4 != 0 || count > SIZE_MAX / 4) return kCuErrorInvalidValue;
-  Allocation* allocation = nullptr;
-  if (const CuResult bad = Range(state, stream, to, 4 * count, allocation); bad != kCuSuccess) return bad;
-  std::fill_n(reinterpret_cast<uint32_t*>(allocation->At(to)), count, value);
-  allocation->MarkWritten(to, 4 * count);
-  return kCuSuccess;
-}
-
-// ---- streams and events ----
-
-CuResult StreamCreate(CuStream* stream, unsigned) {
-  LS_READY();
-  auto owned = std::make_unique<Stream>();
-  *stream = reinterpret_cast<CuStream>(owned.get());
-  state.streams[*stream] = std::move(owned);
-  return kCuSuccess;
-}
-CuResult StreamDestroy(CuStream stream) {
-  DriverCall call;
-  return call.state.streams.erase(stream) != 0 ? kCuSuccess : kCuErrorInvalidHandle;
-}
-CuResult StreamSynchronize(CuStream stream) {
-  LS_READY();
-  if (!KnownStream(state, stream)) return kCuErrorInvalidHandle;
-  return Capturing(state, stream) ? kCuErrorStreamCaptureUnsupported : kCuSuccess;
-}
-CuResult StreamIsCapturing(CuStream stream, CuStreamCaptureStatus* status) {
-  LS_READY();
-  if (!KnownStream(state, stream)) return kCuErrorInvalidHandle;
-  return *status = Capturing(state, stream) ? kCuCaptureActive : kCuCaptureNone, kCuSuccess;
-}
-CuResult EventCreate(CuEvent* event, unsigned) {
-  LS_READY();
-  auto owned = std::make_unique<Event>();
-  *event = reinterpret_cast<CuEvent>(owned.get());
-  state.events[*event] = std::move(owned);
-  return kCuSuccess;
-}
-CuResult EventDestroy(CuEvent event) {
-  DriverCall call;
-  return call.state.events.erase(event) != 0 ? kCuSuccess : kCuErrorInvalidHandle;
-}
-CuResult EventRecord(CuEvent event, CuStream stream) {
-  LS_READY();
-  const auto known = state.events.find(event);
-  if (known == state.events.end() || !KnownStream(state, stream)) return kCuErrorInvalidHandle;
-  known->second->recorded = true;
-  known->second->at = std::chrono::steady_clock::now();
-  return kCuSuccess;
-}
-CuResult EventSynchronize(CuEvent event) {
-  LS_READY();
-  return state.events.contains(event) ? kCuSuccess : kCuErrorInvalidHandle;
-}
-CuResult EventElapsedTime(float* milliseconds, CuEvent start, CuEvent end) {
-  LS_READY();
-  const auto first = state.events.find(start), last = state.events.find(end);
-  if (first == state.events.end() || last == state.events.end() || !first->second->recorded || !last->second->recorded)
-    return kCuErrorInvalidHandle;
-  *milliseconds = std::chrono::duration<float, std::milli>(last->second->at - first->second->at).count();
-  return kCuSuccess;
-}
-
-// ---- tensor maps ----
-
-namespace {
-
-CuResult Encode(CuTensorMap* out, const TensorMap& map) {
-  DriverCall call;
-  if (out == nullptr || reinterpret_cast<uintptr_t>(out) % 64 != 0) return kCuErrorInvalidValue;
-  if (!ValidateTensorMap(map, ProfileOf(call.state.options.profile).tensor_memory ? TensorMapDialect::kBlackwell
-                                                                                  : TensorMapDialect::kHopper)
-           .has_value())
-    return kCuErrorInvalidValue;
-  const TensorMapBytes bytes = EncodeTensorMap(map);
-  std::memcpy(out, bytes.data(), bytes.size());
-  return kCuSuccess;
-}
-
-TensorMap Common(CuTensorMapDataType type, uint32_t rank, void* base, const uint64_t* dims, const uint64_t* strides,
-                 const uint32_t* element_strides, CuTensorMapInterleave interleave, CuTensorMapSwizzle swizzle,
-                 CuTensorMapL2Promotion promotion, CuTensorMapOobFill fill) {
-  TensorMap map;
-  map.element = static_cast<TensorElement>(type);
-  map.interleave = static_cast<TensorInterleave>(interleave);
-  map.swizzle = static_cast<TensorSwizzle>(swizzle);
-  map.fill = static_cast<TensorFill>(fill);
-  map.l2_promotion = static_cast<uint8_t>(promotion);
-  map.rank = static_cast<int>(rank);
-  map.address = reinterpret_cast<uint64_t>(base);
-  for (uint32_t d = 0; d < rank && d < 5; ++d) {
-    map.dims[d] = dims[d];
-    map.element_strides[d] = element_strides[d];
-    if (d > 0) map.strides[d] = strides[d - 1];
-  }
-  return map;
-}
-
-}  // namespace
-
-CuResult TensorMapEncodeTiled(CuTensorMap* out, CuTensorMapDataType type, uint32_t rank, void* base,
-                              const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
-                              const uint32_t* element_strides, CuTensorMapInterleave interleave,
-                              CuTensorMapSwizzle swizzle, CuTensorMapL2Promotion promotion, CuTensorMapOobFill fill) {
-  if (DriverCall call; !call.state.ContextIsCurrent()) return kCuErrorInvalidContext;  // as on an H200
-  if (rank < 1 || rank > 5 || dims == nullptr || box == nullptr || element_strides == nullptr ||
-      (rank > 1 && strides == nullptr))
-    return kCuErrorInvalidValue;
-  TensorMap map = Common(type, rank, base, dims, strides, element_strides, interleave, swizzle, promotion, fill);
-  for (uint32_t d = 0; d < rank; ++d) map.box[d] = box[d];
-  return Encode(out, map);
-}
-
-CuResult TensorMapEncodeIm2col(CuTensorMap* out, CuTensorMapDataType type, uint32_t rank, void* base,
-                               const uint64_t* dims, const uint64_t* strides, const int* lower_corner,
-                               const int* upper_corner, uint32_t channels_per_pixel, uint32_t pixels_per_column,
-                               const uint32_t* element_strides, CuTensorMapInterleave interleave,
-                               CuTensorMapSwizzle swizzle, CuTensorMapL2Promotion promotion, CuTensorMapOobFill fill) {
-  if (DriverCall call; !call.state.ContextIsCurrent()) return kCuErrorInvalidContext;
-  if (rank < 3 || rank > 5 || dims == nullptr || strides == nullptr || element_strides == nullptr ||
-      lower_corner == nullptr || upper_corner == nullptr) {
-    return kCuErrorInvalidValue;
-  }
-  TensorMap map = Common(type, rank, base, dims, strides, element_strides, interleave, swizzle, promotion, fill);
-  map.mode = TensorMapMode::kIm2col;
-  map.channels = channels_per_pixel;
-  map.pixels = pixels_per_column;
-  for (uint32_t s = 0; s + 2 < rank; ++s) {
-    map.lower_corner[s] = lower_corner[s];
-    map.upper_corner[s] = upper_corner[s];
-  }
-  return Encode(out, map);
-}
+CuResult ProfilerStart() { return kCuSuccess; }
+CuResult ProfilerStop() { return kCuSuccess; }
 
 }  // namespace laneshift::emulator::driver

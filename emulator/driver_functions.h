@@ -1,9 +1,12 @@
-// The emulated driver's functions, one per row of device/driver_api.def, with the driver's own signatures.
+// The emulated driver's functions, one per row of device/driver_api.def and emulator/driver_exports.def, with the
+// driver's own signatures. Each is linked under the driver's own name, so that the shared library exports it as it
+// stands.
 //
 // Thread-safety: each locks the driver's state.
 #pragma once
 
 #include "device/driver_types.h"
+#include "emulator/driver_types.h"
 
 namespace laneshift::emulator::driver {
 
@@ -18,6 +21,7 @@ using device::CuFunctionAttribute;
 using device::CuGraph;
 using device::CuGraphExec;
 using device::CuJitOption;
+using device::CuLaunchAttributeValue;
 using device::CuLaunchConfig;
 using device::CuModule;
 using device::CuResult;
@@ -31,7 +35,9 @@ using device::CuTensorMapL2Promotion;
 using device::CuTensorMapOobFill;
 using device::CuTensorMapSwizzle;
 
-#define CU(member, symbol, parameters) CuResult member parameters;
+#define CU(member, symbol, parameters) CuResult member parameters __asm__(#symbol);
 #include "device/driver_api.def"
+#define EXPORT(member, symbol, since, parameters) CuResult member parameters __asm__(#symbol);
+#include "emulator/driver_exports.def"
 
 }  // namespace laneshift::emulator::driver

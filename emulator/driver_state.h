@@ -1,6 +1,7 @@
 // What the emulated driver keeps between calls.
 //
-// Thread-safety: guarded by its mutex; every driver function locks it for its whole call.
+// Thread-safety: guarded by its mutex; every driver function locks it for its whole call. The lock may be taken again
+// by the thread that holds it, because a host function of a stream runs inside a call.
 #pragma once
 
 #include <chrono>
@@ -8,14 +9,22 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
+#include <variant>
 #include <vector>
 
 #include "emulator/driver.h"
+#include "emulator/driver_types.h"
 #include "emulator/grid.h"
 #include "emulator/module.h"
 
 namespace laneshift::emulator {
+
+inline constexpr uint32_t kMaxSharedBytes = 227 << 10;  // of a block
+inline constexpr uint32_t kSharedBytesPerProcessor = 228 << 10;
+inline constexpr uint32_t kReservedSharedBytes = 1 << 10;  // of each block, for the system
+inline constexpr int kThreadsPerProcessor = 2048;
+inline constexpr int kBlocksPerProcessor = 32;
+inline constexpr int kRegistersPerProcessor = 65536;
 
 struct DeviceProfile {
   const char* name;
@@ -26,56 +35,150 @@ struct DeviceProfile {
 };
 const DeviceProfile& ProfileOf(Profile profile);
 
+struct Library {
+  device::CuModule module;
+};
+
 struct LoadedFunction {
   const Kernel* kernel;
   Module* module;
+  Library* library = nullptr;  // that it was asked of, if any
   int max_dynamic_shared = 48 * 1024;
   bool large_clusters = false;
 };
 
-// One kernel launch as recorded in a graph: parameters are copied when it is recorded.
-struct GraphNode {
+// ---- What a stream or a graph does, one after the other ----
+
+struct Graph;
+struct Event;
+
+struct KernelRun {
   LoadedFunction* function;
   LaunchShape shape;
-  std::vector<uint8_t> parameters;
+  std::vector<uint8_t> parameters;  // copied when the launch is made or recorded
+};
+// One side of a copy: rows of `width` bytes, `pitch` apart, in slices `slice` bytes apart.
+struct CopyEnd {
+  driver::CuMemoryType type = driver::kCuMemoryUnified;
+  uint64_t address = 0;
+  uint64_t pitch = 0, slice = 0;
+};
+struct CopyRun {
+  CopyEnd to, from;
+  uint64_t width = 0, height = 1, depth = 1;
+};
+struct FillRun {
+  uint64_t address = 0, pitch = 0;
+  uint32_t value = 0, element_bytes = 1;
+  uint64_t width = 0, height = 1;  // width in elements
+};
+struct HostRun {
+  driver::CuHostFunction function;
+  void* user_data;
+};
+struct RecordRun {
+  Event* event;
+};
+struct GraphRun {
+  std::shared_ptr<const Graph> graph;
+};
+struct NoRun {};  // an empty node, or waiting for what is already done
+using Action = std::variant<KernelRun, CopyRun, FillRun, HostRun, RecordRun, GraphRun, NoRun>;
+
+struct GraphNode {
+  driver::CuGraphNodeType type;
+  Action action;
+  std::vector<GraphNode*> after;
 };
 struct Graph {
-  std::vector<GraphNode> nodes;
+  uint64_t id = 0;
+  std::vector<std::unique_ptr<GraphNode>> nodes;
+  driver::CuGraphNode last = nullptr;  // while it is captured: what the next node comes after
 };
+struct GraphExec {
+  std::vector<const void*> nodes;  // of the graph that it was made of, in order of execution
+  std::vector<Action> actions;
+};
+
 struct Stream {
-  std::unique_ptr<Graph> capture;
+  uint64_t id = 0;
+  unsigned flags = 0;
+  int priority = 0;
+  std::shared_ptr<Graph> capture;
+  bool capture_origin = false;
 };
 struct Event {
   bool recorded = false;
   std::chrono::steady_clock::time_point at;
+  std::shared_ptr<Graph> capture;  // recorded in a stream that captures
+};
+struct Context {
+  uint64_t life;
+  unsigned flags = 0;
+};
+struct MemoryPool {
+  std::unordered_map<int, uint64_t> attributes;
 };
 
 struct DriverState {
-  std::mutex mutex;
+  std::recursive_mutex mutex;
   Options options;
   bool initialised = false;
-  int context_references = 0;
-  uint64_t context_life = 1;  // which life of the primary context this is: a thread's current one may be over
+  int primary_references = 0;
+  unsigned primary_flags = 0;
+  uint64_t lives = 0;  // of contexts so far: a thread's current one may be over
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
   Report report;
   uint64_t launches = 0;
+  uint64_t serial = 0;  // of streams and graphs
+  std::unordered_map<void*, Context> contexts;
   std::unordered_map<void*, std::unique_ptr<Module>> modules;
+  std::unordered_map<void*, std::unique_ptr<Library>> libraries;
   std::unordered_map<void*, std::unique_ptr<LoadedFunction>> functions;
   std::unordered_map<void*, std::unique_ptr<Stream>> streams;
   std::unordered_map<void*, std::unique_ptr<Event>> events;
-  std::unordered_map<void*, std::unique_ptr<Graph>> graphs;
+  std::unordered_map<void*, std::shared_ptr<Graph>> graphs;
+  std::unordered_map<void*, std::unique_ptr<GraphExec>> executables;
+  std::unordered_map<void*, std::unique_ptr<MemoryPool>> pools;
+  MemoryPool default_pool;
+  MemoryPool* current_pool = &default_pool;
 
+  // Drops what contexts own.
   void Reset();
+  device::CuContext PrimaryContext() { return reinterpret_cast<device::CuContext>(this); }
+  void OpenContext(device::CuContext context, unsigned flags);
+  void CloseContext(device::CuContext context);
   // A context is current to a thread, not to the process.
-  bool ContextIsCurrent() const;
-  void SetContextCurrent(bool current) const;
+  device::CuContext CurrentContext() const;
+  bool ContextIsCurrent() const { return CurrentContext() != nullptr; }
+
+  // The stream of a handle; nullptr for the default streams, which have no state.
+  device::CuResult FindStream(device::CuStream handle, Stream*& stream);
+  // Does the action now, or records it where the stream captures.
+  device::CuResult Submit(device::CuStream stream, driver::CuGraphNodeType type, Action action);
+  device::CuResult Perform(const Action& action);
   device::CuResult RunKernel(LoadedFunction& function, const LaunchShape& shape,
                              const std::vector<uint8_t>& parameters);
+  device::CuResult Copy(const CopyRun& copy);
+  device::CuResult Fill(const FillRun& fill);
+  void Notice(const std::string& line) const {
+    if (options.notice != nullptr) options.notice(line);
+  }
 };
 
 DriverState& TheDriver();
+
+// A launch as the driver's callers describe it, checked against the function and the device.
+device::CuResult ShapeOf(const device::CuLaunchConfig& config, const LoadedFunction& function, LaunchShape& shape);
+// The parameter block of a launch; nothing if neither form of passing parameters fits.
+std::optional<std::vector<uint8_t>> PackParameters(const FunctionSyntax& syntax, void** parameters, void** extra);
+// The nodes of a graph so that each comes behind those that it waits for; empty if they wait for each other.
+std::vector<const GraphNode*> InOrder(const Graph& graph);
+// A copy as cuMemcpy3D describes it; nothing for arrays, which the emulator does not have.
+std::optional<CopyRun> CopyOf(const driver::CuMemcpy3D& copy);
+CopyRun CopyOfRange(CopyEnd to, CopyEnd from, uint64_t bytes);
 
 // One call of a driver function: holds the lock.
 class DriverCall {
@@ -85,18 +188,33 @@ class DriverCall {
   // What stands in the way of a call that needs a context.
   device::CuResult Ready() const {
     if (!state.initialised) return device::kCuErrorNotInitialized;
-    if (state.context_references == 0 || !state.ContextIsCurrent()) return device::kCuErrorInvalidContext;
+    if (!state.ContextIsCurrent()) return device::kCuErrorInvalidContext;
     return state.sticky;
   }
 
  private:
-  std::lock_guard<std::mutex> lock_;
+  std::lock_guard<std::recursive_mutex> lock_;
 };
 
 // Opens a function that needs a context: `state` is the locked state, or the function returns why not.
 #define LS_READY()                                                                            \
   DriverCall call;                                                                            \
   if (const device::CuResult ready = call.Ready(); ready != device::kCuSuccess) return ready; \
-  DriverState& state = call.state
+  [[maybe_unused]] DriverState& state = call.state
+
+// What a map of handles holds, or nullptr.
+template <typename Map>
+auto Known(Map& map, const void* handle) {
+  const auto known = map.find(const_cast<void*>(handle));
+  return known == map.end() ? nullptr : &*known->second;
+}
+
+// Keeps an object and returns its handle.
+template <typename Handle, typename Map, typename Object>
+Handle Keep(Map& map, Object object) {
+  void* handle = object.get();
+  map[handle] = std::move(object);
+  return reinterpret_cast<Handle>(handle);
+}
 
 }  // namespace laneshift::emulator

@@ -91,10 +91,11 @@ Outcome PlanFault(Warp& w, int lane, const Error& error) {
 }
 
 std::vector<SharedRange> RangesOf(const CopyPlan& plan) {
-  std::vector<SharedRange> ranges;
-  for (const CopyRun& run : plan.runs) ranges.push_back({run.shared & ~15u, (run.shared + run.bytes + 15u) & ~15u});
-  MergeRanges(ranges);
-  return ranges;
+  GranuleSet granules;
+  for (const CopyRun& run : plan.runs) {
+    for (uint32_t at = run.shared & ~15u; at < run.shared + run.bytes; at += 16) granules.Add(at);
+  }
+  return granules.Ranges();
 }
 
 bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int rank, CopyForm form, int lane,
@@ -227,7 +228,12 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     }
     // Reductions of several copies into one place are atomic, so they are not kept apart from each other.
     for (const CopyRun& run : plan->runs) {
-      if (!kReduce && run.global_bytes != 0) op->global.push_back({run.global, run.global + run.global_bytes, true});
+      if (kReduce || run.global_bytes == 0) continue;
+      if (!op->global.empty() && op->global.back().end == run.global) {
+        op->global.back().end += run.global_bytes;
+      } else {
+        op->global.push_back({run.global, run.global + run.global_bytes, true});
+      }
     }
     op->effect = [map, plan, cta = from.cta, reduction](AsyncOp& self) {
       Allocation* cache = nullptr;

@@ -286,7 +286,7 @@ Result<Handler> BindSlct(const Match& match, Instruction& instruction) {
   });
 }
 
-Result<Handler> BindMov(const Match& match, Instruction&) {
+Result<Handler> BindMov(const Match& match, Instruction& instruction) {
   const auto type = match.TypeAt(0);
   if (type == Type::kPred) {
     return Handler([](Warp& w, const Instruction& i, uint32_t mask) {
@@ -295,6 +295,7 @@ Result<Handler> BindMov(const Match& match, Instruction&) {
     });
   }
   if (type == Type::kB128) return Handler(Move128);
+  instruction.is_move = BitsOf(*type) == 32;
   return ForWidth(match, []<typename T>() -> Handler { return Move<Cell<T>>; });
 }
 Result<Handler> BindMovPack(const Match& match, Instruction& instruction) {

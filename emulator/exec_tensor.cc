@@ -146,6 +146,7 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
   op->effect = [plan, registers](AsyncOp& self) {
     Warp& warp = *self.warp;
     const auto unwritten = LoadLanes(plan, warp.cta().tensor(), registers);
+    for (const RegisterMove& move : self.moves) warp.Apply(move);
     if (unwritten && warp.cta().cluster().checks()) {
       warp.cta().cluster().machine().hazards->Add(
           HazardKind::kUninitialisedTensor, self.place,
@@ -367,7 +368,16 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
-    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, true, at);
+    const uint64_t address = w.AddressOf(i[0], lane);
+    Space space = i.space;
+    if (space == Space::kGeneric && address < kWindowBytes) {
+      // Hardware takes it: the barrier of a commit is in shared memory in any case.
+      space = Space::kSharedCluster;
+      w.Report(
+          HazardKind::kBarrierMisuse, lane,
+          Cat("tcgen05.commit without .shared::cluster needs a generic address, not the shared address ", address));
+    }
+    BarrierSlot* slot = FindBarrierAt(w, space, address, lane, true, at);
     if (slot == nullptr) return Outcome::kFault;
     std::vector<Cta*> targets = {at.cta};
     if (i.operand_count > 1) {

@@ -33,8 +33,11 @@ Allocation::Allocation(uint64_t address, uint64_t bytes) : address_(address), by
   }
 }
 
+Allocation::Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind)
+    : address_(reinterpret_cast<uint64_t>(host)), bytes_(bytes), kind_(kind), host_(host), all_written_(true) {}
+
 Allocation::~Allocation() {
-  if (host_ != nullptr) munmap(host_, bytes_);
+  if (host_ != nullptr && kind_ != MemoryKind::kRegistered) munmap(host_, bytes_);
   if (written_ != nullptr) munmap(static_cast<void*>(written_), bytes_ / 8 + 1);
 }
 
@@ -75,6 +78,27 @@ Allocation* GlobalMemory::Allocate(uint64_t bytes, uint64_t align) {
   next_ = address + bytes + kGuard;
   used_ += bytes;
   return (live_[address] = std::move(allocation)).get();
+}
+
+Allocation* GlobalMemory::AllocateShared(uint64_t bytes, MemoryKind kind) {
+  if (bytes == 0 || bytes > capacity_ || used_ > capacity_ - bytes) return nullptr;
+  auto* host = static_cast<uint8_t*>(Map(bytes));
+  if (host == nullptr) return nullptr;
+  used_ += bytes;
+  auto allocation = std::make_unique<Allocation>(host, bytes, kind);
+  // The host may give an address again that was freed.
+  freed_.erase(allocation->address());
+  return (live_[allocation->address()] = std::move(allocation)).get();
+}
+
+Allocation* GlobalMemory::Register(void* host, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(host);
+  const auto after = live_.lower_bound(begin);
+  if (bytes == 0 || (after != live_.end() && after->first - begin < bytes) || Find(begin, 1) != nullptr) return nullptr;
+  auto allocation = std::make_unique<Allocation>(static_cast<uint8_t*>(host), bytes, MemoryKind::kRegistered);
+  freed_.erase(begin);
+  used_ += bytes;
+  return (live_[begin] = std::move(allocation)).get();
 }
 
 bool GlobalMemory::Free(uint64_t address) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,14 +18,25 @@
 
 namespace laneshift::emulator {
 
+enum class MemoryKind : uint8_t {
+  kDevice,
+  kHost,        // page-locked memory of ours that kernels reach under the host's address
+  kManaged,     // the same, under the rules for managed memory
+  kRegistered,  // the caller's own memory, which outlives its entry here
+};
+
 // One cuMemAlloc, or one variable of a module. Host pages come into being when they are touched.
 class Allocation {
  public:
   Allocation(uint64_t address, uint64_t bytes);
+  // Memory that the host has too, under the same address. What the host writes to it goes unseen, so that all of it
+  // counts as written.
+  Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind);
   ~Allocation();
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
+  MemoryKind kind() const { return kind_; }
   uint64_t address() const { return address_; }
   uint64_t bytes() const { return bytes_; }
   bool Contains(uint64_t address, uint64_t count) const {
@@ -38,6 +51,7 @@ class Allocation {
 
  private:
   uint64_t address_, bytes_;
+  MemoryKind kind_ = MemoryKind::kDevice;
   uint8_t* host_ = nullptr;
   std::atomic<uint8_t>* written_ = nullptr;  // one bit per byte
   bool all_written_ = false;
@@ -48,10 +62,16 @@ class GlobalMemory {
   explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
   // The new allocation, or nullptr when the capacity or the host's memory is used up.
   Allocation* Allocate(uint64_t bytes, uint64_t align = 512);
+  // Memory under one address for host and kernels; nullptr when the host's memory is used up.
+  Allocation* AllocateShared(uint64_t bytes, MemoryKind kind);
+  // The caller's memory as kRegistered; nullptr if a part of it is already known here.
+  Allocation* Register(void* host, uint64_t bytes);
   // False if `address` is not the start of a live allocation.
   bool Free(uint64_t address);
   // The allocation that holds the whole range, or nullptr.
   Allocation* Find(uint64_t address, uint64_t count) const;
+  // Whether the address is of the range that only the device's own allocations are given from.
+  bool IsDeviceAddress(uint64_t address) const { return address >= kFirst && address < next_; }
   // "16 bytes past the end of the allocation of 4096 bytes at 0x…", for messages about a bad address.
   std::string Describe(uint64_t address) const;
   uint64_t used() const { return used_; }
@@ -80,16 +100,14 @@ class SharedMemory {
 
   void MarkWritten(uint32_t offset, uint32_t count) { std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1}); }
   bool Written(uint32_t offset, uint32_t count) const {
-    for (uint32_t i = 0; i < count; ++i) {
-      if (!written_[offset - kSharedBase + i]) return false;
-    }
-    return true;
+    return std::memchr(&written_[offset - kSharedBase], 0, count) == nullptr;
   }
 
   struct Granule {
     uint16_t reads = 0, writes = 0;  // by operations not yet waited for
-    bool barrier = false;            // holds a live mbarrier object
-    bool Idle() const { return reads == 0 && writes == 0 && !barrier; }
+    uint16_t barrier = 0;            // 1: holds a live mbarrier object
+    uint16_t unused = 0;             // whole words, so that a scan looks at all fields at once
+    bool Idle() const { return std::bit_cast<uint64_t>(*this) == 0; }
   };
   Granule& GranuleAt(uint32_t offset) { return granules_[(offset - kSharedBase) >> 4]; }
   void AddPending(SharedRange range, bool write, int delta);

@@ -71,4 +71,12 @@ const Kernel* Module::Find(std::string_view name) const {
   return known == kernels_.end() ? nullptr : &known->second;
 }
 
+std::optional<Module::Variable> Module::FindVariable(std::string_view name) const {
+  for (const VariableSyntax& variable : syntax_.variables) {
+    const auto placed = addresses_.find(&variable);
+    if (variable.name == name && placed != addresses_.end()) return Variable{placed->second, variable.bytes};
+  }
+  return std::nullopt;
+}
+
 }  // namespace laneshift::emulator

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ class Module {
 
   const ModuleSyntax& syntax() const { return syntax_; }
   const Kernel* Find(std::string_view name) const;
+  const std::map<std::string, Kernel, std::less<>>& kernels() const { return kernels_; }
+  // Where a variable of the module lies.
+  struct Variable {
+    uint64_t address, bytes;
+  };
+  std::optional<Variable> FindVariable(std::string_view name) const;
 
  private:
   explicit Module(GlobalMemory& memory) : memory_(memory) {}

@@ -54,6 +54,7 @@ struct Instruction {
   uint32_t guard = kNoSlot;
   bool guard_negated = false;
   bool watches_registers = true;  // false: the handler itself checks registers that asynchronous results are due in
+  bool is_move = false;  // copies one 32-bit register
   bool is_branch = false;
   Space space = Space::kGeneric;
   uint32_t target = kNoTarget;

@@ -88,6 +88,7 @@ std::vector<Hazard> HazardLog::Take() {
 
 std::string Report::Print() const {
   std::string text;
+  if (arithmetic == Arithmetic::kFast) text += "arithmetic: fast (plain f32 sums, not the device's words)\n";
   for (const Fault& fault : faults) text += fault.Print() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
   return text;

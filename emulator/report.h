@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/ptx_types.h"
+#include "emulator/units/fused_sum.h"
 
 namespace laneshift::emulator {
 
@@ -100,6 +101,7 @@ struct Report {
   std::vector<Fault> faults;
   Counters counters;
   uint64_t launches = 0;
+  Arithmetic arithmetic = Arithmetic::kHardware;
 
   bool Clean() const { return hazards.empty() && faults.empty(); }
   std::string Print() const;

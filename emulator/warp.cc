@@ -189,6 +189,29 @@ void Warp::OwnRegisters(uint32_t slot, int delta) {
   owned_count_ += static_cast<uint64_t>(static_cast<int64_t>(delta));
 }
 
+void Warp::Apply(const RegisterMove& move) {
+  const uint32_t* from = Words(move.from);
+  uint32_t* to = Words(move.to);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (move.lanes >> lane & 1) to[lane] = from[lane];
+  }
+}
+
+bool Warp::FollowMove(const Instruction& instruction, uint32_t mask) {
+  if (!instruction.is_move) return false;
+  const uint32_t to = instruction[0].slot, from = instruction[1].slot;
+  if (to == kNoSlot || from == kNoSlot || !Owned(from) || Owned(to)) return false;
+  for (auto op = tensor_loads.rbegin(); op != tensor_loads.rend(); ++op) {
+    auto& registers = (*op)->registers;
+    if (std::find(registers.begin(), registers.end(), std::pair(this, from)) == registers.end()) continue;
+    registers.emplace_back(this, to);
+    OwnRegisters(to, 1);
+    (*op)->moves.push_back({from, to, mask});
+    return true;
+  }
+  return false;
+}
+
 bool Warp::CheckOwned(const Instruction& instruction) {
   const auto owned = [&](const Operand& operand) {
     return operand.slot != kNoSlot && operand.bytes != 0 && owned_[operand.slot >> 7] != 0;
@@ -378,7 +401,10 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
     }
     Outcome outcome = Outcome::kNext;
     if (mask != 0) {
-      if (owned_count_ != 0 && instruction.watches_registers && cta_.cluster().checks()) CheckOwned(instruction);
+      if (owned_count_ != 0 && instruction.watches_registers && !FollowMove(instruction, mask) &&
+          cta_.cluster().checks()) {
+        CheckOwned(instruction);
+      }
       outcome = instruction.handler(*this, instruction, mask);
     }
     if (outcome == Outcome::kFault) {

@@ -64,6 +64,11 @@ struct OpGroups {
   }
 };
 
+// A `mov` of a register that a pending operation will write: compilers put it before the wait.
+struct RegisterMove {
+  uint32_t from, to, lanes;
+};
+
 class Warp {
  public:
   Warp(Cta& cta, int index, uint32_t live);
@@ -116,6 +121,7 @@ class Warp {
 
   // Registers that an asynchronous operation will write (or still reads).
   void OwnRegisters(uint32_t slot, int delta);
+  void Apply(const RegisterMove& move);
   bool Owned(uint32_t slot) const { return owned_count_ != 0 && owned_[slot >> 7] != 0; }
 
   // What its lanes know of the rest of the cluster; kept up to date only where hazards are looked for.
@@ -158,6 +164,8 @@ class Warp {
   void LeaveParent(size_t index, uint32_t lanes);
   void Resume(size_t parent);
   bool CheckOwned(const Instruction& instruction);
+  // A mov out of a register of a pending tcgen05.ld: the target becomes another register of that load.
+  bool FollowMove(const Instruction& instruction, uint32_t mask);
   void InitialiseSlots();
   uint64_t SpecialValue(uint64_t special, int lane) const;
 

@@ -1,302 +1,57 @@
 #include "laneshift/problem.h"
 
-#include <array>
-#include <bit>
-#include <utility>
-
 #include "base/text.h"
+#include "ir/problem_keys.h"
+#include "ir/problem_kinds.h"
 
 namespace laneshift {
 namespace {
 
 using base::Cat;
 
-// Tile coordinates and tensor-map coordinates are s32.
-constexpr int64_t kMaxExtent = int64_t{1} << 31;
-
-struct NamedType {
+// One row per kind, in the order of the alternatives of Problem.
+struct Kind {
   std::string_view name;
-  DataType type;
-  int64_t bytes;
+  Result<Problem> (*parse)(const std::vector<std::string_view>& words);
 };
-constexpr NamedType kTypes[] = {{"f16", DataType::kF16, 2}, {"bf16", DataType::kBf16, 2}, {"f32", DataType::kF32, 4}};
-
-using Member = std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*,
-                            Major GemmProblem::*, BiasAxis GemmProblem::*>;
-
-// One row per key of the one-line form, in printed order.
-struct Key {
-  std::string_view name;
-  Member member;
-  enum Presence { kRequired, kPrinted, kOptional } presence;
-  char letter = 0;  // of a major's other index
-};
-
-constexpr auto kRequired = Key::kRequired;
-constexpr auto kPrinted = Key::kPrinted;
-constexpr auto kOptional = Key::kOptional;
-
-// clang-format off
-constexpr Key kKeys[] = {
-    {"m",        &GemmProblem::m,        kRequired},
-    {"n",        &GemmProblem::n,        kRequired},
-    {"k",        &GemmProblem::k,        kRequired},
-    {"batch",    &GemmProblem::batch,    kOptional},
-    {"a",        &GemmProblem::a,        kPrinted},
-    {"b",        &GemmProblem::b,        kPrinted},
-    {"c",        &GemmProblem::c,        kOptional},
-    {"d",        &GemmProblem::d,        kPrinted},
-    {"a_major",  &GemmProblem::a_major,  kOptional, 'm'},
-    {"b_major",  &GemmProblem::b_major,  kOptional, 'n'},
-    {"lda",      &GemmProblem::lda,      kOptional},
-    {"ldb",      &GemmProblem::ldb,      kOptional},
-    {"ldc",      &GemmProblem::ldc,      kOptional},
-    {"ldd",      &GemmProblem::ldd,      kOptional},
-    {"stride_a", &GemmProblem::stride_a, kOptional},
-    {"stride_b", &GemmProblem::stride_b, kOptional},
-    {"stride_c", &GemmProblem::stride_c, kOptional},
-    {"stride_d", &GemmProblem::stride_d, kOptional},
-    {"alpha",    &GemmProblem::alpha,    kOptional},
-    {"beta",     &GemmProblem::beta,     kOptional},
-    {"bias",     &GemmProblem::bias,     kOptional},
-    {"align_a",  &GemmProblem::align_a,  kOptional},
-    {"align_b",  &GemmProblem::align_b,  kOptional},
-    {"align_c",  &GemmProblem::align_c,  kOptional},
-    {"align_d",  &GemmProblem::align_d,  kOptional},
-};
-// clang-format on
-
-Error Invalid(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
-
-// Stores `text` in the key's field, whatever its type.
-struct FieldParser {
-  GemmProblem& problem;
-  const Key& key;
-  std::string_view text;
-
-  Status operator()(int64_t GemmProblem::*field) const {
-    const auto value = base::ParseInt(text);
-    if (!value) return Invalid(Cat(key.name, "=", text, " is not a whole number"));
-    problem.*field = *value;
-    return Ok();
-  }
-  Status operator()(double GemmProblem::*field) const {
-    const auto value = base::ParseDouble(text);
-    if (!value) return Invalid(Cat(key.name, "=", text, " is not a finite number"));
-    problem.*field = *value;
-    return Ok();
-  }
-  Status operator()(DataType GemmProblem::*field) const {
-    for (const NamedType& row : kTypes) {
-      if (row.name != text) continue;
-      problem.*field = row.type;
-      return Ok();
-    }
-    return Invalid(Cat(key.name, "=", text, " is not a type; known types: f16, bf16, f32"));
-  }
-  Status operator()(Major GemmProblem::*field) const {
-    if (text != "k" && text != std::string_view(&key.letter, 1)) {
-      return Invalid(Cat(key.name, "=", text, " is not a major; use k or ", key.letter));
-    }
-    problem.*field = text == "k" ? Major::kK : Major::kMn;
-    return Ok();
-  }
-  Status operator()(BiasAxis GemmProblem::*field) const {
-    if (text != "none" && text != "m" && text != "n") {
-      return Invalid(Cat(key.name, "=", text, " is not a bias; use none, m (one value per row) or n (one per column)"));
-    }
-    problem.*field = text == "none" ? BiasAxis::kNone : text == "m" ? BiasAxis::kM : BiasAxis::kN;
-    return Ok();
-  }
-};
-
-struct FieldPrinter {
-  const GemmProblem& problem;
-  const Key& key;
-
-  std::string operator()(int64_t GemmProblem::*field) const { return Cat(problem.*field); }
-  std::string operator()(double GemmProblem::*field) const { return base::PrintDouble(problem.*field); }
-  std::string operator()(DataType GemmProblem::*field) const { return Cat(DataTypeName(problem.*field)); }
-  std::string operator()(Major GemmProblem::*field) const {
-    return problem.*field == Major::kK ? "k" : std::string(1, key.letter);
-  }
-  std::string operator()(BiasAxis GemmProblem::*field) const {
-    constexpr std::string_view kNames[] = {"none", "m", "n"};
-    return std::string(kNames[static_cast<int>(problem.*field)]);
-  }
-};
-
-// A stored matrix: `rows` runs of `inner` contiguous elements, `pitch` apart; matrices `stride` apart.
-struct StoredMatrix {
-  char letter;
-  int64_t rows, inner;
-  int64_t GemmProblem::*pitch;
-  int64_t GemmProblem::*stride;
-};
-
-std::array<StoredMatrix, 4> StoredMatrices(const GemmProblem& p) {
-  const bool a_k = p.a_major == Major::kK;
-  const bool b_k = p.b_major == Major::kK;
-  return {{{'a', a_k ? p.m : p.k, a_k ? p.k : p.m, &GemmProblem::lda, &GemmProblem::stride_a},
-           {'b', b_k ? p.n : p.k, b_k ? p.k : p.n, &GemmProblem::ldb, &GemmProblem::stride_b},
-           {'c', p.m, p.n, &GemmProblem::ldc, &GemmProblem::stride_c},
-           {'d', p.m, p.n, &GemmProblem::ldd, &GemmProblem::stride_d}}};
-}
-
-void FillPacked(GemmProblem& p) {
-  for (const StoredMatrix& matrix : StoredMatrices(p)) {
-    if (p.*matrix.pitch == 0) p.*matrix.pitch = matrix.inner;
-    if (p.*matrix.stride == 0) p.*matrix.stride = matrix.rows * p.*matrix.pitch;
-  }
-}
-
-Status CheckMatrix(const GemmProblem& p, const StoredMatrix& matrix) {
-  const int64_t pitch = p.*matrix.pitch;
-  const int64_t stride = p.*matrix.stride;
-  if (pitch < matrix.inner) {
-    return Invalid(Cat("ld", matrix.letter, "=", pitch, " is below the row of ", matrix.inner,
-                       " elements; use at least ", matrix.inner, ", or leave it out for packed rows"));
-  }
-  const int64_t whole = (matrix.rows - 1) * pitch + matrix.inner;
-  if (p.batch > 1 && stride < whole) {
-    return Invalid(Cat("stride_", matrix.letter, "=", stride, " makes the matrices of the batch overlap; use at least ",
-                       whole, ", or leave it out for packed matrices"));
-  }
-  return Ok();
-}
-
-Status Validate(const GemmProblem& p) {
-  const std::pair<std::string_view, int64_t> extents[] = {{"m", p.m}, {"n", p.n}, {"k", p.k}, {"batch", p.batch}};
-  for (const auto& [name, value] : extents) {
-    if (value < 1 || value >= kMaxExtent) {
-      return Invalid(Cat(name, "=", value, " is out of range; use 1 to ", kMaxExtent - 1));
-    }
-  }
-  const std::pair<std::string_view, int64_t> places[] = {
-      {"lda", p.lda},           {"ldb", p.ldb},           {"ldc", p.ldc},           {"ldd", p.ldd},
-      {"stride_a", p.stride_a}, {"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}};
-  for (const auto& [name, value] : places) {
-    if (value < 0 || value >= int64_t{1} << 40) {
-      return Invalid(Cat(name, "=", value, " is out of range; use 0 (packed) to 2^40-1 elements"));
-    }
-  }
-  if (p.a == DataType::kF32 || p.a != p.b) {
-    return Invalid(Cat("a=", DataTypeName(p.a), " with b=", DataTypeName(p.b),
-                       " is not supported; a and b are both f16 or both bf16"));
-  }
-  const std::pair<std::string_view, int64_t> alignments[] = {
-      {"align_a", p.align_a}, {"align_b", p.align_b}, {"align_c", p.align_c}, {"align_d", p.align_d}};
-  const DataType types[] = {p.a, p.b, p.c, p.d};
-  for (int i = 0; i < 4; ++i) {
-    const auto& [name, value] = alignments[i];
-    if (value < DataTypeBytes(types[i]) || value > 256 || !std::has_single_bit(static_cast<uint64_t>(value))) {
-      return Invalid(Cat(name, "=", value, " is not an alignment; use a power of two from ", DataTypeBytes(types[i]),
-                         " (one element) to 256 bytes"));
-    }
-  }
-  return Ok();
-}
-
-const Key* FindKey(std::string_view name) {
-  for (const Key& key : kKeys) {
-    if (key.name == name) return &key;
-  }
-  return nullptr;
-}
-
-Error UnknownKey(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const Key& key : kKeys) known.push_back(key.name);
-  return Invalid(base::UnknownName("key", name, known));
-}
-
-Result<GemmProblem> ParseGemm(const std::vector<std::string_view>& words) {
-  GemmProblem problem;
-  uint64_t seen = 0;
-  for (size_t i = 1; i < words.size(); ++i) {
-    const size_t equals = words[i].find('=');
-    if (equals == std::string_view::npos) return Invalid(Cat("'", words[i], "' is not of the form key=value"));
-    const Key* key = FindKey(words[i].substr(0, equals));
-    if (key == nullptr) return UnknownKey(words[i].substr(0, equals));
-    const uint64_t bit = uint64_t{1} << (key - kKeys);
-    if ((seen & bit) != 0) return Invalid(Cat("key '", key->name, "' is given twice"));
-    seen |= bit;
-    LS_TRY(std::visit(FieldParser{problem, *key, words[i].substr(equals + 1)}, key->member));
-  }
-  const auto given = [&](std::string_view name) { return (seen >> (FindKey(name) - kKeys) & 1) != 0; };
-  for (const Key& key : kKeys) {
-    if (key.presence == kRequired && !given(key.name)) {
-      return Invalid(Cat("key '", key.name, "' is missing; a gemm needs m=, n= and k="));
-    }
-  }
-  // The types follow one another: b that of a, d that of a, c that of d.
-  if (!given("b")) problem.b = problem.a;
-  if (!given("d")) problem.d = problem.a;
-  if (!given("c")) problem.c = problem.d;
-  return problem;
-}
-
-bool LeftOut(const GemmProblem& problem, const GemmProblem& packed, const Key& key) {
-  if (key.presence != kOptional) return false;
-  return std::visit([&](auto field) { return problem.*field == packed.*field; }, key.member);
-}
+constexpr Kind kKinds[] = {{"gemm", ir::ParseGemm}, {"conv", ir::ParseConv}};
+static_assert(std::size(kKinds) == std::variant_size_v<Problem>);
 
 }  // namespace
 
-std::string_view DataTypeName(DataType type) { return kTypes[static_cast<int>(type)].name; }
-
-int64_t DataTypeBytes(DataType type) { return kTypes[static_cast<int>(type)].bytes; }
-
-Result<Problem> CompleteProblem(const Problem& problem) {
-  GemmProblem gemm = std::get<GemmProblem>(problem);
-  LS_TRY(Validate(gemm));
-  FillPacked(gemm);
-  for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
-    if (matrix.letter == 'c' && gemm.beta == 0) continue;
-    LS_TRY(CheckMatrix(gemm, matrix));
-  }
-  return Problem(gemm);
-}
+std::string_view ProblemKind(const Problem& problem) { return kKinds[problem.index()].name; }
 
 Result<Problem> ParseProblem(std::string_view text) {
   const std::vector<std::string_view> words = base::Words(text);
-  if (words.empty()) return Invalid("empty problem; write for example: gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16");
-  if (words[0] != "gemm") return Invalid(Cat("unknown kind of problem '", words[0], "'; known kinds: gemm"));
-  LS_ASSIGN(const GemmProblem gemm, ParseGemm(words));
-  return CompleteProblem(gemm);
+  if (words.empty()) {
+    return ir::InvalidProblem("empty problem; write for example: gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16");
+  }
+  std::vector<std::string> known;
+  for (const Kind& kind : kKinds) {
+    if (kind.name != words[0]) {
+      known.emplace_back(kind.name);
+      continue;
+    }
+    LS_ASSIGN(const Problem problem, kind.parse(words));
+    return CompleteProblem(problem);
+  }
+  return ir::InvalidProblem(Cat("unknown kind of problem '", words[0], "'; known kinds: ", base::Join(known, ", ")));
+}
+
+Result<Problem> CompleteProblem(const Problem& problem) {
+  return std::visit([](const auto& kind) { return ir::Complete(kind); }, problem);
 }
 
 std::string PrintProblem(const Problem& problem) {
-  const GemmProblem& gemm = std::get<GemmProblem>(problem);
-  GemmProblem packed{.m = gemm.m, .n = gemm.n, .k = gemm.k, .c = gemm.d};
-  // A pitch that is packed is left out, and so is a stride that is packed over the pitch that is printed.
-  for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
-    packed.*matrix.pitch = gemm.*matrix.pitch == 0 ? 0 : matrix.inner;
-    packed.*matrix.stride = gemm.*matrix.stride == 0 ? 0 : matrix.rows * gemm.*matrix.pitch;
-  }
-  std::string text = "gemm";
-  for (const Key& key : kKeys) {
-    if (LeftOut(gemm, packed, key)) continue;
-    text += Cat(" ", key.name, "=", std::visit(FieldPrinter{gemm, key}, key.member));
-  }
-  return text;
+  return std::visit([](const auto& kind) { return ir::Print(kind); }, problem);
 }
 
 double ProblemFlops(const Problem& problem) {
-  const GemmProblem& p = std::get<GemmProblem>(problem);
-  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
-         static_cast<double>(p.batch);
+  return std::visit([](const auto& kind) { return ir::Flops(kind); }, problem);
 }
 
 double ProblemBytes(const Problem& problem) {
-  const GemmProblem& p = std::get<GemmProblem>(problem);
-  const auto bytes = [](int64_t rows, int64_t columns, DataType type) {
-    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(DataTypeBytes(type));
-  };
-  double matrix = bytes(p.m, p.k, p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, p.n, p.d);
-  if (p.beta != 0) matrix += bytes(p.m, p.n, p.c);
-  const double bias = p.bias == BiasAxis::kNone ? 0 : bytes(1, p.bias == BiasAxis::kM ? p.m : p.n, p.d);
-  return matrix * static_cast<double>(p.batch) + bias;
+  return std::visit([](const auto& kind) { return ir::Bytes(kind); }, problem);
 }
 
 }  // namespace laneshift

@@ -16,6 +16,7 @@ struct laneshift_engine {
 
 struct laneshift_plan {
   laneshift::Plan plan;
+  bool of_conv;
   std::string cache;
 };
 
@@ -112,7 +113,8 @@ laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* probl
     }
     LS_ASSIGN(laneshift::Plan made, engine->engine.MakePlan(parsed, constraint));
     std::string cache(laneshift::CacheStateName(made.report().cache));
-    *plan = new laneshift_plan{std::move(made), std::move(cache)};
+    const bool of_conv = std::holds_alternative<laneshift::ConvProblem>(parsed);
+    *plan = new laneshift_plan{std::move(made), of_conv, std::move(cache)};
     return laneshift::Ok();
   });
 }
@@ -127,6 +129,9 @@ laneshift_status laneshift_plan_execute(const laneshift_plan* plan, CUstream_st*
                                         size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
+    if (plan->of_conv) {
+      return plan->plan.Execute(stream, {.x = a, .w = b, .z = c, .y = d, .bias = bias}, workspace);
+    }
     return plan->plan.Execute(stream, {.a = a, .b = b, .c = c, .d = d, .bias = bias}, workspace);
   });
 }

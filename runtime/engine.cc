@@ -8,6 +8,7 @@
 #include "autotune/choose_schedule.h"
 #include "base/text.h"
 #include "device/launch.h"
+#include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
 #include "runtime/launch_arguments.h"
 #include "runtime/stopwatch.h"
@@ -90,6 +91,22 @@ int64_t UsefulAlignment(const void* pointer, DataType type) {
   return std::max(own, DataTypeBytes(type));
 }
 
+Problem WithAlignmentsOf(GemmProblem problem, const GemmArguments& given) {
+  problem.align_a = UsefulAlignment(given.a, problem.a);
+  problem.align_b = UsefulAlignment(given.b, problem.b);
+  problem.align_c = UsefulAlignment(given.c, problem.c);
+  problem.align_d = UsefulAlignment(given.d, problem.d);
+  return problem;
+}
+
+Problem WithAlignmentsOf(ConvProblem problem, const GemmArguments& given) {
+  problem.align_x = UsefulAlignment(given.a, problem.x);
+  problem.align_w = UsefulAlignment(given.b, problem.w);
+  problem.align_z = UsefulAlignment(given.c, problem.z);
+  problem.align_y = UsefulAlignment(given.d, problem.y);
+  return problem;
+}
+
 }  // namespace
 
 runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice device)
@@ -108,6 +125,25 @@ std::string_view CacheStateName(CacheState state) {
       return "compiled";
   }
   return "unknown";
+}
+
+std::string_view ArithmeticName(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::kHardware:
+      return "hardware";
+    case Arithmetic::kFast:
+      return "fast";
+  }
+  return "unknown";
+}
+
+Result<Arithmetic> ParseArithmetic(std::string_view text) {
+  for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
+    if (text == ArithmeticName(arithmetic)) return arithmetic;
+  }
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      Cat("'", text, "' is not an arithmetic; use hardware (the tensor core's own sums) or fast (plain f32)"));
 }
 
 Result<AsyncOrder> ParseAsyncOrder(std::string_view text) {
@@ -129,15 +165,15 @@ Plan::~Plan() = default;
 const PlanReport& Plan::report() const { return impl_->report; }
 size_t Plan::workspace_bytes() const { return 0; }
 
-Status Plan::Execute(CUstream_st* stream, const GemmArguments& arguments,
-                     void* /*workspace: none is needed yet*/) const {
+Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* /*workspace: none is needed yet*/) const {
   const runtime::PreparedPlan& plan = *impl_->prepared;
+  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
   LS_TRY(runtime::CheckPointers(plan.problem, arguments));
   const device::Device& device = impl_->core->opened.device;
   // Encoding a tensor map needs a current context too, not only the launch.
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   runtime::LaunchArguments values;
-  LS_TRY(values.Bind(device.api(), plan.program, plan.problem, arguments));
+  LS_TRY(values.Bind(device.api(), plan.program, plan.problem, roles));
   return device::Launch(plan.kernel->kernel,
                         {.grid = {plan.launch.grid, 1, 1},
                          .block = {plan.launch.threads, 1, 1},
@@ -176,7 +212,7 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
 
   LS_ASSIGN(const Schedule schedule, ChooseFor(impl_->parts, complete, constraint));
   auto plan = std::make_shared<runtime::PreparedPlan>();
-  plan->problem = std::get<GemmProblem>(complete);
+  plan->problem = complete;
   LS_ASSIGN(plan->program, compiler::BuildProgram(complete, schedule, impl_->parts.target));
   auto found = impl_->kernels.Get(plan->program, {text, PrintSchedule(schedule)});
   if (!found) return found.error().Within(Cat("compiling ", text, " for ", impl_->parts.target.name));
@@ -194,13 +230,10 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
   return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(plan), std::move(report)}));
 }
 
-Status Engine::Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
-  GemmProblem gemm = std::get<GemmProblem>(problem);
-  gemm.align_a = UsefulAlignment(arguments.a, gemm.a);
-  gemm.align_b = UsefulAlignment(arguments.b, gemm.b);
-  gemm.align_c = UsefulAlignment(arguments.c, gemm.c);
-  gemm.align_d = UsefulAlignment(arguments.d, gemm.d);
-  LS_ASSIGN(const Plan plan, MakePlan(gemm));
+Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const {
+  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
+  const Problem aligned = std::visit([&](const auto& kind) { return WithAlignmentsOf(kind, roles); }, problem);
+  LS_ASSIGN(const Plan plan, MakePlan(aligned));
   return plan.Execute(stream, arguments);
 }
 

@@ -19,7 +19,7 @@ namespace laneshift::runtime {
 
 // A plan without the device that keeps it valid. Immutable.
 struct PreparedPlan {
-  GemmProblem problem;  // complete
+  Problem problem;  // complete
   ir::Program program;
   compiler::LaunchShape launch;
   std::shared_ptr<const LoadedKernel> kernel;

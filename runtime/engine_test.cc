@@ -16,6 +16,7 @@
 #include "device/buffer.h"
 #include "device/stream.h"
 #include "laneshift/c.h"
+#include "laneshift/host_run.h"
 #include "runtime/engine_parts.h"
 
 namespace laneshift {
@@ -316,6 +317,31 @@ TEST(AsyncOrder, ParsesItsThreeForms) {
   EXPECT_EQ(ParseAsyncOrder("random:42")->seed, 42u);
   for (const char* text : {"", "random", "random:", "random:-1", "soon"}) {
     EXPECT_FALSE(ParseAsyncOrder(text).has_value()) << text;
+  }
+}
+
+TEST(Arithmetic, ParsesItsTwoForms) {
+  EXPECT_EQ(*ParseArithmetic("hardware"), Arithmetic::kHardware);
+  EXPECT_EQ(*ParseArithmetic("fast"), Arithmetic::kFast);
+  for (const char* text : {"", "Fast", "exact"}) EXPECT_FALSE(ParseArithmetic(text).has_value()) << text;
+}
+
+// A sum whose small term the tensor core cuts and plain f32 keeps: 1 + 2^-26 - 1 in one instruction.
+TEST(Arithmetic, FastSumsArePlainAndOnlyWhenAskedFor) {
+  for (const char* target : {"sm_100a", "sm_90a"}) {
+    for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
+      EngineOptions options = OnEmulator();
+      options.target = target;
+      options.arithmetic = arithmetic;
+      const Engine engine = OpenOrDie(options);
+      std::vector<uint16_t> a(16, 0), b(16, 0x3f80);
+      a[0] = 0x3f80;           // 1
+      a[1] = 0xbf80;           // -1
+      a[2] = (127 - 26) << 7;  // 2^-26
+      float d = -1;
+      ASSERT_TRUE(RunFromHost(engine, Parse("gemm m=1 n=1 k=16 d=f32"), {.a = a.data(), .b = b.data(), .d = &d}));
+      EXPECT_EQ(d, arithmetic == Arithmetic::kFast ? 0x1p-26f : 0.0f) << target;
+    }
   }
 }
 

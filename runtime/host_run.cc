@@ -3,23 +3,20 @@
 #include <utility>
 
 #include "base/text.h"
-#include "compiler/tma_reach.h"
 #include "device/buffer.h"
 #include "device/stream.h"
+#include "ir/stored_tensor.h"
+#include "runtime/argument_roles.h"
 #include "runtime/engine_parts.h"
 
 namespace laneshift {
 namespace {
 
-// From the first element to the last.
-size_t BytesOf(const GemmProblem& problem, ir::Operand operand) {
-  const compiler::StoredOperand s = compiler::Stored(problem, operand);
-  const int64_t elements = (problem.batch - 1) * s.batch_stride + (s.outer - 1) * s.pitch + s.inner;
-  return static_cast<size_t>(elements * DataTypeBytes(s.type));
-}
-
-Result<device::Buffer> Upload(const device::Stream& stream, const char* name, const void* from, size_t bytes) {
+// A copy of the operand; empty if the problem does not use it.
+Result<device::Buffer> Upload(const device::Stream& stream, const Problem& problem, ir::Role role, const void* from) {
+  const size_t bytes = ir::Uses(problem, role) ? ir::Stored(problem, role).Bytes() : 0;
   if (bytes > 0 && from == nullptr) {
+    const std::string_view name = ir::NameOf(problem, role);
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("pointer ", name, " is null, but the problem needs ", name));
   }
@@ -30,22 +27,21 @@ Result<device::Buffer> Upload(const device::Stream& stream, const char* name, co
 
 }  // namespace
 
-Status RunFromHost(const Engine& engine, const Problem& problem, const GemmArguments& host) {
+Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host) {
   LS_ASSIGN(const Problem complete, CompleteProblem(problem));
+  LS_ASSIGN(const GemmArguments from, runtime::RolesOf(complete, host));
   LS_ASSIGN(const Plan plan, engine.MakePlan(complete));
-  const GemmProblem& p = std::get<GemmProblem>(complete);
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(engine.parts().device.context()));
-  const int64_t bias_length = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? p.m : p.n;
-  LS_ASSIGN(const device::Buffer a, Upload(stream, "a", host.a, BytesOf(p, ir::Operand::kA)));
-  LS_ASSIGN(const device::Buffer b, Upload(stream, "b", host.b, BytesOf(p, ir::Operand::kB)));
-  LS_ASSIGN(const device::Buffer c, Upload(stream, "c", host.c, p.beta == 0 ? 0 : BytesOf(p, ir::Operand::kC)));
-  LS_ASSIGN(const device::Buffer d, Upload(stream, "d", host.d, BytesOf(p, ir::Operand::kD)));
-  LS_ASSIGN(const device::Buffer bias,
-            Upload(stream, "bias", host.bias, static_cast<size_t>(bias_length * DataTypeBytes(p.d))));
+  LS_ASSIGN(const device::Buffer a, Upload(stream, complete, ir::Role::kA, from.a));
+  LS_ASSIGN(const device::Buffer b, Upload(stream, complete, ir::Role::kB, from.b));
+  LS_ASSIGN(const device::Buffer c, Upload(stream, complete, ir::Role::kC, from.c));
+  LS_ASSIGN(const device::Buffer d, Upload(stream, complete, ir::Role::kD, from.d));
+  LS_ASSIGN(const device::Buffer bias, Upload(stream, complete, ir::Role::kBias, from.bias));
   const auto pointer = [](const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
-  LS_TRY(plan.Execute(stream.handle(),
-                      {.a = pointer(a), .b = pointer(b), .c = pointer(c), .d = pointer(d), .bias = pointer(bias)}));
-  LS_TRY(d.CopyToHost(stream, host.d, d.size()));
+  const GemmArguments roles = {
+      .a = pointer(a), .b = pointer(b), .c = pointer(c), .d = pointer(d), .bias = pointer(bias)};
+  LS_TRY(plan.Execute(stream.handle(), runtime::ArgumentsOf(complete, roles)));
+  LS_TRY(d.CopyToHost(stream, from.d, d.size()));
   return stream.Synchronize();
 }
 

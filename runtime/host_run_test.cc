@@ -27,10 +27,18 @@ TEST(RunFromHost, ComputesAndLeavesThePaddingAlone) {
 TEST(RunFromHost, NamesAMissingPointer) {
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
   const auto problem = ParseProblem("gemm m=3 n=5 k=4");
-  const Status status = RunFromHost(*engine, *problem, {});
+  const Status status = RunFromHost(*engine, *problem, GemmArguments{});
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(status.error().message.find("pointer a is null"), std::string::npos);
+}
+
+TEST(RunFromHost, RefusesTheArgumentsOfAnotherKind) {
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const Status status = RunFromHost(*engine, *ParseProblem("gemm m=3 n=5 k=4"), ConvArguments{});
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.error().message.find("pass GemmArguments"), std::string::npos) << status.error().message;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/launch_arguments.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <string_view>
@@ -134,36 +135,54 @@ struct PointerRule {
   int64_t align;
 };
 
+std::array<PointerRule, 5> RulesOf(const GemmProblem& problem, const GemmArguments& given) {
+  return {{{"a", given.a, true, problem.align_a},
+           {"b", given.b, true, problem.align_b},
+           {"c", given.c, problem.beta != 0, problem.align_c},
+           {"d", given.d, true, problem.align_d},
+           {"bias", given.bias, problem.bias != BiasAxis::kNone, DataTypeBytes(problem.d)}}};
+}
+
+std::array<PointerRule, 5> RulesOf(const ConvProblem& problem, const ConvArguments& given) {
+  return {{{"x", given.x, true, problem.align_x},
+           {"w", given.w, true, problem.align_w},
+           {"z", given.z, problem.beta != 0, problem.align_z},
+           {"y", given.y, true, problem.align_y},
+           {"bias", given.bias, problem.bias != ConvBias::kNone, DataTypeBytes(problem.y)}}};
+}
+
+Status CheckPointer(const PointerRule& rule) {
+  if (!rule.needed) return Ok();
+  if (rule.pointer == nullptr) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
+  }
+  const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
+  if (address % static_cast<uintptr_t>(rule.align) == 0) return Ok();
+  const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
+  const std::string remedy =
+      rule.name == "bias" ? "pass whole elements" : Cat("align it, or make the plan with align_", rule.name, "=", own);
+  return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own,
+                                                    " bytes, the plan needs ", rule.align, "; ", remedy));
+}
+
 }  // namespace
 
-Status CheckPointers(const GemmProblem& problem, const GemmArguments& arguments) {
-  const PointerRule rules[] = {
-      {"a", arguments.a, true, problem.align_a},
-      {"b", arguments.b, true, problem.align_b},
-      {"c", arguments.c, problem.beta != 0, problem.align_c},
-      {"d", arguments.d, true, problem.align_d},
-      {"bias", arguments.bias, problem.bias != BiasAxis::kNone, DataTypeBytes(problem.d)},
-  };
-  for (const PointerRule& rule : rules) {
-    if (!rule.needed) continue;
-    if (rule.pointer == nullptr) {
-      return MakeError(
-          ErrorCode::kInvalidArgument,
-          Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
-    }
-    const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
-    if (address % static_cast<uintptr_t>(rule.align) == 0) continue;
-    const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
-    const std::string remedy = rule.name == "bias" ? "pass whole elements"
-                                                   : Cat("align it, or make the plan with align_", rule.name, "=", own);
-    return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ",
-                                                      own, " bytes, the plan needs ", rule.align, "; ", remedy));
-  }
+Status CheckPointers(const Problem& problem, const Arguments& arguments) {
+  const std::array<PointerRule, 5> rules =
+      std::holds_alternative<GemmProblem>(problem)
+          ? RulesOf(std::get<GemmProblem>(problem), std::get<GemmArguments>(arguments))
+          : RulesOf(std::get<ConvProblem>(problem), std::get<ConvArguments>(arguments));
+  for (const PointerRule& rule : rules) LS_TRY(CheckPointer(rule));
   return Ok();
 }
 
-Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& program, const GemmProblem& problem,
-                             const GemmArguments& arguments) {
+Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& program, const Problem& problem,
+                             const GemmArguments& roles) {
+  // No program of another kind comes out of compiler::BuildProgram.
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  LS_CHECK(gemm != nullptr, "a program for a problem of kind ", ProblemKind(problem));
   LS_CHECK(program.params.size() <= kCapacity, "a program with ", program.params.size(), " parameters");
   count_ = 0;
   for (const ir::Param& param : program.params) {
@@ -171,21 +190,21 @@ Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& pr
     pointers_[count_++] = &value;
     switch (ir::InfoOf(param.binding).kind) {
       case ir::ParamKind::kTensorMap: {
-        LS_ASSIGN(value.map, EncodeMap(api, param, problem, arguments));
+        LS_ASSIGN(value.map, EncodeMap(api, param, *gemm, roles));
         break;
       }
       case ir::ParamKind::kPointer:
-        value.pointer = PointerOf(param.binding, arguments);
+        value.pointer = PointerOf(param.binding, roles);
         break;
       // Sizes and pitches are below 2^40: exact as doubles.
       case ir::ParamKind::kInt64:
-        value.wide = static_cast<int64_t>(NumberOf(param.binding, problem));
+        value.wide = static_cast<int64_t>(NumberOf(param.binding, *gemm));
         break;
       case ir::ParamKind::kInt32:
-        value.narrow = static_cast<int32_t>(NumberOf(param.binding, problem));
+        value.narrow = static_cast<int32_t>(NumberOf(param.binding, *gemm));
         break;
       case ir::ParamKind::kFloat:
-        value.real = static_cast<float>(NumberOf(param.binding, problem));
+        value.real = static_cast<float>(NumberOf(param.binding, *gemm));
         break;
     }
   }

@@ -13,8 +13,9 @@
 
 namespace laneshift::runtime {
 
-// kInvalidArgument names the pointer that is missing or less aligned than the problem promises.
-Status CheckPointers(const GemmProblem& problem, const GemmArguments& arguments);
+// kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: both are of
+// one kind.
+Status CheckPointers(const Problem& problem, const Arguments& arguments);
 
 class LaunchArguments {
  public:
@@ -22,9 +23,9 @@ class LaunchArguments {
   LaunchArguments(const LaunchArguments&) = delete;  // pointers() point into it
   LaunchArguments& operator=(const LaunchArguments&) = delete;
 
-  // REQUIRES: CheckPointers is ok; `program` was built for the class of `problem`.
-  Status Bind(const device::DriverApi& api, const ir::Program& program, const GemmProblem& problem,
-              const GemmArguments& arguments);
+  // REQUIRES: CheckPointers is ok; `program` was built for the class of `problem`; `roles` are RolesOf it.
+  Status Bind(const device::DriverApi& api, const ir::Program& program, const Problem& problem,
+              const GemmArguments& roles);
   std::span<void* const> pointers() const { return {pointers_.data(), count_}; }
 
  private:

@@ -86,6 +86,14 @@ emulator::Options EmulatorOptions(const target::Target& target, const EngineOpti
       break;
   }
   chosen.seed = options.async_order.seed;
+  switch (options.arithmetic) {
+    case Arithmetic::kHardware:
+      chosen.arithmetic = emulator::Arithmetic::kHardware;
+      break;
+    case Arithmetic::kFast:
+      chosen.arithmetic = emulator::Arithmetic::kFast;
+      break;
+  }
   chosen.host_threads = options.emulator_threads;
   return chosen;
 }
@@ -106,8 +114,9 @@ SharedEmulator& TheEmulator() {
 
 Result<std::shared_ptr<const EmulatorLease>> EmulatorLease::Acquire(const target::Target& target,
                                                                     const EngineOptions& options) {
-  const std::string configuration = Cat(target.name, ", async order ", static_cast<int>(options.async_order.kind), ":",
-                                        options.async_order.seed, ", ", options.emulator_threads, " threads");
+  const std::string configuration =
+      Cat(target.name, ", async order ", static_cast<int>(options.async_order.kind), ":", options.async_order.seed,
+          ", ", ArithmeticName(options.arithmetic), " arithmetic, ", options.emulator_threads, " threads");
   SharedEmulator& shared = TheEmulator();
   const std::lock_guard lock(shared.mutex);
   if (shared.leases > 0 && shared.configuration != configuration) {

@@ -73,7 +73,7 @@ const std::vector<Confinement>& Confinements() {
        "#include <dlfcn\\.h>|\\bdlopen\\(",
        {"device/load_cuda_driver.cc", "tools/shared_library.cc"}},
       {"CUDA's own headers",
-       "#include [<\"](cuda|cuda_runtime|nvrtc|cublas)[A-Za-z_]*\\.h",
+       "#include [<\"](cuda|cuda_runtime|nvrtc|cublas|cudnn)[A-Za-z_]*\\.h",
        {"device/driver_types_test.cc"}},
       {"CLI11", "#include [<\"]CLI/", {"tools/"}},
       {"JSON", "#include [<\"]nlohmann/", {"tools/"}},

@@ -15,7 +15,7 @@
 #include "compiler/compile.h"
 #include "laneshift/engine.h"
 #include "store/store.h"
-#include "tools/gemm_run.h"
+#include "tools/problem_run.h"
 
 namespace laneshift {
 namespace {
@@ -104,7 +104,7 @@ class Mutant : public testing::TestWithParam<Mutation> {
     tools::RunSettings settings;
     settings.check = true;
     settings.constraint = *ParseSchedule(kSchedule);
-    const auto outcome = tools::RunGemm(*engine, *ParseProblem(kProblem), settings);
+    const auto outcome = tools::RunProblem(*engine, *ParseProblem(kProblem), settings);
     return outcome.has_value() && outcome->verified.value_or(false);
   }
 

@@ -10,7 +10,7 @@
 
 #include "laneshift/engine.h"
 #include "tests/sweep.h"
-#include "tools/gemm_run.h"
+#include "tools/problem_run.h"
 
 namespace laneshift {
 namespace {
@@ -33,7 +33,7 @@ void RunCases(const EngineOptions& options, const std::string& variation) {
     settings.check = true;
     settings.repeat = 1;
     settings.constraint = c.constraint;
-    const auto outcome = tools::RunGemm(*engine, c.problem, settings);
+    const auto outcome = tools::RunProblem(*engine, c.problem, settings);
     ASSERT_TRUE(outcome.has_value()) << c.Name() << ", " << variation << ": " << outcome.error().message;
     EXPECT_TRUE(outcome->verified.value_or(false)) << c.Name() << ", " << variation << ": " << [&] {
       std::string reasons;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "base/text.h"
@@ -9,35 +10,35 @@
 namespace laneshift::sweep {
 namespace {
 
-// From the directory in which the test is started, so that a copied test program finds it; else from the sources.
-const char* const kPlaces[] = {"tests/sweep/gemm.txt", LANESHIFT_SOURCE_DIR "/tests/sweep/gemm.txt"};
-
-void AddLine(const std::string& line, int number, std::vector<Case>& cases) {
+void AddLine(const std::string& file, const std::string& line, int number, std::vector<Case>& cases) {
+  const std::string place = base::Cat("tests/sweep/", file, ":", number);
   const std::vector<std::string_view> parts = base::Split(line, ';');
   const auto part = [&](size_t i) { return i < parts.size() ? base::Trim(parts[i]) : std::string_view(); };
   const auto problem = ParseProblem(part(0));
-  ASSERT_TRUE(problem.has_value()) << "tests/sweep/gemm.txt:" << number << ": " << problem.error().message;
+  ASSERT_TRUE(problem.has_value()) << place << ": " << problem.error().message;
   const auto constraint = ParseSchedule(part(1));
-  ASSERT_TRUE(constraint.has_value()) << "tests/sweep/gemm.txt:" << number << ": " << constraint.error().message;
-  ASSERT_TRUE(part(2).empty() || target::FindTarget(part(2)).has_value()) << "tests/sweep/gemm.txt:" << number;
+  ASSERT_TRUE(constraint.has_value()) << place << ": " << constraint.error().message;
+  ASSERT_TRUE(part(2).empty() || target::FindTarget(part(2)).has_value()) << place;
   for (const target::Target& target : target::Targets()) {
     if (!part(2).empty() && part(2) != target.name) continue;
-    cases.push_back({line, number, *problem, *constraint, &target});
+    cases.push_back({file, line, number, *problem, *constraint, &target});
   }
 }
 
 }  // namespace
 
-std::string Case::Name() const { return base::Cat("line ", number, " on ", target->name, ": ", line); }
+std::string Case::Name() const { return base::Cat(file, ":", number, " on ", target->name, ": ", line); }
 
-std::vector<Case> Cases() {
+std::vector<Case> Cases(const std::string& file) {
   std::vector<Case> cases;
-  std::ifstream file(kPlaces[0]);
-  if (!file.is_open()) file.open(kPlaces[1]);
-  EXPECT_TRUE(file.is_open()) << kPlaces[1];
+  // From the directory in which the test is started, so that a copied test program finds it; else from the sources.
+  std::ifstream stream("tests/sweep/" + file);
+  if (!stream.is_open()) stream.open(LANESHIFT_SOURCE_DIR "/tests/sweep/" + file);
+  EXPECT_TRUE(stream.is_open()) << file;
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    if (!line.empty() && line[0] != '#') AddLine(line, number, cases);
+  for (int number = 1; std::getline(stream, line); ++number) {
+    line.resize(std::min(line.size(), line.find('#')));
+    if (!base::Trim(line).empty()) AddLine(file, std::string(base::Trim(line)), number, cases);
   }
   return cases;
 }

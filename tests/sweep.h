@@ -1,4 +1,4 @@
-// The sweep of GEMMs in tests/sweep/gemm.txt, which the assembler test and the run test share.
+// The sweeps in tests/sweep, which the assembler test and the run test share.
 #pragma once
 
 #include <string>
@@ -11,17 +11,19 @@
 namespace laneshift::sweep {
 
 struct Case {
+  std::string file;  // "gemm.txt"
   std::string line;  // as it stands in the file
   int number = 0;    // of the line, from 1
   Problem problem;
   ScheduleConstraint constraint;
   const target::Target* target = nullptr;
 
-  // "line 17 on sm_90a: gemm …".
+  // "gemm.txt:17 on sm_90a: gemm …".
   std::string Name() const;
 };
 
-// Every line for every target that it names or leaves open. A line that cannot be read fails the calling test.
-std::vector<Case> Cases();
+// Every line of the file for every target that it names or leaves open; what follows a '#' is a comment. A line that
+// cannot be read fails the calling test.
+std::vector<Case> Cases(const std::string& file = "gemm.txt");
 
 }  // namespace laneshift::sweep

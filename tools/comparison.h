@@ -18,7 +18,7 @@ struct Comparison {
   double rounding_squares = 0;   // sum of (ref rounded to the output type - ref)^2: what no kernel can avoid
   int64_t compared = 0;
   int64_t not_finite = 0;         // NaN or infinite in D but finite in the reference: wrong, or never written
-  int64_t first_not_finite = -1;  // logical index (batch * m + row) * n + column
+  int64_t first_not_finite = -1;  // index in D, counted through all dimensions
   std::string reference;          // how it was made: "cpu", "cpu, 4096 elements", "nvrtc"
 
   // ||out - ref|| / ||ref||

@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "device/driver_error.h"
+#include "runtime/argument_roles.h"
 
 namespace laneshift::tools {
 namespace {
 
 using device::Buffer;
 
-Result<Buffer> UploadMatrix(device::Context context, const device::Stream& stream, const HostMatrix& matrix) {
+Result<Buffer> UploadMatrix(device::Context context, const device::Stream& stream, const HostTensor& matrix) {
   LS_ASSIGN(Buffer buffer, Buffer::Allocate(context, matrix.bytes.size()));
   if (!matrix.bytes.empty()) LS_TRY(buffer.CopyFromHost(stream, matrix.bytes.data(), matrix.bytes.size()));
   return buffer;
@@ -29,18 +30,23 @@ void* Pointer(const Buffer& buffer) { return reinterpret_cast<void*>(buffer.poin
 
 }  // namespace
 
-DeviceOperands::DeviceOperands(Buffer a, Buffer b, Buffer c, Buffer d, Buffer bias)
-    : a_(std::move(a)), b_(std::move(b)), c_(std::move(c)), d_(std::move(d)), bias_(std::move(bias)) {}
+DeviceOperands::DeviceOperands(Problem problem, Buffer a, Buffer b, Buffer c, Buffer d, Buffer bias)
+    : problem_(std::move(problem)),
+      a_(std::move(a)),
+      b_(std::move(b)),
+      c_(std::move(c)),
+      d_(std::move(d)),
+      bias_(std::move(bias)) {}
 
 Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const device::Stream& stream,
-                                              const GemmProblem& problem, const HostOperands& operands) {
+                                              const Problem& problem, const HostOperands& operands) {
   LS_ASSIGN(Buffer a, UploadMatrix(context, stream, operands.a));
   LS_ASSIGN(Buffer b, UploadMatrix(context, stream, operands.b));
   LS_ASSIGN(Buffer c, UploadMatrix(context, stream, operands.c));
   LS_ASSIGN(Buffer bias, UploadMatrix(context, stream, operands.bias));
-  LS_ASSIGN(Buffer d, Buffer::Allocate(context, ShapeOf(problem, Matrix::kD).Bytes()));
+  LS_ASSIGN(Buffer d, Buffer::Allocate(context, Stored(problem, Role::kD).Bytes()));
   LS_TRY(d.FillBytes(stream, 0xff));
-  return DeviceOperands(std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  return DeviceOperands(problem, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
 }
 
 Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const device::Stream& stream) const {
@@ -49,16 +55,17 @@ Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const devi
   LS_ASSIGN(Buffer c, CloneBuffer(context, stream, c_));
   LS_ASSIGN(Buffer d, CloneBuffer(context, stream, d_));
   LS_ASSIGN(Buffer bias, CloneBuffer(context, stream, bias_));
-  return DeviceOperands(std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  return DeviceOperands(problem_, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
 }
 
-GemmArguments DeviceOperands::arguments() const {
-  return {.a = Pointer(a_), .b = Pointer(b_), .c = Pointer(c_), .d = Pointer(d_), .bias = Pointer(bias_)};
+Arguments DeviceOperands::arguments() const {
+  return runtime::ArgumentsOf(
+      problem_, {.a = Pointer(a_), .b = Pointer(b_), .c = Pointer(c_), .d = Pointer(d_), .bias = Pointer(bias_)});
 }
 
 size_t DeviceOperands::bytes() const { return a_.size() + b_.size() + c_.size() + d_.size() + bias_.size(); }
 
-Status DeviceOperands::Download(const device::Stream& stream, HostMatrix& d) const {
+Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) const {
   LS_TRY(d_.CopyToHost(stream, d.bytes.data(), d.bytes.size()));
   return stream.Synchronize();
 }

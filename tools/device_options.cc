@@ -60,6 +60,10 @@ void DeviceOptions::AddTo(CLI::App& app) {
   app.add_option("--target", target, "sm_100a or sm_90a: the chip that the emulator stands for (a GPU knows its own)");
   app.add_option("--async", async, "when the emulator completes asynchronous operations: eager, late or random:SEED")
       ->capture_default_str();
+  app.add_option(
+         "--arithmetic", arithmetic,
+         "the emulator's tensor-core sums: hardware (bit for bit as the chip) or fast (plain f32, not the chip's)")
+      ->capture_default_str();
   app.add_option("--assembler", assembler, "PTX to machine code: ptxas, driver, or auto (ptxas where it is found)")
       ->capture_default_str();
   app.add_option("--ptxas", ptxas, "path of ptxas");
@@ -76,6 +80,7 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
                      Cat("--emulator-threads ", emulator_threads, " is below zero; use 0 for all cores"));
   }
   LS_ASSIGN(options.async_order, ParseAsyncOrder(async));
+  LS_ASSIGN(options.arithmetic, ParseArithmetic(arithmetic));
   LS_ASSIGN(options.assembler, ParseAssembler(assembler));
   return options;
 }

@@ -17,7 +17,7 @@ namespace laneshift::tools {
 
 // As written on the command line.
 struct DeviceOptions {
-  std::string device = "auto", target, async = "eager", assembler = "auto", ptxas;
+  std::string device = "auto", target, async = "eager", arithmetic = "hardware", assembler = "auto", ptxas;
   int emulator_threads = 0;
 
   void AddTo(CLI::App& app);

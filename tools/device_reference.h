@@ -12,9 +12,10 @@
 
 namespace laneshift::tools {
 
-// Compares the whole of D with the reference; waits for the stream. REQUIRES: `problem` is complete.
+// Compares the whole of D (y) with the reference; waits for the stream. REQUIRES: `problem` is complete, `arguments`
+// are of its kind.
 Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
-                                   const GemmProblem& problem, const GemmArguments& arguments,
+                                   const Problem& problem, const Arguments& arguments,
                                    CodeForm form = CodeForm::kCubin);
 
 }  // namespace laneshift::tools

@@ -15,25 +15,25 @@ namespace {
 // One problem on the emulated device.
 struct Case {
   explicit Case(const Engine& engine, std::string_view text)
-      : problem(std::get<GemmProblem>(*ParseProblem(text))),
+      : problem(*ParseProblem(text)),
         stream(*device::Stream::Create(engine.parts().device.context())),
-        host(RandomOperands(problem)),
+        host(HostOperands::Random(problem, 1)),
         device(*DeviceOperands::Upload(engine.parts().device.context(), stream, problem, host)) {}
 
-  static HostOperands RandomOperands(const GemmProblem& p) {
-    HostOperands operands;
-    operands.a = HostMatrix::Random(ShapeOf(p, Matrix::kA), Matrix::kA, 1);
-    operands.b = HostMatrix::Random(ShapeOf(p, Matrix::kB), Matrix::kB, 1);
-    if (p.beta != 0) operands.c = HostMatrix::Random(ShapeOf(p, Matrix::kC), Matrix::kC, 1);
-    if (p.bias != BiasAxis::kNone) operands.bias = HostMatrix::Random(ShapeOf(p, Matrix::kBias), Matrix::kBias, 1);
-    return operands;
-  }
-
-  GemmProblem problem;
+  Problem problem;
   device::Stream stream;
   HostOperands host;
   DeviceOperands device;
 };
+
+void ExpectAlike(const Comparison& on_device, const Comparison& on_host) {
+  EXPECT_EQ(on_device.compared, on_host.compared);
+  EXPECT_EQ(on_device.not_finite, on_host.not_finite);
+  EXPECT_EQ(on_device.first_not_finite, on_host.first_not_finite);
+  EXPECT_NEAR(on_device.error_squares, on_host.error_squares, 1e-9 * on_host.error_squares);
+  EXPECT_NEAR(on_device.reference_squares, on_host.reference_squares, 1e-9 * on_host.reference_squares);
+  EXPECT_NEAR(on_device.rounding_squares, on_host.rounding_squares, 1e-9 * on_host.rounding_squares);
+}
 
 class DeviceReference : public testing::TestWithParam<const char*> {};
 
@@ -50,30 +50,57 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   // D was never written: every element is NaN.
   const auto poisoned = compare();
   ASSERT_TRUE(poisoned.has_value()) << poisoned.error().message;
-  EXPECT_EQ(poisoned->not_finite, c.problem.batch * c.problem.m * c.problem.n);
+  EXPECT_EQ(poisoned->not_finite, Stored(c.problem, Role::kD).Elements());
   EXPECT_EQ(poisoned->first_not_finite, 0);
 
   const auto plan = engine->MakePlan(c.problem);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   ASSERT_TRUE(plan->Execute(c.stream.handle(), c.device.arguments()).has_value());
-  HostMatrix d = HostMatrix::Poisoned(ShapeOf(c.problem, Matrix::kD));
+  HostTensor d = HostTensor::Poisoned(Stored(c.problem, Role::kD));
   ASSERT_TRUE(c.device.Download(c.stream, d).has_value());
   const Comparison on_host = CompareAll(c.problem, c.host, d);
   const auto on_device = compare();
   ASSERT_TRUE(on_device.has_value()) << on_device.error().message;
-  EXPECT_EQ(on_device->compared, on_host.compared);
-  EXPECT_EQ(on_device->not_finite, 0);
-  EXPECT_EQ(on_device->first_not_finite, -1);
-  EXPECT_NEAR(on_device->error_squares, on_host.error_squares, 1e-9 * on_host.error_squares);
-  EXPECT_NEAR(on_device->reference_squares, on_host.reference_squares, 1e-9 * on_host.reference_squares);
-  EXPECT_NEAR(on_device->rounding_squares, on_host.rounding_squares, 1e-9 * on_host.rounding_squares);
-  EXPECT_TRUE(on_device->Accepted(ErrorBound(c.problem.d)));
+  ExpectAlike(*on_device, on_host);
+  EXPECT_TRUE(on_device->Accepted(ErrorBound(d.shape.type)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceReference,
                          testing::Values("gemm m=70 n=33 k=20 a=bf16 d=bf16",
                                          "gemm m=9 n=65 k=40 a=f16 d=f16 batch=2 a_major=m b_major=n beta=0.5 bias=m",
                                          "gemm m=5 n=7 k=3 a=f16 d=f32 lda=11 ldd=9 alpha=-2 bias=n"));
+
+class ConvDeviceReference : public testing::TestWithParam<const char*> {};
+
+// Any y will do: both references say the same about numbers that no kernel made.
+TEST_P(ConvDeviceReference, AgreesWithTheHost) {
+  const auto nvrtc = Nvrtc::Open(Settings::FromEnvironment().library_directories);
+  if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const Case c(*engine, GetParam());
+  HostTensor y = HostTensor::Random(Stored(c.problem, Role::kD), Role::kD, 2);
+  const int64_t never_written = y.shape.Elements() / 2;
+  const HostTensor poison = HostTensor::Poisoned(y.shape);
+  StoreElement(y.bytes.data(), y.shape.type,
+               y.shape.RowStart(never_written / y.shape.Inner()) + never_written % y.shape.Inner(), poison.At(0, 0));
+  const auto buffer = device::Buffer::Allocate(engine->parts().device.context(), y.bytes.size());
+  ASSERT_TRUE(buffer.has_value());
+  ASSERT_TRUE(buffer->CopyFromHost(c.stream, y.bytes.data(), y.bytes.size()).has_value());
+  auto arguments = std::get<ConvArguments>(c.device.arguments());
+  arguments.y = reinterpret_cast<void*>(buffer->pointer());
+  const auto on_device =
+      CompareOnDevice(*nvrtc, engine->parts().device, c.stream, c.problem, arguments, CodeForm::kPtx);
+  ASSERT_TRUE(on_device.has_value()) << on_device.error().message;
+  EXPECT_EQ(on_device->first_not_finite, never_written);
+  ExpectAlike(*on_device, CompareAll(c.problem, c.host, y));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ConvDeviceReference,
+    testing::Values("conv n=2 h=7 w=9 c=3 k=5 r=3 s=3 pad=1:2,0:1 stride=2,1 dilation=1,2 y=bf16 beta=0.5 bias=k",
+                    "conv n=1 d=2 h=5 w=6 c=8 k=6 t=2 r=2 s=3 pad=1 groups=2 x=f16 y=f32 alpha=-2 x_pixel=9 y_pixel=7 "
+                    "w_tap=5"));
 
 TEST(GpuTiming, TimesEveryContenderOnEveryCall) {
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
@@ -83,9 +110,9 @@ TEST(GpuTiming, TimesEveryContenderOnEveryCall) {
   int calls[2] = {};
   std::vector<const void*> inputs;
   const auto contender = [&](int index) {
-    return [&, index](const GemmArguments& arguments) {
+    return [&, index](const Arguments& arguments) {
       ++calls[index];
-      inputs.push_back(arguments.a);
+      inputs.push_back(std::get<GemmArguments>(arguments).a);
       return plan->Execute(c.stream.handle(), arguments);
     };
   };

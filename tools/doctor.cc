@@ -9,9 +9,10 @@
 #include "store/store.h"
 #include "target/target.h"
 #include "tools/cublas.h"
+#include "tools/cudnn.h"
 #include "tools/exit_code.h"
-#include "tools/gemm_run.h"
 #include "tools/nvrtc.h"
+#include "tools/problem_run.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -97,6 +98,8 @@ void LookAtToolkit(const Settings& settings, std::vector<Finding>& findings) {
                                   "optional: without it results of a GPU are checked on the host"));
   const auto cublas = Cublas::Probe(settings.library_directories);
   findings.push_back(OptionalPart("cuBLAS", cublas, cublas ? *cublas : "", "optional: only --vs cublas needs it"));
+  const auto cudnn = Cudnn::Probe(settings.library_directories);
+  findings.push_back(OptionalPart("cuDNN", cudnn, cudnn ? *cudnn : "", "optional: only --vs cudnn needs it"));
 }
 
 Finding LookAtStore(const Settings& settings) {
@@ -119,7 +122,7 @@ Result<std::string> SelfTest(const std::string& target) {
   LS_ASSIGN(const Problem problem, ParseProblem("gemm m=128 n=64 k=128 a=bf16 d=f32"));
   RunSettings settings;
   settings.check = true;
-  LS_ASSIGN(const RunOutcome outcome, RunGemm(engine, problem, settings));
+  LS_ASSIGN(const RunOutcome outcome, RunProblem(engine, problem, settings));
   if (!outcome.failures.empty()) return MakeError(ErrorCode::kWrongResult, outcome.failures.front());
   return Cat(PrintProblem(problem), " in ", PrintDuration(outcome.emulate_ms.value_or(0)));
 }
@@ -166,7 +169,7 @@ Result<int> Doctor(const Settings& settings, bool json) {
 
 Verb AddDoctor(CLI::App& app, const Settings& settings) {
   CLI::App* verb =
-      app.add_subcommand("doctor", "What this machine has: GPUs, driver, ptxas, NVRTC, cuBLAS, store, emulator");
+      app.add_subcommand("doctor", "What this machine has: GPUs, driver, ptxas, NVRTC, cuBLAS, cuDNN, store, emulator");
   auto json = std::make_shared<bool>(false);
   verb->add_flag("--json", *json, "one JSON object on stdout");
   verb->footer(kExamples);

@@ -7,7 +7,7 @@
 namespace laneshift::tools {
 namespace {
 
-constexpr int kWarmUpPasses = 3;
+constexpr size_t kMinWarmUpPasses = 3;
 // Small problems would need thousands of sets to leave the cache; by then launch overhead hides what the cache does.
 constexpr size_t kMaxSets = 64;
 
@@ -45,15 +45,18 @@ Result<std::vector<double>> MedianMicroseconds(const device::Device& device, con
                                                const DeviceOperands& operands, const std::vector<Contender>& contenders,
                                                int calls) {
   LS_ASSIGN(const std::vector<DeviceOperands> clones, ClonesOf(device, stream, operands));
-  std::vector<GemmArguments> sets = {operands.arguments()};
+  std::vector<Arguments> sets = {operands.arguments()};
   for (const DeviceOperands& clone : clones) sets.push_back(clone.arguments());
   size_t turn = 0;
   const auto next_set = [&] { return sets[turn++ % sets.size()]; };
 
-  for (int pass = 0; pass < kWarmUpPasses; ++pass) {
+  // Each contender sees each set that it will be timed on: cuDNN prepares a descriptor for every one.
+  const size_t warm_up_passes = std::max(kMinWarmUpPasses, sets.size());
+  for (size_t pass = 0; pass < warm_up_passes; ++pass) {
     for (const Contender& contender : contenders) LS_TRY(contender(next_set()));
   }
   LS_TRY(stream.Synchronize());
+  turn = 0;
 
   // Everything is enqueued before anything is waited for: the GPU never waits for the host between two calls.
   const int passes = std::max(calls, kMinTimedCalls);

@@ -15,7 +15,7 @@
 namespace laneshift::tools {
 
 // Enqueues one call on the stream, on one set of operands.
-using Contender = std::function<Status(const GemmArguments&)>;
+using Contender = std::function<Status(const Arguments&)>;
 
 constexpr int kMinTimedCalls = 20;
 

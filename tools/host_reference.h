@@ -6,20 +6,24 @@
 #include <cstdint>
 
 #include "tools/comparison.h"
-#include "tools/host_matrix.h"
+#include "tools/host_tensor.h"
 
 namespace laneshift::tools {
 
-// The operands of one problem, on the host. `c` and `bias` may be empty where the problem does not read them.
+// The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. `c` and `bias` may be
+// empty where the problem does not read them.
 struct HostOperands {
-  HostMatrix a, b, c, bias;
+  HostTensor a, b, c, bias;
+
+  // Of the problem's shapes, by HostTensor::Random.
+  static HostOperands Random(const Problem& problem, uint64_t seed);
 };
 
 // REQUIRES: `problem` is complete and the shapes are its own.
-Comparison CompareAll(const GemmProblem& problem, const HostOperands& operands, const HostMatrix& d);
+Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d);
 
 // The same for `samples` elements drawn with `seed`, for problems too big to be computed in whole.
-Comparison CompareSample(const GemmProblem& problem, const HostOperands& operands, const HostMatrix& d, int64_t samples,
+Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
                          uint64_t seed);
 
 }  // namespace laneshift::tools

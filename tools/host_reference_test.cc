@@ -9,14 +9,7 @@ namespace {
 
 GemmProblem Parse(std::string_view text) { return std::get<GemmProblem>(*ParseProblem(text)); }
 
-HostOperands RandomOperands(const GemmProblem& p) {
-  HostOperands operands;
-  operands.a = HostMatrix::Random(ShapeOf(p, Matrix::kA), Matrix::kA, 5);
-  operands.b = HostMatrix::Random(ShapeOf(p, Matrix::kB), Matrix::kB, 5);
-  operands.c = HostMatrix::Random(ShapeOf(p, Matrix::kC), Matrix::kC, 5);
-  if (p.bias != BiasAxis::kNone) operands.bias = HostMatrix::Random(ShapeOf(p, Matrix::kBias), Matrix::kBias, 5);
-  return operands;
-}
+HostOperands RandomOperands(const GemmProblem& p) { return HostOperands::Random(p, 5); }
 
 // The definition in problem.h, element by element, by offsets of its own.
 double Definition(const GemmProblem& p, const HostOperands& o, int64_t batch, int64_t i, int64_t j) {
@@ -36,12 +29,12 @@ double Definition(const GemmProblem& p, const HostOperands& o, int64_t batch, in
   return value;
 }
 
-HostMatrix ComputeByDefinition(const GemmProblem& p, const HostOperands& operands) {
-  HostMatrix d = HostMatrix::Poisoned(ShapeOf(p, Matrix::kD));
+HostTensor ComputeByDefinition(const GemmProblem& p, const HostOperands& operands) {
+  HostTensor d = HostTensor::Poisoned(Stored(p, Role::kD));
   for (int64_t batch = 0; batch < p.batch; ++batch) {
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
-        StoreElement(d.bytes.data(), p.d, d.shape.Index(batch, i, j),
+        StoreElement(d.bytes.data(), p.d, batch * p.stride_d + i * p.ldd + j,
                      static_cast<float>(Definition(p, operands, batch, i, j)));
       }
     }
@@ -54,7 +47,7 @@ class Reference : public testing::TestWithParam<const char*> {};
 TEST_P(Reference, AgreesWithTheDefinition) {
   const GemmProblem p = Parse(GetParam());
   const HostOperands operands = RandomOperands(p);
-  const HostMatrix d = ComputeByDefinition(p, operands);
+  const HostTensor d = ComputeByDefinition(p, operands);
   const Comparison all = CompareAll(p, operands, d);
   EXPECT_EQ(all.compared, p.batch * p.m * p.n);
   EXPECT_EQ(all.not_finite, 0);
@@ -74,17 +67,17 @@ INSTANTIATE_TEST_SUITE_P(All, Reference,
 TEST(ReferenceFinds, OneWrongElement) {
   const GemmProblem p = Parse("gemm m=20 n=70 k=16 d=f32");
   const HostOperands operands = RandomOperands(p);
-  HostMatrix d = ComputeByDefinition(p, operands);
-  StoreElement(d.bytes.data(), p.d, d.shape.Index(0, 19, 69), d.At(0, 19, 69) + 1.0f);
+  HostTensor d = ComputeByDefinition(p, operands);
+  StoreElement(d.bytes.data(), p.d, 19 * 70 + 69, d.At(19, 69) + 1.0f);
   EXPECT_GT(CompareAll(p, operands, d).RelativeError(), ErrorBound(p.d));
 }
 
 TEST(ReferenceFinds, ElementsThatWereNeverWritten) {
   const GemmProblem p = Parse("gemm m=4 n=5 k=16 batch=2");
   const HostOperands operands = RandomOperands(p);
-  HostMatrix d = ComputeByDefinition(p, operands);
-  const HostMatrix poison = HostMatrix::Poisoned(d.shape);
-  StoreElement(d.bytes.data(), p.d, d.shape.Index(1, 2, 3), poison.At(1, 2, 3));
+  HostTensor d = ComputeByDefinition(p, operands);
+  const HostTensor poison = HostTensor::Poisoned(d.shape);
+  StoreElement(d.bytes.data(), p.d, (1 * 4 + 2) * 5 + 3, poison.At(1 * 4 + 2, 3));
   const Comparison comparison = CompareAll(p, operands, d);
   EXPECT_EQ(comparison.not_finite, 1);
   EXPECT_EQ(comparison.first_not_finite, (1 * 4 + 2) * 5 + 3);
@@ -93,7 +86,7 @@ TEST(ReferenceFinds, ElementsThatWereNeverWritten) {
 
 TEST(ReferenceFinds, WritesIntoThePadding) {
   const GemmProblem p = Parse("gemm m=3 n=5 k=2 ldd=8");
-  HostMatrix d = HostMatrix::Random(ShapeOf(p, Matrix::kD), Matrix::kD, 1);
+  HostTensor d = HostTensor::Random(Stored(p, Role::kD), Role::kD, 1);
   EXPECT_FALSE(FindOverwrittenPadding(d).has_value());
   StoreElement(d.bytes.data(), p.d, 8 + 6, 0.0f);
   ASSERT_TRUE(FindOverwrittenPadding(d).has_value());
@@ -101,11 +94,11 @@ TEST(ReferenceFinds, WritesIntoThePadding) {
 }
 
 TEST(RandomData, IsUniformAndTheSameEverywhere) {
-  const HostMatrix x = HostMatrix::Random({DataType::kF32, 1, 100, 100, 100, 10000}, Matrix::kA, 1);
+  const HostTensor x = HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), Role::kA, 1);
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < 100; ++i) {
     for (int64_t j = 0; j < 100; ++j) {
-      const double value = x.At(0, i, j);
+      const double value = x.At(i, j);
       EXPECT_GE(value, -1);
       EXPECT_LT(value, 1);
       sum += value;
@@ -115,9 +108,12 @@ TEST(RandomData, IsUniformAndTheSameEverywhere) {
   EXPECT_NEAR(sum / 1e4, 0, 0.03);
   EXPECT_NEAR(squares / 1e4, 1.0 / 3, 0.02);
   // Pitches do not change the numbers; seeds and matrices do.
-  EXPECT_EQ(HostMatrix::Random({DataType::kF32, 1, 100, 100, 120, 12000}, Matrix::kA, 1).At(0, 7, 9), x.At(0, 7, 9));
-  EXPECT_NE(HostMatrix::Random({DataType::kF32, 1, 100, 100, 100, 10000}, Matrix::kB, 1).At(0, 7, 9), x.At(0, 7, 9));
-  EXPECT_NE(HostMatrix::Random({DataType::kF32, 1, 100, 100, 100, 10000}, Matrix::kA, 2).At(0, 7, 9), x.At(0, 7, 9));
+  EXPECT_EQ(HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 120, 12000), Role::kA, 1).At(7, 9),
+            x.At(7, 9));
+  EXPECT_NE(HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), Role::kB, 1).At(7, 9),
+            x.At(7, 9));
+  EXPECT_NE(HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), Role::kA, 2).At(7, 9),
+            x.At(7, 9));
 }
 
 }  // namespace

@@ -17,13 +17,14 @@ Start here:
   laneshift run --help
 
 Environment: LANESHIFT_CACHE_DIR says where kernels are kept (else XDG_CACHE_HOME/laneshift, else ~/.cache/laneshift),
-CUDA_HOME where a CUDA toolkit is. Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem,
+CUDA_HOME where a CUDA toolkit is, CUDNN_HOME where cuDNN is. Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem,
 3 unsupported or a schedule that does not fit, 4 no such device.)";
 
 int Main(int argc, char** argv) {
   using namespace laneshift::tools;
   CLI::App app{
-      "laneshift: turns GEMM problems into GPU kernels at run time, for Blackwell and Hopper, or for its PTX emulator",
+      "laneshift: turns GEMM and convolution problems into GPU kernels at run time, for Blackwell and Hopper, or for "
+      "its PTX emulator",
       "laneshift"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "laneshift " LANESHIFT_VERSION);

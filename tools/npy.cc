@@ -28,18 +28,15 @@ Error Bad(const std::string& path, const std::string& why) {
   return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": ", why));
 }
 
-std::vector<int64_t> DimensionsOf(const MatrixShape& shape, Matrix matrix) {
-  if (matrix == Matrix::kBias) return {shape.inner};
-  if (shape.batch == 1) return {shape.outer, shape.inner};
-  return {shape.batch, shape.outer, shape.inner};
+std::vector<int64_t> DimensionsOf(const StoredTensor& shape) {
+  return {shape.extents.end() - shape.rank, shape.extents.end()};
 }
 
+// As Python prints a tuple.
 std::string PrintDimensions(const std::vector<int64_t>& dimensions) {
   std::string text = "(";
-  for (const int64_t extent : dimensions) text += Cat(extent, ", ");
-  if (dimensions.size() > 1) text.resize(text.size() - 2);
-  if (dimensions.size() == 1) text.pop_back();
-  return text + ")";
+  for (size_t i = 0; i < dimensions.size(); ++i) text += Cat(i == 0 ? "" : ", ", dimensions[i]);
+  return text + (dimensions.size() == 1 ? ",)" : ")");
 }
 
 std::string_view DescrOf(DataType type) {
@@ -112,42 +109,40 @@ Result<OpenFile> OpenNpy(const std::string& path) {
   return OpenFile{std::move(file), std::move(*header)};
 }
 
-Status CheckHeader(const std::string& path, const Header& header, const MatrixShape& shape, Matrix matrix) {
+Status CheckHeader(const std::string& path, const Header& header, const StoredTensor& shape, std::string_view name) {
   if (!Accepts(shape.type, header.descr)) {
-    return Bad(path, Cat("holds elements of type '", header.descr, "', but ", MatrixName(matrix), " is ",
-                         DataTypeName(shape.type), "; convert it to '", DescrOf(shape.type), "'",
+    return Bad(path, Cat("holds elements of type '", header.descr, "', but ", name, " is ", DataTypeName(shape.type),
+                         "; convert it to '", DescrOf(shape.type), "'",
                          shape.type == DataType::kBf16 ? " (the bits of bf16)" : ""));
   }
   if (header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
-  const std::vector<int64_t> wanted = DimensionsOf(shape, matrix);
+  const std::vector<int64_t> wanted = DimensionsOf(shape);
   if (header.shape != wanted) {
-    return Bad(path, Cat("has shape ", PrintDimensions(header.shape), ", but ", MatrixName(matrix),
-                         " of this problem is ", PrintDimensions(wanted), "; reshape or transpose it"));
+    return Bad(path, Cat("has shape ", PrintDimensions(header.shape), ", but ", name, " of this problem is ",
+                         PrintDimensions(wanted), "; reshape or transpose it"));
   }
   return Ok();
 }
 
 }  // namespace
 
-Result<HostMatrix> ReadNpy(const std::string& path, const MatrixShape& shape, Matrix matrix) {
+Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, std::string_view name) {
   LS_ASSIGN(OpenFile file, OpenNpy(path));
-  LS_TRY(CheckHeader(path, file.header, shape, matrix));
-  HostMatrix result = HostMatrix::Poisoned(shape);
+  LS_TRY(CheckHeader(path, file.header, shape, name));
+  HostTensor result = HostTensor::Poisoned(shape);
   const auto bytes = DataTypeBytes(shape.type);
-  for (int64_t row = 0; row < shape.batch * shape.outer; ++row) {
-    const int64_t first = shape.Index(row / shape.outer, row % shape.outer, 0);
-    file.stream.read(reinterpret_cast<char*>(result.bytes.data() + first * bytes), shape.inner * bytes);
+  for (int64_t row = 0; row < shape.Rows(); ++row) {
+    const int64_t first = shape.RowStart(row);
+    file.stream.read(reinterpret_cast<char*>(result.bytes.data() + first * bytes), shape.Inner() * bytes);
     if (!file.stream) return Bad(path, Cat("ends in row ", row, "; write it again with numpy.save"));
   }
   return result;
 }
 
-Status WriteNpy(const std::string& path, const HostMatrix& matrix, Matrix kind) {
-  const MatrixShape& shape = matrix.shape;
-  std::string header = Cat("{'descr': '", DescrOf(shape.type), "', 'fortran_order': False, 'shape': ",
-                           shape.batch == 1 && kind == Matrix::kBias ? Cat("(", shape.inner, ",)")
-                                                                     : PrintDimensions(DimensionsOf(shape, kind)),
-                           ", }");
+Status WriteNpy(const std::string& path, const HostTensor& tensor) {
+  const StoredTensor& shape = tensor.shape;
+  std::string header = Cat("{'descr': '", DescrOf(shape.type),
+                           "', 'fortran_order': False, 'shape': ", PrintDimensions(DimensionsOf(shape)), ", }");
   const size_t preamble = kMagic.size() + 4;
   header.append(kAlignment - 1 - (preamble + header.size()) % kAlignment, ' ');
   header += '\n';
@@ -159,9 +154,9 @@ Status WriteNpy(const std::string& path, const HostMatrix& matrix, Matrix kind) 
   file.write(version_and_length, sizeof version_and_length);
   file << header;
   const auto bytes = DataTypeBytes(shape.type);
-  for (int64_t row = 0; row < shape.batch * shape.outer; ++row) {
-    const int64_t first = shape.Index(row / shape.outer, row % shape.outer, 0);
-    file.write(reinterpret_cast<const char*>(matrix.bytes.data() + first * bytes), shape.inner * bytes);
+  for (int64_t row = 0; row < shape.Rows(); ++row) {
+    const int64_t first = shape.RowStart(row);
+    file.write(reinterpret_cast<const char*>(tensor.bytes.data() + first * bytes), shape.Inner() * bytes);
   }
   file.close();
   if (!file)

@@ -2,21 +2,24 @@
 //
 // f16 is '<f2', f32 is '<f4'. NumPy has no bf16: its bits are kept as '<u2', and '<V2' (what ml_dtypes saves) is read
 // too. Arrays are little-endian and in C order. Shape: the stored rows and columns of the matrix, with the batch in
-// front where it is above 1; a bias has one dimension. Thread-safety: pure functions on files.
+// front where it is above 1; a bias has one dimension; x and y of a convolution are (n, h, w, c), w is (k, r, s,
+// c/groups), with one dimension more or less for one of three or of one spatial dimension. Thread-safety: pure
+// functions on files.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "laneshift/result.h"
-#include "tools/host_matrix.h"
+#include "tools/host_tensor.h"
 
 namespace laneshift::tools {
 
-// Reads packed rows into the shape's pitches. kInvalidArgument: no such file, not an .npy file, wrong type, shape or
-// order; says what was found and what is needed.
-Result<HostMatrix> ReadNpy(const std::string& path, const MatrixShape& shape, Matrix matrix);
+// Reads packed rows into the shape's pitches. `name` is what errors call the operand. kInvalidArgument: no such file,
+// not an .npy file, wrong type, shape or order; says what was found and what is needed.
+Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, std::string_view name);
 
 // Writes the rows without padding.
-Status WriteNpy(const std::string& path, const HostMatrix& matrix, Matrix kind);
+Status WriteNpy(const std::string& path, const HostTensor& tensor);
 
 }  // namespace laneshift::tools

@@ -32,11 +32,11 @@ TEST(Npy, RoundTripsEveryTypeAndPitch) {
   for (const char* text :
        {"gemm m=3 n=5 k=7 a=f16", "gemm m=3 n=5 k=7 batch=2 lda=9 stride_a=40", "gemm m=4 n=4 k=4 a_major=m lda=6"}) {
     const GemmProblem problem = Parse(text);
-    const MatrixShape shape = ShapeOf(problem, Matrix::kA);
-    const HostMatrix written = HostMatrix::Random(shape, Matrix::kA, 3);
+    const StoredTensor shape = Stored(problem, Role::kA);
+    const HostTensor written = HostTensor::Random(shape, Role::kA, 3);
     const std::string path = TempFile("round_trip.npy");
-    ASSERT_TRUE(WriteNpy(path, written, Matrix::kA).has_value());
-    const auto read = ReadNpy(path, shape, Matrix::kA);
+    ASSERT_TRUE(WriteNpy(path, written).has_value());
+    const auto read = ReadNpy(path, shape, "a");
     ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(read->bytes, written.bytes) << text;
   }
@@ -47,9 +47,9 @@ TEST(Npy, ReadsWhatNumPySaves) {
   const float values[] = {1, 2, 3, 4, 5, 6};
   WriteFile(path, NpyBytes("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
                            std::string(reinterpret_cast<const char*>(values), sizeof values)));
-  const auto read = ReadNpy(path, ShapeOf(Parse("gemm m=2 n=3 k=1 d=f32"), Matrix::kD), Matrix::kD);
+  const auto read = ReadNpy(path, Stored(Parse("gemm m=2 n=3 k=1 d=f32"), Role::kD), "d");
   ASSERT_TRUE(read.has_value()) << read.error().message;
-  EXPECT_EQ(read->At(0, 1, 2), 6);
+  EXPECT_EQ(read->At(1, 2), 6);
 }
 
 TEST(Npy, ReadsBf16AsItsBits) {
@@ -59,23 +59,23 @@ TEST(Npy, ReadsBf16AsItsBits) {
   for (const char* descr : {"<u2", "<V2", "|V2"}) {
     WriteFile(path,
               NpyBytes(base::Cat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (1, 2), }"), content));
-    const auto read = ReadNpy(path, ShapeOf(Parse("gemm m=1 n=1 k=2"), Matrix::kA), Matrix::kA);
+    const auto read = ReadNpy(path, Stored(Parse("gemm m=1 n=1 k=2"), Role::kA), "a");
     ASSERT_TRUE(read.has_value()) << read.error().message;
-    EXPECT_EQ(read->At(0, 0, 0), 1.0f);
-    EXPECT_EQ(read->At(0, 0, 1), -2.0f);
+    EXPECT_EQ(read->At(0, 0), 1.0f);
+    EXPECT_EQ(read->At(0, 1), -2.0f);
   }
 }
 
 TEST(Npy, BiasHasOneDimension) {
   const GemmProblem problem = Parse("gemm m=3 n=5 k=7 d=f32 bias=n");
-  const MatrixShape shape = ShapeOf(problem, Matrix::kBias);
-  const HostMatrix written = HostMatrix::Random(shape, Matrix::kBias, 1);
+  const StoredTensor shape = Stored(problem, Role::kBias);
+  const HostTensor written = HostTensor::Random(shape, Role::kBias, 1);
   const std::string path = TempFile("bias.npy");
-  ASSERT_TRUE(WriteNpy(path, written, Matrix::kBias).has_value());
+  ASSERT_TRUE(WriteNpy(path, written).has_value());
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_NE(bytes.find("'shape': (5,)"), std::string::npos);
-  EXPECT_TRUE(ReadNpy(path, shape, Matrix::kBias).has_value());
+  EXPECT_TRUE(ReadNpy(path, shape, "bias").has_value());
 }
 
 struct BadFile {
@@ -101,11 +101,11 @@ TEST(Npy, RefusesByName) {
       {"{'descr': '<f2', 'fortran_order': False, 'shape': (-2, 3), }", twelve, "damaged .npy header"},
       {"{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }", twelve.substr(0, 11), "ends in row 1"},
   };
-  const MatrixShape shape = ShapeOf(Parse("gemm m=2 n=1 k=3 a=f16"), Matrix::kA);
+  const StoredTensor shape = Stored(Parse("gemm m=2 n=1 k=3 a=f16"), Role::kA);
   const std::string path = TempFile("bad.npy");
   for (const BadFile& bad : cases) {
     WriteFile(path, bad.header == nullptr ? bad.content : NpyBytes(bad.header, bad.content));
-    const auto read = ReadNpy(path, shape, Matrix::kA);
+    const auto read = ReadNpy(path, shape, "a");
     ASSERT_FALSE(read.has_value()) << bad.message;
     EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
     EXPECT_NE(read.error().message.find(bad.message), std::string::npos) << read.error().message;
@@ -114,10 +114,10 @@ TEST(Npy, RefusesByName) {
 }
 
 TEST(Npy, MissingFilesAreNamed) {
-  const auto read = ReadNpy(TempFile("absent.npy"), ShapeOf(Parse("gemm m=2 n=1 k=3"), Matrix::kA), Matrix::kA);
+  const auto read = ReadNpy(TempFile("absent.npy"), Stored(Parse("gemm m=2 n=1 k=3"), Role::kA), "a");
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().message.find("No such file"), std::string::npos) << read.error().message;
-  const auto status = WriteNpy(TempFile("absent/d.npy"), HostMatrix::Poisoned({}), Matrix::kD);
+  const auto status = WriteNpy(TempFile("absent/d.npy"), HostTensor::Poisoned({}));
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
 }

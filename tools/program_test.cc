@@ -124,6 +124,14 @@ TEST_F(Program, EveryCompletionOrderVerifies) {
   }
 }
 
+TEST_F(Program, FastArithmeticIsAskedForAndTold) {
+  EXPECT_EQ(CallJson(RunOnEmulator({kTiny, "--check"})).at(0)["arithmetic"], "hardware");
+  const auto run = CallJson(RunOnEmulator({kTiny, "--check", "--arithmetic", "fast"})).at(0);
+  EXPECT_EQ(run["arithmetic"], "fast");
+  EXPECT_EQ(run["verified"], true) << run.dump();
+  EXPECT_NE(run["notes"].dump().find("arithmetic: fast"), std::string::npos) << run.dump();
+}
+
 TEST_F(Program, SeveralProblemsAreSeveralLines) {
   std::ofstream(File("problems.txt")) << "# two\ngemm m=16 n=16 k=16\ngemm m=7 n=9 k=11 d=f32 bias=m beta=1\n";
   const auto objects = CallJson(RunOnEmulator({"gemm m=1 n=1 k=1 a=f16", "--file", File("problems.txt"), "--check"}));
@@ -157,10 +165,13 @@ TEST_F(Program, ASeedFixesTheResult) {
   EXPECT_NE(error("1"), error("2"));
 }
 
-TEST_F(Program, VsCublasOnTheEmulatorIsNullWithANote) {
-  const auto run = CallJson(RunOnEmulator({kTiny, "--vs", "cublas"})).at(0);
-  EXPECT_TRUE(run["cublas_us"].is_null());
-  EXPECT_NE(run["notes"].dump().find("compares times on a GPU"), std::string::npos);
+TEST_F(Program, VsAPeerOnTheEmulatorIsNullWithANote) {
+  for (const std::string peer : {"cublas", "cudnn"}) {
+    const auto run = CallJson(RunOnEmulator({kTiny, "--vs", peer})).at(0);
+    EXPECT_TRUE(run[peer + "_us"].is_null());
+    EXPECT_TRUE(run["vs_" + peer].is_null());
+    EXPECT_NE(run["notes"].dump().find("--vs " + peer + " compares times on a GPU"), std::string::npos);
+  }
 }
 
 TEST_F(Program, CompileEmitsEveryForm) {
@@ -193,7 +204,8 @@ TEST_F(Program, DoctorNamesStateAndRemedy) {
     parts += part["part"].get<std::string>() + " ";
     EXPECT_TRUE(part["state"] == "ok" || !part["remedy"].get<std::string>().empty()) << part.dump();
   }
-  for (const char* part : {"CUDA driver", "ptxas", "NVRTC", "cuBLAS", "store", "emulator sm_100a", "emulator sm_90a"}) {
+  for (const char* part :
+       {"CUDA driver", "ptxas", "NVRTC", "cuBLAS", "cuDNN", "store", "emulator sm_100a", "emulator sm_90a"}) {
     EXPECT_NE(parts.find(part), std::string::npos) << parts;
   }
 }
@@ -211,8 +223,9 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"rum"}, 2, "see laneshift --help"},
       {{"run", "--bogus"}, 2, "--bogus"},
       {{"run"}, 2, "no problem; write for example"},
-      {{"run", kTiny, "--vs", "cutlass"}, 2, "use --vs cublas"},
+      {{"run", kTiny, "--vs", "cutlass"}, 2, "use --vs cublas (gemm) or --vs cudnn (conv)"},
       {{"run", kTiny, "--async", "soon"}, 2, "use eager, late or random:SEED"},
+      {{"run", kTiny, "--arithmetic", "exact"}, 2, "use hardware (the tensor core's own sums) or fast"},
       {{"run", kTiny, "--assembler", "gas"}, 2, "use auto, ptxas or driver"},
       {{"run", kTiny, "--emulator-threads", "-1"}, 2, "below zero"},
       {{"run", kTiny, "--repeat", "0"}, 2, "--repeat 0"},
@@ -249,8 +262,8 @@ TEST_F(Program, AProblemThatFailsIsToldInItsLine) {
       {{kTiny, "--schedule", "tile=100x32"}, 3, "unsupported", "tile"},
       {{kTiny, "--a", File("text.npy")}, 2, "invalid argument", "is not an .npy file; write one with numpy.save"},
       {{kTiny, "--b", File("absent.npy")}, 2, "invalid argument", "cannot be opened"},
-      {{kTiny, "--c", File("text.npy")}, 2, "invalid argument", "reads no C; give it a beta"},
-      {{kTiny, "--bias", File("text.npy")}, 2, "invalid argument", "has no bias; say bias=m or bias=n"},
+      {{kTiny, "--c", File("text.npy")}, 2, "invalid argument", "reads no c; give it a beta"},
+      {{kTiny, "--bias", File("text.npy")}, 2, "invalid argument", "reads no bias; give it a bias, such as bias=n"},
   };
   for (const Case& bad : cases) {
     const auto objects = CallJson(RunOnEmulator(bad.arguments), bad.exit_code);

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
-#include "tools/gemm_run.h"
+#include "tools/problem_run.h"
 #include "tools/run_report.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -21,6 +21,8 @@ Examples:
   laneshift run gemm m=128 n=64 k=512 a=f16 --a a.npy --b b.npy --out d.npy
   laneshift run gemm m=4096 n=4096 k=4096 --device cuda --check --vs cublas
   laneshift run gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=4" --async random:7 --check
+  laneshift run conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --check
+  laneshift run --file bench/conv.txt --device cuda --vs cudnn --json
 
 Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem, 3 unsupported or a schedule that does not
 fit, 4 no such device. With several problems: that of the first one that failed.)";
@@ -32,6 +34,14 @@ struct RunOptions {
   std::string file, schedule, vs;
   bool json = false;
 };
+
+Result<Peer> ParsePeer(const std::string& text) {
+  if (text.empty()) return Peer::kNone;
+  if (text == "cublas") return Peer::kCublas;
+  if (text == "cudnn") return Peer::kCudnn;
+  return MakeError(ErrorCode::kInvalidArgument,
+                   base::Cat("--vs ", text, " is unknown; use --vs cublas (gemm) or --vs cudnn (conv)"));
+}
 
 int ExitCodeFor(const Result<RunOutcome>& outcome) {
   if (!outcome) return ExitCodeOf(outcome.error().code);
@@ -59,8 +69,8 @@ Status CheckFiles(const RunSettings& run, size_t problems) {
   const bool any = !(run.a + run.b + run.c + run.bias + run.out).empty();
   if (!any || problems == 1) return Ok();
   return MakeError(ErrorCode::kInvalidArgument,
-                   base::Cat("--a, --b, --c, --bias and --out belong to one problem, but there are ", problems,
-                             "; run them one by one"));
+                   base::Cat("--a, --b, --c (--x, --w, --z), --bias and --out belong to one problem, but there are ",
+                             problems, "; run them one by one"));
 }
 
 Result<int> Run(const RunOptions& options, const Settings& settings) {
@@ -69,10 +79,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   run.library_directories = settings.library_directories;
   LS_ASSIGN(run.constraint, ConstraintOf(options.schedule));
   LS_TRY(CheckFiles(run, problems.size()));
-  if (!options.vs.empty() && options.vs != "cublas") {
-    return MakeError(ErrorCode::kInvalidArgument, base::Cat("--vs ", options.vs, " is unknown; use --vs cublas"));
-  }
-  run.vs_cublas = !options.vs.empty();
+  LS_ASSIGN(run.vs, ParsePeer(options.vs));
   if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--repeat ", run.repeat, " is below 1"));
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
@@ -85,7 +92,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   std::vector<std::string> told;
   std::vector<ProblemOutcome> outcomes;
   for (const Problem& problem : problems) {
-    ProblemOutcome outcome{problem, RunGemm(engine, problem, run)};
+    ProblemOutcome outcome{problem, RunProblem(engine, problem, run)};
     if (exit_code == kExitOk) exit_code = ExitCodeFor(outcome.outcome);
     PrintNotes(outcome, told);
     if (options.json) {
@@ -101,11 +108,13 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
 void AddDataOptions(CLI::App& app, RunSettings& run) {
   app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
       ->capture_default_str();
-  app.add_option("--a", run.a, "A from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2')");
-  app.add_option("--b", run.b, "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n");
-  app.add_option("--c", run.c, "C from an .npy file (with beta)");
-  app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m or bias=n)");
-  app.add_option("--out", run.out, "write D to an .npy file");
+  app.add_option("--a,--x", run.a, "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2')");
+  app.add_option(
+      "--b,--w", run.b,
+      "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n; or w (k, r, s, c/groups)");
+  app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)");
+  app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)");
+  app.add_option("--out", run.out, "write D, or y (n, p, q, k), to an .npy file");
 }
 
 }  // namespace
@@ -120,7 +129,7 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
                    "\"tile=128x256 stages=4\": a part constrains the choice, a whole schedule fixes it");
   AddDataOptions(*verb, options->run);
   verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
-  verb->add_option("--vs", options->vs, "cublas: time cuBLAS in turns with laneshift (GPU only)");
+  verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it in turns with laneshift (GPU only)");
   verb->add_option("--repeat", options->run.repeat,
                    "timed calls on a GPU, of which the median counts; at least 20 are made")
       ->capture_default_str();

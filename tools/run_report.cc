@@ -19,9 +19,10 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-std::optional<double> Ratio(const RunOutcome& outcome) {
-  if (!outcome.cublas_us || !outcome.time_us || *outcome.time_us <= 0) return std::nullopt;
-  return *outcome.cublas_us / *outcome.time_us;
+// How many times the peer's time is ours.
+std::optional<double> Ratio(const RunOutcome& outcome, const std::optional<double>& peer_us) {
+  if (!peer_us || !outcome.time_us || *outcome.time_us <= 0) return std::nullopt;
+  return *peer_us / *outcome.time_us;
 }
 
 std::string Scientific(double value) {
@@ -79,7 +80,10 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["time_us"] = outcome != nullptr ? OrNull(outcome->time_us) : Json();
   json["tflops"] = outcome != nullptr ? OrNull(outcome->Tflops(run.problem)) : Json();
   json["cublas_us"] = outcome != nullptr ? OrNull(outcome->cublas_us) : Json();
-  json["vs_cublas"] = outcome != nullptr ? OrNull(Ratio(*outcome)) : Json();
+  json["vs_cublas"] = outcome != nullptr ? OrNull(Ratio(*outcome, outcome->cublas_us)) : Json();
+  json["cudnn_us"] = outcome != nullptr ? OrNull(outcome->cudnn_us) : Json();
+  json["vs_cudnn"] = outcome != nullptr ? OrNull(Ratio(*outcome, outcome->cudnn_us)) : Json();
+  json["arithmetic"] = outcome != nullptr ? OrNull(outcome->arithmetic) : Json();
   json["emulate_ms"] = outcome != nullptr ? OrNull(outcome->emulate_ms) : Json();
   json["reference"] = outcome != nullptr && outcome->comparison ? Json(outcome->comparison->reference) : Json();
   json["registers"] = plan != nullptr && plan->registers > 0 ? Json(plan->registers) : Json();
@@ -97,15 +101,17 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
 }
 
 std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {
-  bool on_gpu = false, against_cublas = false;
+  bool on_gpu = false, against_cublas = false, against_cudnn = false;
   for (const ProblemOutcome& run : runs) {
     on_gpu = on_gpu || (run.outcome && run.outcome->time_us);
     against_cublas = against_cublas || (run.outcome && run.outcome->cublas_us);
+    against_cudnn = against_cudnn || (run.outcome && run.outcome->cudnn_us);
   }
   std::vector<Column> columns = {{"problem"}, {"schedule"},           {"verified"}, {"error", Align::kRight},
                                  {"kernel"},  {"time", Align::kRight}};
   if (on_gpu) columns.push_back({"TFLOP/s", Align::kRight});
   if (against_cublas) columns.push_back({"of cuBLAS", Align::kRight});
+  if (against_cudnn) columns.push_back({"of cuDNN", Align::kRight});
   Table table(columns);
   for (const ProblemOutcome& run : runs) {
     std::vector<Cell> row = {{PrintProblem(run.problem)}};
@@ -124,8 +130,12 @@ std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {
     row.push_back({TimeCell(outcome)});
     const auto tflops = outcome.Tflops(run.problem);
     if (on_gpu) row.push_back({tflops ? PrintFixed(*tflops, 1) : "-"});
-    const auto ratio = Ratio(outcome);
-    if (against_cublas) row.push_back({ratio ? PrintFixed(*ratio, 3) : "-"});
+    const auto ratio = [&](const std::optional<double>& peer_us) -> Cell {
+      const auto of_peer = Ratio(outcome, peer_us);
+      return {of_peer ? PrintFixed(*of_peer, 3) : "-"};
+    };
+    if (against_cublas) row.push_back(ratio(outcome.cublas_us));
+    if (against_cudnn) row.push_back(ratio(outcome.cudnn_us));
     table.Add(std::move(row));
   }
   return table.Print(colour);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "laneshift/result.h"
-#include "tools/gemm_run.h"
+#include "tools/problem_run.h"
 
 namespace laneshift::tools {
 

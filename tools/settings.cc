@@ -19,6 +19,11 @@ std::string StoreDirectory() {
   return {};
 }
 
+void AddLibraries(const std::string& home, Settings& settings) {
+  settings.library_directories.push_back(home + "/lib64");
+  settings.library_directories.push_back(home + "/lib");
+}
+
 }  // namespace
 
 Settings Settings::FromEnvironment() {
@@ -28,9 +33,11 @@ Settings Settings::FromEnvironment() {
     std::error_code unreadable;
     const std::string ptxas = toolkit + "/bin/ptxas";
     if (std::filesystem::exists(ptxas, unreadable)) settings.ptxas = ptxas;
-    settings.library_directories.push_back(toolkit + "/lib64");
+    AddLibraries(toolkit, settings);
   }
-  settings.library_directories.push_back("/usr/local/cuda/lib64");
+  // cuDNN comes apart from the toolkit, as often as not.
+  if (const std::string cudnn = Variable("CUDNN_HOME"); !cudnn.empty()) AddLibraries(cudnn, settings);
+  AddLibraries("/usr/local/cuda", settings);
   return settings;
 }
 

@@ -13,7 +13,7 @@ struct Settings {
   std::string store_directory;  // empty: in memory
   std::string ptxas;            // empty: searched on PATH and in the toolkit's usual place
   std::vector<std::string>
-      library_directories;  // where NVRTC and cuBLAS are looked for, beside the loader's own places
+      library_directories;  // where NVRTC, cuBLAS and cuDNN are looked for, beside the loader's own places
 
   static Settings FromEnvironment();
 };

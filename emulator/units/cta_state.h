@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -55,6 +57,42 @@ inline void MergeRanges(std::vector<SharedRange>& ranges) {
   }
   ranges.resize(kept);
 }
+
+// 16-byte granules of a window as bits: swizzles visit them out of order, and sorting them would cost more than what is
+// done with them.
+class GranuleSet {
+ public:
+  // The granule that holds `offset`; everything from 2^18 on is the last granule, which no window reaches.
+  void Add(uint32_t offset) {
+    const uint32_t granule = std::min<uint32_t>(offset / 16, 64 * static_cast<uint32_t>(words_.size()) - 1);
+    const uint32_t word = granule / 64;
+    words_[word] |= uint64_t{1} << (granule % 64);
+    first_ = std::min(first_, word);
+    last_ = std::max(last_, word);
+  }
+  // Sorted and disjoint; granules that touch are one range.
+  std::vector<SharedRange> Ranges() const {
+    std::vector<SharedRange> ranges;
+    for (uint32_t word = first_; word <= last_; ++word) {
+      for (uint64_t rest = words_[word]; rest != 0;) {
+        const int low = std::countr_zero(rest), count = std::countr_one(rest >> low);
+        rest = low + count == 64 ? 0 : rest >> (low + count) << (low + count);
+        const uint32_t begin = (word * 64 + static_cast<uint32_t>(low)) * 16;
+        const uint32_t end = begin + static_cast<uint32_t>(count) * 16;
+        if (!ranges.empty() && ranges.back().end == begin) {
+          ranges.back().end = end;
+        } else {
+          ranges.push_back({begin, end});
+        }
+      }
+    }
+    return ranges;
+  }
+
+ private:
+  std::array<uint64_t, (1 << 18) / 16 / 64> words_{};
+  uint32_t first_ = static_cast<uint32_t>(words_.size()), last_ = 0;
+};
 
 // The units of one CTA as an operation of that CTA, or of its pair, uses them.
 struct CtaState {

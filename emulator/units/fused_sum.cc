@@ -247,8 +247,14 @@ void MultiplyAccumulate(const OperandRows& a, const OperandRows& b, const SumOpt
   LS_CHECK(IsInteger(a.type()) == (options.d == AccumulatorType::kS32), "accumulator ", NameOf(options.d));
   const VectorSums& vector = SelectVectorSums();
   if (IsInteger(a.type())) return vector.integers(a, b, options, d);
+  if (options.arithmetic == Arithmetic::kFast) {
+    if (a.factors() == 0) return vector.fast(a, b, options, d);
+    OperandRows scaled_a = a, scaled_b = b;
+    scaled_a.FoldScales();
+    scaled_b.FoldScales();
+    return vector.fast(scaled_a, scaled_b, options, d);
+  }
   if (options.adder.group > 1) return SumGroups(vector, a, b, options, d);
-  if (options.arithmetic == Arithmetic::kFast && a.factors() == 0) return vector.fast(a, b, options, d);
   vector.exact(a, b, options, d);
 }
 

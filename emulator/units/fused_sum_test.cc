@@ -293,6 +293,43 @@ TEST(FusedSum, FastArithmeticIsCloseToExact) {
   }
 }
 
+TEST(FusedSum, FastArithmeticKnowsScaleFactors) {
+  std::mt19937 random(6);
+  for (const int factors : {1, 2, 4}) {
+    const ScaleType scale = factors == 4 ? ScaleType::kUe4m3 : ScaleType::kUe8m0;
+    const base::FloatFormat format = factors == 4 ? base::FloatFormat::kUe4m3 : base::FloatFormat::kUe8m0;
+    OperandRows a, b;
+    std::vector<uint32_t> codes_a(3 * 64), codes_b(40 * 64);
+    for (auto* codes : {&codes_a, &codes_b}) {
+      for (uint32_t& code : *codes) code = random() % 16;
+    }
+    a.LoadCodes(Side::kA, ElementType::kE2m1, 3, 64, codes_a.data(), false);
+    b.LoadCodes(Side::kB, ElementType::kE2m1, 40, 64, codes_b.data(), false);
+    std::vector<uint8_t> scales(static_cast<size_t>(40 * factors));
+    for (uint8_t& bits : scales) bits = static_cast<uint8_t>((factors == 4 ? 0x30 : 124) + random() % 8);
+    a.LoadScales(scale, factors, scales.data());
+    b.LoadScales(scale, factors, scales.data());
+    std::vector<uint32_t> cells(3 * 40, 0);
+    SumOptions options;
+    options.adder = factors == 1 ? AdderRule{} : Tcgen05FourBitAdder();
+    options.arithmetic = Arithmetic::kFast;
+    MultiplyAccumulate(a, b, options, {cells.data(), 40});
+    for (int m = 0; m < 3; ++m) {
+      for (int n = 0; n < 40; ++n) {
+        double sum = 0, size = 0;
+        for (int k = 0; k < 64; ++k) {
+          const int factor = k / (64 / factors);
+          const double p = static_cast<double>(a.values()[a.At(m, k)]) * b.values()[b.At(n, k)] *
+                           base::ToFloat(format, a.scale(m, factor)) * base::ToFloat(format, b.scale(n, factor));
+          sum += p;
+          size += std::abs(p);
+        }
+        EXPECT_NEAR(std::bit_cast<float>(cells[static_cast<size_t>(m * 40 + n)]), sum, size * 1e-5) << factors;
+      }
+    }
+  }
+}
+
 TEST(FusedSum, CutsWhereTheHandWorkedExamplesSay) {
   // C = 1 and products of 2^-keep: what reaches the kept bits counts, what lies below is cut, toward zero.
   const auto sum = [](AdderRule adder, std::vector<float> products, float c) {

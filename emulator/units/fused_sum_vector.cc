@@ -210,37 +210,83 @@ LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOp
   }
 }
 
-// Four rows of A at a time: each load of B then feeds four chains.
+// The accumulator's cells as floats; those past the last column read as zero.
+template <int kColumns>
+LS_INLINE void LoadPlain(const SumOptions& o, const uint32_t* cells, int lanes, float scale_c, float* value) {
+  uint32_t words[kColumns] = {};
+  if (o.accumulate && lanes == kColumns) {
+    std::memcpy(words, cells, sizeof(words));
+  } else if (o.accumulate) {
+    std::memcpy(words, cells, static_cast<size_t>(lanes) * sizeof(uint32_t));
+  }
+  const bool half = o.d == AccumulatorType::kF16;
+  for (int j = 0; j < kColumns; ++j) {
+    value[j] = (half ? base::F16ToFloat(static_cast<uint16_t>(words[j])) : std::bit_cast<float>(words[j])) * scale_c;
+  }
+}
+
+template <int kColumns>
+LS_INLINE void StorePlain(const SumOptions& o, const float* value, int lanes, uint32_t* cells) {
+  uint32_t words[kColumns];
+  if (o.d == AccumulatorType::kF16) {
+    for (int j = 0; j < kColumns; ++j) words[j] = base::FloatToF16(value[j]);
+  } else {
+    std::memcpy(words, value, sizeof(words));
+  }
+  if (lanes == kColumns) {
+    std::memcpy(cells, words, sizeof(words));
+  } else {
+    std::memcpy(cells, words, static_cast<size_t>(lanes) * sizeof(uint32_t));
+  }
+}
+
+// sum[r][j] += the products of row r with column j. The vectors are spelt out: the sums must stay in registers, and the
+// vectoriser keeps arrays of them in memory.
+template <int kRows, int kFloats>
+LS_INLINE void AddPlainProducts(const float* const* rows, const float* columns, size_t pitch, int k,
+                                float (*sum)[2 * kFloats]) {
+  using Vector [[gnu::vector_size(kFloats * sizeof(float))]] = float;
+  Vector left[kRows], right[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    std::memcpy(&left[r], sum[r], sizeof(Vector));
+    std::memcpy(&right[r], sum[r] + kFloats, sizeof(Vector));
+  }
+  for (int i = 0; i < k; ++i, columns += pitch) {
+    Vector x, y;
+    std::memcpy(&x, columns, sizeof(Vector));
+    std::memcpy(&y, columns + kFloats, sizeof(Vector));
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      left[r] += rows[r][i] * x;
+      right[r] += rows[r][i] * y;
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    std::memcpy(sum[r], &left[r], sizeof(Vector));
+    std::memcpy(sum[r] + kFloats, &right[r], sizeof(Vector));
+  }
+}
+
+// Plain f32: a few rows of A at a time, so that each load of B feeds as many chains. kFloats: of one vector register.
+template <int kFloats>
 LS_INLINE void FastBody(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {
-  constexpr int kRows = 4;
+  constexpr int kRows = 4, kColumns = 2 * kFloats;
+  static_assert(OperandRows::kPadding % kColumns == 0, "a block reads no column beyond the padding");
   const float scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
   const auto pitch = static_cast<size_t>(b.pitch());
   for (int m0 = 0; m0 < a.rows(); m0 += kRows) {
     const int rows = std::min(kRows, a.rows() - m0);
     const float* values[kRows];
     for (int r = 0; r < kRows; ++r) values[r] = a.values() + a.At(m0 + std::min(r, rows - 1), 0);
-    for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
-      const int lanes = std::min(kLanes, b.rows() - n0);
-      float sum[kRows][kLanes];
-      uint32_t power[kLanes];
+    for (int n0 = 0; n0 < b.rows(); n0 += kColumns) {
+      const int lanes = std::min(kColumns, b.rows() - n0);
+      float sum[kRows][kColumns] = {};
       for (int r = 0; r < rows; ++r) {
-        LoadAccumulator(o, d.cells + Offset(m0 + r, d.pitch) + n0, lanes, scale_c, sum[r], power);
+        LoadPlain<kColumns>(o, d.cells + Offset(m0 + r, d.pitch) + n0, lanes, scale_c, sum[r]);
       }
-      for (int r = rows; r < kRows; ++r) std::memset(sum[r], 0, sizeof(sum[r]));
-      for (int i = 0; i < a.k(); ++i) {
-        const float* q = b.values() + Offset(i, pitch) + n0;
-        for (int r = 0; r < kRows; ++r) {
-          for (int j = 0; j < kLanes; ++j) sum[r][j] += values[r][i] * q[j];
-        }
-      }
+      AddPlainProducts<kRows, kFloats>(values, b.values() + n0, pitch, a.k(), sum);
       for (int r = 0; r < rows; ++r) {
-        uint32_t words[kLanes];
-        if (o.d == AccumulatorType::kF16) {
-          for (int j = 0; j < kLanes; ++j) words[j] = base::FloatToF16(sum[r][j]);
-        } else {
-          std::memcpy(words, sum[r], sizeof(words));
-        }
-        std::memcpy(d.cells + Offset(m0 + r, d.pitch) + n0, words, static_cast<size_t>(lanes) * sizeof(uint32_t));
+        StorePlain<kColumns>(o, sum[r], lanes, d.cells + Offset(m0 + r, d.pitch) + n0);
       }
     }
   }
@@ -284,12 +330,12 @@ LS_INLINE void GroupBody(const OperandRows& a, int m, const OperandRows& b, int 
   }
 }
 
-#define LS_VECTOR_SUMS(NAME, TARGET)                                                                               \
+#define LS_VECTOR_SUMS(NAME, FLOATS, TARGET)                                                                       \
   TARGET void Exact##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {    \
     ExactBody(a, b, o, d);                                                                                         \
   }                                                                                                                \
   TARGET void Fast##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {     \
-    FastBody(a, b, o, d);                                                                                          \
+    FastBody<FLOATS>(a, b, o, d);                                                                                  \
   }                                                                                                                \
   TARGET void Integers##NAME(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) { \
     IntegerBody(a, b, o, d);                                                                                       \
@@ -299,10 +345,11 @@ LS_INLINE void GroupBody(const OperandRows& a, int m, const OperandRows& b, int 
   }                                                                                                                \
   constexpr VectorSums k##NAME = {Exact##NAME, Fast##NAME, Integers##NAME, Groups##NAME, #NAME};
 
-LS_VECTOR_SUMS(Portable, )
+LS_VECTOR_SUMS(Portable, 4, )
 #if defined(__x86_64__)
-LS_VECTOR_SUMS(Avx2, __attribute__((target("avx2,fma"))))
-LS_VECTOR_SUMS(Avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
+LS_VECTOR_SUMS(Avx2, 8, __attribute__((target("avx2,fma"))))
+LS_VECTOR_SUMS(Avx512, 16,
+               __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
 #endif
 
 }  // namespace

@@ -37,6 +37,20 @@ void ForEachCell(const PlannedLaneAccess& plan, Visit visit) {
   }
 }
 
+// An MMA of 64 rows leaves every other group of 16 lanes alone, and .32x32b cannot help reading those too: a column is
+// as good as written when one half of the warp's lanes is, and the other half untouched.
+std::optional<TensorAddress> UnwrittenCell(LaneShape shape, const TensorMemory& memory, const TensorRange& range) {
+  const auto first = memory.FirstUnwritten(range);
+  if (!first || shape != LaneShape::k32x32b) return first;
+  for (int column = range.column; column < range.column + range.columns; ++column) {
+    uint32_t written = 0;
+    for (int lane = 0; lane < 32; ++lane) written |= uint32_t{memory.Written(range.lane + lane, column)} << lane;
+    if (written == 0xffffffff || written == 0x0000ffff || written == 0xffff0000) continue;
+    return TensorAddress{static_cast<uint16_t>(range.lane + std::countr_one(written)), static_cast<uint16_t>(column)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int RegistersOf(LaneShape shape, int repeat) { return RuleOf(shape).registers * repeat; }
@@ -74,7 +88,6 @@ Result<PlannedLaneAccess> PlanLaneAccess(const LaneAccess& access, int warp) {
   if (lane != 0 && (rule.rows == 32 || lane != 16)) {
     return bad("lane ", access.address.lane, " must be ", rule.rows == 32 ? "a multiple of 32" : "0 or 16 modulo 32");
   }
-  if (access.address.lane >= TensorMemory::kLanes) return bad("lane ", access.address.lane, " does not exist");
   PlannedLaneAccess plan;
   plan.access = access;
   plan.first_lane = warp % 4 * 32 + lane;
@@ -108,7 +121,7 @@ std::optional<TensorAddress> LoadLanes(const PlannedLaneAccess& plan, const Tens
     });
   }
   for (const TensorRange& range : plan.ranges) {
-    if (const auto cell = memory.FirstUnwritten(range)) return cell;
+    if (const auto cell = UnwrittenCell(plan.access.shape, memory, range)) return cell;
   }
   return std::nullopt;
 }

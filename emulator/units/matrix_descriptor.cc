@@ -1,5 +1,6 @@
 #include "emulator/units/matrix_descriptor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -20,6 +21,10 @@ constexpr SwizzleRule kSwizzles[] = {
     {"none", 16, 0, 4}, {"32B", 32, 1, 4}, {"64B", 64, 3, 4}, {"128B", 128, 7, 4}, {"128B with 32B atoms", 128, 3, 5},
 };
 const SwizzleRule& RuleOf(Swizzle swizzle) { return kSwizzles[static_cast<size_t>(swizzle)]; }
+
+inline uint32_t Swizzled(const SwizzleRule& rule, uint32_t address, uint32_t base_offset) {
+  return address ^ (((address >> 7) - base_offset) & rule.mask) << rule.shift;
+}
 
 uint32_t Field(uint64_t bits, int low, int width) {
   return static_cast<uint32_t>(bits >> low & ((uint64_t{1} << width) - 1));
@@ -57,8 +62,8 @@ std::optional<Swizzle> Tcgen05Swizzle(uint32_t code) {
 }
 
 // The address before the XOR: where the canonical layouts put (mn, byte) (PTX ISA, matrix descriptor layouts).
-uint32_t LinearAddress(const MatrixDescriptor& d, const OperandTile& t, int mn, int k_byte) {
-  const uint32_t span = SpanOf(d.swizzle);
+inline uint32_t LinearAddress(const MatrixDescriptor& d, const OperandTile& t, int mn, int k_byte) {
+  const uint32_t span = RuleOf(d.swizzle).span;
   if (t.major == Major::kK) {
     const auto row = static_cast<uint32_t>(mn), byte = static_cast<uint32_t>(k_byte);
     if (d.swizzle == Swizzle::kNone) {
@@ -82,14 +87,17 @@ uint32_t LinearAddress(const MatrixDescriptor& d, const OperandTile& t, int mn, 
   return d.start;
 }
 
+inline uint32_t AddressOf(const MatrixDescriptor& d, const OperandTile& t, int mn, int k_byte) {
+  return Swizzled(RuleOf(d.swizzle), LinearAddress(d, t, mn, k_byte) & kAddressMask, d.base_offset);
+}
+
 }  // namespace
 
 std::string_view NameOf(Swizzle swizzle) { return RuleOf(swizzle).name; }
 uint32_t SpanOf(Swizzle swizzle) { return RuleOf(swizzle).span; }
 
 uint32_t SwizzleAddress(Swizzle swizzle, uint32_t address, uint32_t base_offset) {
-  const SwizzleRule& rule = RuleOf(swizzle);
-  return address ^ (((address >> 7) - base_offset) & rule.mask) << rule.shift;
+  return Swizzled(RuleOf(swizzle), address, base_offset);
 }
 
 Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits) {
@@ -127,8 +135,7 @@ Result<MatrixDescriptor> DecodeWgmmaDescriptor(uint64_t bits) {
 }
 
 uint32_t ByteAddress(const MatrixDescriptor& descriptor, const OperandTile& tile, int mn, int k_byte) {
-  const uint32_t linear = LinearAddress(descriptor, tile, mn, k_byte) & kAddressMask;
-  return SwizzleAddress(descriptor.swizzle, linear, descriptor.base_offset);
+  return AddressOf(descriptor, tile, mn, k_byte);
 }
 
 namespace {
@@ -139,7 +146,7 @@ template <typename Visit>
 void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
   if (t.major == Major::kK) {
     for (int mn = 0; mn < t.mn; ++mn) {
-      for (int byte = 0; byte < t.k_bytes; byte += 16) visit(mn, byte, ByteAddress(d, t, mn, byte), 16);
+      for (int byte = 0; byte < t.k_bytes; byte += 16) visit(mn, byte, AddressOf(d, t, mn, byte), 16);
     }
     return;
   }
@@ -147,7 +154,7 @@ void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
   for (int k_byte = 0; k_byte < t.k_bytes; k_byte += t.element_bytes) {
     for (int mn = 0; mn < t.mn; mn += per_granule) {
       const int elements = std::min(per_granule, t.mn - mn);
-      visit(mn, k_byte, ByteAddress(d, t, mn, k_byte), elements * t.element_bytes);
+      visit(mn, k_byte, AddressOf(d, t, mn, k_byte), elements * t.element_bytes);
     }
   }
 }
@@ -156,24 +163,18 @@ void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
 
 Result<std::vector<SharedRange>> TouchedGranules(const MatrixDescriptor& descriptor, const OperandTile& tile,
                                                  const SharedWindow& window) {
-  std::vector<SharedRange> ranges;
   std::optional<uint32_t> outside;
+  GranuleSet granules;
   ForEachRun(descriptor, tile, [&](int, int, uint32_t address, int) {
-    const uint32_t granule = address & ~15u;
-    if (!window.Contains(granule, 16) && !outside) outside = address;
-    if (!ranges.empty() && ranges.back().end == granule) {
-      ranges.back().end += 16;
-    } else {
-      ranges.push_back({granule, granule + 16});
-    }
+    if (!window.Contains(address & ~15u, 16) && !outside) outside = address;
+    granules.Add(address);
   });
   if (outside) {
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("the operand tile reads shared address ", Hex(*outside), ", outside the CTA's window ",
                                Hex(window.base), " to ", Hex(window.base + window.bytes.size())));
   }
-  MergeRanges(ranges);
-  return ranges;
+  return granules.Ranges();
 }
 
 void GatherTile(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, uint8_t* to,

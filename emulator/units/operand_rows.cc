@@ -140,4 +140,13 @@ void OperandRows::LoadScales(ScaleType type, int factors, const uint8_t* bytes) 
   scales_.assign(bytes, bytes + static_cast<size_t>(rows_) * static_cast<size_t>(factors));
 }
 
+void OperandRows::FoldScales() {
+  const int per_factor = k_ / std::max(factors_, 1);
+  const auto format = scale_type_ == ScaleType::kUe8m0 ? base::FloatFormat::kUe8m0 : base::FloatFormat::kUe4m3;
+  for (int row = 0; row < rows_ && factors_ != 0; ++row) {
+    for (int k = 0; k < k_; ++k) values_[At(row, k)] *= base::ToFloat(format, scale(row, k / per_factor));
+  }
+  factors_ = 0;
+}
+
 }  // namespace laneshift::emulator

@@ -35,6 +35,8 @@ class OperandRows {
   void LoadCodes(Side side, ElementType type, int rows, int k, const uint32_t* codes, bool negate);
   // The scale factors of a block-scaled instruction: `factors` bytes per row, each covering k / factors elements.
   void LoadScales(ScaleType type, int factors, const uint8_t* bytes);
+  // Multiplies the elements by their scale factors and forgets these: for Arithmetic::kFast, whose sums know none.
+  void FoldScales();
 
   Side side() const { return side_; }
   ElementType type() const { return type_; }

@@ -20,6 +20,12 @@ Error IllegalCode(uint8_t nibble, size_t chunk) {
                                                           " of chunk ", chunk, " is not legal"));
 }
 
+// A chunk that keeps only zeros is zero whatever its code says: compressors leave the code of such a chunk at 0, which
+// is not legal otherwise.
+bool AllZero(const uint32_t* stored, int count) {
+  return std::all_of(stored, stored + count, [](uint32_t bits) { return bits == 0; });
+}
+
 }  // namespace
 
 int ChunkOf(MmaKind kind) { return kind == MmaKind::kTf32 ? 2 : IsFourBit(kind) ? 8 : 4; }
@@ -57,11 +63,17 @@ Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t*
   for (size_t i = 0; i < nibbles.size(); ++i, dense += chunk, stored += chunk / 2) {
     const uint8_t nibble = nibbles[i];
     if (kind == MmaKind::kTf32) {
-      if (nibble != 0x4 && nibble != 0xe) return IllegalCode(nibble, i);
+      if (nibble != 0x4 && nibble != 0xe) {
+        if (AllZero(stored, 1)) continue;
+        return IllegalCode(nibble, i);
+      }
       dense[nibble == 0xe] = stored[0];
       continue;
     }
-    if (!IsLegalPair(nibble)) return IllegalCode(nibble, i);
+    if (!IsLegalPair(nibble)) {
+      if (AllZero(stored, chunk / 2)) continue;
+      return IllegalCode(nibble, i);
+    }
     // The 4-bit kinds keep pairs of adjacent elements.
     const int run = IsFourBit(kind) ? 2 : 1;
     std::copy_n(stored, run, dense + (nibble & 3) * run);

@@ -37,6 +37,13 @@ TEST(SparseMetadata, ExpansionPutsElementsWhereTheCodesSay) {
   EXPECT_EQ(std::vector<uint32_t>(dense, dense + 4), (std::vector<uint32_t>{0, 1, 2, 0}));
   const uint8_t bad[] = {0x5};
   EXPECT_FALSE(ExpandRow(MmaKind::kI8, bad, stored, dense));
+  // A chunk that keeps nothing needs no code: compressors leave 0 there.
+  const uint32_t nothing[] = {0, 0};
+  std::fill_n(dense, 4, 9u);
+  const uint8_t empty[] = {0x0};
+  ASSERT_TRUE(ExpandRow(MmaKind::kI8, empty, nothing, dense));
+  EXPECT_EQ(std::count(dense, dense + 4, 0u), 4);
+  ASSERT_TRUE(ExpandRow(MmaKind::kTf32, empty, nothing, dense));
 }
 
 }  // namespace

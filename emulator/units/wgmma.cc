@@ -56,38 +56,59 @@ Status AddReads(const MatrixDescriptor& descriptor, const OperandTile& tile, con
   return Ok();
 }
 
-// The accumulator registers of four warps and the tile of cells that they are. A register's 32 lanes are 8 rows of 4
-// cells, two columns apart: the maps of AccumulatorPosition, walked without computing a position per cell.
+// The accumulator registers of four warps and the tile of cells that they are: the map of AccumulatorPosition, walked
+// in runs of eight cells, which four lanes of two neighbouring elements hold.
 struct Fragments {
   int registers;  // per thread
   int n;
   bool half;
 
   void ToTile(std::span<uint32_t* const> d, uint32_t* cells) const {
-    ForEach([&](size_t row, int shift, size_t origin) {
-      const uint32_t mask = half ? 0xffff : 0xffffffff;
-      for (size_t lane = 0; lane < 32; ++lane) cells[origin + At(lane)] = d[row][lane] >> shift & mask;
+    ForEachRun(d, [&](const uint32_t* even, const uint32_t* odd, size_t at) {
+      Lanes x, y;
+      std::memcpy(&x, even, sizeof(x));
+      std::memcpy(&y, odd, sizeof(y));
+      if (half) {
+        y = x >> 16;
+        x &= 0xffff;
+      }
+      const Lanes low = __builtin_shufflevector(x, y, 0, 4, 1, 5), high = __builtin_shufflevector(x, y, 2, 6, 3, 7);
+      std::memcpy(cells + at, &low, sizeof(low));
+      std::memcpy(cells + at + 4, &high, sizeof(high));
     });
   }
   void FromTile(const uint32_t* cells, std::span<uint32_t* const> d) const {
-    ForEach([&](size_t row, int shift, size_t origin) {
-      const uint32_t keep = shift == 0 ? 0 : 0xffff;
-      for (size_t lane = 0; lane < 32; ++lane) d[row][lane] = (d[row][lane] & keep) | cells[origin + At(lane)] << shift;
+    ForEachRun(d, [&](uint32_t* even, uint32_t* odd, size_t at) {
+      Lanes low, high;
+      std::memcpy(&low, cells + at, sizeof(low));
+      std::memcpy(&high, cells + at + 4, sizeof(high));
+      Lanes x = __builtin_shufflevector(low, high, 0, 2, 4, 6);
+      const Lanes y = __builtin_shufflevector(low, high, 1, 3, 5, 7);
+      if (half) {
+        x |= y << 16;
+      } else {
+        std::memcpy(odd, &y, sizeof(y));
+      }
+      std::memcpy(even, &x, sizeof(x));
     });
   }
 
  private:
-  size_t At(size_t lane) const { return lane / 4 * static_cast<size_t>(n) + lane % 4 * 2; }
-  // visit(register row, bit of the element in its register, cell of lane 0)
+  using Lanes [[gnu::vector_size(16)]] = uint32_t;
+
+  // visit(four lanes of the even element's register, of the odd one's, first cell); with f16 they share a register.
   template <typename Visit>
-  void ForEach(Visit visit) const {
+  void ForEachRun(std::span<uint32_t* const> d, Visit visit) const {
     for (int warp = 0; warp < 4; ++warp) {
       const int elements = half ? 2 * registers : registers;
-      for (int i = 0; i < elements; ++i) {
+      for (int i = 0; i < elements; i += 2) {
         const FragmentPosition at = AccumulatorPosition(32 * warp, i);
-        const int reg = half ? i / 2 : i;
-        visit(static_cast<size_t>(warp * registers + reg), half ? i % 2 * 16 : 0,
-              static_cast<size_t>(at.row * n + at.column));
+        const auto even = static_cast<size_t>(warp * registers + (half ? i / 2 : i));
+        const size_t odd = half ? even : even + 1;
+        auto cell = static_cast<size_t>(at.row * n + at.column);
+        for (size_t lane = 0; lane < 32; lane += 4, cell += static_cast<size_t>(n)) {
+          visit(d[even] + lane, d[odd] + lane, cell);
+        }
       }
     }
   }

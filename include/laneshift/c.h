@@ -1,8 +1,8 @@
 // laneshift for C and for other languages' foreign-function interfaces: open, plan, execute.
 //
 // Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
-// (cut to `error_bytes`, always terminated; null is allowed). No call throws. Thread-safety as laneshift/engine.h: engines
-// and plans may be shared; a plan keeps its engine's device alive.
+// (cut to `error_bytes`, always terminated; null is allowed). No call throws. Thread-safety as laneshift/engine.h:
+// engines and plans may be shared; a plan keeps its engine's device alive.
 #pragma once
 
 #include <stddef.h>
@@ -43,7 +43,8 @@ const char* laneshift_plan_cache(const laneshift_plan* plan);
 size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan);
 void laneshift_plan_free(laneshift_plan* plan);
 
-/* Enqueues d = alpha * a b + beta * c + bias on `stream` (a CUstream or cudaStream_t; null: the default stream). */
+/* Enqueues d = alpha * a b + beta * c + bias on `stream` (a CUstream or cudaStream_t; null: the default stream). For a
+   convolution the operands are, in the same places, x, w, z, y and the bias. */
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
                                         const void* b, const void* c, void* d, const void* bias, void* workspace,
                                         char* error, size_t error_bytes);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "laneshift/problem.h"
@@ -36,6 +37,15 @@ struct AsyncOrder {
 // "eager", "late", "random:SEED".
 Result<AsyncOrder> ParseAsyncOrder(std::string_view text);
 
+// How the emulator computes the tensor core's sums.
+enum class Arithmetic : uint8_t {
+  kHardware,  // bit for bit as the chip does
+  kFast,      // plain f32: close, quicker, and not what a GPU gives
+};
+// "hardware", "fast".
+std::string_view ArithmeticName(Arithmetic arithmetic);
+Result<Arithmetic> ParseArithmetic(std::string_view text);
+
 enum class Assembler : uint8_t {
   kAuto,    // ptxas where it is found, else the driver
   kPtxas,   // ptxas; an error where there is none
@@ -53,6 +63,7 @@ struct EngineOptions {
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
   // Of the emulator; without effect on a GPU.
   AsyncOrder async_order{};
+  Arithmetic arithmetic = Arithmetic::kHardware;
   int emulator_threads = 0;  // 0: all cores
 };
 
@@ -64,6 +75,18 @@ struct GemmArguments {
   void* d = nullptr;
   const void* bias = nullptr;
 };
+
+// The same of a convolution. `z` is read where beta != 0, `bias` where the problem has one. `y` may equal `z`.
+struct ConvArguments {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* z = nullptr;
+  void* y = nullptr;
+  const void* bias = nullptr;
+};
+
+// One alternative for each kind of problem, in the order of Problem.
+using Arguments = std::variant<GemmArguments, ConvArguments>;
 
 // Where a kernel came from.
 enum class CacheState : uint8_t { kMemory, kStore, kCompiled };
@@ -94,8 +117,16 @@ class Plan {
   // Device memory that Execute needs beside its arguments, in bytes. 0: none.
   size_t workspace_bytes() const;
   // Enqueues the kernel. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
-  // kInvalidArgument names a missing or misaligned pointer; kDriver carries the driver's words.
-  Status Execute(CUstream_st* stream, const GemmArguments& arguments, void* workspace = nullptr) const;
+  // kInvalidArgument: arguments of another kind of problem, or a missing or misaligned pointer, by name; kDriver
+  // carries the driver's words.
+  Status Execute(CUstream_st* stream, const Arguments& arguments, void* workspace = nullptr) const;
+  // So that plain braces work: Execute(stream, {.a = a, .b = b, .d = d}), Execute(stream, {.x = x, .w = w, .y = y}).
+  Status Execute(CUstream_st* stream, const GemmArguments& arguments, void* workspace = nullptr) const {
+    return Execute(stream, Arguments(arguments), workspace);
+  }
+  Status Execute(CUstream_st* stream, const ConvArguments& arguments, void* workspace = nullptr) const {
+    return Execute(stream, Arguments(arguments), workspace);
+  }
 
  private:
   friend class Engine;
@@ -117,7 +148,13 @@ class Engine {
   Result<Plan> MakePlan(const Problem& problem, const ScheduleConstraint& constraint = {}) const;
 
   // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute.
-  Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const;
+  Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
+  Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
+    return Run(problem, stream, Arguments(arguments));
+  }
+  Status Run(const Problem& problem, CUstream_st* stream, const ConvArguments& arguments) const {
+    return Run(problem, stream, Arguments(arguments));
+  }
 
   // Name of the device and of the target whose code it runs.
   std::string device_name() const;

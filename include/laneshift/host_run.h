@@ -10,8 +10,14 @@
 
 namespace laneshift {
 
-// `host` points to host memory, laid out as the problem says (pitches and batch strides included). What lies between the
-// rows of D keeps its contents. Errors as MakePlan and Execute.
-Status RunFromHost(const Engine& engine, const Problem& problem, const GemmArguments& host);
+// `host` points to host memory, laid out as the problem says (pitches and batch strides included). What lies between
+// the rows of D (y) keeps its contents. Errors as MakePlan and Execute.
+Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host);
+inline Status RunFromHost(const Engine& engine, const Problem& problem, const GemmArguments& host) {
+  return RunFromHost(engine, problem, Arguments(host));
+}
+inline Status RunFromHost(const Engine& engine, const Problem& problem, const ConvArguments& host) {
+  return RunFromHost(engine, problem, Arguments(host));
+}
 
 }  // namespace laneshift

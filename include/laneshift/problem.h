@@ -3,10 +3,13 @@
 //
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16
 //   gemm m=7 n=1000 k=129 batch=4 a=f16 a_major=m d=f32 alpha=0.5 beta=1 bias=n
+//   conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16
+//   conv n=8 w=1000 c=64 k=64 s=9 pad=4:4 dilation=2 x=f16 w=f16 y=f32 bias=k
 //
 // Thread-safety: values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,8 +55,66 @@ struct GemmProblem {
   bool operator==(const GemmProblem&) const = default;
 };
 
+// The spatial dimensions of a convolution. Those that a problem of fewer dimensions lacks have extent 1.
+enum SpatialDimension { kDepth, kHeight, kWidth };
+// One value for each: depth, height, width.
+using Spatial = std::array<int64_t, 3>;
+
+// How a tensor of a convolution lies in memory: distances in elements, 0 means packed. Channels are contiguous.
+struct ConvPitches {
+  int64_t pixel = 0, row = 0, plane = 0;  // from a pixel to its right, lower and deeper neighbour
+  int64_t image = 0;                      // of x, y and z: from image to image; of w: from filter to filter
+
+  bool operator==(const ConvPitches&) const = default;
+};
+
+// The bias vector of a convolution: none, or one value for each output channel (length k).
+enum class ConvBias : uint8_t { kNone, kK };
+
+// A forward convolution, as deep learning means it (cross-correlation: the filter is not flipped). With input pixel
+// i = out * stride - pad_before + tap * dilation in each spatial dimension, pixels outside of the image counting as 0:
+//
+//   y[n, out, k] = alpha * sum over taps and c of x[n, i, g * c/groups + c] * w[k, tap, c] + beta * z[n, out, k] +
+//   bias[k]
+//
+// where g is the group of output channel k: groups of k/groups neighbouring output channels see c/groups neighbouring
+// input channels.
+//
+// Storage: x is [n][d][h][w][c], w is [k][t][r][s][c/groups], y and z are [n][o][p][q][k], where o, p and q are what
+// Output() says; z may be y. The sum is accumulated in f32. z and the bias have the type of y unless said otherwise.
+//
+// One-line form: `n` images (1 if left out) of `w` columns, `h` rows and `d` planes with `c` channels; `k` filters of
+// `s` columns, `r` rows and `t` planes. A problem that names h or r has two spatial dimensions, one that names d or t
+// three, any other one. pad, stride and dilation take one value for all dimensions of the problem, or one for each
+// (stride=2,1: depth before height before width); a pad may differ on both sides (pad=1:2,0:3 is before:after).
+// `w=` followed by a number is the width, by a type the type of the filters; both may be given.
+struct ConvProblem {
+  int64_t n = 1;         // images
+  int64_t c = 0, k = 0;  // channels of x and of y
+  int64_t groups = 1;    // divides c and k
+  Spatial input = {1, 1, 0};
+  Spatial filter = {1, 1, 0};
+  Spatial pad_before = {0, 0, 0}, pad_after = {0, 0, 0};
+  Spatial stride = {1, 1, 1};
+  Spatial dilation = {1, 1, 1};
+  DataType x = DataType::kBf16, w = DataType::kBf16, z = DataType::kBf16, y = DataType::kBf16;
+  ConvPitches x_pitch{}, w_pitch{}, z_pitch{}, y_pitch{};
+  double alpha = 1, beta = 0;
+  ConvBias bias = ConvBias::kNone;
+  // Alignment in bytes of each base pointer, as in GemmProblem.
+  int64_t align_x = 16, align_w = 16, align_z = 16, align_y = 16;
+
+  // Extent of y. REQUIRES: the problem is complete.
+  Spatial Output() const;
+
+  bool operator==(const ConvProblem&) const = default;
+};
+
 // One alternative for each kind of problem.
-using Problem = std::variant<GemmProblem>;
+using Problem = std::variant<GemmProblem, ConvProblem>;
+
+// "gemm", "conv".
+std::string_view ProblemKind(const Problem& problem);
 
 // Parses the one-line form. kInvalidArgument names the word that is wrong and what would be right.
 // ENSURES: ValidateProblem() of the result is ok and every pitch and stride that was 0 is filled in.
@@ -65,9 +126,11 @@ std::string PrintProblem(const Problem& problem);
 // Fills in packed pitches and strides, then checks every rule of the struct.
 Result<Problem> CompleteProblem(const Problem& problem);
 
-// Floating-point operations of the problem (2*m*n*k*batch).
+// Floating-point operations of the problem: 2*m*n*k*batch; of a convolution two for each output element, tap and
+// channel of the group, padding included.
 double ProblemFlops(const Problem& problem);
-// Bytes that must move at least once between the kernel and memory: A, B, D, and C and bias where they are read.
+// Bytes that must move at least once between the kernel and memory: A, B, D (x, w, y), and C (z) and bias where they
+// are read.
 double ProblemBytes(const Problem& problem);
 
 }  // namespace laneshift

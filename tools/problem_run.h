@@ -1,4 +1,4 @@
-// GemmRun: one problem, from data to checked and timed result, on the engine's device.
+// ProblemRun: one problem, from data to checked and timed result, on the engine's device.
 //
 // Thread-safety: none; runs of one process follow each other.
 #pragma once
@@ -12,15 +12,18 @@
 
 namespace laneshift::tools {
 
+// What laneshift is timed against, in turns.
+enum class Peer : uint8_t { kNone, kCublas, kCudnn };
+
 // What to do with each problem.
 struct RunSettings {
   // A seed for which even outputs of one element round to within the bound of their type.
   uint64_t seed = 12;
   bool check = false;
-  bool vs_cublas = false;
+  Peer vs = Peer::kNone;
   int repeat = 20;  // timed calls on a GPU
   ScheduleConstraint constraint;
-  // .npy files; empty: data from the seed, D not written.
+  // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.
   std::string a, b, c, bias, out;
   std::vector<std::string> library_directories;
 };
@@ -32,14 +35,16 @@ struct RunOutcome {
   std::optional<bool> verified;  // the numbers are right, nothing was written outside of D, and there was no hazard
   std::optional<double> max_rel_err;
   std::optional<std::vector<std::string>> hazards;  // of the emulator
+  std::optional<std::string> arithmetic;            // of the emulator: "hardware" or "fast"
   std::optional<double> emulate_ms;                 // wall time of the emulation
-  std::optional<double> time_us, cublas_us;         // on a GPU
+  std::optional<double> time_us;                    // on a GPU
+  std::optional<double> cublas_us, cudnn_us;        // of the peer, beside it
   std::vector<std::string> notes;                   // for people
   std::vector<std::string> failures;                // why it is not verified
 
   std::optional<double> Tflops(const Problem& problem) const;
 };
 
-Result<RunOutcome> RunGemm(const Engine& engine, const Problem& problem, const RunSettings& settings);
+Result<RunOutcome> RunProblem(const Engine& engine, const Problem& problem, const RunSettings& settings);
 
 }  // namespace laneshift::tools

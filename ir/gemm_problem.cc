@@ -1,0 +1,240 @@
+// GemmProblem in one line, and its rules.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "ir/problem_keys.h"
+#include "ir/problem_kinds.h"
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+
+using Member = std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*,
+                            Major GemmProblem::*, BiasAxis GemmProblem::*>;
+
+// One row per key of the one-line form, in printed order.
+struct Key {
+  std::string_view name;
+  Member member;
+  enum Presence { kRequired, kPrinted, kOptional } presence;
+  char letter = 0;  // of a major's other index
+};
+
+constexpr auto kRequired = Key::kRequired;
+constexpr auto kPrinted = Key::kPrinted;
+constexpr auto kOptional = Key::kOptional;
+
+// clang-format off
+constexpr Key kKeys[] = {
+    {"m",        &GemmProblem::m,        kRequired},
+    {"n",        &GemmProblem::n,        kRequired},
+    {"k",        &GemmProblem::k,        kRequired},
+    {"batch",    &GemmProblem::batch,    kOptional},
+    {"a",        &GemmProblem::a,        kPrinted},
+    {"b",        &GemmProblem::b,        kPrinted},
+    {"c",        &GemmProblem::c,        kOptional},
+    {"d",        &GemmProblem::d,        kPrinted},
+    {"a_major",  &GemmProblem::a_major,  kOptional, 'm'},
+    {"b_major",  &GemmProblem::b_major,  kOptional, 'n'},
+    {"lda",      &GemmProblem::lda,      kOptional},
+    {"ldb",      &GemmProblem::ldb,      kOptional},
+    {"ldc",      &GemmProblem::ldc,      kOptional},
+    {"ldd",      &GemmProblem::ldd,      kOptional},
+    {"stride_a", &GemmProblem::stride_a, kOptional},
+    {"stride_b", &GemmProblem::stride_b, kOptional},
+    {"stride_c", &GemmProblem::stride_c, kOptional},
+    {"stride_d", &GemmProblem::stride_d, kOptional},
+    {"alpha",    &GemmProblem::alpha,    kOptional},
+    {"beta",     &GemmProblem::beta,     kOptional},
+    {"bias",     &GemmProblem::bias,     kOptional},
+    {"align_a",  &GemmProblem::align_a,  kOptional},
+    {"align_b",  &GemmProblem::align_b,  kOptional},
+    {"align_c",  &GemmProblem::align_c,  kOptional},
+    {"align_d",  &GemmProblem::align_d,  kOptional},
+};
+// clang-format on
+
+// Stores `text` in the key's field, whatever its type.
+struct FieldParser {
+  GemmProblem& problem;
+  const Key& key;
+  std::string_view text;
+
+  Status operator()(int64_t GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseIntValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(double GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseDoubleValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(DataType GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseTypeValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(Major GemmProblem::*field) const {
+    if (text != "k" && text != std::string_view(&key.letter, 1)) {
+      return InvalidProblem(Cat(key.name, "=", text, " is not a major; use k or ", key.letter));
+    }
+    problem.*field = text == "k" ? Major::kK : Major::kMn;
+    return Ok();
+  }
+  Status operator()(BiasAxis GemmProblem::*field) const {
+    if (text != "none" && text != "m" && text != "n") {
+      return InvalidProblem(
+          Cat(key.name, "=", text, " is not a bias; use none, m (one value per row) or n (one per column)"));
+    }
+    problem.*field = text == "none" ? BiasAxis::kNone : text == "m" ? BiasAxis::kM : BiasAxis::kN;
+    return Ok();
+  }
+};
+
+struct FieldPrinter {
+  const GemmProblem& problem;
+  const Key& key;
+
+  std::string operator()(int64_t GemmProblem::*field) const { return Cat(problem.*field); }
+  std::string operator()(double GemmProblem::*field) const { return base::PrintDouble(problem.*field); }
+  std::string operator()(DataType GemmProblem::*field) const { return Cat(DataTypeName(problem.*field)); }
+  std::string operator()(Major GemmProblem::*field) const {
+    return problem.*field == Major::kK ? "k" : std::string(1, key.letter);
+  }
+  std::string operator()(BiasAxis GemmProblem::*field) const {
+    constexpr std::string_view kNames[] = {"none", "m", "n"};
+    return std::string(kNames[static_cast<int>(problem.*field)]);
+  }
+};
+
+// A stored matrix: `rows` runs of `inner` contiguous elements, `pitch` apart; matrices `stride` apart.
+struct StoredMatrix {
+  char letter;
+  int64_t rows, inner;
+  int64_t GemmProblem::*pitch;
+  int64_t GemmProblem::*stride;
+};
+
+std::array<StoredMatrix, 4> StoredMatrices(const GemmProblem& p) {
+  const bool a_k = p.a_major == Major::kK;
+  const bool b_k = p.b_major == Major::kK;
+  return {{{'a', a_k ? p.m : p.k, a_k ? p.k : p.m, &GemmProblem::lda, &GemmProblem::stride_a},
+           {'b', b_k ? p.n : p.k, b_k ? p.k : p.n, &GemmProblem::ldb, &GemmProblem::stride_b},
+           {'c', p.m, p.n, &GemmProblem::ldc, &GemmProblem::stride_c},
+           {'d', p.m, p.n, &GemmProblem::ldd, &GemmProblem::stride_d}}};
+}
+
+void FillPacked(GemmProblem& p) {
+  for (const StoredMatrix& matrix : StoredMatrices(p)) {
+    if (p.*matrix.pitch == 0) p.*matrix.pitch = matrix.inner;
+    if (p.*matrix.stride == 0) p.*matrix.stride = matrix.rows * p.*matrix.pitch;
+  }
+}
+
+Status CheckMatrix(const GemmProblem& p, const StoredMatrix& matrix) {
+  const int64_t pitch = p.*matrix.pitch;
+  const int64_t stride = p.*matrix.stride;
+  if (pitch < matrix.inner) {
+    return InvalidProblem(Cat("ld", matrix.letter, "=", pitch, " is below the row of ", matrix.inner,
+                              " elements; use at least ", matrix.inner, ", or leave it out for packed rows"));
+  }
+  const int64_t whole = (matrix.rows - 1) * pitch + matrix.inner;
+  if (p.batch > 1 && stride < whole) {
+    return InvalidProblem(Cat("stride_", matrix.letter, "=", stride,
+                              " makes the matrices of the batch overlap; use at least ", whole,
+                              ", or leave it out for packed matrices"));
+  }
+  return Ok();
+}
+
+Status Validate(const GemmProblem& p) {
+  const std::pair<std::string_view, int64_t> extents[] = {{"m", p.m}, {"n", p.n}, {"k", p.k}, {"batch", p.batch}};
+  for (const auto& [name, value] : extents) LS_TRY(CheckExtent(name, value));
+  const std::pair<std::string_view, int64_t> places[] = {
+      {"lda", p.lda},           {"ldb", p.ldb},           {"ldc", p.ldc},           {"ldd", p.ldd},
+      {"stride_a", p.stride_a}, {"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}};
+  for (const auto& [name, value] : places) LS_TRY(CheckPitch(name, value));
+  LS_TRY(CheckOperandTypes("a", p.a, "b", p.b));
+  LS_TRY(CheckAlignment("align_a", p.align_a, p.a));
+  LS_TRY(CheckAlignment("align_b", p.align_b, p.b));
+  LS_TRY(CheckAlignment("align_c", p.align_c, p.c));
+  LS_TRY(CheckAlignment("align_d", p.align_d, p.d));
+  return Ok();
+}
+
+bool LeftOut(const GemmProblem& problem, const GemmProblem& packed, const Key& key) {
+  if (key.presence != kOptional) return false;
+  return std::visit([&](auto field) { return problem.*field == packed.*field; }, key.member);
+}
+
+}  // namespace
+
+Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
+  std::vector<std::string_view> names;
+  for (const Key& key : kKeys) names.push_back(key.name);
+  const auto row_of = [&](std::string_view key, std::string_view) {
+    return static_cast<size_t>(std::find(names.begin(), names.end(), key) - names.begin());
+  };
+  LS_ASSIGN(const std::vector<KeyValue> values, ResolveKeys(words, names, row_of));
+  GemmProblem problem;
+  for (const KeyValue& value : values) {
+    const Key& key = kKeys[value.row];
+    LS_TRY(std::visit(FieldParser{problem, key, value.text}, key.member));
+  }
+  const auto given = [&](std::string_view name) {
+    return std::any_of(values.begin(), values.end(), [&](const KeyValue& v) { return names[v.row] == name; });
+  };
+  for (const Key& key : kKeys) {
+    if (key.presence == kRequired && !given(key.name)) {
+      return InvalidProblem(Cat("key '", key.name, "' is missing; a gemm needs m=, n= and k="));
+    }
+  }
+  // The types follow one another: b that of a, d that of a, c that of d.
+  if (!given("b")) problem.b = problem.a;
+  if (!given("d")) problem.d = problem.a;
+  if (!given("c")) problem.c = problem.d;
+  return Problem(problem);
+}
+
+Result<Problem> Complete(GemmProblem gemm) {
+  LS_TRY(Validate(gemm));
+  FillPacked(gemm);
+  for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
+    if (matrix.letter == 'c' && gemm.beta == 0) continue;
+    LS_TRY(CheckMatrix(gemm, matrix));
+  }
+  return Problem(gemm);
+}
+
+std::string Print(const GemmProblem& gemm) {
+  GemmProblem packed{.m = gemm.m, .n = gemm.n, .k = gemm.k, .c = gemm.d};
+  // A pitch that is packed is left out, and so is a stride that is packed over the pitch that is printed.
+  for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
+    packed.*matrix.pitch = gemm.*matrix.pitch == 0 ? 0 : matrix.inner;
+    packed.*matrix.stride = gemm.*matrix.stride == 0 ? 0 : matrix.rows * gemm.*matrix.pitch;
+  }
+  std::string text = "gemm";
+  for (const Key& key : kKeys) {
+    if (LeftOut(gemm, packed, key)) continue;
+    text += Cat(" ", key.name, "=", std::visit(FieldPrinter{gemm, key}, key.member));
+  }
+  return text;
+}
+
+double Flops(const GemmProblem& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+         static_cast<double>(p.batch);
+}
+
+double Bytes(const GemmProblem& p) {
+  const auto bytes = [](int64_t rows, int64_t columns, DataType type) {
+    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(DataTypeBytes(type));
+  };
+  double matrix = bytes(p.m, p.k, p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, p.n, p.d);
+  if (p.beta != 0) matrix += bytes(p.m, p.n, p.c);
+  const double bias = p.bias == BiasAxis::kNone ? 0 : bytes(1, p.bias == BiasAxis::kM ? p.m : p.n, p.d);
+  return matrix * static_cast<double>(p.batch) + bias;
+}
+
+}  // namespace laneshift::ir

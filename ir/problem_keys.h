@@ -1,0 +1,46 @@
+// The grammar that all kinds of problem share: words of the form key=value, and the values and limits of plain types.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "laneshift/problem.h"
+
+namespace laneshift::ir {
+
+// Coordinates of tiles and of tensor maps are s32.
+constexpr int64_t kMaxExtent = int64_t{1} << 31;
+
+Error InvalidProblem(std::string message);
+
+// One word, resolved to a row of the kind's table of keys.
+struct KeyValue {
+  size_t row;
+  std::string_view text;
+};
+
+// Resolves the words behind the kind; `row_of(key, text)` is names.size() for a key that there is not. An error names a
+// word that is no key=value, an unknown key, or one that is given twice.
+Result<std::vector<KeyValue>> ResolveKeys(const std::vector<std::string_view>& words,
+                                          const std::vector<std::string_view>& names,
+                                          const std::function<size_t(std::string_view, std::string_view)>& row_of);
+
+Result<int64_t> ParseIntValue(std::string_view key, std::string_view text);
+Result<double> ParseDoubleValue(std::string_view key, std::string_view text);
+Result<DataType> ParseTypeValue(std::string_view key, std::string_view text);
+bool NamesType(std::string_view text);
+
+// 1 to kMaxExtent - 1.
+Status CheckExtent(std::string_view key, int64_t value);
+// 0 to 2^40 - 1.
+Status CheckPitch(std::string_view key, int64_t value);
+// A power of two from one element to 256 bytes.
+Status CheckAlignment(std::string_view key, int64_t value, DataType type);
+// Both operands of the MMA: f16 or bf16, alike.
+Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type);
+
+}  // namespace laneshift::ir

@@ -1,0 +1,28 @@
+// The kinds of problem behind ParseProblem and its sisters: one set of overloads each, in a file of its own.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "laneshift/problem.h"
+
+namespace laneshift::ir {
+
+// `words` are those of the one-line form, the kind first. What is not given has its default; nothing is checked yet.
+Result<Problem> ParseGemm(const std::vector<std::string_view>& words);
+Result<Problem> ParseConv(const std::vector<std::string_view>& words);
+
+// The other public functions (laneshift/problem.h), for one kind.
+Result<Problem> Complete(GemmProblem problem);
+Result<Problem> Complete(ConvProblem problem);
+std::string Print(const GemmProblem& problem);
+std::string Print(const ConvProblem& problem);
+double Flops(const GemmProblem& problem);
+double Flops(const ConvProblem& problem);
+double Bytes(const GemmProblem& problem);
+double Bytes(const ConvProblem& problem);
+
+}  // namespace laneshift::ir

@@ -1,0 +1,124 @@
+#include "ir/stored_tensor.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace laneshift::ir {
+namespace {
+
+StoredTensor Vector(DataType type, int64_t length) {
+  StoredTensor vector{.type = type};
+  vector.extents.back() = length;
+  return vector;
+}
+
+// `outer` images or filters of `extents` pixels or taps. Dimensions in which the convolution has nothing are not
+// counted.
+StoredTensor Images(const ConvProblem& p, DataType type, int64_t outer, const Spatial& extents, int64_t inner,
+                    const ConvPitches& pitches) {
+  const bool volume = p.input[kDepth] != 1 || p.filter[kDepth] != 1 || p.Output()[kDepth] != 1;
+  const bool plane = volume || p.input[kHeight] != 1 || p.filter[kHeight] != 1 || p.Output()[kHeight] != 1;
+  StoredTensor images{.type = type,
+                      .extents = {outer, extents[kDepth], extents[kHeight], extents[kWidth], inner},
+                      .pitches = {pitches.image, pitches.plane, pitches.row, pitches.pixel, 1},
+                      .rank = volume  ? 5
+                              : plane ? 4
+                                      : 3};
+  // The image comes right in front of the dimensions that there are.
+  if (!plane) {
+    images.extents = {1, 1, outer, extents[kWidth], inner};
+    images.pitches = {0, 0, pitches.image, pitches.pixel, 1};
+  } else if (!volume) {
+    images.extents = {1, outer, extents[kHeight], extents[kWidth], inner};
+    images.pitches = {0, pitches.image, pitches.row, pitches.pixel, 1};
+  }
+  return images;
+}
+
+}  // namespace
+
+StoredTensor StoredTensor::Matrices(DataType type, int64_t batch, int64_t outer, int64_t inner, int64_t pitch,
+                                    int64_t stride) {
+  return {.type = type,
+          .extents = {1, 1, batch, outer, inner},
+          .pitches = {0, 0, stride, pitch, 1},
+          .rank = batch == 1 ? 2 : 3};
+}
+
+int64_t StoredTensor::RowStart(int64_t row) const {
+  int64_t start = 0;
+  for (size_t i = kDimensions - 1; i-- > 0;) {
+    start += row % extents[i] * pitches[i];
+    row /= extents[i];
+  }
+  return start;
+}
+
+size_t StoredTensor::Bytes() const {
+  return static_cast<size_t>((RowStart(Rows() - 1) + Inner()) * DataTypeBytes(type));
+}
+
+std::string StoredTensor::PrintIndex(int64_t element) const {
+  std::array<int64_t, kDimensions> index;
+  for (size_t i = kDimensions; i-- > 0;) {
+    index[i] = element % extents[i];
+    element /= extents[i];
+  }
+  std::string text;
+  for (size_t i = kDimensions - static_cast<size_t>(rank); i < kDimensions; ++i) {
+    text += base::Cat(text.empty() ? "(" : ", ", index[i]);
+  }
+  return text + ")";
+}
+
+StoredTensor Stored(const GemmProblem& p, Role role) {
+  const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
+  switch (role) {
+    case Role::kA:
+      return StoredTensor::Matrices(p.a, p.batch, a_k ? p.m : p.k, a_k ? p.k : p.m, p.lda, p.stride_a);
+    case Role::kB:
+      return StoredTensor::Matrices(p.b, p.batch, b_k ? p.n : p.k, b_k ? p.k : p.n, p.ldb, p.stride_b);
+    case Role::kC:
+      return StoredTensor::Matrices(p.c, p.batch, p.m, p.n, p.ldc, p.stride_c);
+    case Role::kD:
+      return StoredTensor::Matrices(p.d, p.batch, p.m, p.n, p.ldd, p.stride_d);
+    case Role::kBias:
+      return Vector(p.d, p.bias == BiasAxis::kM ? p.m : p.n);
+  }
+  LS_CHECK(false, "unknown role ", static_cast<int>(role));
+}
+
+StoredTensor Stored(const ConvProblem& p, Role role) {
+  switch (role) {
+    case Role::kA:
+      return Images(p, p.x, p.n, p.input, p.c, p.x_pitch);
+    case Role::kB:
+      return Images(p, p.w, p.k, p.filter, p.c / p.groups, p.w_pitch);
+    case Role::kC:
+      return Images(p, p.z, p.n, p.Output(), p.k, p.z_pitch);
+    case Role::kD:
+      return Images(p, p.y, p.n, p.Output(), p.k, p.y_pitch);
+    case Role::kBias:
+      return Vector(p.y, p.k);
+  }
+  LS_CHECK(false, "unknown role ", static_cast<int>(role));
+}
+
+StoredTensor Stored(const Problem& problem, Role role) {
+  return std::visit([&](const auto& kind) { return Stored(kind, role); }, problem);
+}
+
+bool Uses(const Problem& problem, Role role) {
+  if (role == Role::kC) return std::visit([](const auto& kind) { return kind.beta != 0; }, problem);
+  if (role != Role::kBias) return true;
+  if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->bias != BiasAxis::kNone;
+  return std::get<ConvProblem>(problem).bias != ConvBias::kNone;
+}
+
+std::string_view NameOf(const Problem& problem, Role role) {
+  constexpr std::string_view kNames[][5] = {{"a", "b", "c", "d", "bias"}, {"x", "w", "z", "y", "bias"}};
+  static_assert(std::size(kNames) == std::variant_size_v<Problem>);
+  return kNames[problem.index()][static_cast<int>(role)];
+}
+
+}  // namespace laneshift::ir

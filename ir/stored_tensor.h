@@ -1,0 +1,58 @@
+// StoredTensor: how an operand of any kind of problem lies in memory.
+//
+// Thread-safety: values and pure functions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "laneshift/problem.h"
+
+namespace laneshift::ir {
+
+// What an operand does, whatever the problem calls it: the x, w, z and y of a convolution are the A, B, C and D of a
+// GEMM.
+enum class Role : uint8_t { kA, kB, kC, kD, kBias };
+
+// Rows of contiguous elements, in up to four dimensions around them. Distances in elements.
+struct StoredTensor {
+  static constexpr size_t kDimensions = 5;
+  using Dimensions = std::array<int64_t, kDimensions>;
+
+  DataType type = DataType::kF32;
+  // Outermost first; unused ones in front have extent 1. The last one is the row, its pitch is 1.
+  Dimensions extents = {1, 1, 1, 1, 1};
+  Dimensions pitches = {0, 0, 0, 0, 1};
+  int rank = 1;  // how many of the last dimensions the problem means
+
+  // `batch` matrices of `outer` rows; one matrix has rank 2.
+  static StoredTensor Matrices(DataType type, int64_t batch, int64_t outer, int64_t inner, int64_t pitch,
+                               int64_t stride);
+
+  int64_t Inner() const { return extents[kDimensions - 1]; }
+  int64_t Rows() const { return extents[0] * extents[1] * extents[2] * extents[3]; }
+  // Where row `row`, counted through all dimensions, begins.
+  int64_t RowStart(int64_t row) const;
+  int64_t Elements() const { return Rows() * Inner(); }  // without padding
+  // From the first element to the last.
+  size_t Bytes() const;
+  bool Padded() const { return static_cast<size_t>(Elements() * DataTypeBytes(type)) != Bytes(); }
+  // The coordinates of the element, counted without padding: "(3, 7, 0, 12)".
+  std::string PrintIndex(int64_t element) const;
+};
+
+// REQUIRES: the problem is complete. A bias that there is not has no elements that anybody reads.
+StoredTensor Stored(const GemmProblem& problem, Role role);
+StoredTensor Stored(const ConvProblem& problem, Role role);
+StoredTensor Stored(const Problem& problem, Role role);
+
+// Whether a kernel reads or writes the operand: C with beta, the bias where there is one.
+bool Uses(const Problem& problem, Role role);
+
+// What the problem calls it: "a" or "x".
+std::string_view NameOf(const Problem& problem, Role role);
+
+}  // namespace laneshift::ir

@@ -1,0 +1,55 @@
+#include "runtime/argument_roles.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/launch_arguments.h"
+
+namespace laneshift::runtime {
+namespace {
+
+void* At(uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+TEST(ArgumentRoles, OfAConvolutionAreThoseOfAGemm) {
+  const Problem conv = *ParseProblem("conv w=9 c=8 k=8 s=3 beta=1 bias=k");
+  const ConvArguments given{.x = At(16), .w = At(32), .z = At(48), .y = At(64), .bias = At(80)};
+  const auto roles = RolesOf(conv, given);
+  ASSERT_TRUE(roles.has_value()) << roles.error().message;
+  EXPECT_EQ(roles->a, At(16));
+  EXPECT_EQ(roles->b, At(32));
+  EXPECT_EQ(roles->c, At(48));
+  EXPECT_EQ(roles->d, At(64));
+  EXPECT_EQ(roles->bias, At(80));
+  const auto back = std::get<ConvArguments>(ArgumentsOf(conv, *roles));
+  EXPECT_EQ(back.x, given.x);
+  EXPECT_EQ(back.w, given.w);
+  EXPECT_EQ(back.z, given.z);
+  EXPECT_EQ(back.y, given.y);
+  EXPECT_EQ(back.bias, given.bias);
+  EXPECT_TRUE(CheckPointers(conv, given).has_value());
+}
+
+TEST(ArgumentRoles, OfAnotherKindAreRefused) {
+  const auto roles = RolesOf(*ParseProblem("conv w=9 c=8 k=8 s=3"), GemmArguments{});
+  ASSERT_FALSE(roles.has_value());
+  EXPECT_EQ(roles.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(roles.error().message, "the problem is a conv, but the arguments are GemmArguments; pass ConvArguments");
+}
+
+TEST(ConvPointers, AreCheckedByTheirOwnNames) {
+  const Problem conv = *ParseProblem("conv w=9 c=8 k=8 s=3 beta=1 bias=k align_y=4");
+  const auto refusal = [&](ConvArguments arguments) {
+    const Status status = CheckPointers(conv, arguments);
+    return status ? std::string() : status.error().message;
+  };
+  ConvArguments arguments{.x = At(16), .w = At(32), .z = At(48), .y = At(68), .bias = At(82)};
+  EXPECT_EQ(refusal(arguments), "");
+  arguments.w = At(40);
+  EXPECT_NE(refusal(arguments).find("pointer w"), std::string::npos) << refusal(arguments);
+  EXPECT_NE(refusal(arguments).find("align_w=8"), std::string::npos) << refusal(arguments);
+  arguments.w = At(32);
+  arguments.z = nullptr;
+  EXPECT_NE(refusal(arguments).find("pointer z is null"), std::string::npos) << refusal(arguments);
+}
+
+}  // namespace
+}  // namespace laneshift::runtime

@@ -1,0 +1,93 @@
+#include "tools/emulation/emulator_settings.h"
+
+#include <cstdlib>
+
+#include "base/text.h"
+
+namespace laneshift::tools {
+namespace {
+
+Result<uint64_t> Number(std::string_view text) {
+  const auto value = base::ParseInt(text);
+  if (!value || *value < 0) return MakeError(ErrorCode::kInvalidArgument, base::Cat("'", text, "' is not a count"));
+  return static_cast<uint64_t>(*value);
+}
+
+Result<bool> Switch(std::string_view text) {
+  if (text == "on" || text == "1") return true;
+  if (text == "off" || text == "0") return false;
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat("'", text, "' is neither on nor off"));
+}
+
+struct Setting {
+  const char* name;
+  Status (*set)(EmulatorSettings&, const std::string& value);
+};
+const Setting kSettings[] = {
+    {"LANESHIFT_EMULATOR_DEVICE",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(settings.options.profile, emulator::ParseProfile(value));
+       return Ok();
+     }},
+    {"LANESHIFT_EMULATOR_ASYNC",
+     [](EmulatorSettings& settings, const std::string& value) { return SetCompletion(value, settings.options); }},
+    {"LANESHIFT_EMULATOR_HAZARDS",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(const bool on, Switch(value));
+       settings.options.hazards = on ? emulator::HazardChecks::kOn : emulator::HazardChecks::kOff;
+       return Ok();
+     }},
+    {"LANESHIFT_EMULATOR_ARITHMETIC",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(settings.options.arithmetic, emulator::ParseArithmetic(value));
+       return Ok();
+     }},
+    {"LANESHIFT_EMULATOR_THREADS",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(const uint64_t threads, Number(value));
+       settings.options.host_threads = static_cast<int>(std::min<uint64_t>(threads, 1024));
+       return Ok();
+     }},
+    {"LANESHIFT_EMULATOR_MEMORY",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(settings.options.memory_bytes, Number(value));
+       return Ok();
+     }},
+    {"LANESHIFT_EMULATOR_BUDGET",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(settings.options.instruction_budget, Number(value));
+       return Ok();
+     }},
+    {"LANESHIFT_EMULATOR_REPORT",
+     [](EmulatorSettings& settings, const std::string& value) -> Status { return settings.report = value, Ok(); }},
+    {"LANESHIFT_EMULATOR_QUIET",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(settings.quiet, Switch(value));
+       return Ok();
+     }},
+};
+
+}  // namespace
+
+Status SetCompletion(std::string_view order, emulator::Options& options) {
+  const size_t colon = order.find(':');
+  LS_ASSIGN(options.completion, emulator::ParseCompletion(order.substr(0, colon)));
+  if (colon == std::string_view::npos) return Ok();
+  if (options.completion != emulator::Completion::kRandom)
+    return MakeError(ErrorCode::kInvalidArgument, "only the order 'random' has a seed");
+  LS_ASSIGN(options.seed, Number(order.substr(colon + 1)));
+  return Ok();
+}
+
+Result<EmulatorSettings> EmulatorSettings::FromEnvironment() {
+  EmulatorSettings settings;
+  for (const Setting& setting : kSettings) {
+    const char* value = std::getenv(setting.name);
+    if (value == nullptr || *value == '\0') continue;
+    if (const Status set = setting.set(settings, value); !set.has_value())
+      return MakeError(set.error().code, base::Cat(setting.name, ": ", set.error().message));
+  }
+  return settings;
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,32 @@
+// EmulatorSettings: what the environment says to the emulator behind a program that does not know of it.
+//
+//   LANESHIFT_EMULATOR_DEVICE        b200 or h200                          b200
+//   LANESHIFT_EMULATOR_ASYNC         eager, late, random or random:SEED    eager
+//   LANESHIFT_EMULATOR_HAZARDS       on or off                             on
+//   LANESHIFT_EMULATOR_ARITHMETIC    hardware or fast                      hardware
+//   LANESHIFT_EMULATOR_THREADS       host threads; 0: all                  0
+//   LANESHIFT_EMULATOR_MEMORY        bytes of the device                   64 GiB
+//   LANESHIFT_EMULATOR_BUDGET        warp instructions a cluster may use   2^34
+//   LANESHIFT_EMULATOR_REPORT        a file that a JSON report is written to when the program ends; none
+//   LANESHIFT_EMULATOR_QUIET         1: no hazards and faults on stderr    0
+#pragma once
+
+#include <string>
+
+#include "emulator/driver.h"
+
+namespace laneshift::tools {
+
+struct EmulatorSettings {
+  emulator::Options options;
+  std::string report;  // empty: none
+  bool quiet = false;
+
+  // An Error names the variable and what it may be.
+  static Result<EmulatorSettings> FromEnvironment();
+};
+
+// "eager", "late", "random" or "random:SEED".
+Status SetCompletion(std::string_view order, emulator::Options& options);
+
+}  // namespace laneshift::tools

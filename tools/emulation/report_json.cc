@@ -1,0 +1,72 @@
+#include "tools/emulation/report_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace laneshift::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json PlaceJson(const emulator::Place& place) {
+  return {{"kernel", place.kernel},
+          {"line", place.line},
+          {"cta", {place.cta[0], place.cta[1], place.cta[2]}},
+          {"warp", place.warp},
+          {"lane", place.lane >= 0 ? Json(place.lane) : Json(nullptr)}};
+}
+
+const char* NameOf(emulator::Completion completion) {
+  switch (completion) {
+    case emulator::Completion::kEager:
+      return "eager";
+    case emulator::Completion::kLate:
+      return "late";
+    case emulator::Completion::kRandom:
+      return "random";
+  }
+  return "";
+}
+
+Json CountersJson(const emulator::Counters& counters) {
+  return {{"warp_instructions", counters.warp_instructions},
+          {"thread_instructions", counters.thread_instructions},
+          {"mma_instructions", counters.mma_instructions},
+          {"mma_flops", 2 * counters.mma_multiplies},
+          {"bytes",
+           {{"global_to_shared", counters.bytes_global_to_shared},
+            {"shared_to_global", counters.bytes_shared_to_global},
+            {"shared_to_mma", counters.mma_shared_bytes},
+            {"shared_to_tensor", counters.tensor_copy_bytes}}},
+          {"tensor_copies", counters.tensor_copies},
+          {"tensor_shifts", counters.tensor_shifts},
+          {"barrier_waits", counters.barrier_waits},
+          {"opcodes", counters.opcodes}};
+}
+
+}  // namespace
+
+Json ReportJson(const emulator::Report& report, const emulator::Options& options) {
+  Json hazards = Json::array(), faults = Json::array();
+  for (const emulator::Hazard& hazard : report.hazards) {
+    hazards.push_back({{"kind", emulator::NameOf(hazard.kind)},
+                       {"message", hazard.message},
+                       {"count", hazard.count},
+                       {"place", PlaceJson(hazard.place)}});
+  }
+  for (const emulator::Fault& fault : report.faults) {
+    faults.push_back(
+        {{"kind", emulator::NameOf(fault.kind)}, {"message", fault.message}, {"place", PlaceJson(fault.place)}});
+  }
+  return {{"device", options.profile == emulator::Profile::kB200 ? "b200" : "h200"},
+          {"policy",
+           {{"async", NameOf(options.completion)},
+            {"seed", options.seed},
+            {"arithmetic", options.arithmetic == emulator::Arithmetic::kHardware ? "hardware" : "fast"},
+            {"hazards", options.hazards == emulator::HazardChecks::kOn}}},
+          {"launches", report.launches},
+          {"counters", CountersJson(report.counters)},
+          {"hazards", std::move(hazards)},
+          {"faults", std::move(faults)}};
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,237 @@
+#include "tools/problem_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "emulator/driver.h"
+#include "runtime/engine_parts.h"
+#include "tools/cublas.h"
+#include "tools/cudnn.h"
+#include "tools/device_operands.h"
+#include "tools/device_reference.h"
+#include "tools/gpu_timing.h"
+#include "tools/npy.h"
+#include "tools/table.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+
+// Products that the host checks in whole: half a minute on two slow cores.
+constexpr double kMaxHostProducts = 6e10;
+constexpr int64_t kSamples = 8192;
+
+// An operand from its file, or from the seed. A file for what the problem does not read is refused.
+Result<HostTensor> Operand(const Problem& problem, Role role, const std::string& path, uint64_t seed) {
+  const std::string_view name = ir::NameOf(problem, role);
+  if (ir::Uses(problem, role)) {
+    const StoredTensor shape = Stored(problem, role);
+    if (path.empty()) return HostTensor::Random(shape, role, seed);
+    return ReadNpy(path, shape, name);
+  }
+  if (path.empty()) return HostTensor{};
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("--", name, " ", path, ": the problem reads no ", name, "; give it a ",
+                       role == Role::kC ? "beta, such as beta=1" : "bias, such as bias=",
+                       role == Role::kC                               ? ""
+                       : std::holds_alternative<GemmProblem>(problem) ? "n"
+                                                                      : "k"));
+}
+
+Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& settings) {
+  HostOperands operands;
+  LS_ASSIGN(operands.a, Operand(problem, Role::kA, settings.a, settings.seed));
+  LS_ASSIGN(operands.b, Operand(problem, Role::kB, settings.b, settings.seed));
+  LS_ASSIGN(operands.c, Operand(problem, Role::kC, settings.c, settings.seed));
+  LS_ASSIGN(operands.bias, Operand(problem, Role::kBias, settings.bias, settings.seed));
+  return operands;
+}
+
+// A peer that is open, and what it does not do of the problem.
+struct OpenPeer {
+  Contender call;
+  std::vector<std::string> notes;
+};
+
+Result<OpenPeer> OpenCublas(const Problem& problem, const RunSettings& settings, const device::Device& device,
+                            const device::Stream& stream) {
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
+  LS_ASSIGN(Cublas opened, Cublas::Open(settings.library_directories, device, stream));
+  auto cublas = std::make_shared<Cublas>(std::move(opened));
+  OpenPeer peer{[cublas, gemm](const Arguments& a) { return cublas->Multiply(*gemm, std::get<GemmArguments>(a)); }, {}};
+  if (gemm->bias != BiasAxis::kNone) peer.notes.push_back("cuBLAS runs without the bias");
+  return peer;
+}
+
+Result<OpenPeer> OpenCudnn(const Problem& problem, const RunSettings& settings, const device::Device& device,
+                           const device::Stream& stream, const Arguments& arguments) {
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  if (conv == nullptr) return MakeError(ErrorCode::kUnsupported, "cuDNN is for convolutions; compare with --vs cublas");
+  LS_ASSIGN(Cudnn opened,
+            Cudnn::Open(settings.library_directories, device, stream, *conv, std::get<ConvArguments>(arguments)));
+  auto cudnn = std::make_shared<Cudnn>(std::move(opened));
+  OpenPeer peer{[cudnn](const Arguments& a) { return cudnn->Convolve(std::get<ConvArguments>(a)); }, {}};
+  peer.notes.push_back(Cat("cuDNN: ", cudnn->choice()));
+  if (conv->bias != ConvBias::kNone || conv->beta != 0) peer.notes.push_back("cuDNN runs without beta and bias");
+  return peer;
+}
+
+// One problem on one device, step by step.
+class ProblemRun {
+ public:
+  ProblemRun(const Engine& engine, const Problem& problem, const RunSettings& settings, device::Stream stream)
+      : engine_(engine),
+        parts_(engine.parts()),
+        problem_(problem),
+        output_(Stored(problem, Role::kD)),
+        settings_(settings),
+        stream_(std::move(stream)) {}
+
+  Result<RunOutcome> Run() {
+    LS_ASSIGN(const HostOperands operands, PrepareOperands(problem_, settings_));
+    LS_ASSIGN(const Plan plan, engine_.MakePlan(problem_, settings_.constraint));
+    outcome_.plan = plan.report();
+    LS_ASSIGN(const DeviceOperands uploaded,
+              DeviceOperands::Upload(parts_.device.context(), stream_, problem_, operands));
+    LS_TRY(Execute(plan, uploaded));
+    HostTensor d{output_, {}};
+    if (NeedsDownload()) {
+      d = HostTensor::Poisoned(d.shape);
+      LS_TRY(uploaded.Download(stream_, d));
+    }
+    if (settings_.check) LS_TRY(Check(operands, uploaded, d));
+    if (!settings_.out.empty()) LS_TRY(WriteNpy(settings_.out, d));
+    if (output_.type == DataType::kBf16 && !settings_.out.empty()) {
+      outcome_.notes.push_back(Cat(settings_.out, " holds the bits of bf16 as uint16, a type that NumPy lacks"));
+    }
+    if (!parts_.emulated) {
+      LS_TRY(Time(plan, uploaded));
+    } else if (settings_.vs != Peer::kNone) {
+      const std::string_view name = settings_.vs == Peer::kCublas ? "cublas" : "cudnn";
+      outcome_.notes.push_back(
+          Cat("--vs ", name, " compares times on a GPU; the emulator has none, so ", name, "_us is null"));
+    }
+    Judge();
+    return std::move(outcome_);
+  }
+
+ private:
+  bool ChecksOnHost() const { return settings_.check && (parts_.emulated || !nvrtc_); }
+  bool NeedsDownload() {
+    if (settings_.check && !parts_.emulated) {
+      auto nvrtc = Nvrtc::Open(settings_.library_directories);
+      if (nvrtc) {
+        nvrtc_ = std::move(*nvrtc);
+      } else {
+        outcome_.notes.push_back(Cat(nvrtc.error().message, "; checked on the host instead"));
+      }
+    }
+    return ChecksOnHost() || !settings_.out.empty() || (settings_.check && output_.Padded());
+  }
+
+  Status Execute(const Plan& plan, const DeviceOperands& operands) {
+    LS_TRY(stream_.Synchronize());
+    if (parts_.emulated) (void)emulator::TakeReport();
+    const auto start = std::chrono::steady_clock::now();
+    Status launched = plan.Execute(stream_.handle(), operands.arguments());
+    if (launched) launched = stream_.Synchronize();
+    if (!parts_.emulated) return launched;
+    outcome_.emulate_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    emulator::Report report = emulator::TakeReport();
+    if (!launched && report.faults.empty()) return launched;
+    if (!report.faults.empty()) {
+      return MakeError(ErrorCode::kWrongResult, Cat("the kernel stopped: ", report.faults.front().Print()));
+    }
+    const bool fast = report.arithmetic == emulator::Arithmetic::kFast;
+    outcome_.arithmetic = ArithmeticName(fast ? Arithmetic::kFast : Arithmetic::kHardware);
+    if (fast) outcome_.notes.push_back("arithmetic: fast: the emulator's sums are plain f32, not the tensor core's");
+    outcome_.hazards.emplace();
+    for (const emulator::Hazard& hazard : report.hazards) outcome_.hazards->push_back(hazard.Print());
+    return Ok();
+  }
+
+  Status Check(const HostOperands& operands, const DeviceOperands& uploaded, const HostTensor& d) {
+    if (!ChecksOnHost()) {
+      LS_ASSIGN(outcome_.comparison, CompareOnDevice(*nvrtc_, parts_.device, stream_, problem_, uploaded.arguments()));
+    } else if (ProblemFlops(problem_) / 2 <= kMaxHostProducts) {
+      outcome_.comparison = CompareAll(problem_, operands, d);
+    } else {
+      outcome_.comparison = CompareSample(problem_, operands, d, kSamples, settings_.seed);
+      outcome_.notes.push_back(
+          Cat("too big to check in whole on the host: ", kSamples, " random elements were checked"));
+    }
+    if (d.bytes.empty()) return Ok();
+    if (auto overwritten = FindOverwrittenPadding(d)) outcome_.failures.push_back(std::move(*overwritten));
+    return Ok();
+  }
+
+  Status Time(const Plan& plan, const DeviceOperands& operands) {
+    std::vector<Contender> contenders = {
+        [&](const Arguments& arguments) { return plan.Execute(stream_.handle(), arguments); }};
+    if (settings_.vs != Peer::kNone) {
+      auto peer = settings_.vs == Peer::kCublas
+                      ? OpenCublas(problem_, settings_, parts_.device, stream_)
+                      : OpenCudnn(problem_, settings_, parts_.device, stream_, operands.arguments());
+      if (!peer) {
+        outcome_.notes.push_back(peer.error().message);
+      } else {
+        contenders.push_back(std::move(peer->call));
+        outcome_.notes.insert(outcome_.notes.end(), peer->notes.begin(), peer->notes.end());
+      }
+    }
+    LS_ASSIGN(const std::vector<double> medians,
+              MedianMicroseconds(parts_.device, stream_, operands, contenders, settings_.repeat));
+    outcome_.time_us = medians[0];
+    if (medians.size() > 1) (settings_.vs == Peer::kCublas ? outcome_.cublas_us : outcome_.cudnn_us) = medians[1];
+    return Ok();
+  }
+
+  void Judge() {
+    if (outcome_.hazards && !outcome_.hazards->empty()) {
+      outcome_.failures.push_back(Cat(outcome_.hazards->size(), " hazards, first: ", outcome_.hazards->front()));
+    }
+    if (!settings_.check) return;
+    const Comparison& comparison = *outcome_.comparison;
+    const double bound = ErrorBound(output_.type);
+    if (comparison.not_finite > 0) {
+      outcome_.failures.push_back(Cat(
+          comparison.not_finite, " of ", comparison.compared,
+          " elements are not finite or were never written, first: ", output_.PrintIndex(comparison.first_not_finite)));
+    } else {
+      outcome_.max_rel_err = comparison.RelativeError();
+      if (!comparison.Accepted(bound)) {
+        outcome_.failures.push_back(Cat("relative error ", *outcome_.max_rel_err, " is not below ", bound, " for ",
+                                        DataTypeName(output_.type), " output"));
+      }
+    }
+    outcome_.verified = outcome_.failures.empty();
+  }
+
+  const Engine& engine_;
+  Engine::Parts& parts_;
+  const Problem problem_;
+  const StoredTensor output_;
+  const RunSettings& settings_;
+  device::Stream stream_;
+  std::optional<Nvrtc> nvrtc_;
+  RunOutcome outcome_;
+};
+
+}  // namespace
+
+std::optional<double> RunOutcome::Tflops(const Problem& problem) const {
+  if (!time_us || *time_us <= 0) return std::nullopt;
+  return ProblemFlops(problem) / *time_us * 1e-6;
+}
+
+Result<RunOutcome> RunProblem(const Engine& engine, const Problem& problem, const RunSettings& settings) {
+  LS_ASSIGN(device::Stream stream, device::Stream::Create(engine.parts().device.context()));
+  return ProblemRun(engine, problem, settings, std::move(stream)).Run();
+}
+
+}  // namespace laneshift::tools
