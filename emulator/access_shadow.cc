@@ -160,7 +160,10 @@ Rival SharedShadow::CheckAsync(uint32_t begin, uint32_t end, bool write, const K
       if (write && !read->KnownTo(issuer, lane)) return {Conflict::kWriteAfterRead, offset, {}, read.get(), read->line};
     }
     if (granule.write && !(write && read_since) && !granule.write->KnownTo(issuer, lane)) {
-      return {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, offset, {}, granule.write.get(),
+      return {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite,
+              offset,
+              {},
+              granule.write.get(),
               granule.write->line};
     }
   }

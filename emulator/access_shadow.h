@@ -78,7 +78,7 @@ enum class Conflict : uint8_t { kNone, kReadAfterWrite, kWriteAfterWrite, kWrite
 struct Rival {
   Conflict conflict = Conflict::kNone;
   uint32_t offset = 0;
-  Epoch moment;                     // an ordinary access
+  Epoch moment;                      // an ordinary access
   const OpRecord* record = nullptr;  // else the operation
   int line = 0;
 
@@ -181,9 +181,7 @@ class TensorShadow {
   };
   static constexpr int kQuarters = 4;
 
-  Cell& At(int column, int quarter) {
-    return cells_[static_cast<size_t>(column * kQuarters + quarter)];
-  }
+  Cell& At(int column, int quarter) { return cells_[static_cast<size_t>(column * kQuarters + quarter)]; }
   void Forget(int column, int columns) {
     for (int c = column * kQuarters; c < (column + columns) * kQuarters; ++c) cells_[static_cast<size_t>(c)] = {};
   }

@@ -257,7 +257,8 @@ Outcome ClusterWait(Warp& w, const Instruction&, uint32_t mask) {
 
 Outcome WarpBarrier(Warp& w, const Instruction& i, uint32_t mask) {
   if (!Together(w, i[0], mask)) return Outcome::kBlocked;
-  if (w.checks()) w.knowledge.SyncLanes(mask, w.live());
+  const auto members = static_cast<uint32_t>(w.Value(i[0], std::countr_zero(mask)));
+  if (w.checks()) w.knowledge.SyncLanes(mask & members, w.live());
   return Outcome::kNext;
 }
 

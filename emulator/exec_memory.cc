@@ -115,9 +115,8 @@ Result<Handler> AccessHandler(const Match& match, Instruction& instruction, cons
   if (vector.count != count) return Wrong(Cat("the vector has ", vector.count, " elements, not ", count));
   const int bytes = BytesOf(*type);
   if (bytes * static_cast<int>(count) > 32) return Wrong("an access is at most 32 bytes wide");
-  instruction.modifiers =
-      static_cast<uint64_t>(bytes) | (FactsOf(*type).kind == TypeKind::kSigned ? uint64_t{kSigned} : 0) |
-      SemanticsOf(match);
+  instruction.modifiers = static_cast<uint64_t>(bytes) |
+                          (FactsOf(*type).kind == TypeKind::kSigned ? uint64_t{kSigned} : 0) | SemanticsOf(match);
   return handler;
 }
 

@@ -95,6 +95,25 @@ const Twin kTwins[] = {
      "setp.lt.u32 %p3, %r1, 16;\n@%p3 bra A;\ntcgen05.wait::ld.sync.aligned;\ntcgen05.st.sync.aligned.32x32b.x1.b32 "
      "[%r9], {%r1};\nA: tcgen05.wait::st.sync.aligned;\n" LS_FREE,
      LS_ALLOC LS_TST LS_FREE},
+    {"ProxyFenceOfCopy", HazardKind::kMissingProxyFence,
+     "@%p1 st.shared.b32 [buffer], %r1;\n" LS_INIT_BARRIER LS_LOAD LS_WAIT,
+     "@%p1 st.shared.b32 [buffer], %r1;\n" LS_FENCE LS_INIT_BARRIER LS_LOAD LS_WAIT},
+    {"RaceInAWarp", HazardKind::kSharedRace,
+     "st.shared.b32 [%r4], %r1;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\n",
+     "st.shared.b32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\n"},
+    {"RaceOfReadAndWrite", HazardKind::kSharedRace,
+     "st.shared.b32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\nst.shared.b32 [%r4], "
+     "%r6;\n",
+     "st.shared.b32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\nbar.sync "
+     "0;\nst.shared.b32 [%r4], %r6;\n"},
+    {"UnobservedCompletion", HazardKind::kUnobservedCompletion,
+     LS_INIT_BARRIER LS_LOAD "@!%p1 bra J;\n" LS_WAIT "J: ld.shared.b32 %r5, [%r4];\n",
+     LS_INIT_BARRIER LS_LOAD "@!%p1 bra J;\n" LS_WAIT "J: bar.warp.sync -1;\nld.shared.b32 %r5, [%r4];\n"},
+    {"BarrierRace", HazardKind::kBarrierRace,
+     "@%p1 mbarrier.init.shared.b64 [bar], 32;\nmbarrier.arrive.shared.b64 %rd5, [bar];\n",
+     "@%p1 mbarrier.init.shared.b64 [bar], 32;\nbar.warp.sync -1;\nmbarrier.arrive.shared.b64 %rd5, [bar];\n"},
+    {"BarrierUnbalanced", HazardKind::kBarrierUnbalanced,
+     LS_INIT_BARRIER "@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd5, [bar], 128;\n", LS_INIT_BARRIER LS_LOAD LS_WAIT},
     {"ForeignLanes", HazardKind::kForeignLanes,
      LS_ALLOC "add.u32 %r12, %r9, 0x200000;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r12], "
               "{%r1};\ntcgen05.wait::st.sync.aligned;\n" LS_FREE,
@@ -118,6 +137,35 @@ TEST_P(Hazards, AreReportedAndTheirFixIsClean) {
 
 INSTANTIATE_TEST_SUITE_P(Twins, Hazards, testing::ValuesIn(kTwins),
                          [](const auto& twin) { return std::string(twin.param.name); });
+
+// Two CTAs of a cluster; each stores into the other one's memory.
+Report RunPair(const std::string& before, const std::string& after) {
+  const std::string text = std::string(kHeader) +
+                           ".visible .entry k() {\n.reg .b32 %r<9>;\n.shared .align 16 .b8 buffer[256];\n"
+                           "mov.u32 %r1, %cluster_ctarank; xor.b32 %r2, %r1, 1; mov.u32 %r3, buffer;\n"
+                           "mapa.shared::cluster.u32 %r4, %r3, %r2; mov.u32 %r5, %tid.x; shl.b32 %r6, %r5, 2;\n"
+                           "add.u32 %r4, %r4, %r6;\n" +
+                           before + "st.shared::cluster.b32 [%r4], %r5;\n" + after + "ret;\n}\n";
+  Options options;
+  options.completion = Completion::kLate;
+  TestDevice device(options);
+  const device::CuFunction kernel = device.Load(text, "k");
+  EXPECT_NE(kernel, nullptr) << device.log;
+  if (kernel != nullptr) {
+    EXPECT_EQ(device.Launch(kernel, {2, 1, 1}, 32, 0, {}, 2), device::kCuSuccess);
+  }
+  return TakeReport();
+}
+
+TEST(RemoteMemory, MustBeAliveWhileItIsUsed) {
+  const std::string barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+  const Report right = RunPair(barrier, barrier);
+  EXPECT_TRUE(right.Clean()) << right.Print();
+  for (const Report& wrong : {RunPair("", barrier), RunPair(barrier, "")}) {
+    ASSERT_EQ(wrong.hazards.size(), 1u) << wrong.Print();
+    EXPECT_EQ(wrong.hazards[0].kind, HazardKind::kRemoteLifetime) << wrong.Print();
+  }
+}
 
 struct FaultCase {
   friend void PrintTo(const FaultCase& fault, std::ostream* out) { *out << fault.name; }

@@ -109,8 +109,7 @@ std::string Cluster::Describe(const Rival& rival) const {
 void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong) {
   const Accessor by = {&warp.knowledge, static_cast<uint8_t>(lane), strong,
                        static_cast<uint16_t>(warp.proxy_fences[static_cast<size_t>(lane)]), warp.position().line};
-  const Rival rival =
-      write ? cta.shared_shadow->Write(offset, bytes, by) : cta.shared_shadow->Read(offset, bytes, by);
+  const Rival rival = write ? cta.shared_shadow->Write(offset, bytes, by) : cta.shared_shadow->Read(offset, bytes, by);
   if (!rival) return;
   warp.Report(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, lane,
               Cat("shared offset ", rival.offset, " is ", write ? "written" : "read", " here, and nothing orders ",
@@ -245,7 +244,9 @@ void Cluster::MakeRecord(AsyncOp& op) {
 
 void Cluster::AddMoments(OpRecord& record, const Warp& warp, uint32_t mask) {
   if ((warp.live() & ~mask) == 0) {
-    record.over.push_back(warp.knowledge.Now(kAnyLane));
+    // A wgmma is one operation of four warps, whoever of them has waited; tcgen05.ld and st are what each lane does.
+    record.over.push_back(
+        warp.knowledge.Now(record.kind == static_cast<uint8_t>(OpKind::kWgmma) ? kAnyLane : kAllLanes));
     return;
   }
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1)

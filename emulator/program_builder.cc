@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "emulator/binders.h"
 #include "emulator/control_flow.h"
+#include "emulator/wgmma_registers.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -681,6 +682,7 @@ Result<Kernel> Builder::Build(const FunctionSyntax& entry) {
   for (const size_t i : dynamic_) kernel_.initial[i].value += dynamic;
   kernel_.local_bytes = (kernel_.local_bytes + 15) / 16 * 16;
   FindReconvergence(kernel_.code);
+  MarkWgmmaRegisters(kernel_.code, kernel_.opcodes);
   return std::move(kernel_);
 }
 

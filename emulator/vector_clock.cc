@@ -7,7 +7,8 @@ namespace laneshift::emulator {
 
 bool VectorClock::KnowsLane(const Epoch& moment) const {
   return std::any_of(singles_.begin(), singles_.end(), [&](const Epoch& known) {
-    return known.agent == moment.agent && (known.lane == moment.lane || moment.lane == kAnyLane) && known.clock >= moment.clock;
+    return known.agent == moment.agent && (known.lane == moment.lane || moment.lane == kAnyLane) &&
+           known.clock >= moment.clock;
   });
 }
 

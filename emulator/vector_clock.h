@@ -1,10 +1,10 @@
 // Who knows what has happened: vector clocks over the warps and mbarriers of a cluster.
 //
 // An agent is a warp, or an mbarrier, whose clock counts its completed phases. A warp's clock counts what it has
-// released. What a warp knows holds for all its lanes, and a lane that has waited alone knows more than the others until
-// the warp synchronises; a lane that arrives alone tells about itself, not about its neighbours. That is as exact as a
-// clock per thread, at the price of a clock per warp.
-// Thread-safety: none; they belong to their cluster's host thread.
+// released. What a warp knows holds for all its lanes, and a lane that has waited alone knows more than the others
+// until the warp synchronises; a lane that arrives alone tells about itself, not about its neighbours. That is as exact
+// as a clock per thread, at the price of a clock per warp. Thread-safety: none; they belong to their cluster's host
+// thread.
 #pragma once
 
 #include <array>
@@ -59,9 +59,7 @@ class Knowledge {
     if (moment.agent == agent_ && (moment.lane == lane || moment.lane == kAnyLane)) return true;
     return View(lane).Knows(moment);
   }
-  const VectorClock& View(uint8_t lane) const {
-    return lane < kLanes && own_[lane] != nullptr ? *own_[lane] : view_;
-  }
+  const VectorClock& View(uint8_t lane) const { return lane < kLanes && own_[lane] != nullptr ? *own_[lane] : view_; }
   // The lanes of `mask` learn. `live`: the lanes that there are.
   void Acquire(uint32_t mask, uint32_t live, const VectorClock& from);
   // Adds to `to` what the lanes of `mask` know and have done, and begins a new moment.
@@ -74,7 +72,7 @@ class Knowledge {
  private:
   uint16_t agent_;
   uint32_t clock_ = 1;
-  VectorClock view_;                                     // what every lane knows
+  VectorClock view_;                                      // what every lane knows
   std::array<std::unique_ptr<VectorClock>, kLanes> own_;  // a lane that knows more; never less than view_
   uint32_t with_own_ = 0;
 };

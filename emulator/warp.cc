@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "emulator/cluster.h"
+#include "emulator/wgmma_registers.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -15,7 +16,8 @@ constexpr size_t kMaxPaths = 4096;
 }  // namespace
 
 Warp::Warp(Cta& cta, int index, uint32_t live)
-    : knowledge(static_cast<uint16_t>(cta.rank() * ((cta.threads() + kLanes - 1) / kLanes) + static_cast<uint32_t>(index))),
+    : knowledge(
+          static_cast<uint16_t>(cta.rank() * ((cta.threads() + kLanes - 1) / kLanes) + static_cast<uint32_t>(index))),
       cta_(cta),
       kernel_(*cta.cluster().launch().kernel),
       index_(index),
@@ -26,6 +28,7 @@ Warp::Warp(Cta& cta, int index, uint32_t live)
   registers_ = storage_.get();
   std::memset(registers_, 0, bytes);
   owned_.resize(bytes / 128 + 8);
+  unfenced.resize(bytes / 128 + 8);
   local_bytes_ = kernel_.local_bytes;
   local_.resize(local_bytes_ * kLanes);
   opcode_counts_.resize(kernel_.opcodes.size());
@@ -405,6 +408,8 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
           cta_.cluster().checks()) {
         CheckOwned(instruction);
       }
+      if (instruction.meets_wgmma && checks_)
+        ForEachRegister(instruction, [&](uint32_t slot) { unfenced[slot >> 7] = true; });
       outcome = instruction.handler(*this, instruction, mask);
     }
     if (outcome == Outcome::kFault) {

@@ -147,8 +147,11 @@ class Warp {
   int LineOf(uint32_t pc) const;
 
   // ---- what its threads have in flight; used by the handlers of asynchronous instructions ----
-  std::array<uint32_t, kLanes> proxy_fences{};                 // executed so far, per lane; starts at 0
-  uint64_t before_fence = 0;                                   // when its last tcgen05.fence::before_thread_sync was
+  std::array<uint32_t, kLanes> proxy_fences{};  // executed so far, per lane; starts at 0
+  uint64_t before_fence = 0;                    // when its last tcgen05.fence::before_thread_sync was
+  // Registers that have been accessed since its last wgmma.fence, by number of 128 bytes; everything before the first.
+  std::vector<bool> unfenced;
+  bool fenced_wgmma = false;
   VectorClock fenced;                                          // what it knew at its tcgen05.fence::after_thread_sync
   bool fences_memory = false;                                  // it has executed a fence or membar
   std::array<std::unique_ptr<OpGroups>, kLanes> bulk, copies;  // cp.async.bulk and cp.async groups per thread
