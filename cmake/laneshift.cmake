@@ -5,6 +5,11 @@ target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow 
   # Errors name files as the repository does, whatever machine built them.
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_include_directories(laneshift_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+if(LANESHIFT_BUILD_FUZZERS)
+  target_compile_options(laneshift_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(laneshift_flags INTERFACE -fsanitize=address,undefined)
+endif()
 if(LANESHIFT_SANITIZE)
   # g++ 12 warns of members of std::optional that it cannot follow through the sanitizers' own code.
   target_compile_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE} -fno-omit-frame-pointer

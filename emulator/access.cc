@@ -88,6 +88,16 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
 
 }  // namespace
 
+uint64_t OrderOf(const Match& match) {
+  const std::string_view sem = match("Sem");
+  return sem == "acquire" || sem == "release" || sem == "acq_rel" ? kOrders : 0;
+}
+
+void Synchronise(Warp& warp, const Instruction& instruction, const Located& at, int lane) {
+  if (warp.checks() && ((instruction.modifiers & kOrders) || warp.fences_memory))
+    warp.cta().cluster().SynchroniseAt(at.host, warp, uint32_t{1} << lane);
+}
+
 std::string HexAddress(uint64_t address) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));

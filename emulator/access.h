@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "emulator/cluster.h"
+#include "emulator/ptx_instructions.h"
 #include "emulator/warp.h"
 
 namespace laneshift::emulator {
@@ -34,6 +35,12 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
 // cluster are allowed.
 bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta,
                   Located& to);
+
+// modifiers of ld, st and atomics: the access acquires, releases, or both.
+inline constexpr uint64_t kOrders = 0x400;
+uint64_t OrderOf(const Match& match);
+// Threads synchronise by the word at `at`, if the access orders memory by itself or a fence makes it do so.
+void Synchronise(Warp& warp, const Instruction& instruction, const Located& at, int lane);
 
 std::string HexAddress(uint64_t address);
 

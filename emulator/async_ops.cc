@@ -149,7 +149,7 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   if (use.cta->shared_shadow->FindUnfenced(use.range.begin, use.range.end, fences, stored)) {
     Hazard(HazardKind::kMissingProxyFence, op,
            Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", stored.offset,
-               ", which warp ", stored.agent, " lane ", stored.lane, " stored in line ", stored.line,
+               ", which warp ", stored.agent, " lane ", int{stored.lane}, " stored in line ", stored.line,
                " without a fence.proxy.async after it"));
   }
   if (use.write) use.cta->shared_shadow->Forget(use.range.begin, use.range.end);

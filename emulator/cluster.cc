@@ -122,6 +122,7 @@ bool Cluster::RunRound(bool& ran) {
     fault.place = warps.empty() ? Place{} : warps[0]->Here(-1);
     fault.message = Cat("a cluster executed ", executed_, " warp instructions, more than the budget of ",
                         machine().instruction_budget);
+    DrawWaits(fault);
     SetFault(std::move(fault));
     return false;
   }
@@ -184,70 +185,15 @@ bool Cluster::TimeOutWaiters() {
   return any;
 }
 
-std::string Cluster::DescribeWait(Warp& warp, const Path& path) {
-  Cta& cta = warp.cta();
-  std::string who = Cat("CTA (", cta.index()[0], ",", cta.index()[1], ",", cta.index()[2], ") warp ", warp.index(),
-                        " line ", warp.LineOf(path.pc), " waits ");
-  switch (path.wait.kind) {
-    case WaitState::Kind::kMbarrier: {
-      const BarrierSlot* slot = FindBarrier(cta, path.wait.object);
-      if (slot == nullptr) return Cat(who, "for an mbarrier at ", path.wait.object, " that is not initialised");
-      return Cat(who, "for parity ", path.wait.parity, " of the mbarrier at shared offset ", path.wait.object,
-                 ": phase ", slot->state.phase(), ", ", slot->state.pending(), " of ", slot->state.expected(),
-                 " arrivals pending, ", slot->state.bytes(), " bytes outstanding");
-    }
-    case WaitState::Kind::kNamedBarrier: {
-      const NamedBarrier& barrier = cta.named[path.wait.object];
-      return Cat(who, "at barrier ", path.wait.object, ": ", barrier.arrived, " threads have arrived of ",
-                 barrier.expected != 0 ? barrier.expected : cta.live_threads());
-    }
-    case WaitState::Kind::kClusterBarrier:
-      return Cat(who, "at barrier.cluster: ", barrier_arrived, " of ", live_threads(), " threads have arrived");
-    case WaitState::Kind::kWarpSync:
-      return Cat(who, "for the other lanes of mask ", path.wait.object, "; present: ", path.mask);
-    case WaitState::Kind::kWarpgroup:
-      return Cat(who, "for the other warps of its warpgroup");
-    case WaitState::Kind::kTensorAlloc:
-      return Cat(who, "for Tensor Memory to allocate");
-    case WaitState::Kind::kNone:
-      break;
-  }
-  return Cat(who, "for nothing");
-}
-
-void Cluster::ReportDeadlock() {
-  Fault fault;
-  fault.kind = FaultKind::kDeadlock;
-  bool first = true;
-  for (const auto& cta : ctas_) {
-    for (const auto& warp : cta->warps) {
-      for (const Path& path : warp->paths()) {
-        if (path.state != Path::State::kBlocked) continue;
-        if (first) {
-          fault.place = warp->Here(-1);
-          fault.place.line = warp->LineOf(path.pc);
-        } else {
-          fault.message += "; ";
-        }
-        first = false;
-        fault.message += DescribeWait(*warp, path);
-        if (fault.message.size() > 4000) {
-          fault.message += "; …";
-          SetFault(std::move(fault));
-          return;
-        }
-      }
-    }
-  }
-  SetFault(std::move(fault));
-}
-
 void Cluster::CheckClusterBarrier() {
   if (barrier_arrived == 0 || barrier_arrived < live_threads()) return;
   barrier_arrived = 0;
   ++barrier_generation;
   barrier_told = std::move(barrier_gathering);
   barrier_gathering.Clear();
+  if (checks()) {
+    for (const auto& cta : ctas_) cta->known_at_exit.Join(barrier_met);
+  }
   Signal();
 }
 

@@ -34,6 +34,7 @@ enum class Completion : uint8_t { kEager, kLate, kRandom };
 struct Machine {
   GlobalMemory* memory = nullptr;
   HazardLog* hazards = nullptr;  // nullptr: do not check
+  PrintLog* prints = nullptr;    // nullptr: what kernels print is dropped
   Completion completion = Completion::kEager;
   uint64_t seed = 0;
   Arithmetic arithmetic = Arithmetic::kHardware;
@@ -135,6 +136,10 @@ class BarrierSlot {
   uint16_t agent = 0;  // of its phases
   uint32_t past = 0;   // phases of earlier objects at this address
   Epoch initialised;
+  std::vector<Warp*> arrivers;  // all that have ever arrived, or issued what arrives
+  void NoteArriver(Warp* warp) {
+    if (std::find(arrivers.begin(), arrivers.end(), warp) == arrivers.end()) arrivers.push_back(warp);
+  }
 
  private:
   void Settle();
@@ -261,6 +266,7 @@ class Cluster {
   uint64_t barrier_generation = 0;
   uint32_t barrier_arrived = 0;
   VectorClock barrier_gathering, barrier_told;
+  VectorClock barrier_met;  // what came before it by execution alone: enough to keep memory alive
   void CheckClusterBarrier();
 
   // ---- order (ordering.cc) ----
@@ -273,14 +279,16 @@ class Cluster {
   uint32_t live_threads() const;
   void NoteExit(Cta& cta);
 
-  std::string DescribeWait(Warp& warp, const Path& path);
-
  private:
   bool RunRound(bool& ran);
   bool CompleteSomething();
   bool CompleteAtRandom();
   bool TimeOutWaiters();
+  // deadlock.cc
   void ReportDeadlock();
+  void DrawWaits(Fault& fault);
+  std::string DescribeWait(Warp& warp, const Path& path);
+  std::vector<Warp*> WhoCouldEnd(Warp& warp, const Path& path);
   void CheckExit(Cta& cta);
   void FindPredecessors(AsyncOp& op);
   void AddGlobal(const OpHandle& op);

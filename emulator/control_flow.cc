@@ -1,6 +1,7 @@
 #include "emulator/control_flow.h"
 
 #include <algorithm>
+#include <span>
 
 #include "emulator/binders.h"
 
@@ -16,13 +17,22 @@ struct Graph {
   int exit = 0;
 };
 
-bool Ends(const Instruction& i) { return i.is_branch || i.handler == ExecuteExit; }
+bool Leaves(const Instruction& i) { return i.ends_function || i.handler == ExecuteExit; }
+bool Ends(const Instruction& i) { return i.is_branch || Leaves(i); }
 
-Graph BuildGraph(const std::vector<Instruction>& code) {
+// Where a branch may go.
+std::span<const uint32_t> TargetsOf(const Kernel& kernel, const Instruction& i) {
+  return i.table == kNoTarget ? std::span(&i.target, 1) : std::span(kernel.jump_tables[i.table]);
+}
+
+Graph BuildGraph(const Kernel& kernel) {
+  const std::vector<Instruction>& code = kernel.code;
   std::vector<uint8_t> leader(code.size() + 1, 0);
   if (!code.empty()) leader[0] = 1;
   for (size_t i = 0; i < code.size(); ++i) {
-    if (code[i].is_branch) leader[code[i].target] = 1;
+    if (code[i].is_branch) {
+      for (const uint32_t target : TargetsOf(kernel, code[i])) leader[target] = 1;
+    }
     if (Ends(code[i])) leader[i + 1] = 1;
   }
   Graph graph;
@@ -39,8 +49,10 @@ Graph BuildGraph(const std::vector<Instruction>& code) {
     const Instruction& last = code[end - 1];
     auto& to = graph.successors[static_cast<size_t>(b)];
     const bool conditional = last.guard != kNoSlot;
-    if (last.is_branch) to.push_back(block_of[last.target]);
-    if (last.handler == ExecuteExit) to.push_back(graph.exit);
+    if (last.is_branch) {
+      for (const uint32_t target : TargetsOf(kernel, last)) to.push_back(block_of[target]);
+    }
+    if (Leaves(last)) to.push_back(graph.exit);
     if ((!Ends(last) || conditional) && end < code.size()) to.push_back(block_of[end]);
     if (to.empty()) to.push_back(graph.exit);
     for (const int s : to) graph.predecessors[static_cast<size_t>(s)].push_back(b);
@@ -75,8 +87,9 @@ std::vector<int> ReversePostorder(const Graph& graph, std::vector<int>& number) 
 }  // namespace
 
 // Cooper, Harvey and Kennedy's dominator iteration on the reversed graph.
-void FindReconvergence(std::vector<Instruction>& code) {
-  const Graph graph = BuildGraph(code);
+void FindReconvergence(Kernel& kernel) {
+  std::vector<Instruction>& code = kernel.code;
+  const Graph graph = BuildGraph(kernel);
   std::vector<int> number(graph.successors.size(), kUnknown);
   const std::vector<int> order = ReversePostorder(graph, number);
   std::vector<int> meet(graph.successors.size(), kUnknown);

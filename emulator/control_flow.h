@@ -3,13 +3,11 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include <vector>
-
 #include "emulator/program.h"
 
 namespace laneshift::emulator {
 
 // Sets the reconvergence point of every branch to its immediate post-dominator, or kNoTarget if there is none.
-void FindReconvergence(std::vector<Instruction>& code);
+void FindReconvergence(Kernel& kernel);
 
 }  // namespace laneshift::emulator

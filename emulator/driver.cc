@@ -72,6 +72,7 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   Machine machine;
   machine.memory = memory.get();
   machine.hazards = options.hazards == HazardChecks::kOn ? &hazards : nullptr;
+  machine.prints = &prints;
   machine.completion = options.completion;
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
@@ -85,6 +86,7 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   ++report.launches;
   report.arithmetic = options.arithmetic;
   report.counters.Add(result.counters);
+  report.output += prints.Take();
   for (Hazard& hazard : hazards.Take()) {
     Notice(hazard.Print());
     report.hazards.push_back(std::move(hazard));
@@ -125,6 +127,7 @@ void Configure(const Options& options) {
   state.Reset();
   state.report = {};
   state.hazards.Take();
+  state.prints.Take();
   state.launches = 0;
   state.initialised = false;
 }

@@ -61,7 +61,9 @@ CuResult GetProcAddressV1(const char* symbol, void** function, int version, uint
 CuResult GetExportTable(const void** table, const CuUuid*) {
   DriverCall call;
   if (table != nullptr) *table = nullptr;
-  call.state.Notice("cuGetExportTable: the driver's private tables are not provided");
+  call.state.Notice(
+      "cuGetExportTable: the driver's private tables, which NVIDIA's CUDA runtime asks for, are not provided; link the "
+      "program with nvcc -cudart shared, so that the emulator's own runtime takes its place");
   return kCuErrorNotFound;
 }
 

@@ -130,6 +130,7 @@ struct DriverState {
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
+  PrintLog prints;
   Report report;
   uint64_t launches = 0;
   uint64_t serial = 0;  // of streams and graphs

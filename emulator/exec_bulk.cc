@@ -235,7 +235,7 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
         op->global.push_back({run.global, run.global + run.global_bytes, true});
       }
     }
-    op->effect = [map, plan, cta = from.cta, reduction](AsyncOp& self) {
+    op->effect = [=, cta = from.cta](AsyncOp& self) {
       Allocation* cache = nullptr;
       for (const CopyRun& run : plan->runs) {
         if (run.global_bytes == 0) continue;

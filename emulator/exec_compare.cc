@@ -49,6 +49,20 @@ bool IsNan(T x) {
 enum : uint64_t { kUnordered = 16, kFtz = 32, kBooleanShift = 8 };
 
 template <typename T, Relation kRelation>
+bool Holds(T x, T y, bool unordered) {
+  const bool nan = IsNan(x) || IsNan(y);
+  if constexpr (kRelation == Relation::kNum) return !nan;
+  if constexpr (kRelation == Relation::kNan) return nan;
+  if (nan) return unordered;
+  if constexpr (kRelation == Relation::kEq) return x == y;
+  if constexpr (kRelation == Relation::kNe) return x != y;
+  if constexpr (kRelation == Relation::kLt) return x < y;
+  if constexpr (kRelation == Relation::kLe) return x <= y;
+  if constexpr (kRelation == Relation::kGt) return x > y;
+  return x >= y;
+}
+
+template <typename T, Relation kRelation>
 uint32_t CompareLanes(Warp& w, const Operand& a, const Operand& b, bool unordered, bool flush) {
   return Test2<T>(w, a, b, [&](T x, T y) {
     if constexpr (std::is_same_v<T, float>) {
@@ -57,16 +71,7 @@ uint32_t CompareLanes(Warp& w, const Operand& a, const Operand& b, bool unordere
         if (std::fpclassify(y) == FP_SUBNORMAL) y = 0;
       }
     }
-    const bool nan = IsNan(x) || IsNan(y);
-    if constexpr (kRelation == Relation::kNum) return !nan;
-    if constexpr (kRelation == Relation::kNan) return nan;
-    if (nan) return unordered;
-    if constexpr (kRelation == Relation::kEq) return x == y;
-    if constexpr (kRelation == Relation::kNe) return x != y;
-    if constexpr (kRelation == Relation::kLt) return x < y;
-    if constexpr (kRelation == Relation::kLe) return x <= y;
-    if constexpr (kRelation == Relation::kGt) return x > y;
-    return x >= y;
+    return Holds<T, kRelation>(x, y, unordered);
   });
 }
 
@@ -75,16 +80,7 @@ template <typename H, Relation kRelation>
 uint32_t CompareSmall(Warp& w, const Operand& a, const Operand& b, bool unordered) {
   return Test2<uint16_t>(w, a, b, [&](uint16_t p, uint16_t q) {
     const float x = H{p}.Float(), y = H{q}.Float();
-    const bool nan = std::isnan(x) || std::isnan(y);
-    if constexpr (kRelation == Relation::kNum) return !nan;
-    if constexpr (kRelation == Relation::kNan) return nan;
-    if (nan) return unordered;
-    if constexpr (kRelation == Relation::kEq) return x == y;
-    if constexpr (kRelation == Relation::kNe) return x != y;
-    if constexpr (kRelation == Relation::kLt) return x < y;
-    if constexpr (kRelation == Relation::kLe) return x <= y;
-    if constexpr (kRelation == Relation::kGt) return x > y;
-    return x >= y;
+    return Holds<float, kRelation>(x, y, unordered);
   });
 }
 
@@ -131,6 +127,45 @@ Outcome Set(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
+// A pair of halves: p of the lower, q of the upper.
+template <typename H, Relation kRelation>
+Outcome SetpPair(Warp& w, const Instruction& i, uint32_t mask) {
+  const bool unordered = i.modifiers & kUnordered;
+  const uint32_t with = i.modifiers >> kBooleanShift & 3 ? w.Predicate(i[4]) : 0;
+  uint32_t bits[2] = {0, 0};
+  ForLanes(mask, [&](int lane) {
+    for (int half = 0; half < 2; ++half) {
+      const auto part = [&](const Operand& from) {
+        return H{static_cast<uint16_t>(w.At<uint32_t>(from)[lane] >> (16 * half))}.Float();
+      };
+      const float x = part(i[2]), y = part(i[3]);
+      bits[half] |= static_cast<uint32_t>(Holds<float, kRelation>(x, y, unordered)) << lane;
+    }
+  });
+  w.SetPredicate(i[0], mask, Combine(i.modifiers, bits[0], with));
+  if (i[1].slot != kNoSlot) w.SetPredicate(i[1], mask, Combine(i.modifiers, bits[1], with));
+  return Outcome::kNext;
+}
+
+template <typename H>
+Handler PairForRelation(Relation relation) {
+  switch (relation) {
+#define LS_RELATION(name) \
+  case Relation::name:    \
+    return SetpPair<H, Relation::name>;
+    LS_RELATION(kEq)
+    LS_RELATION(kNe)
+    LS_RELATION(kLt)
+    LS_RELATION(kLe)
+    LS_RELATION(kGt)
+    LS_RELATION(kGe)
+    LS_RELATION(kNum)
+    LS_RELATION(kNan)
+#undef LS_RELATION
+  }
+  return nullptr;
+}
+
 template <bool kSetp, typename T>
 Handler ForRelation(Relation relation) {
   switch (relation) {
@@ -169,6 +204,10 @@ Result<Handler> CompareHandler(const Match& match, Instruction& instruction) {
                                                        : 0u}
                            << kBooleanShift;
   const auto make = [&]<typename T>() -> Handler { return ForRelation<kSetp, T>(comparison.relation); };
+  if constexpr (kSetp) {
+    if (*type == Type::kF16x2) return PairForRelation<Half>(comparison.relation);
+    if (*type == Type::kBf16x2) return PairForRelation<Brain>(comparison.relation);
+  }
   switch (*type) {
     case Type::kF32:
       return make.template operator()<float>();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "emulator/calls.h"
 #include "emulator/cluster.h"
 #include "emulator/lanes.h"
 #include "emulator/type_dispatch.h"
@@ -209,14 +210,14 @@ Outcome BarrierArrive(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// operands: d, id, p. modifiers: 0 popc, 1 and, 2 or
+// operands: d, id, count, p. modifiers: 0 popc, 1 and, 2 or
 Outcome BarrierReduce(Warp& w, const Instruction& i, uint32_t mask) {
   uint32_t id, count;
-  if (!BarrierOperands(w, i, 1, 3, std::countr_zero(mask), id, count)) return Outcome::kFault;
+  if (!BarrierOperands(w, i, 1, 2, std::countr_zero(mask), id, count)) return Outcome::kFault;
   NamedBarrier& barrier = w.cta().named[id];
   WaitState& wait = w.path().wait;
   if (wait.kind != WaitState::Kind::kNamedBarrier) {
-    const uint32_t yes = w.Predicate(i[2]) & mask;
+    const uint32_t yes = w.Predicate(i[3]) & mask;
     barrier.votes += static_cast<uint32_t>(std::popcount(yes));
     barrier.all = barrier.all && yes == mask;
     barrier.any = barrier.any || yes != 0;
@@ -242,6 +243,7 @@ Outcome BarrierReduce(Warp& w, const Instruction& i, uint32_t mask) {
 Outcome ClusterArrive(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   if (i.modifiers == 0 || w.fences_memory) w.Release(mask, cluster.barrier_gathering);
+  w.Release(mask, cluster.barrier_met);
   w.cluster_generation = cluster.barrier_generation;
   cluster.barrier_arrived += static_cast<uint32_t>(std::popcount(mask));
   cluster.CheckClusterBarrier();
@@ -281,6 +283,28 @@ Outcome ExecuteBranch(Warp& w, const Instruction& i, uint32_t mask) { return w.B
 Outcome ExecuteExit(Warp& w, const Instruction&, uint32_t mask) { return w.Exit(mask); }
 
 Result<Handler> BindBranch(const Match&, Instruction&) { return Handler(ExecuteBranch); }
+// Each lane goes where its index says; those that agree go together.
+Result<Handler> BindBranchTable(const Match&, Instruction&) {
+  return Handler([](Warp& w, const Instruction& i, uint32_t mask) -> Outcome {
+    const std::vector<uint32_t>& table = w.kernel().jump_tables[i.table];
+    const int first = std::countr_zero(mask);
+    const auto index = static_cast<uint32_t>(w.Value(i[0], first));
+    if (index >= table.size()) {
+      return w.Fault(FaultKind::kIllegalInstruction, first,
+                     Cat("brx.idx with index ", index, " into ", table.size(), " targets"));
+    }
+    uint32_t same = 0;
+    ForLanes(mask, [&](int lane) { same |= static_cast<uint32_t>(w.Value(i[0], lane) == index) << lane; });
+    if (same == w.path().mask) {
+      w.path().pc = table[index];
+      return Outcome::kJumped;
+    }
+    const uint32_t pc = w.path().pc;
+    return w.Split(table[index], i.reconvergence, same, (mask & ~same) != 0 ? pc : pc + 1);
+  });
+}
+// The program builder knows what is called.
+Result<Handler> BindCall(const Match&, Instruction&) { return Handler(ExecuteCall); }
 Result<Handler> BindExit(const Match&, Instruction&) { return Handler(ExecuteExit); }
 Result<Handler> BindTrap(const Match&, Instruction&) { return Handler(Trap); }
 Result<Handler> BindShfl(const Match& match, Instruction& i) {

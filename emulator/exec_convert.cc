@@ -328,4 +328,27 @@ Result<Handler> BindCvt(const Match& match, Instruction& instruction) {
   return Handler(ConvertOne);
 }
 
+// Two s32 values, clamped to small integers, a above b; with a third operand, above its low bits.
+Result<Handler> BindCvtPack(const Match& match, Instruction& instruction) {
+  const auto type = match.TypeAt(0).value_or(Type::kPred);
+  const bool third = instruction.operand_count > 3;
+  const int bits = BitsOf(type);
+  const bool integer = FactsOf(type).kind == TypeKind::kSigned || FactsOf(type).kind == TypeKind::kUnsigned;
+  if (!integer || (third ? bits > 8 : bits != 16)) return WrongType(match);
+  instruction.modifiers = static_cast<uint64_t>(type);
+  return Handler([](Warp& w, const Instruction& i, uint32_t mask) {
+    const auto to = static_cast<Type>(i.modifiers);
+    const int width = BitsOf(to);
+    ForLanes(mask, [&](int lane) {
+      const auto piece = [&](size_t operand) {
+        const uint64_t value = IntegerBits(to, IntegerOf(Type::kS32, w.At<uint32_t>(i[operand])[lane]), true);
+        return static_cast<uint32_t>(value & ((uint64_t{1} << width) - 1));
+      };
+      const uint32_t above = i.operand_count > 3 ? w.At<uint32_t>(i[3])[lane] << (2 * width) : 0;
+      w.At<uint32_t>(i[0])[lane] = above | piece(1) << width | piece(2);
+    });
+    return Outcome::kNext;
+  });
+}
+
 }  // namespace laneshift::emulator

@@ -94,19 +94,21 @@ Outcome Binary(Warp& w, const Instruction& i, uint32_t m) {
   });
 }
 
-// f16 and bf16: the float result of +, -, * and / of two such numbers rounds to the same value as the exact one.
-template <typename H, typename Op>
-uint16_t SmallBinary(uint16_t a, uint16_t b, uint64_t modifiers) {
-  return H::From(Finish(Op::Do(H{a}.Float(), H{b}.Float()), modifiers)).bits;
+// A double cut toward zero to a float whose last bit says whether anything was cut, so that the rounding to a small
+// format that follows sees on which side of a tie the value lies.
+float RoundToOdd(double value) {
+  auto cut = static_cast<float>(value);
+  if (static_cast<double>(cut) == value || std::isnan(value)) return cut;
+  auto bits = std::bit_cast<uint32_t>(cut);
+  if (std::fabs(static_cast<double>(cut)) > std::fabs(value)) --bits;
+  return std::bit_cast<float>(bits | 1);
 }
 
-// One rounding of an exact double to a small format: the sticky bit of a truncated float keeps ties honest.
-float RoundToOdd(double value) {
-  const RoundingScope scope(uint64_t{FE_TOWARDZERO} << kRoundShift);
-  volatile double exact = value;
-  const auto cut = static_cast<float>(exact);
-  if (static_cast<double>(cut) == value || std::isnan(value) || std::isinf(cut)) return cut;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(cut) | 1);
+// f16 and bf16: exact in double, or further from every tie than the double's error; then one rounding.
+template <typename H, typename Op>
+uint16_t SmallBinary(uint16_t a, uint16_t b, uint64_t modifiers) {
+  const double exact = Op::Do(static_cast<double>(H{a}.Float()), static_cast<double>(H{b}.Float()));
+  return H::From(Finish(RoundToOdd(exact), modifiers)).bits;
 }
 
 template <typename H>
@@ -240,9 +242,24 @@ Outcome RoundedUnary(Warp& w, const Instruction& i, uint32_t m) {
   });
 }
 
+// The f64 approximations give the upper 32 bits of the result; the rest is zero. Subnormal numbers are flushed.
+template <bool kSquareRoot>
+Outcome ApproximateDouble(Warp& w, const Instruction& i, uint32_t m) {
+  const auto flush = [](double x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0, x) : x; };
+  return Map1<double, double>(w, i, m, [&](double a) {
+    a = flush(a);
+    const double exact = Canonical(flush(1.0 / (kSquareRoot ? std::sqrt(a) : a)));
+    return std::bit_cast<double>(std::bit_cast<uint64_t>(exact) & 0xffffffff00000000u);
+  });
+}
+
 template <bool kRoot>
 Result<Handler> RootHandler(const Match& match, Instruction& instruction) {
   instruction.modifiers = ModifiersOf(match);
+  if (match.Has("Approx") && match.TypeAt(0) == Type::kF64) {
+    if (kRoot || !match.Has("Ftz")) return Wrong("the only approximation of .f64 is .approx.ftz of rcp and rsqrt");
+    return Handler(ApproximateDouble<false>);
+  }
   if (!match.Has("Rnd") && !match.Has("Approx")) return Wrong(".approx or a rounding is needed");
   return ForReal(match, []<typename T>() -> Handler { return RoundedUnary<T, kRoot>; });
 }
@@ -262,6 +279,7 @@ T Extreme(T a, T b, bool max, uint64_t modifiers) {
     result = (a < b) != max ? a : b;
   }
   if (modifiers & kXorsign) result = std::copysign(result, sign ? T(-1) : T(1));
+  if ((modifiers & kRelu) && !std::isnan(result) && !(result > 0)) result = 0;
   return result;
 }
 template <typename H>
@@ -269,9 +287,22 @@ uint16_t SmallExtreme(uint16_t a, uint16_t b, bool max, uint64_t modifiers) {
   return H::From(Extreme(H{a}.Float(), H{b}.Float(), max, modifiers)).bits;
 }
 
+// Three operands: f32 only, the first two and then the third.
+template <bool kMax>
+Outcome ExtremeOfThree(Warp& w, const Instruction& i, uint32_t m) {
+  return Map3<float, float, float, float>(w, i, m, [&](float a, float b, float c) {
+    return Extreme(Extreme(a, b, kMax, i.modifiers), c, kMax, i.modifiers);
+  });
+}
+
 template <bool kMax>
 Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
   instruction.modifiers = ModifiersOf(match) & 0xff;
+  if (instruction[3].slot != kNoSlot) {
+    if (match.TypeAt(0) != Type::kF32 || match.Has("Xorsign") || match.Has("Relu"))
+      return Wrong("three operands are for .f32, without .xorsign or .relu");
+    return Handler(ExtremeOfThree<kMax>);
+  }
   switch (match.TypeAt(0).value_or(Type::kPred)) {
     case Type::kF32:
     case Type::kF64:
@@ -303,11 +334,11 @@ Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
         });
       });
     default:
-      return IntegerMinMax(match, kMax);
+      return IntegerMinMax(match, instruction, kMax);
   }
 }
 
-// abs and neg touch the sign bit only, NaN or not.
+// abs and neg touch the sign bit only; of f32 they make a NaN the canonical one, as an H200 does.
 template <bool kClear>
 Result<Handler> SignHandler(const Match& match, Instruction& instruction) {
   instruction.modifiers = match.Has("Ftz") ? uint64_t{kFtz} : 0;
@@ -318,12 +349,12 @@ Result<Handler> SignHandler(const Match& match, Instruction& instruction) {
   };
   switch (match.TypeAt(0).value_or(Type::kPred)) {
     case Type::kF32:
-      if (instruction.modifiers & kFtz) {
-        return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-          return Map1<float, float>(w, i, m, [](float a) { return kClear ? std::fabs(Flush(a)) : -Flush(a); });
+      return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+        return Map1<float, float>(w, i, m, [&](float a) {
+          if (i.modifiers & kFtz) a = Flush(a);
+          return Canonical(kClear ? std::fabs(a) : -a);
         });
-      }
-      return bits.template operator()<uint32_t, 0x80000000u>();
+      });
     case Type::kF64:
       return bits.template operator()<uint64_t, uint64_t{1} << 63>();
     case Type::kF16:
@@ -470,7 +501,10 @@ Result<Handler> BindAbs(const Match& match, Instruction& i) { return SignHandler
 Result<Handler> BindNeg(const Match& match, Instruction& i) { return SignHandler<false>(match, i); }
 Result<Handler> BindRcp(const Match& match, Instruction& i) { return RootHandler<false>(match, i); }
 Result<Handler> BindSqrt(const Match& match, Instruction& i) { return RootHandler<true>(match, i); }
-Result<Handler> BindRsqrt(const Match& match, Instruction& i) { return UnaryHandler<ReciprocalRoot>(match, i, false); }
+Result<Handler> BindRsqrt(const Match& match, Instruction& i) {
+  if (match.TypeAt(0) == Type::kF64 && match.Has("Ftz")) return Handler(ApproximateDouble<true>);
+  return UnaryHandler<ReciprocalRoot>(match, i, false);
+}
 Result<Handler> BindSin(const Match& match, Instruction& i) { return UnaryHandler<Sine>(match, i, false); }
 Result<Handler> BindCos(const Match& match, Instruction& i) { return UnaryHandler<Cosine>(match, i, false); }
 Result<Handler> BindLg2(const Match& match, Instruction& i) { return UnaryHandler<Log2>(match, i, false); }

@@ -1,4 +1,4 @@
-// Integer arithmetic and bit manipulation.
+// Integer arithmetic.
 
 #include <algorithm>
 #include <bit>
@@ -76,81 +76,6 @@ T Remainder(T a, T b) {
   return static_cast<T>(a % b);
 }
 
-uint32_t Permute(uint32_t a, uint32_t b, uint32_t selector) {
-  const uint64_t bytes = uint64_t{b} << 32 | a;
-  uint32_t result = 0;
-  for (int i = 0; i < 4; ++i) {
-    const uint32_t pick = selector >> (4 * i) & 0xf;
-    auto byte = static_cast<uint32_t>(bytes >> (8 * (pick & 7)) & 0xff);
-    if (pick & 8) byte = byte & 0x80 ? 0xff : 0;
-    result |= byte << (8 * i);
-  }
-  return result;
-}
-
-// The selectors of prmt's special modes, by the low two bits of c.
-uint32_t ModeSelector(uint64_t mode, uint32_t c) {
-  static constexpr uint16_t kSelectors[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
-                                                {0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
-                                                {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
-  return kSelectors[mode - 1][c & 3];
-}
-
-uint32_t Lop3(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
-  uint32_t result = 0;
-  for (uint32_t k = 0; k < 8; ++k) {
-    if ((table >> k & 1) == 0) continue;
-    result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
-  }
-  return result;
-}
-
-template <typename T>
-T ReverseBits(T value) {
-  T result = 0;
-  for (size_t i = 0; i < 8 * sizeof(T); ++i) result = static_cast<T>(result << 1 | (value >> i & 1));
-  return result;
-}
-
-template <typename T>
-T ExtractField(T a, uint32_t position, uint32_t length) {
-  constexpr uint32_t kBits = 8 * sizeof(T);
-  position &= 0xff;
-  length &= 0xff;
-  using U = Unsigned<T>;
-  const U bits = static_cast<U>(a);
-  const bool negative = std::is_signed_v<T> && length != 0 && (bits >> std::min(position + length - 1, kBits - 1) & 1);
-  const U field = position < kBits ? static_cast<U>(bits >> position) : 0;
-  if (length >= kBits || length == 0) {
-    if (length == 0) return 0;
-    return static_cast<T>(negative && position != 0
-                              ? static_cast<U>(field | ~(position < kBits ? static_cast<U>(~U{0}) >> position : U{0}))
-                              : field);
-  }
-  const U keep = static_cast<U>((U{1} << length) - 1);
-  return static_cast<T>(negative ? static_cast<U>((field & keep) | ~keep) : static_cast<U>(field & keep));
-}
-
-template <typename T>
-T InsertField(T a, T b, uint32_t position, uint32_t length) {
-  constexpr uint32_t kBits = 8 * sizeof(T);
-  position &= 0xff;
-  length &= 0xff;
-  if (position >= kBits || length == 0) return b;
-  const T ones = length >= kBits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1);
-  const T keep = static_cast<T>(ones << position);
-  return static_cast<T>((b & ~keep) | (static_cast<T>(a << position) & keep));
-}
-
-template <typename T>
-uint32_t FindTop(T a, bool shift_amount) {
-  using U = Unsigned<T>;
-  const U bits = std::is_signed_v<T> && a < 0 ? static_cast<U>(~static_cast<U>(a)) : static_cast<U>(a);
-  if (bits == 0) return 0xffffffff;
-  const auto top = static_cast<uint32_t>(8 * sizeof(T) - 1) - static_cast<uint32_t>(std::countl_zero(bits));
-  return shift_amount ? static_cast<uint32_t>(8 * sizeof(T) - 1) - top : top;
-}
-
 // d = a + b + carry-in per lane, and the carry-out where asked. subtract: b is complemented, a borrow is an absent
 // carry.
 template <typename T>
@@ -205,35 +130,44 @@ Result<Handler> MadCarryHandler(const Match& match, Instruction& i, bool high, b
   return ForInteger(match, []<typename T>() -> Handler { return MadCarry<T>; });
 }
 
-// and, or, xor, not also work on predicates, as masks.
-template <typename F>
-Outcome LogicPredicate(Warp& warp, const Instruction& i, uint32_t mask, F f) {
-  warp.SetPredicate(i[0], mask, f(warp.Predicate(i[1]), warp.Predicate(i[2])));
-  return Outcome::kNext;
+// u16x2, s16x2: both halves by themselves.
+enum PackedOp : uint8_t { kAdd, kMin, kMax };
+template <typename T, PackedOp kOp>
+Outcome Packed(Warp& warp, const Instruction& i, uint32_t mask) {
+  return Map2<uint32_t, uint32_t, uint32_t>(warp, i, mask, [&](uint32_t a, uint32_t b) {
+    uint32_t result = 0;
+    for (const int shift : {0, 16}) {
+      const T x = static_cast<T>(a >> shift), y = static_cast<T>(b >> shift);
+      T value = kOp == kAdd ? static_cast<T>(x + y) : (kOp == kMin) == (x < y) ? x : y;
+      if (kOp != kAdd && i.modifiers != 0 && value < 0) value = 0;
+      result |= uint32_t{static_cast<uint16_t>(value)} << shift;
+    }
+    return result;
+  });
 }
-
-#define LS_LOGIC(name, expression)                                                                     \
-  Result<Handler> name(const Match& match) {                                                           \
-    if (match.TypeAt(0) == Type::kPred) {                                                              \
-      return Handler([](Warp& w, const Instruction& i, uint32_t m) {                                   \
-        return LogicPredicate(w, i, m, [](uint32_t a, uint32_t b) -> uint32_t { return expression; }); \
-      });                                                                                              \
-    }                                                                                                  \
-    return ForWidth(match, []<typename T>() -> Handler {                                               \
-      return [](Warp& w, const Instruction& i, uint32_t m) {                                           \
-        return Map2<T, T, T>(w, i, m, [](T a, T b) { return static_cast<T>(expression); });            \
-      };                                                                                               \
-    });                                                                                                \
+Result<Handler> PackedHandler(const Match& match, PackedOp op) {
+  const bool is_signed = match.TypeAt(0) == Type::kS16x2;
+  if (match.Has("Relu") && !is_signed) return Wrong(".relu is for .s32 and .s16x2");
+  if (match.Has("Sat")) return Wrong(".sat is for .s32 only");
+  switch (op) {
+    case kAdd:
+      return is_signed ? Handler(Packed<int16_t, kAdd>) : Handler(Packed<uint16_t, kAdd>);
+    case kMin:
+      return is_signed ? Handler(Packed<int16_t, kMin>) : Handler(Packed<uint16_t, kMin>);
+    case kMax:
+      return is_signed ? Handler(Packed<int16_t, kMax>) : Handler(Packed<uint16_t, kMax>);
   }
-LS_LOGIC(Conjunction, (a & b))
-LS_LOGIC(Disjunction, (a | b))
-LS_LOGIC(Difference, (a ^ b))
-#undef LS_LOGIC
+  return WrongType(match);
+}
 
 }  // namespace
 
 // Integer halves of binders shared with floating point; exec_float.cc asks for them.
 Result<Handler> IntegerAdd(const Match& match, Instruction& i, bool subtract) {
+  if (match.TypeAt(0) == Type::kU16x2 || match.TypeAt(0) == Type::kS16x2) {
+    if (subtract) return WrongType(match);
+    return PackedHandler(match, kAdd);
+  }
   if (match.Has("Carry")) return CarryHandler(match, i, subtract ? 1 : 0);
   if (match.Has("Sat")) {
     if (match.TypeAt(0) != Type::kS32) return Wrong(".sat is for .s32 only");
@@ -269,8 +203,21 @@ Result<Handler> IntegerDivide(const Match& match) {
   });
 }
 
-Result<Handler> IntegerMinMax(const Match& match, bool max) {
+Result<Handler> IntegerMinMax(const Match& match, Instruction& instruction, bool max) {
   if (match.Has("Ftz") || match.Has("Nan") || match.Has("Abs")) return WrongType(match);
+  instruction.modifiers = match.Has("Relu");
+  if (match.TypeAt(0) == Type::kU16x2 || match.TypeAt(0) == Type::kS16x2)
+    return PackedHandler(match, max ? kMax : kMin);
+  if (match.Has("Relu")) {
+    if (match.TypeAt(0) != Type::kS32) return Wrong(".relu is for .s32 and .s16x2");
+    return max ? Handler([](Warp& w, const Instruction& x, uint32_t m) {
+      return Map2<int32_t, int32_t, int32_t>(w, x, m, [](int32_t a, int32_t b) { return std::max({a, b, 0}); });
+    })
+               : Handler([](Warp& w, const Instruction& x, uint32_t m) {
+                   return Map2<int32_t, int32_t, int32_t>(
+                       w, x, m, [](int32_t a, int32_t b) { return std::max(std::min(a, b), 0); });
+                 });
+  }
   if (max) {
     return ForInteger(match, []<typename T>() -> Handler {
       return [](Warp& w, const Instruction& i, uint32_t m) {
@@ -404,6 +351,47 @@ Result<Handler> BindSad(const Match& match, Instruction&) {
     };
   });
 }
+Result<Handler> BindMad24(const Match& match, Instruction& instruction) {
+  const bool is_signed = match.TypeAt(0) == Type::kS32, high = match("Half") == "hi";
+  if (!is_signed && match.TypeAt(0) != Type::kU32) return WrongType(match);
+  if (match.Has("Sat") && !(is_signed && high)) return Wrong(".sat is for .hi.s32 only");
+  instruction.modifiers = (high ? 16u : 0u) | (match.Has("Sat") ? 256u : 0u);
+  if (is_signed) {
+    return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+      return Map3<int32_t, int32_t, int32_t, int32_t>(w, i, m, [&](int32_t a, int32_t b, int32_t c) {
+        const auto product = static_cast<int32_t>((int64_t{a << 8 >> 8} * (b << 8 >> 8)) >> (i.modifiers & 255));
+        if (i.modifiers & 256) return Clamp<int32_t>(int64_t{product} + c);
+        return static_cast<int32_t>(static_cast<uint32_t>(product) + static_cast<uint32_t>(c));
+      });
+    });
+  }
+  return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+    return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) {
+      return static_cast<uint32_t>((uint64_t{a & 0xffffff} * (b & 0xffffff)) >> i.modifiers) + c;
+    });
+  });
+}
+// Two 16-bit halves of a times the lower or upper two bytes of b.
+Result<Handler> BindDp2a(const Match& match, Instruction& instruction) {
+  const auto known = [](std::optional<Type> t) { return t == Type::kU32 || t == Type::kS32; };
+  if (!known(match.TypeAt(0))) return WrongType(match, 0);
+  if (!known(match.TypeAt(1))) return WrongType(match, 1);
+  instruction.modifiers = (match.TypeAt(0) == Type::kS32 ? 1u : 0u) | (match.TypeAt(1) == Type::kS32 ? 2u : 0u) |
+                          (match("Half") == "hi" ? 4u : 0u);
+  return Handler([](Warp& w, const Instruction& i, uint32_t m) {
+    return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) {
+      if (i.modifiers & 4) b >>= 16;
+      for (int k = 0; k < 2; ++k) {
+        const auto x = static_cast<uint16_t>(a >> (16 * k));
+        const auto y = static_cast<uint8_t>(b >> (8 * k));
+        const int left = i.modifiers & 1 ? static_cast<int16_t>(x) : x,
+                  right = i.modifiers & 2 ? static_cast<int8_t>(y) : y;
+        c += static_cast<uint32_t>(left * right);
+      }
+      return c;
+    });
+  });
+}
 Result<Handler> BindDp4a(const Match& match, Instruction& instruction) {
   const auto known = [](std::optional<Type> t) { return t == Type::kU32 || t == Type::kS32; };
   if (!known(match.TypeAt(0))) return WrongType(match, 0);
@@ -418,125 +406,6 @@ Result<Handler> BindDp4a(const Match& match, Instruction& instruction) {
         c += static_cast<uint32_t>(left * right);
       }
       return c;
-    });
-  });
-}
-
-Result<Handler> BindAnd(const Match& match, Instruction&) { return Conjunction(match); }
-Result<Handler> BindOr(const Match& match, Instruction&) { return Disjunction(match); }
-Result<Handler> BindXor(const Match& match, Instruction&) { return Difference(match); }
-
-Result<Handler> BindNot(const Match& match, Instruction&) {
-  if (match.TypeAt(0) == Type::kPred) {
-    return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-      w.SetPredicate(i[0], m, ~w.Predicate(i[1]));
-      return Outcome::kNext;
-    });
-  }
-  return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map1<T, T>(w, i, m, [](T a) { return static_cast<T>(~a); });
-    };
-  });
-}
-Result<Handler> BindCnot(const Match& match, Instruction&) {
-  return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map1<T, T>(w, i, m, [](T a) { return static_cast<T>(a == 0); });
-    };
-  });
-}
-Result<Handler> BindLop3(const Match&, Instruction& instruction) {
-  instruction.modifiers = static_cast<uint64_t>(instruction[4].offset);
-  if (instruction.modifiers > 255) return Wrong("the truth table is a number from 0 to 255");
-  return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-    return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(
-        w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) { return Lop3(a, b, c, static_cast<uint32_t>(i.modifiers)); });
-  });
-}
-Result<Handler> BindShl(const Match& match, Instruction&) {
-  return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map2<T, T, uint32_t>(w, i, m,
-                                  [](T a, uint32_t n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << n); });
-    };
-  });
-}
-Result<Handler> BindShr(const Match& match, Instruction&) {
-  return ForInteger(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map2<T, T, uint32_t>(w, i, m, [](T a, uint32_t n) {
-        if (n >= 8 * sizeof(T)) return static_cast<T>(a < 0 ? -1 : 0);
-        return static_cast<T>(a >> n);
-      });
-    };
-  });
-}
-Result<Handler> BindShf(const Match& match, Instruction& instruction) {
-  instruction.modifiers = (match("Dir") == "l" ? 1u : 0u) | (match("Wrap") == "wrap" ? 2u : 0u);
-  return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-    return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t low, uint32_t high, uint32_t c) {
-      const uint32_t n = i.modifiers & 2 ? c & 31 : std::min(c, 32u);
-      const uint64_t both = uint64_t{high} << 32 | low;
-      return i.modifiers & 1 ? static_cast<uint32_t>((both << n) >> 32) : static_cast<uint32_t>(both >> n);
-    });
-  });
-}
-Result<Handler> BindPopc(const Match& match, Instruction&) {
-  return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map1<uint32_t, T>(w, i, m, [](T a) { return static_cast<uint32_t>(std::popcount(a)); });
-    };
-  });
-}
-Result<Handler> BindClz(const Match& match, Instruction&) {
-  return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map1<uint32_t, T>(w, i, m, [](T a) { return static_cast<uint32_t>(std::countl_zero(a)); });
-    };
-  });
-}
-Result<Handler> BindBfind(const Match& match, Instruction& instruction) {
-  instruction.modifiers = match.Has("Shamt");
-  return ForInteger(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map1<uint32_t, T>(w, i, m, [&](T a) { return FindTop<T>(a, i.modifiers != 0); });
-    };
-  });
-}
-Result<Handler> BindBrev(const Match& match, Instruction&) {
-  return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) { return Map1<T, T>(w, i, m, ReverseBits<T>); };
-  });
-}
-Result<Handler> BindBfe(const Match& match, Instruction&) {
-  return ForInteger(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      return Map3<T, T, uint32_t, uint32_t>(w, i, m, ExtractField<T>);
-    };
-  });
-}
-Result<Handler> BindBfi(const Match& match, Instruction&) {
-  return ForWidth(match, []<typename T>() -> Handler {
-    return [](Warp& w, const Instruction& i, uint32_t m) {
-      const auto* length = w.At<uint32_t>(i[4]);
-      ForLanes(m, [&](int lane) {
-        w.At<Cell<T>>(i[0])[lane] =
-            Pack<T>(InsertField<T>(Unpack<T>(w.At<Cell<T>>(i[1])[lane]), Unpack<T>(w.At<Cell<T>>(i[2])[lane]),
-                                   w.At<uint32_t>(i[3])[lane], length[lane]));
-      });
-      return Outcome::kNext;
-    };
-  });
-}
-Result<Handler> BindPrmt(const Match& match, Instruction& instruction) {
-  static constexpr std::string_view kModes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-  for (size_t k = 0; k < std::size(kModes); ++k) {
-    if (match("Prmt") == kModes[k]) instruction.modifiers = k + 1;
-  }
-  return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-    return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) {
-      return Permute(a, b, i.modifiers == 0 ? c : ModeSelector(i.modifiers, c));
     });
   });
 }

@@ -89,6 +89,7 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
     if (slot == nullptr) return Outcome::kFault;
     const int64_t value = i[2].slot != kNoSlot ? static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[2], lane))) : 1;
     Mbarrier& state = slot->state;
+    if (slot != last) slot->NoteArriver(&w);
     if (slot != last && Orders(w, i)) w.Release(Alike(w, i[1], rest, lane), slot->Gathering());
     last = slot;
     const auto completion =

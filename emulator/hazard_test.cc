@@ -167,6 +167,35 @@ TEST(RemoteMemory, MustBeAliveWhileItIsUsed) {
   }
 }
 
+// Warp 0 waits for an arrival of warp 1, which waits for one of warp 0.
+TEST(Deadlock, NamesTheCycle) {
+  const std::string arrive = "mbarrier.arrive.shared.b64 %rd5, ";
+  const std::string text =
+      std::string(kHeader) +
+      ".visible .entry k() {\n.reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n.shared .align 8 .b64 bars[2];\n"
+      "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra I;\n"
+      "mbarrier.init.shared.b64 [bars], 32; mbarrier.init.shared.b64 [bars+8], 32;\n"
+      "I: bar.sync 0; setp.lt.u32 %p2, %r1, 32; @%p2 bra A;\n" +
+      // Each side has arrived once, so that it is known for whom the other one waits.
+      arrive + "[bars];\nB: mbarrier.try_wait.parity.shared.b64 %p3, [bars+8], 0; @!%p3 bra B;\n" +
+      "B1: mbarrier.try_wait.parity.shared.b64 %p3, [bars+8], 1; @!%p3 bra B1;\n" + arrive + "[bars];\nret;\n" +
+      "A: " + arrive + "[bars+8];\nA0: mbarrier.try_wait.parity.shared.b64 %p3, [bars], 0; @!%p3 bra A0;\n" +
+      "A1: mbarrier.try_wait.parity.shared.b64 %p3, [bars], 1; @!%p3 bra A1;\n" + arrive + "[bars+8];\nret;\n}\n";
+  TestDevice device(Options{});
+  const device::CuFunction kernel = device.Load(text, "k");
+  ASSERT_NE(kernel, nullptr) << device.log;
+  EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {}), device::kCuErrorLaunchTimeout);
+  const Report report = TakeReport();
+  ASSERT_EQ(report.faults.size(), 1u);
+  const Fault& fault = report.faults[0];
+  EXPECT_EQ(fault.kind, FaultKind::kDeadlock);
+  ASSERT_EQ(fault.waits.size(), 2u) << fault.Picture();
+  EXPECT_EQ(fault.waits[0].could_end, std::vector<std::string>{"CTA (0,0,0) warp 1"}) << fault.Picture();
+  EXPECT_EQ(fault.waits[1].could_end, std::vector<std::string>{"CTA (0,0,0) warp 0"}) << fault.Picture();
+  EXPECT_EQ(fault.cycle.size(), 2u) << fault.Picture();
+  EXPECT_NE(fault.Picture().find("32 of 32 arrivals pending"), std::string::npos) << fault.Picture();
+}
+
 struct FaultCase {
   friend void PrintTo(const FaultCase& fault, std::ostream* out) { *out << fault.name; }
   const char* name;

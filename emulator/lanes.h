@@ -12,6 +12,13 @@
 
 namespace laneshift::emulator {
 
+// A destination may be one of the sources, but lanes never depend on each other: the vectoriser may rely on it.
+#if defined(__clang__)
+#define LS_INDEPENDENT_LANES
+#else
+#define LS_INDEPENDENT_LANES _Pragma("GCC ivdep")
+#endif
+
 // What one lane's value of type T is stored as in the register file.
 template <typename T>
 using Cell = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
@@ -53,7 +60,7 @@ inline Outcome Map1(Warp& warp, const Instruction& i, uint32_t mask, F f) {
   auto* d = warp.At<Cell<D>>(i[0]);
   const auto* a = warp.At<Cell<A>>(i[1]);
   if (mask == kFullMask) {
-#pragma GCC ivdep
+    LS_INDEPENDENT_LANES
     for (int lane = 0; lane < kLanes; ++lane) d[lane] = Pack<D>(f(Unpack<A>(a[lane])));
   } else {
     ForLanes(mask, [&](int lane) { d[lane] = Pack<D>(f(Unpack<A>(a[lane]))); });
@@ -67,7 +74,7 @@ inline Outcome Map2(Warp& warp, const Instruction& i, uint32_t mask, F f) {
   const auto* a = warp.At<Cell<A>>(i[1]);
   const auto* b = warp.At<Cell<B>>(i[2]);
   if (mask == kFullMask) {
-#pragma GCC ivdep
+    LS_INDEPENDENT_LANES
     for (int lane = 0; lane < kLanes; ++lane) d[lane] = Pack<D>(f(Unpack<A>(a[lane]), Unpack<B>(b[lane])));
   } else {
     ForLanes(mask, [&](int lane) { d[lane] = Pack<D>(f(Unpack<A>(a[lane]), Unpack<B>(b[lane]))); });
@@ -82,7 +89,7 @@ inline Outcome Map3(Warp& warp, const Instruction& i, uint32_t mask, F f) {
   const auto* b = warp.At<Cell<B>>(i[2]);
   const auto* c = warp.At<Cell<C>>(i[3]);
   if (mask == kFullMask) {
-#pragma GCC ivdep
+    LS_INDEPENDENT_LANES
     for (int lane = 0; lane < kLanes; ++lane) {
       d[lane] = Pack<D>(f(Unpack<A>(a[lane]), Unpack<B>(b[lane]), Unpack<C>(c[lane])));
     }

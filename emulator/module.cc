@@ -44,6 +44,8 @@ Status Module::Initialise() {
       for (const auto& [other, target] : addresses_) {
         if (other->name == reference.symbol) value = target;
       }
+      if (const FunctionSyntax* function = syntax_.FindFunction(reference.symbol); value == 0 && function != nullptr)
+        value = syntax_.AddressOf(*function);
       if (value == 0)
         return PtxError(variable->at, base::Cat("unknown name '", reference.symbol, "' in an initialiser"));
       value += static_cast<uint64_t>(reference.offset);

@@ -47,6 +47,7 @@ void BarrierSlot::Tell(const std::vector<OpHandle>& ops) {
   auto& waiting = told[settled_ & 1];
   for (const OpHandle& op : ops) {
     waiting.push_back(op);
+    NoteArriver(op->warp);
     // What a tcgen05 queue holds is known by its commits.
     if (op->record && !(IsTensorQueue(op->kind) && op->cta_group != 0))
       op->record->over.push_back({agent, kAllLanes, past + settled_ + 1});
@@ -100,7 +101,7 @@ std::string Cluster::Describe(const Rival& rival) const {
     return Cat("the ", NameOf(static_cast<OpKind>(rival.record->kind)), " of line ", rival.record->line);
   const size_t warps = ctas_[0]->warps.size();
   const Epoch& moment = rival.moment;
-  const std::string lane = moment.lane == kAllLanes ? std::string("several lanes") : Cat("lane ", moment.lane);
+  const std::string lane = moment.lane == kAllLanes ? std::string("several lanes") : Cat("lane ", int{moment.lane});
   return Cat("the ", rival.conflict == Conflict::kWriteAfterRead ? "read" : "write", " in line ", rival.line, " by ",
              lane, " of warp ", moment.agent % warps,
              ctas_.size() > 1 ? Cat(" of CTA rank ", moment.agent / warps) : std::string());
@@ -123,7 +124,8 @@ void Cluster::Visit(Warp& warp, Cta& cta, int lane) {
     warp.Report(HazardKind::kRemoteLifetime, lane, Cat("CTA rank ", cta.rank(), " has already ended"));
     return;
   }
-  if (!view.KnowsAnyOf(first, static_cast<uint16_t>(first + cta.warps.size()))) {
+  // Once all have met, all have started, whether they met for memory's sake or not.
+  if (barrier_generation == 0 && !view.KnowsAnyOf(first, static_cast<uint16_t>(first + cta.warps.size()))) {
     warp.Report(HazardKind::kRemoteLifetime, lane,
                 Cat("nothing has shown this thread that CTA rank ", cta.rank(), " has started"));
   }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/ptx_syntax.h"
@@ -54,15 +55,17 @@ struct Instruction {
   uint32_t guard = kNoSlot;
   bool guard_negated = false;
   bool watches_registers = true;  // false: the handler itself checks registers that asynchronous results are due in
-  bool is_move = false;  // copies one 32-bit register
+  bool is_move = false;           // copies one 32-bit register
   bool is_branch = false;
   bool is_wgmma = false;
   bool meets_wgmma = false;  // accesses registers of a wgmma (wgmma_registers.h)
   Space space = Space::kGeneric;
+  bool ends_function = false;  // the exit or return at the end of a body
   uint32_t target = kNoTarget;
   uint32_t reconvergence = kNoTarget;
-  uint64_t modifiers = 0;  // meaning chosen by the binder
-  uint32_t opcode = 0;     // index into Kernel::opcodes
+  uint32_t table = kNoTarget;  // of Kernel::jump_tables, for a branch through one
+  uint64_t modifiers = 0;      // meaning chosen by the binder
+  uint32_t opcode = 0;         // index into Kernel::opcodes
   Position at;
 
   const Operand& operator[](size_t i) const { return operands[i]; }
@@ -82,12 +85,37 @@ struct SlotInitial {
   uint64_t value;
 };
 
+// A device function that calls may go to.
+struct CallTarget {
+  struct Saved {
+    uint32_t slot;
+    uint8_t bytes;  // per lane, 0: a predicate
+  };
+  struct FrameAddress {
+    uint32_t slot;
+    uint8_t bytes;
+    uint64_t offset;  // in the frame
+  };
+  struct Formal {
+    uint64_t offset, bytes;
+  };
+  std::string name;
+  uint32_t start = kNoTarget;
+  uint64_t frame_bytes = 0;  // of local memory: parameters and variables
+  std::vector<Saved> saved;  // the slots of its registers
+  std::vector<FrameAddress> frame_addresses;
+  std::vector<Formal> returns, parameters;
+};
+
 struct Kernel {
   std::string name;
   const FunctionSyntax* syntax = nullptr;
   std::vector<Instruction> code;  // ends with an exit
   std::vector<std::unique_ptr<Operand[]>> operand_blocks;
   std::vector<SlotInitial> initial;
+  std::deque<CallTarget> callees;
+  std::unordered_map<uint64_t, uint32_t> function_addresses;  // of callees
+  std::vector<std::vector<uint32_t>> jump_tables;
   std::vector<std::string> opcodes;
   std::vector<uint32_t> opcode_rows;  // of the instruction table, by opcode
   uint32_t register_bytes = 0;

@@ -1,7 +1,6 @@
-// Turns a parsed entry into a Kernel: opcodes bound, registers and constants placed, device functions expanded in
-// place, reconvergence points computed.
+// Turns a parsed entry into a Kernel: opcodes bound, registers and constants placed, the functions that it may call
+// translated behind it, reconvergence points computed.
 //
-// Calls are expanded where they stand; recursion and indirect calls are refused by name.
 // Thread-safety: pure functions.
 #pragma once
 

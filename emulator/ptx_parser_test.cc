@@ -43,11 +43,21 @@ TEST(PtxParser, MessagesCarryLineAndColumn) {
   EXPECT_EQ(ErrorOf(".target sm_100a\n"), "2:1: no .version directive");
 }
 
-TEST(PtxParser, RefusesRecursion) {
-  const std::string text =
-      ".version 9.0\n.target sm_100a\n.address_size 64\n.func f() { call.uni f; ret; }\n.entry k() { call.uni f; ret; "
-      "}\n";
-  EXPECT_NE(ErrorOf(text).find("recursive call of 'f'"), std::string::npos) << ErrorOf(text);
+TEST(PtxParser, CallsAreCheckedAgainstWhatTheyCall) {
+  const auto text = [](const std::string& call) {
+    return ".version 9.0\n.target sm_100a\n.address_size 64\n.extern .func g();\n.func f(.param .b32 x) { ret; }\n"
+           ".alias h, f;\n.entry k()\n{\n.reg .b64 %d; .reg .b32 %r; .param .b32 a;\n" +
+           call + "\nret;\n}\n";
+  };
+  EXPECT_EQ(ErrorOf(text("call.uni f, (a);")), "");
+  EXPECT_EQ(ErrorOf(text("call h, (a);")), "");
+  EXPECT_EQ(ErrorOf(text("call f;")), "10:1: 'f' takes 1 values here, not 0");
+  EXPECT_EQ(ErrorOf(text("call nobody, (a);")), "10:6: unknown function 'nobody'");
+  EXPECT_EQ(ErrorOf(text("call g;")), "10:1: the external function 'g' has no body in this module");
+  EXPECT_EQ(ErrorOf(text("call f, (%r);")), "10:10: values are passed to functions in .param variables only");
+  EXPECT_EQ(ErrorOf(text("call %d, (a);")), "10:1: an indirect call needs a .callprototype or a list of .calltargets");
+  EXPECT_EQ(ErrorOf(text("brx.idx %r, f;")), "10:13: 'f' is no list of .branchtargets");
+  EXPECT_EQ(ErrorOf(text("l: .branchtargets nowhere;\nbrx.idx %r, l;")), "10:1: unknown label 'nowhere'");
 }
 
 // Cut, repeated and overwritten text gives an error or a module, never a crash.

@@ -131,6 +131,12 @@ struct ModuleSyntax {
   std::vector<FunctionSyntax> functions;
   std::vector<AliasSyntax> aliases;
 
+  // Functions have addresses that can be called and compared, and no bytes behind them.
+  static constexpr uint64_t kCodeWindow = uint64_t{0x0400} << 32;
+  // REQUIRES: a function of this module.
+  uint64_t AddressOf(const FunctionSyntax& function) const {
+    return kCodeWindow + 16 * (static_cast<uint64_t>(&function - functions.data()) + 1);
+  }
   // By name or alias; nullptr if there is none.
   const FunctionSyntax* FindFunction(std::string_view name) const;
 };

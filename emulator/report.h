@@ -58,12 +58,24 @@ enum class FaultKind : uint8_t {
 };
 std::string_view NameOf(FaultKind kind);
 
+// One path of a warp that waits.
+struct WaitingPath {
+  Place who;
+  std::string what;                    // "waits for parity 0 of the mbarrier at …"
+  std::vector<std::string> could_end;  // the warps that could end it, as far as is known
+};
+
 struct Fault {
   FaultKind kind = FaultKind::kLaunchFailure;
   Place place;
   std::string message;
+  // Of a deadlock or a used-up budget: everybody who waits, and warps each of which waits for the next.
+  std::vector<WaitingPath> waits = {};
+  std::vector<std::string> cycle = {};
 
   std::string Print() const;
+  // Several lines: Print(), and below it who waits for whom.
+  std::string Picture() const;
 };
 
 struct Counters {
@@ -96,8 +108,23 @@ class HazardLog {
   std::map<std::pair<HazardKind, std::pair<std::string, int>>, Hazard> entries_;
 };
 
+// What kernels print, in the order in which their threads came to it. Like the device's own buffer it is bounded; what
+// does not fit is dropped.
+class PrintLog {
+ public:
+  static constexpr size_t kMaxBytes = 1 << 20;
+  void Add(std::string_view text);
+  std::string Take();
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+  bool full_ = false;
+};
+
 struct Report {
   std::vector<Hazard> hazards;
+  std::string output;  // of printf in kernels
   std::vector<Fault> faults;
   Counters counters;
   uint64_t launches = 0;

@@ -14,8 +14,8 @@ TEST(Report, EveryHazardStandsInTheManual) {
   std::ifstream file(LANESHIFT_SOURCE_DIR "/docs/emulator.md");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   for (int kind = 0; kind < kHazardKinds; ++kind) {
-    const std::string row = base::Cat("| `", NameOf(static_cast<HazardKind>(kind)), "` | ",
-                                      MeaningOf(static_cast<HazardKind>(kind)), " |");
+    const std::string row =
+        base::Cat("| `", NameOf(static_cast<HazardKind>(kind)), "` | ", MeaningOf(static_cast<HazardKind>(kind)), " |");
     EXPECT_NE(text.find(row), std::string::npos) << "docs/emulator.md lacks: " << row;
   }
 }

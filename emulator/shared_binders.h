@@ -10,7 +10,7 @@ namespace laneshift::emulator {
 
 Result<Handler> IntegerAdd(const Match& match, Instruction& instruction, bool subtract);
 Result<Handler> IntegerDivide(const Match& match);
-Result<Handler> IntegerMinMax(const Match& match, bool max);
+Result<Handler> IntegerMinMax(const Match& match, Instruction& instruction, bool max);
 Result<Handler> IntegerNegate(const Match& match, bool absolute);
 
 }  // namespace laneshift::emulator

@@ -1,9 +1,11 @@
 #include "emulator/warp.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/check.h"
 #include "base/text.h"
+#include "emulator/calls.h"
 #include "emulator/cluster.h"
 #include "emulator/wgmma_registers.h"
 
@@ -31,6 +33,7 @@ Warp::Warp(Cta& cta, int index, uint32_t live)
   unfenced.resize(bytes / 128 + 8);
   local_bytes_ = kernel_.local_bytes;
   local_.resize(local_bytes_ * kLanes);
+  local_top.fill(local_bytes_);
   opcode_counts_.resize(kernel_.opcodes.size());
   InitialiseSlots();
   paths_.resize(1);
@@ -160,6 +163,19 @@ uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
   LS_CHECK(false, "clock registers are read by an instruction, not initialised: ", special);
 }
 
+bool Warp::GrowLocal(uint64_t bytes) {
+  if (bytes <= local_bytes_) return true;
+  if (bytes > kMaxLocalBytes) return false;
+  const uint64_t wanted = std::min(std::max(bytes, 2 * local_bytes_), kMaxLocalBytes);
+  std::vector<uint8_t> grown(wanted * kLanes);
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    std::copy_n(local_.data() + lane * local_bytes_, local_bytes_, grown.data() + lane * wanted);
+  }
+  local_ = std::move(grown);
+  local_bytes_ = wanted;
+  return true;
+}
+
 Place Warp::Here(int lane) const {
   Place place;
   place.kernel = kernel_.name;
@@ -200,37 +216,48 @@ void Warp::Apply(const RegisterMove& move) {
   }
 }
 
+OpHandle Warp::LoadInto(uint32_t slot) const {
+  for (auto op = tensor_loads.rbegin(); op != tensor_loads.rend(); ++op) {
+    for (const auto& [warp, owned] : (*op)->registers) {
+      if (owned == slot && (*op)->state != AsyncOp::State::kReleased) return *op;
+    }
+  }
+  return nullptr;
+}
+
 bool Warp::FollowMove(const Instruction& instruction, uint32_t mask) {
   if (!instruction.is_move) return false;
   const uint32_t to = instruction[0].slot, from = instruction[1].slot;
   if (to == kNoSlot || from == kNoSlot || !Owned(from) || Owned(to)) return false;
-  for (auto op = tensor_loads.rbegin(); op != tensor_loads.rend(); ++op) {
-    auto& registers = (*op)->registers;
-    if (std::find(registers.begin(), registers.end(), std::pair(this, from)) == registers.end()) continue;
-    registers.emplace_back(this, to);
-    OwnRegisters(to, 1);
-    (*op)->moves.push_back({from, to, mask});
-    return true;
-  }
-  return false;
+  const OpHandle load = LoadInto(from);
+  if (load == nullptr) return false;
+  load->registers.emplace_back(this, to);
+  OwnRegisters(to, 1);
+  load->moves.push_back({from, to, mask});
+  return true;
 }
 
 bool Warp::CheckOwned(const Instruction& instruction) {
-  const auto owned = [&](const Operand& operand) {
-    return operand.slot != kNoSlot && operand.bytes != 0 && owned_[operand.slot >> 7] != 0;
+  bool reported = false;
+  const auto check = [&](const Operand& operand, bool is_destination) {
+    if (operand.slot == kNoSlot || operand.bytes == 0 || !Owned(operand.slot)) return true;
+    if (!reported) {
+      Report(HazardKind::kPendingRegister, -1,
+             base::Cat("'", kernel_.opcodes[instruction.opcode], "' ", is_destination ? "writes" : "reads",
+                       " a register whose tcgen05.ld or wgmma has not been waited for"));
+    }
+    reported = true;
+    const OpHandle load = LoadInto(operand.slot);
+    return load == nullptr || cta_.cluster().Await(load, *this, live_);
   };
   for (uint32_t i = 0; i < instruction.operand_count; ++i) {
     const Operand& operand = instruction.operands[i];
-    bool hit = operand.count == 0 && owned(operand);
-    for (uint32_t e = 0; e < operand.count && !hit; ++e) hit = owned(operand.elements[e]);
-    if (hit) {
-      Report(HazardKind::kPendingRegister, -1,
-             base::Cat("'", kernel_.opcodes[instruction.opcode], "' ", operand.is_destination ? "writes" : "reads",
-                       " a register whose tcgen05.ld or wgmma has not been waited for"));
-      return true;
+    if (operand.count == 0 && !check(operand, operand.is_destination)) return false;
+    for (uint32_t e = 0; e < operand.count; ++e) {
+      if (!check(operand.elements[e], operand.is_destination)) return false;
     }
   }
-  return false;
+  return true;
 }
 
 // ---- divergence ----
@@ -250,9 +277,12 @@ Outcome Warp::Branch(const Instruction& instruction, uint32_t taken) {
     self.pc = instruction.target;
     return Outcome::kJumped;
   }
-  const uint32_t meet = instruction.reconvergence;
-  const uint32_t fallthrough = self.pc + 1;
-  const uint32_t stay = self.mask & ~taken;
+  return Split(instruction.target, instruction.reconvergence, taken, self.pc + 1);
+}
+
+Outcome Warp::Split(uint32_t target, uint32_t meet, uint32_t taken, uint32_t stay) {
+  const Path& self = paths_[running_];
+  const uint32_t rest = self.mask & ~taken;
   size_t parent;
   if (meet == self.reconvergence && self.parent >= 0) {
     // The sides meet where this path ends: they become siblings, and loops do not nest ever deeper.
@@ -266,17 +296,19 @@ Outcome Warp::Branch(const Instruction& instruction, uint32_t taken) {
     waiting.reconvergence = me.reconvergence;
     waiting.parent = me.parent;
     waiting.expected = me.mask;
+    waiting.frame = me.frame;
   }
   const size_t other = NewPath();
   Path& jump = paths_[other];
   jump.state = Path::State::kRunnable;
-  jump.pc = instruction.target;
+  jump.pc = target;
   jump.mask = taken;
   jump.reconvergence = meet;
   jump.parent = static_cast<int>(parent);
   Path& me = paths_[running_];
-  me.pc = fallthrough;
-  me.mask = stay;
+  jump.frame = me.frame;
+  me.pc = stay;
+  me.mask = rest;
   me.reconvergence = meet;
   me.parent = static_cast<int>(parent);
   if (paths_[other].pc == meet) Arrive(other);
@@ -341,6 +373,7 @@ bool Warp::ReleaseParts() {
     go.mask = waiting.mask;
     go.reconvergence = waiting.reconvergence;
     go.parent = waiting.parent;
+    go.frame = waiting.frame;
     waiting.expected &= ~waiting.mask;
     waiting.mask = 0;
     if (go.parent >= 0 && go.pc == go.reconvergence) Arrive(early);
@@ -405,8 +438,8 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
     Outcome outcome = Outcome::kNext;
     if (mask != 0) {
       if (owned_count_ != 0 && instruction.watches_registers && !FollowMove(instruction, mask) &&
-          cta_.cluster().checks()) {
-        CheckOwned(instruction);
+          !CheckOwned(instruction)) {
+        return false;
       }
       if (instruction.meets_wgmma && checks_)
         ForEachRegister(instruction, [&](uint32_t slot) { unfenced[slot >> 7] = true; });

@@ -21,6 +21,7 @@
 
 namespace laneshift::emulator {
 
+struct CallFrame;
 class Allocation;
 class AsyncOp;
 class Cta;
@@ -52,6 +53,7 @@ struct Path {
   int parent = -1;
   uint64_t seen_event = 0;  // the cluster's event count when it blocked
   WaitState wait;
+  std::shared_ptr<const CallFrame> frame;  // of the function that it is in; null in the kernel itself
 };
 
 // Operations of one thread that it waits for in groups: bulk copies, cp.async, wgmma.
@@ -75,6 +77,7 @@ class Warp {
 
   // ---- for handlers ----
   Cta& cta() { return cta_; }
+  const Kernel& kernel() const { return kernel_; }
   int index() const { return index_; }
   uint32_t live() const { return live_; }
   template <typename T>
@@ -102,6 +105,10 @@ class Warp {
   }
   uint8_t* Local(int lane) { return local_.data() + static_cast<size_t>(lane) * local_bytes_; }
   uint64_t local_bytes() const { return local_bytes_; }
+  // What a thread of the device has at most.
+  static constexpr uint64_t kMaxLocalBytes = 512 << 10;
+  // Makes room for `bytes` of local memory in every lane. False beyond kMaxLocalBytes.
+  bool GrowLocal(uint64_t bytes);
 
   Outcome Fault(FaultKind kind, int lane, std::string message);
   void Report(HazardKind kind, int lane, std::string message);
@@ -110,6 +117,8 @@ class Warp {
 
   // Control flow. The path that is running is meant.
   Outcome Branch(const Instruction& instruction, uint32_t taken);
+  // The lanes in `taken` go to `target`, the rest to `stay`; all meet again at `meet`. REQUIRES: there are both.
+  Outcome Split(uint32_t target, uint32_t meet, uint32_t taken, uint32_t stay);
   Outcome Exit(uint32_t mask);
   Path& path() { return paths_[running_]; }
   // Joins all paths of the lanes in `members` at this instruction. True for the path that executes it for them all,
@@ -157,18 +166,23 @@ class Warp {
   std::array<std::unique_ptr<OpGroups>, kLanes> bulk, copies;  // cp.async.bulk and cp.async groups per thread
   OpGroups wgmma;
   std::vector<OpHandle> tensor_loads, tensor_stores;
-  uint32_t carry = 0;                     // the condition-code register's carry bit
-  uint64_t cluster_generation = 0;        // of barrier.cluster when this warp last arrived
-  Allocation* last_allocation = nullptr;  // where the last global access went
+  std::array<uint64_t, kLanes> local_top{};  // of each lane's stack in local memory
+  uint32_t carry = 0;                        // the condition-code register's carry bit
+  uint64_t cluster_generation = 0;           // of barrier.cluster when this warp last arrived
+  Allocation* last_allocation = nullptr;     // where the last global access went
 
  private:
   size_t NewPath();
   void Arrive(size_t index);
   void LeaveParent(size_t index, uint32_t lanes);
   void Resume(size_t parent);
+  // Reports what the instruction should have waited for. A tcgen05.ld is then waited for, as hardware does by its
+  // scoreboard: kernels of great libraries rely on that. False after a fault.
   bool CheckOwned(const Instruction& instruction);
   // A mov out of a register of a pending tcgen05.ld: the target becomes another register of that load.
   bool FollowMove(const Instruction& instruction, uint32_t mask);
+  // The pending tcgen05.ld that the register is due from, or nullptr.
+  OpHandle LoadInto(uint32_t slot) const;
   void InitialiseSlots();
   uint64_t SpecialValue(uint64_t special, int lane) const;
 

@@ -33,6 +33,8 @@ const std::vector<Arrow>& Arrows() {
       // and
       // of device/ the declarations alone, not the objects that are built on them. Its units know only words and bits.
       {"emulator/units/", {"laneshift/", "base/"}},
+      // The runtime calls the driver's functions as any program does, and knows nothing behind them.
+      {"emulator/cudart/", {"emulator/driver_functions.h", "emulator/driver_types.h", "device/driver_types.h"}},
       {"emulator/",
        {"laneshift/", "base/", "target/", "emulator/units/", "device/driver_api.", "device/driver_types.h"}},
       {"store/", {"laneshift/", "base/"}},
@@ -74,7 +76,7 @@ const std::vector<Confinement>& Confinements() {
        {"device/load_cuda_driver.cc", "tools/shared_library.cc"}},
       {"CUDA's own headers",
        "#include [<\"](cuda|cuda_runtime|nvrtc|cublas|cudnn)[A-Za-z_]*\\.h",
-       {"device/driver_types_test.cc"}},
+       {"device/driver_types_test.cc", "emulator/cudart/types_test.cc"}},
       {"CLI11", "#include [<\"]CLI/", {"tools/"}},
       {"JSON", "#include [<\"]nlohmann/", {"tools/"}},
   };

@@ -10,6 +10,7 @@
 #include "device/buffer.h"
 #include "device/event.h"
 #include "tools/cudnn_backend.h"
+#include "tools/cudnn_convolution.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {
@@ -19,8 +20,6 @@ using base::Cat;
 using cudnn::Descriptor;
 using cudnn::Functions;
 
-// Numbers by which a plan knows its tensors.
-constexpr int64_t kIdX = 'x', kIdW = 'w', kIdY = 'y';
 // Proposals of one heuristic, best first, that are worth building.
 constexpr size_t kMaxProposals = 24;
 constexpr int64_t kMaxWorkspaceBytes = int64_t{2} << 30;
@@ -28,87 +27,13 @@ constexpr int kTimedCalls = 7;
 // A plan whose first timed call takes so many times the best is not timed further.
 constexpr float kHopeless = 3;
 
-int TypeOf(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-      return cudnn::kTypeHalf;
-    case DataType::kBf16:
-      return cudnn::kTypeBfloat16;
-    case DataType::kF32:
-      return cudnn::kTypeFloat;
-  }
-  return -1;
-}
-
-// cuDNN's spatial dimensions: two, or three where there is depth. Fewer than two are no case of their own there.
-struct Dimensions {
-  explicit Dimensions(const ConvProblem& p)
-      : first(p.input[kDepth] == 1 && p.filter[kDepth] == 1 && p.Output()[kDepth] == 1 ? kHeight : kDepth) {}
-  std::vector<int64_t> Of(const Spatial& values) const { return {values.begin() + first, values.end()}; }
-  // Strides are in the order of extents, which is image, channel, space, whatever the layout: these are NHWC's.
-  std::vector<int64_t> Strides(const ConvPitches& p) const {
-    std::vector<int64_t> strides = {p.image, 1, p.plane, p.row, p.pixel};
-    if (first == kHeight) strides.erase(strides.begin() + 2);
-    return strides;
-  }
-  std::vector<int64_t> Extents(int64_t outer, int64_t inner, const Spatial& extents) const {
-    std::vector<int64_t> all = {outer, inner};
-    for (int i = first; i <= kWidth; ++i) all.push_back(extents[static_cast<size_t>(i)]);
-    return all;
-  }
-  int first;
-};
-
-Result<Descriptor> Tensor(const Functions& f, int64_t id, DataType type, std::vector<int64_t> extents,
-                          std::vector<int64_t> strides, int64_t alignment) {
-  LS_ASSIGN(Descriptor tensor, Descriptor::Create(f, cudnn::kTensor));
-  LS_TRY(tensor.SetInts(cudnn::kTensorId, {id}));
-  LS_TRY(tensor.SetEnum(cudnn::kTensorType, cudnn::kDataType, TypeOf(type)));
-  LS_TRY(tensor.SetInts(cudnn::kTensorExtents, extents));
-  LS_TRY(tensor.SetInts(cudnn::kTensorStrides, strides));
-  LS_TRY(tensor.SetInts(cudnn::kTensorAlignment, {alignment}));
-  LS_TRY(tensor.Finalize());
-  return tensor;
-}
-
-Result<Descriptor> Convolution(const Functions& f, const ConvProblem& p, const Dimensions& dimensions) {
-  LS_ASSIGN(Descriptor convolution, Descriptor::Create(f, cudnn::kConvolution));
-  LS_TRY(convolution.SetEnum(cudnn::kConvolutionType, cudnn::kDataType, cudnn::kTypeFloat));
-  LS_TRY(convolution.SetEnum(cudnn::kConvolutionModeOf, cudnn::kConvolutionMode, cudnn::kCrossCorrelation));
-  LS_TRY(convolution.SetInts(cudnn::kConvolutionSpatialDimensions, {kWidth - dimensions.first + 1}));
-  LS_TRY(convolution.SetInts(cudnn::kConvolutionPrePaddings, dimensions.Of(p.pad_before)));
-  LS_TRY(convolution.SetInts(cudnn::kConvolutionPostPaddings, dimensions.Of(p.pad_after)));
-  LS_TRY(convolution.SetInts(cudnn::kConvolutionStrides, dimensions.Of(p.stride)));
-  LS_TRY(convolution.SetInts(cudnn::kConvolutionDilations, dimensions.Of(p.dilation)));
-  LS_TRY(convolution.Finalize());
-  return convolution;
-}
-
-// A graph of one operation: y = alpha * conv(x, w).
-struct Graph {
-  Descriptor x, w, y, convolution, forward, graph;
-};
-
-Result<Graph> OperationGraph(const Functions& f, void* handle, const ConvProblem& p) {
-  const Dimensions d(p);
-  LS_ASSIGN(Descriptor x, Tensor(f, kIdX, p.x, d.Extents(p.n, p.c, p.input), d.Strides(p.x_pitch), p.align_x));
-  LS_ASSIGN(Descriptor w,
-            Tensor(f, kIdW, p.w, d.Extents(p.k, p.c / p.groups, p.filter), d.Strides(p.w_pitch), p.align_w));
-  LS_ASSIGN(Descriptor y, Tensor(f, kIdY, p.y, d.Extents(p.n, p.k, p.Output()), d.Strides(p.y_pitch), p.align_y));
-  LS_ASSIGN(Descriptor convolution, Convolution(f, p, d));
-  LS_ASSIGN(Descriptor forward, Descriptor::Create(f, cudnn::kForwardOperation));
-  LS_TRY(forward.SetHandle(cudnn::kForwardConvolution, cudnn::kDescriptor, convolution.handle()));
-  LS_TRY(forward.SetHandle(cudnn::kForwardX, cudnn::kDescriptor, x.handle()));
-  LS_TRY(forward.SetHandle(cudnn::kForwardW, cudnn::kDescriptor, w.handle()));
-  LS_TRY(forward.SetHandle(cudnn::kForwardY, cudnn::kDescriptor, y.handle()));
-  LS_TRY(forward.SetFloat(cudnn::kForwardAlpha, static_cast<float>(p.alpha)));
-  LS_TRY(forward.SetFloat(cudnn::kForwardBeta, 0));
-  LS_TRY(forward.Finalize());
+// The operation as a graph, which is what heuristics and plans are about.
+Result<Descriptor> GraphOf(const Functions& f, void* handle, const Descriptor& operation) {
   LS_ASSIGN(Descriptor graph, Descriptor::Create(f, cudnn::kOperationGraph));
-  LS_TRY(graph.SetHandle(cudnn::kGraphOperations, cudnn::kDescriptor, forward.handle()));
+  LS_TRY(graph.SetHandle(cudnn::kGraphOperations, cudnn::kDescriptor, operation.handle()));
   LS_TRY(graph.SetHandle(cudnn::kGraphHandle, cudnn::kHandle, handle));
   LS_TRY(graph.Finalize());
-  return Graph{std::move(x), std::move(w), std::move(y), std::move(convolution), std::move(forward), std::move(graph)};
+  return graph;
 }
 
 Result<std::vector<Descriptor>> Proposals(const Functions& f, const Descriptor& graph, cudnn::Heuristic mode) {
@@ -159,7 +84,8 @@ struct Cudnn::State {
   void* handle = nullptr;
   std::optional<device::Buffer> workspace;
   // cuDNN does not say whether a plan needs what it was made of, so all of it stays.
-  std::optional<Graph> graph;
+  std::optional<cudnn::ForwardConvolution> convolution;
+  std::optional<Descriptor> graph;
   std::optional<Plan> plan;
   std::map<std::array<const void*, 3>, Descriptor> packs;  // by x, w and y
   std::string choice;
@@ -172,6 +98,7 @@ struct Cudnn::State {
     packs.clear();
     plan.reset();
     graph.reset();
+    convolution.reset();
     if (handle != nullptr) library.functions.destroy(handle);
   }
 
@@ -180,7 +107,7 @@ struct Cudnn::State {
     const std::array<const void*, 3> pointers = {arguments.x, arguments.w, arguments.y};
     if (const auto found = packs.find(pointers); found != packs.end()) return found->second.handle();
     LS_ASSIGN(Descriptor pack, Descriptor::Create(library.functions, cudnn::kVariantPack));
-    LS_TRY(pack.SetInts(cudnn::kPackIds, {kIdX, kIdW, kIdY}));
+    LS_TRY(pack.SetInts(cudnn::kPackIds, {cudnn::kIdX, cudnn::kIdW, cudnn::kIdY}));
     LS_TRY(pack.Set(cudnn::kPackPointers, cudnn::kPointer, 3, pointers.data()));
     LS_TRY(pack.SetHandle(cudnn::kPackWorkspace, cudnn::kPointer, reinterpret_cast<void*>(workspace->pointer())));
     LS_TRY(pack.Finalize());
@@ -264,8 +191,9 @@ Result<Cudnn> Cudnn::Open(const std::vector<std::string>& library_directories, c
   const Functions& f = state->library.functions;
   LS_TRY(f.Check(f.create(&state->handle), "cudnnCreate"));
   LS_TRY(f.Check(f.set_stream(state->handle, stream.handle()), "cudnnSetStream"));
-  LS_ASSIGN(state->graph, OperationGraph(f, state->handle, problem));
-  LS_TRY(state->Choose(BuildPlans(f, state->handle, state->graph->graph), device, stream, arguments));
+  LS_ASSIGN(state->convolution, cudnn::DescribeForward(f, problem));
+  LS_ASSIGN(state->graph, GraphOf(f, state->handle, state->convolution->operation));
+  LS_TRY(state->Choose(BuildPlans(f, state->handle, *state->graph), device, stream, arguments));
   return Cudnn(std::move(state));
 }
 

@@ -66,6 +66,31 @@ TEST(Npy, ReadsBf16AsItsBits) {
   }
 }
 
+TEST(Npy, ConvolutionsHaveTheirSpatialDimensions) {
+  const struct {
+    const char* problem;
+    Role role;
+    const char* shape;
+  } cases[] = {{"conv n=2 h=3 w=4 c=5 k=6 r=1 s=3 x_pixel=7", Role::kA, "(2, 3, 4, 5)"},
+               {"conv n=2 h=3 w=4 c=5 k=6 r=1 s=3 w_filter=20", Role::kB, "(6, 1, 3, 5)"},
+               {"conv n=1 h=3 w=4 c=5 k=6 r=1 s=3 y_row=20", Role::kD, "(1, 3, 2, 6)"},
+               {"conv n=2 w=4 c=5 k=6 s=3", Role::kA, "(2, 4, 5)"},
+               {"conv n=2 d=2 h=3 w=4 c=5 k=6 t=2 r=1 s=3", Role::kD, "(2, 1, 3, 2, 6)"}};
+  for (const auto& c : cases) {
+    const auto problem = ParseProblem(c.problem);
+    ASSERT_TRUE(problem.has_value()) << problem.error().message;
+    const HostTensor written = HostTensor::Random(Stored(*problem, c.role), c.role, 3);
+    const std::string path = TempFile("conv.npy");
+    ASSERT_TRUE(WriteNpy(path, written).has_value());
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    EXPECT_NE(bytes.find(base::Cat("'shape': ", c.shape, ", ")), std::string::npos) << c.problem;
+    const auto read = ReadNpy(path, written.shape, "x");
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(read->bytes, written.bytes) << c.problem;
+  }
+}
+
 TEST(Npy, BiasHasOneDimension) {
   const GemmProblem problem = Parse("gemm m=3 n=5 k=7 d=f32 bias=n");
   const StoredTensor shape = Stored(problem, Role::kBias);

@@ -348,8 +348,12 @@ LS_INLINE void GroupBody(const OperandRows& a, int m, const OperandRows& b, int 
 LS_VECTOR_SUMS(Portable, 4, )
 #if defined(__x86_64__)
 LS_VECTOR_SUMS(Avx2, 8, __attribute__((target("avx2,fma"))))
-LS_VECTOR_SUMS(Avx512, 16,
-               __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
+#if defined(__clang__)
+#define LS_WHOLE_VECTORS __attribute__((min_vector_width(512)))
+#else
+#define LS_WHOLE_VECTORS __attribute__((target("prefer-vector-width=512")))
+#endif
+LS_VECTOR_SUMS(Avx512, 16, LS_WHOLE_VECTORS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))))
 #endif
 
 }  // namespace

@@ -87,7 +87,8 @@ enum class ConvBias : uint8_t { kNone, kK };
 // `s` columns, `r` rows and `t` planes. A problem that names h or r has two spatial dimensions, one that names d or t
 // three, any other one. pad, stride and dilation take one value for all dimensions of the problem, or one for each
 // (stride=2,1: depth before height before width); a pad may differ on both sides (pad=1:2,0:3 is before:after).
-// `w=` followed by a number is the width, by a type the type of the filters; both may be given.
+// `w=` followed by a number is the width, by a type the type of the filters; both may be given. Pitches: x_pixel,
+// x_row, x_plane and x_image, the same of y and z; w_tap, w_row, w_plane and w_filter.
 struct ConvProblem {
   int64_t n = 1;         // images
   int64_t c = 0, k = 0;  // channels of x and of y

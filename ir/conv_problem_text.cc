@@ -1,0 +1,293 @@
+// ConvProblem in one line. Its rules are in conv_problem.cc.
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "ir/conv_problem.h"
+#include "ir/problem_keys.h"
+#include "ir/problem_kinds.h"
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+
+// One of three extents.
+struct Extent {
+  Spatial ConvProblem::*extents;
+  SpatialDimension dimension;
+};
+// One value for each spatial dimension.
+struct PerDimension {
+  Spatial ConvProblem::*values;
+};
+struct Pads {};
+struct Pitch {
+  ConvPitches ConvProblem::*tensor;
+  int64_t ConvPitches::*distance;
+};
+using Member = std::variant<int64_t ConvProblem::*, double ConvProblem::*, DataType ConvProblem::*,
+                            ConvBias ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
+
+// One row per key of the one-line form, in printed order. `w` has two rows: a number is the width, a type is a type.
+struct Key {
+  std::string_view name;
+  Member member;
+  enum Presence { kRequired, kPrinted, kOptional } presence = kOptional;
+};
+constexpr auto kRequired = Key::kRequired;
+constexpr auto kPrinted = Key::kPrinted;
+
+// clang-format off
+constexpr Key kKeys[] = {
+    {"n",        &ConvProblem::n,                                     kPrinted},
+    {"d",        Extent{&ConvProblem::input, kDepth}},
+    {"h",        Extent{&ConvProblem::input, kHeight}},
+    {"w",        Extent{&ConvProblem::input, kWidth},                 kRequired},
+    {"c",        &ConvProblem::c,                                     kRequired},
+    {"k",        &ConvProblem::k,                                     kRequired},
+    {"t",        Extent{&ConvProblem::filter, kDepth}},
+    {"r",        Extent{&ConvProblem::filter, kHeight}},
+    {"s",        Extent{&ConvProblem::filter, kWidth},                kRequired},
+    {"pad",      Pads{}},
+    {"stride",   PerDimension{&ConvProblem::stride}},
+    {"dilation", PerDimension{&ConvProblem::dilation}},
+    {"groups",   &ConvProblem::groups},
+    {"x",        &ConvProblem::x,                                     kPrinted},
+    {"w",        &ConvProblem::w,                                     kPrinted},
+    {"z",        &ConvProblem::z},
+    {"y",        &ConvProblem::y,                                     kPrinted},
+    {"x_pixel",  Pitch{&ConvProblem::x_pitch, &ConvPitches::pixel}},
+    {"x_row",    Pitch{&ConvProblem::x_pitch, &ConvPitches::row}},
+    {"x_plane",  Pitch{&ConvProblem::x_pitch, &ConvPitches::plane}},
+    {"x_image",  Pitch{&ConvProblem::x_pitch, &ConvPitches::image}},
+    {"w_tap",    Pitch{&ConvProblem::w_pitch, &ConvPitches::pixel}},
+    {"w_row",    Pitch{&ConvProblem::w_pitch, &ConvPitches::row}},
+    {"w_plane",  Pitch{&ConvProblem::w_pitch, &ConvPitches::plane}},
+    {"w_filter", Pitch{&ConvProblem::w_pitch, &ConvPitches::image}},
+    {"z_pixel",  Pitch{&ConvProblem::z_pitch, &ConvPitches::pixel}},
+    {"z_row",    Pitch{&ConvProblem::z_pitch, &ConvPitches::row}},
+    {"z_plane",  Pitch{&ConvProblem::z_pitch, &ConvPitches::plane}},
+    {"z_image",  Pitch{&ConvProblem::z_pitch, &ConvPitches::image}},
+    {"y_pixel",  Pitch{&ConvProblem::y_pitch, &ConvPitches::pixel}},
+    {"y_row",    Pitch{&ConvProblem::y_pitch, &ConvPitches::row}},
+    {"y_plane",  Pitch{&ConvProblem::y_pitch, &ConvPitches::plane}},
+    {"y_image",  Pitch{&ConvProblem::y_pitch, &ConvPitches::image}},
+    {"alpha",    &ConvProblem::alpha},
+    {"beta",     &ConvProblem::beta},
+    {"bias",     &ConvProblem::bias},
+    {"align_x",  &ConvProblem::align_x},
+    {"align_w",  &ConvProblem::align_w},
+    {"align_z",  &ConvProblem::align_z},
+    {"align_y",  &ConvProblem::align_y},
+};
+// clang-format on
+
+bool IsType(const Key& key) { return std::holds_alternative<DataType ConvProblem::*>(key.member); }
+
+// The spatial dimensions that a problem names: all from this one on.
+int FirstDimension(const std::vector<KeyValue>& values) {
+  int first = kWidth;
+  for (const KeyValue& value : values) {
+    if (const Extent* extent = std::get_if<Extent>(&kKeys[value.row].member)) {
+      first = std::min<int>(first, extent->dimension);
+    }
+  }
+  return first;
+}
+
+// The same for a problem whose text is not known: outer dimensions in which nothing happens are left out.
+int FirstDimension(const ConvProblem& p) {
+  for (const int i : {kDepth, kHeight}) {
+    const bool nothing = p.input[i] == 1 && p.filter[i] == 1 && p.pad_before[i] == 0 && p.pad_after[i] == 0 &&
+                         p.stride[i] == 1 && p.dilation[i] == 1;
+    if (!nothing) return i;
+  }
+  return kWidth;
+}
+
+// The texts of a comma-separated list for dimensions from `first` on; one alone stands for all of them.
+Result<std::vector<std::string_view>> ListFor(std::string_view key, std::string_view text, int first) {
+  std::vector<std::string_view> fields = base::Split(text, ',');
+  const size_t wanted = static_cast<size_t>(kWidth - first + 1);
+  if (fields.size() == 1) fields.resize(wanted, fields[0]);
+  if (fields.size() == wanted) return fields;
+  return InvalidProblem(Cat(key, "=", text, " has ", fields.size(), " values, but the problem has ", wanted,
+                            wanted == 1 ? " spatial dimension" : " spatial dimensions", "; give one, or one for each"));
+}
+
+// Stores `text` in the key's field, whatever its type.
+struct FieldParser {
+  ConvProblem& problem;
+  const Key& key;
+  std::string_view text;
+  int first_dimension;
+
+  Status operator()(int64_t ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseIntValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(double ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseDoubleValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(DataType ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseTypeValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(ConvBias ConvProblem::*field) const {
+    if (text != "none" && text != "k") {
+      return InvalidProblem(Cat("bias=", text, " is not a bias; use none or k (one value per output channel)"));
+    }
+    problem.*field = text == "none" ? ConvBias::kNone : ConvBias::kK;
+    return Ok();
+  }
+  Status operator()(const Extent& extent) const {
+    LS_ASSIGN((problem.*extent.extents)[extent.dimension], ParseIntValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(const PerDimension& list) const {
+    LS_ASSIGN(const std::vector<std::string_view> fields, ListFor(key.name, text, first_dimension));
+    for (size_t i = 0; i < fields.size(); ++i) {
+      LS_ASSIGN((problem.*list.values)[static_cast<size_t>(first_dimension) + i], ParseIntValue(key.name, fields[i]));
+    }
+    return Ok();
+  }
+  Status operator()(Pads) const {
+    LS_ASSIGN(const std::vector<std::string_view> fields, ListFor(key.name, text, first_dimension));
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const size_t colon = fields[i].find(':');
+      const bool both = colon == std::string_view::npos;
+      const size_t dimension = static_cast<size_t>(first_dimension) + i;
+      LS_ASSIGN(problem.pad_before[dimension], ParseIntValue(key.name, fields[i].substr(0, colon)));
+      LS_ASSIGN(problem.pad_after[dimension], ParseIntValue(key.name, both ? fields[i] : fields[i].substr(colon + 1)));
+    }
+    return Ok();
+  }
+  Status operator()(const Pitch& pitch) const {
+    LS_ASSIGN(problem.*pitch.tensor.*pitch.distance, ParseIntValue(key.name, text));
+    return Ok();
+  }
+};
+
+// One text if all are the same, else a list.
+std::string PrintList(const std::vector<std::string>& texts) {
+  const bool alike = std::all_of(texts.begin(), texts.end(), [&](const std::string& t) { return t == texts[0]; });
+  return alike ? texts[0] : base::Join(texts, ",");
+}
+
+struct FieldPrinter {
+  const ConvProblem& problem;
+  int first_dimension;
+
+  std::string operator()(int64_t ConvProblem::*field) const { return Cat(problem.*field); }
+  std::string operator()(double ConvProblem::*field) const { return base::PrintDouble(problem.*field); }
+  std::string operator()(DataType ConvProblem::*field) const { return Cat(DataTypeName(problem.*field)); }
+  std::string operator()(ConvBias ConvProblem::*field) const {
+    return problem.*field == ConvBias::kNone ? "none" : "k";
+  }
+  std::string operator()(const Extent& extent) const { return Cat((problem.*extent.extents)[extent.dimension]); }
+  std::string operator()(const PerDimension& list) const {
+    std::vector<std::string> texts;
+    for (int i = first_dimension; i <= kWidth; ++i) texts.push_back(Cat((problem.*list.values)[i]));
+    return PrintList(texts);
+  }
+  std::string operator()(Pads) const {
+    std::vector<std::string> texts;
+    for (int i = first_dimension; i <= kWidth; ++i) {
+      const int64_t before = problem.pad_before[i], after = problem.pad_after[i];
+      texts.push_back(before == after ? Cat(before) : Cat(before, ":", after));
+    }
+    return PrintList(texts);
+  }
+  std::string operator()(const Pitch& pitch) const { return Cat(problem.*pitch.tensor.*pitch.distance); }
+};
+
+// Whether the key may be left out: it has the value that it has in `plain`, and is no part of the problem's shape.
+struct LeftOut {
+  const ConvProblem& problem;
+  const ConvProblem& plain;
+  int first_dimension;
+
+  template <typename T>
+  bool operator()(T ConvProblem::*field) const {
+    return problem.*field == plain.*field;
+  }
+  bool operator()(const Extent& extent) const { return extent.dimension < first_dimension; }
+  bool operator()(const PerDimension& list) const { return problem.*list.values == plain.*list.values; }
+  bool operator()(Pads) const { return problem.pad_before == plain.pad_before && problem.pad_after == plain.pad_after; }
+  bool operator()(const Pitch& pitch) const {
+    return problem.*pitch.tensor.*pitch.distance == plain.*pitch.tensor.*pitch.distance;
+  }
+};
+
+}  // namespace
+
+std::string_view PitchKey(ConvPitches ConvProblem::*tensor, int64_t ConvPitches::*distance) {
+  for (const Key& key : kKeys) {
+    const Pitch* pitch = std::get_if<Pitch>(&key.member);
+    if (pitch != nullptr && pitch->tensor == tensor && pitch->distance == distance) return key.name;
+  }
+  return "";
+}
+
+Result<Problem> ParseConv(const std::vector<std::string_view>& words) {
+  std::vector<std::string_view> names;
+  for (const Key& key : kKeys) names.push_back(key.name);
+  const auto row_of = [&](std::string_view name, std::string_view text) {
+    const auto found = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& key) {
+      return key.name == name && (name != "w" || IsType(key) == NamesType(text));
+    });
+    return static_cast<size_t>(found - std::begin(kKeys));
+  };
+  LS_ASSIGN(const std::vector<KeyValue> values, ResolveKeys(words, names, row_of));
+  ConvProblem problem;
+  const int first = FirstDimension(values);
+  for (const KeyValue& value : values) {
+    const Key& key = kKeys[value.row];
+    LS_TRY(std::visit(FieldParser{problem, key, value.text, first}, key.member));
+  }
+  const auto given = [&](const Key& key) {
+    return std::any_of(values.begin(), values.end(), [&](const KeyValue& v) { return &kKeys[v.row] == &key; });
+  };
+  const auto type_given = [&](std::string_view name) {
+    return std::any_of(std::begin(kKeys), std::end(kKeys),
+                       [&](const Key& key) { return key.name == name && IsType(key) && given(key); });
+  };
+  for (const Key& key : kKeys) {
+    if (key.presence == kRequired && !given(key)) {
+      return InvalidProblem(Cat("key '", key.name, "' is missing; a conv needs w= (a number), c=, k= and s="));
+    }
+  }
+  // The types follow one another: w that of x, y that of x, z that of y.
+  if (!type_given("w")) problem.w = problem.x;
+  if (!type_given("y")) problem.y = problem.x;
+  if (!type_given("z")) problem.z = problem.y;
+  return Problem(problem);
+}
+
+std::string Print(const ConvProblem& conv) {
+  ConvProblem plain{.n = 0, .z = conv.y};
+  if (ValidateConv(conv)) {
+    // A pitch that is packed over those inside of it is left out, and so is one that is still open.
+    for (const ConvTensor& tensor : ConvTensors(conv)) {
+      const ConvPitches& own = conv.*tensor.pitches;
+      ConvPitches& packed = plain.*tensor.pitches;
+      const auto expect = [&](int64_t ConvPitches::*distance) {
+        ConvPitches inner = PackedPitches(tensor, own);
+        inner.*distance = 0;
+        packed.*distance = own.*distance == 0 ? 0 : PackedPitches(tensor, inner).*distance;
+      };
+      for (const auto distance : kDistances) expect(distance);
+    }
+  }
+  const int first = FirstDimension(conv);
+  std::string text = "conv";
+  for (const Key& key : kKeys) {
+    if (key.presence == Key::kOptional && std::visit(LeftOut{conv, plain, first}, key.member)) continue;
+    text += Cat(" ", key.name, "=", std::visit(FieldPrinter{conv, first}, key.member));
+  }
+  return text;
+}
+
+}  // namespace laneshift::ir

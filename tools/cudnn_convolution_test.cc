@@ -1,0 +1,58 @@
+// What cuDNN itself says of our descriptors; it checks attributes, types and the shape of y without a GPU.
+#include "tools/cudnn_convolution.h"
+
+#include <gtest/gtest.h>
+
+#include "tools/settings.h"
+
+namespace laneshift::tools::cudnn {
+namespace {
+
+class CudnnConvolution : public testing::TestWithParam<const char*> {
+ protected:
+  static Result<Library> OpenLibrary() { return Library::Open(Settings::FromEnvironment().library_directories); }
+};
+
+TEST_P(CudnnConvolution, IsTaken) {
+  const auto library = OpenLibrary();
+  if (!library) GTEST_SKIP() << library.error().message;
+  const auto problem = ParseProblem(GetParam());
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  const auto described = DescribeForward(library->functions, std::get<ConvProblem>(*problem));
+  EXPECT_TRUE(described.has_value()) << described.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, CudnnConvolution,
+    testing::Values("conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1",
+                    "conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2",
+                    "conv n=2 w=99 c=16 k=8 s=5 pad=2 dilation=2 x=f16 y=f32",
+                    "conv n=2 h=9 w=8 c=16 k=8 r=3 s=2 pad=1:0,0:2 stride=2,1 groups=2 x=f16",
+                    "conv n=1 d=5 h=6 w=7 c=8 k=8 t=3 r=3 s=3 pad=1,0,1 stride=1,2,1 alpha=0.5",
+                    "conv n=2 h=5 w=6 c=8 k=8 r=3 s=3 pad=1 x_pixel=16 x_image=600 y_pixel=24 align_x=4"));
+
+// A y of another size would be refused: what is taken above is the extent that problem.h defines.
+TEST_F(CudnnConvolution, RefusesAnotherOutput) {
+  const auto library = OpenLibrary();
+  if (!library) GTEST_SKIP() << library.error().message;
+  auto problem = std::get<ConvProblem>(*ParseProblem("conv n=2 h=8 w=8 c=8 k=8 r=3 s=3 pad=1"));
+  const auto right = DescribeForward(library->functions, problem);
+  ASSERT_TRUE(right.has_value()) << right.error().message;
+  const auto wide = DescribeForward(library->functions,
+                                    std::get<ConvProblem>(*ParseProblem("conv n=2 h=8 w=9 c=8 k=8 r=3 s=3 pad=1")));
+  ASSERT_TRUE(wide.has_value()) << wide.error().message;
+  const auto mixed = Descriptor::Create(library->functions, kForwardOperation);
+  ASSERT_TRUE(mixed.has_value());
+  ASSERT_TRUE(mixed->SetHandle(kForwardConvolution, kDescriptor, right->convolution.handle()).has_value());
+  ASSERT_TRUE(mixed->SetHandle(kForwardX, kDescriptor, right->x.handle()).has_value());
+  ASSERT_TRUE(mixed->SetHandle(kForwardW, kDescriptor, right->w.handle()).has_value());
+  ASSERT_TRUE(mixed->SetHandle(kForwardY, kDescriptor, wide->y.handle()).has_value());
+  ASSERT_TRUE(mixed->SetFloat(kForwardAlpha, 1).has_value());
+  ASSERT_TRUE(mixed->SetFloat(kForwardBeta, 0).has_value());
+  const Status refused = mixed->Finalize();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("cudnnBackendFinalize: cuDNN status"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace laneshift::tools::cudnn
