@@ -109,7 +109,7 @@ void RunWgmma(benchmark::State& state, Arithmetic arithmetic) {
   for (auto _ : state) {
     const auto plan = PlanWgmma(request, window);
     if (!plan) return state.SkipWithError("the MMA failed");
-    ExecuteWgmma(*plan, arithmetic, window, {}, registers);
+    if (!ExecuteWgmma(*plan, arithmetic, window, {}, registers)) return state.SkipWithError("the MMA failed");
   }
   SetRate(state, 1.0 * 64 * kN * 16);
 }

@@ -1,6 +1,7 @@
 #include "compiler/check_schedule.h"
 
 #include "base/text.h"
+#include "compiler/conv_reach.h"
 #include "compiler/tma_reach.h"
 
 namespace laneshift::compiler {
@@ -9,6 +10,13 @@ namespace {
 using base::Cat;
 using target::Feature;
 using target::Target;
+
+constexpr int kLargestBox = 256;                      // rows of a box of the TMA
+constexpr int kWidestAccess = 16;                     // elements, of bytes
+constexpr int kLanes = 128;                           // of Tensor Memory
+constexpr size_t kMostTiles = 16;                     // of a slot of a channel
+constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
+constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
 
 Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
@@ -32,7 +40,6 @@ Status CheckTile(const Schedule& s, const Target& target) {
   if (s.tile_n < 16 || s.tile_n > 256 || s.tile_n % 16 != 0) {
     return Refused(Cat("tile n=", s.tile_n, " is not supported; use a multiple of 16 from 16 to 256"));
   }
-  if (s.tile_k != 64 && s.tile_k != 128) return Refused(Cat("tile k=", s.tile_k, " is not supported; use 64 or 128"));
   return Ok();
 }
 
@@ -47,15 +54,84 @@ Status CheckRings(const Schedule& s, const Target& target) {
   return Ok();
 }
 
+// Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
+Status CheckDepth(const Schedule& s, int least) {
+  for (int k = least; k <= 128; k *= 2) {
+    if (s.tile_k == k) return Ok();
+  }
+  return Refused(Cat("tile k=", s.tile_k, " is not supported; use a power of two from ", least, " to 128"));
+}
+
+// The rule of stores along rows: `width` elements of the output are one aligned access everywhere.
+Status CheckRows(const Schedule& s, DataType type, int width) {
+  if (s.d_store != StorePath::kRows || width * DataTypeBytes(type) == 16) return Ok();
+  return Refused("d_store=rows needs rows of whole, aligned 16 bytes; use d_store=direct");
+}
+
+// The rules of operands that are loaded once for all columns of a filter row.
+Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
+  if (s.a_load != LoadPath::kTma)
+    return Refused("reuse moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
+  if (s.reuse == Reuse::kLaneShift) {
+    if (!target.Has(Feature::kTensorMemory))
+      return Refused(Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name,
+                         " has not; use reuse=row_offset"));
+    if (s.tile_m != kLanes)
+      return Refused(
+          Cat("reuse=lane_shift needs all ", kLanes, " lanes; use tile m=", kLanes, " instead of ", s.tile_m));
+    if (geometry.phases.size() * 2 > kMostTiles)
+      return Refused(
+          Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
+  }
+  if (s.tile_k % 64 != 0) {
+    return Refused(
+        Cat("with reuse rows are of 128 bytes; with tile k=", s.tile_k, " they are shorter; use k=64 or 128"));
+  }
+  if (s.tile_m + geometry.halo > kLargestBox) {
+    return Refused(Cat("reuse needs ", s.tile_m + geometry.halo, " positions in a tile, more than the ", kLargestBox,
+                       " of a box; use a smaller tile or reuse=im2col"));
+  }
+  if (s.filter_stages < 2 || s.filter_stages > 16)
+    return Refused(Cat("filter_stages=", s.filter_stages, " is not supported; use 2 to 16"));
+  if (problem.filter[kWidth] > kMostColumns) {
+    return Refused(Cat("reuse unrolls the ", problem.filter[kWidth], " columns of the filter, more than ", kMostColumns,
+                       "; use reuse=im2col"));
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target& target) {
   LS_TRY(CheckTile(s, target));
+  LS_TRY(CheckDepth(s, 64));
   LS_TRY(CheckRings(s, target));
+  if (s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kB));
   if (s.d_store == StorePath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kD));
-  return Ok();
+  return CheckRows(s, problem.d, AccessWidth(problem, ir::Operand::kD, kWidestAccess));
+}
+
+Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
+  LS_TRY(CheckTile(s, target));
+  LS_TRY(CheckDepth(s, 16));
+  LS_TRY(CheckRings(s, target));
+  if (s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
+  if (problem.x != problem.w || problem.x == DataType::kF32)
+    return Refused(Cat("x=", DataTypeName(problem.x), " with w=", DataTypeName(problem.w),
+                       " is not supported; use f16 or bf16 for both"));
+  const ConvGeometry geometry = GeometryOf(problem, s);
+  if (geometry.positions > kMostPositions)
+    return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
+                       " are supported; split the images"));
+  if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(problem, geometry, s, target));
+  if (!TapsAreEven(problem, s.a_load == LoadPath::kCopy))
+    return Refused("the taps of a filter are not at one distance; pack the filters");
+  if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));
+  if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kB));
+  if (s.d_store == StorePath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kD));
+  return CheckRows(s, problem.y, AccessWidth(problem, ir::Operand::kD, kWidestAccess));
 }
 
 }  // namespace laneshift::compiler

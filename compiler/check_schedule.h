@@ -11,5 +11,6 @@ namespace laneshift::compiler {
 
 // kUnsupported names the rule and what would be right.
 Status CheckSchedule(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
+Status CheckSchedule(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
 
 }  // namespace laneshift::compiler

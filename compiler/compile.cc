@@ -5,6 +5,7 @@
 
 #include "base/fingerprint.h"
 #include "base/text.h"
+#include "compiler/bindings.h"
 #include "compiler/check_schedule.h"
 #include "compiler/passes.h"
 
@@ -31,30 +32,44 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The kinds of problem that have a tile program.
-Result<GemmProblem> Compilable(const Problem& problem) {
-  if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return *gemm;
-  return MakeError(ErrorCode::kUnsupported,
-                   base::Cat("problems of kind '", ProblemKind(problem), "' are not compiled yet; use gemm"));
+// What the compiler does with a kind of problem.
+ir::Program Build(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
+  return BuildGemm(problem, schedule, target);
+}
+ir::Program Build(const ConvProblem& problem, const Schedule& schedule, const target::Target& target) {
+  return BuildConv(problem, schedule, target);
+}
+
+// Checks the schedule, then builds the program.
+Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+  return std::visit(
+      [&](const auto& kind) -> Result<ir::Program> {
+        LS_TRY(CheckSchedule(kind, schedule, target));
+        return Build(kind, schedule, target);
+      },
+      problem);
 }
 
 }  // namespace
 
 Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target) {
-  LS_ASSIGN(const GemmProblem gemm, Compilable(problem));
-  LS_TRY(CheckSchedule(gemm, schedule, target));
-  ir::Program program = BuildGemm(gemm, schedule, target);
+  LS_ASSIGN(ir::Program program, BuildChecked(problem, schedule, target));
   LS_TRY(AssignStorage(program, target));
+  const auto ring_bytes = [&](std::string_view name) {
+    for (const ir::Channel& channel : program.channels) {
+      if (channel.name == name) return channel.StageBytes() + 2 * ir::kBarrierBytes;
+    }
+    return 0;
+  };
   return Footprint{.smem_bytes = program.smem_bytes,
                    .stage_bytes = program.channels[0].StageBytes() + 2 * ir::kBarrierBytes,
+                   .filter_stage_bytes = ring_bytes(kFilterRing),
                    .tmem_columns = program.tmem_columns};
 }
 
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                  std::vector<PassDump>* dumps) {
-  LS_ASSIGN(const GemmProblem gemm, Compilable(problem));
-  LS_TRY(CheckSchedule(gemm, schedule, target));
-  ir::Program program = BuildGemm(gemm, schedule, target);
+  LS_ASSIGN(ir::Program program, BuildChecked(problem, schedule, target));
   LS_TRY(Verify(program, target, "build"));
   if (dumps != nullptr) dumps->push_back({"build", ir::PrintProgram(program)});
   for (const Pass& pass : kPipeline) {
@@ -73,9 +88,10 @@ std::string KernelKey(const ir::Program& program) {
       .Hex();
 }
 
-LaunchShape PlanLaunch(const Problem& problem, const ir::Program& program, int sm_count) {
-  const GemmProblem& gemm = std::get<GemmProblem>(problem);
-  const int64_t tiles = CeilDiv(gemm.m, program.tile_m) * CeilDiv(gemm.n, program.tile_n) * gemm.batch;
+LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
+  const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
+  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
+                        CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
   return {.grid = static_cast<unsigned>(std::min<int64_t>(tiles, sm_count)),
           .threads = static_cast<unsigned>(program.threads),
           .smem_bytes = static_cast<unsigned>(program.smem_bytes)};

@@ -23,9 +23,10 @@ constexpr int kGeneratorRevision = 1;
 
 // What a schedule takes of an SM.
 struct Footprint {
-  int smem_bytes = 0;    // of a CTA
-  int stage_bytes = 0;   // of which each ring stage, its barriers included
-  int tmem_columns = 0;  // allocated
+  int smem_bytes = 0;          // of a CTA
+  int stage_bytes = 0;         // of which each stage of the operands' ring, its barriers included
+  int filter_stage_bytes = 0;  // the same for the ring of filter tiles, where there is one
+  int tmem_columns = 0;        // allocated
 };
 
 // The footprint, or why the schedule cannot run this problem on this target: kUnsupported for a rule,
@@ -62,6 +63,6 @@ struct LaunchShape {
   unsigned threads = 0;
   unsigned smem_bytes = 0;
 };
-LaunchShape PlanLaunch(const Problem& problem, const ir::Program& program, int sm_count);
+LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count);
 
 }  // namespace laneshift::compiler

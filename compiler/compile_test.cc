@@ -141,7 +141,7 @@ TEST(CheckSchedule, NamesTheRule) {
   const std::tuple<const char*, const char*, const char*, ErrorCode, const char*> cases[] = {
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=96x64", ErrorCode::kUnsupported, "use 64 or 128"},
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x8", ErrorCode::kUnsupported, "multiple of 16"},
-      {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x64x32", ErrorCode::kUnsupported, "use 64 or 128"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x64x32", ErrorCode::kUnsupported, "power of two from 64 to 128"},
       {"sm_100a", "gemm m=64 n=64 k=64", "stages=1", ErrorCode::kUnsupported, "use 2 to 16"},
       {"sm_100a", "gemm m=64 n=64 k=64", "acc=3", ErrorCode::kUnsupported, "use 1 or 2"},
       {"sm_100a", "gemm m=64 n=64 k=64", "math=2", ErrorCode::kUnsupported, "use math=1"},

@@ -30,22 +30,51 @@ struct ElementIndex {
   Value* first_column;
 };
 
-// Addresses and bounds of a fragment's runs in a global matrix of M x N.
+// Where a row of C or D lies: whether it is inside, and the element offset of its first column.
+struct RowPlace {
+  Value* inside;
+  Value* offset;
+};
+
+RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const auto scaled = [&](Value* index, Binding distance) {
+    return b.CreateMul(b.CreateZExt(index, e.I64()), cx.Param(distance));
+  };
+  Value* inside = b.CreateICmpULT(row, cx.Param(Binding::kM));
+  if (rows == ir::RowMap::kMatrix) {
+    return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
+  }
+  // A position of the walk; the batch is the group of channels.
+  const ir::WalkBindings walk = ir::WalkOf(operand);
+  Value* q = b.CreateURem(row, cx.Param(Binding::kWalkQ));
+  Value* rest = b.CreateUDiv(row, cx.Param(Binding::kWalkQ));
+  Value* offset = scaled(q, ir::PitchOf(operand));
+  offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutP)), walk.row));
+  rest = b.CreateUDiv(rest, cx.Param(Binding::kOutP));
+  if (cx.program.FindParam(Binding::kOutO) != nullptr) {
+    offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), walk.plane));
+    rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
+  }
+  offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
+  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, cx.Param(Binding::kN)), e.I64()));
+  return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
+}
+
+// Addresses and bounds of a fragment's runs in global memory.
 class GlobalFragment {
  public:
   GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs, Value* row,
                  Value* column, Value* batch)
       : cx_(cx), index_(cx, layout, row, column), bytes_(static_cast<int>(DataTypeBytes(attrs.type))) {
     auto& b = cx.e.ir();
-    Value* image = b.CreateMul(b.CreateZExt(batch, cx.e.I64()), cx.Param(ir::StrideOf(attrs.operand)));
-    base_ = b.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b.CreateMul(image, cx.e.C64(bytes_)));
-    pitch_ = b.CreateMul(cx.Param(ir::PitchOf(attrs.operand)), cx.e.C64(bytes_));
     // A fragment has at most two distinct rows a lane.
     for (int half = 0; half < 2; ++half) {
-      Value* r = index_.Row(2 * half);
-      row_inside_[half] = b.CreateICmpULT(r, cx.Param(Binding::kM));
-      row_base_[half] = b.CreateAdd(b.CreateAdd(base_, b.CreateMul(b.CreateZExt(r, cx.e.I64()), pitch_)),
-                                    b.CreateMul(b.CreateZExt(index_.first_column, cx.e.I64()), cx.e.C64(bytes_)));
+      const RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(2 * half), batch);
+      row_inside_[half] = place.inside;
+      Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
+      row_base_[half] = b.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b.CreateMul(offset, cx.e.C64(bytes_)));
     }
   }
   Value* Address(int j) const {
@@ -62,8 +91,6 @@ class GlobalFragment {
   const RoleContext& cx_;
   const ElementIndex index_;
   const int bytes_;
-  Value* base_;
-  Value* pitch_;
   Value* row_inside_[2];
   Value* row_base_[2];
 };
@@ -117,20 +144,23 @@ Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::Glo
 }
 
 Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row,
-                     Value* column) {
+                     Value* column, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ElementIndex index(cx, fragment.layout, row, column);
   const bool by_row = attrs.axis == BiasAxis::kM;
   Value* limit = cx.Param(by_row ? Binding::kM : Binding::kN);
+  // Each group of output channels has its own part of the vector; the matrices of a batch share it.
+  Value* part = attrs.rows == ir::RowMap::kPixels ? b.CreateMul(batch, limit) : e.C32(0);
   std::map<int, Value*> loaded;  // by the constant part of the index
   Fragment sum{fragment.layout, {}};
   for (int j = 0; j < fragment.layout.Registers(); ++j) {
     const int constant = by_row ? fragment.layout.RowOf(j) : fragment.layout.ColumnOf(j);
     if (loaded.find(constant) == loaded.end()) {
       Value* at = by_row ? index.Row(j) : index.Column(j);
-      Value* address = b.CreateAdd(cx.Param(Binding::kBaseBias),
-                                   b.CreateMul(b.CreateZExt(at, e.I64()), e.C64(DataTypeBytes(attrs.type))));
+      Value* address =
+          b.CreateAdd(cx.Param(Binding::kBaseBias),
+                      b.CreateMul(b.CreateZExt(b.CreateAdd(at, part), e.I64()), e.C64(DataTypeBytes(attrs.type))));
       loaded[constant] = LoadRun(e, attrs.type, address, 1, b.CreateICmpULT(at, limit))[0];
     }
     sum.values.push_back(b.CreateFAdd(fragment.values[j], loaded[constant]));
@@ -149,6 +179,33 @@ void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::
       e.StoreGlobal(d.Address(j), Words(e, attrs.type, fragment.values, j, attrs.vector), d.Inside(j));
     }
   }
+}
+
+void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
+                   Value* column, Value* batch) {
+  constexpr int kWarpThreads = 32, kChunkBytes = 16;
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ir::SharedLayout& layout = buffer.layout;
+  const int bytes = layout.ElementBytes();
+  const int row_chunks = layout.Span() / kChunkBytes;
+  // Neighbouring threads store neighbouring chunks of a row.
+  Value* chunk = b.CreateURem(cx.lane, e.C32(row_chunks));
+  Value* first = b.CreateUDiv(cx.lane, e.C32(row_chunks));
+  Value* at = b.CreateAdd(column, b.CreateMul(chunk, e.C32(kChunkBytes / bytes)));
+  Value* column_inside = b.CreateICmpULT(at, cx.Param(Binding::kN));
+  for (int i = 0; i < layout.outer; i += kWarpThreads / row_chunks) {
+    Value* own = b.CreateAdd(first, e.C32(i));
+    Value* line = b.CreateMul(own, e.C32(layout.Span()));
+    Value* phase = b.CreateAnd(b.CreateLShr(line, 7), e.C32(layout.SwizzleMask()));
+    Value* offset = b.CreateAdd(line, b.CreateShl(b.CreateXor(chunk, phase), 4));
+    const std::vector<Value*> words = e.LoadShared(e.Offset(copy_base, offset));
+    const RowPlace place = PlaceRow(cx, ir::Operand::kD, rows, b.CreateAdd(row, own), batch);
+    Value* element = b.CreateAdd(place.offset, b.CreateZExt(at, e.I64()));
+    Value* address = b.CreateAdd(cx.Param(Binding::kBaseD), b.CreateMul(element, e.C64(bytes)));
+    e.StoreGlobal(address, words, b.CreateAnd(place.inside, column_inside));
+  }
+  e.WarpSync();  // the copy may be written again
 }
 
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base) {

@@ -116,10 +116,23 @@ class RoleEmitter {
     return b_.CreateAdd(descriptor, e_.C64(layout.OffsetAlong(ir::Axis::kK, k) >> 4));
   }
 
-  Value* Accumulator(const Slot& slot) {
+  // Bytes from a tile's start to the row where a product begins. Rows of 128 bytes may begin a product anywhere: the
+  // swizzle is a function of the address (measured on an H200).
+  Value* FirstRow(const SharedLayout& layout, int row) {
+    return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(ir::Axis::kM, row));
+  }
+
+  // Tensor Memory address of a slot, from `column` on.
+  Value* Cells(const Slot& slot, int column = 0) {
     const ir::Channel& channel = ChannelOf(slot);
-    return b_.CreateAdd(cx_.tensor_base,
-                        b_.CreateAdd(e_.C32(channel.tmem_column), b_.CreateMul(slot.stage, e_.C32(channel.columns))));
+    return b_.CreateAdd(cx_.tensor_base, b_.CreateAdd(e_.C32(channel.tmem_column + column),
+                                                      b_.CreateMul(slot.stage, e_.C32(channel.columns))));
+  }
+  // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
+  void ForEachDepth(const std::function<void(int, int)>& body) {
+    constexpr int kCellBytes = 4;
+    const int bytes = static_cast<int>(DataTypeBytes(cx_.program.operand_type));
+    for (int k = 0; k < cx_.program.tile_k; k += kMmaK) body(k, k * bytes / kCellBytes);
   }
 
   // One thread of those that execute: the elected one, or lane 0 of each warp behind a warp barrier.
@@ -132,11 +145,15 @@ class RoleEmitter {
   void EmitOp(const Op& op);
   void EmitTiles(const Op& op);
   void EmitTmaLoad(const Op& op);
+  void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
+  void EmitMmaTensor(const Op& op);
+  void EmitTensorCopy(const Op& op);
+  void EmitTensorRefresh(const Op& op);
   void EmitMmaRegisters(const Op& op);
   void EmitTmaStore(const Op& op);
   void EmitAccRead(const Op& op);
-  Value* StageCopy(const ir::StageAttrs& attrs, Value* copy);
+  Value* StageCopy(int buffer, Value* copy);
 
   RoleContext& cx_;
   const Role& role_;
@@ -159,6 +176,9 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kAdd:
       values_[op.result] = b_.CreateAdd(Index(op, 0), Index(op, 1));
       return;
+    case OpKind::kSub:
+      values_[op.result] = b_.CreateSub(Index(op, 0), Index(op, 1));
+      return;
     case OpKind::kMul:
       values_[op.result] = b_.CreateMul(Index(op, 0), Index(op, 1));
       return;
@@ -169,6 +189,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       values_[op.result] = b_.CreateAdd(quotient, b_.CreateZExt(rest, e_.I32()));
       return;
     }
+    case OpKind::kDiv:
+      values_[op.result] = b_.CreateUDiv(Index(op, 0), Index(op, 1));
+      return;
     case OpKind::kRem:
       values_[op.result] = b_.CreateURem(Index(op, 0), Index(op, 1));
       return;
@@ -188,6 +211,9 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kSend:
     case OpKind::kTake:
     case OpKind::kRelease:
+    case OpKind::kReleaseLate:
+    case OpKind::kReserve:
+    case OpKind::kRetire:
     case OpKind::kDrain:
       LS_CHECK(false, "a channel operation is left: ", InfoOf(op.kind).mnemonic);
       return;
@@ -232,8 +258,24 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs.operand, Tile(slot, attrs.tile), Index(op, 1),
                           Index(op, 2), Index(op, 3));
     }
+    case OpKind::kLoadPixels:
+      return EmitLoadPixels(op);
+    case OpKind::kGatherPixels: {
+      const auto& attrs = op.As<ir::GatherAttrs>();
+      const Slot& slot = SlotOf(op);
+      return EmitGatherPixels(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1),
+                              Index(op, 2), Index(op, 3));
+    }
     case OpKind::kMma:
       return EmitMma(op);
+    case OpKind::kMmaTensor:
+      return EmitMmaTensor(op);
+    case OpKind::kTensorCopy:
+      return EmitTensorCopy(op);
+    case OpKind::kTensorRefresh:
+      return EmitTensorRefresh(op);
+    case OpKind::kTensorShift:
+      return ForEachDepth([&](int, int column) { e_.TensorShift(Cells(SlotOf(op), column)); });
     case OpKind::kMmaRegisters:
       return EmitMmaRegisters(op);
     case OpKind::kAccRead:
@@ -249,7 +291,8 @@ void RoleEmitter::EmitOp(const Op& op) {
       fragments_[op.result] = EmitScale(cx_, FragmentOf(op), cx_.Param(op.As<ir::ScaleAttrs>().binding));
       return;
     case OpKind::kAddBias:
-      fragments_[op.result] = EmitAddBias(cx_, FragmentOf(op), op.As<ir::BiasAttrs>(), Index(op, 1), Index(op, 2));
+      fragments_[op.result] =
+          EmitAddBias(cx_, FragmentOf(op), op.As<ir::BiasAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
       return;
     case OpKind::kAddC:
       fragments_[op.result] =
@@ -257,10 +300,17 @@ void RoleEmitter::EmitOp(const Op& op) {
       return;
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
-      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], StageCopy(attrs, Index(op, 1)));
+      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer],
+                            StageCopy(attrs.buffer, Index(op, 1)));
     }
     case OpKind::kTmaStore:
+    case OpKind::kStorePixels:
       return EmitTmaStore(op);
+    case OpKind::kStoreRows: {
+      const auto& attrs = op.As<ir::StoreRowsAttrs>();
+      return EmitStoreRows(cx_, cx_.program.buffers[attrs.buffer], attrs.rows, StageCopy(attrs.buffer, Index(op, 0)),
+                           Index(op, 1), Index(op, 2), Index(op, 3));
+    }
     case OpKind::kBulkWait:
       e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] { e_.BulkWaitRead(op.As<ir::PendingAttrs>().pending); });
       return e_.WarpSync();
@@ -318,36 +368,78 @@ void RoleEmitter::EmitTmaLoad(const Op& op) {
   }
 }
 
+// One copy for each column of the tile; the box's rows from `row` on.
+void RoleEmitter::EmitLoadPixels(const Op& op) {
+  const auto& attrs = op.As<ir::PixelLoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  const size_t dimensions = (op.operands.size() - 3) / 2;
+  std::vector<Value*> at(dimensions + 2), offsets(dimensions);
+  for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
+  for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
+  for (int column = 0; column < layout.Columns(); ++column) {
+    at[0] = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
+    Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
+    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets);
+  }
+}
+
 void RoleEmitter::EmitMma(const Op& op) {
   const auto& attrs = op.As<ir::MmaAttrs>();
-  const Slot& slot = SlotOf(op, 1);
-  const SharedLayout& a = LayoutOf(slot, attrs.a_tile);
-  const SharedLayout& b = LayoutOf(slot, attrs.b_tile);
-  Value* d = Accumulator(SlotOf(op, 0));
-  Value* a_start = Descriptor(slot, attrs.a_tile);
-  Value* b_start = Descriptor(slot, attrs.b_tile);
+  const SharedLayout& a = LayoutOf(SlotOf(op, 1), attrs.a_tile);
+  const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
+  Value* d = Cells(SlotOf(op, 0));
+  Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
+  Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   const uint32_t instruction =
       InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, !a.KMajor(), !b.KMajor());
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
-    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 2) : e_.True());
+    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True());
   }
+}
+
+void RoleEmitter::EmitMmaTensor(const Op& op) {
+  const auto& attrs = op.As<ir::MmaTensorAttrs>();
+  const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
+  Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
+  Value* d = Cells(SlotOf(op, 0));
+  const uint32_t instruction =
+      InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, false, !b.KMajor());
+  ForEachDepth([&](int k, int column) {
+    e_.TensorMmaA(d, Cells(SlotOf(op, 1), column), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(),
+                  attrs.idle != 0, attrs.shift != 0);
+  });
+}
+
+void RoleEmitter::EmitTensorCopy(const Op& op) {
+  const int tile = op.As<ir::TensorCopyAttrs>().tile;
+  const SharedLayout& layout = LayoutOf(SlotOf(op, 1), tile);
+  Value* start = Descriptor(SlotOf(op, 1), tile);
+  ForEachDepth([&](int k, int column) { e_.TensorCopy(Cells(SlotOf(op), column), Step(start, layout, k)); });
+}
+
+void RoleEmitter::EmitTensorRefresh(const Op& op) {
+  const auto& attrs = op.As<ir::TensorRefreshAttrs>();
+  const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
+  Value* start = Descriptor(SlotOf(op, 1), attrs.tile, FirstRow(layout, attrs.row));
+  ForEachDepth([&](int k, int column) { e_.TensorRefresh(Cells(SlotOf(op), column), Step(start, layout, k)); });
 }
 
 void RoleEmitter::EmitMmaRegisters(const Op& op) {
   const auto& attrs = op.As<ir::MmaAttrs>();
-  const Slot& slot = SlotOf(op, 0);
-  const SharedLayout& a = LayoutOf(slot, attrs.a_tile);
-  const SharedLayout& b = LayoutOf(slot, attrs.b_tile);
-  Value* rows = nullptr;
+  const SharedLayout& a = LayoutOf(SlotOf(op, 0), attrs.a_tile);
+  const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
+  Value* rows = FirstRow(a, attrs.a_row);
   if (role_.warps > kWarpgroupWarps) {
-    rows = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(ir::Axis::kM, kWgmmaRows)));
+    Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(ir::Axis::kM, kWgmmaRows)));
+    rows = rows == nullptr ? own : b_.CreateAdd(rows, own);
   }
-  Value* a_start = Descriptor(slot, attrs.a_tile, rows);
-  Value* b_start = Descriptor(slot, attrs.b_tile);
+  Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
+  Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   e_.WgmmaFence();
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
     e_.Wgmma(cx_.program.tile_n, cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k),
-             Step(b_start, b, k), k == 0 ? Index(op, 1) : e_.True());
+             Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
   }
   e_.WgmmaCommit();
 }
@@ -356,21 +448,27 @@ void RoleEmitter::EmitAccRead(const Op& op) {
   const auto& attrs = op.As<ir::AccReadAttrs>();
   // tcgen05.ld reaches only the lanes 32*(warp mod 4)..+31; the lane is bits 31-16 of the address.
   Value* lanes = b_.CreateShl(b_.CreateAnd(cx_.warp, e_.C32(3)), 5 + 16);
-  Value* address = b_.CreateAdd(b_.CreateAdd(Accumulator(SlotOf(op)), lanes), Index(op, 1));
+  Value* address = b_.CreateAdd(b_.CreateAdd(Cells(SlotOf(op)), lanes), Index(op, 1));
   const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
   fragments_[op.result] = {layout, e_.TensorLoad(address, layout)};
 }
 
-Value* RoleEmitter::StageCopy(const ir::StageAttrs& attrs, Value* copy) {
-  const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
+Value* RoleEmitter::StageCopy(int index_of_buffer, Value* copy) {
+  const ir::Buffer& buffer = cx_.program.buffers[index_of_buffer];
   Value* index = b_.CreateAdd(b_.CreateMul(cx_.warp, e_.C32(buffer.copies)), copy);
   return e_.Offset(cx_.Shared(buffer.offset), b_.CreateMul(index, e_.C32(buffer.layout.Bytes())));
 }
 
 void RoleEmitter::EmitTmaStore(const Op& op) {
-  Value* from = StageCopy(op.As<ir::StageAttrs>(), Index(op, 0));
+  Value* from = StageCopy(op.As<ir::StageAttrs>().buffer, Index(op, 0));
   e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] {
-    e_.TmaStore3d(from, cx_.Param(Binding::kMapD), Index(op, 1), Index(op, 2), Index(op, 3));
+    std::vector<Value*> at;
+    for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
+    if (op.kind == OpKind::kStorePixels) {
+      e_.TmaStoreIm2col(from, cx_.Param(Binding::kMapD), at);
+    } else {
+      e_.TmaStore3d(from, cx_.Param(Binding::kMapD), at[0], at[1], at[2]);
+    }
     e_.BulkCommit();
   });
 }
@@ -433,7 +531,7 @@ class FrameEmitter {
             emitter_.PrefetchTensorMap(cx_.Param(param.binding));
         }
         for (const ir::Channel& channel : program_.channels) {
-          for (int i = 0; i < 2 * channel.stages; ++i) {
+          for (int i = channel.own != 0 ? channel.stages : 0; i < 2 * channel.stages; ++i) {
             emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
           }
@@ -479,8 +577,11 @@ class FrameEmitter {
     for (const Role& role : program_.roles) (role.first_warp < kWarpgroupWarps ? loading : working).push_back(&role);
     emitter_.If(
         emitter_.ir().CreateICmpULT(warp, emitter_.C32(kWarpgroupWarps)),
-        [&] { DispatchArm(loading, tid, warp, false); }, [&] { DispatchArm(working, tid, warp, true); });
+        [&] { DispatchArm(loading, tid, warp, RegistersOf(loading) > RegistersOf(working)); },
+        [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
   }
+
+  static int RegistersOf(const std::vector<const Role*>& roles) { return roles.empty() ? 0 : roles[0]->registers; }
 
   void DispatchArm(const std::vector<const Role*>& roles, Value* tid, Value* warp, bool increase) {
     if (!roles.empty() && roles[0]->registers != 0) emitter_.SetMaxRegisters(roles[0]->registers, increase);

@@ -39,14 +39,20 @@ Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* facto
 Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                   Value* column, Value* batch);
 Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row,
-                     Value* column);
+                     Value* column, Value* batch);
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                      Value* column, Value* batch);
+void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
+                   Value* column, Value* batch);
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
 
 // emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, ir::Operand operand, Value* tile_base,
                   Value* inner, Value* outer, Value* batch);
+
+// emit_gather.cc: a tile of positions x (tap, channel), the same way.
+void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,
+                      Value* tile_base, Value* inner, Value* position, Value* group);
 
 // Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and is verified.
 void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,

@@ -225,6 +225,35 @@ void Emitter::TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Val
 void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {
   Intrinsic(nv::nvvm_cp_async_bulk_tensor_s2g_tile_3d, {from, map, inner, outer, batch, C64(0), False()});
 }
+void Emitter::TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+                            const std::vector<Value*>& offsets) {
+  LS_CHECK(at.size() == offsets.size() + 2 && (at.size() == 4 || at.size() == 5), "im2col load of ", at.size(),
+           " coordinates");
+  const bool planes = at.size() == 5;
+  const bool to_cta = target_.Has(target::Feature::kTmaToCta);
+  std::vector<Value*> arguments = {to_cta ? to : b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace)), barrier, map};
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  for (Value* offset : offsets) arguments.push_back(b_.CreateTrunc(offset, I16()));
+  if (to_cta) {
+    arguments.insert(arguments.end(), {C64(0), False()});
+    Intrinsic(
+        planes ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_4d,
+        arguments);
+  } else {
+    arguments.insert(arguments.end(), {b_.getInt16(0), C64(0), False(), False(), C32(0)});
+    Intrinsic(planes ? nv::nvvm_cp_async_bulk_tensor_g2s_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_im2col_4d,
+              arguments);
+  }
+}
+
+void Emitter::TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at) {
+  std::vector<Value*> arguments = {from, map};
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  arguments.insert(arguments.end(), {C64(0), False()});
+  Intrinsic(at.size() == 5 ? nv::nvvm_cp_async_bulk_tensor_s2g_im2col_5d : nv::nvvm_cp_async_bulk_tensor_s2g_im2col_4d,
+            arguments);
+}
+
 void Emitter::BulkCommit() { Intrinsic(nv::nvvm_cp_async_bulk_commit_group); }
 void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_group_read, {C32(pending)}); }
 
@@ -248,6 +277,34 @@ void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint
   Intrinsic(nv::nvvm_tcgen05_mma_shared,
             {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor, C32(instruction), accumulate,
              C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+}
+void Emitter::TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, bool masked,
+                         bool shift) {
+  constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
+  std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
+                                   b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor, C32(instruction),
+                                   accumulate};
+  if (masked) {
+    arguments.push_back(llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(4), b_.getInt32(~0u)));
+    arguments.insert(arguments.end(), {C32(kKindF16), C32(kCollectorDiscard)});
+    Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1_ashift
+                    : nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1,
+              arguments);
+    return;
+  }
+  arguments.insert(arguments.end(), {C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
+}
+void Emitter::TensorCopy(Value* address, Value* descriptor) {
+  Intrinsic(nv::nvvm_tcgen05_cp_128x256b_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
+}
+void Emitter::TensorRefresh(Value* address, Value* descriptor) {
+  constexpr uint32_t kLastLane = 31u << 16;  // of each 32: the four rows go 32 lanes apart
+  Value* lanes = b_.CreateOr(address, C32(kLastLane));
+  Intrinsic(nv::nvvm_tcgen05_cp_4x256b_cg1, {b_.CreateIntToPtr(lanes, Pointer(kTensorSpace)), descriptor});
+}
+void Emitter::TensorShift(Value* address) {
+  Intrinsic(nv::nvvm_tcgen05_shift_down_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace))});
 }
 void Emitter::TensorCommit(Value* barrier) { Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier}); }
 
@@ -304,8 +361,9 @@ std::vector<Value*> Emitter::LoadGlobal(Value* address, int words, Value* predic
   return Unpack(Asm(text, Repeat("=&r", words) + ",l,b,~{memory}", result, {address, predicate}), words);
 }
 
-Value* Emitter::LoadGlobal16(Value* address, Value* predicate) {
-  return Asm("mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1];", "=&h,l,b,~{memory}", I16(), {address, predicate});
+Value* Emitter::LoadGlobal16(Value* address, Value* predicate, int offset) {
+  return Asm(Cat("mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1 + ", offset, "];"), "=&h,l,b,~{memory}", I16(),
+             {address, predicate});
 }
 
 void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate) {
@@ -320,6 +378,13 @@ void Emitter::StoreGlobal16(Value* address, Value* element, Value* predicate) {
   Asm("@$0 st.global.b16 [$1], $2;", "b,l,h,~{memory}", b_.getVoidTy(), {predicate, address, element});
 }
 
+std::vector<Value*> Emitter::LoadShared(Value* pointer) {
+  auto* words = llvm::FixedVectorType::get(I32(), 4);
+  Value* loaded = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
+  std::vector<Value*> values;
+  for (uint64_t i = 0; i < 4; ++i) values.push_back(b_.CreateExtractElement(loaded, i));
+  return values;
+}
 void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
   if (words.size() == 1) {
     b_.CreateAlignedStore(words[0], pointer, llvm::Align(4));

@@ -80,6 +80,10 @@ class Emitter {
   void PrefetchTensorMap(Value* map);
   void TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch);
   void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
+  // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
+  void TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+                     const std::vector<Value*>& offsets);
+  void TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at);
   void BulkCommit();
   void BulkWaitRead(int pending);
 
@@ -89,6 +93,12 @@ class Emitter {
   void TensorDealloc(Value* address, int columns);
   void TensorFence(bool after);
   void TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate);
+  // A in Tensor Memory. `masked`: no lane of D is written. `shift`: .ashift.
+  void TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, bool masked,
+                  bool shift);
+  void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
+  void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
+  void TensorShift(Value* address);
   void TensorCommit(Value* barrier);
   // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
   std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);
@@ -105,10 +115,11 @@ class Emitter {
   // --- Memory. Predicated accesses are one instruction, no branch; a false predicate loads zeros.
   // `words` 32-bit registers (1, 2 or 4), or one 16-bit element.
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
-  Value* LoadGlobal16(Value* address, Value* predicate);
+  Value* LoadGlobal16(Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
   void StoreGlobal16(Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
+  std::vector<Value*> LoadShared(Value* pointer);  // four words
   Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 

@@ -57,7 +57,7 @@ void CountArrivals(ir::Program& program) {
     std::map<int, bool> puts, takes;
     ForEachOp(role.body, [&](const Op& op) {
       if (op.kind == OpKind::kPut) puts[op.As<ir::ChannelAttrs>().channel] = true;
-      if (op.kind == OpKind::kTake) takes[op.As<ir::ChannelAttrs>().channel] = true;
+      if (op.kind == OpKind::kTake || op.kind == OpKind::kReserve) takes[op.As<ir::ChannelAttrs>().channel] = true;
     });
     const Signalling signals = SignallingOf(role.kind);
     for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
@@ -70,24 +70,28 @@ class RoleLowering {
   RoleLowering(ir::Program& program, const Role& role)
       : program_(program), role_(role), signals_(SignallingOf(role.kind)) {}
 
-  std::vector<Op> Lower(const std::vector<Op>& body, ValueId index) {
+  std::vector<Op> Lower(const std::vector<Op>& body) {
     std::vector<Op> lowered;
     ir::Builder b(program_, lowered);
-    for (const Op& op : body) LowerOp(b, op, body, index);
+    for (const Op& op : body) LowerOp(b, op, body);
     return lowered;
   }
 
  private:
-  // `index` is the variable of the innermost loop.
-  void LowerOp(ir::Builder& b, const Op& op, const std::vector<Op>& siblings, ValueId index) {
+  void LowerOp(ir::Builder& b, const Op& op, const std::vector<Op>& siblings) {
     if (InfoOf(op.kind).stages != ir::StageSet::kScheduled) {
       Op& copy = b.AppendCopy(op);
-      copy.body = Lower(op.body, op.kind == OpKind::kFor ? op.result : index);
+      copy.body = Lower(op.body);
       return;
     }
-    if (op.kind == OpKind::kPut) return Acquire(b, op, Side::kEmpty, siblings);
+    if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
-    if (op.kind == OpKind::kRelease) return Release(b, op, index);
+    if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
+      Notify(b, op.operands[0], Side::kEmpty, signals_.empty);
+      b.Advance({op.operands[0]});
+      return;
+    }
+    if (op.kind == OpKind::kReleaseLate) return ReleaseLate(b, op);
     if (op.kind == OpKind::kSend) {
       Notify(b, op.operands[0], Side::kFull, signals_.full);
       b.Advance({op.operands[0]});
@@ -117,6 +121,10 @@ class RoleLowering {
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
         bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();
       }
+      if (op.kind == OpKind::kLoadPixels && op.operands[0] == slot) {
+        const auto& attrs = op.As<ir::PixelLoadAttrs>();
+        bytes += BoxBytes(program_.channels[channel].tiles[attrs.tile].layout, program_.FindParam(attrs.map)->box);
+      }
     });
     LS_CHECK(bytes > 0, "role ", role_.name, " puts a slot without bulk copies");
     return bytes;
@@ -139,17 +147,12 @@ class RoleLowering {
     }
   }
 
-  void Release(ir::Builder& b, const Op& op, ValueId index) {
+  // The MMAs of the newest `lag` slots may still run; the slot before them is free.
+  void ReleaseLate(ir::Builder& b, const Op& op) {
     const ValueId slot = op.operands[0];
-    const int lag = op.As<ir::ReleaseAttrs>().lag;
-    if (lag == 0) {
-      Notify(b, slot, Side::kEmpty, signals_.empty);
-    } else {
-      // The MMAs of the newest `lag` slots may still run; the slot before them is free.
-      b.MmaWait({}, {.pending = lag});
-      b.If({b.Less({b.Constant(lag - 1), index})});
-      b.InBody([&] { ReleaseTrailing(b, channel_of_.at(slot)); });
-    }
+    b.MmaWait({}, {.pending = op.As<ir::ReleaseAttrs>().lag});
+    b.If({op.operands[1]});
+    b.InBody([&] { ReleaseTrailing(b, channel_of_.at(slot)); });
     b.Advance({slot});
   }
 
@@ -170,7 +173,7 @@ class RoleLowering {
 Status LowerChannels(ir::Program& program, const target::Target&) {
   CountArrivals(program);
   for (ir::Role& role : program.roles) {
-    role.body = RoleLowering(program, role).Lower(role.body, ir::kNoValue);
+    role.body = RoleLowering(program, role).Lower(role.body);
   }
   program.stage = ir::Stage::kLowered;
   return Ok();

@@ -40,7 +40,7 @@ int CountPrefix(const std::map<std::string, int>& census, std::string_view prefi
 }
 
 struct Expected {
-  int mma = 0, wgmma = 0, loads = 0, stores = 0, commits = 0;
+  int mma = 0, wgmma = 0, loads = 0, stores = 0, commits = 0, copies = 0, shifts = 0;
 };
 
 void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
@@ -48,13 +48,16 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
   const int steps = program.tile_k / kMmaK;
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
-    if (op.kind == OpKind::kMma) expected.mma += steps;
+    if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaTensor) expected.mma += steps;
+    if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
+    if (op.kind == OpKind::kTensorShift) expected.shifts += steps;
     if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps;
-    if (op.kind == OpKind::kTmaStore) ++expected.stores;
+    if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;
-    if (op.kind == OpKind::kTmaLoad) {
+    if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
-      expected.loads += channel.tiles[op.As<ir::LoadAttrs>().tile].layout.Columns();
+      const int tile = op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().tile : op.As<ir::PixelLoadAttrs>().tile;
+      expected.loads += channel.tiles[tile].layout.Columns();
     }
     Count(program, op.body, channel_of, expected);
   }
@@ -83,8 +86,11 @@ Status CheckPtx(std::string_view ptx, const ir::Program& program) {
     std::map<ir::ValueId, int> channel_of;
     Count(program, role.body, channel_of, expected);
   }
-  const std::pair<std::string_view, int> rules[] = {
-      {"tcgen05.mma", expected.mma}, {"wgmma.mma_async", expected.wgmma}, {"tcgen05.commit", expected.commits}};
+  const std::pair<std::string_view, int> rules[] = {{"tcgen05.mma", expected.mma},
+                                                    {"wgmma.mma_async", expected.wgmma},
+                                                    {"tcgen05.commit", expected.commits},
+                                                    {"tcgen05.cp", expected.copies},
+                                                    {"tcgen05.shift", expected.shifts}};
   for (const auto& [prefix, count] : rules) {
     if (CountPrefix(census, prefix) != count) {
       return MakeError(ErrorCode::kInternal, Cat("emitted PTX has ", CountPrefix(census, prefix), " ", prefix,

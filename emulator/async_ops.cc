@@ -10,7 +10,9 @@ namespace {
 
 using base::Cat;
 
-bool IsAsyncProxy(OpKind kind) { return kind != OpKind::kCopy && kind != OpKind::kCommit; }
+bool IsAsyncProxy(OpKind kind) {
+  return kind != OpKind::kCopy && kind != OpKind::kCommit && kind != OpKind::kRemoteStore;
+}
 
 bool Overlap(const TensorRange& a, const TensorRange& b) {
   return a.lane < b.lane + b.lanes && b.lane < a.lane + a.lanes && a.column < b.column + b.columns &&
@@ -18,7 +20,7 @@ bool Overlap(const TensorRange& a, const TensorRange& b) {
 }
 
 // The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
-bool Ordered(const AsyncOp& first, const AsyncOp& second) {
+bool Ordered(const AsyncOp& first, const AsyncOp& second, AshiftOrder ashift_order) {
   if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
   switch (second.kind) {
     case OpKind::kCommit:
@@ -29,13 +31,17 @@ bool Ordered(const AsyncOp& first, const AsyncOp& second) {
     case OpKind::kTensorShift:
       return first.kind == OpKind::kMma;
     case OpKind::kTensorCopy:
-      return first.kind == OpKind::kTensorShift && second.is_4x256b;
+      if (!second.is_4x256b) return false;
+      if (first.kind == OpKind::kMma && first.shifts_a) return ashift_order == AshiftOrder::kOrdered;
+      return first.kind == OpKind::kTensorShift;
     case OpKind::kBulkLoad:
     case OpKind::kBulkStore:
     case OpKind::kCopy:
     case OpKind::kTensorLoad:
     case OpKind::kTensorStore:
     case OpKind::kWgmma:
+    case OpKind::kRemoteStore:
+    case OpKind::kCancel:
       break;
   }
   return false;
@@ -79,6 +85,27 @@ bool RepeatsStore(const AsyncOp& op, const std::vector<OpHandle>& unreleased) {
   return false;
 }
 
+bool IsLaneAccess(OpKind kind) { return kind == OpKind::kTensorLoad || kind == OpKind::kTensorStore; }
+
+// Hardware runs a thread's queue of tcgen05.cp, shift and mma in order, and a warp's tcgen05.ld and st. Where the
+// manual promises no order between two on the same columns that is reported; but CUTLASS refills its metadata behind an
+// MMA and overwrites what it has loaded without a wait.
+void FollowQueue(AsyncOp& op, const std::vector<OpHandle>& unreleased) {
+  const bool lanes = IsLaneAccess(op.kind);
+  for (const OpHandle& other : unreleased) {
+    if (other->state != AsyncOp::State::kPending || other->warp != op.warp || other->followed_by == op.serial) continue;
+    if (lanes ? !IsLaneAccess(other->kind)
+              : !IsTensorQueue(other->kind) || other->lane != op.lane || other->cta_group != op.cta_group)
+      continue;
+    const bool meet = std::any_of(op.tensor.begin(), op.tensor.end(), [&](const AsyncOp::TensorUse& mine) {
+      return std::any_of(other->tensor.begin(), other->tensor.end(), [&](const AsyncOp::TensorUse& theirs) {
+        return mine.cta == theirs.cta && (mine.write || theirs.write) && Overlap(mine.range, theirs.range);
+      });
+    });
+    if (meet) op.after.push_back(other);
+  }
+}
+
 }  // namespace
 
 bool IsTensorQueue(OpKind kind) {
@@ -107,6 +134,10 @@ std::string_view NameOf(OpKind kind) {
       return "tcgen05.st";
     case OpKind::kWgmma:
       return "wgmma";
+    case OpKind::kRemoteStore:
+      return "st.async or red.async";
+    case OpKind::kCancel:
+      return "clusterlaunchcontrol.try_cancel";
   }
   return "operation";
 }
@@ -179,7 +210,7 @@ void Cluster::CheckIssue(AsyncOp& op) {
   for (const AsyncOp::SharedUse& use : op.shared) CheckSharedUse(op, use);
   for (const AsyncOp::TensorUse& use : op.tensor) CheckTensorUse(op, use);
   for (const AsyncOp::GlobalUse& use : op.global) {
-    if (PendingGlobal(use.begin, use.end, use.write)) {
+    if (pending_global_.Conflicts(use.begin, use.end, use.write)) {
       Hazard(HazardKind::kPendingGlobal, op,
              Cat("this ", NameOf(op.kind), " touches global memory that a pending bulk store writes"));
       break;
@@ -200,38 +231,21 @@ bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool w
   return false;
 }
 
-void Cluster::AddGlobal(const OpHandle& op) {
-  if (op->global.empty()) return;
-  PendingHull hull{op.get(), op->global[0].begin, op->global[0].end, false};
-  for (const AsyncOp::GlobalUse& use : op->global) {
-    hull.begin = std::min(hull.begin, use.begin);
-    hull.end = std::max(hull.end, use.end);
-    hull.writes = hull.writes || use.write;
-  }
-  pending_global_.push_back(hull);
-}
-
-bool Cluster::PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
-  for (const PendingHull& hull : pending_global_) {
-    if (begin >= hull.end || hull.begin >= end || !(write || hull.writes)) continue;
-    for (const AsyncOp::GlobalUse& use : hull.op->global) {
-      if (begin < use.end && use.begin < end && (write || use.write)) return true;
-    }
-  }
-  return false;
-}
-
 // Newest first, and none that an other one already follows: `after` stays short however many operations are pending.
 void Cluster::FindPredecessors(AsyncOp& op) {
   std::vector<AsyncOp*> open;
+  const AshiftOrder order = machine().policies.ashift_order;
+  bool open_order = false;
   for (auto at = unreleased_.rbegin(); at != unreleased_.rend(); ++at) {
     AsyncOp& other = **at;
     if (other.state == AsyncOp::State::kReleased || !IsTensorQueue(other.kind) || other.kind == OpKind::kCommit)
       continue;
-    if (other.followed_by == op.serial || !Ordered(other, op)) continue;
+    open_order |= op.is_4x256b && other.shifts_a && other.warp == op.warp && other.lane == op.lane;
+    if (other.followed_by == op.serial || !Ordered(other, op, order)) continue;
     op.after.push_back(*at);
     MarkFollowed(other, op.serial, open);
   }
+  if (open_order) NotePolicy(Policy::kAshiftOrder);
 }
 
 bool Cluster::Issue(const OpHandle& op) {
@@ -244,9 +258,11 @@ bool Cluster::Issue(const OpHandle& op) {
     MakeRecord(*op);
     CheckIssue(*op);
   }
+  if (op->kind == OpKind::kTensorCopy || op->kind == OpKind::kTensorShift || IsLaneAccess(op->kind))
+    FollowQueue(*op, unreleased_);
   for (const AsyncOp::SharedUse& use : op->shared) use.cta->shared().AddPending(use.range, use.write, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
-  AddGlobal(op);
+  for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Add(use.begin, use.end, use.write);
   if (unreleased_.size() >= next_purge_) {
     std::erase_if(unreleased_, [](const OpHandle& old) { return old->state == AsyncOp::State::kReleased; });
     next_purge_ = std::max<size_t>(32, 2 * unreleased_.size());
@@ -327,7 +343,7 @@ void Cluster::Release(const OpHandle& op) {
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (use.write || !reads_released) use.cta->shared().AddPending(use.range, use.write, -1);
   }
-  if (!op->global.empty()) std::erase_if(pending_global_, [&](const PendingHull& hull) { return hull.op == op.get(); });
+  for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Remove(use.begin, use.end, use.write);
   if (checks()) NoteUses(*op, !reads_released, true);
   op->after.clear();
   op->covered.clear();

@@ -64,26 +64,49 @@ bool Cta::done() const {
 
 // ---- Cluster ----
 
-Cluster::Cluster(const Launch& launch, uint32_t linear_index)
-    : launch_(launch), random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)) {
+std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster) {
+  std::array<uint32_t, 3> first{};
+  for (size_t d = 0; d < 3; ++d) {
+    const uint32_t count = shape.grid[d] / shape.cluster[d];
+    first[d] = cluster % count * shape.cluster[d];
+    cluster /= count;
+  }
+  return first;
+}
+
+Cluster::Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel)
+    : launch_(launch),
+      cancel_(std::move(cancel)),
+      linear_index_(linear_index),
+      random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)) {
   const LaunchShape& shape = launch.shape;
-  const std::array<uint32_t, 3> counts = {shape.grid[0] / shape.cluster[0], shape.grid[1] / shape.cluster[1],
-                                          shape.grid[2] / shape.cluster[2]};
-  index_ = {linear_index % counts[0], linear_index / counts[0] % counts[1], linear_index / counts[0] / counts[1]};
+  const std::array<uint32_t, 3> first = FirstCtaOf(shape, linear_index);
+  for (size_t d = 0; d < 3; ++d) index_[d] = first[d] / shape.cluster[d];
   uint32_t rank = 0;
   for (uint32_t z = 0; z < shape.cluster[2]; ++z) {
     for (uint32_t y = 0; y < shape.cluster[1]; ++y) {
       for (uint32_t x = 0; x < shape.cluster[0]; ++x) {
-        ctas_.push_back(std::make_unique<Cta>(
-            *this, rank++,
-            std::array<uint32_t, 3>{index_[0] * shape.cluster[0] + x, index_[1] * shape.cluster[1] + y,
-                                    index_[2] * shape.cluster[2] + z}));
+        ctas_.push_back(
+            std::make_unique<Cta>(*this, rank++, std::array<uint32_t, 3>{first[0] + x, first[1] + y, first[2] + z}));
       }
     }
   }
+  pairs_.resize((ctas_.size() + 1) / 2);
 }
 
 Cluster::~Cluster() = default;
+
+void Cluster::NotePolicies(PolicySet used) {
+  if (used.empty()) return;
+  for (size_t p = 0; p < kPolicies; ++p) counters_.policies[p] += used.Has(static_cast<Policy>(p));
+}
+
+std::optional<std::array<uint32_t, 3>> Cluster::CancelOne() {
+  if (!cancel_ || !machine().grants_cancellation) return std::nullopt;
+  auto first = cancel_();
+  counters_.cancelled_clusters += first.has_value();
+  return first;
+}
 
 uint32_t Cluster::live_threads() const {
   uint32_t count = 0;
@@ -222,14 +245,15 @@ void Cluster::CheckExit(Cta& cta) {
   const Place end = cta.warps[0]->Here(-1);
   for (const auto& [moment, place] : cta.visits) {
     if (cta.known_at_exit.Knows(moment)) continue;
-    machine().hazards->Add(HazardKind::kRemoteLifetime, place,
-                           Cat("CTA rank ", cta.rank(), ", whose shared memory this uses, ended without waiting for it"));
+    machine().hazards->Add(
+        HazardKind::kRemoteLifetime, place,
+        Cat("CTA rank ", cta.rank(), ", whose shared memory this uses, ended without waiting for it"));
   }
   for (const auto& [offset, slot] : cta.barriers) {
     if (slot.state.bytes() == 0) continue;
     machine().hazards->Add(HazardKind::kBarrierUnbalanced, end,
-                           Cat("the mbarrier at shared offset ", offset, " ends in phase ", slot.state.phase(), " with ",
-                               slot.state.bytes(), " bytes outstanding"));
+                           Cat("the mbarrier at shared offset ", offset, " ends in phase ", slot.state.phase(),
+                               " with ", slot.state.bytes(), " bytes outstanding"));
   }
   for (const auto& block : cta.allocator.live()) {
     machine().hazards->Add(HazardKind::kLeakedTensor, cta.warps[0]->Here(-1),

@@ -19,8 +19,10 @@
 
 #include "emulator/access_shadow.h"
 #include "emulator/memory.h"
+#include "emulator/pending_ranges.h"
 #include "emulator/program.h"
 #include "emulator/report.h"
+#include "emulator/tensor_map_edits.h"
 #include "emulator/units/fused_sum.h"
 #include "emulator/units/mbarrier.h"
 #include "emulator/units/tensor_memory.h"
@@ -41,6 +43,9 @@ struct Machine {
   uint64_t instruction_budget = 0;  // warp instructions per cluster
   uint32_t multiprocessors = 1;
   bool has_tensor_memory = false;
+  TensorMapEdits* map_edits = nullptr;
+  Policies policies;
+  bool grants_cancellation = true;  // clusterlaunchcontrol.try_cancel
 };
 
 struct LaunchShape {
@@ -48,6 +53,9 @@ struct LaunchShape {
   bool explicit_cluster = false;
   uint32_t dynamic_shared = 0;
 };
+
+// The index of the first CTA of a cluster of the grid.
+std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster);
 
 struct Launch {
   const Machine* machine;
@@ -67,7 +75,9 @@ enum class OpKind : uint8_t {
   kCommit,
   kTensorLoad,
   kTensorStore,
-  kWgmma
+  kWgmma,
+  kRemoteStore,
+  kCancel
 };
 std::string_view NameOf(OpKind kind);
 // mma, cp, shift, commit: what a thread's tcgen05 instructions queue.
@@ -111,6 +121,7 @@ class AsyncOp {
   int cta_group = 0;
   uint64_t order_key = 0;
   bool is_4x256b = false;
+  bool shifts_a = false;
   uint64_t serial = 0;
   // Where hazards are looked for: what accesses of its ranges will be compared with, and, of a commit, what its issuer
   // knew.
@@ -167,6 +178,21 @@ struct Rendezvous {
   OpHandle last;  // the newest wgmma: they take effect in order
 };
 
+// The two CTAs of a pair meeting at one tcgen05 alloc, dealloc or relinquish_alloc_permit with cta_group::2.
+struct TensorPair {
+  enum class Operation : uint8_t { kAlloc, kDealloc, kRelinquish };
+  struct Side {
+    const Warp* warp = nullptr;  // nullptr: this CTA has not come yet
+    Operation operation{};
+    TensorAddress address;
+    uint32_t columns = 0;
+    bool operator==(const Side&) const = default;
+  };
+  std::array<Side, 2> sides;
+  bool served = false;  // done for both; each side still has to leave
+  TensorMemoryAllocator::Block block;
+};
+
 class Cluster;
 
 class Cta {
@@ -196,6 +222,14 @@ class Cta {
   std::vector<std::pair<Epoch, Place>> visits;
   VectorClock known_at_exit;  // by any of its threads
   bool exit_checked = false;
+  // What the collector buffers of tcgen05.mma hold: A's, then b0 to b3.
+  struct Collector {
+    bool filled = false;
+    uint64_t source = 0;  // descriptor, or Tensor Memory address
+    uint64_t form = 0;    // shape and type of the operand
+  };
+  std::array<Collector, 5> collectors;
+  bool saw_refused_cancellation = false;
 
  private:
   Cluster& cluster_;
@@ -211,7 +245,9 @@ class Cluster {
  public:
   enum class Result : uint8_t { kDone, kYield, kFault };
 
-  Cluster(const Launch& launch, uint32_t linear_index);
+  // Takes a cluster that has not started from the grid: the index of its first CTA.
+  using Cancel = std::function<std::optional<std::array<uint32_t, 3>>()>;
+  Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel = {});
   ~Cluster();
   // Runs until the end, a fault, or nothing but other clusters can bring progress.
   Result Run();
@@ -226,7 +262,13 @@ class Cluster {
     if (!fault_) fault_ = std::move(fault);
   }
   Counters& counters() { return counters_; }
+  void NotePolicies(PolicySet used);
+  void NotePolicy(Policy policy) { ++counters_.policies[static_cast<size_t>(policy)]; }
+  // clusterlaunchcontrol: the first CTA of a cluster that will not start any more, or a refusal.
+  std::optional<std::array<uint32_t, 3>> CancelOne();
+  TensorPair& PairOf(const Cta& cta) { return pairs_[cta.rank() / 2]; }
   std::array<uint32_t, 3> cluster_index() const { return index_; }
+  uint32_t linear_index() const { return linear_index_; }
 
   // Something happened that may let a blocked path go on. Events are counted from 1.
   void Signal() { ++events_; }
@@ -249,7 +291,9 @@ class Cluster {
   bool AwaitReads(const OpHandle& op, Warp& warp, uint32_t mask);
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
   // Reports an access of `range` of global memory that a pending store is due in.
-  bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const;
+  bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
+    return pending_global_.Conflicts(begin, end, write);
+  }
   // Exactly, where the counts per 16 bytes of SharedMemory are only a first look.
   bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
   bool has_pending_global() const { return !pending_global_.empty(); }
@@ -291,7 +335,6 @@ class Cluster {
   std::vector<Warp*> WhoCouldEnd(Warp& warp, const Path& path);
   void CheckExit(Cta& cta);
   void FindPredecessors(AsyncOp& op);
-  void AddGlobal(const OpHandle& op);
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
@@ -307,6 +350,8 @@ class Cluster {
   void RemovePending(const AsyncOp& op);
 
   const Launch& launch_;
+  Cancel cancel_;
+  uint32_t linear_index_;
   std::array<uint32_t, 3> index_;
   std::vector<std::unique_ptr<Cta>> ctas_;
   std::optional<Fault> fault_;
@@ -316,13 +361,8 @@ class Cluster {
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   size_t next_warp_ = 0;
-  // Operations with global memory that were not released yet, and the range that all of theirs lie in.
-  struct PendingHull {
-    const AsyncOp* op;
-    uint64_t begin, end;
-    bool writes;
-  };
-  std::vector<PendingHull> pending_global_;
+  PendingRanges pending_global_;  // of operations that were not released yet
+  std::vector<TensorPair> pairs_;
   size_t next_purge_ = 32;
   std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;     // not yet complete, in issue order

@@ -17,7 +17,7 @@ Outcome RunBody(const std::string& body, unsigned threads, Completion completion
   const std::string text =
       ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out) {\n"
       ".reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<9>; .reg .f32 %f<9>;\n"
-      ".shared .align 128 .b8 buffer[1024]; .shared .b32 slot;\n"
+      ".shared .align 128 .b8 buffer[1024]; .shared .b32 slot; .shared .align 8 .b64 bar;\n"
       "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
       "setp.eq.u32 %p1, %r1, 0; setp.lt.u32 %p2, %r1, 32; and.b32 %r5, %r1, -32; shl.b32 %r5, %r5, 16;\n"
       "@!%p2 bra READY;\n"
@@ -146,6 +146,35 @@ TEST_P(CompiledCode, CommitsToASharedAddressWithoutItsSpace) {
       32, GetParam());
   ASSERT_EQ(run.report.hazards.size(), 1u) << run.report.Print();
   EXPECT_EQ(run.report.hazards[0].kind, HazardKind::kBarrierMisuse);
+}
+
+// One thread's queue runs in order on hardware, also where the manual promises nothing.
+TEST_P(CompiledCode, RefillsColumnsByOneCopyAfterAnother) {
+  const Outcome run = RunBody(
+      "mov.b32 %r10, 1; mov.b32 %r11, 2; mov.u32 %r3, buffer; shl.b32 %r4, %r1, 4; add.u32 %r4, %r3, %r4;\n"
+      "st.shared.v4.b32 [%r4], {%r10, %r10, %r10, %r10}; st.shared.v4.b32 [%r4+512], {%r11, %r11, %r11, %r11};\n"
+      "@%p1 mbarrier.init.shared::cta.b64 [bar], 1;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n"
+      "cvt.u64.u32 %rd4, %r3; shr.u64 %rd4, %rd4, 4; or.b64 %rd4, %rd4, 0x400800080000; add.s64 %rd5, %rd4, 32;\n"
+      "@%p1 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r9], %rd4;\n"
+      "@%p1 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r9], %rd5;\n"
+      "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n"
+      "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;\n@!%p3 bra WAIT;\n"
+      "tcgen05.fence::after_thread_sync;\n" LS_LOAD LS_WAIT "st.global.b32 [%rd3], %r10;\n",
+      32, GetParam());
+  ASSERT_EQ(run.report.hazards.size(), 1u) << run.report.Print();
+  EXPECT_EQ(run.report.hazards[0].kind, HazardKind::kTensorRace);
+  for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(run.out[lane], 2u);
+}
+
+// The same for a warp's loads and stores: softmax kernels write their result over what they have loaded.
+TEST_P(CompiledCode, OverwritesWhatItHasLoaded) {
+  const Outcome run = RunBody(LS_STORE_NUMBERS LS_LOAD
+                              "mov.b32 %r11, 99;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r5], {%r11};\n" LS_WAIT
+                              "tcgen05.wait::st.sync.aligned;\nst.global.b32 [%rd3], %r10;\n",
+                              32, GetParam());
+  ASSERT_EQ(run.report.hazards.size(), 1u) << run.report.Print();
+  EXPECT_EQ(run.report.hazards[0].kind, HazardKind::kTensorRace);
+  for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(run.out[lane], lane);
 }
 
 // Pipelines of single floats: the next stage is on its way into the neighbouring bytes.

@@ -89,6 +89,9 @@ std::vector<Warp*> Cluster::WhoCouldEnd(Warp& warp, const Path& path) {
     case WaitState::Kind::kTensorAlloc:
       add(warp.cta().warps, [&](Warp& other) { return &other != &warp; });
       break;
+    case WaitState::Kind::kTensorPair:
+      if (Cta* peer = CtaOfRank(warp.cta().rank() ^ 1)) add(peer->warps, [](Warp&) { return true; });
+      break;
     case WaitState::Kind::kWarpSync:
     case WaitState::Kind::kNone:
       break;
@@ -119,6 +122,8 @@ std::string Cluster::DescribeWait(Warp& warp, const Path& path) {
       return "for the other warps of its warpgroup";
     case WaitState::Kind::kTensorAlloc:
       return "for Tensor Memory to allocate";
+    case WaitState::Kind::kTensorPair:
+      return "for the other CTA of its pair to allocate or release Tensor Memory";
     case WaitState::Kind::kNone:
       break;
   }

@@ -77,6 +77,10 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
   machine.instruction_budget = options.instruction_budget;
+  TensorMapEdits map_edits;
+  machine.map_edits = &map_edits;
+  machine.policies = options.policies;
+  machine.grants_cancellation = options.cancellation == Cancellation::kGrant;
   machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
   machine.has_tensor_memory = profile.tensor_memory;
   Launch launch{&machine, function.kernel, shape, parameters, ++launches};
@@ -132,9 +136,18 @@ void Configure(const Options& options) {
   state.initialised = false;
 }
 
+bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  const Allocation* allocation = state.memory == nullptr ? nullptr : state.memory->Find(address, bytes);
+  if (allocation != nullptr) std::memcpy(to, allocation->At(address), bytes);
+  return allocation != nullptr;
+}
+
 Report TakeReport() {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
+  state.report.policies = state.options.policies;
   return std::exchange(state.report, {});
 }
 

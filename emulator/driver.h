@@ -16,6 +16,8 @@ namespace laneshift::emulator {
 
 enum class Profile : uint8_t { kB200, kH200 };
 enum class HazardChecks : uint8_t { kOff, kOn };
+// clusterlaunchcontrol.try_cancel: a quarter of the clusters start and are granted the others, or all start.
+enum class Cancellation : uint8_t { kGrant, kRefuse };
 
 struct Options {
   Profile profile = Profile::kB200;
@@ -25,6 +27,8 @@ struct Options {
   HazardChecks hazards = HazardChecks::kOn;
   Arithmetic arithmetic = Arithmetic::kHardware;
   uint64_t instruction_budget = uint64_t{1} << 34;  // warp instructions per cluster
+  Policies policies;  // answers where the manual is silent: units/policies.def
+  Cancellation cancellation = Cancellation::kGrant;
   uint64_t memory_bytes = uint64_t{64} << 30;       // of the emulated device; host pages are taken when touched
   // Called with one line, without its end, for what the driver API has no words for: why a module was refused, hazards,
   // faults, functions that are not provided. May be null.
@@ -42,6 +46,8 @@ Result<Completion> ParseCompletion(std::string_view name);
 void Configure(const Options& options);
 // A full table, over the state that Configure set up (with default Options if it never was).
 device::DriverApi Driver();
+// Copies device memory to the host whatever has happened since, a fault included; false if the range is no one's.
+bool ReadMemory(uint64_t address, void* to, uint64_t bytes);
 // What launches have left since the last call.
 Report TakeReport();
 

@@ -5,6 +5,8 @@
 // Thread-safety: each locks the driver's state.
 #pragma once
 
+#include <string>
+
 #include "device/driver_types.h"
 #include "emulator/driver_types.h"
 
@@ -39,5 +41,8 @@ using device::CuTensorMapSwizzle;
 #include "device/driver_api.def"
 #define EXPORT(member, symbol, since, parameters) CuResult member parameters __asm__(#symbol);
 #include "emulator/driver_exports.def"
+
+// Why the thread's last tensor map was refused: the driver's functions have no words for it. Empty if it was not.
+std::string WhyTensorMapFailed();
 
 }  // namespace laneshift::emulator::driver

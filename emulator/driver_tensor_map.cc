@@ -12,13 +12,19 @@ using namespace device;  // NOLINT: the driver's own types and codes
 
 namespace {
 
+thread_local std::string why_refused;
+
 CuResult Encode(CuTensorMap* out, const TensorMap& map) {
   DriverCall call;
   if (out == nullptr || reinterpret_cast<uintptr_t>(out) % 64 != 0) return kCuErrorInvalidValue;
-  if (!ValidateTensorMap(map, ProfileOf(call.state.options.profile).tensor_memory ? TensorMapDialect::kBlackwell
-                                                                                  : TensorMapDialect::kHopper)
-           .has_value())
+  const auto dialect =
+      ProfileOf(call.state.options.profile).tensor_memory ? TensorMapDialect::kBlackwell : TensorMapDialect::kHopper;
+  const Status valid = ValidateTensorMap(map, dialect);
+  why_refused = valid.has_value() ? std::string() : valid.error().message;
+  if (!valid.has_value()) {
+    call.state.Notice("tensor map refused: " + why_refused);
     return kCuErrorInvalidValue;
+  }
   const TensorMapBytes bytes = EncodeTensorMap(map);
   std::memcpy(out, bytes.data(), bytes.size());
   return kCuSuccess;
@@ -98,6 +104,8 @@ CuResult TensorMapEncodeIm2colWide(CuTensorMap* out, CuTensorMapDataType type, u
   map.upper_corner[0] = upper_corner;
   return Encode(out, map);
 }
+
+std::string WhyTensorMapFailed() { return why_refused; }
 
 CuResult TensorMapReplaceAddress(CuTensorMap* out, void* base) {
   if (out == nullptr) return kCuErrorInvalidValue;

@@ -38,6 +38,9 @@ T Real(Reduction reduction, T old, T b) {
   return reduction == Reduction::kAdd ? old + b : reduction == Reduction::kMin ? std::fmin(old, b) : std::fmax(old, b);
 }
 
+// A subnormal f32 as the zero of its sign.
+uint32_t Flushed(uint32_t word) { return (word & 0x7f800000) == 0 ? word & 0x80000000 : word; }
+
 template <typename W, typename F>
 void Each(uint8_t* to, const uint8_t* from, uint32_t bytes, F f) {
   for (uint32_t at = 0; at + sizeof(W) <= bytes; at += sizeof(W)) {
@@ -104,9 +107,17 @@ void ReduceElements(TensorElement element, Reduction reduction, uint8_t* to, con
         return static_cast<uint64_t>(Integer(reduction, static_cast<int64_t>(a), static_cast<int64_t>(b)));
       });
     case TensorElement::kF32:
-    case TensorElement::kF32Ftz:
       return Each<uint32_t>(to, from, bytes, [&](uint32_t a, uint32_t b) {
         return std::bit_cast<uint32_t>(Real(reduction, std::bit_cast<float>(a), std::bit_cast<float>(b)));
+      });
+    case TensorElement::kF32Ftz:
+      return Each<uint32_t>(to, from, bytes, [&](uint32_t a, uint32_t b) {
+        const float sum = Real(reduction, std::bit_cast<float>(Flushed(a)), std::bit_cast<float>(Flushed(b)));
+        return Flushed(std::bit_cast<uint32_t>(sum));
+      });
+    case TensorElement::kF64:
+      return Each<uint64_t>(to, from, bytes, [&](uint64_t a, uint64_t b) {
+        return std::bit_cast<uint64_t>(Real(reduction, std::bit_cast<double>(a), std::bit_cast<double>(b)));
       });
     case TensorElement::kF16:
       return Each<uint16_t>(to, from, bytes, [&](uint16_t a, uint16_t b) {
@@ -118,7 +129,6 @@ void ReduceElements(TensorElement element, Reduction reduction, uint8_t* to, con
       });
     case TensorElement::kU8:
     case TensorElement::kU16:
-    case TensorElement::kF64:
     case TensorElement::kTf32:
     case TensorElement::kTf32Ftz:
     case TensorElement::k16U4Align8B:

@@ -3,8 +3,7 @@
 #include <bit>
 
 #include "base/text.h"
-#include "emulator/access.h"
-#include "emulator/barrier_access.h"
+#include "emulator/async_effect.h"
 #include "emulator/binders.h"
 #include "emulator/element_reduction.h"
 #include "emulator/lanes.h"
@@ -15,58 +14,6 @@ namespace laneshift::emulator {
 namespace {
 
 using base::Cat;
-
-OpHandle NewOp(Warp& w, OpKind kind, int lane) {
-  auto op = std::make_shared<AsyncOp>();
-  op->kind = kind;
-  op->warp = &w;
-  op->lane = lane;
-  return op;
-}
-
-OpGroups& GroupsOf(std::array<std::unique_ptr<OpGroups>, kLanes>& all, int lane) {
-  auto& groups = all[static_cast<size_t>(lane)];
-  if (!groups) groups = std::make_unique<OpGroups>();
-  return *groups;
-}
-
-// The bytes of global memory that an operation touches at completion. nullptr after a fault of the operation.
-uint8_t* GlobalAt(AsyncOp& op, uint64_t address, uint64_t bytes, AccessKind kind, Allocation*& cache) {
-  Cluster& cluster = op.warp->cta().cluster();
-  if (cache == nullptr || !cache->Contains(address, bytes)) {
-    cache = cluster.machine().memory->Find(address, bytes);
-    if (cache == nullptr) {
-      cluster.SetFault({FaultKind::kIllegalAddress, op.place,
-                        Cat(bytes, " bytes at global address ", HexAddress(address), ": ",
-                            cluster.machine().memory->Describe(address))});
-      return nullptr;
-    }
-  }
-  if (kind == AccessKind::kRead && cluster.checks() && !cache->Written(address, bytes)) {
-    cluster.machine().hazards->Add(HazardKind::kUninitialisedGlobal, op.place,
-                                   Cat("this copy reads bytes at ", HexAddress(address), " that were never written"));
-  }
-  if (kind != AccessKind::kRead) cache->MarkWritten(address, bytes);
-  return cache->At(address);
-}
-
-// complete_tx on the barrier at `offset` of `cta`, telling about `op`.
-bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t bytes) {
-  Cluster& cluster = cta.cluster();
-  BarrierSlot* slot = cluster.FindBarrier(cta, offset);
-  if (slot == nullptr) {
-    cluster.SetFault({FaultKind::kLaunchFailure, op->place,
-                      Cat("there is no mbarrier at shared offset ", offset, " to complete bytes on")});
-    return false;
-  }
-  slot->Tell({op});
-  if (auto done = slot->state.CompleteBytes(bytes); !done.has_value()) {
-    cluster.SetFault({FaultKind::kLaunchFailure, op->place, done.error().message});
-    return false;
-  }
-  cluster.Signal();
-  return true;
-}
 
 bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map) {
   Located at;
@@ -82,6 +29,21 @@ bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map) {
     return false;
   }
   map = *decoded;
+  Cluster& cluster = w.cta().cluster();
+  const auto dialect = cluster.machine().has_tensor_memory ? TensorMapDialect::kBlackwell : TensorMapDialect::kHopper;
+  if (auto valid = ValidateTensorMap(map, dialect); !valid.has_value()) {
+    w.Fault(FaultKind::kIllegalInstruction, lane, valid.error().message);
+    return false;
+  }
+  if (cluster.checks() && at.space == Space::kGlobal) {
+    const auto state = cluster.machine().map_edits->StateOf(at.address, cluster.linear_index());
+    if (state != TensorMapEdits::State::kVisible) {
+      w.Report(
+          HazardKind::kMissingProxyFence, lane,
+          Cat("the tensor map at ", HexAddress(address), " was edited by this launch without a fence.proxy.tensormap ",
+              state == TensorMapEdits::State::kNotReleased ? "release of the editor" : "acquire of this cluster"));
+    }
+  }
   return true;
 }
 
@@ -114,31 +76,12 @@ bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int r
   return true;
 }
 
-// The CTAs of a multicast, or the one that holds the destination.
-bool Destinations(Warp& w, Cta* own, bool multicast, uint32_t mask, int lane, std::vector<Cta*>& to) {
-  if (!multicast) {
-    to = {own};
-    return true;
-  }
-  for (uint32_t r = 0; r < 16; ++r) {
-    if ((mask >> r & 1) == 0) continue;
-    Cta* cta = w.cta().cluster().CtaOfRank(r);
-    if (cta == nullptr || cta->done()) {
-      w.Fault(FaultKind::kLaunchFailure, lane,
-              Cat("the multicast mask names CTA ", r, ", which ", cta == nullptr ? "does not exist" : "has ended"));
-      return false;
-    }
-    to.push_back(cta);
-  }
-  return true;
-}
-
 // modifiers of tensor copies
 enum : uint64_t { kRankMask = 0xff, kFormShift = 8, kMulticast = 1 << 16, kPair = 1 << 17, kOpShift = 24 };
 
 // Which barrier a copy into `cta` signals.
 Cta* SignalledCta(Cta& cta, const Cta& barrier_cta, bool pair) {
-  if (!pair) return &cta;
+  if (!pair || cta.cluster().machine().policies.pair_barrier == PairBarrier::kDestination) return &cta;
   return cta.cluster().CtaOfRank((cta.rank() & ~1u) | (barrier_cta.rank() & 1u));
 }
 
@@ -160,27 +103,35 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     if (!LocateShared(w, i.space, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier)) return Outcome::kFault;
     copy.shared = to.offset;
     auto plan = std::make_shared<CopyPlan>();
-    if (auto planned = PlanTensorLoad(*map, copy, *plan); !planned.has_value())
+    if (auto planned = PlanTensorLoad(*map, copy, *plan, cluster.machine().policies); !planned.has_value())
       return PlanFault(w, lane, planned.error());
-    std::vector<Cta*> ctas;
-    const uint32_t ranks = i.modifiers & kMulticast ? static_cast<uint32_t>(w.Value(i[5], lane)) : 0;
-    if (!Destinations(w, to.cta, (i.modifiers & kMulticast) != 0, ranks, lane, ctas)) return Outcome::kFault;
+    std::vector<Cta*> ctas = {to.cta};
+    if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[5], lane)), lane);
+    if (ctas.empty()) return Outcome::kFault;
     const std::vector<SharedRange> ranges = RangesOf(*plan);
     if (!ranges.empty() && !to.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
       return w.Fault(FaultKind::kIllegalAddress, lane,
                      Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
     }
+    const bool pair = (i.modifiers & kPair) != 0;
+    PolicySet used = plan->used;
+    if (pair && ctas.size() > 1) used.Add(Policy::kPairBarrier);
+    cluster.NotePolicies(used);
+    if (!pair && !(i.modifiers & kMulticast) && barrier.cta != to.cta) {
+      w.Report(HazardKind::kBarrierMisuse, lane,
+               "the mbarrier of a copy is in the CTA of its destination; .cta_group::2 allows that CTA's peer");
+    }
     for (Cta* cta : ctas) {
-      OpHandle op = NewOp(w, OpKind::kBulkLoad, lane);
+      OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       for (const SharedRange& range : ranges) op->shared.push_back({cta, range, true});
-      Cta* signalled = SignalledCta(*cta, *barrier.cta, (i.modifiers & kPair) != 0);
+      Cta* signalled = SignalledCta(*cta, *barrier.cta, pair);
       op->effect = [map, plan, cta, signalled, offset = barrier.offset,
                     weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
         for (const CopyRun& run : plan->runs) {
           const uint8_t* from = nullptr;
           if (run.global_bytes != 0) {
-            from = GlobalAt(self, run.global, run.global_bytes, AccessKind::kRead, cache);
+            from = GlobalBytesOf(self, run.global, run.global_bytes, AccessKind::kRead, cache);
             if (from == nullptr) return false;
           }
           LoadRun(*map, run, from, cta->shared().At(run.shared));
@@ -218,7 +169,7 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
       return w.Fault(FaultKind::kIllegalInstruction, lane,
                      "this reduction does not exist for the tensor's element type");
     }
-    OpHandle op = NewOp(w, OpKind::kBulkStore, lane);
+    OpHandle op = NewOperation(w, OpKind::kBulkStore, lane);
     for (const SharedRange& range : RangesOf(*plan)) {
       if (!from.cta->shared().Contains(range.begin, range.end - range.begin)) {
         return w.Fault(FaultKind::kIllegalAddress, lane,
@@ -239,8 +190,8 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
       Allocation* cache = nullptr;
       for (const CopyRun& run : plan->runs) {
         if (run.global_bytes == 0) continue;
-        uint8_t* to =
-            GlobalAt(self, run.global, run.global_bytes, kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
+        uint8_t* to = GlobalBytesOf(self, run.global, run.global_bytes,
+                                    kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
         if (to == nullptr) return false;
         if constexpr (kReduce) {
           ReduceElements(map->element, reduction, to, cta->shared().At(run.shared), run.bytes);
@@ -278,16 +229,16 @@ Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
     if (!BulkAligned(w, lane, source, w.AddressOf(i[0], lane))) return Outcome::kFault;
     if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), bytes, 16, lane, true, to)) return Outcome::kFault;
     if (!LocateShared(w, i.space, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier)) return Outcome::kFault;
-    std::vector<Cta*> ctas;
-    const uint32_t ranks = i.modifiers & kMulticast ? static_cast<uint32_t>(w.Value(i[4], lane)) : 0;
-    if (!Destinations(w, to.cta, (i.modifiers & kMulticast) != 0, ranks, lane, ctas)) return Outcome::kFault;
+    std::vector<Cta*> ctas = {to.cta};
+    if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[4], lane)), lane);
+    if (ctas.empty()) return Outcome::kFault;
     for (Cta* cta : ctas) {
-      OpHandle op = NewOp(w, OpKind::kBulkLoad, lane);
+      OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       op->shared.push_back({cta, {to.offset, to.offset + bytes}, true});
       op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset,
                     weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
-        const uint8_t* from = GlobalAt(self, source, bytes, AccessKind::kRead, cache);
+        const uint8_t* from = GlobalBytesOf(self, source, bytes, AccessKind::kRead, cache);
         if (from == nullptr) return false;
         std::memcpy(cta->shared().At(at), from, bytes);
         cta->shared().MarkWritten(at, bytes);
@@ -314,7 +265,7 @@ Outcome BulkPush(Warp& w, const Instruction& i, uint32_t mask) {
       return Outcome::kFault;
     if (to.cta == from.cta)
       return w.Fault(FaultKind::kIllegalInstruction, lane, "a shared-to-shared bulk copy goes to another CTA");
-    OpHandle op = NewOp(w, OpKind::kBulkLoad, lane);
+    OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
     op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
     op->effect = [to, from, bytes, barrier_at = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp&) {
@@ -337,12 +288,12 @@ Outcome BulkStore(Warp& w, const Instruction& i, uint32_t mask) {
     Located from;
     if (!BulkAligned(w, lane, target, w.AddressOf(i[1], lane))) return Outcome::kFault;
     if (!LocateShared(w, Space::kShared, w.AddressOf(i[1], lane), bytes, 16, lane, false, from)) return Outcome::kFault;
-    OpHandle op = NewOp(w, OpKind::kBulkStore, lane);
+    OpHandle op = NewOperation(w, OpKind::kBulkStore, lane);
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
     op->global.push_back({target, target + bytes, true});
     op->effect = [from, target, bytes](AsyncOp& self) {
       Allocation* cache = nullptr;
-      uint8_t* to = GlobalAt(self, target, bytes, AccessKind::kWrite, cache);
+      uint8_t* to = GlobalBytesOf(self, target, bytes, AccessKind::kWrite, cache);
       if (to == nullptr) return false;
       std::memcpy(to, from.cta->shared().At(from.offset), bytes);
       from.cta->cluster().counters().bytes_shared_to_global += bytes;
@@ -378,88 +329,6 @@ Outcome BulkWait(Warp& w, const Instruction& i, uint32_t mask) {
         if (!cluster.Await(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
       }
     }
-  }
-  return Outcome::kNext;
-}
-
-// ---- cp.async ----
-
-// operands: [d], [s], size, source size
-Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    const auto bytes = static_cast<uint32_t>(i[2].offset);
-    const uint32_t given = i[3].slot != kNoSlot ? std::min(bytes, static_cast<uint32_t>(w.Value(i[3], lane))) : bytes;
-    const uint64_t source = w.AddressOf(i[1], lane);
-    Located to;
-    if ((source & (bytes - 1)) != 0)
-      return w.Fault(FaultKind::kMisalignedAddress, lane, Cat("cp.async from ", HexAddress(source)));
-    if (!LocateShared(w, Space::kShared, w.AddressOf(i[0], lane), bytes, bytes, lane, false, to))
-      return Outcome::kFault;
-    OpHandle op = NewOp(w, OpKind::kCopy, lane);
-    op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
-    op->effect = [to, source, bytes, given](AsyncOp& self) {
-      Allocation* cache = nullptr;
-      std::memset(to.cta->shared().At(to.offset), 0, bytes);
-      if (given != 0) {
-        const uint8_t* from = GlobalAt(self, source, given, AccessKind::kRead, cache);
-        if (from == nullptr) return false;
-        std::memcpy(to.cta->shared().At(to.offset), from, given);
-      }
-      to.cta->shared().MarkWritten(to.offset, bytes);
-      to.cta->cluster().counters().bytes_global_to_shared += given;
-      return true;
-    };
-    GroupsOf(w.copies, lane).open.push_back(op);
-    if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
-  }
-  return Outcome::kNext;
-}
-
-Outcome CopyWait(Warp& w, uint32_t mask, size_t keep, bool open_too) {
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    OpGroups& groups = GroupsOf(w.copies, std::countr_zero(rest));
-    if (open_too) groups.Close();
-    for (; groups.closed.size() > keep; groups.closed.pop_front()) {
-      for (const OpHandle& op : groups.closed.front()) {
-        if (!w.cta().cluster().Await(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
-      }
-    }
-  }
-  return Outcome::kNext;
-}
-
-// The arrival happens when all earlier cp.async of the thread are complete.
-Outcome CopyArrive(Warp& w, const Instruction& i, uint32_t mask) {
-  Cluster& cluster = w.cta().cluster();
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    Located at;
-    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, false, at);
-    if (slot == nullptr) return Outcome::kFault;
-    if (i.modifiers == 0) {
-      if (auto added = slot->state.AddPending(); !added.has_value())
-        return w.Fault(FaultKind::kLaunchFailure, lane, added.error().message);
-    }
-    OpHandle op = NewOp(w, OpKind::kCommit, lane);
-    OpGroups& groups = GroupsOf(w.copies, lane);
-    for (const auto& group : groups.closed) op->after.insert(op->after.end(), group.begin(), group.end());
-    op->after.insert(op->after.end(), groups.open.begin(), groups.open.end());
-    op->covered = op->after;
-    op->effect = [cta = at.cta, offset = at.offset](AsyncOp& self) {
-      Cluster& own = cta->cluster();
-      BarrierSlot* barrier = own.FindBarrier(*cta, offset);
-      if (barrier == nullptr) return true;
-      barrier->Tell(self.covered);
-      if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
-      if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
-        own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
-        return false;
-      }
-      own.Signal();
-      return true;
-    };
-    if (!cluster.Issue(op)) return Outcome::kFault;
   }
   return Outcome::kNext;
 }
@@ -504,31 +373,4 @@ Result<Handler> BindBulkWait(const Match& match, Instruction& i) {
   if (i[0].offset < 0) return Wrong("the number of groups is not negative");
   return Handler(BulkWait);
 }
-Result<Handler> BindCopyAsync(const Match& match, Instruction& i) {
-  const int64_t bytes = i[2].offset;
-  if (bytes != 16 && (match("Cache") != "ca" || (bytes != 4 && bytes != 8)))
-    return Wrong("16 bytes, or with .ca also 4 or 8");
-  return Handler(CopyAsync);
-}
-Result<Handler> BindCopyCommit(const Match&, Instruction&) {
-  return Handler([](Warp& w, const Instruction&, uint32_t mask) {
-    ForLanes(mask, [&](int lane) { GroupsOf(w.copies, lane).Close(); });
-    return Outcome::kNext;
-  });
-}
-Result<Handler> BindCopyWait(const Match&, Instruction& i) {
-  if (i[0].offset < 0) return Wrong("the number of groups is not negative");
-  return Handler([](Warp& w, const Instruction& x, uint32_t mask) {
-    return CopyWait(w, mask, static_cast<size_t>(x[0].offset), false);
-  });
-}
-Result<Handler> BindCopyWaitAll(const Match&, Instruction&) {
-  return Handler([](Warp& w, const Instruction&, uint32_t mask) { return CopyWait(w, mask, 0, true); });
-}
-Result<Handler> BindCopyArrive(const Match& match, Instruction& i) {
-  i.space = SpaceOf(match("SmemCta"));
-  i.modifiers = match.Has("Noinc") ? 1 : 0;
-  return Handler(CopyArrive);
-}
-
 }  // namespace laneshift::emulator

@@ -1,106 +1,15 @@
-// tcgen05: Tensor Memory allocation, ld, st, cp, shift, mma, commit, fences.
+// tcgen05.ld, st, cp, shift, waits and fences.
 
 #include <bit>
 
 #include "base/text.h"
-#include "emulator/access.h"
-#include "emulator/barrier_access.h"
-#include "emulator/binders.h"
 #include "emulator/lanes.h"
-#include "emulator/units/tcgen05_mma.h"
+#include "emulator/tensor_issue.h"
 
 namespace laneshift::emulator {
 namespace {
 
 using base::Cat;
-
-int GroupOf(const Match& match) { return match("Ctas") == "cta_group::2" ? 2 : 1; }
-
-// The CTAs that an instruction of this cta_group works in, even rank first; empty after a fault.
-std::vector<Cta*> CtasOf(Warp& w, int group, int lane) {
-  Cta& own = w.cta();
-  if (group == 1) return {&own};
-  Cluster& cluster = own.cluster();
-  Cta* even = cluster.CtaOfRank(own.rank() & ~1u);
-  Cta* odd = cluster.CtaOfRank(own.rank() | 1u);
-  if (even == nullptr || odd == nullptr) {
-    w.Fault(FaultKind::kIllegalInstruction, lane, ".cta_group::2 needs a cluster with an even number of CTAs");
-    return {};
-  }
-  return {even, odd};
-}
-
-OpHandle NewOp(Warp& w, OpKind kind, int lane, int group) {
-  auto op = std::make_shared<AsyncOp>();
-  op->kind = kind;
-  op->warp = &w;
-  op->lane = lane;
-  op->cta_group = group;
-  return op;
-}
-
-void AddTouched(AsyncOp& op, Cta* cta, const Touched& touched) {
-  for (const SharedRange& range : touched.shared_reads) op.shared.push_back({cta, range, false});
-  for (const TensorRange& range : touched.tensor_reads) op.tensor.push_back({cta, range, false});
-  for (const TensorRange& range : touched.tensor_writes) op.tensor.push_back({cta, range, true});
-}
-
-void CheckWholeWarp(Warp& w, uint32_t mask) {
-  if (mask != w.live())
-    w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask),
-             "a .sync.aligned instruction is executed by a part of the warp");
-}
-
-// ---- allocation ----
-
-Outcome Alloc(Warp& w, const Instruction& i, uint32_t mask) {
-  CheckWholeWarp(w, mask);
-  const int lane = std::countr_zero(mask);
-  const auto columns = static_cast<uint32_t>(w.Value(i[1], lane));
-  auto block = w.cta().allocator.Allocate(columns);
-  if (!block.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, block.error().message);
-  if (!block->has_value()) return w.Block(WaitState::Kind::kTensorAlloc, columns);
-  w.DoneWaiting();
-  const TensorRange range{0, 128, static_cast<uint16_t>((*block)->column), static_cast<uint16_t>(columns)};
-  w.cta().tensor().Poison(range);
-  if (w.checks()) w.cta().tensor_shadow().Forget(static_cast<int>((*block)->column), static_cast<int>(columns));
-  Located at;
-  if (!Locate(w, i.space, w.AddressOf(i[0], lane), 4, lane, AccessKind::kWrite, at)) return Outcome::kFault;
-  const uint32_t address = TensorAddress{0, static_cast<uint16_t>((*block)->column)}.Pack();
-  std::memcpy(at.host, &address, 4);
-  return Outcome::kNext;
-}
-
-Outcome Dealloc(Warp& w, const Instruction& i, uint32_t mask) {
-  CheckWholeWarp(w, mask);
-  const int lane = std::countr_zero(mask);
-  const TensorAddress address = TensorAddress::Unpack(static_cast<uint32_t>(w.Value(i[0], lane)));
-  const auto columns = static_cast<uint32_t>(w.Value(i[1], lane));
-  Cluster& cluster = w.cta().cluster();
-  for (const OpHandle& op : cluster.unreleased()) {
-    if (op->state == AsyncOp::State::kReleased) continue;
-    for (const AsyncOp::TensorUse& use : op->tensor) {
-      if (use.cta != &w.cta() || use.range.column >= address.column + columns ||
-          use.range.column + use.range.columns <= address.column)
-        continue;
-      w.Report(HazardKind::kTensorRace, lane,
-               Cat("dealloc while the ", NameOf(op->kind), " of line ", op->at.line, " on these columns is pending"));
-      break;
-    }
-  }
-  if (auto released = w.cta().allocator.Release(address, columns); !released.has_value()) {
-    return w.Fault(FaultKind::kIllegalInstruction, lane, released.error().message);
-  }
-  cluster.Signal();
-  return Outcome::kNext;
-}
-
-Outcome Relinquish(Warp& w, const Instruction&, uint32_t mask) {
-  if (auto done = w.cta().allocator.RelinquishPermit(); !done.has_value()) {
-    return w.Fault(FaultKind::kIllegalInstruction, std::countr_zero(mask), done.error().message);
-  }
-  return Outcome::kNext;
-}
 
 // ---- ld and st ----
 
@@ -117,12 +26,13 @@ bool Plan(Warp& w, const Instruction& i, const Operand& address, int64_t split, 
   LaneAccess access = AccessOf(i);
   access.address = TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(address, lane)));
   access.half_split = static_cast<int>(split);
-  auto planned = PlanLaneAccess(access, w.index());
+  auto planned = PlanLaneAccess(access, w.index(), w.cta().cluster().machine().policies);
   if (!planned.has_value()) {
     w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
     return false;
   }
   plan = std::move(*planned);
+  w.cta().cluster().NotePolicies(plan.used);
   if (plan.foreign_lanes)
     w.Report(HazardKind::kForeignLanes, lane,
              Cat("the address names lane ", access.address.lane, ", this warp owns the lanes of rank ", w.index() % 4));
@@ -134,7 +44,7 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
   PlannedLaneAccess plan;
   if (!Plan(w, i, i[1], i.operand_count > 2 ? i[2].offset : 0, std::countr_zero(mask), plan)) return Outcome::kFault;
   Cluster& cluster = w.cta().cluster();
-  OpHandle op = NewOp(w, OpKind::kTensorLoad, -1, 0);
+  OpHandle op = NewTensorOperation(w, OpKind::kTensorLoad, -1, 0);
   for (const TensorRange& range : plan.ranges) op->tensor.push_back({&w.cta(), range, false});
   std::vector<uint32_t*> registers;
   for (uint32_t r = 0; r < i[0].count; ++r) {
@@ -163,7 +73,8 @@ Outcome TensorSt(Warp& w, const Instruction& i, uint32_t mask) {
   PlannedLaneAccess plan;
   const bool split = i.operand_count > 2;
   if (!Plan(w, i, i[0], split ? i[1].offset : 0, std::countr_zero(mask), plan)) return Outcome::kFault;
-  OpHandle op = NewOp(w, OpKind::kTensorStore, -1, 0);
+  if (plan.access.half_words == HalfWords::kPacked) w.cta().cluster().NotePolicy(Policy::kUnpackUpperHalf);
+  OpHandle op = NewTensorOperation(w, OpKind::kTensorStore, -1, 0);
   for (const TensorRange& range : plan.ranges) op->tensor.push_back({&w.cta(), range, true});
   // The registers are read at issue: overwriting them afterwards is an ordinary, honoured dependency.
   const Operand& values = i[split ? 2 : 1];
@@ -196,17 +107,18 @@ Outcome WaitFor(Warp& w, std::vector<OpHandle>& ops) {
 Outcome TensorCp(Warp& w, const Instruction& i, uint32_t mask) {
   const int group = static_cast<int>(i.modifiers >> 16 & 0xff);
   Cluster& cluster = w.cta().cluster();
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+  for (uint32_t rest = IssuingLanes(w, mask); rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::vector<Cta*> ctas = CtasOf(w, group, lane);
+    const std::vector<Cta*> ctas = CtasOfGroup(w, group, lane);
     if (ctas.empty()) return Outcome::kFault;
     const auto shape = static_cast<CopyShape>(i.modifiers & 0xff);
     const TensorAddress to = TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane)));
     auto plan = PlanCopy(shape, static_cast<Decompress>(i.modifiers >> 8 & 0xff), to, w.Value(i[1], lane),
-                         w.cta().shared().Window());
+                         w.cta().shared().Window(), cluster.machine().policies);
     if (!plan.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, plan.error().message);
-    OpHandle op = NewOp(w, OpKind::kTensorCopy, lane, group);
+    OpHandle op = NewTensorOperation(w, OpKind::kTensorCopy, lane, group);
     op->is_4x256b = shape == CopyShape::k4x256b;
+    cluster.NotePolicies(plan->used);
     for (Cta* cta : ctas) AddTouched(*op, cta, plan->touched);
     op->effect = [plan = *plan, ctas](AsyncOp&) {
       for (Cta* cta : ctas) ExecuteCopy(plan, cta->Units());
@@ -223,13 +135,15 @@ Outcome TensorCp(Warp& w, const Instruction& i, uint32_t mask) {
 Outcome TensorShift(Warp& w, const Instruction& i, uint32_t mask) {
   const int group = static_cast<int>(i.modifiers);
   Cluster& cluster = w.cta().cluster();
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+  for (uint32_t rest = IssuingLanes(w, mask); rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::vector<Cta*> ctas = CtasOf(w, group, lane);
+    const std::vector<Cta*> ctas = CtasOfGroup(w, group, lane);
     if (ctas.empty()) return Outcome::kFault;
-    auto plan = PlanShift(TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane))));
+    auto plan =
+        PlanShift(TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane))), cluster.machine().policies);
     if (!plan.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, plan.error().message);
-    OpHandle op = NewOp(w, OpKind::kTensorShift, lane, group);
+    OpHandle op = NewTensorOperation(w, OpKind::kTensorShift, lane, group);
+    cluster.NotePolicies(plan->used);
     for (Cta* cta : ctas) AddTouched(*op, cta, plan->touched);
     op->effect = [plan = *plan, ctas](AsyncOp&) {
       for (Cta* cta : ctas) ExecuteShift(plan, cta->tensor());
@@ -241,197 +155,7 @@ Outcome TensorShift(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// ---- mma ----
-
-// Which operands a form has after d, a, b.
-struct MmaForm {
-  bool sparse, scaled, ws;
-};
-
-// modifiers: kind, cta_group, scale_vector, .ashift.
-MmaQualifiers QualifiersOf(const Instruction& i, const MmaForm& form) {
-  MmaQualifiers q;
-  q.kind = static_cast<MmaKind>(i.modifiers & 0xff);
-  q.cta_group = static_cast<int>(i.modifiers >> 8 & 0xff);
-  q.scale_vector = static_cast<int>(i.modifiers >> 16 & 0xff);
-  q.sparsity = form.sparse ? Sparsity::kSparse : Sparsity::kDense;
-  q.weight_mode = form.ws ? WeightMode::kWeightStationary : WeightMode::kOrdinary;
-  return q;
-}
-
-MmaRequest RequestOf(Warp& w, const Instruction& i, const MmaForm& form, int lane) {
-  const auto tensor = [&](const Operand& operand) {
-    return TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(operand, lane)));
-  };
-  MmaRequest request;
-  request.qualifiers = QualifiersOf(i, form);
-  request.d = tensor(i[0]);
-  if (i[1].is_address) {
-    request.a = tensor(i[1]);
-  } else {
-    request.a = w.Value(i[1], lane);
-  }
-  request.b = w.Value(i[2], lane);
-  size_t next = 3;
-  if (form.sparse) request.metadata = tensor(i[next++]);
-  request.instruction = static_cast<uint32_t>(w.Value(i[next++], lane));
-  if (form.scaled) {
-    request.scales_a = tensor(i[next++]);
-    request.scales_b = tensor(i[next++]);
-  } else if (!form.ws) {
-    const Operand& lanes = i[next++];
-    for (uint32_t e = 0; e < lanes.count && e < 8; ++e)
-      request.disabled_lanes[e] = static_cast<uint32_t>(w.Value(lanes.elements[e], lane));
-  }
-  request.accumulate = w.Predicate(i[next++]) >> lane & 1;
-  if (form.ws && i[next].slot != kNoSlot) {
-    // A zero descriptor masks nothing.
-    if (const uint64_t zero = w.Value(i[next], lane); zero != 0) request.zero_columns = zero;
-  }
-  if (!form.ws && !form.scaled) request.scale_d = static_cast<int>(i[next].offset);
-  request.shift_a = i.modifiers >> 24 & 1;
-  return request;
-}
-
-Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& form) {
-  Cluster& cluster = w.cta().cluster();
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    const MmaRequest request = RequestOf(w, i, form, lane);
-    const std::vector<Cta*> ctas = CtasOf(w, request.qualifiers.cta_group, lane);
-    if (ctas.empty()) return Outcome::kFault;
-    std::vector<SharedWindow> windows;
-    for (Cta* cta : ctas) windows.push_back(cta->shared().Window());
-    auto planned = PlanMma(request, windows);
-    if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
-    auto plan = std::make_shared<const PlannedMma>(std::move(*planned));
-    OpHandle op = NewOp(w, OpKind::kMma, lane, request.qualifiers.cta_group);
-    op->order_key = uint64_t{request.d.Pack()} << 32 | static_cast<uint64_t>(plan->shape.m) << 16 |
-                    static_cast<uint64_t>(plan->shape.n);
-    for (size_t c = 0; c < ctas.size(); ++c) {
-      AddTouched(*op, ctas[c], plan->touched[c]);
-      for (const SharedRange& range : plan->touched[c].shared_reads)
-        cluster.counters().mma_shared_bytes += range.end - range.begin;
-    }
-    op->effect = [plan, ctas](AsyncOp& self) {
-      std::vector<CtaState> states;
-      for (Cta* cta : ctas) states.push_back(cta->Units());
-      Cluster& own = self.warp->cta().cluster();
-      auto report = ExecuteMma(*plan, own.machine().arithmetic, states);
-      if (!report.has_value()) {
-        own.SetFault({FaultKind::kIllegalInstruction, self.place, report.error().message});
-        return false;
-      }
-      if (report->unwritten && own.checks()) {
-        own.machine().hazards->Add(HazardKind::kUninitialisedTensor, self.place,
-                                   Cat("operand ", report->unwritten->role, ": lane ", report->unwritten->cell.lane,
-                                       " column ", report->unwritten->cell.column, " was never written"));
-      }
-      return true;
-    };
-    ++cluster.counters().mma_instructions;
-    cluster.counters().mma_multiplies += static_cast<uint64_t>(plan->multiplies);
-    if (!cluster.Issue(op)) return Outcome::kFault;
-  }
-  return Outcome::kNext;
-}
-
-template <bool kSparse, bool kScaled, bool kWs>
-Outcome Mma(Warp& w, const Instruction& i, uint32_t mask) {
-  return IssueMma(w, i, mask, {kSparse, kScaled, kWs});
-}
-
-Result<Handler> MmaHandler(const Match& match, Instruction& i, Handler handler) {
-  static constexpr std::string_view kKinds[] = {"kind::f16",      "kind::tf32", "kind::f8f6f4",  "kind::i8",
-                                                "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"};
-  const std::string_view kind = match.Has("Kind") ? match("Kind") : match("ScaledKind");
-  for (size_t k = 0; k < std::size(kKinds); ++k) {
-    if (kind == kKinds[k]) i.modifiers = k;
-  }
-  const bool is_mxf8 = kind == "kind::mxf8f6f4";
-  const std::string_view vec = match("ScaleVec");
-  uint64_t factors = 0;
-  if (vec == "scale_vec::1X") factors = 1;
-  if (vec == "scale_vec::2X") factors = 2;
-  if (vec == "scale_vec::4X" || vec == "block16") factors = 4;
-  if (vec == "block32") factors = is_mxf8 ? 1 : 2;
-  if (match.Has("Ashift") && !i[1].is_address) return Wrong(".ashift needs A in Tensor Memory");
-  i.modifiers |= static_cast<uint64_t>(GroupOf(match)) << 8 | factors << 16 | uint64_t{match.Has("Ashift")} << 24;
-  return handler;
-}
-
-// ---- commit and fences ----
-
-Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
-  Cluster& cluster = w.cta().cluster();
-  const int group = static_cast<int>(i.modifiers & 0xff);
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    Located at;
-    const uint64_t address = w.AddressOf(i[0], lane);
-    Space space = i.space;
-    if (space == Space::kGeneric && address < kWindowBytes) {
-      // Hardware takes it: the barrier of a commit is in shared memory in any case.
-      space = Space::kSharedCluster;
-      w.Report(
-          HazardKind::kBarrierMisuse, lane,
-          Cat("tcgen05.commit without .shared::cluster needs a generic address, not the shared address ", address));
-    }
-    BarrierSlot* slot = FindBarrierAt(w, space, address, lane, true, at);
-    if (slot == nullptr) return Outcome::kFault;
-    std::vector<Cta*> targets = {at.cta};
-    if (i.operand_count > 1) {
-      targets.clear();
-      const auto ranks = static_cast<uint32_t>(w.Value(i[1], lane)) & 0xffff;
-      for (uint32_t r = 0; r < 16; ++r) {
-        if ((ranks >> r & 1) == 0) continue;
-        Cta* cta = cluster.CtaOfRank(r);
-        if (cta == nullptr || cluster.FindBarrier(*cta, at.offset) == nullptr) {
-          return w.Fault(
-              FaultKind::kLaunchFailure, lane,
-              Cat("the multicast mask names CTA ", r, ", which has no mbarrier at shared offset ", at.offset));
-        }
-        targets.push_back(cta);
-      }
-    }
-    OpHandle op = NewOp(w, OpKind::kCommit, lane, group);
-    for (const OpHandle& other : cluster.unreleased()) {
-      const bool queued =
-          other->kind == OpKind::kMma || other->kind == OpKind::kTensorCopy || other->kind == OpKind::kTensorShift;
-      if (other->state != AsyncOp::State::kReleased && queued && other->warp == &w && other->lane == lane &&
-          other->cta_group == group) {
-        op->covered.push_back(other);
-      }
-    }
-    op->effect = [targets, offset = at.offset](AsyncOp& self) {
-      Cluster& own = self.warp->cta().cluster();
-      for (Cta* cta : targets) {
-        BarrierSlot* barrier = own.FindBarrier(*cta, offset);
-        if (barrier == nullptr) continue;
-        barrier->Tell(self.covered);
-        if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
-        if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
-          own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
-          return false;
-        }
-      }
-      own.Signal();
-      return true;
-    };
-    w.before_fence = cluster.Tick();
-    if (!cluster.Issue(op)) return Outcome::kFault;
-  }
-  return Outcome::kNext;
-}
-
 }  // namespace
-
-Result<Handler> BindTensorAlloc(const Match& match, Instruction& i) {
-  i.space = SpaceOf(match("SmemCta"));
-  return Handler(Alloc);
-}
-Result<Handler> BindTensorDealloc(const Match&, Instruction&) { return Handler(Dealloc); }
-Result<Handler> BindTensorRelinquish(const Match&, Instruction&) { return Handler(Relinquish); }
 
 namespace {
 Result<Handler> LaneHandler(const Match& match, Instruction& i, const Operand& vector, Handler handler) {
@@ -486,42 +210,12 @@ Result<Handler> BindTensorCp(const Match& match, Instruction& i) {
                                 : match.Has("SrcFmt")          ? Decompress::kB6x16P32
                                                                : Decompress::kNone;
   i.modifiers = static_cast<uint64_t>(which) | static_cast<uint64_t>(decompress) << 8 |
-                static_cast<uint64_t>(GroupOf(match)) << 16;
+                static_cast<uint64_t>(CtaGroupOf(match)) << 16;
   return Handler(TensorCp);
 }
 Result<Handler> BindTensorShift(const Match& match, Instruction& i) {
-  i.modifiers = static_cast<uint64_t>(GroupOf(match));
+  i.modifiers = static_cast<uint64_t>(CtaGroupOf(match));
   return Handler(TensorShift);
-}
-Result<Handler> BindMma(const Match& match, Instruction& i) {
-  const uint32_t lanes = i[4].count, wanted = static_cast<uint32_t>(4 * GroupOf(match));
-  if (lanes != 0 && lanes != wanted)
-    return Wrong(Cat("the disable-output-lane vector has ", wanted, " registers, not ", lanes));
-  return MmaHandler(match, i, Mma<false, false, false>);
-}
-Result<Handler> BindMmaScaled(const Match& match, Instruction& i) {
-  if (match("ScaledKind") == "kind::mxf4nvf4" && !match.Has("ScaleVec"))
-    return Wrong("kind::mxf4nvf4 needs a .scale_vec or .block");
-  return MmaHandler(match, i, Mma<false, true, false>);
-}
-Result<Handler> BindMmaSparse(const Match& match, Instruction& i) {
-  return MmaHandler(match, i, Mma<true, false, false>);
-}
-Result<Handler> BindMmaSparseScaled(const Match& match, Instruction& i) {
-  return MmaHandler(match, i, Mma<true, true, false>);
-}
-Result<Handler> BindMmaWs(const Match& match, Instruction& i) {
-  if (GroupOf(match) == 2) return Wrong(".ws exists for .cta_group::1 only");
-  return MmaHandler(match, i, Mma<false, false, true>);
-}
-Result<Handler> BindMmaWsSparse(const Match& match, Instruction& i) {
-  if (GroupOf(match) == 2) return Wrong(".ws exists for .cta_group::1 only");
-  return MmaHandler(match, i, Mma<true, false, true>);
-}
-Result<Handler> BindTensorCommit(const Match& match, Instruction& i) {
-  i.modifiers = static_cast<uint64_t>(GroupOf(match));
-  i.space = match.Has("Cluster") ? Space::kSharedCluster : Space::kGeneric;
-  return Handler(Commit);
 }
 Result<Handler> BindTensorFenceBefore(const Match&, Instruction&) {
   return Handler(

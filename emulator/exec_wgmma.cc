@@ -19,7 +19,8 @@ enum : uint64_t {
   kNegateB = uint64_t{1} << 41,
   kTransposeA = uint64_t{1} << 42,
   kTransposeB = uint64_t{1} << 43,
-  kSaturate = uint64_t{1} << 44
+  kSaturate = uint64_t{1} << 44,
+  kSparse = uint64_t{1} << 45
 };
 
 WgmmaRequest RequestOf(Warp& w, const Instruction& i, int lane) {
@@ -31,7 +32,8 @@ WgmmaRequest RequestOf(Warp& w, const Instruction& i, int lane) {
   request.d = static_cast<AccumulatorType>(i.modifiers >> 28 & 0xf);
   if (i[1].count == 0) request.a_descriptor = w.Value(i[1], lane);
   request.b_descriptor = w.Value(i[2], lane);
-  request.accumulate = w.Predicate(i[3]) >> lane & 1;
+  if (i.modifiers & kSparse) request.selector = static_cast<int>(i[4].offset);
+  request.accumulate = w.Predicate(i[i.modifiers & kSparse ? 5 : 3]) >> lane & 1;
   request.negate_a = i.modifiers & kNegateA;
   request.negate_b = i.modifiers & kNegateB;
   request.transpose_a = i.modifiers & kTransposeA;
@@ -71,7 +73,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   op->warp = &w;
   op->lane = -1;
   std::vector<uint32_t*> d;
-  std::vector<const uint32_t*> a;
+  std::vector<const uint32_t*> a, metadata;
   for (size_t q = 0; q < 4; ++q) {
     Warp& member = *cta.warps[first + q];
     for (uint32_t r = 0; r < i[0].count; ++r) {
@@ -82,6 +84,10 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
       a.push_back(member.At<uint32_t>(i[1].elements[r]));
       op->registers.emplace_back(&member, i[1].elements[r].slot);
     }
+    if (i.modifiers & kSparse) {
+      metadata.push_back(member.At<uint32_t>(i[3]));
+      op->registers.emplace_back(&member, i[3].slot);
+    }
     member.wgmma.open.push_back(op);
   }
   for (const SharedRange& range : plan->shared_reads) {
@@ -91,9 +97,11 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Rendezvous& group = cta.warpgroups[first / 4];
   if (group.last && group.last->state == AsyncOp::State::kPending) op->after.push_back(group.last);
   group.last = op;
-  op->effect = [plan, d, a, &cta](AsyncOp&) {
-    ExecuteWgmma(*plan, cta.cluster().machine().arithmetic, cta.shared().Window(), a, d);
-    return true;
+  op->effect = [plan, d, a, metadata, &cta](AsyncOp& self) {
+    Cluster& own = cta.cluster();
+    auto done = ExecuteWgmma(*plan, own.machine().arithmetic, cta.shared().Window(), a, d, metadata);
+    if (!done.has_value()) own.SetFault({FaultKind::kIllegalInstruction, self.place, done.error().message});
+    return done.has_value();
   };
   ++cluster.counters().mma_instructions;
   cluster.counters().mma_multiplies += static_cast<uint64_t>(plan->multiplies);
@@ -244,12 +252,15 @@ Result<Handler> BindWgmma(const Match& match, Instruction& i) {
   i.modifiers = static_cast<uint64_t>(n) | static_cast<uint64_t>(k) << 9 | static_cast<uint64_t>(*a) << 20 |
                 static_cast<uint64_t>(*b) << 24 | static_cast<uint64_t>(accumulator) << 28 |
                 (match.Has("Sat") ? uint64_t{kSaturate} : 0);
-  if (i[4].offset == -1) i.modifiers |= kNegateA;
-  if (i[5].offset == -1) i.modifiers |= kNegateB;
+  const bool sparse = match.Has("sp");
+  if (sparse) i.modifiers |= kSparse;
+  const size_t after_predicate = sparse ? 6 : 4;
+  if (i[after_predicate].offset == -1) i.modifiers |= kNegateA;
+  if (i[after_predicate + 1].offset == -1) i.modifiers |= kNegateB;
   // With A in registers there is one transpose operand, B's.
   const bool a_in_registers = i[1].count != 0;
-  if (!a_in_registers && i[6].offset == 1) i.modifiers |= kTransposeA;
-  if (i[a_in_registers ? 6 : 7].offset == 1) i.modifiers |= kTransposeB;
+  if (!a_in_registers && i[after_predicate + 2].offset == 1) i.modifiers |= kTransposeA;
+  if (i[after_predicate + (a_in_registers ? 2 : 3)].offset == 1) i.modifiers |= kTransposeB;
   if (a_in_registers && i[1].count != 4) return Wrong("A has four registers");
   i.watches_registers = false;
   i.is_wgmma = true;

@@ -78,6 +78,8 @@ void Counters::Add(const Counters& other) {
   tensor_copy_bytes += other.tensor_copy_bytes;
   tensor_shifts += other.tensor_shifts;
   barrier_waits += other.barrier_waits;
+  cancelled_clusters += other.cancelled_clusters;
+  for (size_t p = 0; p < kPolicies; ++p) policies[p] += other.policies[p];
   for (const auto& [opcode, count] : other.opcodes) opcodes[opcode] += count;
   if (rows.size() < other.rows.size()) rows.resize(other.rows.size());
   for (size_t r = 0; r < other.rows.size(); ++r) rows[r] += other.rows[r];
@@ -124,7 +126,19 @@ std::string Report::Print() const {
   if (!output.empty()) text += output + (output.ends_with('\n') ? "" : "\n");
   for (const Fault& fault : faults) text += fault.Picture() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
+  for (const std::string& use : PolicyUses()) text += base::Cat("policy ", use, "\n");
   return text;
+}
+
+std::vector<std::string> Report::PolicyUses() const {
+  std::vector<std::string> uses;
+  for (size_t p = 0; p < kPolicies; ++p) {
+    if (counters.policies[p] == 0) continue;
+    const PolicyRow& row = PolicyTable()[p];
+    uses.push_back(base::Cat(row.name, "=", AnswerOf(policies, static_cast<Policy>(p)), ": ", counters.policies[p],
+                             " uses (open: ", row.open, ")"));
+  }
+  return uses;
 }
 
 }  // namespace laneshift::emulator

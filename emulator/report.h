@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/ptx_types.h"
+#include "emulator/units/policies.h"
 #include "emulator/units/fused_sum.h"
 
 namespace laneshift::emulator {
@@ -90,7 +91,10 @@ struct Counters {
   uint64_t tensor_copy_bytes = 0;
   uint64_t tensor_shifts = 0;
   uint64_t barrier_waits = 0;               // try_wait and test_wait that returned true
+  uint64_t cancelled_clusters = 0;          // by clusterlaunchcontrol
   std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
+  // Operations whose result depends on a policy.
+  std::array<uint64_t, kPolicies> policies{};
   std::vector<uint64_t> rows;               // warp instructions by row of the instruction table; short if none
 
   void Add(const Counters& other);
@@ -128,10 +132,13 @@ struct Report {
   std::vector<Fault> faults;
   Counters counters;
   uint64_t launches = 0;
+  Policies policies;  // the answers that the launches ran with
   Arithmetic arithmetic = Arithmetic::kHardware;
 
   bool Clean() const { return hazards.empty() && faults.empty(); }
   std::string Print() const;
+  // One line per policy that mattered: "shift_scope=groups: 12 uses (which lanes …)".
+  std::vector<std::string> PolicyUses() const;
 };
 
 }  // namespace laneshift::emulator

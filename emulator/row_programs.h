@@ -16,6 +16,7 @@
 
 #include "base/small_float.h"
 #include "base/text.h"
+#include "emulator/row_maps.h"
 
 namespace laneshift::emulator::rows {
 
@@ -194,6 +195,8 @@ struct Program {
   uint32_t words = 0;              // in each buffer; at least as many as are expected
   std::vector<uint32_t> expected;  // of `out`, from its start
   std::string faults;              // the fault's message must contain this; empty: no fault
+  std::vector<RowMap> maps;        // a parameter each, behind `out` and `in`
+  std::vector<std::string> complaints;
 };
 
 // Words of an `// expect:` line: 2a, 0..1f (counting up), 7x20 (repeated, the count in decimal).
@@ -229,6 +232,7 @@ inline Program ParseProgram(std::string text) {
     if (key == "words") program.words = number();
     if (key == "fault") program.faults = std::string(value);
     if (key == "expect") ParseExpected(value, program.expected);
+    if (key == "map") program.maps.push_back(ParseMap(value, program.complaints));
   }
   program.words = std::max(program.words, static_cast<uint32_t>(program.expected.size()));
   program.text = std::move(text);

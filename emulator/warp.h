@@ -36,7 +36,8 @@ struct WaitState {
     kClusterBarrier,
     kWarpSync,
     kWarpgroup,
-    kTensorAlloc
+    kTensorAlloc,
+    kTensorPair
   } kind = Kind::kNone;
   uint32_t object = 0;      // window offset of an mbarrier, number of a named barrier, lanes of a warp sync
   uint64_t generation = 0;  // of the barrier when this path arrived

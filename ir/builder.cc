@@ -11,9 +11,9 @@ ValueId Builder::NewValue(ValueType type) {
   return static_cast<ValueId>(program_.values.size() - 1);
 }
 
-ValueId Builder::Append(OpKind kind, std::initializer_list<ValueId> operands, Attrs attrs) {
+ValueId Builder::Append(OpKind kind, const std::vector<ValueId>& operands, Attrs attrs) {
   const OpInfo& info = InfoOf(kind);
-  LS_CHECK(operands.size() == info.operands.size(), info.mnemonic, " takes ", info.operands.size(), " operands, not ",
+  LS_CHECK(info.TakesOperands(operands.size()), info.mnemonic, " takes operands '", info.operands, "', not ",
            operands.size());
   Op op{.kind = kind, .operands = operands, .attrs = std::move(attrs)};
   if (info.result != ValueType::kNone) op.result = NewValue(info.result);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
+#include <vector>
 
 #include "ir/program.h"
 
@@ -17,7 +17,7 @@ class Builder {
   Builder(Program& program, std::vector<Op>& body) : program_(program), body_(&body) {}
 
 #define OP(Name, mnemonic, operand_types, result, stages, body_arguments, Attributes, summary) \
-  ValueId Name(std::initializer_list<ValueId> operands = {}, Attributes attrs = {}) {          \
+  ValueId Name(const std::vector<ValueId>& operands = {}, Attributes attrs = {}) {             \
     return Append(OpKind::k##Name, operands, attrs);                                           \
   }
 #include "ir/ops.def"
@@ -35,7 +35,7 @@ class Builder {
   std::vector<Op>& body() { return *body_; }
 
  private:
-  ValueId Append(OpKind kind, std::initializer_list<ValueId> operands, Attrs attrs);
+  ValueId Append(OpKind kind, const std::vector<ValueId>& operands, Attrs attrs);
   ValueId NewValue(ValueType type);
 
   Program& program_;

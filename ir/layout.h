@@ -53,6 +53,11 @@ struct SharedLayout {
   bool operator==(const SharedLayout&) const = default;
 };
 
+// Bytes that bulk copies of `box`, one for each column of `tile`, bring.
+inline int BoxBytes(const SharedLayout& tile, const SharedLayout& box) {
+  return box.outer * tile.inner * tile.ElementBytes();
+}
+
 // Fields of the shared-memory matrix descriptor of wgmma and tcgen05.mma for a SharedLayout, in bytes.
 struct MatrixStrides {
   int leading;  // LBO: MN-major: from one span of M/N to the next; K-major with a swizzle: ignored

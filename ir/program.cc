@@ -78,6 +78,13 @@ Binding StrideOf(Operand operand) {
   return kStrides[static_cast<int>(operand)];
 }
 
+WalkBindings WalkOf(Operand operand) {
+  LS_CHECK(operand != Operand::kB, "filters are not walked");
+  constexpr WalkBindings kWalks[] = {
+      {Binding::kRowA, Binding::kPlaneA}, {}, {Binding::kRowC, Binding::kPlaneC}, {Binding::kRowD, Binding::kPlaneD}};
+  return kWalks[static_cast<int>(operand)];
+}
+
 int Channel::StageBytes() const {
   int bytes = 0;
   for (const TileSlot& tile : tiles) bytes += tile.layout.Bytes();

@@ -8,6 +8,10 @@
 // producer role sends each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is
 // 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32.
 //
+// Convolution. The rows of A and D are positions of a walk over the images: `walk_q` positions a row, of which the
+// first `out_q` are output pixels, out_p rows, out_o planes, then the next image. Positions behind out_q give sums that
+// are dropped; they let a tap be a distance in rows. A tile program of two spatial dimensions has no planes.
+//
 // Stages: kScheduled as built; LowerChannels turns put/send/take/release into barrier operations: kLowered.
 //
 // Thread-safety: values.
@@ -30,6 +34,7 @@ namespace laneshift::ir {
 // BINDING(Name, text, kind)
 #define LS_BINDINGS(BINDING)               \
   BINDING(MapA, "map_a", kTensorMap)       \
+  BINDING(MapEdge, "map_edge", kTensorMap) \
   BINDING(MapB, "map_b", kTensorMap)       \
   BINDING(MapD, "map_d", kTensorMap)       \
   BINDING(BaseA, "base_a", kPointer)       \
@@ -45,10 +50,37 @@ namespace laneshift::ir {
   BINDING(StrideB, "stride_b", kInt64)     \
   BINDING(StrideC, "stride_c", kInt64)     \
   BINDING(StrideD, "stride_d", kInt64)     \
+  BINDING(RowA, "row_a", kInt64)           \
+  BINDING(RowC, "row_c", kInt64)           \
+  BINDING(RowD, "row_d", kInt64)           \
+  BINDING(PlaneA, "plane_a", kInt64)       \
+  BINDING(PlaneC, "plane_c", kInt64)       \
+  BINDING(PlaneD, "plane_d", kInt64)       \
   BINDING(M, "m", kInt32)                  \
   BINDING(N, "n", kInt32)                  \
   BINDING(K, "k", kInt32)                  \
   BINDING(Batch, "batch", kInt32)          \
+  BINDING(Channels, "channels", kInt32)    \
+  BINDING(Filters, "filters", kInt32)      \
+  BINDING(WalkQ, "walk_q", kInt32)         \
+  BINDING(OutQ, "out_q", kInt32)           \
+  BINDING(OutP, "out_p", kInt32)           \
+  BINDING(OutO, "out_o", kInt32)           \
+  BINDING(InW, "in_w", kInt32)             \
+  BINDING(InH, "in_h", kInt32)             \
+  BINDING(InD, "in_d", kInt32)             \
+  BINDING(TapsS, "taps_s", kInt32)         \
+  BINDING(TapsR, "taps_r", kInt32)         \
+  BINDING(TapsT, "taps_t", kInt32)         \
+  BINDING(StepW, "step_w", kInt32)         \
+  BINDING(StepH, "step_h", kInt32)         \
+  BINDING(StepD, "step_d", kInt32)         \
+  BINDING(PadW, "pad_w", kInt32)           \
+  BINDING(PadH, "pad_h", kInt32)           \
+  BINDING(PadD, "pad_d", kInt32)           \
+  BINDING(SpreadW, "spread_w", kInt32)     \
+  BINDING(SpreadH, "spread_h", kInt32)     \
+  BINDING(SpreadD, "spread_d", kInt32)     \
   BINDING(Alpha, "alpha", kFloat)          \
   BINDING(Beta, "beta", kFloat)
 
@@ -74,6 +106,13 @@ Binding BaseOf(Operand operand);
 Binding PitchOf(Operand operand);
 Binding StrideOf(Operand operand);
 
+// The bindings of the row and plane distances of an activation operand of a convolution; its pixels are PitchOf and its
+// images StrideOf apart. REQUIRES: the operand is not B.
+struct WalkBindings {
+  Binding row, plane;
+};
+WalkBindings WalkOf(Operand operand);
+
 struct Param {
   Binding binding;
   SharedLayout box{};  // of a tensor map: the shared-memory tile whose columns are its boxes
@@ -81,7 +120,8 @@ struct Param {
   bool operator==(const Param&) const = default;
 };
 
-constexpr int kBarrierBytes = 8;  // of one mbarrier
+constexpr int kBarrierBytes = 8;   // of one mbarrier
+constexpr int kRefreshedRows = 4;  // lanes that a shift leaves behind: the last of each 32
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
@@ -115,7 +155,7 @@ struct ChannelAttrs {
   bool operator==(const ChannelAttrs&) const = default;
 };
 struct ReleaseAttrs {
-  int lag = 0;
+  int lag = 1;
   bool operator==(const ReleaseAttrs&) const = default;
 };
 struct DrainAttrs {
@@ -149,9 +189,40 @@ struct LoadAttrs {
   Operand operand = Operand::kA;
   bool operator==(const LoadAttrs&) const = default;
 };
+// A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
+struct PixelLoadAttrs {
+  int tile = 0;
+  Binding map = Binding::kMapA;
+  int row = 0;
+  bool operator==(const PixelLoadAttrs&) const = default;
+};
+struct GatherAttrs {
+  int tile = 0;
+  int vector = 1;  // elements of one access; runs of that many never cross a tap
+  // Of small filters the kernel knows channels, columns and rows, and the first (tap and channel) of the block.
+  int channels = 0, columns = 0, rows = 0;  // 0: known at run time alone
+  int first = 0;
+  bool operator==(const GatherAttrs&) const = default;
+};
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
+  int a_row = 0;  // the row of the A tile that is row 0 of the product
   bool operator==(const MmaAttrs&) const = default;
+};
+struct MmaTensorAttrs {
+  int b_tile = 0;
+  int idle = 0;   // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int shift = 0;  // 1: behind the product the rows of A move down by one, as tensor.shift does
+  bool operator==(const MmaTensorAttrs&) const = default;
+};
+struct TensorCopyAttrs {
+  int tile = 0;
+  bool operator==(const TensorCopyAttrs&) const = default;
+};
+struct TensorRefreshAttrs {
+  int tile = 0;
+  int row = 0;  // first of the tile's four rows
+  bool operator==(const TensorRefreshAttrs&) const = default;
 };
 struct AccReadAttrs {
   int columns = 0;
@@ -166,20 +237,30 @@ struct ScaleAttrs {
   Binding binding{};
   bool operator==(const ScaleAttrs&) const = default;
 };
+// How a row index addresses memory: rows `pitch` apart, or positions of a convolution's walk.
+enum class RowMap : uint8_t { kMatrix, kPixels };
+
 struct BiasAttrs {
   BiasAxis axis = BiasAxis::kN;
   DataType type = DataType::kF32;
+  RowMap rows = RowMap::kMatrix;  // pixels: each group of output channels has its own part of the vector
   bool operator==(const BiasAttrs&) const = default;
 };
 struct GlobalAttrs {
   Operand operand = Operand::kD;
   DataType type = DataType::kF32;
   int vector = 1;  // elements of one access; every run of that many columns is inside or outside as a whole
+  RowMap rows = RowMap::kMatrix;
   bool operator==(const GlobalAttrs&) const = default;
 };
 struct StageAttrs {
   int buffer = 0;
   bool operator==(const StageAttrs&) const = default;
+};
+struct StoreRowsAttrs {
+  int buffer = 0;
+  RowMap rows = RowMap::kMatrix;
+  bool operator==(const StoreRowsAttrs&) const = default;
 };
 struct WarpRowAttrs {
   int rows = 0;
@@ -188,8 +269,9 @@ struct WarpRowAttrs {
 
 using Attrs =
     std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
-                 CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, MmaAttrs, AccReadAttrs,
-                 AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, WarpRowAttrs>;
+                 CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs,
+                 GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorRefreshAttrs, AccReadAttrs,
+                 AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -206,6 +288,11 @@ struct OpInfo {
   int body;      // index arguments of the region, or -1
   size_t attrs;  // alternative of Attrs
   std::string_view summary;
+
+  // Whether the row's operands end in a repeated one; the count of the others.
+  bool Open() const { return operands.ends_with('*'); }
+  size_t FixedOperands() const { return operands.size() - (Open() ? 2 : 0); }
+  bool TakesOperands(size_t count) const { return Open() ? count >= FixedOperands() : count == FixedOperands(); }
 };
 const OpInfo& InfoOf(OpKind kind);
 constexpr int kOpCount = 0
@@ -242,7 +329,8 @@ struct Channel {
   Space space = Space::kShared;
   int stages = 1;
   std::vector<TileSlot> tiles{};              // of a shared channel
-  int rows = 0, columns = 0;                  // of a Tensor Memory channel: one f32 accumulator
+  int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
+  int own = 0;                                // 1: a ring that one role alone reserves and retires
   int tmem_column = -1;                       // assigned: first column of stage 0
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
   int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones, 8 bytes each

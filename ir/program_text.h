@@ -31,6 +31,8 @@ inline constexpr std::array<std::string_view, 4> kEnumNames<Operand>{"a", "b", "
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8"};
 template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<RowMap>{"matrix", "pixels"};
+template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "after"};
@@ -73,6 +75,7 @@ enum class Meaning : uint8_t {
   kChannel,  // an index into Program::channels, by name
   kBuffer,   // an index into Program::buffers, by name
   kTile,     // an index into the tiles of the channel of the op's last slot operand, by name
+  kTileA,    // the same for the slot operand before it
 };
 
 template <typename Struct, typename T>
@@ -111,7 +114,7 @@ template <> inline constexpr auto kFields<ForAttrs> = std::tuple{
 template <> inline constexpr auto kFields<ChannelAttrs> = std::tuple{
     Field{"channel", &ChannelAttrs::channel, Presence::kBare, Meaning::kChannel}};
 template <> inline constexpr auto kFields<ReleaseAttrs> = std::tuple{
-    Field{"lag", &ReleaseAttrs::lag, Presence::kOptional}};
+    Field{"lag", &ReleaseAttrs::lag}};
 template <> inline constexpr auto kFields<DrainAttrs> = std::tuple{
     Field{"channel", &DrainAttrs::channel, Presence::kAlways, Meaning::kChannel},
     Field{"lag", &DrainAttrs::lag}};
@@ -131,9 +134,30 @@ template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
 template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"tile", &LoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"operand", &LoadAttrs::operand}};
+template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
+    Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"map", &PixelLoadAttrs::map},
+    Field{"row", &PixelLoadAttrs::row, Presence::kOptional}};
+template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
+    Field{"tile", &GatherAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"vector", &GatherAttrs::vector},
+    Field{"channels", &GatherAttrs::channels, Presence::kOptional},
+    Field{"columns", &GatherAttrs::columns, Presence::kOptional},
+    Field{"rows", &GatherAttrs::rows, Presence::kOptional},
+    Field{"first", &GatherAttrs::first, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
-    Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTile},
-    Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile}};
+    Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
+    Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},
+    Field{"row", &MmaAttrs::a_row, Presence::kOptional}};
+template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
+    Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
+    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag},
+    Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional, Meaning::kFlag}};
+template <> inline constexpr auto kFields<TensorCopyAttrs> = std::tuple{
+    Field{"tile", &TensorCopyAttrs::tile, Presence::kAlways, Meaning::kTile}};
+template <> inline constexpr auto kFields<TensorRefreshAttrs> = std::tuple{
+    Field{"tile", &TensorRefreshAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"row", &TensorRefreshAttrs::row}};
 template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
     Field{"columns", &AccReadAttrs::columns},
     Field{"fragment", &AccReadAttrs::fragment}};
@@ -144,13 +168,18 @@ template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
     Field{"by", &ScaleAttrs::binding}};
 template <> inline constexpr auto kFields<BiasAttrs> = std::tuple{
     Field{"axis", &BiasAttrs::axis},
-    Field{"type", &BiasAttrs::type}};
+    Field{"type", &BiasAttrs::type},
+    Field{"rows", &BiasAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
     Field{"type", &GlobalAttrs::type},
-    Field{"vector", &GlobalAttrs::vector}};
+    Field{"vector", &GlobalAttrs::vector},
+    Field{"rows", &GlobalAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
     Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer}};
+template <> inline constexpr auto kFields<StoreRowsAttrs> = std::tuple{
+    Field{"buffer", &StoreRowsAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
+    Field{"rows", &StoreRowsAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
     Field{"rows", &WarpRowAttrs::rows}};
 
@@ -174,6 +203,7 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"stages", &Channel::stages},
     Field{"rows", &Channel::rows, Presence::kOptional},
     Field{"columns", &Channel::columns, Presence::kOptional},
+    Field{"own", &Channel::own, Presence::kOptional, Meaning::kFlag},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},
     Field{"barriers", &Channel::barrier_offset, Presence::kOptional, Meaning::kOffset}};
@@ -239,8 +269,8 @@ class SlotChannels {
  public:
   void Add(const Op& op);
   int Of(ValueId value) const { return value < channel_.size() ? channel_[value] : -1; }
-  // The channel of the last slot among the operands, or -1.
-  int OfLastSlot(const Op& op) const;
+  // The channel of the `from_last`-th slot among the operands, counted from the last one, or -1.
+  int OfSlot(const Op& op, int from_last) const;
 
  private:
   std::vector<int> channel_;

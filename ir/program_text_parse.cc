@@ -211,6 +211,12 @@ class Parser {
     return ErrorAt(token, Cat("no ", what, " '", token.text, "'", Suggestion(token.text, known)));
   }
 
+  Status Tile(const Token& token, int channel, int& value) {
+    const bool known = channel >= 0 && static_cast<size_t>(channel) < program_.channels.size();
+    return Reference(token, "tile",
+                     known ? program_.channels[static_cast<size_t>(channel)].tiles : std::vector<TileSlot>{}, value);
+  }
+
   Status Value(std::string_view name, Meaning meaning, int& value) {
     LS_ASSIGN(const Token token, Word(name));
     switch (meaning) {
@@ -225,12 +231,11 @@ class Parser {
       case Meaning::kBuffer:
         return Reference(token, "buffer", program_.buffers, value);
       case Meaning::kTile:
-        break;
+        return Tile(token, slot_channel_, value);
+      case Meaning::kTileA:
+        return Tile(token, a_channel_, value);
     }
-    if (slot_channel_ < 0 || static_cast<size_t>(slot_channel_) >= program_.channels.size()) {
-      return Reference(token, "tile", std::vector<TileSlot>{}, value);
-    }
-    return Reference(token, "tile", program_.channels[static_cast<size_t>(slot_channel_)].tiles, value);
+    return ErrorAt(token, "unknown meaning");
   }
 
   Status Value(std::string_view name, Meaning, std::string& value) {
@@ -294,7 +299,8 @@ class Parser {
     LS_TRY(Operands(op, start));
     if (row.result != ValueType::kNone) LS_TRY(Define(start, op.result, row.result));
     slots_.Add(op);
-    slot_channel_ = slots_.OfLastSlot(op);
+    slot_channel_ = slots_.OfSlot(op, 0);
+    a_channel_ = slots_.OfSlot(op, 1);
     op.attrs = DefaultAttrs(op.kind);
     LS_TRY(std::visit([&](auto& attrs) { return Fields(attrs); }, op.attrs));
     slots_.Add(op);
@@ -343,10 +349,9 @@ class Parser {
       } while (Peek().Is(",") && (Next(), true));
     }
     const OpInfo& row = InfoOf(op.kind);
-    const bool open = row.operands.ends_with('*');
-    const size_t least = row.operands.size() - (open ? 2 : 0);
-    if (op.operands.size() == least || (open && op.operands.size() > least)) return Ok();
-    return ErrorAt(start, Cat(row.mnemonic, " has ", open ? "at least " : "", least,
+    if (row.TakesOperands(op.operands.size())) return Ok();
+    const size_t least = row.FixedOperands();
+    return ErrorAt(start, Cat(row.mnemonic, " has ", row.Open() ? "at least " : "", least,
                               least == 1 ? " operand" : " operands", ", not ", op.operands.size()));
   }
 
@@ -370,7 +375,7 @@ class Parser {
   size_t at_ = 0;
   Program program_;
   SlotChannels slots_;
-  int slot_channel_ = -1;  // of the op that is being parsed
+  int slot_channel_ = -1, a_channel_ = -1;  // of the op that is being parsed
 };
 
 }  // namespace

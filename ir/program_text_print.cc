@@ -81,6 +81,11 @@ class Printer {
     text_ += Cat(" ", field.name, "=", joined);
   }
 
+  std::string TileName(int channel, int tile) const {
+    if (channel < 0 || static_cast<size_t>(channel) >= program_.channels.size()) return Cat(tile);
+    return NameOrIndex(program_.channels[static_cast<size_t>(channel)].tiles, tile);
+  }
+
   std::string Text(int value, Meaning meaning) const {
     switch (meaning) {
       case Meaning::kNumber:
@@ -93,10 +98,11 @@ class Printer {
       case Meaning::kBuffer:
         return NameOrIndex(program_.buffers, value);
       case Meaning::kTile:
-        break;
+        return TileName(slot_channel_, value);
+      case Meaning::kTileA:
+        return TileName(a_channel_, value);
     }
-    if (slot_channel_ < 0 || static_cast<size_t>(slot_channel_) >= program_.channels.size()) return Cat(value);
-    return NameOrIndex(program_.channels[static_cast<size_t>(slot_channel_)].tiles, value);
+    return Cat(value);
   }
   std::string Text(const std::string& value, Meaning) const { return value; }
   std::string Text(const SharedLayout& value, Meaning) const {
@@ -118,7 +124,8 @@ class Printer {
   void PrintOp(const Op& op) {
     const OpInfo& row = InfoOf(op.kind);
     slots_.Add(op);
-    slot_channel_ = slots_.OfLastSlot(op);
+    slot_channel_ = slots_.OfSlot(op, 0);
+    a_channel_ = slots_.OfSlot(op, 1);
     Line("");
     if (row.body < 0 && op.result != kNoValue) text_ += Cat("%", op.result, " = ");
     text_ += row.mnemonic;
@@ -135,7 +142,7 @@ class Printer {
   std::string text_;
   size_t depth_ = 1;
   SlotChannels slots_;
-  int slot_channel_ = -1;  // of the op that is being printed
+  int slot_channel_ = -1, a_channel_ = -1;  // of the op that is being printed
 };
 
 // How an attribute is written, for the table of ops.
@@ -205,10 +212,12 @@ void SlotChannels::Add(const Op& op) {
   channel_[op.result] = ChannelOf(op);
 }
 
-int SlotChannels::OfLastSlot(const Op& op) const {
+int SlotChannels::OfSlot(const Op& op, int from_last) const {
   const std::string_view signature = InfoOf(op.kind).operands;
   const size_t last = signature.rfind('s');
-  return last < op.operands.size() ? Of(op.operands[last]) : -1;
+  if (last == std::string_view::npos || static_cast<size_t>(from_last) > last) return -1;
+  const size_t at = last - static_cast<size_t>(from_last);
+  return signature[at] == 's' && at < op.operands.size() ? Of(op.operands[at]) : -1;
 }
 
 std::string PrintProgram(const Program& program) { return Printer(program).Print(); }

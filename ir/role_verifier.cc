@@ -31,7 +31,13 @@ constexpr uint32_t kTensorMemory = static_cast<uint32_t>(Feature::kTensorMemory)
 constexpr Placement kPlacements[] = {
     {OpKind::kTmaLoad,      Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
     {OpKind::kCopyLoad,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
+    {OpKind::kLoadPixels,   Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
+    {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
     {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kTensorCopy,   Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kTensorShift,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kTensorRefresh, Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaCommit,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
     {OpKind::kMmaWait,      Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
@@ -43,6 +49,8 @@ constexpr Placement kPlacements[] = {
     {OpKind::kAddC,         Crew::kWarps,     0,             kReaders},
     {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
     {OpKind::kTmaStore,     Crew::kWarps,     kTma,          kReaders},
+    {OpKind::kStorePixels,  Crew::kWarps,     kTma,          kReaders},
+    {OpKind::kStoreRows,    Crew::kWarps,     0,             kReaders},
     {OpKind::kBulkWait,     Crew::kWarps,     kTma,          kReaders},
     {OpKind::kGlobalStore,  Crew::kWarps,     0,             kReaders},
     {OpKind::kWarpRow,      Crew::kWarps,     0,             kReaders},
@@ -62,11 +70,6 @@ ValueType OperandType(std::string_view signature, size_t i) {
   return TypeOfLetter(signature[std::min(i, signature.size() - 1)]);
 }
 
-bool TakesCount(std::string_view signature, size_t count) {
-  if (!signature.ends_with('*')) return count == signature.size();
-  return count + 2 >= signature.size();
-}
-
 std::string OpName(const Op& op) {
   const std::string_view mnemonic = InfoOf(op.kind).mnemonic;
   if (op.result != kNoValue) return Cat(mnemonic, " %", op.result);
@@ -75,9 +78,10 @@ std::string OpName(const Op& op) {
 
 bool InRange(int value, int least, int64_t below) { return value >= least && value < below; }
 
-// Whether the columns of `tile` are boxes of a map of `box`.
-bool HasBox(SharedLayout tile, SharedLayout box) {
+// Whether the columns of `tile` are boxes of a map of `box`; with `part`, some of their rows.
+bool HasBox(SharedLayout tile, SharedLayout box, bool part = false) {
   tile.inner = box.inner = 0;
+  if (part && box.outer < tile.outer) box.outer = tile.outer;
   return tile == box;
 }
 
@@ -132,6 +136,10 @@ Status RoleVerifier::VerifyChannelsAreServed() const {
   for (size_t i = 0; i < program_.channels.size(); ++i) {
     const Channel& channel = program_.channels[i];
     if (producers_[i] == 0) return Broken(10, Cat("no role produces channel ", channel.name));
+    if (channel.own != 0) {
+      if (producers_[i] != 1) return Broken(10, Cat("more than one role reserves channel ", channel.name));
+      continue;
+    }
     if (consumers_[i] == 0) return Broken(10, Cat("no role consumes channel ", channel.name));
     for (size_t tile = 0; tile < channel.tiles.size(); ++tile) {
       if (!tiles_loaded_[i][tile])
@@ -213,7 +221,7 @@ Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
 // Rules 7 and 8, as far as an op alone shows them.
 Status RoleVerifier::VerifyShape(const Op& op) const {
   const OpInfo& row = InfoOf(op.kind);
-  if (!TakesCount(row.operands, op.operands.size())) {
+  if (!row.TakesOperands(op.operands.size())) {
     return Broken(7, Cat("it has ", op.operands.size(), " operands, its row '", row.operands, "'"));
   }
   if (op.attrs.index() != row.attrs) return Broken(8, "its attributes are not those of its row");
@@ -341,7 +349,7 @@ Status RoleVerifier::CheckScalar(Binding binding, ParamKind kind) const {
 // The one number of an op that has no more.
 Status RoleVerifier::CheckNumber(const Op& op) const {
   if (const auto* attrs = std::get_if<ConstAttrs>(&op.attrs); attrs != nullptr && attrs->value < 0) {
-    return Broken(8, "an index is never negative");
+    return Broken(8, "a constant is never negative");
   }
   if (const auto* attrs = std::get_if<TilesAttrs>(&op.attrs); attrs != nullptr && attrs->raster < 1) {
     return Broken(8, "raster is not positive");
@@ -369,7 +377,9 @@ Status RoleVerifier::CheckExpect(const Op& op) {
 Status RoleVerifier::Check(const Op& op) {
   switch (op.kind) {
     case OpKind::kAdd:
+    case OpKind::kSub:
     case OpKind::kMul:
+    case OpKind::kDiv:
     case OpKind::kCeilDiv:
     case OpKind::kRem:
     case OpKind::kLess:
@@ -384,8 +394,14 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kTake:
       return Open(op, SlotState::kTaken);
     case OpKind::kSend:
+    case OpKind::kRetire:
       return Close(op, SlotState::kPut);
+    case OpKind::kReserve:
+      if (program_.channels[static_cast<size_t>(ChannelOf(op))].own == 0)
+        return Broken(10, "it reserves a slot of a channel that is not its own");
+      return Open(op, SlotState::kPut);
     case OpKind::kRelease:
+    case OpKind::kReleaseLate:
       return Close(op, SlotState::kTaken);
     case OpKind::kDrain:
       return CheckDrain(op);
@@ -402,10 +418,19 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckBarrier(op);
     case OpKind::kTmaLoad:
     case OpKind::kCopyLoad:
-      return CheckLoad(op);
+      return CheckLoad(op, op.As<LoadAttrs>());
+    case OpKind::kLoadPixels:
+      return CheckLoadPixels(op);
+    case OpKind::kGatherPixels:
+      return CheckGather(op);
     case OpKind::kMma:
     case OpKind::kMmaRegisters:
       return CheckMma(op);
+    case OpKind::kMmaTensor:
+    case OpKind::kTensorCopy:
+    case OpKind::kTensorShift:
+    case OpKind::kTensorRefresh:
+      return CheckTensorOperand(op);
     case OpKind::kAccRead:
     case OpKind::kAccRegisters:
       return CheckFragment(op);
@@ -421,7 +446,13 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckGlobal(op);
     case OpKind::kStageStore:
     case OpKind::kTmaStore:
-      return CheckStaging(op);
+      return CheckStaging(op, op.As<StageAttrs>().buffer);
+    case OpKind::kStoreRows:
+      LS_TRY(NeedsRows(Operand::kD, op.As<StoreRowsAttrs>().rows));
+      return CheckStaging(op, op.As<StoreRowsAttrs>().buffer);
+    case OpKind::kStorePixels:
+      if (op.operands.size() != 5 && op.operands.size() != 6) return Broken(7, "a walk starts at 3 or 4 indices");
+      return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kConst:
     case OpKind::kTiles:
     case OpKind::kFor:
@@ -479,57 +510,97 @@ Status RoleVerifier::Close(const Op& op, SlotState expected) {
   value.slot = SlotState::kClosed;
   Use& use = uses_[static_cast<size_t>(slots_.Of(slot))];
   --use.open;
-  if (expected == SlotState::kPut) return Ok();
+  if (op.kind != OpKind::kReleaseLate) return Ok();
   const int lag = op.As<ReleaseAttrs>().lag;
-  if (lag != 0) use.release_lag = lag;
-  if (InRange(lag, 0, ChannelOfSlot(slot).stages)) return Ok();
-  return Broken(11, Cat("lag ", lag, " is not below the ", ChannelOfSlot(slot).stages, " stages of the channel"));
+  use.release_lag = lag;
+  if (InRange(lag, 1, ChannelOfSlot(slot).stages)) return Ok();
+  return Broken(11, Cat("lag ", lag, " is not 1 to below the ", ChannelOfSlot(slot).stages, " stages of the channel"));
 }
 
-Status RoleVerifier::CheckLoad(const Op& op) {
-  const auto& attrs = op.As<LoadAttrs>();
+// What every op that fills a tile keeps.
+Status RoleVerifier::FillTile(const Op& op, int tile) {
   const ValueId slot = op.operands[0];
   const Channel& channel = ChannelOfSlot(slot);
-  if (!InRange(attrs.tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
-    return Broken(8, Cat("channel ", channel.name, " has no tile ", attrs.tile));
+  if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
+    return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
   }
+  if (values_[slot].slot == SlotState::kTaken) return Broken(11, Cat("it fills slot %", slot, ", which was taken"));
+  tiles_loaded_[static_cast<size_t>(slots_.Of(slot))][static_cast<size_t>(tile)] = true;
+  return Ok();
+}
+
+// Bulk copies of one box for each column of the tile.
+Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, bool part) {
+  LS_TRY(Needs({map}));
+  const TileSlot& slot = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(tile)];
+  const SharedLayout& box = program_.FindParam(map)->box;
+  values_[op.operands[0]].tma_bytes += BoxBytes(slot.layout, box);
+  if (HasBox(slot.layout, box, part)) return Ok();
+  return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of tile ", slot.name));
+}
+
+Status RoleVerifier::CheckLoad(const Op& op, const LoadAttrs& attrs) {
   if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
     return Broken(8, "only A and B are loaded into tiles");
-  if (values_[slot].slot == SlotState::kTaken) return Broken(11, Cat("it fills slot %", slot, ", which was taken"));
-  const auto tile = static_cast<size_t>(attrs.tile);
-  tiles_loaded_[static_cast<size_t>(slots_.Of(slot))][tile] = true;
-  const Operand operand = attrs.operand;
-  if (op.kind == OpKind::kCopyLoad) {
-    LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
-    return NeedsBounds(operand);
+  LS_TRY(FillTile(op, attrs.tile));
+  if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), false);
+  LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
+  return NeedsBounds(attrs.operand);
+}
+
+Status RoleVerifier::CheckLoadPixels(const Op& op) {
+  const auto& attrs = op.As<PixelLoadAttrs>();
+  if (op.operands.size() != 7 && op.operands.size() != 9)
+    return Broken(7, "a walk has a channel, 3 or 4 starts and 2 or 3 offsets");
+  if (InfoOf(attrs.map).kind != ParamKind::kTensorMap) return Broken(8, "map is no tensor map");
+  LS_TRY(FillTile(op, attrs.tile));
+  LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, true));
+  const int rows = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.outer;
+  if (InRange(attrs.row, 0, rows - program_.FindParam(attrs.map)->box.outer + 1)) return Ok();
+  return Broken(8, Cat("a box from row ", attrs.row, " on leaves the tile of ", rows, " rows"));
+}
+
+Status RoleVerifier::CheckGather(const Op& op) {
+  const auto& attrs = op.As<GatherAttrs>();
+  LS_TRY(FillTile(op, attrs.tile));
+  if (attrs.vector != 1 && attrs.vector != 8) return Broken(8, Cat("vector=", attrs.vector, " is not 1 or 8"));
+  const bool known = attrs.channels != 0;
+  if (known ? attrs.vector != 1 || attrs.channels < 1 || attrs.columns < 1 || attrs.rows < 1 || attrs.first < 0
+            : attrs.columns != 0 || attrs.rows != 0 || attrs.first != 0) {
+    return Broken(8, "a filter is known as channels x columns x rows, or not at all");
   }
-  LS_TRY(Needs({MapOf(operand)}));
-  const SharedLayout& layout = channel.tiles[tile].layout;
-  values_[slot].tma_bytes += layout.Bytes();
-  if (HasBox(layout, program_.FindParam(MapOf(operand))->box)) return Ok();
-  return Broken(9,
-                Cat("the box of ", InfoOf(MapOf(operand)).name, " is not a column of tile ", channel.tiles[tile].name));
+  LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kK}));
+  return Needs({Binding::kChannels, Binding::kWalkQ, Binding::kOutP, Binding::kInW, Binding::kInH, Binding::kTapsS,
+                Binding::kTapsR, Binding::kStepW, Binding::kStepH, Binding::kPadW, Binding::kPadH, Binding::kSpreadW,
+                Binding::kSpreadH});
 }
 
 Status RoleVerifier::CheckMma(const Op& op) const {
   const auto& attrs = op.As<MmaAttrs>();
   const bool registers = op.kind == OpKind::kMmaRegisters;
-  const ValueId slot = op.operands[registers ? 0 : 1];
-  const Channel& channel = ChannelOfSlot(slot);
-  if (values_[slot].slot == SlotState::kPut) return Broken(11, Cat("it reads slot %", slot, ", which was put"));
+  const size_t first = registers ? 0 : 1;
   const struct {
+    ValueId slot;
     int tile;
     Axis axis;
-    int extent;
-  } sides[] = {{attrs.a_tile, Axis::kM, program_.tile_m}, {attrs.b_tile, Axis::kN, program_.tile_n}};
+    int extent, row;
+  } sides[] = {{op.operands[first], attrs.a_tile, Axis::kM, program_.tile_m, attrs.a_row},
+               {op.operands[first + 1], attrs.b_tile, Axis::kN, program_.tile_n, 0}};
   for (const auto& side : sides) {
+    const Channel& channel = ChannelOfSlot(side.slot);
+    if (values_[side.slot].slot == SlotState::kPut)
+      return Broken(11, Cat("it reads slot %", side.slot, ", which was put"));
     if (!InRange(side.tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
       return Broken(8, Cat("channel ", channel.name, " has no tile ", side.tile));
     }
     const SharedLayout& layout = channel.tiles[static_cast<size_t>(side.tile)].layout;
     const auto has = [&](Axis axis) { return layout.outer_axis == axis || layout.inner_axis == axis; };
-    const bool fits = layout.type == program_.operand_type && has(side.axis) && has(Axis::kK) &&
-                      layout.Extent(side.axis) == side.extent && layout.Extent(Axis::kK) == program_.tile_k;
+    if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle != Swizzle::k128)) {
+      return Broken(12, "a product begins inside a tile only where its rows are spans of 128 bytes along k");
+    }
+    const bool typed = layout.type == program_.operand_type && has(side.axis) && has(Axis::kK);
+    const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
+                      layout.Extent(Axis::kK) == program_.tile_k;
     if (!fits) {
       return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(side.tile)].name, " is not ",
                             NameOf(program_.operand_type), " of ", NameOf(side.axis), "=", side.extent,
@@ -544,6 +615,34 @@ Status RoleVerifier::CheckMma(const Op& op) const {
   if (values_[op.operands[0]].slot == SlotState::kTaken) return Broken(11, "it accumulates into a slot that was taken");
   if (accumulator.rows == program_.tile_m && accumulator.columns == program_.tile_n) return Ok();
   return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.tile_m, " x ", program_.tile_n));
+}
+
+// A in Tensor Memory: the slot holds tile_m lanes of tile_k elements, and so does what is copied into it.
+Status RoleVerifier::CheckTensorOperand(const Op& op) const {
+  const bool multiplies = op.kind == OpKind::kMmaTensor;
+  const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
+  const int columns = program_.tile_k * static_cast<int>(DataTypeBytes(program_.operand_type)) / 4;
+  if (operand.own == 0 || operand.rows != program_.tile_m || operand.columns != columns) {
+    return Broken(12, Cat("channel ", operand.name, " is no operand of ", program_.tile_m, " lanes and ", columns,
+                          " columns in Tensor Memory"));
+  }
+  if (op.kind == OpKind::kTensorShift) return Ok();
+  const Channel& source = ChannelOfSlot(op.operands[multiplies ? 2 : 1]);
+  const int tile = multiplies                       ? op.As<MmaTensorAttrs>().b_tile
+                   : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().tile
+                                                    : op.As<TensorRefreshAttrs>().tile;
+  if (!InRange(tile, 0, static_cast<int64_t>(source.tiles.size())))
+    return Broken(8, Cat("channel ", source.name, " has no tile ", tile));
+  const SharedLayout& layout = source.tiles[static_cast<size_t>(tile)].layout;
+  const int rows = multiplies                       ? program_.tile_n
+                   : op.kind == OpKind::kTensorCopy ? program_.tile_m
+                                                    : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
+  if (layout.type == program_.operand_type && layout.KMajor() && layout.inner == program_.tile_k &&
+      layout.outer >= rows) {
+    return Ok();
+  }
+  return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(tile)].name, " has not ", rows,
+                        " rows of k=", program_.tile_k));
 }
 
 Status RoleVerifier::CheckFragment(const Op& op) const {
@@ -570,16 +669,23 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
   return Ok();
 }
 
-Status RoleVerifier::CheckStaging(const Op& op) const {
-  const auto& attrs = op.As<StageAttrs>();
-  if (!InRange(attrs.buffer, 0, static_cast<int64_t>(program_.buffers.size()))) {
-    return Broken(8, Cat("there is no buffer ", attrs.buffer));
+// What places rows of C or D in memory.
+Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
+  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+  if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
+  return NeedsBounds(operand);
+}
+
+Status RoleVerifier::CheckStaging(const Op& op, int index) const {
+  if (!InRange(index, 0, static_cast<int64_t>(program_.buffers.size()))) {
+    return Broken(8, Cat("there is no buffer ", index));
   }
-  const Buffer& buffer = program_.buffers[static_cast<size_t>(attrs.buffer)];
+  const Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
   if (role_->warps > buffer.warps) {
     return Broken(12, Cat("buffer ", buffer.name, " is for ", buffer.warps, " warps, the role has ", role_->warps));
   }
-  if (op.kind == OpKind::kTmaStore) {
+  if (op.kind == OpKind::kStoreRows) return Ok();
+  if (op.kind != OpKind::kStageStore) {
     LS_TRY(Needs({Binding::kMapD}));
     if (HasBox(buffer.layout, program_.FindParam(Binding::kMapD)->box)) return Ok();
     return Broken(9, Cat("the box of map_d is not a column of buffer ", buffer.name));
@@ -602,8 +708,7 @@ Status RoleVerifier::CheckGlobal(const Op& op) const {
     return Broken(8,
                   Cat("vector=", attrs.vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
   }
-  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
-  return NeedsBounds(operand);
+  return NeedsRows(operand, attrs.rows);
 }
 
 }  // namespace laneshift::ir

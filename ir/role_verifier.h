@@ -63,10 +63,16 @@ class RoleVerifier {
   Status CheckBarrier(const Op& op);
   Status Arrive(ValueId slot, Side side, int count);
   Status VerifyArrivals() const;
-  Status CheckLoad(const Op& op);
+  Status FillTile(const Op& op, int tile);
+  Status FillByBoxes(const Op& op, int tile, Binding map, bool part);
+  Status CheckLoad(const Op& op, const LoadAttrs& attrs);
+  Status CheckLoadPixels(const Op& op);
+  Status CheckGather(const Op& op);
   Status CheckMma(const Op& op) const;
+  Status CheckTensorOperand(const Op& op) const;
   Status CheckFragment(const Op& op) const;
-  Status CheckStaging(const Op& op) const;
+  Status CheckStaging(const Op& op, int index) const;
+  Status NeedsRows(Operand operand, RowMap rows) const;
   Status CheckGlobal(const Op& op) const;
   Status Open(const Op& op, SlotState state);
   Status Close(const Op& op, SlotState expected);

@@ -12,9 +12,10 @@ namespace {
 using base::Cat;
 
 constexpr std::string_view kLoadPaths[] = {"tma", "copy"};
-constexpr std::string_view kStorePaths[] = {"tma", "direct"};
+constexpr std::string_view kStorePaths[] = {"tma", "direct", "rows"};
+constexpr std::string_view kReuses[] = {"none", "im2col", "row_offset", "lane_shift"};
 
-using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*>;
+using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*>;
 
 // One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
@@ -30,6 +31,8 @@ constexpr Field kRaster[] = {{&Schedule::raster, 65536}};
 constexpr Field kALoad[] = {{&Schedule::a_load}};
 constexpr Field kBLoad[] = {{&Schedule::b_load}};
 constexpr Field kDStore[] = {{&Schedule::d_store}};
+constexpr Field kReuse[] = {{&Schedule::reuse}};
+constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
 // may be left out and stay undecided.
@@ -49,7 +52,9 @@ constexpr Key kKeys[] = {
     {"raster",  kRaster, 1, "output tiles are walked in bands of this many tile rows, for reuse in L2"},
     {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, or copies by threads for any alignment"},
     {"b_load",  kBLoad,  1, "the same for B"},
-    {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, or stores by threads for any alignment"},
+    {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads for any alignment, or stores by threads along rows of whole 16 bytes"},
+    {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
+    {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
 };
 // clang-format on
 
@@ -62,14 +67,23 @@ static_assert(FieldCount() <= 32, "ScheduleConstraint::fixed has 32 bits");
 
 Error Invalid(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
-template <typename Enum, size_t kCount>
-Status ParseName(const Key& key, std::string_view text, const std::string_view (&names)[kCount], Enum& field) {
-  for (size_t i = 0; i < kCount; ++i) {
+// "tma or copy".
+std::string Choice(std::span<const std::string_view> names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    text += Cat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  }
+  return text;
+}
+
+template <typename Enum>
+Status ParseName(const Key& key, std::string_view text, std::span<const std::string_view> names, Enum& field) {
+  for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] != text) continue;
     field = static_cast<Enum>(i);
     return Ok();
   }
-  return Invalid(Cat(key.name, "=", text, " is not a way; use ", names[0], " or ", names[1]));
+  return Invalid(Cat(key.name, "=", text, " is not a way; use ", Choice(names)));
 }
 
 struct FieldParser {
@@ -89,6 +103,7 @@ struct FieldParser {
   }
   Status operator()(LoadPath Schedule::*member) const { return ParseName(key, text, kLoadPaths, schedule.*member); }
   Status operator()(StorePath Schedule::*member) const { return ParseName(key, text, kStorePaths, schedule.*member); }
+  Status operator()(Reuse Schedule::*member) const { return ParseName(key, text, kReuses, schedule.*member); }
 };
 
 struct FieldPrinter {
@@ -101,14 +116,18 @@ struct FieldPrinter {
   std::string operator()(StorePath Schedule::*member) const {
     return std::string(kStorePaths[static_cast<int>(schedule.*member)]);
   }
+  std::string operator()(Reuse Schedule::*member) const {
+    return std::string(kReuses[static_cast<int>(schedule.*member)]);
+  }
 };
 
 struct ValuesPrinter {
   const Field& field;
 
   std::string operator()(int Schedule::*) const { return Cat("1 to ", field.largest); }
-  std::string operator()(LoadPath Schedule::*) const { return Cat(kLoadPaths[0], " or ", kLoadPaths[1]); }
-  std::string operator()(StorePath Schedule::*) const { return Cat(kStorePaths[0], " or ", kStorePaths[1]); }
+  std::string operator()(LoadPath Schedule::*) const { return Choice(kLoadPaths); }
+  std::string operator()(StorePath Schedule::*) const { return Choice(kStorePaths); }
+  std::string operator()(Reuse Schedule::*) const { return Choice(kReuses); }
 };
 
 std::string PrintKey(const Key& key, const Schedule& schedule) {

@@ -5,11 +5,12 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 10) - 1;
+constexpr uint32_t kAllFields = (1u << 12) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
-            "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma d_store=tma");
+            "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma d_store=tma reuse=none "
+            "filter_stages=4");
 }
 
 TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
@@ -93,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{"stages=-1", "out of range"}, BadCase{"stages=99999999999999999999", "not a whole number"},
                     BadCase{"stages=4 stages=4", "'stages' is given twice"},
                     BadCase{"stage=4", "did you mean 'stages'?"}, BadCase{"zzzz=4", "known keys: tile stages acc"},
-                    BadCase{"a_load=direct", "use tma or copy"}, BadCase{"d_store=copy", "use tma or direct"},
+                    BadCase{"a_load=direct", "use tma or copy"}, BadCase{"d_store=copy", "use tma, direct or rows"},
                     BadCase{"stages", "not of the form key=value"}, BadCase{"stages=", "not a whole number"}));
 
 }  // namespace

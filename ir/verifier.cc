@@ -5,10 +5,11 @@
 //  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
 //     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
-//     eight spans, so that every column begins a swizzle pattern.
+//     eight spans, so that every column begins a swizzle pattern; a box may be a single row.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
 //     and a target with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive
-//     once the program is lowered and 0 before.
+//     once the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits none
+//     on its full side.
 //  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
 //  6. An op stands in a stage, a kind of role and a target that has it, with as many threads as it needs. Roles
@@ -20,13 +21,15 @@
 //  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
 //     tensor map's box is a column of the tile that it fills.
 // 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
-//     loaded. Lowered: each barrier awaits the arrivals that the roles make.
+//     loaded; a role's own ring is reserved and retired by one role.
+//     Lowered: each barrier awaits the arrivals that the roles make.
 // 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
 //     bulk copies bring.
-// 12. An MMA's tiles have the operands' type and the program's tile, its accumulator the tile's rows and
-//     columns; fragments lie inside the accumulator and fill the buffer that they are staged in.
+// 12. An MMA's tiles have the operands' type and hold the program's tile from the row on where the product
+//     begins, its accumulator the tile's rows and columns; fragments lie inside the accumulator and fill the buffer
+//     that they are staged in.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
@@ -90,7 +93,7 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   return Ok();
 }
 
-Status CheckLayout(const std::string& where, const SharedLayout& layout) {
+Status CheckLayout(const std::string& where, const SharedLayout& layout, bool single_row = false) {
   if (layout.outer_axis == layout.inner_axis) return BrokenRule(3, Cat(where, " has one axis twice"));
   if (layout.outer < 1 || layout.outer > kMaxExtent || layout.inner < 1 || layout.inner > kMaxExtent) {
     return BrokenRule(3, Cat(where, " has extents ", layout.outer, " and ", layout.inner, ", not 1 to ", kMaxExtent));
@@ -99,7 +102,8 @@ Status CheckLayout(const std::string& where, const SharedLayout& layout) {
     return BrokenRule(3, Cat(where, " has rows of ", layout.inner * layout.ElementBytes(),
                              " bytes, not whole spans of ", layout.Span()));
   }
-  if (layout.outer % 8 != 0) return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
+  if (layout.outer % 8 != 0 && !(single_row && layout.outer == 1))
+    return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
   return Ok();
 }
 
@@ -116,7 +120,7 @@ Status CheckParams(const Program& program, const target::Target& target) {
     if (!target.Has(target::Feature::kTma))
       return BrokenRule(2, Cat("param ", row.name, " needs a target with the TMA"));
     if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", row.name, " has no box"));
-    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box));
+    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box, true));
     if (param.box.outer > 256) {
       return BrokenRule(2, Cat("the box of ", row.name, " has ", param.box.outer, " rows, more than 256"));
     }
@@ -158,7 +162,13 @@ Status CheckRings(const Program& program, const target::Target& target) {
       return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
     }
     LS_TRY(CheckSpace(program, channel, target));
-    for (const int arrivals : {channel.full_arrivals, channel.empty_arrivals}) {
+    if (channel.own != 0 && (channel.own != 1 || channel.space != Space::kTensor || channel.full_arrivals != 0)) {
+      return BrokenRule(
+          4, Cat("channel ", channel.name, " is a role's own, but not in Tensor Memory or filled by others"));
+    }
+    // Nobody fills a role's own ring.
+    for (const int arrivals :
+         {channel.own != 0 ? channel.empty_arrivals : channel.full_arrivals, channel.empty_arrivals}) {
       if (lowered ? arrivals < 1 : arrivals != 0) {
         return BrokenRule(4, Cat("channel ", channel.name, " of a ", lowered ? "lowered" : "scheduled", " program has ",
                                  arrivals, " arrivals"));

@@ -173,7 +173,7 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* /*wo
   // Encoding a tensor map needs a current context too, not only the launch.
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   runtime::LaunchArguments values;
-  LS_TRY(values.Bind(device.api(), plan.program, plan.problem, roles));
+  LS_TRY(values.Bind(device.api(), plan.program, plan.problem, plan.schedule, roles));
   return device::Launch(plan.kernel->kernel,
                         {.grid = {plan.launch.grid, 1, 1},
                          .block = {plan.launch.threads, 1, 1},
@@ -213,11 +213,12 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
   LS_ASSIGN(const Schedule schedule, ChooseFor(impl_->parts, complete, constraint));
   auto plan = std::make_shared<runtime::PreparedPlan>();
   plan->problem = complete;
+  plan->schedule = schedule;
   LS_ASSIGN(plan->program, compiler::BuildProgram(complete, schedule, impl_->parts.target));
   auto found = impl_->kernels.Get(plan->program, {text, PrintSchedule(schedule)});
   if (!found) return found.error().Within(Cat("compiling ", text, " for ", impl_->parts.target.name));
   plan->kernel = found->loaded;
-  plan->launch = compiler::PlanLaunch(complete, plan->program, impl_->parts.device.facts().sm_count);
+  plan->launch = compiler::PlanLaunch(complete, schedule, plan->program, impl_->parts.device.facts().sm_count);
   Describe(impl_->parts, schedule, *found, *plan);
   if (found->cache == CacheState::kCompiled && constraint.fixed == 0) RememberRule(impl_->parts, complete, schedule);
   plan->report.plan_ms = watch.Milliseconds();

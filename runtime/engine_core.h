@@ -20,6 +20,7 @@ namespace laneshift::runtime {
 // A plan without the device that keeps it valid. Immutable.
 struct PreparedPlan {
   Problem problem;  // complete
+  Schedule schedule;
   ir::Program program;
   compiler::LaunchShape launch;
   std::shared_ptr<const LoadedKernel> kernel;

@@ -4,10 +4,11 @@
 #include <bit>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
-#include "compiler/tma_reach.h"
+#include "compiler/bindings.h"
 #include "device/tensor_map.h"
 
 namespace laneshift::runtime {
@@ -40,92 +41,54 @@ device::CuTensorMapSwizzle MapSwizzle(ir::Swizzle swizzle) {
   LS_CHECK(false, "unknown swizzle ", static_cast<int>(swizzle));
 }
 
-// The operand whose tensor map the binding is.
-ir::Operand OperandOf(Binding map) {
-  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kD}) {
-    if (ir::MapOf(operand) == map) return operand;
-  }
-  LS_CHECK(false, "no matrix has the tensor map ", ir::InfoOf(map).name);
-}
-
 const void* AddressOf(ir::Operand operand, const GemmArguments& arguments) {
   const void* const addresses[] = {arguments.a, arguments.b, arguments.c, arguments.d};
   return addresses[static_cast<int>(operand)];
 }
 
-// Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine
-// fills a tile column by column (ir/layout.h).
-Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param, const GemmProblem& problem,
-                                      const GemmArguments& arguments) {
-  const ir::Operand operand = OperandOf(param.binding);
-  const compiler::StoredOperand matrix = compiler::Stored(problem, operand);
-  const auto bytes = static_cast<uint64_t>(DataTypeBytes(matrix.type));
-  const auto whole_pieces = [](uint64_t stride) { return (stride + 15) & ~uint64_t{15}; };
-  // The stride of a dimension of extent 1 is never used, but the encoder checks it.
-  const auto pitch = static_cast<uint64_t>(matrix.pitch) * bytes;
-  const auto stride = static_cast<uint64_t>(matrix.batch_stride) * bytes;
-  device::TensorMapTiled map;
-  map.tensor.type = MapType(matrix.type);
-  map.tensor.address = reinterpret_cast<uintptr_t>(AddressOf(operand, arguments));
-  map.tensor.dims = {static_cast<uint64_t>(matrix.inner), static_cast<uint64_t>(matrix.outer),
-                     static_cast<uint64_t>(problem.batch)};
-  map.tensor.strides = {matrix.outer == 1 ? whole_pieces(pitch) : pitch,
-                        problem.batch == 1 ? whole_pieces(stride) : stride};
-  map.tensor.swizzle = MapSwizzle(param.box.swizzle);
-  map.tensor.promotion = device::kCuL2Of256;
-  map.box = {static_cast<uint32_t>(param.box.ColumnElements()), static_cast<uint32_t>(param.box.outer), 1};
-  auto encoded = device::EncodeTensorMap(api, map);
+Result<device::CuTensorMap> Encode(const device::DriverApi& api, const compiler::MappedTensor& mapped,
+                                   device::TensorMapTensor tensor) {
+  if (!mapped.im2col) {
+    device::TensorMapTiled map{.tensor = std::move(tensor), .box = {}};
+    for (const int64_t extent : mapped.box) map.box.push_back(static_cast<uint32_t>(extent));
+    return device::EncodeTensorMap(api, map);
+  }
+  device::TensorMapIm2col map{.tensor = std::move(tensor),
+                              .lower_corner = {},
+                              .upper_corner = {},
+                              .channels_per_pixel = static_cast<uint32_t>(mapped.box[0]),
+                              .pixels_per_column = static_cast<uint32_t>(mapped.box[1])};
+  for (const int64_t corner : mapped.lower) map.lower_corner.push_back(static_cast<int>(corner));
+  for (const int64_t corner : mapped.upper) map.upper_corner.push_back(static_cast<int>(corner));
+  return device::EncodeTensorMap(api, map);
+}
+
+Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param,
+                                      const compiler::MappedTensor& mapped, const GemmArguments& arguments) {
+  const auto bytes = static_cast<uint64_t>(DataTypeBytes(mapped.type));
+  device::TensorMapTensor tensor;
+  tensor.type = MapType(mapped.type);
+  tensor.address = reinterpret_cast<uintptr_t>(AddressOf(mapped.operand, arguments));
+  for (const int64_t extent : mapped.dims) tensor.dims.push_back(static_cast<uint64_t>(extent));
+  for (size_t i = 0; i < mapped.strides.size(); ++i) {
+    const uint64_t stride = static_cast<uint64_t>(mapped.strides[i]) * bytes;
+    // The stride of a dimension of extent 1 is never used, but the encoder checks it.
+    tensor.strides.push_back(mapped.dims[i + 1] == 1 ? (stride + 15) & ~uint64_t{15} : stride);
+  }
+  for (const int64_t step : mapped.element_strides) tensor.element_strides.push_back(static_cast<uint32_t>(step));
+  tensor.swizzle = MapSwizzle(param.box.swizzle);
+  tensor.promotion = device::kCuL2Of256;
+  auto encoded = Encode(api, mapped, std::move(tensor));
   if (!encoded) return encoded.error().Within(ir::InfoOf(param.binding).name);
   return encoded;
 }
 
 const void* PointerOf(Binding binding, const GemmArguments& arguments) {
-  switch (binding) {
-    case Binding::kBaseA:
-      return arguments.a;
-    case Binding::kBaseB:
-      return arguments.b;
-    case Binding::kBaseC:
-      return arguments.c;
-    case Binding::kBaseD:
-      return arguments.d;
-    case Binding::kBaseBias:
-      return arguments.bias;
-    // clang-format off
-    case Binding::kMapA: case Binding::kMapB: case Binding::kMapD:
-    case Binding::kPitchA: case Binding::kPitchB: case Binding::kPitchC: case Binding::kPitchD:
-    case Binding::kStrideA: case Binding::kStrideB: case Binding::kStrideC: case Binding::kStrideD:
-    case Binding::kM: case Binding::kN: case Binding::kK: case Binding::kBatch:
-    case Binding::kAlpha: case Binding::kBeta:
-      break;
-      // clang-format on
+  if (binding == Binding::kBaseBias) return arguments.bias;
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD}) {
+    if (ir::BaseOf(operand) == binding) return AddressOf(operand, arguments);
   }
   LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no pointer");
-}
-
-double NumberOf(Binding binding, const GemmProblem& p) {
-  // clang-format off
-  switch (binding) {
-    case Binding::kPitchA: return static_cast<double>(p.lda);
-    case Binding::kPitchB: return static_cast<double>(p.ldb);
-    case Binding::kPitchC: return static_cast<double>(p.ldc);
-    case Binding::kPitchD: return static_cast<double>(p.ldd);
-    case Binding::kStrideA: return static_cast<double>(p.stride_a);
-    case Binding::kStrideB: return static_cast<double>(p.stride_b);
-    case Binding::kStrideC: return static_cast<double>(p.stride_c);
-    case Binding::kStrideD: return static_cast<double>(p.stride_d);
-    case Binding::kM: return static_cast<double>(p.m);
-    case Binding::kN: return static_cast<double>(p.n);
-    case Binding::kK: return static_cast<double>(p.k);
-    case Binding::kBatch: return static_cast<double>(p.batch);
-    case Binding::kAlpha: return p.alpha;
-    case Binding::kBeta: return p.beta;
-    case Binding::kMapA: case Binding::kMapB: case Binding::kMapD:
-    case Binding::kBaseA: case Binding::kBaseB: case Binding::kBaseC: case Binding::kBaseD: case Binding::kBaseBias:
-      break;
-  }
-  // clang-format on
-  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no number");
 }
 
 struct PointerRule {
@@ -179,10 +142,8 @@ Status CheckPointers(const Problem& problem, const Arguments& arguments) {
 }
 
 Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& program, const Problem& problem,
-                             const GemmArguments& roles) {
-  // No program of another kind comes out of compiler::BuildProgram.
-  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
-  LS_CHECK(gemm != nullptr, "a program for a problem of kind ", ProblemKind(problem));
+                             const Schedule& schedule, const GemmArguments& roles) {
+  const auto number = [&](Binding binding) { return compiler::NumberOf(problem, schedule, binding); };
   LS_CHECK(program.params.size() <= kCapacity, "a program with ", program.params.size(), " parameters");
   count_ = 0;
   for (const ir::Param& param : program.params) {
@@ -190,7 +151,7 @@ Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& pr
     pointers_[count_++] = &value;
     switch (ir::InfoOf(param.binding).kind) {
       case ir::ParamKind::kTensorMap: {
-        LS_ASSIGN(value.map, EncodeMap(api, param, *gemm, roles));
+        LS_ASSIGN(value.map, EncodeMap(api, param, compiler::TensorOf(problem, schedule, param), roles));
         break;
       }
       case ir::ParamKind::kPointer:
@@ -198,13 +159,13 @@ Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& pr
         break;
       // Sizes and pitches are below 2^40: exact as doubles.
       case ir::ParamKind::kInt64:
-        value.wide = static_cast<int64_t>(NumberOf(param.binding, *gemm));
+        value.wide = static_cast<int64_t>(number(param.binding));
         break;
       case ir::ParamKind::kInt32:
-        value.narrow = static_cast<int32_t>(NumberOf(param.binding, *gemm));
+        value.narrow = static_cast<int32_t>(number(param.binding));
         break;
       case ir::ParamKind::kFloat:
-        value.real = static_cast<float>(NumberOf(param.binding, *gemm));
+        value.real = static_cast<float>(number(param.binding));
         break;
     }
   }

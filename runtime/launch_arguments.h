@@ -23,9 +23,9 @@ class LaunchArguments {
   LaunchArguments(const LaunchArguments&) = delete;  // pointers() point into it
   LaunchArguments& operator=(const LaunchArguments&) = delete;
 
-  // REQUIRES: CheckPointers is ok; `program` was built for the class of `problem`; `roles` are RolesOf it.
+  // REQUIRES: CheckPointers is ok; `program` was built for the class of `problem` with `schedule`; `roles` are RolesOf it.
   Status Bind(const device::DriverApi& api, const ir::Program& program, const Problem& problem,
-              const GemmArguments& roles);
+              const Schedule& schedule, const GemmArguments& roles);
   std::span<void* const> pointers() const { return {pointers_.data(), count_}; }
 
  private:

@@ -45,6 +45,7 @@ const std::vector<Arrow>& Arrows() {
         "store/", "autotune/"}},
       {"tools/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver.h", "emulator/report.h",
+        "emulator/driver_functions.h", "emulator/driver_types.h",
         "store/", "autotune/", "runtime/"}},
       {"bench/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/", "store/", "autotune/",

@@ -124,6 +124,18 @@ Status CheckHeader(const std::string& path, const Header& header, const StoredTe
   return Ok();
 }
 
+void WriteHeader(std::ofstream& file, std::string_view descr, const std::string& dimensions) {
+  std::string header = Cat("{'descr': '", descr, "', 'fortran_order': False, 'shape': ", dimensions, ", }");
+  const size_t preamble = kMagic.size() + 4;
+  header.append(kAlignment - 1 - (preamble + header.size()) % kAlignment, ' ');
+  header += '\n';
+  const char version_and_length[4] = {1, 0, static_cast<char>(header.size() & 0xff),
+                                      static_cast<char>(header.size() >> 8)};
+  file << kMagic;
+  file.write(version_and_length, sizeof version_and_length);
+  file << header;
+}
+
 }  // namespace
 
 Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, std::string_view name) {
@@ -139,20 +151,41 @@ Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, s
   return result;
 }
 
-Status WriteNpy(const std::string& path, const HostTensor& tensor) {
-  const StoredTensor& shape = tensor.shape;
-  std::string header = Cat("{'descr': '", DescrOf(shape.type),
-                           "', 'fortran_order': False, 'shape': ", PrintDimensions(DimensionsOf(shape)), ", }");
-  const size_t preamble = kMagic.size() + 4;
-  header.append(kAlignment - 1 - (preamble + header.size()) % kAlignment, ' ');
-  header += '\n';
+Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_view descr,
+                                          const std::vector<int64_t>& shape, size_t bytes) {
+  LS_ASSIGN(OpenFile file, OpenNpy(path));
+  // One byte has no order, so that NumPy writes '|' where others write '<'.
+  const auto unordered = [](std::string_view name) { return name.substr(name.empty() ? 0 : 1); };
+  if (unordered(file.header.descr) != unordered(descr) || file.header.descr.starts_with(">"))
+    return Bad(path, Cat("holds elements of type '", file.header.descr, "', but '", descr, "' is needed"));
+  if (file.header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
+  if (file.header.shape != shape) {
+    return Bad(path, Cat("has shape ", PrintDimensions(file.header.shape), ", but ", PrintDimensions(shape),
+                         " is needed; reshape it"));
+  }
+  std::vector<uint8_t> data(bytes);
+  file.stream.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(bytes));
+  if (!file.stream) return Bad(path, "ends early; write it again with numpy.save");
+  return data;
+}
+
+Status WriteNpyArray(const std::string& path, std::string_view descr, const std::vector<int64_t>& shape,
+                     const std::vector<uint8_t>& bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) return Bad(path, Cat("cannot be written: ", std::strerror(errno)));
-  const char version_and_length[4] = {1, 0, static_cast<char>(header.size() & 0xff),
-                                      static_cast<char>(header.size() >> 8)};
-  file << kMagic;
-  file.write(version_and_length, sizeof version_and_length);
-  file << header;
+  WriteHeader(file, descr, PrintDimensions(shape));
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file)
+    return MakeError(ErrorCode::kResourceExhausted, Cat(path, ": cannot be written completely; is the disk full?"));
+  return Ok();
+}
+
+Status WriteNpy(const std::string& path, const HostTensor& tensor) {
+  const StoredTensor& shape = tensor.shape;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file) return Bad(path, Cat("cannot be written: ", std::strerror(errno)));
+  WriteHeader(file, DescrOf(shape.type), PrintDimensions(DimensionsOf(shape)));
   const auto bytes = DataTypeBytes(shape.type);
   for (int64_t row = 0; row < shape.Rows(); ++row) {
     const int64_t first = shape.RowStart(row);

@@ -9,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "laneshift/result.h"
 #include "tools/host_tensor.h"
@@ -21,5 +22,11 @@ Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, s
 
 // Writes the rows without padding.
 Status WriteNpy(const std::string& path, const HostTensor& tensor);
+
+// The same for arrays of any shape: `bytes` are the elements without padding, `descr` is NumPy's name of their type.
+Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_view descr,
+                                          const std::vector<int64_t>& shape, size_t bytes);
+Status WriteNpyArray(const std::string& path, std::string_view descr, const std::vector<int64_t>& shape,
+                     const std::vector<uint8_t>& bytes);
 
 }  // namespace laneshift::tools

@@ -2,12 +2,13 @@
 
 namespace laneshift::emulator {
 
-DataPathLayout LayoutOf(const MmaQualifiers& q, int m) {
+DataPathLayout LayoutOf(const MmaQualifiers& q, int m, const Policies& policies) {
   if (m == 32) return DataPathLayout::kG;
   if (m == 64) return q.weight_mode == WeightMode::kWeightStationary ? DataPathLayout::kE : DataPathLayout::kF;
   if (m == 256) return DataPathLayout::kA;
   if (q.cta_group == 1) return DataPathLayout::kD;
-  return q.sparsity == Sparsity::kSparse ? DataPathLayout::kC : DataPathLayout::kB;
+  const bool half = q.sparsity == Sparsity::kSparse && policies.sparse_pair_layout == SparsePairLayout::kHalfLanes;
+  return half ? DataPathLayout::kC : DataPathLayout::kB;
 }
 
 int GroupsOf(DataPathLayout layout) {

@@ -13,7 +13,7 @@ namespace laneshift::emulator {
 
 enum class DataPathLayout : uint8_t { kA, kB, kC, kD, kE, kF, kG };
 
-DataPathLayout LayoutOf(const MmaQualifiers& qualifiers, int m);
+DataPathLayout LayoutOf(const MmaQualifiers& qualifiers, int m, const Policies& policies = {});
 
 // Groups of output columns that are computed side by side on their own lanes: 1, 2 (B, E) or 4 (G).
 int GroupsOf(DataPathLayout layout);

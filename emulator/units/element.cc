@@ -65,7 +65,9 @@ base::FloatFormat FormatOf(ElementType type) {
 }
 
 uint8_t ContainerOf4(uint8_t nibble) { return static_cast<uint8_t>((nibble & 15) << 2); }
-uint8_t ContainerOf6(uint8_t bits) { return bits & 63; }
+uint8_t ContainerOf6(uint8_t bits, SixBitContainer place) {
+  return static_cast<uint8_t>((bits & 63) << (place == SixBitContainer::kMiddle ? 1 : 0));
+}
 
 void UnpackElements(ElementType type, Packing packing, const uint8_t* bytes, int count, uint32_t* codes) {
   switch (packing) {
@@ -77,6 +79,9 @@ void UnpackElements(ElementType type, Packing packing, const uint8_t* bytes, int
       return UnpackPadded(BitsOf(type), bytes, count, codes);
     case Packing::kContainers:
       for (int i = 0; i < count; ++i) codes[i] = BitsOf(type) == 4 ? bytes[i] >> 2 & 15 : bytes[i] & 63;
+      return;
+    case Packing::kMiddleContainers:
+      for (int i = 0; i < count; ++i) codes[i] = BitsOf(type) == 4 ? bytes[i] >> 2 & 15 : bytes[i] >> 1 & 63;
       return;
     case Packing::kNibbles:
       for (int i = 0; i < count; ++i) codes[i] = bytes[i / 2] >> (i % 2 * 4) & 15;

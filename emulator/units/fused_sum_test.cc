@@ -123,6 +123,12 @@ TEST(FusedSum, GivesTheWordsOfAnH200) {
   }
 }
 
+TEST(FusedSum, GivesTheSparseWordsOfAnH200) {
+  const auto vectors = ReadVectors("h200_sparse.words", true);
+  ASSERT_EQ(vectors.size(), 144u);
+  for (const Vector& v : vectors) ExpectVector(v, nullptr);
+}
+
 // ---- the vector paths against the definition ----
 
 struct Case {

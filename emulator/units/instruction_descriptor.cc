@@ -90,14 +90,20 @@ std::vector<int> LegalM(const MmaQualifiers& q) {
   return {128, 256};
 }
 
+// Editions of the manual differ in the step of N here.
+bool StepIsOpen(const MmaQualifiers& q, const InstructionDescriptor& d) {
+  return q.cta_group == 1 && d.m == 128 && q.weight_mode == WeightMode::kOrdinary && q.kind != MmaKind::kI8;
+}
+
 // Why N is not legal, or nothing.
-std::optional<std::string> WrongN(const MmaQualifiers& q, const InstructionDescriptor& d) {
+std::optional<std::string> WrongN(const MmaQualifiers& q, const InstructionDescriptor& d, const Policies& policies) {
   if (q.weight_mode == WeightMode::kWeightStationary) {
     const bool ok = d.n == 64 || d.n == 128 || (d.n == 256 && q.sparsity == Sparsity::kDense);
     if (ok) return std::nullopt;
     return base::Cat("N ", d.n, " with .ws must be 64", q.sparsity == Sparsity::kDense ? ", 128 or 256" : " or 128");
   }
   int step = q.cta_group == 1 ? 8 : 16;
+  if (StepIsOpen(q, d) && policies.smallest_n == SmallestN::kSixteen) step = 16;
   if (q.kind == MmaKind::kI8 && q.cta_group == 2) step = 32;
   if (q.kind == MmaKind::kI8 && q.cta_group == 1 && d.n > 32) step = 16;
   // 8-bit elements contiguous along N come sixteen at a time.
@@ -106,10 +112,14 @@ std::optional<std::string> WrongN(const MmaQualifiers& q, const InstructionDescr
   return base::Cat("N ", d.n, " must be a multiple of ", step, " from ", step, " to 256");
 }
 
-std::optional<std::string> WrongTypes(const MmaQualifiers& q, const InstructionDescriptor& d) {
+std::optional<std::string> WrongTypes(const MmaQualifiers& q, const InstructionDescriptor& d,
+                                      const Policies& policies) {
   if (q.kind == MmaKind::kF16) {
-    if (d.a != d.b) return base::Cat("A ", NameOf(d.a), " with B ", NameOf(d.b), ": both must be f16 or both bf16");
-    if (d.d == AccumulatorType::kF16 && d.a != ElementType::kF16) return "D f16 needs f16 operands";
+    if (d.a != d.b && policies.mixed_halves == MixedHalves::kRefused) {
+      return base::Cat("A ", NameOf(d.a), " with B ", NameOf(d.b), ": both must be f16 or both bf16");
+    }
+    const bool f16 = d.a == ElementType::kF16 && d.b == ElementType::kF16;
+    if (d.d == AccumulatorType::kF16 && !f16) return "D f16 needs f16 operands";
   }
   const auto transposed = [](std::string_view name, ElementType type) {
     return base::Cat(name, " of type ", NameOf(type), " cannot be transposed");
@@ -188,7 +198,8 @@ std::string_view NameOf(MmaKind kind) {
   return "";
 }
 
-Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& q, uint32_t bits) {
+Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& q, uint32_t bits,
+                                                          const Policies& policies) {
   if ((bits & ReservedBits(q)) != 0) return Bad(q, bits, "reserved bits are set");
   const bool sparse = q.sparsity == Sparsity::kSparse;
   if (Field(bits, 2, 1) != static_cast<uint32_t>(sparse)) {
@@ -226,9 +237,21 @@ Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& q
     for (int m : legal) names.push_back(std::to_string(m));
     return Bad(q, bits, base::Cat("M ", d.m, " must be one of ", base::Join(names, ", ")));
   }
-  if (const auto why = WrongTypes(q, d)) return Bad(q, bits, *why);
-  if (const auto why = WrongN(q, d)) return Bad(q, bits, *why);
+  if (const auto why = WrongTypes(q, d, policies)) return Bad(q, bits, *why);
+  if (const auto why = WrongN(q, d, policies)) return Bad(q, bits, *why);
   return d;
+}
+
+PolicySet PoliciesOf(const MmaQualifiers& q, const InstructionDescriptor& d) {
+  PolicySet used;
+  if (StepIsOpen(q, d) && d.n % 16 != 0) used.Add(Policy::kSmallestN);
+  if (q.kind == MmaKind::kF16 && d.a != d.b) used.Add(Policy::kMixedHalves);
+  if (d.d == AccumulatorType::kF16) used.Add(Policy::kUpperHalf);
+  if (d.sparsity_selector >= 2) used.Add(Policy::kHighSelector);
+  if (q.sparsity == Sparsity::kSparse && q.kind == MmaKind::kTf32) used.Add(Policy::kTf32Nibble);
+  if (q.sparsity == Sparsity::kSparse && IsBlockScaled(q.kind)) used.Add(Policy::kSparseScales);
+  if (q.sparsity == Sparsity::kSparse && q.cta_group == 2 && d.m == 128) used.Add(Policy::kSparsePairLayout);
+  return used;
 }
 
 }  // namespace laneshift::emulator

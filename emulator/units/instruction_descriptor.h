@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "emulator/units/element.h"
+#include "emulator/units/policies.h"
 #include "laneshift/result.h"
 
 namespace laneshift::emulator {
@@ -41,6 +42,9 @@ struct InstructionDescriptor {
   bool transpose_a = false, transpose_b = false;  // M-major A, N-major B
 };
 
-Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& qualifiers, uint32_t bits);
+Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& qualifiers, uint32_t bits,
+                                                          const Policies& policies = {});
+// The policies that the meaning of a descriptor which was accepted depends on.
+PolicySet PoliciesOf(const MmaQualifiers& qualifiers, const InstructionDescriptor& descriptor);
 
 }  // namespace laneshift::emulator

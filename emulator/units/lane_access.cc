@@ -75,7 +75,7 @@ TensorAddress CellOf(LaneShape shape, int thread, int reg, int half_split) {
   return {};
 }
 
-Result<PlannedLaneAccess> PlanLaneAccess(const LaneAccess& access, int warp) {
+Result<PlannedLaneAccess> PlanLaneAccess(const LaneAccess& access, int warp, const Policies& policies) {
   const LaneShapeRule& rule = RuleOf(access.shape);
   const auto bad = [&](auto... why) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -90,8 +90,15 @@ Result<PlannedLaneAccess> PlanLaneAccess(const LaneAccess& access, int warp) {
   }
   PlannedLaneAccess plan;
   plan.access = access;
+  plan.policies = policies;
   plan.first_lane = warp % 4 * 32 + lane;
   plan.foreign_lanes = access.address.lane / 32 != warp % 4;
+  if (plan.foreign_lanes) {
+    if (policies.foreign_lanes == ForeignLanes::kRefused) {
+      return bad("lane ", access.address.lane, " belongs to another warp than rank ", warp % 4);
+    }
+    plan.used.Add(Policy::kForeignLanes);
+  }
   const int columns = rule.columns * access.repeat * (access.half_words == HalfWords::kPacked ? 2 : 1);
   const auto add = [&](int column) -> Status {
     if (column < 0 || column + columns > TensorMemory::kColumns) {
@@ -132,8 +139,10 @@ void StoreLanes(const PlannedLaneAccess& plan, TensorMemory& memory, std::span<c
   if (plan.access.half_words == HalfWords::kPacked) {
     ForEachCell(plan, [&](int reg, int thread, int lane, int column) {
       const uint32_t value = registers[static_cast<size_t>(reg)][thread];
-      memory.Write(lane, column, value & 0xffff);
-      memory.Write(lane, column + 1, value >> 16);
+      const bool keep = plan.policies.unpack_upper_half == UnpackUpperHalf::kKept;
+      const auto upper = [&](int c) { return keep ? memory.Read(lane, c) & 0xffff0000 : 0; };
+      memory.Write(lane, column, upper(column) | (value & 0xffff));
+      memory.Write(lane, column + 1, upper(column + 1) | value >> 16);
     });
   } else {
     ForEachCell(plan, [&](int reg, int thread, int lane, int column) {

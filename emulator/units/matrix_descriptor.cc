@@ -100,7 +100,7 @@ uint32_t SwizzleAddress(Swizzle swizzle, uint32_t address, uint32_t base_offset)
   return Swizzled(RuleOf(swizzle), address, base_offset);
 }
 
-Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits) {
+Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& policies) {
   const auto bad = [&](auto... why) {
     return MakeError(ErrorCode::kInvalidArgument, base::Cat("tcgen05 matrix descriptor ", Hex(bits), ": ", why...));
   };
@@ -113,7 +113,9 @@ Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits) {
   if (!swizzle) return bad("swizzle code ", Field(bits, 61, 3), " does not exist; 0, 1, 2, 4 and 6 do");
   d.swizzle = *swizzle;
   if (Field(bits, 52, 1) != 0) return bad("bit 52, the absolute leading offset, exists on sm_103a only");
-  if (d.base_offset != 0) return bad("base offset ", d.base_offset, " is not supported; align the tile and use 0");
+  if (d.base_offset != 0 && policies.base_offset == BaseOffset::kRefused) {
+    return bad("base offset ", d.base_offset, " is not supported; align the tile and use 0");
+  }
   if (Field(bits, 14, 2) != 0 || Field(bits, 30, 2) != 0 || Field(bits, 53, 8) != 0) {
     return bad("the reserved bits 15:14, 31:30 and 60:53 must be 0");
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/units/cta_state.h"
+#include "emulator/units/policies.h"
 #include "laneshift/result.h"
 
 namespace laneshift::emulator {
@@ -35,7 +36,7 @@ struct MatrixDescriptor {
 };
 
 // Errors name the bits that are wrong, and say so when the value looks like one of the other architecture.
-Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits);
+Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& policies = {});
 Result<MatrixDescriptor> DecodeWgmmaDescriptor(uint64_t bits);
 
 // The tile that an instruction reads: rows of A or columns of B (mn), by bytes of K (element_bytes wide).

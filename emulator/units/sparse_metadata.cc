@@ -57,7 +57,8 @@ MetadataPosition PositionOf(MmaKind kind, int selector, TensorAddress address, D
           bit};
 }
 
-Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t* stored, uint32_t* dense) {
+Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t* stored, uint32_t* dense,
+                 Tf32Nibble tf32) {
   const int chunk = ChunkOf(kind);
   std::fill_n(dense, nibbles.size() * static_cast<size_t>(chunk), 0u);
   for (size_t i = 0; i < nibbles.size(); ++i, dense += chunk, stored += chunk / 2) {
@@ -67,7 +68,7 @@ Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t*
         if (AllZero(stored, 1)) continue;
         return IllegalCode(nibble, i);
       }
-      dense[nibble == 0xe] = stored[0];
+      dense[(nibble == 0xe) == (tf32 == Tf32Nibble::kFirst)] = stored[0];
       continue;
     }
     if (!IsLegalPair(nibble)) {

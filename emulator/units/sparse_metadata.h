@@ -28,6 +28,7 @@ MetadataPosition PositionOf(MmaKind kind, int selector, TensorAddress address, D
 
 // Spreads one row of stored elements over the dense positions; `nibbles` has one value per chunk. A code that is not
 // one of the legal ones is an Error that names it, unless everything that the chunk keeps is zero.
-Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t* stored, uint32_t* dense);
+Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t* stored, uint32_t* dense,
+                 Tf32Nibble tf32 = Tf32Nibble::kFirst);
 
 }  // namespace laneshift::emulator

@@ -1,5 +1,6 @@
 // The execution half of tcgen05_mma.h.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -17,7 +18,8 @@ Packing PackingOf(const PlannedMma& plan, ElementType type, bool in_tensor_memor
   const MmaKind kind = plan.request.qualifiers.kind;
   if (kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4) return Packing::kNibbles;
   if (BitsOf(type) >= 8) return Packing::kPlain;
-  return in_tensor_memory ? Packing::kContainers : Packing::kPadded;
+  if (!in_tensor_memory) return Packing::kPadded;
+  return plan.policies.six_bit_container == SixBitContainer::kLow ? Packing::kContainers : Packing::kMiddleContainers;
 }
 
 // One execution: the operands of one CTA at a time.
@@ -31,26 +33,38 @@ class Execution {
         kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4 ? Tcgen05FourBitAdder() : Tcgen05Adder(shape_.d);
     options_.arithmetic = arithmetic;
     options_.accumulate = plan.request.accumulate;
-    options_.saturate = shape_.saturate;
-    options_.scale_d = plan.request.scale_d;
+    options_.saturate = shape_.saturate || plan.policies.integer_overflow == IntegerOverflow::kSaturates;
+    options_.scale_d = shape_.d == AccumulatorType::kS32 ? 0 : plan.request.scale_d;
   }
 
   Status Run() {
+    if (plan_.policies.ashift_time == AshiftTime::kBefore) ShiftA();
     FetchB();
     // Every operand of both CTAs is read before anything is written.
     results_.resize(ctas_.size());
     for (size_t cta = 0; cta < ctas_.size(); ++cta) LS_TRY(Compute(static_cast<int>(cta)));
     for (size_t cta = 0; cta < ctas_.size(); ++cta) {
       if (!InPlace(static_cast<int>(cta))) WriteBack(static_cast<int>(cta));
-      const TensorAddress* a = std::get_if<TensorAddress>(&plan_.request.a);
-      if (plan_.request.shift_a) ExecuteShift({{0, a->column}, {}}, *ctas_[cta].tensor);
     }
+    if (plan_.policies.ashift_time == AshiftTime::kAfter) ShiftA();
     return Ok();
   }
 
   const std::optional<MmaReport::Unwritten>& unwritten() const { return unwritten_; }
+  const PolicySet& used() const { return used_; }
 
  private:
+  void ShiftA() {
+    if (!plan_.shift) return;
+    for (const CtaState& cta : ctas_) ExecuteShift(*plan_.shift, *cta.tensor);
+  }
+
+  // The lane group whose rows of A and metadata `group` multiplies.
+  int SourceOf(int group) const {
+    const bool first = plan_.layout == DataPathLayout::kG && plan_.policies.row_copies == RowCopies::kFirst;
+    return first ? 0 : group;
+  }
+
   // All N columns of B as packed rows; zeroed columns as zero bytes, which are zeros in every type.
   void FetchB() {
     b_row_bytes_ = static_cast<size_t>(plan_.tile_b.k_bytes);
@@ -77,7 +91,7 @@ class Execution {
       GatherTile(plan_.a, plan_.tile_a, state.shared, bytes.data(), kStepBytes);
     } else {
       for (int m = 0; m < rows_; ++m) {
-        const int lane = LaneOf(plan_.layout, m, group, address->lane);
+        const int lane = LaneOf(plan_.layout, m, SourceOf(group), address->lane);
         std::memcpy(bytes.data() + m * kStepBytes, state.tensor->Row(lane) + address->column, kStepBytes);
       }
     }
@@ -95,12 +109,13 @@ class Execution {
     for (int m = 0; m < rows_; ++m) {
       for (size_t i = 0; i < nibbles.size(); ++i) {
         const MetadataPosition at = PositionOf(kind, shape_.sparsity_selector, *plan_.request.metadata, plan_.layout,
-                                               plan_.request.d.lane, m, group, static_cast<int>(i));
+                                               plan_.request.d.lane, m, SourceOf(group), static_cast<int>(i));
         const uint32_t word = ctas_[static_cast<size_t>(cta)].tensor->Read(at.cell.lane, at.cell.column);
         nibbles[i] = word >> at.bit & 15;
       }
       UnpackElements(shape_.a, packing, bytes.data() + m * kStepBytes, shape_.k / 2, stored.data());
-      const Status expanded = ExpandRow(kind, nibbles, stored.data(), dense.data() + m * shape_.k);
+      const Status expanded =
+          ExpandRow(kind, nibbles, stored.data(), dense.data() + m * shape_.k, plan_.policies.tf32_nibble);
       if (!expanded) return expanded.error().Within(base::Cat("row ", m, " of A"));
     }
     a.LoadCodes(OperandRows::Side::kA, shape_.a, rows_, shape_.k, dense.data(), shape_.negate_a);
@@ -148,13 +163,20 @@ class Execution {
   }
 
   bool AnyDisabled(int cta) const {
-    const auto first = plan_.request.disabled_lanes.begin() + 4 * cta;
-    return std::any_of(first, first + 4, [](uint32_t word) { return word != 0; });
+    const auto& words = plan_.disabled[static_cast<size_t>(cta)];
+    return std::any_of(words.begin(), words.end(), [](uint32_t word) { return word != 0; });
+  }
+  bool Disabled(int cta, int lane) const {
+    return plan_.disabled[static_cast<size_t>(cta)][static_cast<size_t>(lane / 32)] >> (lane % 32) & 1;
+  }
+  bool KeepsUpperHalf() const {
+    return shape_.d == AccumulatorType::kF16 && plan_.policies.upper_half == UpperHalf::kKept;
   }
 
   // Rows in consecutive lanes, all of them written, and one CTA: the sums can work on Tensor Memory itself.
   bool InPlace(int cta) const {
-    return plan_.layout == DataPathLayout::kD && groups_ == 1 && ctas_.size() == 1 && !AnyDisabled(cta);
+    return plan_.layout == DataPathLayout::kD && groups_ == 1 && ctas_.size() == 1 && !AnyDisabled(cta) &&
+           !KeepsUpperHalf();
   }
 
   Status Compute(int cta) {
@@ -182,6 +204,7 @@ class Execution {
       LoadB(part * columns, columns, b);
       LS_TRY(LoadScales(cta, part, parts, a, b));
       MultiplyAccumulate(a, b, options_, {tile.cells + part * columns, tile.pitch});
+      NoteOverflow({tile.cells + part * columns, tile.pitch}, columns);
     }
     if (InPlace(cta)) {
       for (const TensorRange& range : plan_.touched[static_cast<size_t>(cta)].tensor_writes) {
@@ -189,6 +212,19 @@ class Execution {
       }
     }
     return Ok();
+  }
+
+  // Integer sums that may have left 32 bits: one instruction adds less than 2^22, so they end near the limits.
+  void NoteOverflow(const AccumulatorTile& tile, int columns) {
+    if (shape_.d != AccumulatorType::kS32 || shape_.saturate || used_.Has(Policy::kIntegerOverflow)) return;
+    constexpr int64_t kNear = INT32_MAX - (int64_t{1} << 22);
+    for (int m = 0; m < rows_; ++m) {
+      const uint32_t* row = tile.cells + static_cast<size_t>(m) * tile.pitch;
+      const bool near = std::any_of(row, row + columns, [](uint32_t cell) {
+        return std::abs(static_cast<int64_t>(static_cast<int32_t>(cell))) > kNear;
+      });
+      if (near) return used_.Add(Policy::kIntegerOverflow);
+    }
   }
 
   // visit(m, group, lane, columns of a group)
@@ -205,10 +241,12 @@ class Execution {
     TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
     const std::vector<uint32_t>& cells = results_[static_cast<size_t>(cta)];
     ForEachRow([&](int m, int group, int lane, int columns) {
-      if (plan_.request.disabled_lanes[static_cast<size_t>(4 * cta + lane / 32)] >> (lane % 32) & 1) return;
-      std::copy_n(
-          cells.data() + static_cast<size_t>(m) * static_cast<size_t>(shape_.n) + static_cast<size_t>(group * columns),
-          columns, memory.Row(lane) + plan_.request.d.column);
+      if (Disabled(cta, lane)) return;
+      const uint32_t* from =
+          cells.data() + static_cast<size_t>(m) * static_cast<size_t>(shape_.n) + static_cast<size_t>(group * columns);
+      uint32_t* to = memory.Row(lane) + plan_.request.d.column;
+      const uint32_t kept = KeepsUpperHalf() ? 0xffff0000 : 0;
+      for (int c = 0; c < columns; ++c) to[c] = (to[c] & kept) | from[c];
       memory.MarkWritten({static_cast<uint16_t>(lane), 1, plan_.request.d.column, static_cast<uint16_t>(columns)});
     });
   }
@@ -220,7 +258,7 @@ class Execution {
       if (unwritten_) return;
       const bool is_d = range.column == plan_.request.d.column;
       for (int lane = range.lane; is_d && lane < range.lane + range.lanes && !unwritten_; ++lane) {
-        if (plan_.request.disabled_lanes[static_cast<size_t>(4 * cta + lane / 32)] >> (lane % 32) & 1) continue;
+        if (Disabled(cta, lane)) continue;
         Note(cta, memory.FirstUnwritten({static_cast<uint16_t>(lane), 1, range.column, range.columns}), range);
       }
       if (!is_d) Note(cta, memory.FirstUnwritten(range), range);
@@ -251,6 +289,7 @@ class Execution {
   size_t b_row_bytes_ = 0;
   std::vector<std::vector<uint32_t>> results_;  // per CTA: rows x N
   std::optional<MmaReport::Unwritten> unwritten_;
+  PolicySet used_;
 };
 
 }  // namespace
@@ -259,7 +298,7 @@ Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std:
   LS_CHECK(static_cast<int>(ctas.size()) == plan.ctas, "CTAs ", ctas.size(), " for cta_group ", plan.ctas);
   Execution execution(plan, arithmetic, ctas);
   LS_TRY(execution.Run());
-  return MmaReport{execution.unwritten()};
+  return MmaReport{execution.unwritten(), execution.used()};
 }
 
 }  // namespace laneshift::emulator

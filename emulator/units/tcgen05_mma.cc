@@ -19,7 +19,7 @@ bool AnyDisabled(const MmaRequest& r) {
 }
 
 // Combinations that the opcode table has no form for (PTX ISA, tcgen05.mma syntax).
-Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape) {
+Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape, const Policies& policies) {
   const MmaQualifiers& q = r.qualifiers;
   const bool ws = q.weight_mode == WeightMode::kWeightStationary, scaled = IsBlockScaled(q.kind);
   if (q.cta_group != 1 && q.cta_group != 2) return Bad(r, base::Cat("cta_group ", q.cta_group));
@@ -27,7 +27,8 @@ Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape) {
   if (ws && (scaled || AnyDisabled(r) || r.shift_a)) return Bad(r, ".ws takes no scale factors, lane mask or .ashift");
   if (r.zero_columns && !ws) return Bad(r, "a zero-column mask needs .ws");
   if (scaled && (AnyDisabled(r) || r.shift_a)) return Bad(r, "block-scaled kinds take no lane mask and no .ashift");
-  if (r.scale_d != 0 && q.kind != MmaKind::kF16 && q.kind != MmaKind::kTf32) {
+  const bool ignored = q.kind == MmaKind::kI8 && policies.integer_scale_d == IntegerScaleD::kIgnored;
+  if (r.scale_d != 0 && q.kind != MmaKind::kF16 && q.kind != MmaKind::kTf32 && !ignored) {
     return Bad(r, "scale-input-d exists for kind::f16 and kind::tf32 only");
   }
   if (r.scale_d < 0 || r.scale_d > 15) return Bad(r, base::Cat("scale-input-d ", r.scale_d, " must be 0 to 15"));
@@ -38,6 +39,16 @@ Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape) {
   if (tensor_a && shape.transpose_a) return Bad(r, "A in Tensor Memory cannot be transposed");
   if (r.metadata.has_value() != (q.sparsity == Sparsity::kSparse)) {
     return Bad(r, "sparsity metadata belongs to .sp, and only to it");
+  }
+  if (r.metadata && r.shift_a && policies.ashift_metadata == AshiftMetadata::kRefused) {
+    return Bad(r, "policy ashift_metadata refuses .sp.ashift", ErrorCode::kUnsupported);
+  }
+  if (r.metadata && scaled && policies.sparse_scales == SparseScales::kRefused) {
+    return Bad(r, "policy sparse_scales refuses scale factors with sparse A", ErrorCode::kUnsupported);
+  }
+  if (shape.sparsity_selector >= 2 && policies.high_selector == HighSelector::kRefused) {
+    return Bad(r, base::Cat("policy high_selector refuses the sparsity selector ", shape.sparsity_selector),
+               ErrorCode::kUnsupported);
   }
   return Ok();
 }
@@ -66,6 +77,42 @@ Status CheckSwizzle(const MmaRequest& r, const MatrixDescriptor& d, const Operan
   return Ok();
 }
 
+// The request's mask as lanes of each CTA.
+void PlaceMask(PlannedMma& plan) {
+  const bool rows = plan.policies.mask_index == MaskIndex::kRow && UsesHalfLanes(plan.layout);
+  for (size_t cta = 0; cta < 2; ++cta) {
+    const size_t words = plan.policies.mask_order == MaskOrder::kOddFirst && plan.ctas == 2 ? 1 - cta : cta;
+    const uint32_t* mask = plan.request.disabled_lanes.data() + 4 * words;
+    for (int bit = 0; bit < (rows ? plan.shape.m / plan.ctas : 128); ++bit) {
+      if ((mask[bit / 32] >> (bit % 32) & 1) == 0) continue;
+      const int lane = rows ? LaneOf(plan.layout, bit, 0, plan.request.d.lane) : bit;
+      plan.disabled[cta][static_cast<size_t>(lane / 32)] |= 1u << (lane % 32);
+    }
+  }
+}
+
+// Which policies the result depends on.
+void NotePolicies(PlannedMma& plan) {
+  const MmaRequest& r = plan.request;
+  plan.used = PoliciesOf(r.qualifiers, plan.shape);
+  const bool tensor_a = std::holds_alternative<TensorAddress>(r.a);
+  if (r.shift_a) {
+    plan.used.Add(Policy::kAshiftTime);
+    plan.used.Add(Policy::kShiftScope);
+    if (r.metadata) plan.used.Add(Policy::kAshiftMetadata);
+  }
+  if (AnyDisabled(r) && UsesHalfLanes(plan.layout)) plan.used.Add(Policy::kMaskIndex);
+  if (AnyDisabled(r) && plan.ctas == 2) plan.used.Add(Policy::kMaskOrder);
+  if (plan.layout == DataPathLayout::kG && (tensor_a || r.metadata)) plan.used.Add(Policy::kRowCopies);
+  if (tensor_a && BitsOf(plan.shape.a) == 6) plan.used.Add(Policy::kSixBitContainer);
+  if (r.zero_columns && *r.zero_columns != 0) {
+    plan.used.Add(Policy::kZeroSpans);
+    plan.used.Add(Policy::kZeroPolarity);
+  }
+  if (plan.a.base_offset != 0 || plan.b.base_offset != 0) plan.used.Add(Policy::kBaseOffset);
+  if (plan.shape.d == AccumulatorType::kS32 && r.scale_d != 0) plan.used.Add(Policy::kIntegerScaleD);
+}
+
 // The tensor memory that a CTA's part reads and writes besides its shared operands.
 Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, Touched& touched) {
   const InstructionDescriptor& shape = plan.shape;
@@ -80,7 +127,7 @@ Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, To
     // Lanes whose output is disabled keep their contents: whole words of the mask are worth telling apart.
     for (int lane = range.lane; lane < range.lane + range.lanes;) {
       const int end = std::min(range.lane + range.lanes, lane / 32 * 32 + 32);
-      const bool all = r.disabled_lanes[static_cast<size_t>(cta * 4 + lane / 32)] == 0xffffffffu;
+      const bool all = plan.disabled[static_cast<size_t>(cta)][static_cast<size_t>(lane / 32)] == 0xffffffffu;
       if (!all) {
         LS_TRY(add(touched.tensor_writes,
                    {static_cast<uint16_t>(lane), static_cast<uint16_t>(end - lane), range.column, range.columns}, "D"));
@@ -92,7 +139,10 @@ Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, To
     for (const TensorRange& range : RowRanges(plan.layout, rows, r.d.lane, a->column, 8)) {
       LS_TRY(add(touched.tensor_reads, range, "A"));
     }
-    if (r.shift_a) LS_TRY(add(touched.tensor_writes, {0, 128, a->column, 8}, "A"));
+    if (plan.shift) {
+      const Touched& moved = plan.shift->touched;
+      touched.tensor_writes.insert(touched.tensor_writes.end(), moved.tensor_writes.begin(), moved.tensor_writes.end());
+    }
   }
   if (r.metadata) {
     LS_TRY(add(touched.tensor_reads, MetadataColumns(r.qualifiers.kind, shape.sparsity_selector, *r.metadata),
@@ -120,32 +170,41 @@ Status CheckLanes(const MmaRequest& r, DataPathLayout layout) {
 
 }  // namespace
 
-Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows) {
+Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows, const Policies& policies) {
   PlannedMma plan;
   plan.request = request;
-  LS_ASSIGN(plan.shape, DecodeInstructionDescriptor(request.qualifiers, request.instruction));
-  LS_TRY(CheckForm(request, plan.shape));
+  plan.policies = policies;
+  LS_ASSIGN(plan.shape, DecodeInstructionDescriptor(request.qualifiers, request.instruction, policies));
+  LS_TRY(CheckForm(request, plan.shape, policies));
   const InstructionDescriptor& shape = plan.shape;
   plan.ctas = request.qualifiers.cta_group;
   LS_CHECK(static_cast<int>(windows.size()) == plan.ctas, "windows ", windows.size(), " for cta_group ", plan.ctas);
-  plan.layout = LayoutOf(request.qualifiers, shape.m);
+  plan.layout = LayoutOf(request.qualifiers, shape.m, policies);
   plan.multiplies = int64_t{1} * shape.m * shape.n * shape.k;
   LS_TRY(CheckLanes(request, plan.layout));
+  PlaceMask(plan);
   plan.zero_columns.zero.assign(static_cast<size_t>(shape.n), false);
   if (request.zero_columns) {
-    LS_ASSIGN(plan.zero_columns, DecodeZeroColumns(*request.zero_columns, shape));
+    LS_ASSIGN(plan.zero_columns, DecodeZeroColumns(*request.zero_columns, shape, policies));
   }
 
   const int b_bytes = request.qualifiers.sparsity == Sparsity::kSparse ? 64 : 32;
   plan.tile_a = TileOf(shape, true, shape.m / plan.ctas, 32);
   plan.tile_b = TileOf(shape, false, shape.n / plan.ctas + plan.zero_columns.shift, b_bytes);
-  LS_ASSIGN(plan.b, DecodeTcgen05Descriptor(request.b));
+  LS_ASSIGN(plan.b, DecodeTcgen05Descriptor(request.b, policies));
   LS_TRY(CheckSwizzle(request, plan.b, plan.tile_b, "B"));
   const auto* a = std::get_if<uint64_t>(&request.a);
   if (a != nullptr) {
-    LS_ASSIGN(plan.a, DecodeTcgen05Descriptor(*a));
+    LS_ASSIGN(plan.a, DecodeTcgen05Descriptor(*a, policies));
     LS_TRY(CheckSwizzle(request, plan.a, plan.tile_a, "A"));
   }
+  if (request.shift_a) {
+    // The groups of the address's lane: A of these shapes starts at lane 0.
+    Policies any_column = policies;
+    any_column.shift_column = ShiftColumn::kAny;
+    LS_ASSIGN(plan.shift, PlanShift(std::get<TensorAddress>(request.a), any_column));
+  }
+  NotePolicies(plan);
   for (int cta = 0; cta < plan.ctas; ++cta) {
     Touched& touched = plan.touched[static_cast<size_t>(cta)];
     const SharedWindow& window = windows[static_cast<size_t>(cta)];

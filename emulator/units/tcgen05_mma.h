@@ -50,9 +50,14 @@ struct PlannedMma {
   int ctas = 1;
   int64_t multiplies = 0;          // M x N x dense K, for counters
   std::array<Touched, 2> touched;  // per CTA
+  std::array<std::array<uint32_t, 4>, 2> disabled{};  // per CTA: bit b of word v is lane 32v+b of D, not written
+  std::optional<PlannedShift> shift;                  // .ashift
+  Policies policies;
+  PolicySet used;
 };
 // `windows`: the shared windows of the CTA, or of the pair.
-Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows);
+Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows,
+                           const Policies& policies = {});
 
 // The first cell of each role that was read without ever having been written.
 struct MmaReport {
@@ -62,6 +67,7 @@ struct MmaReport {
     const char* role = "";  // "A", "D", "scale A", "scale B", "metadata"
   };
   std::optional<Unwritten> unwritten;
+  PolicySet used;  // besides the plan's: what only the contents show
 };
 // Error: what only the contents can show, e.g. an illegal sparsity code.
 Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas);

@@ -132,9 +132,9 @@ class World {
     return windows;
   }
 
-  Result<MmaReport> Run(const MmaRequest& request) {
+  Result<MmaReport> Run(const MmaRequest& request, const Policies& policies = {}) {
     const std::vector<SharedWindow> windows = Windows();
-    LS_ASSIGN(const PlannedMma plan, PlanMma(request, windows));
+    LS_ASSIGN(const PlannedMma plan, PlanMma(request, windows, policies));
     std::vector<CtaState> states;
     for (int cta = 0; cta < form_.ctas; ++cta) {
       states.push_back({windows[static_cast<size_t>(cta)], tensors_[static_cast<size_t>(cta)].get()});
@@ -559,6 +559,23 @@ TEST(Tcgen05Mma, DisabledLanesKeepTheirContents) {
       ASSERT_EQ(world.D(m, n), want) << m;
     }
   }
+}
+
+TEST(Tcgen05Mma, ShiftAMovesRowsBeforeTheProductByPolicy) {
+  Form form;
+  form.tensor_a = true;
+  World world(form, 8);
+  MmaRequest request = world.Request();
+  request.accumulate = false;
+  request.shift_a = true;
+  Policies policies;
+  policies.ashift_time = AshiftTime::kBefore;
+  ASSERT_TRUE(world.Run(request, policies));
+  for (int m = 0; m < 128; ++m) ASSERT_EQ(world.D(m, 3), world.Product(m % 32 == 31 ? m : m + 1, 3)) << m;
+  request.shift_a = false;
+  policies.shift_scope = ShiftScope::kCta;
+  ASSERT_TRUE(world.Run(request, policies));  // the rows moved in place, once
+  for (int m = 0; m < 128; ++m) ASSERT_EQ(world.D(m, 3), world.Product(m % 32 == 31 ? m : m + 1, 3)) << m;
 }
 
 TEST(Tcgen05Mma, ShiftAMovesRowsAfterTheProduct) {

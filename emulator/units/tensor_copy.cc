@@ -71,6 +71,7 @@ class Walk {
     plan_.runs.clear();
     plan_.transaction_bytes = 0;
     plan_.shared_bytes = 0;
+    plan_.used = {};
     // Loads clip dimension 0 per element, stores only at the next multiple of 16 bytes (seen on an H200).
     end_bytes_ = static_cast<int64_t>(map.dims[0]) * row_.global_bits / 8;
     if (direction == Direction::kStore) end_bytes_ = (end_bytes_ + 15) / 16 * 16;
@@ -289,6 +290,12 @@ Status PlanTensorCopy(const TensorMap& map, const TensorCopy& copy, Direction di
   return map.mode == TensorMapMode::kIm2col ? WalkIm2col(map, copy, walk) : WalkWide(map, copy, walk);
 }
 
+// What `packed` bytes of a padded type take in shared memory: sixteen elements per 16 bytes.
+uint32_t PaddedBytes(TensorElement element, uint32_t packed) {
+  const bool padded = element == TensorElement::k16U4Align16B || element == TensorElement::k16U6Align16B;
+  return padded ? packed * 8 / static_cast<uint32_t>(ElementBits(element)) : packed;
+}
+
 // TFLOAT32 maps round to nearest even on load; infinities stay, NaNs become one.
 uint32_t RoundToTf32(uint32_t word) {
   if ((word & 0x7f800000) == 0x7f800000) return (word & 0x7fffff) != 0 ? 0x7fffe000 : word;
@@ -297,8 +304,13 @@ uint32_t RoundToTf32(uint32_t word) {
 
 }  // namespace
 
-Status PlanTensorLoad(const TensorMap& map, const TensorCopy& copy, CopyPlan& plan) {
-  return PlanTensorCopy(map, copy, Direction::kLoad, plan);
+Status PlanTensorLoad(const TensorMap& map, const TensorCopy& copy, CopyPlan& plan, const Policies& policies) {
+  LS_TRY(PlanTensorCopy(map, copy, Direction::kLoad, plan));
+  const uint32_t written = PaddedBytes(map.element, plan.transaction_bytes);
+  if (written == plan.transaction_bytes) return Ok();
+  plan.used.Add(Policy::kPackedBytes);
+  if (policies.packed_bytes == PackedBytes::kWritten) plan.transaction_bytes = written;
+  return Ok();
 }
 
 Status PlanTensorStore(const TensorMap& map, const TensorCopy& copy, CopyPlan& plan) {

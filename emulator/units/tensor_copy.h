@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/units/policies.h"
 #include "emulator/units/tensor_map.h"
 #include "laneshift/result.h"
 
@@ -34,11 +35,12 @@ struct CopyPlan {
   std::vector<CopyRun> runs;
   uint32_t transaction_bytes = 0;  // what complete_tx counts in one destination CTA
   uint32_t shared_bytes = 0;       // from TensorCopy::shared, padding of narrow rows included
+  PolicySet used;
 };
 
 // The plan replaces `plan`'s contents and reuses its storage. Errors say "illegal instruction" or "misaligned address",
 // as hardware would, and the rule.
-Status PlanTensorLoad(const TensorMap& map, const TensorCopy& copy, CopyPlan& plan);
+Status PlanTensorLoad(const TensorMap& map, const TensorCopy& copy, CopyPlan& plan, const Policies& policies = {});
 // Stores and reductions: the runs are what is written to global memory.
 Status PlanTensorStore(const TensorMap& map, const TensorCopy& copy, CopyPlan& plan);
 

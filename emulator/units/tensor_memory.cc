@@ -86,13 +86,13 @@ const CopyRule& RuleOf(CopyShape shape) {
   return kRules[static_cast<size_t>(shape)];
 }
 
-int CopyLane(CopyShape shape, int row, int copy) {
+int CopyLane(CopyShape shape, Cp4Rows rows, int row, int copy) {
   switch (shape) {
     case CopyShape::k128x256b:
     case CopyShape::k128x128b:
       return row;
     case CopyShape::k4x256b:
-      return 32 * row;
+      return rows == Cp4Rows::kEvery32 ? 32 * row : row;
     case CopyShape::k64x128bWarpx2_02_13:
       return row + 64 * copy;
     case CopyShape::k64x128bWarpx2_01_23:
@@ -104,14 +104,14 @@ int CopyLane(CopyShape shape, int row, int copy) {
 }
 
 // One 16-byte chunk of packed 4- or 6-bit values to sixteen byte containers.
-void ExpandChunk(Decompress decompress, uint8_t* chunk) {
+void ExpandChunk(Decompress decompress, SixBitContainer place, uint8_t* chunk) {
   if (decompress == Decompress::kNone) return;
   const bool four = decompress == Decompress::kB4x16P64;
   uint32_t codes[16];
   UnpackElements(four ? ElementType::kE2m1 : ElementType::kE2m3, Packing::kPadded, chunk, 16, codes);
   for (int i = 0; i < 16; ++i) {
     const auto code = static_cast<uint8_t>(codes[i]);
-    chunk[i] = four ? ContainerOf4(code) : ContainerOf6(code);
+    chunk[i] = four ? ContainerOf4(code) : ContainerOf6(code, place);
   }
 }
 
@@ -120,10 +120,14 @@ OperandTile SourceTile(const CopyRule& rule) { return {Major::kK, rule.rows, rul
 }  // namespace
 
 Result<PlannedCopy> PlanCopy(CopyShape shape, Decompress decompress, TensorAddress address, uint64_t descriptor,
-                             const SharedWindow& window) {
+                             const SharedWindow& window, const Policies& policies) {
   const CopyRule& rule = RuleOf(shape);
-  PlannedCopy plan{shape, decompress, address, {}, {}};
-  const int greatest_lane = shape == CopyShape::k4x256b ? 31 : 0;
+  const bool four_rows = shape == CopyShape::k4x256b;
+  PlannedCopy plan{shape, decompress, address, {}, {}, policies, {}};
+  if (four_rows) plan.used.Add(Policy::kCp4Rows);
+  if (four_rows && address.lane != 0) plan.used.Add(Policy::kCp4Lane);
+  if (decompress == Decompress::kB6x16P32) plan.used.Add(Policy::kSixBitContainer);
+  const int greatest_lane = four_rows && policies.cp_4x256b_lane != Cp4Lane::kRefused ? 31 : 0;
   if (address.lane > greatest_lane) {
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("tcgen05.cp.", rule.name, " to lane ", address.lane, ": the lane must be ",
@@ -136,9 +140,11 @@ Result<PlannedCopy> PlanCopy(CopyShape shape, Decompress decompress, TensorAddre
   LS_ASSIGN(plan.source, DecodeTcgen05Descriptor(descriptor));
   LS_ASSIGN(plan.touched.shared_reads, TouchedGranules(plan.source, SourceTile(rule), window));
   const auto columns = static_cast<uint16_t>(rule.row_bytes / 4);
-  if (shape == CopyShape::k4x256b) {
-    for (uint16_t lane = address.lane; lane < 128; lane += 32) {
-      plan.touched.tensor_writes.push_back({lane, 1, address.column, columns});
+  if (four_rows && policies.cp_4x256b_lane == Cp4Lane::kIgnored) plan.address.lane = 0;
+  if (four_rows) {
+    for (int row = 0; row < 4; ++row) {
+      const int lane = plan.address.lane + CopyLane(shape, policies.cp_4x256b_rows, row, 0);
+      plan.touched.tensor_writes.push_back({static_cast<uint16_t>(lane), 1, address.column, columns});
     }
   } else {
     plan.touched.tensor_writes.push_back({0, 128, address.column, columns});
@@ -154,9 +160,11 @@ void ExecuteCopy(const PlannedCopy& plan, const CtaState& cta) {
   GatherTile(plan.source, SourceTile(rule), cta.shared, bytes.data(), row_bytes);
   for (int row = 0; row < rule.rows; ++row) {
     uint8_t* from = bytes.data() + static_cast<size_t>(row) * row_bytes;
-    for (size_t chunk = 0; chunk < row_bytes; chunk += 16) ExpandChunk(plan.decompress, from + chunk);
+    for (size_t chunk = 0; chunk < row_bytes; chunk += 16) {
+      ExpandChunk(plan.decompress, plan.policies.six_bit_container, from + chunk);
+    }
     for (int copy = 0; copy < rule.copies; ++copy) {
-      const int lane = plan.address.lane + CopyLane(plan.shape, row, copy);
+      const int lane = plan.address.lane + CopyLane(plan.shape, plan.policies.cp_4x256b_rows, row, copy);
       std::copy_n(from, row_bytes, reinterpret_cast<uint8_t*>(cta.tensor->Row(lane) + plan.address.column));
     }
   }
@@ -165,33 +173,53 @@ void ExecuteCopy(const PlannedCopy& plan, const CtaState& cta) {
 
 // ---- tcgen05.shift ----
 
-Result<PlannedShift> PlanShift(TensorAddress address) {
-  if (address.lane % 32 != 0) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     base::Cat("tcgen05.shift at lane ", address.lane, ": the lane must be a multiple of 32"));
+Result<PlannedShift> PlanShift(TensorAddress address, const Policies& policies) {
+  const auto bad = [&](ErrorCode code, auto... why) { return MakeError(code, base::Cat("tcgen05.shift at ", why...)); };
+  PlannedShift plan;
+  plan.address = address;
+  plan.used.Add(Policy::kShiftScope);
+  if (address.lane % 32 != 0 || address.lane >= TensorMemory::kLanes) {
+    return bad(ErrorCode::kInvalidArgument, "lane ", address.lane, ": the lane must be 0, 32, 64 or 96");
   }
-  if (address.lane != 0) {
-    return MakeError(ErrorCode::kUnsupported, base::Cat("tcgen05.shift at lane ", address.lane,
-                                                        ": only lane 0, which shifts all four groups, is known"));
+  if (address.lane != 0 && policies.shift_scope != ShiftScope::kAddressed) {
+    if (policies.shift_lane == ShiftLane::kRefused) {
+      return bad(ErrorCode::kUnsupported, "lane ", address.lane,
+                 ": only lane 0, which shifts all four groups, is known; policy shift_lane can ignore it");
+    }
+    plan.used.Add(Policy::kShiftLane);
   }
   if (address.column % 8 != 0) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     base::Cat("tcgen05.shift at column ", address.column, ": the column must be a multiple of 8"));
+    if (policies.shift_column == ShiftColumn::kEight) {
+      return bad(ErrorCode::kInvalidArgument, "column ", address.column, ": the column must be a multiple of 8");
+    }
+    plan.used.Add(Policy::kShiftColumn);
   }
-  PlannedShift plan{address, {}};
-  for (uint16_t lane = 0; lane < 128; lane += 32) {
-    plan.touched.tensor_reads.push_back({static_cast<uint16_t>(lane + 1), 31, address.column, 8});
-    plan.touched.tensor_writes.push_back({lane, 31, address.column, 8});
+  switch (policies.shift_scope) {
+    case ShiftScope::kGroups:
+      for (uint16_t lane = 0; lane < 128; lane += 32) plan.groups.push_back({lane, 32, address.column, 8});
+      break;
+    case ShiftScope::kAddressed:
+      plan.groups.push_back({address.lane, 32, address.column, 8});
+      break;
+    case ShiftScope::kCta:
+      plan.groups.push_back({0, 128, address.column, 8});
+      break;
   }
-  LS_TRY(CheckRange(plan.touched.tensor_writes.front(), "tcgen05.shift"));
+  for (const TensorRange& group : plan.groups) {
+    LS_TRY(CheckRange(group, "tcgen05.shift"));
+    const auto moved = static_cast<uint16_t>(group.lanes - 1);
+    plan.touched.tensor_reads.push_back({static_cast<uint16_t>(group.lane + 1), moved, address.column, 8});
+    plan.touched.tensor_writes.push_back({group.lane, moved, address.column, 8});
+  }
   return plan;
 }
 
 void ExecuteShift(const PlannedShift& plan, TensorMemory& memory) {
-  for (int lane = 0; lane < TensorMemory::kLanes; ++lane) {
-    if (lane % 32 == 31) continue;
-    for (int column = plan.address.column; column < plan.address.column + 8; ++column) {
-      memory.Move(lane + 1, column, lane);
+  for (const TensorRange& group : plan.groups) {
+    for (int lane = group.lane; lane + 1 < group.lane + group.lanes; ++lane) {
+      for (int column = group.column; column < group.column + group.columns; ++column) {
+        memory.Move(lane + 1, column, lane);
+      }
     }
   }
 }

@@ -17,6 +17,7 @@
 #include "emulator/units/cta_state.h"
 #include "emulator/units/element.h"
 #include "emulator/units/matrix_descriptor.h"
+#include "emulator/units/policies.h"
 #include "laneshift/result.h"
 
 namespace laneshift::emulator {
@@ -96,9 +97,11 @@ struct PlannedLaneAccess {
   int first_lane = 0;          // the lane that relative lane 0 is
   bool foreign_lanes = false;  // the address named another warp's lanes: hardware ignores that, a checker reports it
   std::vector<TensorRange> ranges;
+  Policies policies;
+  PolicySet used;
 };
 // `warp` is the warp's rank in the CTA; only warp % 4 matters.
-Result<PlannedLaneAccess> PlanLaneAccess(const LaneAccess& access, int warp);
+Result<PlannedLaneAccess> PlanLaneAccess(const LaneAccess& access, int warp, const Policies& policies = {});
 // registers[r] points to the 32 lanes of register r. Returns the first cell read that was never written.
 std::optional<TensorAddress> LoadLanes(const PlannedLaneAccess& plan, const TensorMemory& memory,
                                        std::span<uint32_t* const> registers);
@@ -122,17 +125,22 @@ struct PlannedCopy {
   TensorAddress address;
   MatrixDescriptor source;
   Touched touched;  // per CTA; with cta_group::2 each CTA of the pair does the same in its own memories
+  Policies policies;
+  PolicySet used;
 };
 Result<PlannedCopy> PlanCopy(CopyShape shape, Decompress decompress, TensorAddress address, uint64_t descriptor,
-                             const SharedWindow& window);
+                             const SharedWindow& window, const Policies& policies = {});
 void ExecuteCopy(const PlannedCopy& plan, const CtaState& cta);
 
 // Rows move one lane down (towards lower numbers) inside each 32-lane group, 8 columns; lanes 31, 63, 95, 127 stay.
+// ShiftScope has the other readings: one group only, or all 128 lanes as one group.
 struct PlannedShift {
   TensorAddress address;
+  std::vector<TensorRange> groups;  // the lanes and columns that move among themselves; the last lane of each stays
   Touched touched;
+  PolicySet used;
 };
-Result<PlannedShift> PlanShift(TensorAddress address);
+Result<PlannedShift> PlanShift(TensorAddress address, const Policies& policies = {});
 void ExecuteShift(const PlannedShift& plan, TensorMemory& memory);
 
 // ---- tcgen05.alloc, dealloc, relinquish_alloc_permit ----

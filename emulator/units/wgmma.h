@@ -27,6 +27,7 @@ struct WgmmaRequest {
   bool negate_a = false, negate_b = false;        // scale-a, scale-b = -1
   bool transpose_a = false, transpose_b = false;  // trans-a, trans-b = 1: MN-major
   bool saturate = false;                          // .satfinite
+  std::optional<int> selector;                    // .sp: which threads of a quad hold the metadata; k is the dense K
 };
 
 struct PlannedWgmma {
@@ -39,9 +40,18 @@ struct PlannedWgmma {
 Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& window);
 
 // The registers of four warps: d[warp * d_registers + r] and a[warp * 4 + r] point to the 32 lanes of register r.
-// `a` is empty when A is in shared memory.
-void ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
-                  std::span<const uint32_t* const> a, std::span<uint32_t* const> d);
+// `a` is empty when A is in shared memory; `metadata` has the four warps' register of a sparse instruction. Error: a
+// sparsity code that is not legal.
+Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
+                    std::span<const uint32_t* const> a, std::span<uint32_t* const> d,
+                    std::span<const uint32_t* const> metadata = {});
+
+// The thread of the warpgroup and the lowest bit of its register that hold the code of a chunk of a row (four elements
+// of K; two of tf32), as an H200 reads them.
+struct SparseCodePosition {
+  int thread = 0, bit = 0;
+};
+SparseCodePosition WgmmaCodePosition(ElementType type, int selector, int row, int chunk);
 
 // Row and column of element `index` of a thread's accumulator fragment (f16: two elements per register, low half
 // first).

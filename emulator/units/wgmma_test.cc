@@ -50,9 +50,8 @@ class World {
   SharedWindow window() { return {shared_, kBase}; }
   Status Run() {
     LS_ASSIGN(const PlannedWgmma plan, PlanWgmma(request_, window()));
-    ExecuteWgmma(plan, Arithmetic::kHardware, window(),
-                 shared_a_ ? std::span<const uint32_t* const>() : std::span<const uint32_t* const>(a_rows_), d_);
-    return Ok();
+    return ExecuteWgmma(plan, Arithmetic::kHardware, window(),
+                        shared_a_ ? std::span<const uint32_t* const>() : std::span<const uint32_t* const>(a_rows_), d_);
   }
   double Product(int m, int n) const {
     double sum = 0;

@@ -1,5 +1,7 @@
 #include "emulator/units/zero_columns.h"
 
+#include <utility>
+
 #include "base/text.h"
 
 namespace laneshift::emulator {
@@ -9,7 +11,7 @@ int Field(uint64_t bits, int low, int width) { return static_cast<int>(bits >> l
 
 }  // namespace
 
-Result<ZeroColumns> DecodeZeroColumns(uint64_t bits, const InstructionDescriptor& shape) {
+Result<ZeroColumns> DecodeZeroColumns(uint64_t bits, const InstructionDescriptor& shape, const Policies& policies) {
   ZeroColumns result;
   result.shift = Field(bits, 56, 6);
   const int greatest = shape.m == 32 ? 16 : 32;
@@ -22,8 +24,10 @@ Result<ZeroColumns> DecodeZeroColumns(uint64_t bits, const InstructionDescriptor
     return MakeError(ErrorCode::kInvalidArgument, "zero-column mask: the reserved bits 38:36 and 63:62 must be 0");
   }
   result.zero.assign(static_cast<size_t>(shape.n), false);
-  if (Field(bits, 39, 1) == 0) return result;
-  const int zeroed = Field(bits, 40, 8) + 1, used = Field(bits, 48, 8) + 1;
+  const int masking = policies.zero_polarity == ZeroPolarity::kOne ? 1 : 0;
+  if (Field(bits, 39, 1) != masking) return result;
+  int zeroed = Field(bits, 40, 8) + 1, used = Field(bits, 48, 8) + 1;
+  if (policies.zero_spans == ZeroSpans::kSkipIsKept) std::swap(zeroed, used);
   const int masks = shape.m == 128 ? 1 : shape.m == 64 ? 2 : 4;
   const int width = shape.n / masks;
   for (int i = 0; i < masks; ++i) {

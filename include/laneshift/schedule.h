@@ -23,6 +23,15 @@ enum class LoadPath : uint8_t {
 enum class StorePath : uint8_t {
   kTma,     // through shared memory and bulk tensor stores; needs rows of whole 16 bytes
   kDirect,  // predicated stores of threads; any address
+  kRows,    // through shared memory and 16-byte stores of threads along each row; rows need whole, aligned 16 bytes
+};
+
+// How the columns of a filter row come by their activations (convolutions).
+enum class Reuse : uint8_t {
+  kNone,       // not a convolution
+  kIm2col,     // loaded anew for each column of the filter
+  kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows further on
+  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes move
 };
 
 struct Schedule {
@@ -33,6 +42,8 @@ struct Schedule {
   int raster = 8;           // output tiles are walked in bands of this many tile rows, for reuse in L2
   LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
   StorePath d_store = StorePath::kTma;
+  Reuse reuse = Reuse::kNone;
+  int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
 
   bool operator==(const Schedule&) const = default;
 };

@@ -1,0 +1,170 @@
+#include "compiler/bindings.h"
+
+#include "base/check.h"
+#include "compiler/conv_geometry.h"
+#include "compiler/conv_reach.h"
+#include "compiler/im2col_box.h"
+#include "compiler/tma_reach.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+using ir::Operand;
+
+constexpr double Number(int64_t value) { return static_cast<double>(value); }
+
+// How a number follows from a problem, one row for each binding that a kind of problem has.
+template <typename... Facts>
+struct NumberRow {
+  Binding binding;
+  double (*number)(const Facts&...);
+};
+template <typename Rows, typename... Facts>
+double Find(const Rows& rows, Binding binding, const Facts&... facts) {
+  for (const auto& row : rows) {
+    if (row.binding == binding) return row.number(facts...);
+  }
+  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no number of this kind of problem");
+}
+
+// clang-format off
+constexpr NumberRow<GemmProblem> kGemmNumbers[] = {
+    {Binding::kPitchA, [](const GemmProblem& p) { return Number(p.lda); }},
+    {Binding::kPitchB, [](const GemmProblem& p) { return Number(p.ldb); }},
+    {Binding::kPitchC, [](const GemmProblem& p) { return Number(p.ldc); }},
+    {Binding::kPitchD, [](const GemmProblem& p) { return Number(p.ldd); }},
+    {Binding::kStrideA, [](const GemmProblem& p) { return Number(p.stride_a); }},
+    {Binding::kStrideB, [](const GemmProblem& p) { return Number(p.stride_b); }},
+    {Binding::kStrideC, [](const GemmProblem& p) { return Number(p.stride_c); }},
+    {Binding::kStrideD, [](const GemmProblem& p) { return Number(p.stride_d); }},
+    {Binding::kM, [](const GemmProblem& p) { return Number(p.m); }},
+    {Binding::kN, [](const GemmProblem& p) { return Number(p.n); }},
+    {Binding::kK, [](const GemmProblem& p) { return Number(p.k); }},
+    {Binding::kBatch, [](const GemmProblem& p) { return Number(p.batch); }},
+    {Binding::kAlpha, [](const GemmProblem& p) { return p.alpha; }},
+    {Binding::kBeta, [](const GemmProblem& p) { return p.beta; }},
+};
+
+constexpr NumberRow<ConvProblem, ConvGeometry> kConvNumbers[] = {
+    {Binding::kPitchA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.pixel); }},
+    {Binding::kPitchB, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.w_pitch.image); }},
+    {Binding::kPitchC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.pixel); }},
+    {Binding::kPitchD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.pixel); }},
+    {Binding::kRowA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.row); }},
+    {Binding::kRowC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.row); }},
+    {Binding::kRowD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.row); }},
+    {Binding::kPlaneA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.plane); }},
+    {Binding::kPlaneC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.plane); }},
+    {Binding::kPlaneD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.plane); }},
+    {Binding::kStrideA, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.x_pitch.image); }},
+    {Binding::kStrideB, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.w_pitch.pixel); }},
+    {Binding::kStrideC, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.z_pitch.image); }},
+    {Binding::kStrideD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.y_pitch.image); }},
+    {Binding::kM, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.positions); }},
+    {Binding::kN, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.filters); }},
+    {Binding::kK, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.run); }},
+    {Binding::kBatch, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.groups); }},
+    {Binding::kChannels, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.channels); }},
+    {Binding::kFilters, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.k); }},
+    {Binding::kWalkQ, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.walk_q); }},
+    {Binding::kOutQ, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.output[kWidth]); }},
+    {Binding::kOutP, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.output[kHeight]); }},
+    {Binding::kOutO, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.output[kDepth]); }},
+    {Binding::kInW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.input[kWidth]); }},
+    {Binding::kInH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.input[kHeight]); }},
+    {Binding::kInD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.input[kDepth]); }},
+    {Binding::kTapsS, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.filter[kWidth]); }},
+    {Binding::kTapsR, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.filter[kHeight]); }},
+    {Binding::kTapsT, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.filter[kDepth]); }},
+    {Binding::kStepW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.stride[kWidth]); }},
+    {Binding::kStepH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.stride[kHeight]); }},
+    {Binding::kStepD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.stride[kDepth]); }},
+    {Binding::kPadW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.pad_before[kWidth]); }},
+    {Binding::kPadH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.pad_before[kHeight]); }},
+    {Binding::kPadD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.pad_before[kDepth]); }},
+    {Binding::kSpreadW, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.dilation[kWidth]); }},
+    {Binding::kSpreadH, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.dilation[kHeight]); }},
+    {Binding::kSpreadD, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.dilation[kDepth]); }},
+    {Binding::kAlpha, [](const ConvProblem& p, const ConvGeometry&) { return p.alpha; }},
+    {Binding::kBeta, [](const ConvProblem& p, const ConvGeometry&) { return p.beta; }},
+};
+// clang-format on
+
+// The operand whose tensor the map describes.
+Operand OperandOf(Binding map) {
+  if (map == Binding::kMapEdge) return Operand::kA;
+  for (const Operand operand : {Operand::kA, Operand::kB, Operand::kD}) {
+    if (ir::MapOf(operand) == map) return operand;
+  }
+  LS_CHECK(false, "no operand has the tensor map ", ir::InfoOf(map).name);
+}
+
+// Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine
+// fills a tile column by column (ir/layout.h).
+MappedTensor GemmTensor(const GemmProblem& problem, const ir::Param& param) {
+  const Operand operand = OperandOf(param.binding);
+  const StoredOperand matrix = Stored(problem, operand);
+  return {.operand = operand,
+          .type = matrix.type,
+          .dims = {matrix.inner, matrix.outer, problem.batch},
+          .strides = {matrix.pitch, matrix.batch_stride},
+          .box = {param.box.ColumnElements(), param.box.outer, 1}};
+}
+
+// Filters: a run of K, the filters, and what K has beside the run.
+MappedTensor FilterTensor(const ConvProblem& problem, const ConvGeometry& geometry, const ir::Param& param) {
+  const int64_t runs = geometry.channels * geometry.taps / geometry.run;
+  return {.operand = Operand::kB,
+          .type = problem.w,
+          .dims = {geometry.run, problem.k, runs},
+          .strides = {problem.w_pitch.image, problem.w_pitch.pixel},
+          .box = {param.box.ColumnElements(), param.box.outer, 1}};
+}
+
+MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& geometry, Operand operand,
+                              const ir::Param& param) {
+  const StoredTensor tensor = Stored(problem, operand);
+  const Im2colBox box = operand == Operand::kA ? BoxOfX(problem, geometry) : BoxOfY();
+  const size_t dimensions = geometry.planes ? 3 : 2;
+  MappedTensor mapped{.operand = operand,
+                      .type = tensor.type,
+                      .dims = {tensor.channels, tensor.extent[kWidth], tensor.extent[kHeight]},
+                      .strides = {tensor.pitch.pixel, tensor.pitch.row},
+                      .box = {param.box.ColumnElements(), param.box.outer},
+                      .im2col = true};
+  if (geometry.planes) {
+    mapped.dims.push_back(tensor.extent[kDepth]);
+    mapped.strides.push_back(tensor.pitch.plane);
+  }
+  mapped.dims.push_back(tensor.images);
+  mapped.strides.push_back(tensor.pitch.image);
+  mapped.element_strides = {1};
+  for (size_t d = 0; d < dimensions; ++d) {
+    mapped.element_strides.push_back(box.step[d]);
+    mapped.lower.push_back(box.lower[d]);
+    mapped.upper.push_back(box.upper[d]);
+  }
+  mapped.element_strides.push_back(1);
+  return mapped;
+}
+
+}  // namespace
+
+double NumberOf(const Problem& problem, const Schedule& schedule, Binding binding) {
+  if (const auto* conv = std::get_if<ConvProblem>(&problem)) {
+    return Find(kConvNumbers, binding, *conv, GeometryOf(*conv, schedule));
+  }
+  return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem));
+}
+
+MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param) {
+  const auto* conv = std::get_if<ConvProblem>(&problem);
+  if (conv == nullptr) return GemmTensor(std::get<GemmProblem>(problem), param);
+  const ConvGeometry geometry = GeometryOf(*conv, schedule);
+  const Operand operand = OperandOf(param.binding);
+  if (operand == Operand::kB) return FilterTensor(*conv, geometry, param);
+  return ActivationTensor(*conv, geometry, operand, param);
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,33 @@
+// What a launch passes for each parameter of a tile program: numbers and tensors, as facts about the problem.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <vector>
+
+#include "ir/program.h"
+#include "laneshift/problem.h"
+#include "laneshift/schedule.h"
+
+namespace laneshift::compiler {
+
+// A size, pitch, stride or scale. Sizes and pitches are below 2^40: exact as doubles.
+// REQUIRES: the binding is a number of this kind of problem.
+double NumberOf(const Problem& problem, const Schedule& schedule, ir::Binding binding);
+
+// A tensor as the copy engine shall see it; elements, fastest dimension first. Strides are those of dimensions 1 and
+// up.
+struct MappedTensor {
+  ir::Operand operand{};  // whose base address
+  DataType type{};
+  std::vector<int64_t> dims{}, strides{};
+  std::vector<int64_t> box{};  // tiled: one per dimension; im2col: channels and positions
+  // Im2col alone: width, height[, depth].
+  bool im2col = false;
+  std::vector<int64_t> element_strides{}, lower{}, upper{};
+};
+
+// REQUIRES: `param` is a tensor map.
+MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,452 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "compiler/conv_geometry.h"
+#include "compiler/conv_reach.h"
+#include "compiler/kernel_builder.h"
+#include "compiler/passes.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Axis;
+using ir::Binding;
+using ir::Builder;
+using ir::Operand;
+using ir::SharedLayout;
+using ir::ValueId;
+
+constexpr int kRowGroup = 8;  // rows of a swizzle pattern
+constexpr int kPartitionLanes = 32;
+constexpr int kCellBytes = 4;               // of Tensor Memory
+constexpr int kOperandsInTensorMemory = 2;  // one is copied while the products of the other run
+
+// The bindings of one spatial dimension, innermost first.
+struct Dimension {
+  Binding outputs, taps, step, pad, spread, extent;
+};
+constexpr Dimension kDimensions[] = {
+    {Binding::kWalkQ, Binding::kTapsS, Binding::kStepW, Binding::kPadW, Binding::kSpreadW, Binding::kInW},
+    {Binding::kOutP, Binding::kTapsR, Binding::kStepH, Binding::kPadH, Binding::kSpreadH, Binding::kInH},
+    {Binding::kOutO, Binding::kTapsT, Binding::kStepD, Binding::kPadD, Binding::kSpreadD, Binding::kInD},
+};
+
+class ConvBuilder : public KernelBuilder {
+ public:
+  ConvBuilder(const ConvProblem& problem, const Schedule& schedule, const target::Target& target)
+      : KernelBuilder("conv", schedule, target, problem.x,
+                      {.type = problem.y,
+                       .c_type = problem.z,
+                       .adds_c = problem.beta != 0,
+                       .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
+                       .rows = ir::RowMap::kPixels}),
+        problem_(problem),
+        geometry_(GeometryOf(problem, schedule)) {}
+
+ private:
+  // ---- declarations
+
+  size_t Dimensions() const { return geometry_.planes ? 3 : 2; }
+  // A in Tensor Memory, moved by lanes.
+  bool Shifts() const { return schedule().reuse == Reuse::kLaneShift; }
+  bool KnowsFilter() const { return geometry_.known_filter; }
+  int KnownBlocks() const { return static_cast<int>((geometry_.run + schedule().tile_k - 1) / schedule().tile_k); }
+  int StepW() const { return static_cast<int>(problem_.stride[kWidth]); }
+  // Rows that the last tap of a phase lies behind its first one.
+  int LastRow(int phase) const {
+    int last = 0;
+    for (const ConvGeometry::Column& column : geometry_.columns) {
+      if (column.phase == phase) last = std::max(last, column.row);
+    }
+    return last;
+  }
+  // The tile of a phase's refreshed rows in the activation channel, or -1.
+  int EdgeTile(int phase) const { return edge_tiles_.empty() ? -1 : edge_tiles_[static_cast<size_t>(phase)]; }
+  bool Gathers() const { return schedule().a_load == LoadPath::kCopy; }
+  bool LoadsBy(LoadPath path) const override { return schedule().a_load == path || schedule().b_load == path; }
+
+  SharedLayout Tile(Axis axis, int rows) const {
+    const int bytes = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x));
+    return {.type = problem_.x,
+            .outer_axis = axis,
+            .inner_axis = Axis::kK,
+            .outer = rows,
+            .inner = schedule().tile_k,
+            .swizzle = ir::WidestSwizzle(bytes)};
+  }
+
+  void AddOperands() override {
+    x_tile_ = Tile(Axis::kM, WholeGroups(schedule().tile_m + (Shifts() ? 0 : geometry_.halo)));
+    w_tile_ = Tile(Axis::kN, schedule().tile_n);
+    if (geometry_.Reuses()) {
+      ir::Channel x{.name = "x", .stages = schedule().stages};
+      for (size_t i = 0; i < geometry_.phases.size(); ++i) x.tiles.push_back({base::Cat("x", i), x_tile_});
+      if (Shifts()) AddEdgeTiles(x);
+      x_channel_ = AddChannel(std::move(x));
+      w_channel_ =
+          AddChannel({.name = std::string(kFilterRing), .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
+    } else if (KnowsFilter()) {
+      x_channel_ = AddChannel({.name = "x", .stages = schedule().stages, .tiles = {{"x", x_tile_}}});
+      ir::Channel w{.name = std::string(kFilterRing), .stages = 1};
+      for (int block = 0; block < KnownBlocks(); ++block) w.tiles.push_back({base::Cat("w", block), w_tile_});
+      w_channel_ = AddResidentChannel(std::move(w));
+    } else {
+      x_channel_ = w_channel_ =
+          AddChannel({.name = "xw", .stages = schedule().stages, .tiles = {{"x", x_tile_}, {"w", w_tile_}}});
+    }
+    if (Gathers()) {
+      AddParams({Binding::kBaseA, Binding::kPitchA, Binding::kRowA});
+      if (geometry_.planes) AddParam(Binding::kPlaneA);
+      AddParam(Binding::kStrideA);
+    } else {
+      AddParam(Binding::kMapA, x_tile_);
+      if (Shifts() && geometry_.halo > 0) AddParam(Binding::kMapEdge, Tile(Axis::kM, 1));
+    }
+    if (Shifts()) {
+      const int cells = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x)) / kCellBytes;
+      a_channel_ = AddChannel({.name = "a",
+                               .space = ir::Space::kTensor,
+                               .stages = kOperandsInTensorMemory,
+                               .rows = schedule().tile_m,
+                               .columns = cells,
+                               .own = 1});
+    }
+    if (schedule().b_load == LoadPath::kTma) {
+      AddParam(Binding::kMapB, w_tile_);
+    } else {
+      AddParams({Binding::kBaseB, Binding::kPitchB, Binding::kStrideB});
+    }
+  }
+
+  static int WholeGroups(int rows) { return (rows + kRowGroup - 1) / kRowGroup * kRowGroup; }
+
+  void AddEdgeTiles(ir::Channel& x) {
+    edge_tiles_.assign(geometry_.phases.size(), -1);
+    for (size_t i = 0; i < geometry_.phases.size(); ++i) {
+      const int rows = LastRow(static_cast<int>(i)) * ir::kRefreshedRows;
+      if (rows == 0) continue;
+      edge_tiles_[i] = static_cast<int>(x.tiles.size());
+      x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, WholeGroups(rows))});
+    }
+  }
+
+  void AddActivation(Operand operand) {
+    AddParams({ir::BaseOf(operand), ir::PitchOf(operand), ir::WalkOf(operand).row});
+    if (geometry_.planes) AddParam(ir::WalkOf(operand).plane);
+    AddParam(ir::StrideOf(operand));
+  }
+
+  void AddOutputs(const SharedLayout& out) override {
+    if (schedule().d_store == StorePath::kTma) {
+      AddParam(Binding::kMapD, out);
+    } else {
+      AddActivation(Operand::kD);
+    }
+    if (problem_.beta != 0) AddActivation(Operand::kC);
+    if (problem_.bias != ConvBias::kNone) AddParam(Binding::kBaseBias);
+    AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels, Binding::kFilters,
+               Binding::kOutQ});
+    for (size_t d = 0; d < Dimensions(); ++d) {
+      const Dimension& dimension = kDimensions[d];
+      AddParams({dimension.outputs, dimension.taps, dimension.step, dimension.pad, dimension.spread});
+      if (Gathers()) AddParam(dimension.extent);
+    }
+    AddParam(Binding::kAlpha);
+    if (problem_.beta != 0) AddParam(Binding::kBeta);
+  }
+
+  // ---- the walk
+
+  // Position -> (column, row, [plane,] image), in output pixels.
+  std::vector<ValueId> Decode(Builder& b, ValueId position) const {
+    std::vector<ValueId> at;
+    for (size_t d = 0; d < Dimensions(); ++d) {
+      const ValueId outputs = b.ParamValue(kDimensions[d].outputs);
+      at.push_back(b.Rem({position, outputs}));
+      position = b.Div({position, outputs});
+    }
+    at.push_back(position);
+    return at;
+  }
+
+  // Where in x a walk starts: the first channel of the group, column, row, [plane,] image.
+  std::vector<ValueId> WalkStart(Builder& b, ValueId position, ValueId group) const {
+    std::vector<ValueId> at = Decode(b, position);
+    for (size_t d = 0; d < Dimensions(); ++d) {
+      at[d] = b.Sub({b.Mul({at[d], b.ParamValue(kDimensions[d].step)}), b.ParamValue(kDimensions[d].pad)});
+    }
+    at.insert(at.begin(), b.Mul({group, b.ParamValue(Binding::kChannels)}));
+    return at;
+  }
+
+  // A position in the loop over K: the tap (columns are left out where taps of a row are unrolled) and the channels.
+  struct Depth {
+    std::vector<ValueId> taps;  // column, row, [plane]
+    ValueId channel;            // first of the block
+    ValueId later;              // predicate: not the first turn
+  };
+
+  // Calls `write(depth)` inside loops over filter planes, rows, columns (unless `whole_rows`) and channel blocks.
+  template <typename Write>
+  void ForEachDepth(Builder& b, bool whole_rows, const Write& write) {
+    std::vector<ValueId> taps(Dimensions(), ir::kNoValue);
+    LoopOverTaps(b, taps, static_cast<int>(Dimensions()) - 1, whole_rows ? 1 : 0, write);
+  }
+  template <typename Write>
+  void LoopOverTaps(Builder& b, std::vector<ValueId>& taps, int d, int innermost, const Write& write) {
+    if (d >= innermost) {
+      ForEach(b, b.ParamValue(kDimensions[d].taps), [&](ValueId tap) {
+        taps[static_cast<size_t>(d)] = tap;
+        LoopOverTaps(b, taps, d - 1, innermost, write);
+      });
+      return;
+    }
+    ForEachBlock(b, [&](ValueId block) {
+      ValueId turn = block;
+      for (size_t i = static_cast<size_t>(innermost); i < taps.size(); ++i) turn = b.Add({turn, taps[i]});
+      write(Depth{taps, b.Mul({block, b.Constant(schedule().tile_k)}), b.Less({b.Constant(0), turn})});
+    });
+  }
+  template <typename Write>
+  void ForEachBlock(Builder& b, const Write& write) {
+    ForEach(b, b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(schedule().tile_k)}), write);
+  }
+
+  // Number of a tap in the filter, its column given apart.
+  ValueId TapNumber(Builder& b, const Depth& depth, ValueId column) const {
+    ValueId number = depth.taps.back();
+    for (size_t d = Dimensions() - 1; d-- > 1;) {
+      number = b.Add({b.Mul({number, b.ParamValue(kDimensions[d].taps)}), depth.taps[d]});
+    }
+    return b.Add({b.Mul({number, b.ParamValue(Binding::kTapsS)}), column});
+  }
+
+  // ---- loads
+
+  void WriteLoads(Builder& b, LoadPath path, const Corner& corner) override {
+    const ValueId filter = b.Add({corner.column, b.Mul({corner.batch, b.ParamValue(Binding::kN)})});
+    if (Gathers()) return WriteGather(b, path, corner, filter);
+    const bool loads_x = path == LoadPath::kTma;
+    const bool loads_w = path == schedule().b_load;
+    std::vector<ValueId> start;
+    std::vector<std::vector<ValueId>> edges;
+    if (loads_x) {
+      start = WalkStart(b, corner.row, corner.batch);
+      for (int p = 0; Shifts() && p < ir::kRefreshedRows; ++p) {
+        const ValueId last = b.Constant((p + 1) * kPartitionLanes - 1);
+        edges.push_back(WalkStart(b, b.Add({corner.row, last}), corner.batch));
+      }
+    }
+    ForEachDepth(b, geometry_.Reuses(), [&](const Depth& depth) {
+      if (!geometry_.Reuses()) {
+        const ValueId slot = b.Put({}, {.channel = x_channel_});
+        const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA};
+        if (loads_x) LoadX(b, slot, box, start, depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
+        if (loads_w) LoadW(b, slot, 1, path, depth.channel, filter, TapNumber(b, depth, depth.taps[0]));
+        b.Send({slot});
+        return;
+      }
+      if (loads_x) {
+        const ValueId slot = b.Put({}, {.channel = x_channel_});
+        for (size_t i = 0; i < geometry_.phases.size(); ++i) {
+          const int tile = static_cast<int>(i);
+          LoadX(b, slot, {.tile = tile, .map = Binding::kMapA}, start, depth, b.Constant(geometry_.phases[i]));
+          if (EdgeTile(tile) >= 0) LoadEdge(b, slot, tile, edges, depth);
+        }
+        b.Send({slot});
+      }
+      if (!loads_w) return;
+      for (const ConvGeometry::Column& column : geometry_.columns) {
+        const ValueId slot = b.Put({}, {.channel = w_channel_});
+        LoadW(b, slot, 0, path, depth.channel, filter, TapNumber(b, depth, b.Constant(column.s)));
+        b.Send({slot});
+      }
+    });
+  }
+
+  void LoadX(Builder& b, ValueId slot, const ir::PixelLoadAttrs& box, const std::vector<ValueId>& start,
+             const Depth& depth, ValueId column_offset) {
+    std::vector<ValueId> operands = {slot, b.Add({start[0], depth.channel})};
+    operands.insert(operands.end(), start.begin() + 1, start.end());
+    operands.push_back(column_offset);
+    for (size_t d = 1; d < Dimensions(); ++d) {
+      operands.push_back(b.Mul({depth.taps[d], b.ParamValue(kDimensions[d].spread)}));
+    }
+    b.LoadPixels(operands, box);
+  }
+
+  // What the last lane of each partition needs when the lanes of `phase` have moved by 1, 2, …: four positions each
+  // time, side by side, read from the lane's own position on.
+  void LoadEdge(Builder& b, ValueId slot, int phase, const std::vector<std::vector<ValueId>>& edges,
+                const Depth& depth) {
+    for (int row = 1; row <= LastRow(phase); ++row) {
+      const ValueId offset = b.Constant(geometry_.phases[static_cast<size_t>(phase)] + row * StepW());
+      for (int p = 0; p < ir::kRefreshedRows; ++p) {
+        const ir::PixelLoadAttrs box{
+            .tile = EdgeTile(phase), .map = Binding::kMapEdge, .row = (row - 1) * ir::kRefreshedRows + p};
+        LoadX(b, slot, box, edges[static_cast<size_t>(p)], depth, offset);
+      }
+    }
+  }
+
+  void LoadW(Builder& b, ValueId slot, int tile, LoadPath path, ValueId depth, ValueId filter, ValueId tap) {
+    const ir::LoadAttrs attrs{.tile = tile, .operand = Operand::kB};
+    if (path == LoadPath::kTma) {
+      b.TmaLoad({slot, depth, filter, tap}, attrs);
+    } else {
+      b.CopyLoad({slot, depth, filter, tap}, attrs);
+    }
+  }
+
+  // Threads gather x: K runs over all taps without a gap.
+  void WriteGather(Builder& b, LoadPath path, const Corner& corner, ValueId filter) {
+    if (KnowsFilter()) return GatherKnown(b, path, corner);
+    ForEachBlock(b, [&](ValueId block) {
+      const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
+      const ValueId slot = b.Put({}, {.channel = x_channel_});
+      if (path == LoadPath::kCopy) {
+        b.GatherPixels({slot, depth, corner.row, corner.batch}, {.tile = 0, .vector = GatherWidth(problem_)});
+      }
+      if (path == schedule().b_load) LoadW(b, slot, 1, path, depth, filter, b.Constant(0));
+      b.Send({slot});
+    });
+  }
+
+  // The same where the kernel knows the filter: a block of K is a row of code.
+  void GatherKnown(Builder& b, LoadPath path, const Corner& corner) {
+    if (path != LoadPath::kCopy) return;
+    for (int block = 0; block < KnownBlocks(); ++block) {
+      const int first = block * schedule().tile_k;
+      const ValueId slot = b.Put({}, {.channel = x_channel_});
+      b.GatherPixels({slot, b.Constant(first), corner.row, corner.batch},
+                     {.tile = 0,
+                      .vector = 1,
+                      .channels = static_cast<int>(geometry_.channels),
+                      .columns = static_cast<int>(problem_.filter[kWidth]),
+                      .rows = static_cast<int>(problem_.filter[kHeight]),
+                      .first = first});
+      b.Send({slot});
+    }
+  }
+
+  void WriteResidentLoads(Builder& b, LoadPath path) override {
+    if (!KnowsFilter() || path != schedule().b_load) return;
+    const ValueId slot = b.Put({}, {.channel = w_channel_});
+    for (int block = 0; block < KnownBlocks(); ++block) {
+      LoadW(b, slot, block, path, b.Constant(block * schedule().tile_k), b.Constant(0), b.Constant(0));
+    }
+    b.Send({slot});
+  }
+  void TakeResidents(Builder& b) override {
+    if (KnowsFilter()) resident_ = b.Take({}, {.channel = w_channel_});
+  }
+  void ReleaseResidents(Builder& b) override {
+    if (KnowsFilter()) b.Release({resident_});
+  }
+
+  // ---- products
+
+  void WriteProducts(Builder& b, ValueId accumulator) override {
+    if (geometry_.Reuses()) return WriteRowProducts(b, accumulator);
+    if (KnowsFilter()) {
+      for (int block = 0; block < KnownBlocks(); ++block) {
+        const ValueId slot = b.Take({}, {.channel = x_channel_});
+        const ValueId later = b.Less({b.Constant(0), b.Constant(block)});
+        Multiply(b, accumulator, slot, resident_, later, {.a_tile = 0, .b_tile = block});
+        ReleaseOperand(b, slot, later);
+      }
+      return;
+    }
+    const auto multiply = [&](ValueId later) {
+      const ValueId slot = b.Take({}, {.channel = x_channel_});
+      Multiply(b, accumulator, slot, slot, later, {});
+      ReleaseOperand(b, slot, later);
+    };
+    if (Gathers()) {
+      ForEachBlock(b, [&](ValueId block) { multiply(b.Less({b.Constant(0), block})); });
+    } else {
+      ForEachDepth(b, false, [&](const Depth& depth) { multiply(depth.later); });
+    }
+  }
+
+  // The filter columns of one row, on one activation slot.
+  void WriteRowProducts(Builder& b, ValueId accumulator) {
+    ForEachDepth(b, true, [&](const Depth& depth) {
+      const ValueId x = b.Take({}, {.channel = x_channel_});
+      if (Shifts()) {
+        for (size_t i = 0; i < geometry_.phases.size(); ++i)
+          WriteShiftChain(b, accumulator, x, static_cast<int>(i), depth);
+      } else {
+        for (const ConvGeometry::Column& column : geometry_.columns) {
+          const ValueId w = b.Take({}, {.channel = w_channel_});
+          const ValueId later = Later(b, column, depth);
+          Multiply(b, accumulator, x, w, later, {.a_tile = column.phase, .b_tile = 0, .a_row = column.row});
+          ReleaseOperand(b, w, later);
+        }
+      }
+      ReleaseOperand(b, x, depth.later);
+    });
+  }
+
+  // Whether anything was accumulated before this column of this turn.
+  ValueId Later(Builder& b, const ConvGeometry::Column& column, const Depth& depth) const {
+    return &column == &geometry_.columns.front() ? depth.later : b.Less({b.Constant(0), b.Constant(1)});
+  }
+
+  // One phase of a filter row with A in Tensor Memory: copy; then for each column mma, shift, refresh. Every two
+  // neighbours are a pair that the hardware keeps in order, so nothing waits. A shift behind a refresh is no such pair:
+  // where dilation moves the lanes more than once between two columns, an idle product stands between.
+  void WriteShiftChain(Builder& b, ValueId accumulator, ValueId x, int phase, const Depth& depth) {
+    const ValueId a = b.Reserve({}, {.channel = a_channel_});
+    b.TensorCopy({a, x}, {.tile = phase});
+    int row = 0;
+    for (size_t i = 0; i < geometry_.columns.size(); ++i) {
+      const ConvGeometry::Column& column = geometry_.columns[i];
+      if (column.phase != phase) continue;
+      const bool last = i + 1 == geometry_.columns.size() || geometry_.columns[i + 1].phase != phase;
+      const int next_row = last ? column.row : geometry_.columns[i + 1].row;
+      const ValueId w = b.Take({}, {.channel = w_channel_});
+      b.MmaTensor({accumulator, a, w, Later(b, column, depth)}, {.b_tile = 0});
+      for (; row + 1 < next_row; ++row) {
+        Shift(b, a, x, phase, row);
+        b.MmaTensor({accumulator, a, w, b.Less({b.Constant(0), b.Constant(1)})}, {.b_tile = 0, .idle = 1});
+      }
+      b.Release({w});
+      if (row < next_row) Shift(b, a, x, phase, row++);
+    }
+    b.Retire({a});
+  }
+
+  // Moves the lanes from `row` rows behind the tile's first position to row + 1.
+  void Shift(Builder& b, ValueId a, ValueId x, int phase, int row) {
+    b.TensorShift({a});
+    b.TensorRefresh({a, x}, {.tile = EdgeTile(phase), .row = row * ir::kRefreshedRows});
+  }
+
+  // ---- output
+
+  std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) override { return Decode(b, row); }
+  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner,
+                      const std::vector<ValueId>& start) override {
+    std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(Binding::kN)})})};
+    operands.insert(operands.end(), start.begin(), start.end());
+    b.StorePixels(operands, {.buffer = 0});
+  }
+
+  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
+
+  const ConvProblem& problem_;
+  const ConvGeometry geometry_;
+  SharedLayout x_tile_, w_tile_;
+  std::vector<int> edge_tiles_;      // per phase
+  ValueId resident_ = ir::kNoValue;  // the slot of the filter that stays
+  int x_channel_ = -1, w_channel_ = -1, a_channel_ = -1;
+};
+
+}  // namespace
+
+ir::Program BuildConv(const ConvProblem& problem, const Schedule& schedule, const target::Target& target) {
+  return ConvBuilder(problem, schedule, target).Build();
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,49 @@
+// ConvGeometry: a convolution as a GEMM over the positions of a walk, as far as the schedule decides it.
+//
+// Row m of A and D is a position of a walk over the images: `walk_q` positions a row, of which the first Q are output
+// pixels; see ir/program.h. With reuse of what was loaded, the operand of filter column s is the one of column 0 moved
+// by whole rows: input column q * stride + s * dilation lies in the walk of phase (s * dilation) mod stride, so many
+// rows on as stride divides s * dilation; a phase counts its rows from its first tap on. The walk is longer than Q by
+// the most rows that a tap moves, so that no tap of an output pixel leaves the pixel's row.
+//
+// Thread-safety: values and pure functions.
+#pragma once
+
+#include <vector>
+
+#include "laneshift/problem.h"
+#include "laneshift/schedule.h"
+
+namespace laneshift::compiler {
+
+struct ConvGeometry {
+  // Where a filter column finds its operand.
+  struct Column {
+    int s = 0;      // of the filter
+    int phase = 0;  // index into phases
+    int row = 0;    // rows behind the tile's first one
+  };
+
+  bool planes = false;  // three spatial dimensions
+  Spatial output{};
+  int64_t channels = 0, filters = 0;  // of a group
+  int64_t taps = 1;                   // of a filter
+  int64_t walk_q = 0;
+  int64_t positions = 0;        // rows of A and D
+  std::vector<int> phases;      // with reuse: the input columns by which each phase's walk is displaced
+  std::vector<Column> columns;  // with reuse: the filter's, phase after phase, rows ascending
+  int halo = 0;                 // rows behind a tile that a tap reaches
+
+  // Threads gather a small filter of few channels, all of whose output channels fit one tile: it stays in shared
+  // memory, and the kernel is made for its taps.
+  bool known_filter = false;
+
+  bool Reuses() const { return !columns.empty(); }
+  // Elements of K that lie together and that the loop over K walks in blocks: the channels of a tap, or all of a
+  // filter where threads gather the operand.
+  int64_t run = 0;
+};
+
+ConvGeometry GeometryOf(const ConvProblem& problem, const Schedule& schedule);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,114 @@
+// KernelBuilder: what the tile programs of all problems share: the warps of a CTA, the loop over output tiles, the role
+// that multiplies, and the epilogue. A problem adds its operands, its loads and its loop over K.
+//
+// Thread-safety: none; one builder builds one program.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ir/program.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+// What happens to a sum on its way to memory.
+struct EpilogueTerms {
+  DataType type = DataType::kBf16;  // of D and of the bias
+  DataType c_type = DataType::kBf16;
+  bool adds_c = false;
+  BiasAxis bias = BiasAxis::kNone;
+  ir::RowMap rows = ir::RowMap::kMatrix;
+};
+
+class KernelBuilder {
+ public:
+  virtual ~KernelBuilder() = default;
+  KernelBuilder(const KernelBuilder&) = delete;
+  KernelBuilder& operator=(const KernelBuilder&) = delete;
+
+  ir::Program Build();
+
+  // Registers of a thread of the loading and of the multiplying roles.
+  struct RegisterSplit {
+    int load, math;
+  };
+
+ protected:
+  // Element coordinates of the corner of an output tile.
+  struct Corner {
+    ir::ValueId row, column, batch;
+  };
+
+  KernelBuilder(std::string name, const Schedule& schedule, const target::Target& target, DataType operand_type,
+                EpilogueTerms terms);
+
+  // ---- the problem's part
+  // Channels of operand tiles, and their parameters.
+  virtual void AddOperands() = 0;
+  // Parameters of D, C and bias (`out` is the box of D's tensor map), then sizes and scalars.
+  virtual void AddOutputs(const ir::SharedLayout& out) = 0;
+  virtual bool LoadsBy(LoadPath path) const = 0;
+  // The producer of all operands that take `path`, for one output tile.
+  virtual void WriteLoads(ir::Builder& b, LoadPath path, const Corner& corner) = 0;
+  // Operands that stay for all output tiles of a CTA: loaded before the first, taken before the first by the role that
+  // multiplies, released behind the last.
+  virtual void WriteResidentLoads(ir::Builder&, LoadPath) {}
+  virtual void TakeResidents(ir::Builder&) {}
+  virtual void ReleaseResidents(ir::Builder&) {}
+  // The loop over K: Multiply() and ReleaseOperand() for each slot. `accumulator` is kNoValue for registers.
+  virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator) = 0;
+  // Coordinates, behind the column, of the bulk store of a warp's rows from `row` on. Once per tile.
+  virtual std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) = 0;
+  virtual void WriteBulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,
+                              const std::vector<ir::ValueId>& start) = 0;
+  // Elements of one access to C or D where a lane holds runs of `run` columns.
+  virtual int AccessWidthOf(ir::Operand operand, int run) const = 0;
+
+  // ---- for the problem's part
+  const Schedule& schedule() const { return schedule_; }
+  bool in_tensor_memory() const { return in_tensor_memory_; }
+  ir::Program& program() { return program_; }
+  int AddChannel(ir::Channel channel);
+  // A channel of one slot that is filled once and stays.
+  int AddResidentChannel(ir::Channel channel);
+  void AddParam(ir::Binding binding, ir::SharedLayout box = {}) { program_.params.push_back({binding, box}); }
+  void AddParams(std::initializer_list<ir::Binding> bindings) {
+    for (const ir::Binding binding : bindings) AddParam(binding);
+  }
+  // Calls `write(index)` inside a loop from 0 up to below `count`.
+  static void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
+  // One product of an A and a B tile, added to the accumulator where `accumulate` holds.
+  void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId accumulate,
+                ir::MmaAttrs attrs) const;
+  // The slot's products are issued; `later` tells whether the role has had a slot of this channel before in this tile.
+  void ReleaseOperand(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
+
+ private:
+  int EpilogueWarps() const { return 4 * schedule_.math_warpgroups; }
+  RegisterSplit Registers() const;
+  void PlanEpilogue();
+  void ForEachTile(ir::Builder& b, const std::function<void(const Corner&)>& write);
+  void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
+  void AddLoadRole(LoadPath path);
+  void AddMmaRole();
+  void AddEpilogueRole();
+  void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
+  ir::ValueId Finish(ir::Builder& b, ir::ValueId fragment, ir::ValueId row, ir::ValueId column, ir::ValueId batch);
+  ir::GlobalAttrs GlobalAccess(ir::Operand operand) const;
+
+  const Schedule schedule_;
+  const bool in_tensor_memory_;
+  const EpilogueTerms terms_;
+  ir::Program program_;
+  std::vector<int> residents_;         // channels
+  std::vector<int> operand_channels_;  // the other shared ones, in the order in which they were added
+  int accumulators_ = -1;              // channel
+  ir::FragmentKind fragment_{};
+  int panel_ = 0;  // columns that the epilogue treats at once
+};
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,149 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "tools/emulation/emulator_settings.h"
+#include "tools/emulation/report_json.h"
+#include "tools/emulation_run.h"
+#include "tools/exit_code.h"
+#include "tools/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+
+constexpr const char* kExamples = R"(
+Examples:
+  laneshift emulate scale.ptx --launch scale.json
+  laneshift emulate scale.ptx --launch scale.json --async random:7 --json
+  laneshift emulate --schema
+
+docs/emulating.md describes the launch file. Exit codes: 0 all as expected, 1 a fault, a hazard or another result than
+expected, 2 the PTX or the launch file is wrong, 3 the module is for another device.)";
+
+constexpr uintmax_t kMaxPtxFile = uintmax_t{256} << 20;
+
+struct EmulateOptions {
+  std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on";
+  int threads = 0;
+  bool json = false, schema = false;
+};
+
+Result<std::string> ReadText(const std::string& path, uintmax_t most) {
+  std::error_code unreadable;
+  const uintmax_t bytes = std::filesystem::file_size(path, unreadable);
+  std::ifstream file(path, std::ios::binary);
+  if (unreadable || !file) return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": cannot be opened"));
+  if (bytes > most)
+    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": has ", bytes, " bytes; at most ", most, " are read"));
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// The device that the module is for, unless the command line says one.
+Result<emulator::Profile> ProfileOf(const std::string& target, const std::string& ptx) {
+  if (target == "sm_100a") return emulator::Profile::kB200;
+  if (target == "sm_90a") return emulator::Profile::kH200;
+  if (!target.empty())
+    return MakeError(ErrorCode::kInvalidArgument, Cat("--target ", target, " is unknown; use sm_100a or sm_90a"));
+  const size_t at = ptx.find(".target");
+  const size_t word = at == std::string::npos ? at : ptx.find_first_not_of(" \t", at + 7);
+  return word != std::string::npos && ptx.compare(word, 6, "sm_90a") == 0 ? emulator::Profile::kH200
+                                                                          : emulator::Profile::kB200;
+}
+
+Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const std::string& ptx) {
+  emulator::Options options;
+  LS_ASSIGN(options.profile, ProfileOf(given.target, ptx));
+  LS_TRY(SetCompletion(given.async, options));
+  LS_ASSIGN(options.arithmetic, emulator::ParseArithmetic(given.arithmetic));
+  if (given.hazards != "on" && given.hazards != "off")
+    return MakeError(ErrorCode::kInvalidArgument, Cat("--hazards ", given.hazards, " is neither on nor off"));
+  options.hazards = given.hazards == "on" ? emulator::HazardChecks::kOn : emulator::HazardChecks::kOff;
+  options.host_threads = given.threads;
+  return options;
+}
+
+void PrintOutcome(const EmulationOutcome& outcome) {
+  std::fputs(outcome.report.Print().c_str(), stdout);
+  for (const BufferComparison& one : outcome.comparisons) {
+    if (one.wrong == 0) {
+      std::printf("%s: all %llu elements as expected\n", one.buffer.c_str(),
+                  static_cast<unsigned long long>(one.elements));
+    } else {
+      std::printf("%s: %llu of %llu elements differ; element %llu is %s, expected %s\n", one.buffer.c_str(),
+                  static_cast<unsigned long long>(one.wrong), static_cast<unsigned long long>(one.elements),
+                  static_cast<unsigned long long>(one.first_wrong), base::PrintDouble(one.got).c_str(),
+                  base::PrintDouble(one.wanted).c_str());
+    }
+  }
+  for (const std::string& path : outcome.written) std::printf("wrote %s\n", path.c_str());
+  std::printf("%llu launches, %llu thread instructions, %.3f s\n",
+              static_cast<unsigned long long>(outcome.report.launches),
+              static_cast<unsigned long long>(outcome.report.counters.thread_instructions), outcome.seconds);
+}
+
+void PrintOutcomeJson(const EmulationOutcome& outcome, const emulator::Options& options) {
+  nlohmann::ordered_json json = {{"ok", outcome.Right()}, {"seconds", outcome.seconds}};
+  json.update(ReportJson(outcome.report, options));
+  nlohmann::ordered_json comparisons = nlohmann::ordered_json::array();
+  for (const BufferComparison& one : outcome.comparisons) {
+    nlohmann::ordered_json row = {{"buffer", one.buffer},
+                                  {"elements", one.elements},
+                                  {"wrong", one.wrong},
+                                  {"worst_absolute", one.worst_absolute},
+                                  {"first_wrong", nullptr}};
+    if (one.wrong != 0) row["first_wrong"] = {{"element", one.first_wrong}, {"got", one.got}, {"expected", one.wanted}};
+    comparisons.push_back(std::move(row));
+  }
+  json["expect"] = std::move(comparisons);
+  json["outputs"] = outcome.written;
+  std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+Result<int> Emulate(const EmulateOptions& given) {
+  if (given.schema) {
+    std::fputs(PrintLaunchSchema().c_str(), stdout);
+    return static_cast<int>(kExitOk);
+  }
+  if (given.ptx.empty() || given.launch.empty())
+    return MakeError(ErrorCode::kInvalidArgument, "emulate needs a PTX file and --launch FILE; see emulate --help");
+  LS_ASSIGN(const std::string ptx, ReadText(given.ptx, kMaxPtxFile));
+  LS_ASSIGN(std::string text, ReadText(given.launch, JsonTree::kMaxText));
+  LS_ASSIGN(const LaunchFile file, ParseLaunchFile(given.launch, std::move(text)));
+  LS_ASSIGN(const emulator::Options options, ToEmulatorOptions(given, ptx));
+  const std::string directory = std::filesystem::path(given.launch).parent_path().string();
+  LS_ASSIGN(const EmulationOutcome outcome, RunEmulation(given.ptx, ptx, file, directory, options));
+  if (given.json) {
+    PrintOutcomeJson(outcome, options);
+  } else {
+    PrintOutcome(outcome);
+  }
+  return static_cast<int>(outcome.Right() ? kExitOk : kExitFailure);
+}
+
+}  // namespace
+
+Verb AddEmulate(CLI::App& app, const Settings&) {
+  CLI::App* verb = app.add_subcommand("emulate", "Runs a PTX file on the emulator, as a launch file says");
+  auto given = std::make_shared<EmulateOptions>();
+  verb->add_option("ptx", given->ptx, "the PTX file");
+  verb->add_option("--launch", given->launch, "the launch file (JSON)");
+  verb->add_option("--target", given->target, "sm_100a or sm_90a; else what the PTX is for");
+  verb->add_option("--async", given->async,
+                   "when asynchronous operations complete: eager, late, random or random:SEED");
+  verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit for bit) or fast");
+  verb->add_option("--hazards", given->hazards, "on or off");
+  verb->add_option("--threads", given->threads, "host threads; 0 for all")->check(CLI::Range(0, 1024));
+  verb->add_flag("--json", given->json, "one JSON object on stdout");
+  verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and end");
+  verb->footer(kExamples);
+  return [given] { return Emulate(*given); };
+}
+
+}  // namespace laneshift::tools

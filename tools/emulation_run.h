@@ -1,0 +1,39 @@
+// EmulationRun: a module of PTX and a launch file, run on the emulator: buffers filled, kernels launched, results
+// compared and written.
+//
+// Thread-safety: none; it configures the process-wide emulated driver.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/driver.h"
+#include "emulator/report.h"
+#include "tools/emulation/launch_file.h"
+
+namespace laneshift::tools {
+
+// How a buffer differs from what was expected of it.
+struct BufferComparison {
+  std::string buffer;
+  uint64_t elements = 0, wrong = 0;
+  uint64_t first_wrong = 0;
+  double got = 0, wanted = 0;  // at first_wrong
+  double worst_absolute = 0;
+};
+
+struct EmulationOutcome {
+  emulator::Report report;
+  std::vector<BufferComparison> comparisons;
+  std::vector<std::string> written;  // paths
+  double seconds = 0;                // of the launches
+
+  bool Right() const;  // no fault, no hazard, nothing differs
+};
+
+// `ptx` names the module in errors; paths of the launch file are relative to `directory`. A fault of a kernel is part
+// of the outcome; outputs are written and compared all the same.
+Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::string& ptx, const LaunchFile& file,
+                                      const std::string& directory, const emulator::Options& options);
+
+}  // namespace laneshift::tools

@@ -1,0 +1,110 @@
+// Runs of launch files: fills, outputs, comparisons, faults, refusals.
+
+#include "tools/emulation_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tools/npy.h"
+
+namespace laneshift::tools {
+namespace {
+
+constexpr const char* kTwice = R"(.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry twice(.param .u64 p, .param .u32 n) {
+  .reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .pred %p;
+  ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; setp.ge.u32 %p, %r2, %r1; @%p ret;
+  mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r3, [%rd3]; add.u32 %r3, %r3, %r3; st.global.u32 [%rd3], %r3; ret;
+}
+)";
+
+class EmulationRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory = std::filesystem::path(testing::TempDir()) /
+                (std::string("emulation_run_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(directory);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+  Result<EmulationOutcome> Run(const std::string& text) {
+    LS_ASSIGN(const LaunchFile file, ParseLaunchFile("f", text));
+    return RunEmulation("k.ptx", kTwice, file, directory.string(), {});
+  }
+  std::filesystem::path directory;
+};
+
+TEST_F(EmulationRun, WritesWhatItComputed) {
+  const auto outcome = Run(R"({
+    "buffers": {"x": {"type": "u32", "shape": [2, 16], "fill": {"iota": {"start": 5}}}},
+    "launches": [{"grid": [1], "block": [32], "repeat": 2, "arguments": [{"buffer": "x"}, {"type": "u32", "value": 32}]}],
+    "outputs": [{"buffer": "x", "npy": "x.npy"}, {"buffer": "x", "raw": "x.bin"}],
+    "expect": [{"buffer": "x", "fill": {"iota": {"start": 20, "step": 4}}}]})");
+  ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+  EXPECT_TRUE(outcome->Right());
+  EXPECT_EQ(outcome->report.launches, 2u);
+  const auto array = ReadNpyArray((directory / "x.npy").string(), "<u4", {2, 16}, 128);
+  ASSERT_TRUE(array.has_value()) << array.error().message;
+  std::ifstream file(directory / "x.bin", std::ios::binary);
+  EXPECT_EQ(std::vector<uint8_t>(std::istreambuf_iterator<char>(file), {}), *array);
+  EXPECT_EQ((*array)[4], 24);
+  // And what it wrote it can read.
+  const auto again = Run(R"({
+    "buffers": {"x": {"type": "u32", "shape": [2, 16], "fill": {"npy": "x.npy"}},
+                "y": {"type": "u32", "shape": [32], "fill": {"raw": "x.bin"}}},
+    "launches": [{"grid": [1], "block": [32], "arguments": [{"buffer": "x"}, {"type": "u32", "value": 31}]}],
+    "expect": [{"buffer": "x", "fill": {"iota": {"start": 40, "step": 8}}, "relative": 0.1}]})");
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_FALSE(again->Right());
+  EXPECT_EQ(again->comparisons[0].wrong, 1u);
+  EXPECT_EQ(again->comparisons[0].first_wrong, 31u);
+  EXPECT_EQ(again->comparisons[0].got, 144);
+  EXPECT_EQ(again->comparisons[0].wanted, 288);
+}
+
+TEST_F(EmulationRun, TellsOfFaultsAndHazards) {
+  const auto unwritten = Run(R"({
+    "buffers": {"x": {"type": "u32", "shape": [32]}},
+    "launches": [{"grid": [1], "block": [32], "arguments": [{"buffer": "x"}, {"type": "u32", "value": 32}]}]})");
+  ASSERT_TRUE(unwritten.has_value()) << unwritten.error().message;
+  EXPECT_FALSE(unwritten->Right());
+  ASSERT_EQ(unwritten->report.hazards.size(), 1u);
+  EXPECT_EQ(unwritten->report.hazards[0].kind, emulator::HazardKind::kUninitialisedGlobal);
+  const auto outside = Run(R"({
+    "buffers": {"x": {"type": "u32", "shape": [16], "fill": {"zero": true}}},
+    "launches": [{"grid": [1], "block": [32], "arguments": [{"buffer": "x"}, {"type": "u32", "value": 32}]}],
+    "outputs": [{"buffer": "x", "raw": "x.bin"}]})");
+  ASSERT_TRUE(outside.has_value()) << outside.error().message;
+  ASSERT_EQ(outside->report.faults.size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(directory / "x.bin"));
+}
+
+TEST_F(EmulationRun, RefusesWhatDoesNotFitTheKernel) {
+  const auto error = [&](const std::string& launch) {
+    const auto outcome = Run(
+        R"({"buffers": {"x": {"type": "u8", "shape": [64], "fill": {"zero": true}}}, "launches": [{)" + launch + "}]}");
+    return outcome.has_value() ? std::string("no error") : outcome.error().message;
+  };
+  EXPECT_EQ(error(R"("kernel": "twise", "grid": [1], "block": [32])"),
+            "f:1:99: /launches/0/kernel: unknown kernel 'twise'; did you mean 'twice'? known kernels: twice");
+  EXPECT_EQ(error(R"("grid": [1], "block": [32], "arguments": [{"buffer": "x"}, {"type": "u64", "value": 1}])"),
+            "f:1:148: /launches/0/arguments/1: has 8 bytes, but parameter 1 of the entry has 4");
+  EXPECT_EQ(error(R"("grid": [1], "block": [32], "arguments": [{"buffer": "x"}])"),
+            "f:1:88: /launches/0: gives 1 arguments, but the entry has more parameters");
+  EXPECT_EQ(error(R"("grid": [3], "block": [32], "cluster": [2],
+                    "arguments": [{"buffer": "x"}, {"type": "u32", "value": 1}])"),
+            "f:1:88: /launches/0: the driver refuses this launch: CUDA_ERROR_INVALID_CLUSTER_SIZE");
+  EXPECT_EQ(error(R"("grid": [1], "block": [32], "arguments": [{"tensor_map": {"buffer": "x", "type": "u8",
+                    "dims": [8, 8], "strides": [8], "box": [8, 8]}}])")
+                .substr(0, 79),
+            "f:1:146: /launches/0/arguments/0/tensor_map: the encoder refuses this map: tens");
+}
+
+}  // namespace
+}  // namespace laneshift::tools
