@@ -69,11 +69,11 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
                       Cat("an ordinary access touches the live mbarrier at shared offset ", slot));
         }
       }
-    } else if (kind == AccessKind::kRead && state.writes == 0) {
+    } else if (!Writes(kind) && state.writes == 0) {
       continue;
-    } else if (!warp.cta().cluster().PendingShared(*at.cta, at.offset, at.offset + bytes, kind != AccessKind::kRead)) {
+    } else if (!warp.cta().cluster().PendingShared(*at.cta, at.offset, at.offset + bytes, Writes(kind))) {
       continue;  // something else in the same 16 bytes
-    } else if (kind == AccessKind::kRead) {
+    } else if (!Writes(kind)) {
       warp.Report(HazardKind::kPendingSharedRead, lane,
                   Cat("shared offset ", at.offset, " is read while an asynchronous write to it is pending"));
     } else {
@@ -84,12 +84,22 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
               " of it is pending"));
     }
   }
-  if (kind != AccessKind::kWrite && !memory.Written(at.offset, bytes)) {
+  if (Reads(kind) && !memory.Written(at.offset, bytes)) {
     warp.Report(HazardKind::kUninitialisedShared, lane, Cat("shared offset ", at.offset, " was never written"));
   }
 }
 
 }  // namespace
+
+uint64_t OrderOf(const Match& match) {
+  const std::string_view sem = match("Sem");
+  return sem == "acquire" || sem == "release" || sem == "acq_rel" ? kOrders : 0;
+}
+
+void Synchronise(Warp& warp, const Instruction& instruction, const Located& at, int lane) {
+  if (warp.checks() && ((instruction.modifiers & kOrders) || warp.fences_memory))
+    warp.cta().cluster().SynchroniseAt(at.host, warp, uint32_t{1} << lane);
+}
 
 std::string HexAddress(uint64_t address) {
   char text[24];
@@ -153,35 +163,30 @@ bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane,
     return false;
   }
   if (!LocateQuietly(warp, space, address, bytes, lane, to)) return false;
-  if (to.space == Space::kParam && kind != AccessKind::kRead) {
+  if (to.space == Space::kParam && Writes(kind)) {
     warp.Fault(FaultKind::kIllegalAddress, lane, "the parameters of a kernel cannot be written");
     return false;
   }
   Cluster& cluster = warp.cta().cluster();
   if (to.space == Space::kShared) {
     if (cluster.checks()) {
+      if (to.cta != &warp.cta()) cluster.Visit(warp, *to.cta, lane);
       CheckShared(warp, to, bytes, lane, kind);
-      if (kind != AccessKind::kRead) {
-        const auto thread = static_cast<uint32_t>(warp.index() * kLanes + lane);
-        // Stores into another CTA's window are not tracked by thread: its own fence counters do not know them.
-        const uint32_t tag =
-            to.cta == &warp.cta() ? (thread + 1) << 16 | (warp.proxy_fences[static_cast<size_t>(lane)] & 0xffff) : 0;
-        to.cta->shared().NoteStore(to.offset, bytes, tag);
-      }
+      cluster.CheckOrder(warp, *to.cta, to.offset, bytes, lane, Writes(kind), IsStrong(kind));
     }
-    if (kind != AccessKind::kRead) to.cta->shared().MarkWritten(to.offset, bytes);
+    if (Writes(kind)) to.cta->shared().MarkWritten(to.offset, bytes);
   } else if (to.space == Space::kGlobal) {
     if (cluster.checks()) {
-      if (kind != AccessKind::kWrite && !to.allocation->Written(address, bytes)) {
+      if (Reads(kind) && !to.allocation->Written(address, bytes)) {
         warp.Report(HazardKind::kUninitialisedGlobal, lane,
                     Cat(bytes, " bytes at ", HexAddress(address), " were never written"));
       }
-      if (cluster.has_pending_global() && cluster.PendingGlobal(address, address + bytes, kind != AccessKind::kRead)) {
+      if (cluster.has_pending_global() && cluster.PendingGlobal(address, address + bytes, Writes(kind))) {
         warp.Report(HazardKind::kPendingGlobal, lane,
                     Cat("global address ", HexAddress(address), " is accessed while a bulk copy on it is pending"));
       }
     }
-    if (kind != AccessKind::kRead) to.allocation->MarkWritten(address, bytes);
+    if (Writes(kind)) to.allocation->MarkWritten(address, bytes);
   }
   return true;
 }

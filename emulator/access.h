@@ -6,11 +6,16 @@
 #include <cstdint>
 
 #include "emulator/cluster.h"
+#include "emulator/ptx_instructions.h"
 #include "emulator/warp.h"
 
 namespace laneshift::emulator {
 
-enum class AccessKind : uint8_t { kRead, kWrite, kAtomic };
+// Strong: volatile, relaxed or stronger. Strong accesses and atomics do not race with each other.
+enum class AccessKind : uint8_t { kRead, kWrite, kAtomic, kStrongRead, kStrongWrite };
+inline bool Reads(AccessKind kind) { return kind != AccessKind::kWrite && kind != AccessKind::kStrongWrite; }
+inline bool Writes(AccessKind kind) { return kind != AccessKind::kRead && kind != AccessKind::kStrongRead; }
+inline bool IsStrong(AccessKind kind) { return kind >= AccessKind::kAtomic; }
 
 struct Located {
   uint8_t* host = nullptr;
@@ -30,6 +35,12 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
 // cluster are allowed.
 bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta,
                   Located& to);
+
+// modifiers of ld, st and atomics: the access acquires, releases, or both.
+inline constexpr uint64_t kOrders = 0x400;
+uint64_t OrderOf(const Match& match);
+// Threads synchronise by the word at `at`, if the access orders memory by itself or a fence makes it do so.
+void Synchronise(Warp& warp, const Instruction& instruction, const Located& at, int lane);
 
 std::string HexAddress(uint64_t address);
 

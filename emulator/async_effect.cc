@@ -51,7 +51,7 @@ uint8_t* GlobalBytesOf(AsyncOp& op, uint64_t address, uint64_t bytes, AccessKind
     cluster.machine().hazards->Add(HazardKind::kUninitialisedGlobal, op.place,
                                    Cat("this copy reads bytes at ", HexAddress(address), " that were never written"));
   }
-  if (kind != AccessKind::kRead) cache->MarkWritten(address, bytes);
+  if (Writes(kind)) cache->MarkWritten(address, bytes);
   return cache->At(address);
 }
 
@@ -63,7 +63,7 @@ bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t 
                       Cat("there is no mbarrier at shared offset ", offset, " to complete bytes on")});
     return false;
   }
-  slot->told[slot->state.phase() & 1].push_back(op);
+  slot->Tell({op});
   if (auto done = slot->state.CompleteBytes(bytes); !done.has_value()) {
     cluster.SetFault({FaultKind::kLaunchFailure, op->place, done.error().message});
     return false;

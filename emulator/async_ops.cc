@@ -20,10 +20,6 @@ bool Overlap(const TensorRange& a, const TensorRange& b) {
          b.column < a.column + a.columns;
 }
 
-bool IsTensorQueue(OpKind kind) {
-  return kind == OpKind::kMma || kind == OpKind::kTensorCopy || kind == OpKind::kTensorShift || kind == OpKind::kCommit;
-}
-
 // The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
 bool Ordered(const AsyncOp& first, const AsyncOp& second, AshiftOrder ashift_order) {
   if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
@@ -132,6 +128,10 @@ bool Written(const AsyncOp::SharedUse& use) {
 
 }  // namespace
 
+bool IsTensorQueue(OpKind kind) {
+  return kind == OpKind::kMma || kind == OpKind::kTensorCopy || kind == OpKind::kTensorShift || kind == OpKind::kCommit;
+}
+
 std::string_view NameOf(OpKind kind) {
   switch (kind) {
     case OpKind::kBulkLoad:
@@ -180,17 +180,28 @@ bool AsyncOp::SharedUse::Overlaps(uint32_t begin, uint32_t end) const {
 
 void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   SharedMemory& memory = use.cta->shared();
-  bool quiet = true, stored = false;
-  use.ForEachWord([&](GranuleWord word) {
-    const SharedMemory::Block& block = memory.BlockOf(word);
-    quiet &= block.Quiet(word.mask, use.write);
-    stored |= (block.stored & word.mask) != 0;
-  });
+  bool quiet = true;
+  use.ForEachWord([&](GranuleWord word) { quiet &= memory.BlockOf(word).Quiet(word.mask, use.write); });
   if (!quiet) CheckPendingShared(op, use);
-  if (!stored) return;
-  if (IsAsyncProxy(op.kind)) {
-    CheckProxyFence(op, use);
-    if (use.write) memory.ForgetStores(use.range);
+  CheckSharedOrder(op, use);
+  if (!IsAsyncProxy(op.kind)) return;
+  SharedShadow::Unfenced stored;
+  const auto fences = [&](uint16_t agent, uint8_t lane) {
+    const size_t warps = use.cta->warps.size();
+    return ctas_[agent / warps]->warps[agent % warps]->proxy_fences[lane];
+  };
+  bool unfenced = false;
+  use.ForEachRun([&](uint32_t begin, uint32_t end) {
+    unfenced = unfenced || use.cta->shared_shadow->FindUnfenced(begin, end, fences, stored);
+  });
+  if (unfenced) {
+    Hazard(HazardKind::kMissingProxyFence, op,
+           Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", stored.offset,
+               ", which warp ", stored.agent, " lane ", int{stored.lane}, " stored in line ", stored.line,
+               " without a fence.proxy.async after it"));
+  }
+  if (use.write) {
+    use.ForEachRun([&](uint32_t begin, uint32_t end) { use.cta->shared_shadow->Forget(begin, end); });
   }
 }
 
@@ -223,29 +234,6 @@ void Cluster::CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& us
   });
 }
 
-void Cluster::CheckProxyFence(const AsyncOp& op, const AsyncOp::SharedUse& use) {
-  SharedMemory& memory = use.cta->shared();
-  bool found = false;
-  use.ForEachWord([&](GranuleWord word) {
-    for (uint64_t rest = word.mask & memory.BlockOf(word).stored; rest != 0; rest &= rest - 1) {
-      const uint32_t granule =
-          word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
-      const uint32_t begin = std::max(granule, use.range.begin & ~3u), end = std::min(granule + 16, use.range.end);
-      for (uint32_t at = begin; at < end && !found; at += 4) {
-        const uint32_t tag = memory.StoreTag((at - kSharedBase) >> 2);
-        if (tag == 0) continue;
-        const uint32_t thread = (tag >> 16) - 1;
-        const Warp& writer = *use.cta->warps[thread / kLanes];
-        if ((writer.proxy_fences[thread % kLanes] & 0xffff) != (tag & 0xffff)) continue;
-        found = true;
-        Hazard(HazardKind::kMissingProxyFence, op,
-               Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", at,
-                   ", which thread ", thread, " stored without a fence.proxy.async after it"));
-      }
-    }
-  });
-}
-
 void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
   if (!use.cta->allocator.Covers(use.range.column, use.range.columns)) {
     Hazard(
@@ -264,23 +252,7 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
       return;
     }
   }
-  use.cta->ForEachColumn(use.range, [&](int c, const Cta::ColumnAccess& column) {
-    const auto lacks = [&](uint64_t when, const Warp* who, std::string_view what) {
-      if (when == 0 || who == op.warp) return false;
-      const bool before = who != nullptr && who->before_fence < when;
-      const bool after = op.warp->after_fence < when;
-      if (!before && !after) return false;
-      Hazard(HazardKind::kMissingTensorFence, op,
-             Cat("column ", c, ": between the ", what, " and this ", NameOf(op.kind),
-                 " a tcgen05.fence::", before ? "before" : "after", "_thread_sync is missing"));
-      return true;
-    };
-    const bool to_queue = IsTensorQueue(op.kind);
-    // One thread's own queue needs no fences against what it has itself waited for.
-    if (!(to_queue && column.writer == nullptr) && lacks(column.written, column.writer, "write of Tensor Memory"))
-      return false;
-    return !(use.write && column.reader != nullptr && lacks(column.read, column.reader, "tcgen05.ld"));
-  });
+  CheckTensorOrder(op, use);
 }
 
 void Cluster::CheckIssue(AsyncOp& op) {
@@ -330,7 +302,10 @@ bool Cluster::Issue(const OpHandle& op) {
   op->at = op->warp->position();
   if (IsTensorQueue(op->kind)) FindPredecessors(*op);
   if (RepeatsStore(*op, unreleased_)) op->global.clear();
-  if (checks()) CheckIssue(*op);
+  if (checks()) {
+    MakeRecord(*op);
+    CheckIssue(*op);
+  }
   if (op->kind == OpKind::kTensorCopy || op->kind == OpKind::kTensorShift || IsLaneAccess(op->kind))
     FollowQueue(*op, unreleased_);
   for (const AsyncOp::SharedUse& use : op->shared) CountPending(use, 1);
@@ -400,29 +375,13 @@ bool Cluster::CompleteSomething() {
 
 bool Cluster::CompleteAtRandom() { return Complete(OpHandle(pending_[random_() % pending_.size()])); }
 
-void Cluster::NoteColumns(const AsyncOp& op) {
-  if (op.tensor.empty()) return;
-  const uint64_t now = Tick();
-  for (const AsyncOp::TensorUse& use : op.tensor) {
-    use.cta->ForEachColumn(use.range, [&](int, Cta::ColumnAccess& column) {
-      if (use.write) {
-        column.written = now;
-        column.writer = op.kind == OpKind::kTensorStore ? op.warp : nullptr;
-      } else if (op.kind == OpKind::kTensorLoad) {
-        column.read = now;
-        column.reader = op.warp;
-      }
-      return true;
-    });
-  }
-}
-
 void Cluster::ReleaseReads(const OpHandle& op) {
   if (op->reads_released || op->state == AsyncOp::State::kReleased) return;
   op->reads_released = true;
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (!use.write) CountPending(use, kOneLess);
   }
+  if (checks()) NoteUses(*op, true, false);
 }
 
 void Cluster::Release(const OpHandle& op) {
@@ -432,16 +391,29 @@ void Cluster::Release(const OpHandle& op) {
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (use.write || !reads_released) CountPending(use, kOneLess);
   }
-  for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, -1);
   for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Remove(use.begin, use.end, use.write);
-  if (checks()) NoteColumns(*op);
+  if (checks()) NoteUses(*op, !reads_released, true);
   op->after.clear();
   op->covered.clear();
 }
 
-bool Cluster::CompleteAndRelease(const OpHandle& op) {
+bool Cluster::Await(const OpHandle& op, Warp& warp, uint32_t mask) {
   if (op->state == AsyncOp::State::kPending && !Complete(op)) return false;
+  if (op->record) AddMoments(*op->record, warp, mask);
+  // Registers belong to the warp that has waited; the other warps of a wgmma wait for theirs.
+  std::erase_if(op->registers, [&](const auto& owned) {
+    if (owned.first != &warp) return false;
+    warp.OwnRegisters(owned.second, -1);
+    return true;
+  });
   Release(op);
+  return true;
+}
+
+bool Cluster::AwaitReads(const OpHandle& op, Warp& warp, uint32_t mask) {
+  if (!Complete(op)) return false;
+  if (op->record) AddMoments(*op->record, warp, mask);
+  ReleaseReads(op);
   return true;
 }
 

@@ -39,7 +39,12 @@ Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index)
     warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1));
   }
   warpgroups.resize((static_cast<size_t>(count) + 3) / 4);
-  columns.resize(static_cast<size_t>(TensorMemory::kLanes / kLanes) * TensorMemory::kColumns);
+  if (cluster.checks()) shared_shadow = std::make_unique<SharedShadow>(kSharedBase, shared_.size());
+}
+
+TensorShadow& Cta::tensor_shadow() {
+  if (!tensor_shadow_) tensor_shadow_ = std::make_unique<TensorShadow>();
+  return *tensor_shadow_;
 }
 
 TensorMemory& Cta::tensor() {
@@ -70,7 +75,10 @@ std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster) {
 }
 
 Cluster::Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel)
-    : launch_(launch), cancel_(std::move(cancel)), linear_index_(linear_index), random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)) {
+    : launch_(launch),
+      cancel_(std::move(cancel)),
+      linear_index_(linear_index),
+      random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)) {
   const LaunchShape& shape = launch.shape;
   const std::array<uint32_t, 3> first = FirstCtaOf(shape, linear_index);
   for (size_t d = 0; d < 3; ++d) index_[d] = first[d] / shape.cluster[d];
@@ -78,9 +86,8 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel)
   for (uint32_t z = 0; z < shape.cluster[2]; ++z) {
     for (uint32_t y = 0; y < shape.cluster[1]; ++y) {
       for (uint32_t x = 0; x < shape.cluster[0]; ++x) {
-        ctas_.push_back(std::make_unique<Cta>(
-            *this, rank++,
-            std::array<uint32_t, 3>{first[0] + x, first[1] + y, first[2] + z}));
+        ctas_.push_back(
+            std::make_unique<Cta>(*this, rank++, std::array<uint32_t, 3>{first[0] + x, first[1] + y, first[2] + z}));
       }
     }
   }
@@ -138,6 +145,7 @@ bool Cluster::RunRound(bool& ran) {
     fault.place = warps.empty() ? Place{} : warps[0]->Here(-1);
     fault.message = Cat("a cluster executed ", executed_, " warp instructions, more than the budget of ",
                         machine().instruction_budget);
+    DrawWaits(fault);
     SetFault(std::move(fault));
     return false;
   }
@@ -200,70 +208,15 @@ bool Cluster::TimeOutWaiters() {
   return any;
 }
 
-std::string Cluster::DescribeWait(Warp& warp, const Path& path) {
-  Cta& cta = warp.cta();
-  std::string who = Cat("CTA (", cta.index()[0], ",", cta.index()[1], ",", cta.index()[2], ") warp ", warp.index(),
-                        " line ", warp.LineOf(path.pc), " waits ");
-  switch (path.wait.kind) {
-    case WaitState::Kind::kMbarrier: {
-      const BarrierSlot* slot = FindBarrier(cta, path.wait.object);
-      if (slot == nullptr) return Cat(who, "for an mbarrier at ", path.wait.object, " that is not initialised");
-      return Cat(who, "for parity ", path.wait.parity, " of the mbarrier at shared offset ", path.wait.object,
-                 ": phase ", slot->state.phase(), ", ", slot->state.pending(), " of ", slot->state.expected(),
-                 " arrivals pending, ", slot->state.bytes(), " bytes outstanding");
-    }
-    case WaitState::Kind::kNamedBarrier: {
-      const NamedBarrier& barrier = cta.named[path.wait.object];
-      return Cat(who, "at barrier ", path.wait.object, ": ", barrier.arrived, " threads have arrived of ",
-                 barrier.expected != 0 ? barrier.expected : cta.live_threads());
-    }
-    case WaitState::Kind::kClusterBarrier:
-      return Cat(who, "at barrier.cluster: ", barrier_arrived, " of ", live_threads(), " threads have arrived");
-    case WaitState::Kind::kWarpSync:
-      return Cat(who, "for the other lanes of mask ", path.wait.object, "; present: ", path.mask);
-    case WaitState::Kind::kWarpgroup:
-      return Cat(who, "for the other warps of its warpgroup");
-    case WaitState::Kind::kTensorAlloc:
-      return Cat(who, "for Tensor Memory to allocate");
-    case WaitState::Kind::kTensorPair:
-      return Cat(who, "for the other CTA of its pair to allocate or release Tensor Memory");
-    case WaitState::Kind::kNone:
-      break;
-  }
-  return Cat(who, "for nothing");
-}
-
-void Cluster::ReportDeadlock() {
-  Fault fault;
-  fault.kind = FaultKind::kDeadlock;
-  bool first = true;
-  for (const auto& cta : ctas_) {
-    for (const auto& warp : cta->warps) {
-      for (const Path& path : warp->paths()) {
-        if (path.state != Path::State::kBlocked) continue;
-        if (first) {
-          fault.place = warp->Here(-1);
-          fault.place.line = warp->LineOf(path.pc);
-        } else {
-          fault.message += "; ";
-        }
-        first = false;
-        fault.message += DescribeWait(*warp, path);
-        if (fault.message.size() > 4000) {
-          fault.message += "; …";
-          SetFault(std::move(fault));
-          return;
-        }
-      }
-    }
-  }
-  SetFault(std::move(fault));
-}
-
 void Cluster::CheckClusterBarrier() {
   if (barrier_arrived == 0 || barrier_arrived < live_threads()) return;
   barrier_arrived = 0;
   ++barrier_generation;
+  barrier_told = std::move(barrier_gathering);
+  barrier_gathering.Clear();
+  if (checks()) {
+    for (const auto& cta : ctas_) cta->known_at_exit.Join(barrier_met);
+  }
   Signal();
 }
 
@@ -271,8 +224,7 @@ void Cluster::NoteExit(Cta& cta) {
   Signal();
   for (NamedBarrier& barrier : cta.named) {
     if (barrier.arrived == 0 || barrier.expected != 0 || barrier.arrived < cta.live_threads()) continue;
-    barrier.arrived = 0;
-    ++barrier.generation;
+    barrier.Complete();
   }
   CheckClusterBarrier();
   if (cta.done() && !cta.exit_checked) CheckExit(cta);
@@ -289,6 +241,19 @@ void Cluster::CheckExit(Cta& cta) {
     if (uses)
       Hazard(HazardKind::kPendingAtExit, *op,
              Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
+  }
+  const Place end = cta.warps[0]->Here(-1);
+  for (const auto& [moment, place] : cta.visits) {
+    if (cta.known_at_exit.Knows(moment)) continue;
+    machine().hazards->Add(
+        HazardKind::kRemoteLifetime, place,
+        Cat("CTA rank ", cta.rank(), ", whose shared memory this uses, ended without waiting for it"));
+  }
+  for (const auto& [offset, slot] : cta.barriers) {
+    if (slot.state.bytes() == 0) continue;
+    machine().hazards->Add(HazardKind::kBarrierUnbalanced, end,
+                           Cat("the mbarrier at shared offset ", offset, " ends in phase ", slot.state.phase(),
+                               " with ", slot.state.bytes(), " bytes outstanding"));
   }
   for (const auto& block : cta.allocator.live()) {
     machine().hazards->Add(HazardKind::kLeakedTensor, cta.warps[0]->Here(-1),

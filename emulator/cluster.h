@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -16,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/access_shadow.h"
 #include "emulator/memory.h"
 #include "emulator/pending_ranges.h"
 #include "emulator/plan_cache.h"
@@ -81,6 +84,8 @@ enum class OpKind : uint8_t {
   kCancel
 };
 std::string_view NameOf(OpKind kind);
+// mma, cp, shift, commit: what a thread's tcgen05 instructions queue.
+bool IsTensorQueue(OpKind kind);
 
 // An asynchronous operation from its issue until something that the ISA recognises has shown its completion.
 class AsyncOp {
@@ -97,6 +102,19 @@ class AsyncOp {
     void ForEachWord(Visit visit) const {
       if (granules == nullptr) return ForEachGranuleWord(range, visit);
       for (const GranuleWord& word : *granules) visit(word);
+    }
+    // Calls visit(begin, end) for each run of bytes that it touches, ascending.
+    template <typename Visit>
+    void ForEachRun(Visit visit) const {
+      if (granules == nullptr) return visit(range.begin, range.end);
+      for (const GranuleWord& word : *granules) {
+        for (uint64_t rest = word.mask; rest != 0;) {
+          const int first = std::countr_zero(rest), length = std::countr_one(rest >> first);
+          const uint32_t begin = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(first) * 16;
+          visit(std::max(begin, range.begin), std::min(begin + static_cast<uint32_t>(length) * 16, range.end));
+          rest = first + length == 64 ? 0 : rest >> (first + length) << (first + length);
+        }
+      }
     }
   };
   struct TensorUse {
@@ -131,13 +149,39 @@ class AsyncOp {
   bool is_4x256b = false;
   bool shifts_a = false;
   uint64_t serial = 0;
+  // Where hazards are looked for: what accesses of its ranges will be compared with, and, of a commit, what its issuer
+  // knew.
+  RecordRef record;
+  std::unique_ptr<VectorClock> issuer_knew;
   uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
 };
 
-struct BarrierSlot {
+// An mbarrier object and what its phases tell.
+class BarrierSlot {
+ public:
   Mbarrier state;
   // Operations whose completion a phase tells, by phase parity.
   std::array<std::vector<OpHandle>, 2> told;
+
+  // The running phase will tell that these operations are over. Call before the arrival or the bytes that may end it.
+  void Tell(const std::vector<OpHandle>& ops);
+  // What arrivals of the running phase tell. Call before they arrive.
+  VectorClock& Gathering();
+  // What the last phase of this parity has told. REQUIRES: that phase is complete.
+  const VectorClock& Told(uint32_t parity);
+
+  uint16_t agent = 0;  // of its phases
+  uint32_t past = 0;   // phases of earlier objects at this address
+  Epoch initialised;
+  std::vector<Warp*> arrivers;  // all that have ever arrived, or issued what arrives
+  void NoteArriver(Warp* warp) {
+    if (std::find(arrivers.begin(), arrivers.end(), warp) == arrivers.end()) arrivers.push_back(warp);
+  }
+
+ private:
+  void Settle();
+  uint32_t settled_ = 0;  // the phase that clocks_ are about
+  std::array<VectorClock, 2> clocks_;
 };
 
 struct NamedBarrier {
@@ -147,6 +191,9 @@ struct NamedBarrier {
   // bar.red
   uint32_t votes = 0, result = 0;
   bool all = true, any = false, result_all = true, result_any = false;
+  VectorClock gathering, told;  // by those who have arrived, to those who go on
+
+  void Complete();
 };
 
 // The four warps of a warpgroup meeting at one instruction.
@@ -192,24 +239,14 @@ class Cta {
   std::array<NamedBarrier, 16> named;
   std::vector<Rendezvous> warpgroups;
   TensorMemoryAllocator allocator;
-  // Per column of each warp's 32 lanes of Tensor Memory: when and by whom it was last accessed asynchronously, as far
-  // as somebody has waited for it.
-  struct ColumnAccess {
-    uint64_t written = 0, read = 0;  // cluster events
-    Warp* writer = nullptr;
-    Warp* reader = nullptr;
-  };
-  std::vector<ColumnAccess> columns;
-  // Calls visit(column, access) for every column of every group of 32 lanes that the range touches.
-  template <typename Visit>
-  void ForEachColumn(const TensorRange& range, Visit visit) {
-    const int last = std::min<int>(range.column + range.columns, TensorMemory::kColumns);
-    for (int group = range.lane / kLanes; group * kLanes < range.lane + range.lanes; ++group) {
-      for (int column = range.column; column < last; ++column) {
-        if (!visit(column, columns[static_cast<size_t>(group * TensorMemory::kColumns + column)])) return;
-      }
-    }
-  }
+  // Who touched its memories last; null unless hazards are looked for.
+  std::unique_ptr<SharedShadow> shared_shadow;
+  TensorShadow& tensor_shadow();
+  // The first agent of its warps.
+  uint16_t first_agent() const { return static_cast<uint16_t>(rank_ * warps.size()); }
+  // Accesses by warps of other CTAs that must be over before it ends: the last one of each, with its PTX line.
+  std::vector<std::pair<Epoch, Place>> visits;
+  VectorClock known_at_exit;  // by any of its threads
   bool exit_checked = false;
   // What the collector buffers of tcgen05.mma hold: A's, then b0 to b3.
   struct Collector {
@@ -227,6 +264,7 @@ class Cta {
   uint32_t threads_;
   SharedMemory shared_;
   std::unique_ptr<TensorMemory> tensor_;
+  std::unique_ptr<TensorShadow> tensor_shadow_;
 };
 
 class Cluster {
@@ -273,7 +311,10 @@ class Cluster {
   // Somebody who may rely on it has seen that the operation is complete.
   void Release(const OpHandle& op);
   void ReleaseReads(const OpHandle& op);
-  bool CompleteAndRelease(const OpHandle& op);
+  // The lanes of `mask` have waited for it by themselves: completes it, and lets them rely on it.
+  bool Await(const OpHandle& op, Warp& warp, uint32_t mask);
+  // The same of its reads of shared memory alone.
+  bool AwaitReads(const OpHandle& op, Warp& warp, uint32_t mask);
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
   // Reports an access of `range` of global memory that a pending store is due in.
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
@@ -285,17 +326,28 @@ class Cluster {
 
   // ---- barriers ----
   BarrierSlot* FindBarrier(Cta& cta, uint32_t offset);
+  // The object at `offset`, new or old; a new one belongs to the agent that this address has.
+  BarrierSlot& MakeBarrier(Cta& cta, uint32_t offset);
+  void DropBarrier(Cta& cta, uint32_t offset);
   // A phase was waited for: what it tells is released.
   void ReleaseTold(BarrierSlot& barrier, uint32_t parity);
 
   // barrier.cluster
   uint64_t barrier_generation = 0;
   uint32_t barrier_arrived = 0;
+  VectorClock barrier_gathering, barrier_told;
+  VectorClock barrier_met;  // what came before it by execution alone: enough to keep memory alive
   void CheckClusterBarrier();
+
+  // ---- order (ordering.cc) ----
+  // An ordinary access by `lane`: reports what it is not ordered behind.
+  void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
+  // `lane` uses the memory of another CTA: it must have started, and must not end before.
+  void Visit(Warp& warp, Cta& cta, int lane);
+  // A synchronising access of the word at `host`.
+  void SynchroniseAt(const uint8_t* host, Warp& warp, uint32_t mask);
   uint32_t live_threads() const;
   void NoteExit(Cta& cta);
-
-  std::string DescribeWait(Warp& warp, const Path& path);
 
   PlanCache<MmaRequest, PlannedMma> mma_plans;
   PlanCache<WgmmaRequest, PlannedWgmma> wgmma_plans;
@@ -305,15 +357,25 @@ class Cluster {
   bool CompleteSomething();
   bool CompleteAtRandom();
   bool TimeOutWaiters();
+  // deadlock.cc
   void ReportDeadlock();
+  void DrawWaits(Fault& fault);
+  std::string DescribeWait(Warp& warp, const Path& path);
+  std::vector<Warp*> WhoCouldEnd(Warp& warp, const Path& path);
   void CheckExit(Cta& cta);
   void FindPredecessors(AsyncOp& op);
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use);
-  void CheckProxyFence(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
-  void NoteColumns(const AsyncOp& op);
+  void CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use);
+  void CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use);
+  std::string Describe(const Rival& rival) const;
+  void NoteUses(const AsyncOp& op, bool reads, bool writes);
+  static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
+  // Begins the record of an operation that is being issued.
+  void MakeRecord(AsyncOp& op);
+  uint16_t NewAgent();
   void Hazard(HazardKind kind, const AsyncOp& op, std::string message);
   void RemovePending(const AsyncOp& op);
 
@@ -335,6 +397,12 @@ class Cluster {
   std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;     // not yet complete, in issue order
   std::mt19937_64 random_;
+  // Addresses that have been mbarriers: their agents, and the phases of the objects that are gone.
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<uint16_t, uint32_t>> barrier_agents_;
+  // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
+  std::map<std::array<int, 3>, std::pair<uint16_t, uint32_t>> queue_agents_;
+  uint16_t next_agent_ = 0;
+  std::map<const uint8_t*, VectorClock> words_;  // that threads synchronise by
 };
 
 }  // namespace laneshift::emulator

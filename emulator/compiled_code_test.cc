@@ -128,7 +128,7 @@ TEST_P(CompiledCode, StoresTheSameTileFromEveryLane) {
 // A generic pointer to shared memory, passed on in 64 bits to an instruction that names .shared::cta.
 TEST_P(CompiledCode, PassesGenericPointersAsSharedOnes) {
   const Outcome run = RunBody(
-      "mov.u32 %r3, slot; cvt.u64.u32 %rd4, %r3; cvta.shared.u64 %rd4, %rd4;\n@!%p2 bra SECOND;\n"
+      "mov.u32 %r3, slot; cvt.u64.u32 %rd4, %r3; cvta.shared.u64 %rd4, %rd4;\nbar.sync 0;\n@!%p2 bra SECOND;\n"
       "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%rd4], 32;\n"
       "SECOND: bar.sync 0; ld.shared.b32 %r10, [%rd4]; st.global.b32 [%rd3], %r10;\n@!%p2 bra FREED;\n"
       "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;\nFREED:\n",

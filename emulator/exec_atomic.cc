@@ -101,7 +101,8 @@ template <typename W, CombineBits kCombine>
 bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t b, uint64_t c, uint64_t& old) {
   Located at;
   if (!Locate(w, i.space, address, sizeof(W), lane, AccessKind::kAtomic, at)) return false;
-  const auto op = static_cast<AtomOp>(i.modifiers);
+  Synchronise(w, i, at, lane);
+  const auto op = static_cast<AtomOp>(i.modifiers & 0xff);
   // Sums of f32 in global memory flush subnormal numbers, in shared memory they do not (PTX ISA, atom).
   if constexpr (kCombine == CombineF32) {
     if (at.space == Space::kGlobal) return old = Exchange<W, CombineFlushedF32>(at.host, op, b, c), true;
@@ -114,7 +115,7 @@ bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t 
 template <typename W, CombineBits kCombine, bool kReturns>
 Outcome Atomic(Warp& w, const Instruction& i, uint32_t mask) {
   constexpr size_t kAddress = kReturns ? 1 : 0;
-  const bool compares = static_cast<AtomOp>(i.modifiers) == AtomOp::kCas;
+  const bool compares = static_cast<AtomOp>(i.modifiers & 0xff) == AtomOp::kCas;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     uint64_t old;
@@ -149,11 +150,12 @@ Outcome AtomicVector(Warp& w, const Instruction& i, uint32_t mask) {
 // .b128: exch and cas. Sixteen bytes at once need a lock of their own; all launches share it.
 Outcome Atomic128(Warp& w, const Instruction& i, uint32_t mask) {
   static std::mutex mutex;
-  const bool compares = static_cast<AtomOp>(i.modifiers) == AtomOp::kCas;
+  const bool compares = static_cast<AtomOp>(i.modifiers & 0xff) == AtomOp::kCas;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!Locate(w, i.space, w.AddressOf(i[1], lane), 16, lane, AccessKind::kAtomic, at)) return Outcome::kFault;
+    Synchronise(w, i, at, lane);
     uint64_t old[2];
     {
       const std::lock_guard lock(mutex);
@@ -224,9 +226,9 @@ struct SilentVector {
   static Handler Get() { return AtomicVector<W, kCombine, false>; }
 };
 
-Result<AtomOp> Prepare(Instruction& i, std::string_view word) {
+Result<AtomOp> Prepare(const Match& match, Instruction& i, std::string_view word) {
   const AtomOp op = AtomOpOf(word);
-  i.modifiers = static_cast<uint64_t>(op);
+  i.modifiers = static_cast<uint64_t>(op) | OrderOf(match);
   if (i.space == Space::kConst || i.space == Space::kLocal || i.space == Space::kParam)
     return Wrong("atomics are for global and shared memory");
   return op;
@@ -246,7 +248,7 @@ Status CheckVector(const Match& match, const Instruction& i, const Operand& valu
 }  // namespace
 
 Result<Handler> BindAtom(const Match& match, Instruction& i) {
-  LS_ASSIGN(const AtomOp op, Prepare(i, match("AtomOp")));
+  LS_ASSIGN(const AtomOp op, Prepare(match, i, match("AtomOp")));
   if (match.TypeAt(0) == Type::kB128) {
     if (op != AtomOp::kExch) return WrongType(match);
     return Handler(Atomic128);
@@ -254,23 +256,23 @@ Result<Handler> BindAtom(const Match& match, Instruction& i) {
   return ForCombination<Returning>(match, op);
 }
 Result<Handler> BindCompareAndSwap(const Match& match, Instruction& i) {
-  LS_ASSIGN(const AtomOp op, Prepare(i, "cas"));
+  LS_ASSIGN(const AtomOp op, Prepare(match, i, "cas"));
   if (match.TypeAt(0) == Type::kB128) return Handler(Atomic128);
   return ForCombination<Returning>(match, op);
 }
 Result<Handler> BindRed(const Match& match, Instruction& i) {
-  LS_ASSIGN(const AtomOp op, Prepare(i, match("AtomOp")));
+  LS_ASSIGN(const AtomOp op, Prepare(match, i, match("AtomOp")));
   if (op == AtomOp::kExch) return Wrong("red has no exch");
   return ForCombination<Silent>(match, op);
 }
 Result<Handler> BindAtomVector(const Match& match, Instruction& i) {
-  LS_ASSIGN(const AtomOp op, Prepare(i, match("VecOp")));
+  LS_ASSIGN(const AtomOp op, Prepare(match, i, match("VecOp")));
   LS_TRY(CheckVector(match, i, i[2]));
   if (i[0].count != i[2].count) return Wrong("the vectors differ in length");
   return ForCombination<ReturningVector>(match, op);
 }
 Result<Handler> BindRedVector(const Match& match, Instruction& i) {
-  LS_ASSIGN(const AtomOp op, Prepare(i, match("VecOp")));
+  LS_ASSIGN(const AtomOp op, Prepare(match, i, match("VecOp")));
   LS_TRY(CheckVector(match, i, i[1]));
   return ForCombination<SilentVector>(match, op);
 }

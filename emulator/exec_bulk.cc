@@ -325,15 +325,14 @@ Outcome BulkWait(Warp& w, const Instruction& i, uint32_t mask) {
     if (i.modifiers != 0) {
       for (size_t g = 0; g + keep < groups.closed.size(); ++g) {
         for (const OpHandle& op : groups.closed[g]) {
-          if (!cluster.Complete(op)) return Outcome::kFault;
-          cluster.ReleaseReads(op);
+          if (!cluster.AwaitReads(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
         }
       }
       continue;
     }
     for (; groups.closed.size() > keep; groups.closed.pop_front()) {
       for (const OpHandle& op : groups.closed.front()) {
-        if (!cluster.CompleteAndRelease(op)) return Outcome::kFault;
+        if (!cluster.Await(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
       }
     }
   }

@@ -156,16 +156,16 @@ bool ArriveAtBarrier(Warp& w, NamedBarrier& barrier, uint32_t count, uint32_t ma
   // With an explicit count the warps count whole, whatever of them has exited.
   barrier.arrived += count != 0 && mask == w.live() ? kLanes : static_cast<uint32_t>(std::popcount(mask));
   barrier.expected = count;
+  w.Release(mask, barrier.gathering);
   const uint32_t wanted = count != 0 ? count : w.cta().live_threads();
   if (barrier.arrived < wanted) return false;
-  barrier.arrived = 0;
   barrier.result = barrier.votes;
   barrier.result_all = barrier.all;
   barrier.result_any = barrier.any;
   barrier.votes = 0;
   barrier.all = true;
   barrier.any = false;
-  ++barrier.generation;
+  barrier.Complete();
   w.cta().cluster().Signal();
   return true;
 }
@@ -193,11 +193,12 @@ Outcome Barrier(Warp& w, const Instruction& i, uint32_t mask) {
       w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask), "bar.sync is executed by a part of the warp");
     }
     const uint64_t generation = barrier.generation;
-    if (ArriveAtBarrier(w, barrier, count, mask)) return Outcome::kNext;
+    if (ArriveAtBarrier(w, barrier, count, mask)) return w.Acquire(mask, barrier.told), Outcome::kNext;
     wait.generation = generation;
     return w.Block(WaitState::Kind::kNamedBarrier, id);
   }
   if (barrier.generation == wait.generation) return Outcome::kBlocked;
+  w.Acquire(mask, barrier.told);
   w.DoneWaiting();
   return Outcome::kNext;
 }
@@ -228,6 +229,7 @@ Outcome BarrierReduce(Warp& w, const Instruction& i, uint32_t mask) {
   } else if (barrier.generation == wait.generation) {
     return Outcome::kBlocked;
   }
+  w.Acquire(mask, barrier.told);
   w.DoneWaiting();
   if (i.modifiers == 0) {
     ForLanes(mask, [&](int lane) { w.At<uint32_t>(i[0])[lane] = barrier.result; });
@@ -237,22 +239,29 @@ Outcome BarrierReduce(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-Outcome ClusterArrive(Warp& w, const Instruction&, uint32_t mask) {
+// modifiers: 1 for .relaxed
+Outcome ClusterArrive(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
+  if (i.modifiers == 0 || w.fences_memory) w.Release(mask, cluster.barrier_gathering);
+  w.Release(mask, cluster.barrier_met);
   w.cluster_generation = cluster.barrier_generation;
   cluster.barrier_arrived += static_cast<uint32_t>(std::popcount(mask));
   cluster.CheckClusterBarrier();
   return Outcome::kNext;
 }
 
-Outcome ClusterWait(Warp& w, const Instruction&, uint32_t) {
+Outcome ClusterWait(Warp& w, const Instruction&, uint32_t mask) {
   if (w.cta().cluster().barrier_generation == w.cluster_generation) return w.Block(WaitState::Kind::kClusterBarrier, 0);
+  w.Acquire(mask, w.cta().cluster().barrier_told);
   w.DoneWaiting();
   return Outcome::kNext;
 }
 
 Outcome WarpBarrier(Warp& w, const Instruction& i, uint32_t mask) {
-  return Together(w, i[0], mask) ? Outcome::kNext : Outcome::kBlocked;
+  if (!Together(w, i[0], mask)) return Outcome::kBlocked;
+  const auto members = static_cast<uint32_t>(w.Value(i[0], std::countr_zero(mask)));
+  if (w.checks()) w.knowledge.SyncLanes(mask & members, w.live());
+  return Outcome::kNext;
 }
 
 Outcome Elect(Warp& w, const Instruction& i, uint32_t mask) {
@@ -353,9 +362,15 @@ Result<Handler> BindBarrierReduce(const Match& match, Instruction& i) {
   i.modifiers = op == "and" ? 1 : op == "or" ? 2 : 0;
   return Handler(BarrierReduce);
 }
-Result<Handler> BindClusterArrive(const Match&, Instruction&) { return Handler(ClusterArrive); }
+Result<Handler> BindClusterArrive(const Match& match, Instruction& i) {
+  i.modifiers = match("Sem") == "relaxed" ? 1 : 0;
+  return Handler(ClusterArrive);
+}
 Result<Handler> BindClusterWait(const Match&, Instruction&) { return Handler(ClusterWait); }
 Result<Handler> BindProxyFence(const Match&, Instruction&) { return Handler(ProxyFence); }
+Result<Handler> BindFence(const Match&, Instruction&) {
+  return Handler([](Warp& w, const Instruction&, uint32_t) { return w.fences_memory = true, Outcome::kNext; });
+}
 // Register counts change nothing that a program can see here.
 Result<Handler> BindSetmaxnreg(const Match&, Instruction& i) {
   if (i[0].offset < 24 || i[0].offset > 256 || i[0].offset % 8 != 0)

@@ -37,12 +37,6 @@ Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
       }
       to.cta->shared().MarkWritten(to.offset, bytes);
       to.cta->cluster().counters().bytes_global_to_shared += given;
-      // A generic-proxy write: the async proxy knows it after a fence of the thread that issued the copy.
-      const auto thread = static_cast<uint32_t>(self.warp->index() * kLanes + self.lane);
-      if (to.cta->cluster().checks()) {
-        to.cta->shared().NoteStore(
-            to.offset, bytes, (thread + 1) << 16 | (self.warp->proxy_fences[static_cast<size_t>(self.lane)] & 0xffff));
-      }
       return true;
     };
     GroupsOf(w.copies, lane).open.push_back(op);
@@ -57,7 +51,7 @@ Outcome CopyWait(Warp& w, uint32_t mask, size_t keep, bool open_too) {
     if (open_too) groups.Close();
     for (; groups.closed.size() > keep; groups.closed.pop_front()) {
       for (const OpHandle& op : groups.closed.front()) {
-        if (!w.cta().cluster().CompleteAndRelease(op)) return Outcome::kFault;
+        if (!w.cta().cluster().Await(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
       }
     }
   }
@@ -85,8 +79,8 @@ Outcome CopyArrive(Warp& w, const Instruction& i, uint32_t mask) {
       Cluster& own = cta->cluster();
       BarrierSlot* barrier = own.FindBarrier(*cta, offset);
       if (barrier == nullptr) return true;
-      auto& told = barrier->told[barrier->state.phase() & 1];
-      told.insert(told.end(), self.covered.begin(), self.covered.end());
+      barrier->Tell(self.covered);
+      if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
       if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
         own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
         return false;

@@ -20,7 +20,19 @@ Handler InSpace(const Match& match, Instruction& instruction, Handler handler) {
 }
 
 // modifiers of arrive and wait.
-enum : uint64_t { kExpectTx = 1, kNoComplete = 2, kDrop = 4, kParity = 8, kTest = 16 };
+enum : uint64_t { kExpectTx = 1, kNoComplete = 2, kDrop = 4, kParity = 8, kTest = 16, kRelaxed = 32 };
+
+// An arrival or a wait orders memory unless it is relaxed; behind a fence it does so all the same.
+bool Orders(const Warp& w, const Instruction& i) { return !(i.modifiers & kRelaxed) || w.fences_memory; }
+uint64_t RelaxedOf(const Match& match) { return match("Sem") == "relaxed" ? uint64_t{kRelaxed} : 0; }
+
+// The lanes of `rest` that name the same address as `lane`.
+uint32_t Alike(Warp& w, const Operand& address, uint32_t rest, int lane) {
+  uint32_t alike = 0;
+  const uint64_t first = w.AddressOf(address, lane);
+  ForLanes(rest, [&](int other) { alike |= static_cast<uint32_t>(w.AddressOf(address, other) == first) << other; });
+  return alike;
+}
 
 bool Check(Warp& w, int lane, const Status& status) {
   if (status.has_value()) return true;
@@ -33,15 +45,19 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 8, 8, lane, false, at)) return Outcome::kFault;
-    BarrierSlot& slot = at.cta->barriers[at.offset];
+    BarrierSlot& slot = w.cta().cluster().MakeBarrier(*at.cta, at.offset);
     if (slot.state.valid()) {
       w.Report(HazardKind::kBarrierMisuse, lane, Cat("mbarrier.init of the live object at shared offset ", at.offset));
-      slot = {};
+      w.cta().cluster().DropBarrier(*at.cta, at.offset);
+      w.cta().cluster().MakeBarrier(*at.cta, at.offset);
     }
     if (!Check(w, lane, slot.state.Init(static_cast<int64_t>(w.Value(i[1], lane))))) return Outcome::kFault;
     at.cta->shared().SetBarrier(at.offset, true);
     at.cta->shared().MarkWritten(at.offset, 8);
-    at.cta->shared().NoteStore(at.offset, 8, 0);
+    if (w.checks()) {
+      slot.initialised = w.knowledge.Now(static_cast<uint8_t>(lane));
+      at.cta->shared_shadow->Forget(at.offset, at.offset + 8);
+    }
   }
   w.cta().cluster().Signal();
   return Outcome::kNext;
@@ -56,7 +72,7 @@ Outcome Invalidate(Warp& w, const Instruction& i, uint32_t mask) {
     if (!Check(w, lane, slot->state.Invalidate())) return Outcome::kFault;
     w.cta().cluster().ReleaseTold(*slot, 0);
     w.cta().cluster().ReleaseTold(*slot, 1);
-    at.cta->barriers.erase(at.offset);
+    w.cta().cluster().DropBarrier(*at.cta, at.offset);
     const BarrierSlot* neighbour = w.cta().cluster().FindBarrier(*at.cta, at.offset ^ 8);
     at.cta->shared().SetBarrier(at.offset, neighbour != nullptr);
   }
@@ -65,6 +81,7 @@ Outcome Invalidate(Warp& w, const Instruction& i, uint32_t mask) {
 
 // operands: state, [a], count or bytes
 Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
+  const BarrierSlot* last = nullptr;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
@@ -72,6 +89,9 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
     if (slot == nullptr) return Outcome::kFault;
     const int64_t value = i[2].slot != kNoSlot ? static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[2], lane))) : 1;
     Mbarrier& state = slot->state;
+    if (slot != last) slot->NoteArriver(&w);
+    if (slot != last && Orders(w, i)) w.Release(Alike(w, i[1], rest, lane), slot->Gathering());
+    last = slot;
     const auto completion =
         i.modifiers & kNoComplete ? Mbarrier::Completion::kNoComplete : Mbarrier::Completion::kMayComplete;
     auto token = i.modifiers & kExpectTx
@@ -105,6 +125,7 @@ Outcome Transact(Warp& w, const Instruction& i, uint32_t mask) {
 Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   uint32_t done = 0, blocked_on = 0, parity_of_block = 0;
+  const BarrierSlot* last = nullptr;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
@@ -119,6 +140,8 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
     if (*complete) {
       done |= 1u << lane;
       cluster.ReleaseTold(*slot, parity);
+      if (slot != last && Orders(w, i)) w.Acquire(Alike(w, i[1], rest, lane), slot->Told(parity));
+      last = slot;
     } else {
       blocked_on = at.offset;
       parity_of_block = parity;
@@ -141,6 +164,14 @@ BarrierSlot* FindBarrierAt(Warp& w, Space space, uint64_t address, int lane, boo
   BarrierSlot* slot = w.cta().cluster().FindBarrier(*at.cta, at.offset);
   if (slot == nullptr) {
     w.Fault(FaultKind::kLaunchFailure, lane, Cat("there is no initialised mbarrier at shared offset ", at.offset));
+    return nullptr;
+  }
+  if (w.checks()) {
+    if (at.cta != &w.cta()) w.cta().cluster().Visit(w, *at.cta, lane);
+    if (!w.knowledge.Knows(static_cast<uint8_t>(lane), slot->initialised)) {
+      w.Report(HazardKind::kBarrierRace, lane,
+               Cat("nothing orders the mbarrier.init of the object at shared offset ", at.offset, " before this"));
+    }
   }
   return slot;
 }
@@ -150,7 +181,7 @@ Result<Handler> BindMbarrierInval(const Match& match, Instruction& i) { return I
 Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
   i.modifiers = (match.Has("ExpectTx") ? uint64_t{kExpectTx} : 0) |
                 (match.Has("NoComplete") ? uint64_t{kNoComplete} : 0) |
-                (match.Has("arrive_drop") ? uint64_t{kDrop} : 0);
+                (match.Has("arrive_drop") ? uint64_t{kDrop} : 0) | RelaxedOf(match);
   if (match.Has("ExpectTx") && i[2].slot == kNoSlot) return Wrong(".expect_tx needs the number of bytes");
   if (match.Has("NoComplete") && i[2].slot == kNoSlot) return Wrong(".noComplete needs a count");
   return InSpace(match, i, Arrive);
@@ -158,16 +189,16 @@ Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
 Result<Handler> BindMbarrierExpect(const Match& match, Instruction& i) { return InSpace(match, i, Transact<false>); }
 Result<Handler> BindMbarrierComplete(const Match& match, Instruction& i) { return InSpace(match, i, Transact<true>); }
 Result<Handler> BindMbarrierTestWait(const Match& match, Instruction& i) {
-  return i.modifiers = kTest, InSpace(match, i, Wait);
+  return i.modifiers = kTest | RelaxedOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierTryWait(const Match& match, Instruction& i) {
-  return i.modifiers = 0, InSpace(match, i, Wait);
+  return i.modifiers = RelaxedOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierTestWaitParity(const Match& match, Instruction& i) {
-  return i.modifiers = kTest | kParity, InSpace(match, i, Wait);
+  return i.modifiers = kTest | kParity | RelaxedOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierTryWaitParity(const Match& match, Instruction& i) {
-  return i.modifiers = kParity, InSpace(match, i, Wait);
+  return i.modifiers = kParity | RelaxedOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierPendingCount(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction& i, uint32_t mask) {

@@ -18,8 +18,13 @@ using base::Cat;
 // A CTA has less shared memory than this.
 constexpr uint64_t kMaxBulkBytes = 1 << 20;
 
-// modifiers of ld and st: bytes of one element, and whether it is sign-extended.
-enum : uint64_t { kBytesMask = 0xff, kSigned = 0x100 };
+// modifiers of ld and st: bytes of one element, whether it is sign-extended, and what its .sem means.
+enum : uint64_t { kBytesMask = 0xff, kSigned = 0x100, kStrong = 0x200 };
+
+uint64_t StrengthOf(const Match& match) {
+  const std::string_view sem = match("Sem");
+  return sem.empty() || sem == "weak" ? 0 : kStrong | OrderOf(match);
+}
 
 void PutElement(Warp& w, const Operand& to, int lane, const uint8_t* from, uint64_t modifiers) {
   switch (modifiers & kBytesMask) {
@@ -69,11 +74,13 @@ void GetElement(Warp& w, const Operand& from, int lane, uint8_t* to, uint64_t mo
 // operands: {d}, [a]
 Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
   const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask);
+  const bool strong = i.modifiers & kStrong;
+  const AccessKind kind = strong ? AccessKind::kStrongRead : AccessKind::kRead;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
-    if (!Locate(w, i.space, w.AddressOf(i[1], lane), bytes * i[0].count, lane, AccessKind::kRead, at))
-      return Outcome::kFault;
+    if (!Locate(w, i.space, w.AddressOf(i[1], lane), bytes * i[0].count, lane, kind, at)) return Outcome::kFault;
+    if (strong) Synchronise(w, i, at, lane);
     for (uint32_t e = 0; e < i[0].count; ++e) PutElement(w, i[0].elements[e], lane, at.host + e * bytes, i.modifiers);
   }
   return Outcome::kNext;
@@ -82,11 +89,13 @@ Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
 // operands: [a], {b}
 Outcome Store(Warp& w, const Instruction& i, uint32_t mask) {
   const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask);
+  const bool strong = i.modifiers & kStrong;
+  const AccessKind kind = strong ? AccessKind::kStrongWrite : AccessKind::kWrite;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
-    if (!Locate(w, i.space, w.AddressOf(i[0], lane), bytes * i[1].count, lane, AccessKind::kWrite, at))
-      return Outcome::kFault;
+    if (!Locate(w, i.space, w.AddressOf(i[0], lane), bytes * i[1].count, lane, kind, at)) return Outcome::kFault;
+    if (strong) Synchronise(w, i, at, lane);
     for (uint32_t e = 0; e < i[1].count; ++e) GetElement(w, i[1].elements[e], lane, at.host + e * bytes, i.modifiers);
   }
   return Outcome::kNext;
@@ -100,8 +109,8 @@ Result<Handler> AccessHandler(const Match& match, Instruction& instruction, cons
   if (vector.count != count) return Wrong(Cat("the vector has ", vector.count, " elements, not ", count));
   const int bytes = BytesOf(*type);
   if (bytes * static_cast<int>(count) > 32) return Wrong("an access is at most 32 bytes wide");
-  instruction.modifiers =
-      static_cast<uint64_t>(bytes) | (FactsOf(*type).kind == TypeKind::kSigned ? uint64_t{kSigned} : 0);
+  instruction.modifiers = static_cast<uint64_t>(bytes) |
+                          (FactsOf(*type).kind == TypeKind::kSigned ? uint64_t{kSigned} : 0) | StrengthOf(match);
   return handler;
 }
 

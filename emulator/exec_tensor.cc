@@ -97,7 +97,7 @@ Outcome WaitFor(Warp& w, std::vector<OpHandle>& ops) {
   std::vector<OpHandle> all;
   all.swap(ops);
   for (const OpHandle& op : all) {
-    if (!w.cta().cluster().CompleteAndRelease(op)) return Outcome::kFault;
+    if (!w.cta().cluster().Await(op, w, w.live())) return Outcome::kFault;
   }
   return Outcome::kNext;
 }
@@ -223,7 +223,7 @@ Result<Handler> BindTensorFenceBefore(const Match&, Instruction&) {
 }
 Result<Handler> BindTensorFenceAfter(const Match&, Instruction&) {
   return Handler(
-      [](Warp& w, const Instruction&, uint32_t) { return w.after_fence = w.cta().cluster().Tick(), Outcome::kNext; });
+      [](Warp& w, const Instruction&, uint32_t mask) { return w.knowledge.Peek(mask, w.fenced), Outcome::kNext; });
 }
 
 }  // namespace laneshift::emulator

@@ -16,7 +16,7 @@ Outcome TakeBlock(Warp& w, const Instruction& i, TensorMemoryAllocator::Block bl
   const auto column = static_cast<uint16_t>(block.column);
   const TensorRange range{0, 128, column, static_cast<uint16_t>(block.columns)};
   w.cta().tensor().Poison(range);
-  w.cta().ForEachColumn(range, [](int, Cta::ColumnAccess& access) { return access = {}, true; });
+  if (w.checks()) w.cta().tensor_shadow().Forget(column, static_cast<int>(block.columns));
   Located at;
   if (!Locate(w, i.space, w.AddressOf(i[0], lane), 4, lane, AccessKind::kWrite, at)) return Outcome::kFault;
   const uint32_t address = TensorAddress{0, column}.Pack();

@@ -227,8 +227,8 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
       for (Cta* cta : targets) {
         BarrierSlot* barrier = own.FindBarrier(*cta, offset);
         if (barrier == nullptr) continue;
-        auto& told = barrier->told[barrier->state.phase() & 1];
-        told.insert(told.end(), self.covered.begin(), self.covered.end());
+        barrier->Tell(self.covered);
+        if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
         if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
           own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
           return false;

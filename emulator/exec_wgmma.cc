@@ -42,6 +42,19 @@ WgmmaRequest RequestOf(Warp& w, const Instruction& i, int lane) {
   return request;
 }
 
+// Ordinary accesses of its registers must be behind a wgmma.fence.
+void CheckFence(Warp& member, const Instruction& i) {
+  bool unfenced = !member.fenced_wgmma;
+  for (size_t operand = 0; operand < 2; ++operand) {
+    for (uint32_t r = 0; r < i[operand].count; ++r)
+      unfenced = unfenced || member.unfenced[i[operand].elements[r].slot >> 7];
+  }
+  if (!unfenced) return;
+  member.Report(HazardKind::kMissingWgmmaFence, -1,
+                member.fenced_wgmma ? "a register of this wgmma was accessed since the warp's last wgmma.fence"
+                                    : "the warp has executed no wgmma.fence before its first wgmma");
+}
+
 Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Cta& cta = w.cta();
   Cluster& cluster = cta.cluster();
@@ -56,6 +69,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
                    Cat("D has ", plan->d_registers, " registers, not ", i[0].count));
   }
   const size_t first = static_cast<size_t>(w.index() / 4) * 4;
+  for (size_t q = 0; q < 4 && w.checks(); ++q) CheckFence(*cta.warps[first + q], i);
   auto op = std::make_shared<AsyncOp>();
   op->kind = OpKind::kWgmma;
   op->warp = &w;
@@ -130,7 +144,7 @@ Outcome WgmmaWait(Warp& w, const Instruction& i, uint32_t) {
   const auto keep = static_cast<size_t>(i[0].offset);
   for (; w.wgmma.closed.size() > keep; w.wgmma.closed.pop_front()) {
     for (const OpHandle& op : w.wgmma.closed.front()) {
-      if (!w.cta().cluster().CompleteAndRelease(op)) return Outcome::kFault;
+      if (!w.cta().cluster().Await(op, w, w.live())) return Outcome::kFault;
     }
   }
   return Outcome::kNext;
@@ -210,6 +224,13 @@ Result<Handler> MatrixHandler(const Match& match, Instruction& i, const Operand&
 
 }  // namespace
 
+Result<Handler> BindWgmmaFence(const Match&, Instruction&) {
+  return Handler([](Warp& w, const Instruction&, uint32_t) {
+    w.fenced_wgmma = true;
+    w.unfenced.assign(w.unfenced.size(), false);
+    return Outcome::kNext;
+  });
+}
 Result<Handler> BindWgmmaCommit(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction&, uint32_t) { return w.wgmma.Close(), Outcome::kNext; });
 }
@@ -243,6 +264,7 @@ Result<Handler> BindWgmma(const Match& match, Instruction& i) {
   if (i[after_predicate + (a_in_registers ? 2 : 3)].offset == 1) i.modifiers |= kTransposeB;
   if (a_in_registers && i[1].count != 4) return Wrong("A has four registers");
   i.watches_registers = false;
+  i.is_wgmma = true;
   return Handler(Wgmma);
 }
 Result<Handler> BindStmatrix(const Match& match, Instruction& i) {

@@ -95,6 +95,25 @@ const Twin kTwins[] = {
      "setp.lt.u32 %p3, %r1, 16;\n@%p3 bra A;\ntcgen05.wait::ld.sync.aligned;\ntcgen05.st.sync.aligned.32x32b.x1.b32 "
      "[%r9], {%r1};\nA: tcgen05.wait::st.sync.aligned;\n" LS_FREE,
      LS_ALLOC LS_TST LS_FREE},
+    {"ProxyFenceOfCopy", HazardKind::kMissingProxyFence,
+     "@%p1 st.shared.b32 [buffer], %r1;\n" LS_INIT_BARRIER LS_LOAD LS_WAIT,
+     "@%p1 st.shared.b32 [buffer], %r1;\n" LS_FENCE LS_INIT_BARRIER LS_LOAD LS_WAIT},
+    {"RaceInAWarp", HazardKind::kSharedRace,
+     "st.shared.b32 [%r4], %r1;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\n",
+     "st.shared.b32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\n"},
+    {"RaceOfReadAndWrite", HazardKind::kSharedRace,
+     "st.shared.b32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\nst.shared.b32 [%r4], "
+     "%r6;\n",
+     "st.shared.b32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\nbar.sync "
+     "0;\nst.shared.b32 [%r4], %r6;\n"},
+    {"UnobservedCompletion", HazardKind::kUnobservedCompletion,
+     LS_INIT_BARRIER LS_LOAD "@!%p1 bra J;\n" LS_WAIT "J: ld.shared.b32 %r5, [%r4];\n",
+     LS_INIT_BARRIER LS_LOAD "@!%p1 bra J;\n" LS_WAIT "J: bar.warp.sync -1;\nld.shared.b32 %r5, [%r4];\n"},
+    {"BarrierRace", HazardKind::kBarrierRace,
+     "@%p1 mbarrier.init.shared.b64 [bar], 32;\nmbarrier.arrive.shared.b64 %rd5, [bar];\n",
+     "@%p1 mbarrier.init.shared.b64 [bar], 32;\nbar.warp.sync -1;\nmbarrier.arrive.shared.b64 %rd5, [bar];\n"},
+    {"BarrierUnbalanced", HazardKind::kBarrierUnbalanced,
+     LS_INIT_BARRIER "@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd5, [bar], 128;\n", LS_INIT_BARRIER LS_LOAD LS_WAIT},
     {"ForeignLanes", HazardKind::kForeignLanes,
      LS_ALLOC "add.u32 %r12, %r9, 0x200000;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r12], "
               "{%r1};\ntcgen05.wait::st.sync.aligned;\n" LS_FREE,
@@ -118,6 +137,64 @@ TEST_P(Hazards, AreReportedAndTheirFixIsClean) {
 
 INSTANTIATE_TEST_SUITE_P(Twins, Hazards, testing::ValuesIn(kTwins),
                          [](const auto& twin) { return std::string(twin.param.name); });
+
+// Two CTAs of a cluster; each stores into the other one's memory.
+Report RunPair(const std::string& before, const std::string& after) {
+  const std::string text = std::string(kHeader) +
+                           ".visible .entry k() {\n.reg .b32 %r<9>;\n.shared .align 16 .b8 buffer[256];\n"
+                           "mov.u32 %r1, %cluster_ctarank; xor.b32 %r2, %r1, 1; mov.u32 %r3, buffer;\n"
+                           "mapa.shared::cluster.u32 %r4, %r3, %r2; mov.u32 %r5, %tid.x; shl.b32 %r6, %r5, 2;\n"
+                           "add.u32 %r4, %r4, %r6;\n" +
+                           before + "st.shared::cluster.b32 [%r4], %r5;\n" + after + "ret;\n}\n";
+  Options options;
+  options.completion = Completion::kLate;
+  TestDevice device(options);
+  const device::CuFunction kernel = device.Load(text, "k");
+  EXPECT_NE(kernel, nullptr) << device.log;
+  if (kernel != nullptr) {
+    EXPECT_EQ(device.Launch(kernel, {2, 1, 1}, 32, 0, {}, 2), device::kCuSuccess);
+  }
+  return TakeReport();
+}
+
+TEST(RemoteMemory, MustBeAliveWhileItIsUsed) {
+  const std::string barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+  const Report right = RunPair(barrier, barrier);
+  EXPECT_TRUE(right.Clean()) << right.Print();
+  for (const Report& wrong : {RunPair("", barrier), RunPair(barrier, "")}) {
+    ASSERT_EQ(wrong.hazards.size(), 1u) << wrong.Print();
+    EXPECT_EQ(wrong.hazards[0].kind, HazardKind::kRemoteLifetime) << wrong.Print();
+  }
+}
+
+// Warp 0 waits for an arrival of warp 1, which waits for one of warp 0.
+TEST(Deadlock, NamesTheCycle) {
+  const std::string arrive = "mbarrier.arrive.shared.b64 %rd5, ";
+  const std::string text =
+      std::string(kHeader) +
+      ".visible .entry k() {\n.reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n.shared .align 8 .b64 bars[2];\n"
+      "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra I;\n"
+      "mbarrier.init.shared.b64 [bars], 32; mbarrier.init.shared.b64 [bars+8], 32;\n"
+      "I: bar.sync 0; setp.lt.u32 %p2, %r1, 32; @%p2 bra A;\n" +
+      // Each side has arrived once, so that it is known for whom the other one waits.
+      arrive + "[bars];\nB: mbarrier.try_wait.parity.shared.b64 %p3, [bars+8], 0; @!%p3 bra B;\n" +
+      "B1: mbarrier.try_wait.parity.shared.b64 %p3, [bars+8], 1; @!%p3 bra B1;\n" + arrive + "[bars];\nret;\n" +
+      "A: " + arrive + "[bars+8];\nA0: mbarrier.try_wait.parity.shared.b64 %p3, [bars], 0; @!%p3 bra A0;\n" +
+      "A1: mbarrier.try_wait.parity.shared.b64 %p3, [bars], 1; @!%p3 bra A1;\n" + arrive + "[bars+8];\nret;\n}\n";
+  TestDevice device(Options{});
+  const device::CuFunction kernel = device.Load(text, "k");
+  ASSERT_NE(kernel, nullptr) << device.log;
+  EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {}), device::kCuErrorLaunchTimeout);
+  const Report report = TakeReport();
+  ASSERT_EQ(report.faults.size(), 1u);
+  const Fault& fault = report.faults[0];
+  EXPECT_EQ(fault.kind, FaultKind::kDeadlock);
+  ASSERT_EQ(fault.waits.size(), 2u) << fault.Picture();
+  EXPECT_EQ(fault.waits[0].could_end, std::vector<std::string>{"CTA (0,0,0) warp 1"}) << fault.Picture();
+  EXPECT_EQ(fault.waits[1].could_end, std::vector<std::string>{"CTA (0,0,0) warp 0"}) << fault.Picture();
+  EXPECT_EQ(fault.cycle.size(), 2u) << fault.Picture();
+  EXPECT_NE(fault.Picture().find("32 of 32 arrivals pending"), std::string::npos) << fault.Picture();
+}
 
 struct FaultCase {
   friend void PrintTo(const FaultCase& fault, std::ostream* out) { *out << fault.name; }

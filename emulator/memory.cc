@@ -144,8 +144,7 @@ SharedMemory::SharedMemory(uint32_t bytes)
     : size_(bytes),
       bytes_(bytes + 16u),
       written_(bytes + 16u),
-      blocks_((kSharedBase + bytes) / GranuleWord::kBlockBytes + 2),
-      stores_(bytes / 4 + 4) {}
+      blocks_((kSharedBase + bytes) / GranuleWord::kBlockBytes + 2) {}
 
 void SharedMemory::MarkWritten(uint32_t offset, uint32_t count) {
   std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1});
@@ -168,17 +167,6 @@ void SharedMemory::SetBarrier(uint32_t offset, bool live) {
   const uint64_t bit = uint64_t{1} << (offset / 16 % 64);
   uint64_t& barriers = BlockAt(offset).barriers;
   barriers = live ? barriers | bit : barriers & ~bit;
-}
-
-void SharedMemory::ForgetStores(SharedRange range) {
-  bool any = false;
-  ForEachGranuleWord(range, [&](GranuleWord word) { any |= (BlockOf(word).stored & word.mask) != 0; });
-  if (!any) return;
-  if (range.begin % 16 == 0 && range.end % 16 == 0) {
-    ForEachGranuleWord(range, [&](GranuleWord word) { BlockOf(word).stored &= ~word.mask; });
-  }
-  std::fill(stores_.begin() + ((range.begin - kSharedBase) >> 2),
-            stores_.begin() + ((range.end - kSharedBase + 3) >> 2), 0u);
 }
 
 }  // namespace laneshift::emulator

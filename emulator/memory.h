@@ -86,8 +86,8 @@ class GlobalMemory {
   std::map<uint64_t, uint64_t> freed_;
 };
 
-// A CTA's shared window [kSharedBase, kSharedBase + size): bytes, which of them were written, how many asynchronous
-// operations are pending in each KiB, and which generic stores the async proxy does not know yet.
+// A CTA's shared window [kSharedBase, kSharedBase + size): bytes, which of them were written, and how many asynchronous
+// operations are pending in each KiB.
 class SharedMemory {
  public:
   explicit SharedMemory(uint32_t bytes);
@@ -110,7 +110,6 @@ class SharedMemory {
   struct Block {
     uint32_t reads = 0, writes = 0;  // operations not yet waited for that touch it
     uint64_t barriers = 0;           // granules that hold a live mbarrier object
-    uint64_t stored = 0;             // granules that may have a store tag
     uint64_t written = 0;            // granules known to be written
     bool Quiet(uint64_t mask, bool write) const {
       return writes == 0 && (reads == 0 || !write) && (barriers & mask) == 0;
@@ -123,20 +122,10 @@ class SharedMemory {
   }
   void SetBarrier(uint32_t offset, bool live);
 
-  // Generic stores, per 32-bit word: thread + 1 and the writer's count of proxy fences at the time; 0: none.
-  void NoteStore(uint32_t offset, uint32_t count, uint32_t tag) {
-    ForEachGranuleWord({offset, offset + count}, [&](GranuleWord word) { BlockOf(word).stored |= word.mask; });
-    for (uint32_t w = (offset - kSharedBase) >> 2, end = (offset - kSharedBase + count - 1) >> 2; w <= end; ++w)
-      stores_[w] = tag;
-  }
-  uint32_t StoreTag(uint32_t word) const { return stores_[word]; }
-  void ForgetStores(SharedRange range);
-
  private:
   uint32_t size_;
   std::vector<uint8_t> bytes_, written_;
   std::vector<Block> blocks_;  // from offset 0
-  std::vector<uint32_t> stores_;
 };
 
 }  // namespace laneshift::emulator

@@ -57,6 +57,8 @@ struct Instruction {
   bool watches_registers = true;  // false: the handler itself checks registers that asynchronous results are due in
   bool is_move = false;           // copies one 32-bit register
   bool is_branch = false;
+  bool is_wgmma = false;
+  bool meets_wgmma = false;  // accesses registers of a wgmma (wgmma_registers.h)
   Space space = Space::kGeneric;
   bool ends_function = false;  // the exit or return at the end of a body
   uint32_t target = kNoTarget;

@@ -8,6 +8,7 @@
 #include "emulator/calls.h"
 #include "emulator/control_flow.h"
 #include "emulator/kernel_builder.h"
+#include "emulator/wgmma_registers.h"
 
 namespace laneshift::emulator {
 
@@ -57,8 +58,8 @@ Status KernelBuilder::Emit(Instruction instruction, const Operands& operands) {
     return PtxError(instruction.at, Cat("the kernel has more than ", kMaxInstructions, " instructions"));
   }
   if (next_slot_ > kMaxRegisterBytes) {
-    return PtxError(instruction.at, Cat("the kernel's registers and constants take more than ", kMaxRegisterBytes,
-                                        " bytes of a warp"));
+    return PtxError(instruction.at,
+                    Cat("the kernel's registers and constants take more than ", kMaxRegisterBytes, " bytes of a warp"));
   }
   size_t total = operands.size();
   for (const Operand& operand : operands) total += operand.count;
@@ -272,6 +273,7 @@ Result<Kernel> KernelBuilder::Build(const FunctionSyntax& entry) {
                                   " bytes of local variables, more than the ", kMaxLocalBytes, " of a thread"));
   }
   FindReconvergence(kernel_);
+  MarkWgmmaRegisters(kernel_.code, kernel_.opcodes);
   return std::move(kernel_);
 }
 

@@ -53,6 +53,19 @@ std::string Hazard::Print() const {
 
 std::string Fault::Print() const { return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), "]"); }
 
+std::string Fault::Picture() const {
+  std::string text = Print();
+  for (const WaitingPath& wait : waits) {
+    text += base::Cat("\n  ", wait.who.Print(), " ", wait.what);
+    if (wait.could_end.empty()) text += "\n    nobody is known who could end that";
+    for (size_t i = 0; i < wait.could_end.size(); ++i)
+      text += (i == 0 ? "\n    could be ended by " : ", ") + wait.could_end[i];
+  }
+  for (size_t i = 0; i < cycle.size(); ++i) text += (i == 0 ? "\n  cycle: " : " -> ") + cycle[i];
+  if (!cycle.empty()) text += " -> " + cycle[0];
+  return text;
+}
+
 void Counters::Add(const Counters& other) {
   warp_instructions += other.warp_instructions;
   thread_instructions += other.thread_instructions;
@@ -111,7 +124,7 @@ std::string Report::Print() const {
   std::string text;
   if (arithmetic == Arithmetic::kFast) text += "arithmetic: fast (plain f32 sums, not the device's words)\n";
   if (!output.empty()) text += output + (output.ends_with('\n') ? "" : "\n");
-  for (const Fault& fault : faults) text += fault.Print() + "\n";
+  for (const Fault& fault : faults) text += fault.Picture() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
   for (const std::string& use : PolicyUses()) text += base::Cat("policy ", use, "\n");
   return text;

@@ -59,12 +59,24 @@ enum class FaultKind : uint8_t {
 };
 std::string_view NameOf(FaultKind kind);
 
+// One path of a warp that waits.
+struct WaitingPath {
+  Place who;
+  std::string what;                    // "waits for parity 0 of the mbarrier at …"
+  std::vector<std::string> could_end;  // the warps that could end it, as far as is known
+};
+
 struct Fault {
   FaultKind kind = FaultKind::kLaunchFailure;
   Place place;
   std::string message;
+  // Of a deadlock or a used-up budget: everybody who waits, and warps each of which waits for the next.
+  std::vector<WaitingPath> waits = {};
+  std::vector<std::string> cycle = {};
 
   std::string Print() const;
+  // Several lines: Print(), and below it who waits for whom.
+  std::string Picture() const;
 };
 
 struct Counters {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "emulator/calls.h"
 #include "emulator/cluster.h"
+#include "emulator/wgmma_registers.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -17,12 +18,19 @@ constexpr size_t kMaxPaths = 4096;
 }  // namespace
 
 Warp::Warp(Cta& cta, int index, uint32_t live)
-    : cta_(cta), kernel_(*cta.cluster().launch().kernel), index_(index), live_(live) {
+    : knowledge(
+          static_cast<uint16_t>(cta.rank() * ((cta.threads() + kLanes - 1) / kLanes) + static_cast<uint32_t>(index))),
+      cta_(cta),
+      kernel_(*cta.cluster().launch().kernel),
+      index_(index),
+      live_(live),
+      checks_(cta.cluster().checks()) {
   const size_t bytes = kernel_.register_bytes;
   storage_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(64))));
   registers_ = storage_.get();
   std::memset(registers_, 0, bytes);
   owned_.resize(bytes / 128 + 8);
+  unfenced.resize(bytes / 128 + 8);
   local_bytes_ = kernel_.local_bytes;
   local_.resize(local_bytes_ * kLanes);
   local_top.fill(local_bytes_);
@@ -240,7 +248,7 @@ bool Warp::CheckOwned(const Instruction& instruction) {
     }
     reported = true;
     const OpHandle load = LoadInto(operand.slot);
-    return load == nullptr || cta_.cluster().CompleteAndRelease(load);
+    return load == nullptr || cta_.cluster().Await(load, *this, live_);
   };
   for (uint32_t i = 0; i < instruction.operand_count; ++i) {
     const Operand& operand = instruction.operands[i];
@@ -338,6 +346,7 @@ void Warp::LeaveParent(size_t index, uint32_t lanes) {
 }
 
 Outcome Warp::Exit(uint32_t mask) {
+  if (checks_) knowledge.Release(mask, live_, cta_.known_at_exit);
   live_ &= ~mask;
   Path& self = paths_[running_];
   self.mask &= ~mask;
@@ -432,6 +441,8 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
           !CheckOwned(instruction)) {
         return false;
       }
+      if (instruction.meets_wgmma && checks_)
+        ForEachRegister(instruction, [&](uint32_t slot) { unfenced[slot >> 7] = true; });
       outcome = instruction.handler(*this, instruction, mask);
     }
     if (outcome == Outcome::kFault) {

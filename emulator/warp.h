@@ -17,6 +17,7 @@
 
 #include "emulator/program.h"
 #include "emulator/report.h"
+#include "emulator/vector_clock.h"
 
 namespace laneshift::emulator {
 
@@ -133,6 +134,16 @@ class Warp {
   void Apply(const RegisterMove& move);
   bool Owned(uint32_t slot) const { return owned_count_ != 0 && owned_[slot >> 7] != 0; }
 
+  // What its lanes know of the rest of the cluster; kept up to date only where hazards are looked for.
+  Knowledge knowledge;
+  bool checks() const { return checks_; }
+  void Acquire(uint32_t mask, const VectorClock& from) {
+    if (checks_) knowledge.Acquire(mask, live_, from);
+  }
+  void Release(uint32_t mask, VectorClock& to) {
+    if (checks_) knowledge.Release(mask, live_, to);
+  }
+
   // ---- for the scheduler ----
   // Runs path `index` until it blocks, ends, or `budget` instructions are done. False after a fault.
   bool Run(size_t index, uint64_t budget, uint64_t& executed);
@@ -146,8 +157,13 @@ class Warp {
   int LineOf(uint32_t pc) const;
 
   // ---- what its threads have in flight; used by the handlers of asynchronous instructions ----
-  std::array<uint32_t, kLanes> proxy_fences{};                 // executed so far, per lane; starts at 0
-  uint64_t before_fence = 0, after_fence = 0;                  // the cluster's event count at the last tcgen05 fence
+  std::array<uint32_t, kLanes> proxy_fences{};  // executed so far, per lane; starts at 0
+  uint64_t before_fence = 0;                    // when its last tcgen05.fence::before_thread_sync was
+  // Registers that have been accessed since its last wgmma.fence, by number of 128 bytes; everything before the first.
+  std::vector<bool> unfenced;
+  bool fenced_wgmma = false;
+  VectorClock fenced;                                          // what it knew at its tcgen05.fence::after_thread_sync
+  bool fences_memory = false;                                  // it has executed a fence or membar
   std::array<std::unique_ptr<OpGroups>, kLanes> bulk, copies;  // cp.async.bulk and cp.async groups per thread
   OpGroups wgmma;
   std::vector<OpHandle> tensor_loads, tensor_stores;
@@ -175,6 +191,7 @@ class Warp {
   const Kernel& kernel_;
   int index_;
   uint32_t live_;
+  bool checks_;
   size_t running_ = 0;
   const Instruction* current_ = nullptr;
   struct AlignedDelete {

@@ -68,8 +68,14 @@ Json ReportJson(const emulator::Report& report, const emulator::Options& options
                        {"place", PlaceJson(hazard.place)}});
   }
   for (const emulator::Fault& fault : report.faults) {
-    faults.push_back(
-        {{"kind", emulator::NameOf(fault.kind)}, {"message", fault.message}, {"place", PlaceJson(fault.place)}});
+    Json waits = Json::array();
+    for (const emulator::WaitingPath& wait : fault.waits)
+      waits.push_back({{"who", PlaceJson(wait.who)}, {"what", wait.what}, {"could_end", wait.could_end}});
+    faults.push_back({{"kind", emulator::NameOf(fault.kind)},
+                      {"message", fault.message},
+                      {"place", PlaceJson(fault.place)},
+                      {"waits", std::move(waits)},
+                      {"cycle", fault.cycle}});
   }
   return {{"device", options.profile == emulator::Profile::kB200 ? "b200" : "h200"},
           {"policy",
