@@ -100,7 +100,8 @@ TEST(CheckConvSchedule, NamesTheRule) {
   const std::tuple<const char*, const char*, const char*, const char*> cases[] = {
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=none", "use reuse=im2col"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x8 reuse=im2col", "power of two from 16 to 128"},
-      {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x32 reuse=row_offset", "rows are of 128 bytes"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x16 reuse=row_offset", "rows are of 64 bytes or more"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x32 reuse=lane_shift", "single rows of 128 bytes"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=64x64x64 reuse=lane_shift", "tile m=128 instead of 64"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=row_offset a_load=copy", "use a_load=tma or reuse=im2col"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=row_offset filter_stages=1", "filter_stages=1"},

@@ -77,7 +77,8 @@ TEST(PolicyKernels, PairBarrier) {
 TEST(PolicyKernels, PairRelease) {
   const std::string text = KernelOf(
       ".shared .b32 slot;\nmov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0;\n"
-      "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32; ld.shared.b32 %r2, [slot];\n"
+      "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32; bar.warp.sync 0xffffffff;\n"
+      "ld.shared.b32 %r2, [slot];\n"
       "@%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r2, 32;\n"
       "barrier.cluster.arrive; barrier.cluster.wait;\n"
       "@!%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r2, 32;\n"

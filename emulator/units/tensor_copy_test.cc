@@ -403,7 +403,7 @@ TEST(TensorCopy, Im2colStoresNeedTheWholeTensorAsTheirBox) {
   copy.coordinates = {0, 4, 5, 1};
   ASSERT_TRUE(PlanTensorStore(map, copy, plan));
   size_t written = 0;
-  for (const CopyRun& run : plan.runs) written += run.global_bytes;
+  for (const TensorRun& run : plan.runs) written += run.global_bytes;
   EXPECT_EQ(written, 6u * 128);  // pixels 4 to 9 of the last row; two lie behind the last image
   for (const auto& [lower, upper] : {std::pair{-1, 0}, {0, 1}, {0, -1}, {1, 0}}) {
     for (const size_t dimension : {size_t{0}, size_t{1}}) {
