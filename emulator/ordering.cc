@@ -157,34 +157,58 @@ void Cluster::CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use)
 
 void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use) {
   TensorShadow& shadow = use.cta->tensor_shadow();
-  const OpRecord* fine = nullptr;  // mostly one operation has touched the whole range
-  // What the earlier operation lacks to be ordered before this one; true if that was reported.
-  const auto lacks = [&](const RecordRef& earlier, uint64_t when, int column) {
-    if (!earlier || earlier.get() == fine) return false;
-    fine = earlier.get();
+  enum class Lack : uint8_t { kNothing, kOrder, kFence };
+  // What the earlier operation lacks to be ordered before this one.
+  const auto lack_of = [&](const RecordRef& earlier, uint64_t when) {
     const bool own_lanes = earlier->issuer == op.warp && IsLaneAccess(earlier->kind);
-    if (own_lanes || QueuedBehind(*earlier, op)) return false;
+    if (own_lanes || QueuedBehind(*earlier, op)) return Lack::kNothing;
+    if (!earlier->KnownTo(op.warp->knowledge, LaneOf(op))) return Lack::kOrder;
+    // What a thread has itself waited for goes before its queue without fences.
+    if (IsTensorQueue(op.kind) && IsTensorQueue(static_cast<OpKind>(earlier->kind))) return Lack::kNothing;
+    const bool before = IsLaneAccess(earlier->kind) && earlier->issuer->before_fence < when;
+    return !before && earlier->KnownTo(op.warp->fenced) ? Lack::kNothing : Lack::kFence;
+  };
+  const auto reported = [&](const RecordRef& earlier, uint64_t when, int column) {
+    const Lack lack = lack_of(earlier, when);
+    if (lack == Lack::kNothing) return false;
     const std::string_view what = NameOf(static_cast<OpKind>(earlier->kind));
-    if (!earlier->KnownTo(op.warp->knowledge, LaneOf(op))) {
+    if (lack == Lack::kOrder) {
       Hazard(HazardKind::kUnobservedCompletion, op,
              Cat("column ", column, ": nothing orders the ", what, " of line ", earlier->line, " before this ",
                  NameOf(op.kind)));
       return true;
     }
-    // What a thread has itself waited for goes before its queue without fences.
-    if (IsTensorQueue(op.kind) && IsTensorQueue(static_cast<OpKind>(earlier->kind))) return false;
     const bool before = IsLaneAccess(earlier->kind) && earlier->issuer->before_fence < when;
-    if (!before && earlier->KnownTo(op.warp->fenced)) return false;
     Hazard(HazardKind::kMissingTensorFence, op,
            Cat("column ", column, ": between the ", what, " of line ", earlier->line, " and this ", NameOf(op.kind),
                " a tcgen05.fence::", before ? "before" : "after", "_thread_sync is missing"));
     return true;
   };
+  // What came before an operation that is still under way and goes before this one goes before this one too.
+  const auto behind_pending = [&](int column, int quarter) {
+    return std::any_of(op.after.begin(), op.after.end(), [&](const OpHandle& before) {
+      return std::any_of(before->tensor.begin(), before->tensor.end(), [&](const AsyncOp::TensorUse& held) {
+        return held.cta == use.cta && column >= held.range.column && column < held.range.column + held.range.columns &&
+               quarter * 32 >= held.range.lane / 32 * 32 && quarter * 32 < held.range.lane + held.range.lanes;
+      });
+    });
+  };
+  const TensorShadow::Cell* fine = nullptr;  // mostly the same operations have touched the whole range
   for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
     for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
       const TensorShadow::Cell& cell = shadow.At(c, quarter);
-      if (lacks(cell.write, cell.written_at, c)) return;
-      if (use.write && lacks(cell.read, cell.read_at, c)) return;
+      if (fine != nullptr && fine->read.get() == cell.read.get() && fine->write.get() == cell.write.get()) continue;
+      // The later of the two came behind the earlier one, and so does what comes behind the later.
+      const bool read_last = cell.read && (!cell.write || cell.read_at > cell.written_at);
+      const RecordRef& last = read_last ? cell.read : cell.write;
+      if (!last || lack_of(last, read_last ? cell.read_at : cell.written_at) == Lack::kNothing) {
+        fine = &cell;
+        continue;
+      }
+      if (behind_pending(c, quarter)) continue;
+      if (cell.write && reported(cell.write, cell.written_at, c)) return;
+      if (use.write && cell.read && reported(cell.read, cell.read_at, c)) return;
+      fine = &cell;
     }
   }
 }
