@@ -1,6 +1,8 @@
 // Contexts of the emulated driver: the primary one and those that a program makes.
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 
 #include "emulator/driver_functions.h"
 #include "emulator/driver_state.h"
@@ -13,10 +15,26 @@ namespace {
 
 // A thread's stack of contexts, with the lives that they had when they were pushed; {nullptr, 0} is "none".
 struct Current {
-  CuContext context;
-  uint64_t life;
+  CuContext context = nullptr;
+  uint64_t life = 0;
 };
-thread_local std::vector<Current> current;
+// A thread's stack of contexts. It has no destructor: static objects of a program free their memory when those of the
+// main thread's thread-local ones are gone.
+class ContextStack {
+ public:
+  bool empty() const { return depth_ == 0; }
+  const Current& back() const { return items_[depth_ - 1]; }
+  Current& back() { return items_[depth_ - 1]; }
+  bool full() const { return depth_ == items_.size(); }
+  void push_back(Current context) { items_[depth_++] = context; }
+  void pop_back() { --depth_; }
+
+ private:
+  std::array<Current, 256> items_{};
+  size_t depth_ = 0;
+};
+static_assert(std::is_trivially_destructible_v<ContextStack>);
+constinit thread_local ContextStack current;
 
 constexpr size_t kDefaultStack = 1024;  // bytes, of a thread
 
@@ -45,7 +63,7 @@ CuResult Create(CuContext* context, unsigned flags, CuDevice device) {
   DriverCall call;
   if (!call.state.initialised) return kCuErrorNotInitialized;
   if (device != 0) return kCuErrorInvalidDevice;
-  if (context == nullptr) return kCuErrorInvalidValue;
+  if (context == nullptr || current.full()) return kCuErrorInvalidValue;
   // A handle is a number that no other context had.
   *context = reinterpret_cast<CuContext>((uintptr_t{1} << 40) + 16 * (call.state.lives + 1));
   call.state.OpenContext(*context, flags);
@@ -110,6 +128,7 @@ CuResult CtxPushCurrent(CuContext context) {
   DriverCall call;
   const auto known = call.state.contexts.find(context);
   if (known == call.state.contexts.end()) return kCuErrorInvalidContext;
+  if (current.full()) return kCuErrorInvalidValue;
   return current.push_back({context, known->second.life}), kCuSuccess;
 }
 CuResult CtxPopCurrent(CuContext* context) {
@@ -127,7 +146,7 @@ CuResult CtxSetCurrent(CuContext context) {
   }
   const auto known = call.state.contexts.find(context);
   if (known == call.state.contexts.end()) return kCuErrorInvalidContext;
-  if (current.empty()) current.emplace_back();
+  if (current.empty()) current.push_back({});
   return current.back() = {context, known->second.life}, kCuSuccess;
 }
 CuResult CtxGetCurrent(CuContext* context) {
