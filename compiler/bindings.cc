@@ -160,6 +160,20 @@ double NumberOf(const Problem& problem, const Schedule& schedule, Binding bindin
   return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem));
 }
 
+std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
+  std::vector<BoundParam> bound;
+  for (const ir::Param& param : program.params) {
+    bound.push_back({.param = param});
+    const ir::ParamKind kind = ir::InfoOf(param.binding).kind;
+    if (kind == ir::ParamKind::kTensorMap) {
+      bound.back().tensor = TensorOf(problem, schedule, param);
+    } else if (kind != ir::ParamKind::kPointer) {
+      bound.back().number = NumberOf(problem, schedule, param.binding);
+    }
+  }
+  return bound;
+}
+
 MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param) {
   const auto* conv = std::get_if<ConvProblem>(&problem);
   if (conv == nullptr) return GemmTensor(std::get<GemmProblem>(problem), param);

@@ -27,6 +27,16 @@ struct MappedTensor {
   std::vector<int64_t> element_strides{}, lower{}, upper{};
 };
 
+// What a launch passes for one parameter, but for the addresses.
+struct BoundParam {
+  ir::Param param{};
+  double number = 0;      // unless it is a pointer or a tensor map
+  MappedTensor tensor{};  // of a tensor map
+};
+
+// All parameters of the program, in order: once for a plan, so that a launch computes none of it.
+std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program);
+
 // REQUIRES: `param` is a tensor map.
 MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param);
 

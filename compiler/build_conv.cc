@@ -21,16 +21,6 @@ constexpr int kPartitionLanes = 32;
 constexpr int kCellBytes = 4;               // of Tensor Memory
 constexpr int kOperandsInTensorMemory = 2;  // one is copied while the products of the other run
 
-// The bindings of one spatial dimension, innermost first.
-struct Dimension {
-  Binding outputs, taps, step, pad, spread, extent;
-};
-constexpr Dimension kDimensions[] = {
-    {Binding::kWalkQ, Binding::kTapsS, Binding::kStepW, Binding::kPadW, Binding::kSpreadW, Binding::kInW},
-    {Binding::kOutP, Binding::kTapsR, Binding::kStepH, Binding::kPadH, Binding::kSpreadH, Binding::kInH},
-    {Binding::kOutO, Binding::kTapsT, Binding::kStepD, Binding::kPadD, Binding::kSpreadD, Binding::kInD},
-};
-
 class ConvBuilder : public KernelBuilder {
  public:
   ConvBuilder(const ConvProblem& problem, const Schedule& schedule, const target::Target& target)
@@ -153,7 +143,7 @@ class ConvBuilder : public KernelBuilder {
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels, Binding::kFilters,
                Binding::kOutQ});
     for (size_t d = 0; d < Dimensions(); ++d) {
-      const Dimension& dimension = kDimensions[d];
+      const ir::SpatialBindings& dimension = ir::kSpatialBindings[d];
       AddParams({dimension.outputs, dimension.taps, dimension.step, dimension.pad, dimension.spread});
       if (Gathers()) AddParam(dimension.extent);
     }
@@ -167,7 +157,7 @@ class ConvBuilder : public KernelBuilder {
   std::vector<ValueId> Decode(Builder& b, ValueId position) const {
     std::vector<ValueId> at;
     for (size_t d = 0; d < Dimensions(); ++d) {
-      const ValueId outputs = b.ParamValue(kDimensions[d].outputs);
+      const ValueId outputs = b.ParamValue(ir::kSpatialBindings[d].outputs);
       at.push_back(b.Rem({position, outputs}));
       position = b.Div({position, outputs});
     }
@@ -179,7 +169,8 @@ class ConvBuilder : public KernelBuilder {
   std::vector<ValueId> WalkStart(Builder& b, ValueId position, ValueId group) const {
     std::vector<ValueId> at = Decode(b, position);
     for (size_t d = 0; d < Dimensions(); ++d) {
-      at[d] = b.Sub({b.Mul({at[d], b.ParamValue(kDimensions[d].step)}), b.ParamValue(kDimensions[d].pad)});
+      at[d] = b.Sub(
+          {b.Mul({at[d], b.ParamValue(ir::kSpatialBindings[d].step)}), b.ParamValue(ir::kSpatialBindings[d].pad)});
     }
     at.insert(at.begin(), b.Mul({group, b.ParamValue(Binding::kChannels)}));
     return at;
@@ -201,7 +192,7 @@ class ConvBuilder : public KernelBuilder {
   template <typename Write>
   void LoopOverTaps(Builder& b, std::vector<ValueId>& taps, int d, int innermost, const Write& write) {
     if (d >= innermost) {
-      ForEach(b, b.ParamValue(kDimensions[d].taps), [&](ValueId tap) {
+      ForEach(b, b.ParamValue(ir::kSpatialBindings[d].taps), [&](ValueId tap) {
         taps[static_cast<size_t>(d)] = tap;
         LoopOverTaps(b, taps, d - 1, innermost, write);
       });
@@ -222,7 +213,7 @@ class ConvBuilder : public KernelBuilder {
   ValueId TapNumber(Builder& b, const Depth& depth, ValueId column) const {
     ValueId number = depth.taps.back();
     for (size_t d = Dimensions() - 1; d-- > 1;) {
-      number = b.Add({b.Mul({number, b.ParamValue(kDimensions[d].taps)}), depth.taps[d]});
+      number = b.Add({b.Mul({number, b.ParamValue(ir::kSpatialBindings[d].taps)}), depth.taps[d]});
     }
     return b.Add({b.Mul({number, b.ParamValue(Binding::kTapsS)}), column});
   }
@@ -276,7 +267,7 @@ class ConvBuilder : public KernelBuilder {
     operands.insert(operands.end(), start.begin() + 1, start.end());
     operands.push_back(column_offset);
     for (size_t d = 1; d < Dimensions(); ++d) {
-      operands.push_back(b.Mul({depth.taps[d], b.ParamValue(kDimensions[d].spread)}));
+      operands.push_back(b.Mul({depth.taps[d], b.ParamValue(ir::kSpatialBindings[d].spread)}));
     }
     b.LoadPixels(operands, box);
   }
@@ -355,24 +346,20 @@ class ConvBuilder : public KernelBuilder {
 
   void WriteProducts(Builder& b, ValueId accumulator) override {
     if (geometry_.Reuses()) return WriteRowProducts(b, accumulator);
-    if (KnowsFilter()) {
-      for (int block = 0; block < KnownBlocks(); ++block) {
-        const ValueId slot = b.Take({}, {.channel = x_channel_});
-        const ValueId later = b.Less({b.Constant(0), b.Constant(block)});
-        Multiply(b, accumulator, slot, resident_, later, {.a_tile = 0, .b_tile = block});
-        ReleaseOperand(b, slot, later);
-      }
-      return;
-    }
-    const auto multiply = [&](ValueId later) {
+    // The filter tile lies in the same slot unless it stays.
+    const auto multiply = [&](ValueId later, ir::MmaAttrs attrs) {
       const ValueId slot = b.Take({}, {.channel = x_channel_});
-      Multiply(b, accumulator, slot, slot, later, {});
+      Multiply(b, accumulator, slot, KnowsFilter() ? resident_ : slot, later, attrs);
       ReleaseOperand(b, slot, later);
     };
-    if (Gathers()) {
-      ForEachBlock(b, [&](ValueId block) { multiply(b.Less({b.Constant(0), block})); });
+    if (KnowsFilter()) {
+      for (int block = 0; block < KnownBlocks(); ++block) {
+        multiply(b.Less({b.Constant(0), b.Constant(block)}), {.a_tile = 0, .b_tile = block});
+      }
+    } else if (Gathers()) {
+      ForEachBlock(b, [&](ValueId block) { multiply(b.Less({b.Constant(0), block}), {}); });
     } else {
-      ForEachDepth(b, false, [&](const Depth& depth) { multiply(depth.later); });
+      ForEachDepth(b, false, [&](const Depth& depth) { multiply(depth.later, {}); });
     }
   }
 

@@ -58,25 +58,13 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
                                    : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
       return b.CreateAdd(base, b.CreateShl(b.CreateAdd(row_offset, own), 1));
     };
-    std::vector<Value*> words;
-    Value* low = nullptr;
+    std::vector<Value*> loaded;
     for (int i = 0; i < elements; ++i) {
       Value* inside = b.CreateAnd(row_inside, b.CreateICmpULT(b.CreateAdd(column, e.C32(i)), inner_limit));
-      Value* element = b.CreateZExt(e.LoadGlobal16(address_of(i), inside), e.I32());
-      if (i % 2 == 0) {
-        low = element;
-      } else {
-        words.push_back(b.CreateOr(low, b.CreateShl(element, 16)));
-      }
+      loaded.push_back(e.LoadGlobal16(address_of(i), inside));
     }
-    // SharedLayout::Offset and its XOR, on run-time indices.
     Value* byte = b.CreateMul(tile_column, e.C32(layout.ElementBytes()));
-    Value* linear =
-        b.CreateAdd(b.CreateAdd(b.CreateMul(b.CreateUDiv(byte, e.C32(layout.Span())), e.C32(layout.ColumnBytes())),
-                                b.CreateMul(tile_row, e.C32(layout.Span()))),
-                    b.CreateURem(byte, e.C32(layout.Span())));
-    Value* phase = b.CreateAnd(b.CreateLShr(linear, 7), e.C32(layout.SwizzleMask()));
-    e.StoreShared(e.Offset(tile_base, b.CreateXor(linear, b.CreateShl(phase, 4))), words);
+    e.StoreShared(e.Offset(tile_base, e.TileOffset(layout, tile_row, byte)), e.JoinHalves(loaded));
   });
 }
 

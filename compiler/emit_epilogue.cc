@@ -196,9 +196,7 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap r
   Value* column_inside = b.CreateICmpULT(at, cx.Param(Binding::kN));
   for (int i = 0; i < layout.outer; i += kWarpThreads / row_chunks) {
     Value* own = b.CreateAdd(first, e.C32(i));
-    Value* line = b.CreateMul(own, e.C32(layout.Span()));
-    Value* phase = b.CreateAnd(b.CreateLShr(line, 7), e.C32(layout.SwizzleMask()));
-    Value* offset = b.CreateAdd(line, b.CreateShl(b.CreateXor(chunk, phase), 4));
+    Value* offset = e.TileOffset(layout, own, b.CreateShl(chunk, 4));
     const std::vector<Value*> words = e.LoadShared(e.Offset(copy_base, offset));
     const RowPlace place = PlaceRow(cx, ir::Operand::kD, rows, b.CreateAdd(row, own), batch);
     Value* element = b.CreateAdd(place.offset, b.CreateZExt(at, e.I64()));
@@ -220,10 +218,7 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
   for (int j = 0; j < fragment.layout.Registers(); j += run) {
     Value* row = b.CreateAdd(index.lane_row, e.C32(fragment.layout.RowOf(j)));
     Value* byte = b.CreateAdd(b.CreateMul(index.lane_column, e.C32(bytes)), e.C32(fragment.layout.ColumnOf(j) * bytes));
-    Value* line = b.CreateMul(row, e.C32(layout.Span()));
-    Value* phase = b.CreateAnd(b.CreateLShr(line, 7), e.C32(layout.SwizzleMask()));
-    Value* offset = b.CreateAdd(line, b.CreateXor(byte, b.CreateShl(phase, 4)));
-    e.StoreShared(e.Offset(copy_base, offset), Words(e, layout.type, fragment.values, j, run));
+    e.StoreShared(e.Offset(copy_base, e.TileOffset(layout, row, byte)), Words(e, layout.type, fragment.values, j, run));
   }
   e.FenceProxyAsyncShared();
   e.WarpSync();

@@ -17,19 +17,6 @@ constexpr int kChunkBytes = 16;
 constexpr int kElementBytes = 2;
 constexpr int kChunkElements = kChunkBytes / kElementBytes;
 
-// One spatial dimension, innermost first.
-struct Dimension {
-  Binding extent, outputs, taps, step, pad, spread, distance;
-};
-constexpr Dimension kDimensions[] = {
-    {Binding::kInW, Binding::kWalkQ, Binding::kTapsS, Binding::kStepW, Binding::kPadW, Binding::kSpreadW,
-     Binding::kPitchA},
-    {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kStepH, Binding::kPadH, Binding::kSpreadH,
-     Binding::kRowA},
-    {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kStepD, Binding::kPadD, Binding::kSpreadD,
-     Binding::kPlaneA},
-};
-
 class PixelGather {
  public:
   PixelGather(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs)
@@ -52,12 +39,18 @@ class PixelGather {
   }
 
  private:
+  // From a pixel of x to its neighbour along a dimension.
+  static Binding DistanceOf(int d) {
+    const ir::WalkBindings walk = ir::WalkOf(ir::Operand::kA);
+    return d == 0 ? ir::PitchOf(ir::Operand::kA) : d == 1 ? walk.row : walk.plane;
+  }
+
   // Where tap 0 of the row's position reads: start_ of each dimension (possibly outside), and the image's address.
   void DecodePosition(Value* position) {
     row_inside_ = b_.CreateICmpULT(position, cx_.Param(Binding::kM));
     Value* rest = position;
     for (int d = 0; d < dimensions_; ++d) {
-      const Dimension& dimension = kDimensions[d];
+      const ir::SpatialBindings& dimension = ir::kSpatialBindings[d];
       Value* out = b_.CreateURem(rest, cx_.Param(dimension.outputs));
       rest = b_.CreateUDiv(rest, cx_.Param(dimension.outputs));
       start_[d] = b_.CreateSub(b_.CreateMul(out, cx_.Param(dimension.step)), cx_.Param(dimension.pad));
@@ -77,14 +70,14 @@ class PixelGather {
     Value* tap = b_.CreateUDiv(k, cx_.Param(Binding::kChannels));
     Value* offset = b_.CreateAdd(image_, b_.CreateZExt(channel, e_.I64()));
     for (int d = 0; d < dimensions_; ++d) {
-      const Dimension& dimension = kDimensions[d];
+      const ir::SpatialBindings& dimension = ir::kSpatialBindings[d];
       const bool last = d + 1 == dimensions_;
       Value* own = last ? tap : b_.CreateURem(tap, cx_.Param(dimension.taps));
       if (!last) tap = b_.CreateUDiv(tap, cx_.Param(dimension.taps));
       Value* at = b_.CreateAdd(start_[d], b_.CreateMul(own, cx_.Param(dimension.spread)));
       // Negative positions are large as unsigned ones.
       inside = b_.CreateAnd(inside, b_.CreateICmpULT(at, cx_.Param(dimension.extent)));
-      offset = b_.CreateAdd(offset, b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(dimension.distance)));
+      offset = b_.CreateAdd(offset, b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(DistanceOf(d))));
     }
     return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(kElementBytes))), inside};
   }
@@ -102,7 +95,7 @@ class PixelGather {
     std::vector<std::vector<Value*>> chunks;
     const auto store = [&](int chunk) {
       e_.StoreShared(e_.Offset(tile_base, Swizzled(row, e_.C32(chunk * kChunkElements))),
-                     Pairs(chunks[static_cast<size_t>(chunk)]));
+                     e_.JoinHalves(chunks[static_cast<size_t>(chunk)]));
     };
     const int count = layout_.inner / kChunkElements;
     for (int chunk = 0; chunk < count; ++chunk) {
@@ -114,16 +107,6 @@ class PixelGather {
       if (chunk >= kAhead) store(chunk - kAhead);
     }
     for (int chunk = std::max(0, count - kAhead); chunk < count; ++chunk) store(chunk);
-  }
-
-  // Two 16-bit elements a word.
-  std::vector<Value*> Pairs(const std::vector<Value*>& elements) {
-    std::vector<Value*> words;
-    for (size_t i = 0; i < elements.size(); i += 2) {
-      Value* low = b_.CreateZExt(elements[i], e_.I32());
-      words.push_back(b_.CreateOr(low, b_.CreateShl(b_.CreateZExt(elements[i + 1], e_.I32()), 16)));
-    }
-    return words;
   }
 
   Value* KnownElement(int k, KnownTaps& taps) {
@@ -160,9 +143,9 @@ class PixelGather {
 
   // The bytes from the image's edge to where tap `tap` of a dimension reads, and whether that is inside.
   Place PlaceAlong(int d, int tap) {
-    const Dimension& dimension = kDimensions[d];
+    const ir::SpatialBindings& dimension = ir::kSpatialBindings[d];
     Value* at = b_.CreateAdd(start_[d], b_.CreateMul(e_.C32(tap), cx_.Param(dimension.spread)));
-    Value* distance = b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(dimension.distance));
+    Value* distance = b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(DistanceOf(d)));
     return {b_.CreateMul(distance, e_.C64(kElementBytes)), b_.CreateICmpULT(at, cx_.Param(dimension.extent))};
   }
 
@@ -172,27 +155,16 @@ class PixelGather {
       const Place place = PlaceOf(k);
       return e_.LoadGlobal(place.address, kChunkBytes / 4, place.inside);
     }
-    std::vector<Value*> words;
-    for (int i = 0; i < kChunkElements; i += 2) {
-      Value* halves[2];
-      for (int half = 0; half < 2; ++half) {
-        const Place place = PlaceOf(b_.CreateAdd(k, e_.C32(i + half)));
-        halves[half] = b_.CreateZExt(e_.LoadGlobal16(place.address, place.inside), e_.I32());
-      }
-      words.push_back(b_.CreateOr(halves[0], b_.CreateShl(halves[1], 16)));
+    std::vector<Value*> elements;
+    for (int i = 0; i < kChunkElements; ++i) {
+      const Place place = PlaceOf(b_.CreateAdd(k, e_.C32(i)));
+      elements.push_back(e_.LoadGlobal16(place.address, place.inside));
     }
-    return words;
+    return e_.JoinHalves(elements);
   }
 
-  // SharedLayout::Offset and its XOR, on run-time indices.
   Value* Swizzled(Value* row, Value* column) {
-    Value* byte = b_.CreateMul(column, e_.C32(kElementBytes));
-    Value* linear = b_.CreateAdd(
-        b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(byte, e_.C32(layout_.Span())), e_.C32(layout_.ColumnBytes())),
-                     b_.CreateMul(row, e_.C32(layout_.Span()))),
-        b_.CreateURem(byte, e_.C32(layout_.Span())));
-    Value* phase = b_.CreateAnd(b_.CreateLShr(linear, 7), e_.C32(layout_.SwizzleMask()));
-    return b_.CreateXor(linear, b_.CreateShl(phase, 4));
+    return e_.TileOffset(layout_, row, b_.CreateMul(column, e_.C32(kElementBytes)));
   }
 
   const RoleContext& cx_;

@@ -402,7 +402,7 @@ void RoleEmitter::EmitMmaTensor(const Op& op) {
       InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, false, !b.KMajor());
   ForEachDepth([&](int k, int column) {
     e_.TensorMmaA(d, Cells(SlotOf(op, 1), column), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(),
-                  attrs.idle != 0, attrs.shift != 0);
+                  attrs.idle != 0, /*shift=*/false);
   });
 }
 

@@ -397,8 +397,28 @@ void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
   b_.CreateAlignedStore(vector, pointer, llvm::Align(4 * words.size()));
 }
 
+Value* Emitter::TileOffset(const ir::SharedLayout& layout, Value* row, Value* byte) {
+  Value* line = b_.CreateMul(row, C32(layout.Span()));
+  Value* phase = b_.CreateAnd(b_.CreateLShr(line, 7), C32(layout.SwizzleMask()));
+  if (layout.Columns() > 1) {
+    Value* column = b_.CreateUDiv(byte, C32(layout.Span()));
+    line = b_.CreateAdd(line, b_.CreateMul(column, C32(layout.ColumnBytes())));
+    byte = b_.CreateURem(byte, C32(layout.Span()));
+  }
+  return b_.CreateAdd(line, b_.CreateXor(byte, b_.CreateShl(phase, 4)));
+}
+
 // ----------------------------------------------------------------------------------------------------------
 // conversions
+
+std::vector<Value*> Emitter::JoinHalves(const std::vector<Value*>& halves) {
+  std::vector<Value*> words;
+  for (size_t i = 0; i < halves.size(); i += 2) {
+    Value* low = b_.CreateZExt(halves[i], I32());
+    words.push_back(b_.CreateOr(low, b_.CreateShl(b_.CreateZExt(halves[i + 1], I32()), 16)));
+  }
+  return words;
+}
 
 Value* Emitter::PackPair(DataType type, Value* low, Value* high) {
   LS_CHECK(type != DataType::kF32, "a pair of f32 is no word");

@@ -120,14 +120,18 @@ class Emitter {
   void StoreGlobal16(Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
   std::vector<Value*> LoadShared(Value* pointer);  // four words
+  // Byte offset of byte `byte` of row `row` in a tile, behind the XOR of its swizzle: SharedLayout::Offset on run-time
+  // indices. Rows begin at multiples of a span, so that their numbers alone decide the XOR.
+  Value* TileOffset(const ir::SharedLayout& layout, Value* row, Value* byte);
   Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 
   // --- Conversions.
-  Value* PackPair(DataType type, Value* low, Value* high);  // two f32 -> one b32 of f16x2 or bf16x2
-  Value* Narrow(DataType type, Value* value);               // f32 -> i16 bits
-  Value* Widen(DataType type, Value* bits);                 // i16 bits of f16 or bf16 -> f32
-  Value* Half(Value* word, int index);                      // i16 half of a b32
+  Value* PackPair(DataType type, Value* low, Value* high);            // two f32 -> one b32 of f16x2 or bf16x2
+  Value* Narrow(DataType type, Value* value);                         // f32 -> i16 bits
+  Value* Widen(DataType type, Value* bits);                           // i16 bits of f16 or bf16 -> f32
+  Value* Half(Value* word, int index);                                // i16 half of a b32
+  std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
 
   llvm::IRBuilder<>& ir() { return b_; }
 

@@ -147,20 +147,16 @@ Outcome SetpPair(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
+#define LS_RELATIONS(RELATION) \
+  RELATION(kEq) RELATION(kNe) RELATION(kLt) RELATION(kLe) RELATION(kGt) RELATION(kGe) RELATION(kNum) RELATION(kNan)
+
 template <typename H>
 Handler PairForRelation(Relation relation) {
   switch (relation) {
 #define LS_RELATION(name) \
   case Relation::name:    \
     return SetpPair<H, Relation::name>;
-    LS_RELATION(kEq)
-    LS_RELATION(kNe)
-    LS_RELATION(kLt)
-    LS_RELATION(kLe)
-    LS_RELATION(kGt)
-    LS_RELATION(kGe)
-    LS_RELATION(kNum)
-    LS_RELATION(kNan)
+    LS_RELATIONS(LS_RELATION)
 #undef LS_RELATION
   }
   return nullptr;
@@ -172,14 +168,7 @@ Handler ForRelation(Relation relation) {
 #define LS_RELATION(name) \
   case Relation::name:    \
     return kSetp ? Setp<T, Relation::name> : Set<T, Relation::name>;
-    LS_RELATION(kEq)
-    LS_RELATION(kNe)
-    LS_RELATION(kLt)
-    LS_RELATION(kLe)
-    LS_RELATION(kGt)
-    LS_RELATION(kGe)
-    LS_RELATION(kNum)
-    LS_RELATION(kNan)
+    LS_RELATIONS(LS_RELATION)
 #undef LS_RELATION
   }
   return nullptr;

@@ -108,6 +108,19 @@ Binding BaseOf(Operand operand);
 Binding PitchOf(Operand operand);
 Binding StrideOf(Operand operand);
 
+// What a kernel knows of one spatial dimension of a convolution; in kSpatialBindings width, height, depth.
+struct SpatialBindings {
+  Binding extent;             // of x
+  Binding outputs;            // positions of the walk
+  Binding taps;               // of the filter
+  Binding step, pad, spread;  // stride, padding before the first pixel, dilation
+};
+inline constexpr SpatialBindings kSpatialBindings[] = {
+    {Binding::kInW, Binding::kWalkQ, Binding::kTapsS, Binding::kStepW, Binding::kPadW, Binding::kSpreadW},
+    {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kStepH, Binding::kPadH, Binding::kSpreadH},
+    {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kStepD, Binding::kPadD, Binding::kSpreadD},
+};
+
 // The bindings of the row and plane distances of an operand of a convolution; the pixels of an activation are PitchOf
 // and its images StrideOf apart, the filters of B are PitchOf and its taps StrideOf apart.
 struct WalkBindings {
@@ -214,8 +227,7 @@ struct MmaAttrs {
 };
 struct MmaTensorAttrs {
   int b_tile = 0;
-  int idle = 0;   // 1: no lane of the accumulator is written; orders what comes before with what comes behind
-  int shift = 0;  // 1: behind the product the rows of A move down by one, as tensor.shift does
+  int idle = 0;  // 1: no lane of the accumulator is written; orders what comes before with what comes behind
   bool operator==(const MmaTensorAttrs&) const = default;
 };
 struct TensorCopyAttrs {

@@ -153,8 +153,7 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"row", &MmaAttrs::a_row, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
-    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag},
-    Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional, Meaning::kFlag}};
+    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<TensorCopyAttrs> = std::tuple{
     Field{"tile", &TensorCopyAttrs::tile, Presence::kAlways, Meaning::kTile}};
 template <> inline constexpr auto kFields<TensorShiftAttrs> = std::tuple{

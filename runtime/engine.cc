@@ -193,7 +193,7 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* /*wo
   // Encoding a tensor map needs a current context too, not only the launch.
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   runtime::LaunchArguments values;
-  LS_TRY(values.Bind(device.api(), plan.program, plan.problem, plan.schedule, roles));
+  LS_TRY(values.Bind(device.api(), plan.params, roles));
   return device::Launch(plan.kernel->kernel,
                         {.grid = {plan.launch.grid, 1, 1},
                          .block = {plan.launch.threads, 1, 1},
@@ -234,12 +234,12 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
   const Schedule& schedule = chosen.schedule;
   auto plan = std::make_shared<runtime::PreparedPlan>();
   plan->problem = complete;
-  plan->schedule = schedule;
-  LS_ASSIGN(plan->program, compiler::BuildProgram(complete, schedule, *chosen.target));
-  auto found = impl_->kernels.Get(plan->program, {text, PrintSchedule(schedule)});
+  LS_ASSIGN(const ir::Program program, compiler::BuildProgram(complete, schedule, *chosen.target));
+  plan->params = compiler::BindParams(complete, schedule, program);
+  auto found = impl_->kernels.Get(program, {text, PrintSchedule(schedule)});
   if (!found) return found.error().Within(Cat("compiling ", text, " for ", impl_->parts.target.name));
   plan->kernel = found->loaded;
-  plan->launch = compiler::PlanLaunch(complete, schedule, plan->program, impl_->parts.device.facts().sm_count);
+  plan->launch = compiler::PlanLaunch(complete, schedule, program, impl_->parts.device.facts().sm_count);
   Describe(impl_->parts, schedule, *found, *plan);
   if (found->cache == CacheState::kCompiled && constraint.fixed == 0) RememberRule(impl_->parts, complete, schedule);
   plan->report.plan_ms = watch.Milliseconds();

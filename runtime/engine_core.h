@@ -8,7 +8,9 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "compiler/bindings.h"
 #include "compiler/compile.h"
 #include "laneshift/engine.h"
 #include "runtime/engine_parts.h"
@@ -19,9 +21,8 @@ namespace laneshift::runtime {
 
 // A plan without the device that keeps it valid. Immutable.
 struct PreparedPlan {
-  Problem problem;  // complete
-  Schedule schedule;
-  ir::Program program;
+  Problem problem;                           // complete
+  std::vector<compiler::BoundParam> params;  // of the kernel, in order
   compiler::LaunchShape launch;
   std::shared_ptr<const LoadedKernel> kernel;
   PlanReport report;

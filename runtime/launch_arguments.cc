@@ -141,31 +141,30 @@ Status CheckPointers(const Problem& problem, const Arguments& arguments) {
   return Ok();
 }
 
-Status LaunchArguments::Bind(const device::DriverApi& api, const ir::Program& program, const Problem& problem,
-                             const Schedule& schedule, const GemmArguments& roles) {
-  const auto number = [&](Binding binding) { return compiler::NumberOf(problem, schedule, binding); };
-  LS_CHECK(program.params.size() <= kCapacity, "a program with ", program.params.size(), " parameters");
+Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params,
+                             const GemmArguments& roles) {
+  LS_CHECK(params.size() <= kCapacity, "a program with ", params.size(), " parameters");
   count_ = 0;
-  for (const ir::Param& param : program.params) {
+  for (const compiler::BoundParam& bound : params) {
     Value& value = values_[count_];
     pointers_[count_++] = &value;
-    switch (ir::InfoOf(param.binding).kind) {
+    switch (ir::InfoOf(bound.param.binding).kind) {
       case ir::ParamKind::kTensorMap: {
-        LS_ASSIGN(value.map, EncodeMap(api, param, compiler::TensorOf(problem, schedule, param), roles));
+        LS_ASSIGN(value.map, EncodeMap(api, bound.param, bound.tensor, roles));
         break;
       }
       case ir::ParamKind::kPointer:
-        value.pointer = PointerOf(param.binding, roles);
+        value.pointer = PointerOf(bound.param.binding, roles);
         break;
       // Sizes and pitches are below 2^40: exact as doubles.
       case ir::ParamKind::kInt64:
-        value.wide = static_cast<int64_t>(number(param.binding));
+        value.wide = static_cast<int64_t>(bound.number);
         break;
       case ir::ParamKind::kInt32:
-        value.narrow = static_cast<int32_t>(number(param.binding));
+        value.narrow = static_cast<int32_t>(bound.number);
         break;
       case ir::ParamKind::kFloat:
-        value.real = static_cast<float>(number(param.binding));
+        value.real = static_cast<float>(bound.number);
         break;
     }
   }

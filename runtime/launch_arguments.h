@@ -7,6 +7,7 @@
 #include <array>
 #include <span>
 
+#include "compiler/bindings.h"
 #include "device/driver_api.h"
 #include "ir/program.h"
 #include "laneshift/engine.h"
@@ -23,9 +24,8 @@ class LaunchArguments {
   LaunchArguments(const LaunchArguments&) = delete;  // pointers() point into it
   LaunchArguments& operator=(const LaunchArguments&) = delete;
 
-  // REQUIRES: CheckPointers is ok; `program` was built for the class of `problem` with `schedule`; `roles` are RolesOf it.
-  Status Bind(const device::DriverApi& api, const ir::Program& program, const Problem& problem,
-              const Schedule& schedule, const GemmArguments& roles);
+  // REQUIRES: CheckPointers is ok; `params` are those of the problem's program; `roles` are RolesOf it.
+  Status Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params, const GemmArguments& roles);
   std::span<void* const> pointers() const { return {pointers_.data(), count_}; }
 
  private:
