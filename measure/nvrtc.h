@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "laneshift/result.h"
-#include "tools/shared_library.h"
+#include "measure/shared_library.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 // A driver takes both; the emulator takes PTX alone. A cubin does not care whether NVRTC is newer than the driver.
 enum class CodeForm { kCubin, kPtx };
@@ -32,4 +32,4 @@ class Nvrtc {
   std::string name_;
 };
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

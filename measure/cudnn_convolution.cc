@@ -1,8 +1,8 @@
-#include "tools/cudnn_convolution.h"
+#include "measure/cudnn_convolution.h"
 
 #include <utility>
 
-namespace laneshift::tools::cudnn {
+namespace laneshift::measure::cudnn {
 namespace {
 
 int TypeOf(DataType type) {
@@ -81,4 +81,4 @@ Result<ForwardConvolution> DescribeForward(const Functions& f, const ConvProblem
   return ForwardConvolution{std::move(x), std::move(w), std::move(y), std::move(convolution), std::move(operation)};
 }
 
-}  // namespace laneshift::tools::cudnn
+}  // namespace laneshift::measure::cudnn

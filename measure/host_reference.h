@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "tools/comparison.h"
-#include "tools/host_tensor.h"
+#include "measure/comparison.h"
+#include "measure/host_tensor.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 // The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. `c` and `bias` may be
 // empty where the problem does not read them.
@@ -26,4 +26,4 @@ Comparison CompareAll(const Problem& problem, const HostOperands& operands, cons
 Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
                          uint64_t seed);
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

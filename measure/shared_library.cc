@@ -1,10 +1,10 @@
-#include "tools/shared_library.h"
+#include "measure/shared_library.h"
 
 #include <dlfcn.h>
 
 #include "base/text.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 using base::Cat;
 
@@ -26,4 +26,4 @@ Result<void*> SharedLibrary::Find(const char* symbol) const {
   return address;
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

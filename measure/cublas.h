@@ -11,7 +11,7 @@
 #include "device/stream.h"
 #include "laneshift/engine.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 class Cublas {
  public:
@@ -33,4 +33,4 @@ class Cublas {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,4 +1,4 @@
-#include "tools/host_reference.h"
+#include "measure/host_reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "tools/parallel_for.h"
+#include "measure/parallel_for.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 // Columns of D that one thread computes at a time: their part of B stays in the second-level cache.
@@ -262,4 +262,4 @@ Comparison CompareSample(const Problem& problem, const HostOperands& operands, c
       problem);
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -7,10 +7,10 @@
 #include "device/device.h"
 #include "device/stream.h"
 #include "laneshift/engine.h"
-#include "tools/comparison.h"
-#include "tools/nvrtc.h"
+#include "measure/comparison.h"
+#include "measure/nvrtc.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 // Compares the whole of D (y) with the reference; waits for the stream. REQUIRES: `problem` is complete, `arguments`
 // are of its kind.
@@ -18,4 +18,4 @@ Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& dev
                                    const Problem& problem, const Arguments& arguments,
                                    CodeForm form = CodeForm::kCubin);
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "laneshift/problem.h"
-#include "tools/cudnn_backend.h"
+#include "measure/cudnn_backend.h"
 
-namespace laneshift::tools::cudnn {
+namespace laneshift::measure::cudnn {
 
 // Numbers by which a plan knows its tensors.
 constexpr int64_t kIdX = 'x', kIdW = 'w', kIdY = 'y';
@@ -20,4 +20,4 @@ struct ForwardConvolution {
 // REQUIRES: `problem` is complete.
 Result<ForwardConvolution> DescribeForward(const Functions& functions, const ConvProblem& problem);
 
-}  // namespace laneshift::tools::cudnn
+}  // namespace laneshift::measure::cudnn

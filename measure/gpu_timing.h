@@ -10,9 +10,9 @@
 #include "device/device.h"
 #include "device/stream.h"
 #include "laneshift/engine.h"
-#include "tools/device_operands.h"
+#include "measure/device_operands.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 // Enqueues one call on the stream, on one set of operands.
 using Contender = std::function<Status(const Arguments&)>;
@@ -24,4 +24,4 @@ Result<std::vector<double>> MedianMicroseconds(const device::Device& device, con
                                                const DeviceOperands& operands, const std::vector<Contender>& contenders,
                                                int calls);
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -9,7 +9,7 @@
 
 #include "laneshift/result.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 class SharedLibrary {
  public:
@@ -33,4 +33,4 @@ class SharedLibrary {
   std::string name_;
 };
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,10 +1,10 @@
-#include "tools/gpu_timing.h"
+#include "measure/gpu_timing.h"
 
 #include <algorithm>
 
 #include "device/event.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 constexpr size_t kMinWarmUpPasses = 3;
@@ -89,4 +89,4 @@ Result<std::vector<double>> MedianMicroseconds(const device::Device& device, con
   return medians;
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,10 +1,10 @@
-#include "tools/cudnn_backend.h"
+#include "measure/cudnn_backend.h"
 
 #include <utility>
 
 #include "base/text.h"
 
-namespace laneshift::tools::cudnn {
+namespace laneshift::measure::cudnn {
 namespace {
 
 using base::Cat;
@@ -122,4 +122,4 @@ Result<std::vector<Descriptor>> Descriptor::GetEngineConfigs() const {
   return configs;
 }
 
-}  // namespace laneshift::tools::cudnn
+}  // namespace laneshift::measure::cudnn

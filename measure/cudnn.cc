@@ -1,4 +1,4 @@
-#include "tools/cudnn.h"
+#include "measure/cudnn.h"
 
 #include <algorithm>
 #include <array>
@@ -9,11 +9,10 @@
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/event.h"
-#include "tools/cudnn_backend.h"
-#include "tools/cudnn_convolution.h"
-#include "tools/table.h"
+#include "measure/cudnn_backend.h"
+#include "measure/cudnn_convolution.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 using base::Cat;
@@ -167,7 +166,7 @@ struct Cudnn::State {
     if (!plan) {
       return failure ? *failure : MakeError(ErrorCode::kUnsupported, "cuDNN has no plan for this convolution");
     }
-    choice = Cat("fastest of ", ran, " plans, ", PrintBytes(static_cast<double>(bytes)), " of workspace");
+    choice = Cat("fastest of ", ran, " plans, ", (bytes + (1 << 20) - 1) >> 20, " MiB of workspace");
     return Ok();
   }
 };
@@ -204,4 +203,4 @@ Status Cudnn::Convolve(const ConvArguments& arguments) const {
 
 const std::string& Cudnn::choice() const { return state_->choice; }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,4 +1,4 @@
-#include "tools/device_reference.h"
+#include "measure/device_reference.h"
 
 #include <array>
 #include <string>
@@ -8,9 +8,9 @@
 #include "device/launch.h"
 #include "device/module.h"
 #include "runtime/argument_roles.h"
-#include "tools/host_tensor.h"
+#include "measure/host_tensor.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 using base::Cat;
@@ -350,4 +350,4 @@ Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& dev
                     .reference = "nvrtc"};
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,8 +1,8 @@
-#include "tools/nvrtc.h"
+#include "measure/nvrtc.h"
 
 #include "base/text.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 using base::Cat;
 
@@ -86,4 +86,4 @@ Result<std::string> Nvrtc::Compile(const std::string& source, const std::string&
   return image;
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,11 +1,11 @@
-#include "tools/parallel_for.h"
+#include "measure/parallel_for.h"
 
 #include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
   std::atomic<int64_t> next = 0;
@@ -18,4 +18,4 @@ void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
   work();
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,11 +1,11 @@
-#include "tools/device_operands.h"
+#include "measure/device_operands.h"
 
 #include <utility>
 
 #include "device/driver_error.h"
 #include "runtime/argument_roles.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 using device::Buffer;
@@ -70,4 +70,4 @@ Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) con
   return stream.Synchronize();
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

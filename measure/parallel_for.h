@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <functional>
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 // Returns when every call has returned. `body` is called from several threads at once.
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body);
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -11,9 +11,9 @@
 
 #include "device/driver_api.h"
 #include "laneshift/result.h"
-#include "tools/shared_library.h"
+#include "measure/shared_library.h"
 
-namespace laneshift::tools::cudnn {
+namespace laneshift::measure::cudnn {
 
 // Values of cudnn_graph.h.
 enum DescriptorType : int {
@@ -125,4 +125,4 @@ class Descriptor {
   void* handle_;  // null: moved from
 };
 
-}  // namespace laneshift::tools::cudnn
+}  // namespace laneshift::measure::cudnn

@@ -11,7 +11,7 @@
 #include "device/stream.h"
 #include "laneshift/engine.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 class Cudnn {
  public:
@@ -37,4 +37,4 @@ class Cudnn {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

@@ -1,10 +1,10 @@
-#include "tools/host_reference.h"
+#include "measure/host_reference.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 GemmProblem Parse(std::string_view text) { return std::get<GemmProblem>(*ParseProblem(text)); }
@@ -117,4 +117,4 @@ TEST(RandomData, IsUniformAndTheSameEverywhere) {
 }
 
 }  // namespace
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

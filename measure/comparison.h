@@ -10,7 +10,7 @@
 
 #include "laneshift/problem.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 struct Comparison {
   double error_squares = 0;      // sum of (out - ref)^2 over the elements that are finite
@@ -47,4 +47,4 @@ struct Comparison {
 // The bound on RelativeError() for outputs of this type.
 constexpr double ErrorBound(DataType output) { return output == DataType::kF32 ? 1e-5 : 2e-3; }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

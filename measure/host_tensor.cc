@@ -1,13 +1,13 @@
-#include "tools/host_tensor.h"
+#include "measure/host_tensor.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/small_float.h"
 #include "base/text.h"
-#include "tools/parallel_for.h"
+#include "measure/parallel_for.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 // SplitMix64's finaliser (Steele, Lea, Flood): a good hash of a counter.
@@ -89,4 +89,4 @@ std::optional<std::string> FindOverwrittenPadding(const HostTensor& tensor) {
   return std::nullopt;
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

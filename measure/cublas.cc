@@ -1,13 +1,13 @@
-#include "tools/cublas.h"
+#include "measure/cublas.h"
 
 #include <optional>
 #include <utility>
 
 #include "base/text.h"
 #include "device/buffer.h"
-#include "tools/shared_library.h"
+#include "measure/shared_library.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 using base::Cat;
@@ -121,4 +121,4 @@ Status Cublas::Multiply(const GemmProblem& p, const GemmArguments& arguments) co
                "cublasGemmStridedBatchedEx");
 }
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

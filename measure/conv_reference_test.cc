@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "tools/host_reference.h"
+#include "measure/host_reference.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 HostTensor Filled(const Problem& problem, Role role, const std::vector<float>& values) {
@@ -178,4 +178,4 @@ TEST(ConvReference, FindsElementsThatWereNeverWritten) {
 }
 
 }  // namespace
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

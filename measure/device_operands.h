@@ -7,9 +7,9 @@
 
 #include "device/buffer.h"
 #include "laneshift/engine.h"
-#include "tools/host_reference.h"
+#include "measure/host_reference.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 class DeviceOperands {
  public:
@@ -31,4 +31,4 @@ class DeviceOperands {
   device::Buffer a_, b_, c_, d_, bias_;  // by role
 };
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

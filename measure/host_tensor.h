@@ -14,7 +14,7 @@
 #include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 
 using ir::Role;
 using ir::Stored;
@@ -39,4 +39,4 @@ void StoreElement(std::byte* bytes, DataType type, int64_t index, float value);
 // The first element outside of the tensor that is no longer 0xff, in words.
 std::optional<std::string> FindOverwrittenPadding(const HostTensor& tensor);
 
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure
