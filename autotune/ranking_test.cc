@@ -1,4 +1,4 @@
-#include "autotune/choose_schedule.h"
+#include "autotune/ranking.h"
 
 #include <gtest/gtest.h>
 
@@ -16,12 +16,12 @@ TEST_P(ChooseOnTarget, EveryRankedScheduleIsLegalAndOrdered) {
   for (const char* text : {"gemm m=4096 n=4096 k=4096", "gemm m=16 n=1024 k=4096", "gemm m=7 n=129 k=1000 d=f32",
                            "gemm m=1 n=1 k=1", "gemm m=300 n=300 k=300 a_major=m b_major=n align_a=2"}) {
     const Problem problem = *ParseProblem(text);
-    const auto ranked = RankSchedules(problem, {}, target, target.default_sm_count);
+    const auto ranked = RankSchedules(problem, {}, target, PublishedMachine(target)).schedules;
     ASSERT_FALSE(ranked.empty()) << text;
     EXPECT_EQ(*ChooseSchedule(problem, {}, target, target.default_sm_count), ranked.front().schedule) << text;
     for (size_t i = 0; i < ranked.size(); ++i) {
       EXPECT_TRUE(compiler::ValidateSchedule(problem, ranked[i].schedule, target)) << PrintSchedule(ranked[i].schedule);
-      EXPECT_LE(ranked[i == 0 ? 0 : i - 1].clocks, ranked[i].clocks);
+      EXPECT_LE(ranked[i == 0 ? 0 : i - 1].predicted_us, ranked[i].predicted_us);
     }
   }
 }
@@ -53,6 +53,18 @@ TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
   ASSERT_FALSE(forced.has_value());
   EXPECT_EQ(forced.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(forced.error().message.find("pitch of 126 bytes"), std::string::npos) << forced.error().message;
+}
+
+TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
+  const target::Target& target = TargetNamed(GetParam());
+  const Ranking ranking = RankSchedules(*ParseProblem("gemm m=512 n=512 k=512"), *ParseSchedule("stages=5"), target,
+                                        PublishedMachine(target));
+  EXPECT_FALSE(ranking.schedules.empty());
+  ASSERT_FALSE(ranking.refused.empty());
+  for (const RefusedSchedule& refused : ranking.refused) {
+    EXPECT_FALSE(compiler::ValidateSchedule(*ParseProblem("gemm m=512 n=512 k=512"), refused.schedule, target));
+    EXPECT_FALSE(refused.reason.message.empty()) << PrintSchedule(refused.schedule);
+  }
 }
 
 // What no tile can mend is named, not the tile that was tried last.
