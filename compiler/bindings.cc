@@ -160,6 +160,15 @@ double NumberOf(const Problem& problem, const Schedule& schedule, Binding bindin
   return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem));
 }
 
+int64_t KBlocksOf(const Problem& problem, const Schedule& schedule) {
+  const auto blocks = [&](int64_t run) { return (run + schedule.tile_k - 1) / schedule.tile_k; };
+  const auto* conv = std::get_if<ConvProblem>(&problem);
+  if (conv == nullptr) return blocks(std::get<GemmProblem>(problem).k);
+  const ConvGeometry geometry = GeometryOf(*conv, schedule);
+  const int64_t columns = geometry.Reuses() ? conv->filter[kWidth] : 1;  // unrolled in one turn
+  return blocks(geometry.run) * (geometry.channels * geometry.taps / geometry.run / columns);
+}
+
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
   std::vector<BoundParam> bound;
   for (const ir::Param& param : program.params) {

@@ -15,6 +15,9 @@ namespace laneshift::compiler {
 // REQUIRES: the binding is a number of this kind of problem.
 double NumberOf(const Problem& problem, const Schedule& schedule, ir::Binding binding);
 
+// Turns of the loop over K of one tile: what the CTAs that share it divide.
+int64_t KBlocksOf(const Problem& problem, const Schedule& schedule);
+
 // A tensor as the copy engine shall see it; elements, fastest dimension first. Strides are those of dimensions 1 and
 // up.
 struct MappedTensor {

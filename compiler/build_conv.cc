@@ -185,9 +185,22 @@ class ConvBuilder : public KernelBuilder {
 
   // Calls `write(depth)` inside loops over filter planes, rows, columns (unless `whole_rows`) and channel blocks.
   template <typename Write>
-  void ForEachDepth(Builder& b, bool whole_rows, const Write& write) {
+  void ForEachDepth(Builder& b, bool whole_rows, const Corner& corner, const Write& write) {
     std::vector<ValueId> taps(Dimensions(), ir::kNoValue);
-    LoopOverTaps(b, taps, static_cast<int>(Dimensions()) - 1, whole_rows ? 1 : 0, write);
+    const int innermost = whole_rows ? 1 : 0;
+    if (!SharesTiles()) return LoopOverTaps(b, taps, static_cast<int>(Dimensions()) - 1, innermost, write);
+    // A piece begins anywhere: the turns in a row, each taken apart.
+    ForEachBlock(b, corner, [&](ValueId turn) {
+      const ValueId blocks = BlocksOfRun(b);
+      const ValueId channel = b.Mul({b.Rem({turn, blocks}), b.Constant(schedule().tile_k)});
+      ValueId rest = b.Div({turn, blocks});
+      for (size_t d = static_cast<size_t>(innermost); d < Dimensions(); ++d) {
+        const ValueId extent = b.ParamValue(ir::kSpatialBindings[d].taps);
+        taps[d] = b.Rem({rest, extent});
+        rest = b.Div({rest, extent});
+      }
+      write(Depth{taps, channel, IsLater(b, corner, turn)});
+    });
   }
   template <typename Write>
   void LoopOverTaps(Builder& b, std::vector<ValueId>& taps, int d, int innermost, const Write& write) {
@@ -198,15 +211,22 @@ class ConvBuilder : public KernelBuilder {
       });
       return;
     }
-    ForEachBlock(b, [&](ValueId block) {
+    ForEach(b, BlocksOfRun(b), [&](ValueId block) {
       ValueId turn = block;
       for (size_t i = static_cast<size_t>(innermost); i < taps.size(); ++i) turn = b.Add({turn, taps[i]});
       write(Depth{taps, b.Mul({block, b.Constant(schedule().tile_k)}), b.Less({b.Constant(0), turn})});
     });
   }
-  template <typename Write>
-  void ForEachBlock(Builder& b, const Write& write) {
-    ForEach(b, b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(schedule().tile_k)}), write);
+  ValueId BlocksOfRun(Builder& b) const {
+    return b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(schedule().tile_k)});
+  }
+  ValueId BlocksOfTile(Builder& b) const override {
+    ValueId blocks = BlocksOfRun(b);
+    if (Gathers()) return blocks;
+    for (size_t d = geometry_.Reuses() ? 1 : 0; d < Dimensions(); ++d) {
+      blocks = b.Mul({blocks, b.ParamValue(ir::kSpatialBindings[d].taps)});
+    }
+    return blocks;
   }
 
   // Number of a tap in the filter, its column given apart.
@@ -234,7 +254,7 @@ class ConvBuilder : public KernelBuilder {
         edges.push_back(WalkStart(b, b.Add({corner.row, last}), corner.batch));
       }
     }
-    ForEachDepth(b, geometry_.Reuses(), [&](const Depth& depth) {
+    ForEachDepth(b, geometry_.Reuses(), corner, [&](const Depth& depth) {
       if (!geometry_.Reuses()) {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
         const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA};
@@ -298,7 +318,7 @@ class ConvBuilder : public KernelBuilder {
   // Threads gather x: K runs over all taps without a gap.
   void WriteGather(Builder& b, LoadPath path, const Corner& corner, ValueId filter) {
     if (KnowsFilter()) return GatherKnown(b, path, corner);
-    ForEachBlock(b, [&](ValueId block) {
+    ForEachBlock(b, corner, [&](ValueId block) {
       const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
       const ValueId slot = b.Put({}, {.channel = x_channel_});
       if (path == LoadPath::kCopy) {
@@ -344,8 +364,8 @@ class ConvBuilder : public KernelBuilder {
 
   // ---- products
 
-  void WriteProducts(Builder& b, ValueId accumulator) override {
-    if (geometry_.Reuses()) return WriteRowProducts(b, accumulator);
+  void WriteProducts(Builder& b, ValueId accumulator, const Corner& corner) override {
+    if (geometry_.Reuses()) return WriteRowProducts(b, accumulator, corner);
     // The filter tile lies in the same slot unless it stays.
     const auto multiply = [&](ValueId later, ir::MmaAttrs attrs) {
       const ValueId slot = b.Take({}, {.channel = x_channel_});
@@ -357,15 +377,15 @@ class ConvBuilder : public KernelBuilder {
         multiply(b.Less({b.Constant(0), b.Constant(block)}), {.a_tile = 0, .b_tile = block});
       }
     } else if (Gathers()) {
-      ForEachBlock(b, [&](ValueId block) { multiply(b.Less({b.Constant(0), block}), {}); });
+      ForEachBlock(b, corner, [&](ValueId block) { multiply(IsLater(b, corner, block), {}); });
     } else {
-      ForEachDepth(b, false, [&](const Depth& depth) { multiply(depth.later, {}); });
+      ForEachDepth(b, false, corner, [&](const Depth& depth) { multiply(depth.later, {}); });
     }
   }
 
   // The filter columns of one row, on one activation slot.
-  void WriteRowProducts(Builder& b, ValueId accumulator) {
-    ForEachDepth(b, true, [&](const Depth& depth) {
+  void WriteRowProducts(Builder& b, ValueId accumulator, const Corner& corner) {
+    ForEachDepth(b, true, corner, [&](const Depth& depth) {
       const ValueId x = b.Take({}, {.channel = x_channel_});
       if (Shifts()) {
         for (size_t i = 0; i < geometry_.phases.size(); ++i)

@@ -58,10 +58,12 @@ class GemmBuilder : public KernelBuilder {
     if (problem_.beta != 0) AddParam(Binding::kBeta);
   }
 
-  ValueId KBlocks(Builder& b) const { return b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(schedule().tile_k)}); }
+  ValueId BlocksOfTile(Builder& b) const override {
+    return b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(schedule().tile_k)});
+  }
 
   void WriteLoads(Builder& b, LoadPath path, const Corner& corner) override {
-    ForEach(b, KBlocks(b), [&](ValueId block) {
+    ForEachBlock(b, corner, [&](ValueId block) {
       const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
       const ValueId slot = b.Put({}, {.channel = operands_});
       for (const Operand operand : {Operand::kA, Operand::kB}) {
@@ -82,10 +84,10 @@ class GemmBuilder : public KernelBuilder {
     });
   }
 
-  void WriteProducts(Builder& b, ValueId accumulator) override {
-    ForEach(b, KBlocks(b), [&](ValueId block) {
+  void WriteProducts(Builder& b, ValueId accumulator, const Corner& corner) override {
+    ForEachBlock(b, corner, [&](ValueId block) {
       const ValueId slot = b.Take({}, {.channel = operands_});
-      const ValueId later = b.Less({b.Constant(0), block});
+      const ValueId later = IsLater(b, corner, block);
       Multiply(b, accumulator, slot, slot, later, {});
       ReleaseOperand(b, slot, later);
     });

@@ -20,10 +20,16 @@ constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-
 
 Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
-Status CheckTile(const Schedule& s, const Target& target) {
+// `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
+Status CheckTile(const Schedule& s, const Target& target, bool narrow) {
+  const bool along_m = s.rows == RowSide::kM;
+  const int rows = along_m ? s.tile_m : s.tile_n;
+  const int columns = along_m ? s.tile_n : s.tile_m;
+  const std::string_view row_side = along_m ? "m" : "n";
+  const std::string_view column_side = along_m ? "n" : "m";
   if (target.Has(Feature::kTensorMemory)) {
-    if (s.tile_m != 64 && s.tile_m != 128) {
-      return Refused(Cat("tile m=", s.tile_m, " is no tcgen05.mma shape of one CTA; use 64 or 128"));
+    if (rows != 64 && rows != 128) {
+      return Refused(Cat("tile ", row_side, "=", rows, " is no tcgen05.mma shape of one CTA; use 64 or 128"));
     }
     if (s.math_warpgroups != 1) {
       return Refused(Cat("math=", s.math_warpgroups, " is for wgmma; on ", target.name, " use math=1"));
@@ -32,13 +38,15 @@ Status CheckTile(const Schedule& s, const Target& target) {
     if (s.math_warpgroups != 1 && s.math_warpgroups != 2) {
       return Refused(Cat("math=", s.math_warpgroups, " warpgroups are not supported; use 1 or 2"));
     }
-    if (s.tile_m != 64 * s.math_warpgroups) {
-      return Refused(Cat("tile m=", s.tile_m, " does not give each of ", s.math_warpgroups,
+    if (rows != 64 * s.math_warpgroups) {
+      return Refused(Cat("tile ", row_side, "=", rows, " does not give each of ", s.math_warpgroups,
                          " math warpgroups 64 rows; use ", 64 * s.math_warpgroups, " or another math="));
     }
   }
-  if (s.tile_n < 16 || s.tile_n > 256 || s.tile_n % 16 != 0) {
-    return Refused(Cat("tile n=", s.tile_n, " is not supported; use a multiple of 16 from 16 to 256"));
+  const int unit = !along_m && narrow && (!target.Has(Feature::kTensorMemory) || rows == 64) ? 8 : 16;
+  if (columns < unit || columns > 256 || columns % unit != 0) {
+    return Refused(Cat("tile ", column_side, "=", columns, " is not supported; use a multiple of ", unit, " from ",
+                       unit, " to 256"));
   }
   return Ok();
 }
@@ -50,6 +58,7 @@ Status CheckRings(const Schedule& s, const Target& target) {
     return Refused(
         Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
   }
+  if (s.split_k < 1) return Refused(Cat("split_k=", s.split_k, " is not supported; use 1 or more"));
   if (s.raster < 1) return Refused(Cat("raster=", s.raster, " is not supported; use 1 or more"));
   return Ok();
 }
@@ -123,7 +132,7 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
 }  // namespace
 
 Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target& target) {
-  LS_TRY(CheckTile(s, target));
+  LS_TRY(CheckTile(s, target, problem.a_major == Major::kK));
   LS_TRY(CheckDepth(s, 64));
   LS_TRY(CheckRings(s, target));
   if (s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
@@ -134,7 +143,9 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
 }
 
 Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
-  LS_TRY(CheckTile(s, target));
+  LS_TRY(CheckTile(s, target, true));
+  if (s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
+    return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
   LS_TRY(CheckDepth(s, 16));
   LS_TRY(CheckRings(s, target));
   if (s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
@@ -146,6 +157,10 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));
   if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(problem, geometry, s, target));
+  if (s.split_k > 1 && geometry.known_filter)
+    return Refused(
+        "split_k divides the K blocks of a tile, and those of a small gathered filter are one piece of code; "
+        "use split_k=1");
   if (s.a_load == LoadPath::kTma && !TapsAreEven(problem, false))
     return Refused("the taps of a filter are not at one distance; use reuse=im2col a_load=copy, or pack the filters");
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));

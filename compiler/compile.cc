@@ -92,9 +92,16 @@ LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const i
   const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
   const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
                         CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
-  return {.grid = static_cast<unsigned>(std::min<int64_t>(tiles, sm_count)),
-          .threads = static_cast<unsigned>(program.threads),
-          .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
+  LaunchShape shape{.grid = static_cast<unsigned>(std::min<int64_t>(tiles, sm_count)),
+                    .threads = static_cast<unsigned>(program.threads),
+                    .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
+  if (program.FindParam(ir::Binding::kWorkspace) == nullptr) return shape;
+  // Every CTA has a share, or nobody would wait for the last of those that share a tile.
+  const int64_t ctas = std::min({int64_t{sm_count}, tiles * schedule.split_k, tiles * KBlocksOf(problem, schedule),
+                                 int64_t{ir::WorkspaceLayout::kMostCtas}});
+  shape.grid = static_cast<unsigned>(ctas);
+  shape.workspace_bytes = static_cast<size_t>(ir::WorkspaceOf(program).Bytes(static_cast<int>(ctas)));
+  return shape;
 }
 
 }  // namespace laneshift::compiler

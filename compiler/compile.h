@@ -7,6 +7,7 @@
 // Thread-safety: pure functions; EmitPtx may be called from any number of threads.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@
 namespace laneshift::compiler {
 
 // Goes into every kernel's key: raised whenever the same tile program comes out as other PTX.
-constexpr int kGeneratorRevision = 3;
+constexpr int kGeneratorRevision = 4;
 
 // What a schedule takes of an SM.
 struct Footprint {
@@ -62,6 +63,7 @@ struct LaunchShape {
   unsigned grid = 1;
   unsigned threads = 0;
   unsigned smem_bytes = 0;
+  size_t workspace_bytes = 0;  // device memory in which CTAs add up their sums (ir::WorkspaceLayout)
 };
 LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count);
 

@@ -1,4 +1,6 @@
 #include <functional>
+#include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "compiler/emit_program.h"
@@ -8,22 +10,31 @@ namespace {
 
 using ir::Binding;
 
-// Row and column of the element that register `j` of this lane holds, from the fragment's first row and column.
-struct ElementIndex {
+// Row and column in D of the element that register `j` of this lane holds, from the first ones of the fragment: a part
+// that differs from lane to lane, and a constant for each register.
+class ElementIndex {
+ public:
   ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column)
-      : e(cx.e), fragment(layout) {
-    auto& b = e.ir();
-    const bool rows = fragment.kind == ir::FragmentKind::kRowPerLane;
-    lane_row = rows ? cx.lane : b.CreateLShr(cx.lane, 2);
-    lane_column = rows ? e.C32(0) : b.CreateShl(b.CreateAnd(cx.lane, e.C32(3)), 1);
+      : e_(cx.e), fragment_(layout), transposed_(cx.program.row_axis == ir::Axis::kN) {
+    auto& b = e_.ir();
+    const bool one_row = fragment_.kind == ir::FragmentKind::kRowPerLane;
+    lane_row = one_row ? cx.lane : b.CreateLShr(cx.lane, 2);
+    lane_column = one_row ? e_.C32(0) : b.CreateShl(b.CreateAnd(cx.lane, e_.C32(3)), 1);
+    if (transposed_) std::swap(lane_row, lane_column);
     first_row = b.CreateAdd(row, lane_row);
     first_column = b.CreateAdd(column, lane_column);
   }
-  Value* Row(int j) const { return e.ir().CreateAdd(first_row, e.C32(fragment.RowOf(j))); }
-  Value* Column(int j) const { return e.ir().CreateAdd(first_column, e.C32(fragment.ColumnOf(j))); }
+  int RowOf(int j) const { return transposed_ ? fragment_.ColumnOf(j) : fragment_.RowOf(j); }
+  int ColumnOf(int j) const { return transposed_ ? fragment_.RowOf(j) : fragment_.ColumnOf(j); }
+  Value* Row(int j) const { return e_.ir().CreateAdd(first_row, e_.C32(RowOf(j))); }
+  Value* Column(int j) const { return e_.ir().CreateAdd(first_column, e_.C32(ColumnOf(j))); }
 
-  Emitter& e;
-  const ir::FragmentLayout fragment;
+ private:
+  Emitter& e_;
+  const ir::FragmentLayout fragment_;
+  const bool transposed_;
+
+ public:
   Value* lane_row;
   Value* lane_column;
   Value* first_row;
@@ -69,30 +80,27 @@ class GlobalFragment {
                  Value* column, Value* batch)
       : cx_(cx), index_(cx, layout, row, column), bytes_(static_cast<int>(DataTypeBytes(attrs.type))) {
     auto& b = cx.e.ir();
-    // A fragment has at most two distinct rows a lane.
-    for (int half = 0; half < 2; ++half) {
-      const RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(2 * half), batch);
-      row_inside_[half] = place.inside;
+    for (int j = 0; j < layout.Registers(); ++j) {
+      if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;
+      const RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
       Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
-      row_base_[half] = b.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b.CreateMul(offset, cx.e.C64(bytes_)));
+      Value* base = b.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b.CreateMul(offset, cx.e.C64(bytes_)));
+      rows_[index_.RowOf(j)] = {place.inside, base};
     }
   }
   Value* Address(int j) const {
-    return cx_.e.ir().CreateAdd(row_base_[Half(j)], cx_.e.C64(index_.fragment.ColumnOf(j) * bytes_));
+    return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, cx_.e.C64(index_.ColumnOf(j) * bytes_));
   }
   Value* Inside(int j) const {
     auto& b = cx_.e.ir();
-    return b.CreateAnd(row_inside_[Half(j)], b.CreateICmpULT(index_.Column(j), cx_.Param(Binding::kN)));
+    return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(index_.Column(j), cx_.Param(Binding::kN)));
   }
 
  private:
-  int Half(int j) const { return index_.fragment.RowOf(j) == 0 ? 0 : 1; }
-
   const RoleContext& cx_;
   const ElementIndex index_;
   const int bytes_;
-  Value* row_inside_[2];
-  Value* row_base_[2];
+  std::map<int, RowPlace> rows_;  // by the constant part of the row; `offset` is the address of its first column
 };
 
 // `values` as words of the type: f32 one each, 16-bit types two in a word.
@@ -155,7 +163,7 @@ Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::
   std::map<int, Value*> loaded;  // by the constant part of the index
   Fragment sum{fragment.layout, {}};
   for (int j = 0; j < fragment.layout.Registers(); ++j) {
-    const int constant = by_row ? fragment.layout.RowOf(j) : fragment.layout.ColumnOf(j);
+    const int constant = by_row ? index.RowOf(j) : index.ColumnOf(j);
     if (loaded.find(constant) == loaded.end()) {
       Value* at = by_row ? index.Row(j) : index.Column(j);
       Value* address =
@@ -194,17 +202,49 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap r
   Value* first = b.CreateUDiv(cx.lane, e.C32(row_chunks));
   Value* at = b.CreateAdd(column, b.CreateMul(chunk, e.C32(kChunkBytes / bytes)));
   Value* column_inside = b.CreateICmpULT(at, cx.Param(Binding::kN));
-  for (int i = 0; i < layout.outer; i += kWarpThreads / row_chunks) {
-    Value* own = b.CreateAdd(first, e.C32(i));
+  const auto store = [&](Value* own) {
     Value* offset = e.TileOffset(layout, own, b.CreateShl(chunk, 4));
     const std::vector<Value*> words = e.LoadShared(e.Offset(copy_base, offset));
     const RowPlace place = PlaceRow(cx, ir::Operand::kD, rows, b.CreateAdd(row, own), batch);
     Value* element = b.CreateAdd(place.offset, b.CreateZExt(at, e.I64()));
     Value* address = b.CreateAdd(cx.Param(Binding::kBaseD), b.CreateMul(element, e.C64(bytes)));
     e.StoreGlobal(address, words, b.CreateAnd(place.inside, column_inside));
+  };
+  const int rows_at_once = kWarpThreads / row_chunks;
+  for (int i = 0; i < layout.outer; i += rows_at_once) {
+    Value* own = b.CreateAdd(first, e.C32(i));
+    if (i + rows_at_once <= layout.outer) {
+      store(own);
+    } else {  // a copy of fewer rows than the warp stores at once
+      e.If(b.CreateICmpULT(own, e.C32(layout.outer)), [&] { store(own); });
+    }
   }
   e.WarpSync();  // the copy may be written again
 }
+
+namespace {
+
+// A fragment of 16 columns of D, transposed on the way to rows of 32 bytes: stmatrix.trans takes matrices of 8 x 8, two
+// side by side in the rows of a copy, as many pairs of them at once as the fragment has.
+void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::SharedLayout& layout, Value* copy_base) {
+  constexpr int kMatrixRows = 8, kMatrixBytes = 16, kRegistersOfPair = 4;
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const int pairs = fragment.layout.Registers() / kRegistersOfPair;
+  const int at_once = pairs % 2 == 0 ? 2 : 1;
+  // Lane l names row l mod 8 of matrix l / 8; of a pair, the second one lies beside the first.
+  Value* matrix = b.CreateLShr(cx.lane, 3);
+  Value* byte = b.CreateMul(b.CreateAnd(matrix, e.C32(1)), e.C32(kMatrixBytes));
+  Value* own_pair = b.CreateAnd(b.CreateLShr(matrix, 1), e.C32(at_once - 1));
+  Value* row = b.CreateAdd(b.CreateMul(own_pair, e.C32(kMatrixRows)), b.CreateAnd(cx.lane, e.C32(kMatrixRows - 1)));
+  for (int pair = 0; pair < pairs; pair += at_once) {
+    Value* offset = e.TileOffset(layout, b.CreateAdd(row, e.C32(pair * kMatrixRows)), byte);
+    e.StoreMatricesTransposed(e.Offset(copy_base, offset), Words(e, layout.type, fragment.values,
+                                                                 pair * kRegistersOfPair, at_once * kRegistersOfPair));
+  }
+}
+
+}  // namespace
 
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base) {
   Emitter& e = cx.e;
@@ -213,12 +253,22 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
   LS_CHECK(layout.Columns() == 1, "a staging buffer is one swizzle span wide");
   const ElementIndex index(cx, fragment.layout, e.C32(0), e.C32(0));
   const int bytes = layout.ElementBytes();
-  // Registers that one store takes: 16 bytes of a row, or the pair that a lane holds.
-  const int run = std::min(fragment.layout.Run(), 16 / bytes);
-  for (int j = 0; j < fragment.layout.Registers(); j += run) {
-    Value* row = b.CreateAdd(index.lane_row, e.C32(fragment.layout.RowOf(j)));
-    Value* byte = b.CreateAdd(b.CreateMul(index.lane_column, e.C32(bytes)), e.C32(fragment.layout.ColumnOf(j) * bytes));
-    e.StoreShared(e.Offset(copy_base, e.TileOffset(layout, row, byte)), Words(e, layout.type, fragment.values, j, run));
+  const bool transposed = cx.program.row_axis == ir::Axis::kN;
+  if (transposed && bytes == 2 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
+    StoreMatrices(cx, fragment, layout, copy_base);
+  } else {
+    // Registers that one store takes: 16 bytes of a row, or the pair that a lane holds, or one across the rows.
+    const int run = transposed ? 1 : std::min(fragment.layout.Run(), 16 / bytes);
+    for (int j = 0; j < fragment.layout.Registers(); j += run) {
+      Value* row = b.CreateAdd(index.lane_row, e.C32(index.RowOf(j)));
+      Value* byte = b.CreateAdd(b.CreateMul(index.lane_column, e.C32(bytes)), e.C32(index.ColumnOf(j) * bytes));
+      Value* to = e.Offset(copy_base, e.TileOffset(layout, row, byte));
+      if (run * bytes < 4) {
+        e.StoreShared16(to, e.Narrow(layout.type, fragment.values[j]));
+      } else {
+        e.StoreShared(to, Words(e, layout.type, fragment.values, j, run));
+      }
+    }
   }
   e.FenceProxyAsyncShared();
   e.WarpSync();

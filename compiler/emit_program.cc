@@ -55,7 +55,7 @@ class RoleEmitter {
 
   void Emit() {
     CreateCursors(role_.body);
-    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.program.tile_n / 2);
+    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.program.Columns() / 2);
     if (role_.elected != 0) {
       e_.IfElected([&] { EmitBody(role_.body); });
     } else {
@@ -112,7 +112,7 @@ class RoleEmitter {
   // Bytes from a tile's start to the row where a product begins. Rows of a swizzle span may begin a product anywhere:
   // the swizzle is a function of the address (measured on an H200).
   Value* FirstRow(const SharedLayout& layout, int row) {
-    return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(ir::Axis::kM, row));
+    return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(cx_.program.row_axis, row));
   }
 
   // Tensor Memory address of a slot, from `column` on.
@@ -136,7 +136,10 @@ class RoleEmitter {
   }
 
   void EmitOp(const Op& op);
+  // Row, column and batch of the `linear`-th tile of the walk of `op`, in values_.
+  void PlaceTile(const Op& op, Value* linear);
   void EmitTiles(const Op& op);
+  void EmitShares(const Op& op);
   void EmitTmaLoad(const Op& op);
   void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
@@ -193,6 +196,8 @@ void RoleEmitter::EmitOp(const Op& op) {
       return;
     case OpKind::kTiles:
       return EmitTiles(op);
+    case OpKind::kShares:
+      return EmitShares(op);
     case OpKind::kFor:
       return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
         values_[op.result] = index;
@@ -309,6 +314,14 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kBulkWait:
       e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] { e_.BulkWaitRead(op.As<ir::PendingAttrs>().pending); });
       return e_.WarpSync();
+    case OpKind::kPartialStore:
+      return EmitPartialStore(cx_, FragmentOf(op), Index(op, 1), Index(op, 2));
+    case OpKind::kPartialArrive:
+      values_[op.result] = EmitPartialArrive(cx_, Index(op, 0), Index(op, 1));
+      return;
+    case OpKind::kPartialSum:
+      fragments_[op.result] = EmitPartialSum(cx_, FragmentOf(op), Index(op, 1), Index(op, 2), Index(op, 3));
+      return;
     case OpKind::kGlobalStore:
       return EmitGlobalStore(cx_, FragmentOf(op), op.As<ir::GlobalAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
     case OpKind::kWarpRow:
@@ -319,13 +332,26 @@ void RoleEmitter::EmitOp(const Op& op) {
 
 // Tiles in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the
 // operands of few rows and few columns, which then come from L2.
-void RoleEmitter::EmitTiles(const Op& op) {
+void RoleEmitter::PlaceTile(const Op& op, Value* linear) {
   Value* rows = Index(op, 0);
   Value* columns = Index(op, 1);
   Value* per_batch = b_.CreateMul(rows, columns);
-  Value* total = b_.CreateMul(per_batch, Index(op, 2));
   Value* band_rows = e_.C32(op.As<ir::TilesAttrs>().raster);
   Value* per_band = b_.CreateMul(band_rows, columns);
+  Value* batch = b_.CreateUDiv(linear, per_batch);
+  Value* in_batch = b_.CreateURem(linear, per_batch);
+  Value* band = b_.CreateUDiv(in_batch, per_band);
+  Value* in_band = b_.CreateURem(in_batch, per_band);
+  Value* first_row = b_.CreateMul(band, band_rows);
+  Value* height = b_.CreateSub(rows, first_row);
+  height = b_.CreateSelect(b_.CreateICmpULT(height, band_rows), height, band_rows);
+  values_[op.result] = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
+  values_[op.result + 1] = b_.CreateUDiv(in_band, height);
+  values_[op.result + 2] = batch;
+}
+
+void RoleEmitter::EmitTiles(const Op& op) {
+  Value* total = b_.CreateMul(b_.CreateMul(Index(op, 0), Index(op, 1)), Index(op, 2));
   const Variable tile = e_.NewVariable(e_.I32(), e_.CtaIndex());
   Value* ctas = e_.CtaCount();
   // A counted loop over this CTA's tiles: the tile itself advances by the number of CTAs.
@@ -335,18 +361,56 @@ void RoleEmitter::EmitTiles(const Op& op) {
   Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, ctas), e_.C32(1)), e_.C32(0));
   e_.For(e_.C32(0), count, 1, [&](Value*) {
     Value* linear = e_.Load(tile);
-    Value* batch = b_.CreateUDiv(linear, per_batch);
-    Value* in_batch = b_.CreateURem(linear, per_batch);
-    Value* band = b_.CreateUDiv(in_batch, per_band);
-    Value* in_band = b_.CreateURem(in_batch, per_band);
-    Value* first_row = b_.CreateMul(band, band_rows);
-    Value* height = b_.CreateSub(rows, first_row);
-    height = b_.CreateSelect(b_.CreateICmpULT(height, band_rows), height, band_rows);
-    values_[op.result] = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
-    values_[op.result + 1] = b_.CreateUDiv(in_band, height);
-    values_[op.result + 2] = batch;
+    PlaceTile(op, linear);
     EmitBody(op.body);
     e_.Store(tile, b_.CreateAdd(linear, ctas));
+  });
+}
+
+// Rounds of whole tiles as far as they go without a rest smaller than a round; what is left, up to two rounds or all of
+// it, is cut into as many equal shares of K blocks as there are CTAs. The shares come first: nobody waits for them, and
+// behind them all CTAs walk the rounds side by side, for L2.
+void RoleEmitter::EmitShares(const Op& op) {
+  const auto wide = [&](Value* index) { return b_.CreateZExt(index, e_.I64()); };
+  const auto narrow = [&](Value* index) { return b_.CreateTrunc(index, e_.I32()); };
+  Value* blocks = Index(op, 3);
+  Value* tiles = b_.CreateMul(b_.CreateMul(Index(op, 0), Index(op, 1)), Index(op, 2));
+  Value* cta = e_.CtaIndex();
+  Value* ctas = e_.CtaCount();
+  Value* rounds = b_.CreateUDiv(tiles, ctas);
+  Value* ragged = b_.CreateICmpNE(b_.CreateURem(tiles, ctas), e_.C32(0));
+  Value* borrowed = b_.CreateAnd(ragged, b_.CreateICmpNE(rounds, e_.C32(0)));
+  Value* whole = b_.CreateSub(rounds, b_.CreateZExt(borrowed, e_.I32()));
+  Value* shared_tiles = b_.CreateSub(tiles, b_.CreateMul(whole, ctas));
+  Value* total = b_.CreateMul(wide(shared_tiles), wide(blocks));
+  Value* begin = b_.CreateUDiv(b_.CreateMul(total, wide(cta)), wide(ctas));
+  Value* end = b_.CreateUDiv(b_.CreateMul(total, b_.CreateAdd(wide(cta), e_.C64(1))), wide(ctas));
+  Value* first_tile = narrow(b_.CreateUDiv(begin, wide(blocks)));
+  Value* last_tile = narrow(b_.CreateUDiv(b_.CreateSub(end, e_.C64(1)), wide(blocks)));
+  Value* pieces = b_.CreateSelect(b_.CreateICmpULT(begin, end),
+                                  b_.CreateAdd(b_.CreateSub(last_tile, first_tile), e_.C32(1)), e_.C32(0));
+  // The CTA that has block x: the last one whose share begins at or before it.
+  Value* divisor = b_.CreateSelect(b_.CreateICmpEQ(total, e_.C64(0)), e_.C64(1), total);
+  const auto owner = [&](Value* x) {
+    Value* scaled = b_.CreateMul(b_.CreateAdd(x, e_.C64(1)), wide(ctas));
+    return narrow(b_.CreateUDiv(b_.CreateSub(scaled, e_.C64(1)), divisor));
+  };
+  e_.For(e_.C32(0), b_.CreateAdd(pieces, whole), 1, [&](Value* i) {
+    Value* shared = b_.CreateICmpULT(i, pieces);
+    Value* round = b_.CreateSub(i, pieces);
+    Value* whole_tile = b_.CreateAdd(shared_tiles, b_.CreateAdd(b_.CreateMul(round, ctas), cta));
+    Value* tile = b_.CreateSelect(shared, b_.CreateAdd(first_tile, i), whole_tile);
+    PlaceTile(op, tile);
+    Value* from = b_.CreateMul(wide(tile), wide(blocks));
+    Value* late = b_.CreateAnd(shared, b_.CreateICmpULT(from, begin));
+    Value* left = b_.CreateSub(end, from);
+    Value* early = b_.CreateAnd(shared, b_.CreateICmpULT(left, wide(blocks)));
+    values_[op.result + 3] = b_.CreateSelect(late, narrow(b_.CreateSub(begin, from)), e_.C32(0));
+    values_[op.result + 4] = b_.CreateSelect(early, narrow(left), blocks);
+    values_[op.result + 5] = b_.CreateSelect(shared, owner(from), cta);
+    Value* last = b_.CreateSub(b_.CreateAdd(from, wide(blocks)), e_.C64(1));
+    values_[op.result + 6] = b_.CreateAdd(b_.CreateSelect(shared, owner(last), cta), e_.C32(1));
+    EmitBody(op.body);
   });
 }
 
@@ -387,7 +451,7 @@ void RoleEmitter::EmitMma(const Op& op) {
   Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   const uint32_t instruction =
-      InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, !a.KMajor(), !b.KMajor());
+      InstructionBits(cx_.program.operand_type, cx_.program.Rows(), cx_.program.Columns(), !a.KMajor(), !b.KMajor());
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
     e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True());
   }
@@ -426,14 +490,14 @@ void RoleEmitter::EmitMmaRegisters(const Op& op) {
   const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
   Value* rows = FirstRow(a, attrs.a_row);
   if (role_.warps > kWarpgroupWarps) {
-    Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(ir::Axis::kM, kWgmmaRows)));
+    Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(cx_.program.row_axis, kWgmmaRows)));
     rows = rows == nullptr ? own : b_.CreateAdd(rows, own);
   }
   Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
   Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   e_.WgmmaFence();
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
-    e_.Wgmma(cx_.program.tile_n, cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k),
+    e_.Wgmma(cx_.program.Columns(), cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k),
              Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
   }
   e_.WgmmaCommit();

@@ -376,6 +376,10 @@ void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Valu
       "b,l," + Repeat("r", count) + ",~{memory}", b_.getVoidTy(), arguments);
 }
 
+Value* Emitter::CountGlobal(Value* address, Value* last) {
+  return Asm("atom.acq_rel.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}", I32(), {address, last});
+}
+
 void Emitter::StoreGlobal16(Value* address, Value* element, Value* predicate) {
   Asm("@$0 st.global.b16 [$1], $2;", "b,l,h,~{memory}", b_.getVoidTy(), {predicate, address, element});
 }
@@ -395,6 +399,17 @@ void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
   Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(I32(), words.size()));
   for (size_t i = 0; i < words.size(); ++i) vector = b_.CreateInsertElement(vector, words[i], i);
   b_.CreateAlignedStore(vector, pointer, llvm::Align(4 * words.size()));
+}
+
+void Emitter::StoreShared16(Value* pointer, Value* element) { b_.CreateAlignedStore(element, pointer, llvm::Align(2)); }
+
+void Emitter::StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words) {
+  LS_CHECK(words.size() == 2 || words.size() == 4, "stmatrix of ", words.size(), " matrices");
+  std::vector<Value*> arguments = {pointer};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  Intrinsic(words.size() == 4 ? nv::nvvm_stmatrix_sync_aligned_m8n8_x4_trans_b16
+                              : nv::nvvm_stmatrix_sync_aligned_m8n8_x2_trans_b16,
+            arguments, {Pointer(kSharedSpace)});
 }
 
 Value* Emitter::TileOffset(const ir::SharedLayout& layout, Value* row, Value* byte) {

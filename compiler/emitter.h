@@ -117,8 +117,14 @@ class Emitter {
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
   Value* LoadGlobal16(Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
+  // Returns what was there, and puts one more or, behind `last`, 0 in its place. Orders what comes before and behind
+  // it.
+  Value* CountGlobal(Value* address, Value* last);
   void StoreGlobal16(Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
+  void StoreShared16(Value* pointer, Value* element);
+  // stmatrix .trans of 2 or 4 matrices of 8 x 8 16-bit elements; each lane's pointer is a row of one.
+  void StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words);
   std::vector<Value*> LoadShared(Value* pointer);  // four words
   // Byte offset of byte `byte` of row `row` in a tile, behind the XOR of its swizzle: SharedLayout::Offset on run-time
   // indices. Rows begin at multiples of a span, so that their numbers alone decide the XOR.

@@ -29,6 +29,14 @@ constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns
 constexpr int kNarrow = 128;
 
+constexpr int kMostTransposed = 64;  // columns of the accumulator that the epilogue transposes at once
+
+int LargestPowerDividing(int value, int limit) {
+  int power = 1;
+  while (2 * power <= limit && value % (2 * power) == 0) power *= 2;
+  return power;
+}
+
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
 
@@ -42,6 +50,7 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
   program_.tile_m = schedule.tile_m;
   program_.tile_n = schedule.tile_n;
   program_.tile_k = schedule.tile_k;
+  program_.row_axis = schedule.rows == RowSide::kM ? Axis::kM : Axis::kN;
   program_.operand_type = operand_type;
 }
 
@@ -55,11 +64,12 @@ ir::Program KernelBuilder::Build() {
     accumulators_ = AddChannel({.name = "acc",
                                 .space = ir::Space::kTensor,
                                 .stages = schedule_.acc_stages,
-                                .rows = schedule_.tile_m,
-                                .columns = schedule_.tile_n});
+                                .rows = program_.Rows(),
+                                .columns = program_.Columns()});
   }
   PlanEpilogue();
   AddOutputs(program_.buffers.empty() ? SharedLayout{} : program_.buffers[0].layout);
+  if (SharesTiles()) AddParam(Binding::kWorkspace);
   AddLoadRole(LoadPath::kTma);
   if (in_tensor_memory_) AddMmaRole();
   AddLoadRole(LoadPath::kCopy);
@@ -80,20 +90,23 @@ int KernelBuilder::AddResidentChannel(ir::Channel channel) {
 
 // Decides the fragments in which the accumulator is read, and the staging buffer.
 void KernelBuilder::PlanEpilogue() {
-  fragment_ = ir::AccumulatorFragment(schedule_.tile_m / schedule_.math_warpgroups);
+  fragment_ = ir::AccumulatorFragment(program_.Rows() / schedule_.math_warpgroups);
   const int bytes = static_cast<int>(DataTypeBytes(terms_.type));
-  const ir::Swizzle swizzle = ir::WidestSwizzle(schedule_.tile_n * bytes);
-  panel_ = ir::SpanBytes(swizzle) / bytes;
+  const int fragment_rows = ir::FragmentLayout{fragment_}.Rows();
+  // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
+  // Memory bring powers of two.
+  const ir::Swizzle swizzle = ir::WidestSwizzle((Transposes() ? fragment_rows : schedule_.tile_n) * bytes);
+  panel_ = Transposes() ? LargestPowerDividing(schedule_.tile_m, kMostTransposed) : ir::SpanBytes(swizzle) / bytes;
   if (schedule_.d_store == StorePath::kDirect) return;
   // Two copies alternate only if the panels of a tile are even in number: else a tile would begin with the copy that
   // the last store may still read.
-  const int panels = schedule_.tile_n / panel_;
+  const int panels = program_.Columns() / panel_;
   program_.buffers.push_back({.name = "out",
                               .layout = {.type = terms_.type,
                                          .outer_axis = Axis::kM,
                                          .inner_axis = Axis::kN,
-                                         .outer = ir::FragmentLayout{fragment_}.Rows(),
-                                         .inner = panel_,
+                                         .outer = Transposes() ? panel_ : fragment_rows,
+                                         .inner = Transposes() ? fragment_rows : panel_,
                                          .swizzle = swizzle},
                               .copies = panels % 2 == 0 ? 2 : 1,
                               .warps = EpilogueWarps()});
@@ -109,16 +122,40 @@ void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corne
   const ValueId tile_n = b.Constant(schedule_.tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
-  const ValueId first = b.Tiles({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = schedule_.raster});
+  const ValueId batch = b.ParamValue(Binding::kBatch);
+  const ir::TilesAttrs attrs{.raster = schedule_.raster};
+  const ValueId first =
+      SharesTiles() ? b.Shares({rows, columns, batch, BlocksOfTile(b)}, attrs) : b.Tiles({rows, columns, batch}, attrs);
   b.InBody([&] {
-    const ValueId row = b.Mul({Builder::Argument(first, 0), tile_m});
-    const ValueId column = b.Mul({Builder::Argument(first, 1), tile_n});
-    write({row, column, Builder::Argument(first, 2)});
+    Corner corner{.row = b.Mul({Builder::Argument(first, 0), tile_m}),
+                  .column = b.Mul({Builder::Argument(first, 1), tile_n}),
+                  .batch = Builder::Argument(first, 2)};
+    if (SharesTiles()) {
+      corner.first = Builder::Argument(first, 3);
+      corner.end = Builder::Argument(first, 4);
+      corner.home = Builder::Argument(first, 5);
+      corner.past = Builder::Argument(first, 6);
+    }
+    write(corner);
   });
+}
+
+void KernelBuilder::ForEachBlock(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
+  if (!SharesTiles()) return ForEach(b, BlocksOfTile(b), write);
+  const ValueId block = b.For({corner.first, corner.end});
+  b.InBody([&] { write(block); });
+}
+
+ValueId KernelBuilder::IsLater(Builder& b, const Corner& corner, ValueId block) const {
+  return b.Less({SharesTiles() ? corner.first : b.Constant(0), block});
 }
 
 void KernelBuilder::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId accumulate,
                              ir::MmaAttrs attrs) const {
+  if (Transposes()) {
+    std::swap(a_slot, b_slot);
+    std::swap(attrs.a_tile, attrs.b_tile);
+  }
   if (in_tensor_memory_) {
     b.Mma({accumulator, a_slot, b_slot, accumulate}, attrs);
   } else {
@@ -146,7 +183,7 @@ void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& 
 RegisterSplit KernelBuilder::Registers() const {
   if (in_tensor_memory_ || schedule_.math_warpgroups < 2) return {0, 0};
   if (!LoadsBy(LoadPath::kCopy)) return kTmaOnly;
-  if (schedule_.tile_n <= kNarrow) return kNarrowWithCopies;
+  if (program_.Columns() <= kNarrow) return kNarrowWithCopies;
   return UnrollsGather() ? kWithUnrolledGather : kWithCopies;
 }
 
@@ -171,9 +208,9 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
 void KernelBuilder::AddMmaRole() {
   AddRole({.name = "mma", .kind = RoleKind::kMma, .first_warp = kMmaWarp, .warps = 1, .elected = 1}, [&](Builder& b) {
     TakeResidents(b);
-    ForEachTile(b, [&](const Corner&) {
+    ForEachTile(b, [&](const Corner& corner) {
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
-      WriteProducts(b, accumulator);
+      WriteProducts(b, accumulator, corner);
       b.Send({accumulator});
     });
     ReleaseResidents(b);
@@ -194,7 +231,7 @@ void KernelBuilder::AddEpilogueRole() {
       if (in_tensor_memory_) {
         accumulator = b.Take({}, {.channel = accumulators_});
       } else {
-        WriteProducts(b, accumulator);
+        WriteProducts(b, accumulator, corner);
         for (const int channel : operand_channels_) b.Drain({}, {.channel = channel, .lag = kReleaseLag});
       }
       WriteTile(b, accumulator, corner);
@@ -204,12 +241,53 @@ void KernelBuilder::AddEpilogueRole() {
   });
 }
 
+// Calls `write` for each panel of the accumulator: its number, first column and fragment.
+void KernelBuilder::ForEachPanel(Builder& b, ValueId accumulator,
+                                 const std::function<void(ValueId, ValueId, ValueId)>& write) const {
+  const int panels = program_.Columns() / panel_;
+  if (in_tensor_memory_) {
+    return ForEach(b, b.Constant(panels), [&](ValueId panel) {
+      const ValueId first = b.Mul({panel, b.Constant(panel_)});
+      write(panel, first, b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_}));
+    });
+  }
+  // Registers cannot be indexed at run time: unrolled.
+  for (int i = 0; i < panels; ++i) {
+    write(b.Constant(i), b.Constant(i * panel_), b.AccRegisters({}, {.column = i * panel_, .columns = panel_}));
+  }
+}
+
 void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& corner) {
-  const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = ir::FragmentLayout{fragment_}.Rows()})});
+  if (!SharesTiles()) {
+    WritePanels(b, accumulator, corner);
+  } else {
+    const ValueId shared = b.Less({b.Constant(1), b.Sub({corner.past, corner.home})});
+    b.If({shared});
+    b.InBody([&] {
+      ForEachPanel(b, accumulator, [&](ValueId, ValueId first, ValueId fragment) {
+        b.PartialStore({fragment, first, corner.home});
+      });
+    });
+    // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the CTAs.
+    const ValueId last = b.PartialArrive({corner.home, corner.past});
+    b.If({last});
+    b.InBody([&] { WritePanels(b, accumulator, corner); });
+  }
+  if (in_tensor_memory_) b.Release({accumulator});
+}
+
+void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& corner) {
+  // Where the warp's rows of the accumulator begin in D.
+  const ValueId own =
+      b.Add({Transposes() ? corner.column : corner.row, b.WarpRow({}, {.rows = ir::FragmentLayout{fragment_}.Rows()})});
   const bool bulk = schedule_.d_store == StorePath::kTma;
-  const std::vector<ValueId> start = bulk ? StoreStart(b, row, corner) : std::vector<ValueId>{};
-  const auto write_panel = [&](ValueId panel, ValueId first, ValueId fragment) {
-    const ValueId column = b.Add({corner.column, first});
+  std::vector<ValueId> start;
+  if (bulk && !Transposes()) start = StoreStart(b, own, corner);
+  ForEachPanel(b, accumulator, [&](ValueId panel, ValueId first, ValueId fragment) {
+    const ValueId row = Transposes() ? b.Add({corner.row, first}) : own;
+    const ValueId column = Transposes() ? own : b.Add({corner.column, first});
+    if (bulk && Transposes()) start = StoreStart(b, row, corner);
+    if (SharesTiles()) fragment = b.PartialSum({fragment, first, corner.home, corner.past});
     fragment = Finish(b, fragment, row, column, corner.batch);
     if (schedule_.d_store == StorePath::kDirect) {
       b.GlobalStore({fragment, row, column, corner.batch}, GlobalAccess(Operand::kD));
@@ -224,20 +302,7 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
     } else {
       b.StoreRows({copy, row, column, corner.batch}, {.buffer = 0, .rows = terms_.rows});
     }
-  };
-  const int panels = schedule_.tile_n / panel_;
-  if (in_tensor_memory_) {
-    ForEach(b, b.Constant(panels), [&](ValueId panel) {
-      const ValueId first = b.Mul({panel, b.Constant(panel_)});
-      write_panel(panel, first, b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_}));
-    });
-    b.Release({accumulator});
-    return;
-  }
-  // Registers cannot be indexed at run time: unrolled.
-  for (int i = 0; i < panels; ++i) {
-    write_panel(b.Constant(i), b.Constant(i * panel_), b.AccRegisters({}, {.column = i * panel_, .columns = panel_}));
-  }
+  });
 }
 
 // alpha * accumulator + beta * C + bias.
@@ -252,7 +317,7 @@ ValueId KernelBuilder::Finish(Builder& b, ValueId fragment, ValueId row, ValueId
 }
 
 ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {
-  const int run = ir::FragmentLayout{fragment_, panel_}.Run();
+  const int run = Transposes() ? 1 : ir::FragmentLayout{fragment_, panel_}.Run();
   const DataType type = operand == Operand::kC ? terms_.c_type : terms_.type;
   return {.operand = operand, .type = type, .vector = AccessWidthOf(operand, run), .rows = terms_.rows};
 }

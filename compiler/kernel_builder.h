@@ -38,9 +38,12 @@ class KernelBuilder {
   ir::Program Build();
 
  protected:
-  // Element coordinates of the corner of an output tile.
+  // Element coordinates of the corner of an output tile. Where CTAs share tiles, also the K blocks of this CTA's piece
+  // and the CTAs of the tile: from `first` to below `end`, from `home` to below `past`.
   struct Corner {
     ir::ValueId row, column, batch;
+    ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
+    ir::ValueId home = ir::kNoValue, past = ir::kNoValue;
   };
 
   KernelBuilder(std::string name, const Schedule& schedule, const target::Target& target, DataType operand_type,
@@ -61,9 +64,11 @@ class KernelBuilder {
   virtual void WriteResidentLoads(ir::Builder&, LoadPath) {}
   virtual void TakeResidents(ir::Builder&) {}
   virtual void ReleaseResidents(ir::Builder&) {}
+  // Turns of the loop over K of one tile; equal to KBlocksOf (bindings.h).
+  virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
   // The loop over K: Multiply() and ReleaseOperand() for each slot. `accumulator` is kNoValue for registers.
-  virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator) = 0;
-  // Coordinates, behind the column, of the bulk store of a warp's rows from `row` on. Once per tile.
+  virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
+  // Coordinates, behind the column, of the bulk store of rows of D from `row` on.
   virtual std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) = 0;
   virtual void WriteBulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,
                               const std::vector<ir::ValueId>& start) = 0;
@@ -83,6 +88,11 @@ class KernelBuilder {
   }
   // Calls `write(index)` inside a loop from 0 up to below `count`.
   static void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
+  bool SharesTiles() const { return schedule_.split_k > 1; }
+  // Calls `write(block)` for each turn of the loop over K that this CTA makes.
+  void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;
+  // Whether this CTA made a turn of this tile before the one of `block`.
+  ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId block) const;
   // One product of an A and a B tile, added to the accumulator where `accumulate` holds.
   void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId accumulate,
                 ir::MmaAttrs attrs) const;
@@ -91,6 +101,7 @@ class KernelBuilder {
 
  private:
   int EpilogueWarps() const { return 4 * schedule_.math_warpgroups; }
+  bool Transposes() const { return schedule_.rows == RowSide::kN; }
   RegisterSplit Registers() const;
   void PlanEpilogue();
   void ForEachTile(ir::Builder& b, const std::function<void(const Corner&)>& write);
@@ -99,6 +110,9 @@ class KernelBuilder {
   void AddMmaRole();
   void AddEpilogueRole();
   void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
+  void ForEachPanel(ir::Builder& b, ir::ValueId accumulator,
+                    const std::function<void(ir::ValueId panel, ir::ValueId first, ir::ValueId fragment)>& write) const;
+  void WritePanels(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
   ir::ValueId Finish(ir::Builder& b, ir::ValueId fragment, ir::ValueId row, ir::ValueId column, ir::ValueId batch);
   ir::GlobalAttrs GlobalAccess(ir::Operand operand) const;
 
@@ -110,7 +124,7 @@ class KernelBuilder {
   std::vector<int> operand_channels_;  // the other shared ones, in the order in which they were added
   int accumulators_ = -1;              // channel
   ir::FragmentKind fragment_{};
-  int panel_ = 0;  // columns that the epilogue treats at once
+  int panel_ = 0;  // columns of the accumulator that the epilogue treats at once
 };
 
 }  // namespace laneshift::compiler

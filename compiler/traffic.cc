@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "compiler/bindings.h"
+#include "compiler/compile.h"
 #include "compiler/mma_shape.h"
 
 namespace laneshift::compiler {
@@ -28,18 +29,28 @@ class RoleWalk {
   RoleWalk(const Problem& problem, const Schedule& schedule, const ir::Program& program, const target::Target& target)
       : problem_(problem), schedule_(schedule), program_(program), target_(target) {}
 
+  static bool IsWalk(const Op& op) { return op.kind == OpKind::kTiles || op.kind == OpKind::kShares; }
   // Beside the loop over output tiles, which a CTA goes through once.
   Traffic Beside(const std::vector<Op>& body) {
     Traffic sum;
     for (const Op& op : body) {
-      if (op.kind != OpKind::kTiles) sum += Count(op);
+      if (!IsWalk(op)) sum += Count(op);
     }
     return sum;
   }
   Traffic OfOneTile(const std::vector<Op>& body) {
     Traffic sum;
     for (const Op& op : body) {
-      if (op.kind == OpKind::kTiles) sum += CountAll(op.body);
+      if (!IsWalk(op)) {
+        NoteIndex(op);
+        continue;
+      }
+      // Pieces of a tile together are a whole one.
+      if (op.kind == OpKind::kShares) {
+        indices_[op.result + 3] = 0;
+        indices_[op.result + 4] = indices_.at(op.operands[3]);
+      }
+      sum += CountAll(op.body);
     }
     return sum;
   }
@@ -73,9 +84,9 @@ class RoleWalk {
       case OpKind::kGatherPixels:
         return {.thread_bytes = Tile(op, 0, op.As<ir::GatherAttrs>().tile).Bytes()};
       case OpKind::kMma:
-        return Products(1, program_.tile_m, program_.tile_m, false);
+        return Products(1, program_.Rows(), program_.Rows(), false);
       case OpKind::kMmaRegisters: {
-        const int warpgroups = program_.tile_m / kWgmmaRows;
+        const int warpgroups = program_.Rows() / kWgmmaRows;
         return Products(warpgroups, kWgmmaRows, kWgmmaRows, false);
       }
       case OpKind::kMmaTensor:
@@ -97,6 +108,10 @@ class RoleWalk {
       case OpKind::kRem:
       case OpKind::kLess:
       case OpKind::kTiles:
+      case OpKind::kShares:
+      case OpKind::kPartialStore:
+      case OpKind::kPartialArrive:
+      case OpKind::kPartialSum:
       case OpKind::kPut:
       case OpKind::kSend:
       case OpKind::kTake:
@@ -175,8 +190,8 @@ class RoleWalk {
     const int64_t timed = target_.Has(target::Feature::kTensorMemory) ? std::max<int64_t>(rows, kFullRateRows) : rows;
     return {.mma_instructions = instructions,
             .idle_mmas = idle ? instructions : 0,
-            .mma_shared_bytes = instructions * (read + program_.tile_n) * StepBytes(),
-            .mma_clocks = instructions * timed * program_.tile_n * kMmaK / target_.mma_macs_per_clock};
+            .mma_shared_bytes = instructions * (read + program_.Columns()) * StepBytes(),
+            .mma_clocks = instructions * timed * program_.Columns() * kMmaK / target_.mma_macs_per_clock};
   }
 
   const Problem& problem_;
@@ -208,6 +223,12 @@ Traffic Traffic::operator*(int64_t times) const {
   return product;
 }
 
+Traffic Traffic::Share(int64_t times, int64_t parts) const {
+  Traffic share = *this * times;
+  for (const auto count : kCounts) share.*count = CeilDiv(share.*count, parts);
+  return share;
+}
+
 KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
                            const target::Target& target, int sm_count) {
   Traffic once, tile;
@@ -219,8 +240,9 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
   const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
   const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
                         CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
-  const int64_t ctas = std::min<int64_t>(tiles, sm_count);
+  const int64_t ctas = PlanLaunch(problem, schedule, program, sm_count).grid;
   KernelTraffic traffic{.all = tile * tiles, .busiest = tile * CeilDiv(tiles, ctas)};
+  if (schedule.split_k > 1) traffic.busiest = tile.Share(tiles, ctas);
   traffic.all += once * ctas;
   traffic.busiest += once;
   return traffic;

@@ -46,6 +46,8 @@ struct Traffic {
 
   Traffic& operator+=(const Traffic& other);
   Traffic operator*(int64_t times) const;
+  // One of `parts` equal parts of so many.
+  Traffic Share(int64_t times, int64_t parts) const;
   bool operator==(const Traffic&) const = default;
 };
 

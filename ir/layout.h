@@ -88,6 +88,28 @@ struct FragmentLayout {
   bool operator==(const FragmentLayout&) const = default;
 };
 
+// Device memory in which CTAs that share a tile add up what they have, all in f32. In front one counter for each CTA
+// that begins a shared tile and each of its warps: 0 before a launch and after it. Behind it two pieces for each CTA:
+// what it has of a tile that it begins, and of one that it does not. A piece is read back by the lane that wrote it, so
+// it lies in the order of registers: for each warp quads of registers, of each the 32 lanes side by side.
+struct WorkspaceLayout {
+  int rows = 0, columns = 0;  // of an accumulator
+  int warps = 0;              // that hold it
+
+  static constexpr int kMostCtas = 512;
+  static constexpr int kCounterLine = 128;  // bytes of the counters of one CTA
+  // Fixed, so that kernels with different tiles may use one workspace one after another.
+  static constexpr int64_t kCounterBytes = int64_t{kMostCtas} * kCounterLine;
+  static constexpr int kQuadBytes = 32 * 16;
+
+  int PieceBytes() const { return rows * columns * 4; }
+  int WarpBytes() const { return PieceBytes() / warps; }
+  int64_t Bytes(int ctas) const { return kCounterBytes + int64_t{2} * ctas * PieceBytes(); }
+  // Of the quad that register 0 of a fragment from `column` on belongs to, in a warp's part: 512 bytes a quad. Columns
+  // come by eight.
+  int ColumnBytes() const { return WarpBytes() / columns; }
+};
+
 // The fragment in which a warp of the epilogue reads an accumulator of `tile_m` rows: four warps share 128 rows as 32
 // lanes each; 64 rows lie as 16 rows a warp (tcgen05 layout F, and every wgmma accumulator).
 FragmentKind AccumulatorFragment(int rows_of_four_warps);

@@ -99,4 +99,13 @@ const Param* Program::FindParam(Binding binding) const {
   return nullptr;
 }
 
+WorkspaceLayout WorkspaceOf(const Program& program) {
+  WorkspaceLayout layout{.rows = program.Rows(), .columns = program.Columns()};
+  for (const Role& role : program.roles) {
+    if (role.kind == RoleKind::kEpilogue || role.kind == RoleKind::kMath) layout.warps = role.warps;
+  }
+  LS_CHECK(layout.warps > 0, "no role of program ", program.name, " holds accumulators");
+  return layout;
+}
+
 }  // namespace laneshift::ir

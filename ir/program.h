@@ -32,58 +32,59 @@ namespace laneshift::ir {
 
 // What the runtime passes to a kernel parameter.
 // BINDING(Name, text, kind)
-#define LS_BINDINGS(BINDING)               \
-  BINDING(MapA, "map_a", kTensorMap)       \
-  BINDING(MapEdge, "map_edge", kTensorMap) \
-  BINDING(MapB, "map_b", kTensorMap)       \
-  BINDING(MapD, "map_d", kTensorMap)       \
-  BINDING(BaseA, "base_a", kPointer)       \
-  BINDING(BaseB, "base_b", kPointer)       \
-  BINDING(BaseC, "base_c", kPointer)       \
-  BINDING(BaseD, "base_d", kPointer)       \
-  BINDING(BaseBias, "base_bias", kPointer) \
-  BINDING(PitchA, "pitch_a", kInt64)       \
-  BINDING(PitchB, "pitch_b", kInt64)       \
-  BINDING(PitchC, "pitch_c", kInt64)       \
-  BINDING(PitchD, "pitch_d", kInt64)       \
-  BINDING(StrideA, "stride_a", kInt64)     \
-  BINDING(StrideB, "stride_b", kInt64)     \
-  BINDING(StrideC, "stride_c", kInt64)     \
-  BINDING(StrideD, "stride_d", kInt64)     \
-  BINDING(RowA, "row_a", kInt64)           \
-  BINDING(RowB, "row_b", kInt64)           \
-  BINDING(RowC, "row_c", kInt64)           \
-  BINDING(RowD, "row_d", kInt64)           \
-  BINDING(PlaneA, "plane_a", kInt64)       \
-  BINDING(PlaneB, "plane_b", kInt64)       \
-  BINDING(PlaneC, "plane_c", kInt64)       \
-  BINDING(PlaneD, "plane_d", kInt64)       \
-  BINDING(M, "m", kInt32)                  \
-  BINDING(N, "n", kInt32)                  \
-  BINDING(K, "k", kInt32)                  \
-  BINDING(Batch, "batch", kInt32)          \
-  BINDING(Channels, "channels", kInt32)    \
-  BINDING(Filters, "filters", kInt32)      \
-  BINDING(WalkQ, "walk_q", kInt32)         \
-  BINDING(OutQ, "out_q", kInt32)           \
-  BINDING(OutP, "out_p", kInt32)           \
-  BINDING(OutO, "out_o", kInt32)           \
-  BINDING(InW, "in_w", kInt32)             \
-  BINDING(InH, "in_h", kInt32)             \
-  BINDING(InD, "in_d", kInt32)             \
-  BINDING(TapsS, "taps_s", kInt32)         \
-  BINDING(TapsR, "taps_r", kInt32)         \
-  BINDING(TapsT, "taps_t", kInt32)         \
-  BINDING(StepW, "step_w", kInt32)         \
-  BINDING(StepH, "step_h", kInt32)         \
-  BINDING(StepD, "step_d", kInt32)         \
-  BINDING(PadW, "pad_w", kInt32)           \
-  BINDING(PadH, "pad_h", kInt32)           \
-  BINDING(PadD, "pad_d", kInt32)           \
-  BINDING(SpreadW, "spread_w", kInt32)     \
-  BINDING(SpreadH, "spread_h", kInt32)     \
-  BINDING(SpreadD, "spread_d", kInt32)     \
-  BINDING(Alpha, "alpha", kFloat)          \
+#define LS_BINDINGS(BINDING)                \
+  BINDING(MapA, "map_a", kTensorMap)        \
+  BINDING(MapEdge, "map_edge", kTensorMap)  \
+  BINDING(MapB, "map_b", kTensorMap)        \
+  BINDING(MapD, "map_d", kTensorMap)        \
+  BINDING(BaseA, "base_a", kPointer)        \
+  BINDING(BaseB, "base_b", kPointer)        \
+  BINDING(BaseC, "base_c", kPointer)        \
+  BINDING(BaseD, "base_d", kPointer)        \
+  BINDING(BaseBias, "base_bias", kPointer)  \
+  BINDING(Workspace, "workspace", kPointer) \
+  BINDING(PitchA, "pitch_a", kInt64)        \
+  BINDING(PitchB, "pitch_b", kInt64)        \
+  BINDING(PitchC, "pitch_c", kInt64)        \
+  BINDING(PitchD, "pitch_d", kInt64)        \
+  BINDING(StrideA, "stride_a", kInt64)      \
+  BINDING(StrideB, "stride_b", kInt64)      \
+  BINDING(StrideC, "stride_c", kInt64)      \
+  BINDING(StrideD, "stride_d", kInt64)      \
+  BINDING(RowA, "row_a", kInt64)            \
+  BINDING(RowB, "row_b", kInt64)            \
+  BINDING(RowC, "row_c", kInt64)            \
+  BINDING(RowD, "row_d", kInt64)            \
+  BINDING(PlaneA, "plane_a", kInt64)        \
+  BINDING(PlaneB, "plane_b", kInt64)        \
+  BINDING(PlaneC, "plane_c", kInt64)        \
+  BINDING(PlaneD, "plane_d", kInt64)        \
+  BINDING(M, "m", kInt32)                   \
+  BINDING(N, "n", kInt32)                   \
+  BINDING(K, "k", kInt32)                   \
+  BINDING(Batch, "batch", kInt32)           \
+  BINDING(Channels, "channels", kInt32)     \
+  BINDING(Filters, "filters", kInt32)       \
+  BINDING(WalkQ, "walk_q", kInt32)          \
+  BINDING(OutQ, "out_q", kInt32)            \
+  BINDING(OutP, "out_p", kInt32)            \
+  BINDING(OutO, "out_o", kInt32)            \
+  BINDING(InW, "in_w", kInt32)              \
+  BINDING(InH, "in_h", kInt32)              \
+  BINDING(InD, "in_d", kInt32)              \
+  BINDING(TapsS, "taps_s", kInt32)          \
+  BINDING(TapsR, "taps_r", kInt32)          \
+  BINDING(TapsT, "taps_t", kInt32)          \
+  BINDING(StepW, "step_w", kInt32)          \
+  BINDING(StepH, "step_h", kInt32)          \
+  BINDING(StepD, "step_d", kInt32)          \
+  BINDING(PadW, "pad_w", kInt32)            \
+  BINDING(PadH, "pad_h", kInt32)            \
+  BINDING(PadD, "pad_d", kInt32)            \
+  BINDING(SpreadW, "spread_w", kInt32)      \
+  BINDING(SpreadH, "spread_h", kInt32)      \
+  BINDING(SpreadD, "spread_d", kInt32)      \
+  BINDING(Alpha, "alpha", kFloat)           \
   BINDING(Beta, "beta", kFloat)
 
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
@@ -222,7 +223,7 @@ struct GatherAttrs {
 };
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
-  int a_row = 0;  // the row of the A tile that is row 0 of the product
+  int a_row = 0;  // the row of the first tile that is row 0 of the product
   bool operator==(const MmaAttrs&) const = default;
 };
 struct MmaTensorAttrs {
@@ -385,6 +386,7 @@ struct Program {
   Stage stage = Stage::kScheduled;
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
+  Axis row_axis = Axis::kM;  // M or N: what lies along the rows of matrix instructions and accumulators
   DataType operand_type = DataType::kBf16;
   std::vector<Param> params;
   std::vector<Channel> channels;
@@ -396,8 +398,15 @@ struct Program {
   int tmem_columns = 0;           // assigned: allocated, a power of two of at least 32, or 0
 
   const Param* FindParam(Binding binding) const;
+  Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }
+  // Of the accumulator of a tile.
+  int Rows() const { return row_axis == Axis::kM ? tile_m : tile_n; }
+  int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }
   bool operator==(const Program&) const = default;
 };
+
+// How CTAs that share tiles use the workspace. REQUIRES: a role holds accumulators.
+WorkspaceLayout WorkspaceOf(const Program& program);
 
 // The text form. Parse(Print(p)) == p.
 std::string PrintProgram(const Program& program);

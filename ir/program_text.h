@@ -193,6 +193,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"stage", &Program::stage},
     Field{"threads", &Program::threads},
     JoinedField{"tile", 'x', std::array{&Program::tile_m, &Program::tile_n, &Program::tile_k}},
+    Field{"rows", &Program::row_axis, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"smem_bytes", &Program::smem_bytes, Presence::kOptional},
     Field{"tmem_slot", &Program::tmem_slot_offset, Presence::kOptional, Meaning::kOffset},

@@ -54,6 +54,9 @@ constexpr Placement kPlacements[] = {
     {OpKind::kBulkWait,     Crew::kWarps,     kTma,          kReaders},
     {OpKind::kGlobalStore,  Crew::kWarps,     0,             kReaders},
     {OpKind::kWarpRow,      Crew::kWarps,     0,             kReaders},
+    {OpKind::kPartialStore, Crew::kWarps,     0,             kReaders},
+    {OpKind::kPartialArrive, Crew::kWarps,    0,             kReaders},
+    {OpKind::kPartialSum,   Crew::kWarps,     0,             kReaders},
 };
 // clang-format on
 
@@ -453,8 +456,13 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kStorePixels:
       if (op.operands.size() != 5 && op.operands.size() != 6) return Broken(7, "a walk starts at 3 or 4 indices");
       return CheckStaging(op, op.As<StageAttrs>().buffer);
+    case OpKind::kPartialStore:
+    case OpKind::kPartialArrive:
+    case OpKind::kPartialSum:
+      return Needs({Binding::kWorkspace});
     case OpKind::kConst:
     case OpKind::kTiles:
+    case OpKind::kShares:
     case OpKind::kFor:
     case OpKind::kMmaWait:
     case OpKind::kBulkWait:
@@ -589,8 +597,8 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     int tile;
     Axis axis;
     int extent, row;
-  } sides[] = {{op.operands[first], attrs.a_tile, Axis::kM, program_.tile_m, attrs.a_row},
-               {op.operands[first + 1], attrs.b_tile, Axis::kN, program_.tile_n, 0}};
+  } sides[] = {{op.operands[first], attrs.a_tile, program_.row_axis, program_.Rows(), attrs.a_row},
+               {op.operands[first + 1], attrs.b_tile, program_.ColumnAxis(), program_.Columns(), 0}};
   for (const auto& side : sides) {
     const Channel& channel = ChannelOfSlot(side.slot);
     if (values_[side.slot].slot == SlotState::kPut)
@@ -613,13 +621,14 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     }
   }
   if (registers) {
-    if (program_.tile_m % (16 * role_->warps) == 0) return Ok();
-    return Broken(12, Cat("tile_m=", program_.tile_m, " is not divided by the 16 rows of ", role_->warps, " warps"));
+    if (program_.Rows() % (16 * role_->warps) == 0) return Ok();
+    return Broken(12, Cat("tile_", NameOf(program_.row_axis), "=", program_.Rows(),
+                          " is not divided by the 16 rows of ", role_->warps, " warps"));
   }
   const Channel& accumulator = ChannelOfSlot(op.operands[0]);
   if (values_[op.operands[0]].slot == SlotState::kTaken) return Broken(11, "it accumulates into a slot that was taken");
-  if (accumulator.rows == program_.tile_m && accumulator.columns == program_.tile_n) return Ok();
-  return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.tile_m, " x ", program_.tile_n));
+  if (accumulator.rows == program_.Rows() && accumulator.columns == program_.Columns()) return Ok();
+  return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
 }
 
 // A in Tensor Memory: the slot holds tile_m lanes of tile_k elements, and so does what is copied into it.
@@ -656,7 +665,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
 Status RoleVerifier::CheckFragment(const Op& op) const {
   int first = 0;
   int width = 0;
-  int columns = program_.tile_n;
+  int columns = program_.Columns();
   if (op.kind == OpKind::kAccRead) {
     const auto& attrs = op.As<AccReadAttrs>();
     const Channel& channel = ChannelOfSlot(op.operands[0]);
@@ -699,7 +708,10 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
     return Broken(9, Cat("the box of map_d is not a column of buffer ", buffer.name));
   }
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;
-  if (fragment.Rows() == buffer.layout.outer && fragment.columns == buffer.layout.inner) return Ok();
+  const bool transposed = program_.row_axis == Axis::kN;
+  const int outer = transposed ? fragment.columns : fragment.Rows();
+  const int inner = transposed ? fragment.Rows() : fragment.columns;
+  if (outer == buffer.layout.outer && inner == buffer.layout.inner) return Ok();
   return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill a copy of buffer ",
                         buffer.name));
 }
@@ -709,7 +721,7 @@ Status RoleVerifier::CheckGlobal(const Op& op) const {
   const Operand operand = op.kind == OpKind::kAddC ? Operand::kC : Operand::kD;
   if (attrs.operand != operand)
     return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
-  const int run = values_[op.operands[0]].fragment.Run();
+  const int run = program_.row_axis == Axis::kM ? values_[op.operands[0]].fragment.Run() : 1;
   const bool even =
       attrs.vector >= 1 && std::has_single_bit(static_cast<unsigned>(attrs.vector)) && run % attrs.vector == 0;
   if (!even || attrs.vector * DataTypeBytes(attrs.type) > 16) {

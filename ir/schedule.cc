@@ -13,9 +13,11 @@ using base::Cat;
 
 constexpr std::string_view kLoadPaths[] = {"tma", "copy"};
 constexpr std::string_view kStorePaths[] = {"tma", "direct", "rows"};
+constexpr std::string_view kRowSides[] = {"m", "n"};
 constexpr std::string_view kReuses[] = {"none", "im2col", "row_offset", "lane_shift"};
 
-using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*>;
+using Member =
+    std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*, RowSide Schedule::*>;
 
 // One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
@@ -33,6 +35,8 @@ constexpr Field kBLoad[] = {{&Schedule::b_load}};
 constexpr Field kDStore[] = {{&Schedule::d_store}};
 constexpr Field kReuse[] = {{&Schedule::reuse}};
 constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
+constexpr Field kRows[] = {{&Schedule::rows}};
+constexpr Field kSplitK[] = {{&Schedule::split_k, 512}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
 // may be left out and stay undecided.
@@ -55,6 +59,8 @@ constexpr Key kKeys[] = {
     {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads for any alignment, or stores by threads along rows of whole 16 bytes"},
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
+    {"rows",    kRows,   1, "the side of the output along the rows of the matrix instruction; n lets a small m fill its columns"},
+    {"split_k", kSplitK, 1, "above 1: all CTAs get equal shares of the K blocks of all tiles, at most this many a tile; their sums meet in a workspace"},
 };
 // clang-format on
 
@@ -104,6 +110,7 @@ struct FieldParser {
   Status operator()(LoadPath Schedule::*member) const { return ParseName(key, text, kLoadPaths, schedule.*member); }
   Status operator()(StorePath Schedule::*member) const { return ParseName(key, text, kStorePaths, schedule.*member); }
   Status operator()(Reuse Schedule::*member) const { return ParseName(key, text, kReuses, schedule.*member); }
+  Status operator()(RowSide Schedule::*member) const { return ParseName(key, text, kRowSides, schedule.*member); }
 };
 
 struct FieldPrinter {
@@ -119,6 +126,9 @@ struct FieldPrinter {
   std::string operator()(Reuse Schedule::*member) const {
     return std::string(kReuses[static_cast<int>(schedule.*member)]);
   }
+  std::string operator()(RowSide Schedule::*member) const {
+    return std::string(kRowSides[static_cast<int>(schedule.*member)]);
+  }
 };
 
 struct ValuesPrinter {
@@ -128,6 +138,7 @@ struct ValuesPrinter {
   std::string operator()(LoadPath Schedule::*) const { return Choice(kLoadPaths); }
   std::string operator()(StorePath Schedule::*) const { return Choice(kStorePaths); }
   std::string operator()(Reuse Schedule::*) const { return Choice(kReuses); }
+  std::string operator()(RowSide Schedule::*) const { return Choice(kRowSides); }
 };
 
 std::string PrintKey(const Key& key, const Schedule& schedule) {

@@ -1,7 +1,7 @@
 // The invariants of a tile program. A message names the rule by its number here.
 //
 //  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against;
-//     its CTA has whole warps, at most 1024 threads; its tile is positive.
+//     its CTA has whole warps, at most 1024 threads; its tile is positive, its rows run along m or n.
 //  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
 //     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
@@ -86,6 +86,7 @@ Status CheckHeader(const Program& program, const target::Target& target) {
     if (extent < 1 || extent > kMaxExtent)
       return BrokenRule(1, Cat("tile extent ", extent, " is not 1 to ", kMaxExtent));
   }
+  if (program.row_axis == Axis::kK) return BrokenRule(1, "the rows of an accumulator run along m or n, not k");
   LS_TRY(CheckNames("channel", program.channels));
   LS_TRY(CheckNames("buffer", program.buffers));
   LS_TRY(CheckNames("role", program.roles));

@@ -183,17 +183,18 @@ Plan& Plan::operator=(Plan&&) noexcept = default;
 Plan::~Plan() = default;
 
 const PlanReport& Plan::report() const { return impl_->report; }
-size_t Plan::workspace_bytes() const { return 0; }
+size_t Plan::workspace_bytes() const { return impl_->prepared->launch.workspace_bytes; }
 
-Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* /*workspace: none is needed yet*/) const {
+Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* workspace) const {
   const runtime::PreparedPlan& plan = *impl_->prepared;
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
   LS_TRY(runtime::CheckPointers(plan.problem, arguments));
+  LS_TRY(runtime::CheckWorkspace(workspace, plan.launch.workspace_bytes));
   const device::Device& device = impl_->core->opened.device;
   // Encoding a tensor map needs a current context too, not only the launch.
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   runtime::LaunchArguments values;
-  LS_TRY(values.Bind(device.api(), plan.params, roles));
+  LS_TRY(values.Bind(device.api(), plan.params, roles, workspace));
   return device::Launch(plan.kernel->kernel,
                         {.grid = {plan.launch.grid, 1, 1},
                          .block = {plan.launch.threads, 1, 1},
@@ -255,7 +256,9 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
 Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const {
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
   const Problem aligned = std::visit([&](const auto& kind) { return WithAlignmentsOf(kind, roles); }, problem);
-  LS_ASSIGN(const Plan plan, MakePlan(aligned));
+  // There is no workspace here.
+  LS_ASSIGN(const ScheduleConstraint alone, ParseSchedule("split_k=1"));
+  LS_ASSIGN(const Plan plan, MakePlan(aligned, alone));
   return plan.Execute(stream, arguments);
 }
 

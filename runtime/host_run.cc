@@ -40,7 +40,9 @@ Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments
   const auto pointer = [](const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   const GemmArguments roles = {
       .a = pointer(a), .b = pointer(b), .c = pointer(c), .d = pointer(d), .bias = pointer(bias)};
-  LS_TRY(plan.Execute(stream.handle(), runtime::ArgumentsOf(complete, roles)));
+  LS_ASSIGN(const device::Buffer workspace, device::Buffer::Allocate(stream.context(), plan.workspace_bytes()));
+  if (workspace.size() > 0) LS_TRY(workspace.FillBytes(stream, 0));
+  LS_TRY(plan.Execute(stream.handle(), runtime::ArgumentsOf(complete, roles), pointer(workspace)));
   LS_TRY(d.CopyToHost(stream, from.d, d.size()));
   return stream.Synchronize();
 }

@@ -141,8 +141,17 @@ Status CheckPointers(const Problem& problem, const Arguments& arguments) {
   return Ok();
 }
 
+Status CheckWorkspace(const void* workspace, size_t bytes) {
+  constexpr int64_t kAlign = 16;
+  if (bytes == 0) return Ok();
+  if (workspace != nullptr) return CheckPointer({"workspace", workspace, true, kAlign});
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("the plan needs a workspace of ", bytes,
+                       " bytes, which are zero before its first use; pass one, or make the plan with split_k=1"));
+}
+
 Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params,
-                             const GemmArguments& roles) {
+                             const GemmArguments& roles, void* workspace) {
   LS_CHECK(params.size() <= kCapacity, "a program with ", params.size(), " parameters");
   count_ = 0;
   for (const compiler::BoundParam& bound : params) {
@@ -154,7 +163,7 @@ Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compi
         break;
       }
       case ir::ParamKind::kPointer:
-        value.pointer = PointerOf(bound.param.binding, roles);
+        value.pointer = bound.param.binding == Binding::kWorkspace ? workspace : PointerOf(bound.param.binding, roles);
         break;
       // Sizes and pitches are below 2^40: exact as doubles.
       case ir::ParamKind::kInt64:

@@ -18,6 +18,9 @@ namespace laneshift::runtime {
 // one kind.
 Status CheckPointers(const Problem& problem, const Arguments& arguments);
 
+// The same for the workspace: `bytes` that the plan needs.
+Status CheckWorkspace(const void* workspace, size_t bytes);
+
 class LaunchArguments {
  public:
   LaunchArguments() = default;
@@ -25,7 +28,8 @@ class LaunchArguments {
   LaunchArguments& operator=(const LaunchArguments&) = delete;
 
   // REQUIRES: CheckPointers is ok; `params` are those of the problem's program; `roles` are RolesOf it.
-  Status Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params, const GemmArguments& roles);
+  Status Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params, const GemmArguments& roles,
+              void* workspace);
   std::span<void* const> pointers() const { return {pointers_.data(), count_}; }
 
  private:

@@ -7,12 +7,12 @@
 
 #include "base/text.h"
 #include "emulator/driver.h"
-#include "runtime/engine_parts.h"
 #include "measure/cublas.h"
 #include "measure/cudnn.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
+#include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
 
@@ -109,6 +109,8 @@ class ProblemRun {
     LS_ASSIGN(const HostOperands operands, PrepareOperands(problem_, settings_));
     LS_ASSIGN(const Plan plan, engine_.MakePlan(problem_, settings_.constraint));
     outcome_.plan = plan.report();
+    LS_ASSIGN(workspace_, device::Buffer::Allocate(parts_.device.context(), plan.workspace_bytes()));
+    if (workspace_->size() > 0) LS_TRY(workspace_->FillBytes(stream_, 0));
     LS_ASSIGN(const DeviceOperands uploaded,
               DeviceOperands::Upload(parts_.device.context(), stream_, problem_, operands));
     LS_TRY(Execute(plan, uploaded));
@@ -134,6 +136,7 @@ class ProblemRun {
   }
 
  private:
+  void* Workspace() const { return reinterpret_cast<void*>(workspace_->pointer()); }
   bool ChecksOnHost() const { return settings_.check && (parts_.emulated || !nvrtc_); }
   bool NeedsDownload() {
     if (settings_.check && !parts_.emulated) {
@@ -151,7 +154,7 @@ class ProblemRun {
     LS_TRY(stream_.Synchronize());
     if (parts_.emulated) (void)emulator::TakeReport();
     const auto start = std::chrono::steady_clock::now();
-    Status launched = plan.Execute(stream_.handle(), operands.arguments());
+    Status launched = plan.Execute(stream_.handle(), operands.arguments(), Workspace());
     if (launched) launched = stream_.Synchronize();
     if (!parts_.emulated) return launched;
     outcome_.emulate_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -188,7 +191,7 @@ class ProblemRun {
 
   Status Time(const Plan& plan, const DeviceOperands& operands) {
     std::vector<Contender> contenders = {
-        [&](const Arguments& arguments) { return plan.Execute(stream_.handle(), arguments); }};
+        [&](const Arguments& arguments) { return plan.Execute(stream_.handle(), arguments, Workspace()); }};
     if (settings_.vs != Peer::kNone) {
       auto peer = settings_.vs == Peer::kCublas
                       ? OpenCublas(problem_, settings_, parts_.device, stream_)
@@ -234,6 +237,7 @@ class ProblemRun {
   const StoredTensor output_;
   const RunSettings& settings_;
   device::Stream stream_;
+  std::optional<device::Buffer> workspace_;
   std::optional<Nvrtc> nvrtc_;
   RunOutcome outcome_;
 };

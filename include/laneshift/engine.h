@@ -116,11 +116,12 @@ class Plan {
   ~Plan();
 
   const PlanReport& report() const;
-  // Device memory that Execute needs beside its arguments, in bytes. 0: none.
+  // Device memory that Execute needs beside its arguments, in bytes; 0: none. It is zero before its first use; plans
+  // may use one workspace one after another, never at the same time, and leave it as the next one needs it.
   size_t workspace_bytes() const;
   // Enqueues the kernel. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
-  // kInvalidArgument: arguments of another kind of problem, or a missing or misaligned pointer, by name; kDriver
-  // carries the driver's words.
+  // kInvalidArgument: arguments of another kind of problem, or a missing or misaligned pointer or workspace, by name;
+  // kDriver carries the driver's words.
   Status Execute(CUstream_st* stream, const Arguments& arguments, void* workspace = nullptr) const;
   // So that plain braces work: Execute(stream, {.a = a, .b = b, .d = d}), Execute(stream, {.x = x, .w = w, .y = y}).
   Status Execute(CUstream_st* stream, const GemmArguments& arguments, void* workspace = nullptr) const {
@@ -149,7 +150,8 @@ class Engine {
   // afterwards the same problem is a look-up. kUnsupported: no schedule fits, and why.
   Result<Plan> MakePlan(const Problem& problem, const ScheduleConstraint& constraint = {}) const;
 
-  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute.
+  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments` and a schedule that needs no workspace
+  // (split_k=1), then Execute.
   Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
   Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));

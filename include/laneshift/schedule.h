@@ -26,24 +26,34 @@ enum class StorePath : uint8_t {
   kRows,    // through shared memory and 16-byte stores of threads along each row; rows need whole, aligned 16 bytes
 };
 
+// Which side of the output lies along the rows of the matrix instruction, which come by 64 or 128; the other side lies
+// along its columns, which come by 8 or 16.
+enum class RowSide : uint8_t {
+  kM,  // D = A * B
+  kN,  // the transpose, D^T = B^T * A^T: a small m fills the columns, where it wastes nothing
+};
+
 // How the columns of a filter row come by their activations (convolutions).
 enum class Reuse : uint8_t {
   kNone,       // not a convolution
   kIm2col,     // loaded anew for each column of the filter
   kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows further on
-  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes move
+  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes
+               // move
 };
 
 struct Schedule {
   int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
   int stages = 4;                               // shared-memory ring between loads and MMA
   int acc_stages = 2;       // accumulators in Tensor Memory: 2 overlap the epilogue with the next tile. sm_90a: 1
-  int math_warpgroups = 1;  // warpgroups that split tile_m and issue wgmma. sm_100a: 1 (the epilogue's)
+  int math_warpgroups = 1;  // warpgroups that split the tile's rows and issue wgmma. sm_100a: 1 (the epilogue's)
   int raster = 8;           // output tiles are walked in bands of this many tile rows, for reuse in L2
   LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
   StorePath d_store = StorePath::kTma;
   Reuse reuse = Reuse::kNone;
   int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
+  RowSide rows = RowSide::kM;
+  int split_k = 1;  // at most so many CTAs share the K blocks of a tile and add up what they have; 1: none do
 
   bool operator==(const Schedule&) const = default;
 };
