@@ -96,11 +96,10 @@ LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const i
                     .threads = static_cast<unsigned>(program.threads),
                     .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
   if (program.FindParam(ir::Binding::kWorkspace) == nullptr) return shape;
-  // Every CTA has a share, or nobody would wait for the last of those that share a tile.
-  const int64_t ctas = std::min({int64_t{sm_count}, tiles * schedule.split_k, tiles * KBlocksOf(problem, schedule),
-                                 int64_t{ir::WorkspaceLayout::kMostCtas}});
+  const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
+  const int64_t ctas = std::min({int64_t{sm_count}, tiles * sections, int64_t{ir::WorkspaceLayout::kMostTiles}});
   shape.grid = static_cast<unsigned>(ctas);
-  shape.workspace_bytes = static_cast<size_t>(ir::WorkspaceOf(program).Bytes(static_cast<int>(ctas)));
+  shape.workspace_bytes = static_cast<size_t>(ir::WorkspaceOf(program).Bytes(tiles % ctas * sections));
   return shape;
 }
 

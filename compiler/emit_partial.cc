@@ -1,19 +1,22 @@
 // Tiles that CTAs share: what each has goes through the workspace, and the last one adds up.
+#include <algorithm>
+
 #include "compiler/emit_program.h"
+#include "target/target.h"
 
 namespace laneshift::compiler {
 namespace {
 
 constexpr int kQuad = 4;  // registers of one access
+// Registers of a thread that hold its part of an accumulator, a sum, and pieces on their way.
+constexpr int kSumRegisters = 176;
+constexpr int kMostAtOnce = 8;  // pieces
 
-// Address of this lane's quads of the fragment that begins at `column`, in the piece of `cta`.
-Value* QuadsOf(const RoleContext& cx, Value* cta, Value* home, Value* column) {
+// Address of this lane's quads of the fragment that begins at `column`, in a piece.
+Value* QuadsOf(const RoleContext& cx, Value* piece, Value* column) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::WorkspaceLayout layout = ir::WorkspaceOf(cx.program);
-  // A CTA begins at most one shared tile and continues at most one.
-  Value* begins = b.CreateZExt(b.CreateICmpEQ(cta, home), e.I32());
-  Value* piece = b.CreateAdd(b.CreateShl(cta, 1), begins);
   Value* offset = b.CreateMul(b.CreateZExt(piece, e.I64()), e.C64(static_cast<uint64_t>(layout.PieceBytes())));
   Value* in_piece = b.CreateAdd(b.CreateMul(cx.warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
                                 b.CreateMul(column, e.C32(static_cast<uint32_t>(layout.ColumnBytes()))));
@@ -24,10 +27,10 @@ Value* QuadsOf(const RoleContext& cx, Value* cta, Value* home, Value* column) {
 
 }  // namespace
 
-void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* home) {
+void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value* to = QuadsOf(cx, e.CtaIndex(), home, column);
+  Value* to = QuadsOf(cx, piece, column);
   for (int j = 0; j < fragment.layout.Registers(); j += kQuad) {
     std::vector<Value*> words;
     for (int i = 0; i < kQuad; ++i) words.push_back(b.CreateBitCast(fragment.values[j + i], e.I32()));
@@ -36,14 +39,14 @@ void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* co
 }
 
 // The warp's stores are ordered before lane 0's arrival by the warp barrier, and behind the arrival of the last one the
-// same way; the arrival itself releases and acquires.
-Value* EmitPartialArrive(const RoleContext& cx, Value* home, Value* past) {
+// same way; the arrival itself releases and acquires, and puts the counter back to 0.
+Value* EmitPartialArrive(const RoleContext& cx, Value* tile, Value* sections) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value* last = b.CreateSub(b.CreateSub(past, home), e.C32(1));
+  Value* last = b.CreateSub(sections, e.C32(1));
   const Variable is_last = e.NewVariable(e.I32(), e.C32(1));
   e.If(b.CreateICmpNE(last, e.C32(0)), [&] {
-    Value* offset = b.CreateAdd(b.CreateMul(home, e.C32(ir::WorkspaceLayout::kCounterLine)), b.CreateShl(cx.warp, 2));
+    Value* offset = b.CreateAdd(b.CreateMul(tile, e.C32(ir::WorkspaceLayout::kCounterLine)), b.CreateShl(cx.warp, 2));
     Value* counter = b.CreateAdd(cx.Param(ir::Binding::kWorkspace), b.CreateZExt(offset, e.I64()));
     const Variable before = e.NewVariable(e.I32(), e.C32(0));
     e.WarpSync();
@@ -55,21 +58,34 @@ Value* EmitPartialArrive(const RoleContext& cx, Value* home, Value* past) {
   return b.CreateICmpNE(e.Load(is_last), e.C32(0));
 }
 
-Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* home, Value* past) {
+// Several pieces are loaded before the first is added, as many as registers are left for.
+Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value* shared = b.CreateICmpULT(e.C32(1), b.CreateSub(past, home));
-  const auto zero = llvm::ConstantFP::getNegativeZero(e.F32());  // adds nothing to anything
+  const int registers = fragment.layout.Registers();
+  const int held = cx.target.Has(target::Feature::kTensorMemory) ? 0 : cx.program.Columns() / 2;
+  const int at_once = std::clamp((kSumRegisters - held - registers) / registers, 1, kMostAtOnce);
+  Value* shared = b.CreateICmpULT(e.C32(1), pieces);
+  const auto zero = llvm::ConstantFP::get(e.F32(), 0);
   std::vector<Variable> sums;
   for (Value* own : fragment.values) sums.push_back(e.NewVariable(e.F32(), b.CreateSelect(shared, zero, own)));
-  e.For(home, b.CreateSelect(shared, past, home), 1, [&](Value* cta) {
-    Value* from = QuadsOf(cx, cta, home, column);
+  e.For(e.C32(0), b.CreateSelect(shared, pieces, e.C32(0)), at_once, [&](Value* i) {
     std::vector<Value*> loaded;
-    for (int j = 0; j < fragment.layout.Registers(); j += kQuad) {
-      Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
-      for (Value* word : e.LoadGlobal(address, kQuad, e.True())) loaded.push_back(b.CreateBitCast(word, e.F32()));
+    for (int ahead = 0; ahead < at_once; ++ahead) {
+      Value* index = b.CreateAdd(i, e.C32(ahead));
+      Value* from = QuadsOf(cx, b.CreateAdd(first, index), column);
+      for (int j = 0; j < registers; j += kQuad) {
+        Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
+        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, pieces))) {
+          loaded.push_back(b.CreateBitCast(word, e.F32()));
+        }
+      }
     }
-    for (size_t j = 0; j < sums.size(); ++j) e.Store(sums[j], b.CreateFAdd(e.Load(sums[j]), loaded[j]));
+    // Behind the last piece zeros were loaded.
+    for (size_t j = 0; j < loaded.size(); ++j) {
+      const Variable& sum = sums[j % sums.size()];
+      e.Store(sum, b.CreateFAdd(e.Load(sum), loaded[j]));
+    }
   });
   Fragment sum{fragment.layout, {}};
   for (const Variable& value : sums) sum.values.push_back(e.Load(value));

@@ -333,10 +333,12 @@ void RoleEmitter::EmitOp(const Op& op) {
 // Tiles in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the
 // operands of few rows and few columns, which then come from L2.
 void RoleEmitter::PlaceTile(const Op& op, Value* linear) {
+  const auto* shares = std::get_if<ir::SharesAttrs>(&op.attrs);
+  const int raster = shares != nullptr ? shares->raster : op.As<ir::TilesAttrs>().raster;
   Value* rows = Index(op, 0);
   Value* columns = Index(op, 1);
   Value* per_batch = b_.CreateMul(rows, columns);
-  Value* band_rows = e_.C32(op.As<ir::TilesAttrs>().raster);
+  Value* band_rows = e_.C32(raster);
   Value* per_band = b_.CreateMul(band_rows, columns);
   Value* batch = b_.CreateUDiv(linear, per_batch);
   Value* in_batch = b_.CreateURem(linear, per_batch);
@@ -367,49 +369,35 @@ void RoleEmitter::EmitTiles(const Op& op) {
   });
 }
 
-// Rounds of whole tiles as far as they go without a rest smaller than a round; what is left, up to two rounds or all of
-// it, is cut into as many equal shares of K blocks as there are CTAs. The shares come first: nobody waits for them, and
-// behind them all CTAs walk the rounds side by side, for L2.
 void RoleEmitter::EmitShares(const Op& op) {
-  const auto wide = [&](Value* index) { return b_.CreateZExt(index, e_.I64()); };
-  const auto narrow = [&](Value* index) { return b_.CreateTrunc(index, e_.I32()); };
   Value* blocks = Index(op, 3);
   Value* tiles = b_.CreateMul(b_.CreateMul(Index(op, 0), Index(op, 1)), Index(op, 2));
   Value* cta = e_.CtaIndex();
   Value* ctas = e_.CtaCount();
+  Value* most = e_.C32(op.As<ir::SharesAttrs>().sections);
+  Value* sections = b_.CreateSelect(b_.CreateICmpULT(blocks, most), blocks, most);
   Value* rounds = b_.CreateUDiv(tiles, ctas);
-  Value* ragged = b_.CreateICmpNE(b_.CreateURem(tiles, ctas), e_.C32(0));
-  Value* borrowed = b_.CreateAnd(ragged, b_.CreateICmpNE(rounds, e_.C32(0)));
-  Value* whole = b_.CreateSub(rounds, b_.CreateZExt(borrowed, e_.I32()));
-  Value* shared_tiles = b_.CreateSub(tiles, b_.CreateMul(whole, ctas));
-  Value* total = b_.CreateMul(wide(shared_tiles), wide(blocks));
-  Value* begin = b_.CreateUDiv(b_.CreateMul(total, wide(cta)), wide(ctas));
-  Value* end = b_.CreateUDiv(b_.CreateMul(total, b_.CreateAdd(wide(cta), e_.C64(1))), wide(ctas));
-  Value* first_tile = narrow(b_.CreateUDiv(begin, wide(blocks)));
-  Value* last_tile = narrow(b_.CreateUDiv(b_.CreateSub(end, e_.C64(1)), wide(blocks)));
-  Value* pieces = b_.CreateSelect(b_.CreateICmpULT(begin, end),
-                                  b_.CreateAdd(b_.CreateSub(last_tile, first_tile), e_.C32(1)), e_.C32(0));
-  // The CTA that has block x: the last one whose share begins at or before it.
-  Value* divisor = b_.CreateSelect(b_.CreateICmpEQ(total, e_.C64(0)), e_.C64(1), total);
-  const auto owner = [&](Value* x) {
-    Value* scaled = b_.CreateMul(b_.CreateAdd(x, e_.C64(1)), wide(ctas));
-    return narrow(b_.CreateUDiv(b_.CreateSub(scaled, e_.C64(1)), divisor));
-  };
-  e_.For(e_.C32(0), b_.CreateAdd(pieces, whole), 1, [&](Value* i) {
-    Value* shared = b_.CreateICmpULT(i, pieces);
+  Value* rest = b_.CreateURem(tiles, ctas);
+  Value* cut = b_.CreateMul(rest, sections);
+  // Pieces cta, cta + ctas, …: those of one round are of one section, or of two, so that CTAs which share an operand
+  // read the same part of K at the same time.
+  Value* behind = b_.CreateUDiv(b_.CreateSub(b_.CreateSub(cut, cta), e_.C32(1)), ctas);
+  Value* pieces = b_.CreateSelect(b_.CreateICmpULT(cta, cut), b_.CreateAdd(behind, e_.C32(1)), e_.C32(0));
+  Value* divisor = b_.CreateSelect(b_.CreateICmpEQ(rest, e_.C32(0)), e_.C32(1), rest);
+  e_.For(e_.C32(0), b_.CreateAdd(pieces, rounds), 1, [&](Value* i) {
+    Value* is_cut = b_.CreateICmpULT(i, pieces);
+    const auto choose = [&](Value* of_piece, Value* of_whole) { return b_.CreateSelect(is_cut, of_piece, of_whole); };
+    Value* piece = b_.CreateAdd(b_.CreateMul(i, ctas), cta);
+    Value* number = b_.CreateURem(piece, divisor);
+    Value* section = choose(b_.CreateUDiv(piece, divisor), e_.C32(0));
     Value* round = b_.CreateSub(i, pieces);
-    Value* whole_tile = b_.CreateAdd(shared_tiles, b_.CreateAdd(b_.CreateMul(round, ctas), cta));
-    Value* tile = b_.CreateSelect(shared, b_.CreateAdd(first_tile, i), whole_tile);
-    PlaceTile(op, tile);
-    Value* from = b_.CreateMul(wide(tile), wide(blocks));
-    Value* late = b_.CreateAnd(shared, b_.CreateICmpULT(from, begin));
-    Value* left = b_.CreateSub(end, from);
-    Value* early = b_.CreateAnd(shared, b_.CreateICmpULT(left, wide(blocks)));
-    values_[op.result + 3] = b_.CreateSelect(late, narrow(b_.CreateSub(begin, from)), e_.C32(0));
-    values_[op.result + 4] = b_.CreateSelect(early, narrow(left), blocks);
-    values_[op.result + 5] = b_.CreateSelect(shared, owner(from), cta);
-    Value* last = b_.CreateSub(b_.CreateAdd(from, wide(blocks)), e_.C64(1));
-    values_[op.result + 6] = b_.CreateAdd(b_.CreateSelect(shared, owner(last), cta), e_.C32(1));
+    PlaceTile(op, choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(round, ctas), cta))));
+    const auto block = [&](Value* of) { return b_.CreateUDiv(b_.CreateMul(of, blocks), sections); };
+    values_[op.result + 3] = choose(block(section), e_.C32(0));
+    values_[op.result + 4] = choose(block(b_.CreateAdd(section, e_.C32(1))), blocks);
+    values_[op.result + 5] = number;
+    values_[op.result + 6] = section;
+    values_[op.result + 7] = choose(sections, e_.C32(1));
     EmitBody(op.body);
   });
 }

@@ -46,11 +46,10 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap r
                    Value* column, Value* batch);
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
 
-// emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator; the tile's CTAs are
-// those from `home` to below `past`.
-void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* home);
-Value* EmitPartialArrive(const RoleContext& cx, Value* home, Value* past);
-Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* home, Value* past);
+// emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator.
+void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);
+Value* EmitPartialArrive(const RoleContext& cx, Value* tile, Value* sections);
+Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces);
 
 // emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,

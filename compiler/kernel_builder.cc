@@ -123,9 +123,10 @@ void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corne
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
   const ValueId batch = b.ParamValue(Binding::kBatch);
-  const ir::TilesAttrs attrs{.raster = schedule_.raster};
-  const ValueId first =
-      SharesTiles() ? b.Shares({rows, columns, batch, BlocksOfTile(b)}, attrs) : b.Tiles({rows, columns, batch}, attrs);
+  const int raster = schedule_.raster;
+  const ValueId first = SharesTiles() ? b.Shares({rows, columns, batch, BlocksOfTile(b)},
+                                                 {.raster = raster, .sections = schedule_.split_k})
+                                      : b.Tiles({rows, columns, batch}, {.raster = raster});
   b.InBody([&] {
     Corner corner{.row = b.Mul({Builder::Argument(first, 0), tile_m}),
                   .column = b.Mul({Builder::Argument(first, 1), tile_n}),
@@ -133,8 +134,9 @@ void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corne
     if (SharesTiles()) {
       corner.first = Builder::Argument(first, 3);
       corner.end = Builder::Argument(first, 4);
-      corner.home = Builder::Argument(first, 5);
-      corner.past = Builder::Argument(first, 6);
+      corner.number = Builder::Argument(first, 5);
+      corner.section = Builder::Argument(first, 6);
+      corner.sections = Builder::Argument(first, 7);
     }
     write(corner);
   });
@@ -261,15 +263,15 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
   if (!SharesTiles()) {
     WritePanels(b, accumulator, corner);
   } else {
-    const ValueId shared = b.Less({b.Constant(1), b.Sub({corner.past, corner.home})});
-    b.If({shared});
+    b.If({b.Less({b.Constant(1), corner.sections})});
     b.InBody([&] {
+      const ValueId piece = b.Add({b.Mul({corner.number, corner.sections}), corner.section});
       ForEachPanel(b, accumulator, [&](ValueId, ValueId first, ValueId fragment) {
-        b.PartialStore({fragment, first, corner.home});
+        b.PartialStore({fragment, first, piece});
       });
     });
-    // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the CTAs.
-    const ValueId last = b.PartialArrive({corner.home, corner.past});
+    // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
+    const ValueId last = b.PartialArrive({corner.number, corner.sections});
     b.If({last});
     b.InBody([&] { WritePanels(b, accumulator, corner); });
   }
@@ -287,7 +289,9 @@ void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& c
     const ValueId row = Transposes() ? b.Add({corner.row, first}) : own;
     const ValueId column = Transposes() ? own : b.Add({corner.column, first});
     if (bulk && Transposes()) start = StoreStart(b, row, corner);
-    if (SharesTiles()) fragment = b.PartialSum({fragment, first, corner.home, corner.past});
+    if (SharesTiles()) {
+      fragment = b.PartialSum({fragment, first, b.Mul({corner.number, corner.sections}), corner.sections});
+    }
     fragment = Finish(b, fragment, row, column, corner.batch);
     if (schedule_.d_store == StorePath::kDirect) {
       b.GlobalStore({fragment, row, column, corner.batch}, GlobalAccess(Operand::kD));

@@ -38,12 +38,12 @@ class KernelBuilder {
   ir::Program Build();
 
  protected:
-  // Element coordinates of the corner of an output tile. Where CTAs share tiles, also the K blocks of this CTA's piece
-  // and the CTAs of the tile: from `first` to below `end`, from `home` to below `past`.
+  // Element coordinates of the corner of an output tile. Where CTAs share tiles, also the K blocks of this CTA's
+  // section, from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
   struct Corner {
     ir::ValueId row, column, batch;
     ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
-    ir::ValueId home = ir::kNoValue, past = ir::kNoValue;
+    ir::ValueId number = ir::kNoValue, section = ir::kNoValue, sections = ir::kNoValue;
   };
 
   KernelBuilder(std::string name, const Schedule& schedule, const target::Target& target, DataType operand_type,

@@ -88,25 +88,24 @@ struct FragmentLayout {
   bool operator==(const FragmentLayout&) const = default;
 };
 
-// Device memory in which CTAs that share a tile add up what they have, all in f32. In front one counter for each CTA
-// that begins a shared tile and each of its warps: 0 before a launch and after it. Behind it two pieces for each CTA:
-// what it has of a tile that it begins, and of one that it does not. A piece is read back by the lane that wrote it, so
-// it lies in the order of registers: for each warp quads of registers, of each the 32 lanes side by side.
+// Device memory in which CTAs that share tiles add up what they have, all in f32. In front one counter for each shared
+// tile and each warp that holds a part of it: 0 before a launch and after it. Behind them the pieces, one for each
+// section of each shared tile. A piece is read back by lanes in the place of those that wrote it, so it lies in the
+// order of registers: for each warp quads of registers, of each the 32 lanes side by side.
 struct WorkspaceLayout {
   int rows = 0, columns = 0;  // of an accumulator
   int warps = 0;              // that hold it
 
-  static constexpr int kMostCtas = 512;
-  static constexpr int kCounterLine = 128;  // bytes of the counters of one CTA
+  static constexpr int kMostTiles = 512;    // that are shared
+  static constexpr int kCounterLine = 128;  // bytes of the counters of one tile
   // Fixed, so that kernels with different tiles may use one workspace one after another.
-  static constexpr int64_t kCounterBytes = int64_t{kMostCtas} * kCounterLine;
+  static constexpr int64_t kCounterBytes = int64_t{kMostTiles} * kCounterLine;
   static constexpr int kQuadBytes = 32 * 16;
 
   int PieceBytes() const { return rows * columns * 4; }
   int WarpBytes() const { return PieceBytes() / warps; }
-  int64_t Bytes(int ctas) const { return kCounterBytes + int64_t{2} * ctas * PieceBytes(); }
-  // Of the quad that register 0 of a fragment from `column` on belongs to, in a warp's part: 512 bytes a quad. Columns
-  // come by eight.
+  int64_t Bytes(int64_t pieces) const { return kCounterBytes + pieces * PieceBytes(); }
+  // Of a column, in a warp's part. Fragments begin at multiples of eight columns, which are whole quads.
   int ColumnBytes() const { return WarpBytes() / columns; }
 };
 

@@ -162,6 +162,11 @@ struct TilesAttrs {
   int raster = 1;
   bool operator==(const TilesAttrs&) const = default;
 };
+struct SharesAttrs {
+  int raster = 1;
+  int sections = 1;  // at most; a tile has no more than K blocks
+  bool operator==(const SharesAttrs&) const = default;
+};
 struct ForAttrs {
   int step = 1;
   bool operator==(const ForAttrs&) const = default;
@@ -287,11 +292,11 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
-                           DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                           PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs,
-                           StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
+                           ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
+                           LoadAttrs, PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs,
+                           TensorShiftAttrs, TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs,
+                           GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -109,6 +109,9 @@ template <> inline constexpr auto kFields<ParamAttrs> = std::tuple{
     Field{"binding", &ParamAttrs::binding, Presence::kBare}};
 template <> inline constexpr auto kFields<TilesAttrs> = std::tuple{
     Field{"raster", &TilesAttrs::raster}};
+template <> inline constexpr auto kFields<SharesAttrs> = std::tuple{
+    Field{"raster", &SharesAttrs::raster},
+    Field{"sections", &SharesAttrs::sections}};
 template <> inline constexpr auto kFields<ForAttrs> = std::tuple{
     Field{"step", &ForAttrs::step}};
 template <> inline constexpr auto kFields<ChannelAttrs> = std::tuple{

@@ -357,6 +357,10 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   if (const auto* attrs = std::get_if<TilesAttrs>(&op.attrs); attrs != nullptr && attrs->raster < 1) {
     return Broken(8, "raster is not positive");
   }
+  if (const auto* attrs = std::get_if<SharesAttrs>(&op.attrs)) {
+    if (attrs->raster < 1) return Broken(8, "raster is not positive");
+    if (attrs->sections < 1) return Broken(8, "sections is not positive");
+  }
   if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
     return Broken(8, "step is not positive");
   }

@@ -36,7 +36,7 @@ constexpr Field kDStore[] = {{&Schedule::d_store}};
 constexpr Field kReuse[] = {{&Schedule::reuse}};
 constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
 constexpr Field kRows[] = {{&Schedule::rows}};
-constexpr Field kSplitK[] = {{&Schedule::split_k, 512}};
+constexpr Field kSplitK[] = {{&Schedule::split_k, 64}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
 // may be left out and stay undecided.
@@ -60,7 +60,7 @@ constexpr Key kKeys[] = {
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
     {"rows",    kRows,   1, "the side of the output along the rows of the matrix instruction; n lets a small m fill its columns"},
-    {"split_k", kSplitK, 1, "above 1: all CTAs get equal shares of the K blocks of all tiles, at most this many a tile; their sums meet in a workspace"},
+    {"split_k", kSplitK, 1, "sections of K in which CTAs share the tiles that do not fill a round; their sums meet in a workspace"},
 };
 // clang-format on
 

@@ -53,7 +53,7 @@ struct Schedule {
   Reuse reuse = Reuse::kNone;
   int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
   RowSide rows = RowSide::kM;
-  int split_k = 1;  // at most so many CTAs share the K blocks of a tile and add up what they have; 1: none do
+  int split_k = 1;  // sections into which K is cut for tiles that do not fill a round of CTAs; 1: none are cut
 
   bool operator==(const Schedule&) const = default;
 };
