@@ -88,11 +88,17 @@ std::string KernelKey(const ir::Program& program) {
       .Hex();
 }
 
-LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
+int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
   const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
-                        CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
-  return {.grid = static_cast<unsigned>(std::min<int64_t>(tiles, sm_count)),
+  return CeilDiv(size(ir::Binding::kM), int64_t{program.tile_m} * program.cluster_m) *
+         CeilDiv(size(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) * size(ir::Binding::kBatch);
+}
+
+LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most) {
+  const auto clusters = static_cast<unsigned>(std::min<int64_t>(ClusterTiles(problem, schedule, program), most));
+  const auto cluster = static_cast<unsigned>(program.ClusterSize());
+  return {.grid = clusters * cluster,
+          .cluster = cluster,
           .threads = static_cast<unsigned>(program.threads),
           .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
 }

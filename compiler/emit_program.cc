@@ -136,7 +136,9 @@ class RoleEmitter {
   }
 
   void EmitOp(const Op& op);
+  void EmitArrive(const Op& op);
   void EmitTiles(const Op& op);
+  Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
   void EmitTmaLoad(const Op& op);
   void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
@@ -165,6 +167,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       return;
     case OpKind::kParam:
       values_[op.result] = cx_.Param(op.As<ir::ParamAttrs>().binding);
+      return;
+    case OpKind::kClusterIndex:
+      values_[op.result] = cx_.cluster->Index(op.As<ir::ClusterIndexAttrs>().axis);
       return;
     case OpKind::kAdd:
       values_[op.result] = b_.CreateAdd(Index(op, 0), Index(op, 1));
@@ -229,14 +234,17 @@ void RoleEmitter::EmitOp(const Op& op) {
       const Slot& slot = SlotOf(op);
       return e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
     }
-    case OpKind::kBarrierExpect:
-      return e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), op.As<ir::ExpectAttrs>().bytes);
-    case OpKind::kBarrierArrive: {
-      const auto& attrs = op.As<ir::BarrierAttrs>();
-      return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
+    case OpKind::kBarrierExpect: {
+      const auto& attrs = op.As<ir::ExpectAttrs>();
+      const auto expect = [&] { e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), attrs.bytes); };
+      return attrs.leader != 0 ? e_.If(cx_.cluster->IsLeader(), expect) : expect();
     }
-    case OpKind::kMmaCommit:
-      return e_.TensorCommit(Barrier(SlotOf(op), op.As<ir::BarrierAttrs>().side));
+    case OpKind::kBarrierArrive:
+      return EmitArrive(op);
+    case OpKind::kMmaCommit: {
+      const auto& attrs = op.As<ir::BarrierAttrs>();
+      return e_.TensorCommit(Barrier(SlotOf(op), attrs.side), cx_.cluster->CommitMask(attrs.to));
+    }
     case OpKind::kMmaWait:
       return e_.WgmmaWait(op.As<ir::PendingAttrs>().pending);
     case OpKind::kFenceProxy:
@@ -317,17 +325,40 @@ void RoleEmitter::EmitOp(const Op& op) {
   }
 }
 
+// At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, each at one.
+void RoleEmitter::EmitArrive(const Op& op) {
+  const auto& attrs = op.As<ir::BarrierAttrs>();
+  Value* barrier = Barrier(SlotOf(op), attrs.side);
+  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(barrier); });
+  const ClusterPlace::Peers& peers = cx_.cluster->PeersOf(attrs.to);
+  e_.WarpSync();
+  e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),
+        [&] { e_.MbarrierArriveAt(barrier, peers.rank); });
+}
+
 // Tiles in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the
-// operands of few rows and few columns, which then come from L2.
+// operands of few rows and few columns, which then come from L2. A cluster walks as one CTA whose tile is the
+// cluster's.
 void RoleEmitter::EmitTiles(const Op& op) {
-  Value* rows = Index(op, 0);
-  Value* columns = Index(op, 1);
+  const int cluster_m = cx_.program.cluster_m, cluster_n = cx_.program.cluster_n;
+  const auto by = [&](Value* count, int extent) {
+    return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
+  };
+  const auto of_cta = [&](Value* index, int extent, ir::Axis axis) {
+    if (extent == 1) return index;
+    return b_.CreateAdd(b_.CreateMul(index, e_.C32(extent)), cx_.cluster->Index(axis));
+  };
+  const auto of_cluster = [&](Value* cta) {
+    return cx_.program.ClusterSize() == 1 ? cta : b_.CreateUDiv(cta, e_.C32(cx_.program.ClusterSize()));
+  };
+  Value* rows = by(Index(op, 0), cluster_m);
+  Value* columns = by(Index(op, 1), cluster_n);
   Value* per_batch = b_.CreateMul(rows, columns);
   Value* total = b_.CreateMul(per_batch, Index(op, 2));
-  Value* band_rows = e_.C32(op.As<ir::TilesAttrs>().raster);
+  Value* band_rows = e_.C32(std::max(1, op.As<ir::TilesAttrs>().raster / cluster_m));
   Value* per_band = b_.CreateMul(band_rows, columns);
-  const Variable tile = e_.NewVariable(e_.I32(), e_.CtaIndex());
-  Value* ctas = e_.CtaCount();
+  const Variable tile = e_.NewVariable(e_.I32(), of_cluster(e_.CtaIndex()));
+  Value* ctas = of_cluster(e_.CtaCount());
   // A counted loop over this CTA's tiles: the tile itself advances by the number of CTAs.
   Value* first = e_.Load(tile);
   Value* some = b_.CreateICmpULT(first, total);
@@ -342,8 +373,9 @@ void RoleEmitter::EmitTiles(const Op& op) {
     Value* first_row = b_.CreateMul(band, band_rows);
     Value* height = b_.CreateSub(rows, first_row);
     height = b_.CreateSelect(b_.CreateICmpULT(height, band_rows), height, band_rows);
-    values_[op.result] = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
-    values_[op.result + 1] = b_.CreateUDiv(in_band, height);
+    Value* row = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
+    values_[op.result] = of_cta(row, cluster_m, ir::Axis::kM);
+    values_[op.result + 1] = of_cta(b_.CreateUDiv(in_band, height), cluster_n, ir::Axis::kN);
     values_[op.result + 2] = batch;
     EmitBody(op.body);
     e_.Store(tile, b_.CreateAdd(linear, ctas));
@@ -356,11 +388,22 @@ void RoleEmitter::EmitTmaLoad(const Op& op) {
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
   Value* tile = Tile(slot, attrs.tile);
   Value* map = cx_.Param(ir::MapOf(attrs.operand));
+  Value* part = PartOffset(attrs.to, layout, ir::MapOf(attrs.operand));
+  if (part != nullptr) tile = e_.Offset(tile, part);
   for (int column = 0; column < layout.Columns(); ++column) {
     Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
     e_.TmaLoad3d(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, inner,
-                 Index(op, 2), Index(op, 3));
+                 Index(op, 2), Index(op, 3), cx_.cluster->CopyMask(attrs.to));
   }
+}
+
+// Bytes from the start of a column of a tile to the part of it that this CTA brings, or nullptr for the start.
+Value* RoleEmitter::PartOffset(ir::Reach to, const SharedLayout& layout, Binding map) {
+  if (to == ir::Reach::kOwn) return nullptr;
+  const int rows = cx_.program.FindParam(map)->box.outer;
+  Value* part = cx_.cluster->Index(to == ir::Reach::kM ? ir::Axis::kM : ir::Axis::kN);
+  if (to == ir::Reach::kM) part = b_.CreateUDiv(part, e_.C32(cx_.program.ctas));
+  return b_.CreateMul(part, e_.C32(rows * layout.Span()));
 }
 
 // One copy for each column of the tile; the box's rows from `row` on.
@@ -372,10 +415,13 @@ void RoleEmitter::EmitLoadPixels(const Op& op) {
   std::vector<Value*> at(dimensions + 2), offsets(dimensions);
   for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
   for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
+  Value* part = PartOffset(attrs.to, layout, attrs.map);
   for (int column = 0; column < layout.Columns(); ++column) {
     at[0] = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
     Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
-    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets);
+    if (part != nullptr) to = e_.Offset(to, part);
+    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets,
+                     cx_.cluster->CopyMask(attrs.to));
   }
 }
 
@@ -386,8 +432,8 @@ void RoleEmitter::EmitMma(const Op& op) {
   Value* d = Cells(SlotOf(op, 0));
   Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
-  const uint32_t instruction =
-      InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, !a.KMajor(), !b.KMajor());
+  const uint32_t instruction = InstructionBits(cx_.program.operand_type, cx_.program.tile_m * cx_.program.ctas,
+                                               cx_.program.tile_n, !a.KMajor(), !b.KMajor());
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
     e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True());
   }
@@ -483,6 +529,8 @@ class FrameEmitter {
     auto& b = emitter_.ir();
     cx_.lane = b.CreateAnd(tid, emitter_.C32(31));
     Value* warp = emitter_.BroadcastLane0(b.CreateLShr(tid, 5));
+    const ClusterPlace cluster(program_, emitter_, cx_.lane);
+    cx_.cluster = &cluster;
     InitBarriers(warp);
     AllocateTensorMemory(warp);
     Dispatch(tid, warp);
@@ -509,7 +557,7 @@ class FrameEmitter {
   void BeginKernel(const std::string& entry) {
     std::vector<llvm::Type*> types;
     for (const ir::Param& param : program_.params) types.push_back(TypeOf(InfoOf(param.binding).kind));
-    emitter_.BeginKernel(entry, types, program_.threads);
+    emitter_.BeginKernel(entry, types, program_.threads, program_.ClusterSize(), program_.ctas);
     for (size_t i = 0; i < program_.params.size(); ++i) {
       const Binding binding = program_.params[i].binding;
       if (InfoOf(binding).kind == ir::ParamKind::kTensorMap) emitter_.MarkTensorMap(static_cast<int>(i));
@@ -543,16 +591,22 @@ class FrameEmitter {
     return emitter_.ir().CreateICmpEQ(warp, emitter_.C32(mma->first_warp));
   }
 
-  // One warp allocates and frees; the CTA barrier publishes the barriers and the address.
+  // All threads that may touch the CTA's barriers or its part of a pair's Tensor Memory.
+  void SyncAll() {
+    if (program_.ClusterSize() == 1) return emitter_.BarrierSync(0);
+    emitter_.ClusterSync();
+  }
+
+  // One warp allocates and frees, in both CTAs of a pair; the barrier publishes the barriers and the address.
   void AllocateTensorMemory(Value* warp) {
-    if (program_.tmem_columns == 0) return emitter_.BarrierSync(0);
+    if (program_.tmem_columns == 0) return SyncAll();
     Value* slot = cx_.Shared(program_.tmem_slot_offset);
     emitter_.If(IsMmaWarp(warp), [&] {
       emitter_.TensorAlloc(slot, program_.tmem_columns);
       emitter_.TensorRelinquish();
     });
     emitter_.TensorFence(/*after=*/false);
-    emitter_.BarrierSync(0);
+    SyncAll();
     emitter_.TensorFence(/*after=*/true);
     cx_.tensor_base = emitter_.ir().CreateAlignedLoad(emitter_.I32(), slot, llvm::Align(4));
   }
@@ -560,7 +614,8 @@ class FrameEmitter {
   void FreeTensorMemory(Value* warp) {
     if (program_.tmem_columns == 0) return;
     emitter_.TensorFence(/*after=*/false);
-    emitter_.BarrierSync(0);
+    // Of a pair both CTAs must be there, and freeing may wait for the other.
+    program_.ctas > 1 ? emitter_.ClusterSync() : emitter_.BarrierSync(0);
     emitter_.TensorFence(/*after=*/true);
     emitter_.If(IsMmaWarp(warp), [&] { emitter_.TensorDealloc(cx_.tensor_base, program_.tmem_columns); });
   }
@@ -585,6 +640,7 @@ class FrameEmitter {
       Value* first = emitter_.C32(role->first_warp);
       Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first),
                                    b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
+      if (role->leader != 0) in_role = b.CreateAnd(in_role, cx_.cluster->IsLeader());
       emitter_.If(in_role, [&] {
         cx_.warp = b.CreateSub(warp, first);
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));

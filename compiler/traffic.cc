@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "compiler/bindings.h"
+#include "compiler/compile.h"
 #include "compiler/mma_shape.h"
 
 namespace laneshift::compiler {
@@ -66,7 +67,8 @@ class RoleWalk {
         return {.bulk_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
       case OpKind::kLoadPixels: {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
-        return {.bulk_bytes = BoxBytes(Tile(op, 0, attrs.tile), program_.FindParam(attrs.map)->box)};
+        return {.bulk_bytes =
+                    BoxBytes(Tile(op, 0, attrs.tile), program_.FindParam(attrs.map)->box) * program_.Parts(attrs.to)};
       }
       case OpKind::kCopyLoad:
         return {.thread_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
@@ -89,6 +91,7 @@ class RoleWalk {
       // What follows moves no operand. Listed, so that a new op is thought about.
       case OpKind::kConst:
       case OpKind::kParam:
+      case OpKind::kClusterIndex:
       case OpKind::kAdd:
       case OpKind::kSub:
       case OpKind::kMul:
@@ -175,7 +178,7 @@ class RoleWalk {
     const int64_t timed = target_.Has(target::Feature::kTensorMemory) ? std::max<int64_t>(rows, kFullRateRows) : rows;
     return {.mma_instructions = instructions,
             .idle_mmas = idle ? instructions : 0,
-            .mma_shared_bytes = instructions * (read + program_.tile_n) * StepBytes(),
+            .mma_shared_bytes = instructions * (read + program_.tile_n / program_.ctas) * StepBytes(),
             .mma_clocks = instructions * timed * program_.tile_n * kMmaK / target_.mma_macs_per_clock};
   }
 
@@ -216,11 +219,10 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
     once += walk.Beside(role.body);
     tile += walk.OfOneTile(role.body);
   }
-  const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
-                        CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
-  const int64_t ctas = std::min<int64_t>(tiles, sm_count);
-  KernelTraffic traffic{.all = tile * tiles, .busiest = tile * CeilDiv(tiles, ctas)};
+  const int64_t turns = ClusterTiles(problem, schedule, program);
+  const int64_t clusters = std::min<int64_t>(turns, std::max(1, sm_count / program.ClusterSize()));
+  const int64_t ctas = clusters * program.ClusterSize();
+  KernelTraffic traffic{.all = tile * (turns * program.ClusterSize()), .busiest = tile * CeilDiv(turns, clusters)};
   traffic.all += once * ctas;
   traffic.busiest += once;
   return traffic;

@@ -215,6 +215,15 @@ TEST_F(LaunchTest, AttributesAreSetOnlyWhereAsked) {
   EXPECT_EQ(fake_.launched.shared_mem_bytes, 1024u);
 }
 
+TEST_F(LaunchTest, ActiveClustersAreAskedForAndNeverNone) {
+  const LaunchShape shape{.grid = {2}, .block = {128}, .cluster = {2}};
+  EXPECT_EQ(*ActiveClusters(kernel_, shape), 66);
+  fake_.active_clusters = 0;
+  EXPECT_EQ(ActiveClusters(kernel_, shape).error().code, ErrorCode::kResourceExhausted);
+  fake_.failures["cuOccupancyMaxActiveClusters"] = kCuErrorUnknown;
+  EXPECT_EQ(ActiveClusters(kernel_, shape).error().code, ErrorCode::kDriver);
+}
+
 TEST_F(LaunchTest, ImpossibleShapesAreNamedBeforeTheDriverIsAsked) {
   EXPECT_NE(Refusal({.grid = {0, 1, 1}}).find("grid 0x1x1"), std::string::npos);
   EXPECT_NE(Refusal({.grid = {1, 65536, 1}}).find("65535"), std::string::npos);

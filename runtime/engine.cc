@@ -102,6 +102,16 @@ void Describe(const Engine::Parts& parts, const Schedule& schedule, const runtim
                  .grid = plan.launch.grid};
 }
 
+// Persistent clusters that the device runs at one time; of single CTAs, which are as large as an SM, one on each.
+Result<int> MostClusters(const device::Device& device, const device::Kernel& kernel, const ir::Program& program) {
+  if (program.ClusterSize() == 1) return device.facts().sm_count;
+  const auto size = static_cast<unsigned>(program.ClusterSize());
+  return device::ActiveClusters(kernel, {.grid = {size, 1, 1},
+                                         .block = {static_cast<unsigned>(program.threads), 1, 1},
+                                         .cluster = {size, 1, 1},
+                                         .dynamic_smem_bytes = static_cast<unsigned>(program.smem_bytes)});
+}
+
 int64_t UsefulAlignment(const void* pointer, DataType type) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (address == 0) return kMaxUsefulAlignment;
@@ -197,7 +207,7 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* /*wo
   return device::Launch(plan.kernel->kernel,
                         {.grid = {plan.launch.grid, 1, 1},
                          .block = {plan.launch.threads, 1, 1},
-                         .cluster = {},
+                         .cluster = {plan.launch.cluster, 1, 1},
                          .dynamic_smem_bytes = plan.launch.smem_bytes},
                         device::Stream::Borrow(device.context(), stream), values.pointers());
 }
@@ -239,7 +249,8 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
   auto found = impl_->kernels.Get(program, {text, PrintSchedule(schedule)});
   if (!found) return found.error().Within(Cat("compiling ", text, " for ", impl_->parts.target.name));
   plan->kernel = found->loaded;
-  plan->launch = compiler::PlanLaunch(complete, schedule, program, impl_->parts.device.facts().sm_count);
+  LS_ASSIGN(const int most, MostClusters(impl_->parts.device, plan->kernel->kernel, program));
+  plan->launch = compiler::PlanLaunch(complete, schedule, program, most);
   Describe(impl_->parts, schedule, *found, *plan);
   if (found->cache == CacheState::kCompiled && constraint.fixed == 0) RememberRule(impl_->parts, complete, schedule);
   plan->report.plan_ms = watch.Milliseconds();

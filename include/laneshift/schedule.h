@@ -31,7 +31,8 @@ enum class Reuse : uint8_t {
   kNone,       // not a convolution
   kIm2col,     // loaded anew for each column of the filter
   kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows further on
-  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes move
+  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes
+               // move
 };
 
 struct Schedule {
@@ -44,6 +45,9 @@ struct Schedule {
   StorePath d_store = StorePath::kTma;
   Reuse reuse = Reuse::kNone;
   int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
+  // CTAs along m and n that run together and bring each other the operand tiles that they share: A along n, B along m.
+  int cluster_m = 1, cluster_n = 1;
+  int ctas = 1;  // CTAs that multiply together: 2 neighbours along m are a pair and hold half a B tile each (sm_100a)
 
   bool operator==(const Schedule&) const = default;
 };
