@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "autotune/choose_schedule.h"
+#include "autotune/ranking.h"
 #include "base/text.h"
 #include "device/launch.h"
 #include "runtime/argument_roles.h"
