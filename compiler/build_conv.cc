@@ -70,8 +70,11 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void AddOperands() override {
-    x_tile_ = Tile(Axis::kM, WholeGroups(schedule().tile_m + (Shifts() ? 0 : geometry_.halo)));
-    w_tile_ = Tile(Axis::kN, schedule().tile_n);
+    const int rows = schedule().tile_m + (Shifts() ? 0 : geometry_.halo);
+    x_tile_ = Tile(Axis::kM, Whole(rows, kRowGroup * PartsOf(Operand::kA)));
+    w_tile_ = Tile(Axis::kN, ColumnsOfB());
+    x_part_ = PartOf(x_tile_, Operand::kA);
+    w_part_ = PartOf(w_tile_, Operand::kB);
     if (geometry_.Reuses()) {
       ir::Channel x{.name = "x", .stages = schedule().stages};
       for (size_t i = 0; i < geometry_.phases.size(); ++i) x.tiles.push_back({base::Cat("x", i), x_tile_});
@@ -93,7 +96,7 @@ class ConvBuilder : public KernelBuilder {
       if (geometry_.planes) AddParam(Binding::kPlaneA);
       AddParam(Binding::kStrideA);
     } else {
-      AddParam(Binding::kMapA, x_tile_);
+      AddParam(Binding::kMapA, x_part_);
       if (Shifts() && geometry_.halo > 0) AddParam(Binding::kMapEdge, Tile(Axis::kM, 1));
     }
     if (Shifts()) {
@@ -106,7 +109,7 @@ class ConvBuilder : public KernelBuilder {
                                .own = 1});
     }
     if (schedule().b_load == LoadPath::kTma) {
-      AddParam(Binding::kMapB, w_tile_);
+      AddParam(Binding::kMapB, w_part_);
     } else {
       AddParams({Binding::kBaseB, Binding::kPitchB, Binding::kStrideB});
       if (FindsTaps()) AddParam(Binding::kRowB);
@@ -114,7 +117,7 @@ class ConvBuilder : public KernelBuilder {
     }
   }
 
-  static int WholeGroups(int rows) { return (rows + kRowGroup - 1) / kRowGroup * kRowGroup; }
+  static int Whole(int rows, int group) { return (rows + group - 1) / group * group; }
 
   void AddEdgeTiles(ir::Channel& x) {
     edge_tiles_.assign(geometry_.phases.size(), -1);
@@ -122,7 +125,7 @@ class ConvBuilder : public KernelBuilder {
       const int rows = LastRow(static_cast<int>(i)) * ir::kRefreshedRows;
       if (rows == 0) continue;
       edge_tiles_[i] = static_cast<int>(x.tiles.size());
-      x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, WholeGroups(rows))});
+      x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, Whole(rows, kRowGroup))});
     }
   }
 
@@ -241,14 +244,15 @@ class ConvBuilder : public KernelBuilder {
   // ---- loads
 
   void WriteLoads(Builder& b, LoadPath path, const Corner& corner) override {
-    const ValueId filter = b.Add({corner.column, b.Mul({corner.batch, b.ParamValue(Binding::kN)})});
+    ValueId filter = b.Add({ColumnOfB(b, corner.column), b.Mul({corner.batch, b.ParamValue(Binding::kN)})});
+    if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
     if (Gathers()) return WriteGather(b, path, corner, filter);
     const bool loads_x = path == LoadPath::kTma;
     const bool loads_w = path == schedule().b_load;
     std::vector<ValueId> start;
     std::vector<std::vector<ValueId>> edges;
     if (loads_x) {
-      start = WalkStart(b, corner.row, corner.batch);
+      start = WalkStart(b, PartStart(b, corner.row, Operand::kA, x_part_.outer), corner.batch);
       for (int p = 0; Shifts() && p < ir::kRefreshedRows; ++p) {
         const ValueId last = b.Constant((p + 1) * kPartitionLanes - 1);
         edges.push_back(WalkStart(b, b.Add({corner.row, last}), corner.batch));
@@ -257,7 +261,7 @@ class ConvBuilder : public KernelBuilder {
     ForEachDepth(b, geometry_.Reuses(), corner, [&](const Depth& depth) {
       if (!geometry_.Reuses()) {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
-        const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA};
+        const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA, .to = ReachOf(Operand::kA)};
         if (loads_x) LoadX(b, slot, box, start, depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
         if (loads_w) LoadW(b, slot, 1, path, depth.channel, filter, TapNumber(b, depth, depth.taps[0]));
         b.Send({slot});
@@ -267,7 +271,8 @@ class ConvBuilder : public KernelBuilder {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
         for (size_t i = 0; i < geometry_.phases.size(); ++i) {
           const int tile = static_cast<int>(i);
-          LoadX(b, slot, {.tile = tile, .map = Binding::kMapA}, start, depth, b.Constant(geometry_.phases[i]));
+          LoadX(b, slot, {.tile = tile, .map = Binding::kMapA, .to = ReachOf(Operand::kA)}, start, depth,
+                b.Constant(geometry_.phases[i]));
           if (EdgeTile(tile) >= 0) LoadEdge(b, slot, tile, edges, depth);
         }
         b.Send({slot});
@@ -307,11 +312,10 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void LoadW(Builder& b, ValueId slot, int tile, LoadPath path, ValueId depth, ValueId filter, ValueId tap) {
-    const ir::LoadAttrs attrs{.tile = tile, .operand = Operand::kB, .taps = FindsTaps() ? 1 : 0};
     if (path == LoadPath::kTma) {
-      b.TmaLoad({slot, depth, filter, tap}, attrs);
+      b.TmaLoad({slot, depth, filter, tap}, {.tile = tile, .operand = Operand::kB, .to = ReachOf(Operand::kB)});
     } else {
-      b.CopyLoad({slot, depth, filter, tap}, attrs);
+      b.CopyLoad({slot, depth, filter, tap}, {.tile = tile, .operand = Operand::kB, .taps = FindsTaps() ? 1 : 0});
     }
   }
 
@@ -350,8 +354,10 @@ class ConvBuilder : public KernelBuilder {
   void WriteResidentLoads(Builder& b, LoadPath path) override {
     if (!KnowsFilter() || path != schedule().b_load) return;
     const ValueId slot = b.Put({}, {.channel = w_channel_});
+    ValueId filter = b.Constant(0);
+    if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
     for (int block = 0; block < KnownBlocks(); ++block) {
-      LoadW(b, slot, block, path, b.Constant(block * schedule().tile_k), b.Constant(0), b.Constant(0));
+      LoadW(b, slot, block, path, b.Constant(block * schedule().tile_k), filter, b.Constant(0));
     }
     b.Send({slot});
   }
@@ -452,7 +458,7 @@ class ConvBuilder : public KernelBuilder {
   const ConvProblem& problem_;
   const int shift_issues_;  // one for each partition where an issue moves the addressed one alone
   const ConvGeometry geometry_;
-  SharedLayout x_tile_, w_tile_;
+  SharedLayout x_tile_, w_tile_, x_part_, w_part_;
   std::vector<int> edge_tiles_;      // per phase
   ValueId resident_ = ir::kNoValue;  // the slot of the filter that stays
   int x_channel_ = -1, w_channel_ = -1, a_channel_ = -1;

@@ -12,10 +12,11 @@ using ir::Operand;
 using ir::SharedLayout;
 using ir::ValueId;
 
+// What one CTA holds of a tile.
 SharedLayout OperandTile(const GemmProblem& problem, const Schedule& schedule, Operand operand) {
   const StoredOperand stored = Stored(problem, operand);
   const auto extent = [&](Axis axis) {
-    return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n : schedule.tile_k;
+    return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n / schedule.ctas : schedule.tile_k;
   };
   const int inner = extent(stored.inner_axis);
   return {.type = stored.type,
@@ -46,8 +47,8 @@ class GemmBuilder : public KernelBuilder {
     a_tile_ = OperandTile(problem_, schedule(), Operand::kA);
     b_tile_ = OperandTile(problem_, schedule(), Operand::kB);
     operands_ = AddChannel({.name = "ab", .stages = schedule().stages, .tiles = {{"a", a_tile_}, {"b", b_tile_}}});
-    AddOperandParams(Operand::kA, schedule().a_load == LoadPath::kTma, a_tile_);
-    AddOperandParams(Operand::kB, schedule().b_load == LoadPath::kTma, b_tile_);
+    AddOperandParams(Operand::kA, schedule().a_load == LoadPath::kTma, PartOf(a_tile_, Operand::kA));
+    AddOperandParams(Operand::kB, schedule().b_load == LoadPath::kTma, PartOf(b_tile_, Operand::kB));
   }
 
   void AddOutputs(const SharedLayout& out) override {
@@ -63,21 +64,21 @@ class GemmBuilder : public KernelBuilder {
   }
 
   void WriteLoads(Builder& b, LoadPath path, const Corner& corner) override {
+    const ValueId column = ColumnOfB(b, corner.column);
     ForEachBlock(b, corner, [&](ValueId block) {
       const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
       const ValueId slot = b.Put({}, {.channel = operands_});
       for (const Operand operand : {Operand::kA, Operand::kB}) {
         if (PathOf(operand) != path) continue;
         const SharedLayout& tile = operand == Operand::kA ? a_tile_ : b_tile_;
-        const auto start = [&](Axis axis) {
-          return axis == Axis::kM ? corner.row : axis == Axis::kN ? corner.column : depth;
-        };
-        const std::vector<ValueId> at = {slot, start(tile.inner_axis), start(tile.outer_axis), corner.batch};
-        const ir::LoadAttrs attrs{.tile = operand == Operand::kA ? 0 : 1, .operand = operand};
+        const auto start = [&](Axis axis) { return axis == Axis::kM ? corner.row : axis == Axis::kN ? column : depth; };
+        std::vector<ValueId> at = {slot, start(tile.inner_axis), start(tile.outer_axis), corner.batch};
+        const int index = operand == Operand::kA ? 0 : 1;
         if (path == LoadPath::kTma) {
-          b.TmaLoad(at, attrs);
+          at[2] = PartStart(b, at[2], operand, PartOf(tile, operand).outer);
+          b.TmaLoad(at, {.tile = index, .operand = operand, .to = ReachOf(operand)});
         } else {
-          b.CopyLoad(at, attrs);
+          b.CopyLoad(at, {.tile = index, .operand = operand});
         }
       }
       b.Send({slot});

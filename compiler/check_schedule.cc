@@ -63,6 +63,38 @@ Status CheckRings(const Schedule& s, const Target& target) {
   return Ok();
 }
 
+// Whether CTAs run together, and what they then share. `a_rows` and `b_rows`: outer extents of the tiles of a CTA.
+Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_rows) {
+  constexpr int kRowGroup = 8;  // of a swizzle pattern
+  const auto power = [](int extent) { return extent >= 1 && (extent & (extent - 1)) == 0; };
+  if (!power(s.cluster_m) || !power(s.cluster_n) || s.cluster_m * s.cluster_n > target.max_cluster) {
+    return Refused(Cat("cluster=", s.cluster_m, "x", s.cluster_n, " is not supported; use powers of two, at most ",
+                       target.max_cluster, " CTAs together"));
+  }
+  if (s.ctas == 2) {
+    if (!target.Has(Feature::kTensorMemory))
+      return Refused(Cat("ctas=2 pairs CTAs for tcgen05.mma, which ", target.name, " has not; use ctas=1 cluster=2x1"));
+    if (s.rows != RowSide::kM) return Refused("the rows of a pair are those of m; with ctas=2 use rows=m");
+    if (s.cluster_m % 2 != 0)
+      return Refused(Cat("the CTAs of a pair are neighbours along m; with ctas=2 use cluster=2x", s.cluster_n));
+    if (s.a_load != LoadPath::kTma || s.b_load != LoadPath::kTma)
+      return Refused("the leader of a pair waits for bulk copies alone; with ctas=2 use a_load=tma b_load=tma");
+    if (s.tile_m != kLanes) return Refused(Cat("ctas=2 needs tile m=", kLanes, " in each CTA, not ", s.tile_m));
+    if (s.tile_n % 32 != 0)
+      return Refused(Cat("with ctas=2 each CTA holds half of tile n=", s.tile_n, "; use a multiple of 32"));
+  }
+  const int b_parts = s.cluster_m / s.ctas;
+  if (s.cluster_n > 1 && s.a_load != LoadPath::kTma)
+    return Refused(Cat("a cluster shares A along n by bulk copies; use a_load=tma or cluster=", s.cluster_m, "x1"));
+  if (b_parts > 1 && s.b_load != LoadPath::kTma)
+    return Refused(Cat("a cluster shares B along m by bulk copies; use b_load=tma or cluster=1x", s.cluster_n));
+  if (a_rows % (kRowGroup * s.cluster_n) != 0 || b_rows % (kRowGroup * b_parts) != 0) {
+    return Refused(Cat("the parts of tiles of ", a_rows, " and ", b_rows, " rows that CTAs of cluster=", s.cluster_m,
+                       "x", s.cluster_n, " bring are not whole groups of 8; use a larger tile or a smaller cluster"));
+  }
+  return Ok();
+}
+
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
 Status CheckDepth(const Schedule& s, int least) {
   for (int k = least; k <= 128; k *= 2) {
@@ -98,6 +130,7 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
   if (s.a_load != LoadPath::kTma)
     return Refused("reuse moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
   if (s.reuse == Reuse::kLaneShift) {
+    if (s.ctas != 1) return Refused("reuse=lane_shift moves the lanes of one CTA; use ctas=1 or reuse=row_offset");
     if (!target.Has(Feature::kTensorMemory))
       return Refused(Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name,
                          " has not; use reuse=row_offset"));
@@ -135,6 +168,8 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckTile(s, target, problem.a_major == Major::kK));
   LS_TRY(CheckDepth(s, 64));
   LS_TRY(CheckRings(s, target));
+  LS_TRY(CheckCluster(s, target, problem.a_major == Major::kK ? s.tile_m : s.tile_k,
+                      problem.b_major == Major::kK ? s.tile_n / s.ctas : s.tile_k));
   if (s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kB));
@@ -152,6 +187,8 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   if (problem.x != problem.w || problem.x == DataType::kF32)
     return Refused(Cat("x=", DataTypeName(problem.x), " with w=", DataTypeName(problem.w),
                        " is not supported; use f16 or bf16 for both"));
+  // Positions are padded to whole parts.
+  LS_TRY(CheckCluster(s, target, s.cluster_n * s.tile_m, s.tile_n / s.ctas));
   const ConvGeometry geometry = GeometryOf(problem, s);
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,

@@ -88,18 +88,26 @@ std::string KernelKey(const ir::Program& program) {
       .Hex();
 }
 
-LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
+int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
   const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
-                        CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
-  LaunchShape shape{.grid = static_cast<unsigned>(std::min<int64_t>(tiles, sm_count)),
+  return CeilDiv(size(ir::Binding::kM), int64_t{program.tile_m} * program.cluster_m) *
+         CeilDiv(size(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) * size(ir::Binding::kBatch);
+}
+
+LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most) {
+  const auto cluster = static_cast<unsigned>(program.ClusterSize());
+  const int64_t tiles = ClusterTiles(problem, schedule, program);
+  const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
+  const int64_t clusters =
+      std::min({tiles * sections, int64_t{most}, int64_t{ir::WorkspaceLayout::kMostTiles} / cluster});
+  LaunchShape shape{.grid = static_cast<unsigned>(clusters) * cluster,
+                    .cluster = cluster,
                     .threads = static_cast<unsigned>(program.threads),
                     .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
-  if (program.FindParam(ir::Binding::kWorkspace) == nullptr) return shape;
-  const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
-  const int64_t ctas = std::min({int64_t{sm_count}, tiles * sections, int64_t{ir::WorkspaceLayout::kMostTiles}});
-  shape.grid = static_cast<unsigned>(ctas);
-  shape.workspace_bytes = static_cast<size_t>(ir::WorkspaceOf(program).Bytes(tiles % ctas * sections));
+  if (program.FindParam(ir::Binding::kWorkspace) != nullptr) {
+    const int64_t pieces = tiles % clusters * cluster * sections;
+    shape.workspace_bytes = static_cast<size_t>(ir::WorkspaceOf(program).Bytes(pieces));
+  }
   return shape;
 }
 

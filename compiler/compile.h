@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -58,13 +59,17 @@ Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& targ
 // Identifies a kernel: equal keys have equal PTX. Stable across processes.
 std::string KernelKey(const ir::Program& program);
 
-// What a launch needs, computed from sizes alone. Tiles are walked by at most `sm_count` persistent CTAs.
+// What a launch needs, computed from sizes alone. Tiles are walked by at most `most` persistent clusters, each of
+// `cluster` CTAs; a CTA alone is a cluster of one.
 struct LaunchShape {
-  unsigned grid = 1;
+  unsigned grid = 1;  // CTAs
+  unsigned cluster = 1;
   unsigned threads = 0;
   unsigned smem_bytes = 0;
   size_t workspace_bytes = 0;  // device memory in which CTAs add up their sums (ir::WorkspaceLayout)
 };
-LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count);
+LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most);
+// Turns of all clusters together: output tiles, or blocks of them that a cluster computes at once.
+int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program);
 
 }  // namespace laneshift::compiler

@@ -136,10 +136,18 @@ class RoleEmitter {
   }
 
   void EmitOp(const Op& op);
-  // Row, column and batch of the `linear`-th tile of the walk of `op`, in values_.
-  void PlaceTile(const Op& op, Value* linear);
+  void EmitArrive(const Op& op);
+  // The walk over output tiles, or over blocks of them that a cluster computes at once.
+  struct Walk {
+    Value *rows, *columns, *total;
+    Value *own, *count;  // this cluster among all
+  };
+  Walk WalkOf(const Op& op);
+  // Row, column and batch of this CTA's part of the `linear`-th turn of the walk of `op`, in values_.
+  void PlaceTile(const Op& op, const Walk& walk, Value* linear);
   void EmitTiles(const Op& op);
   void EmitShares(const Op& op);
+  Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
   void EmitTmaLoad(const Op& op);
   void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
@@ -168,6 +176,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       return;
     case OpKind::kParam:
       values_[op.result] = cx_.Param(op.As<ir::ParamAttrs>().binding);
+      return;
+    case OpKind::kClusterIndex:
+      values_[op.result] = cx_.cluster->Index(op.As<ir::ClusterIndexAttrs>().axis);
       return;
     case OpKind::kAdd:
       values_[op.result] = b_.CreateAdd(Index(op, 0), Index(op, 1));
@@ -234,14 +245,17 @@ void RoleEmitter::EmitOp(const Op& op) {
       const Slot& slot = SlotOf(op);
       return e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
     }
-    case OpKind::kBarrierExpect:
-      return e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), op.As<ir::ExpectAttrs>().bytes);
-    case OpKind::kBarrierArrive: {
-      const auto& attrs = op.As<ir::BarrierAttrs>();
-      return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
+    case OpKind::kBarrierExpect: {
+      const auto& attrs = op.As<ir::ExpectAttrs>();
+      const auto expect = [&] { e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), attrs.bytes); };
+      return attrs.leader != 0 ? e_.If(cx_.cluster->IsLeader(), expect) : expect();
     }
-    case OpKind::kMmaCommit:
-      return e_.TensorCommit(Barrier(SlotOf(op), op.As<ir::BarrierAttrs>().side));
+    case OpKind::kBarrierArrive:
+      return EmitArrive(op);
+    case OpKind::kMmaCommit: {
+      const auto& attrs = op.As<ir::BarrierAttrs>();
+      return e_.TensorCommit(Barrier(SlotOf(op), attrs.side), cx_.cluster->CommitMask(attrs.to));
+    }
     case OpKind::kMmaWait:
       return e_.WgmmaWait(op.As<ir::PendingAttrs>().pending);
     case OpKind::kFenceProxy:
@@ -330,32 +344,62 @@ void RoleEmitter::EmitOp(const Op& op) {
   }
 }
 
+// At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, each at one.
+void RoleEmitter::EmitArrive(const Op& op) {
+  const auto& attrs = op.As<ir::BarrierAttrs>();
+  Value* barrier = Barrier(SlotOf(op), attrs.side);
+  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(barrier); });
+  const ClusterPlace::Peers& peers = cx_.cluster->PeersOf(attrs.to);
+  e_.WarpSync();
+  e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),
+        [&] { e_.MbarrierArriveAt(barrier, peers.rank); });
+}
+
 // Tiles in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the
-// operands of few rows and few columns, which then come from L2.
-void RoleEmitter::PlaceTile(const Op& op, Value* linear) {
+// operands of few rows and few columns, which then come from L2. A cluster walks as one CTA whose tile is the
+// cluster's.
+RoleEmitter::Walk RoleEmitter::WalkOf(const Op& op) {
+  const auto by = [&](Value* count, int extent) {
+    return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
+  };
+  const auto of_cluster = [&](Value* cta) {
+    return cx_.program.ClusterSize() == 1 ? cta : b_.CreateUDiv(cta, e_.C32(cx_.program.ClusterSize()));
+  };
+  Walk walk{.rows = by(Index(op, 0), cx_.program.cluster_m), .columns = by(Index(op, 1), cx_.program.cluster_n)};
+  walk.total = b_.CreateMul(b_.CreateMul(walk.rows, walk.columns), Index(op, 2));
+  walk.own = of_cluster(e_.CtaIndex());
+  walk.count = of_cluster(e_.CtaCount());
+  return walk;
+}
+
+void RoleEmitter::PlaceTile(const Op& op, const Walk& walk, Value* linear) {
+  const auto of_cta = [&](Value* index, int extent, ir::Axis axis) {
+    if (extent == 1) return index;
+    return b_.CreateAdd(b_.CreateMul(index, e_.C32(extent)), cx_.cluster->Index(axis));
+  };
   const auto* shares = std::get_if<ir::SharesAttrs>(&op.attrs);
   const int raster = shares != nullptr ? shares->raster : op.As<ir::TilesAttrs>().raster;
-  Value* rows = Index(op, 0);
-  Value* columns = Index(op, 1);
-  Value* per_batch = b_.CreateMul(rows, columns);
-  Value* band_rows = e_.C32(raster);
-  Value* per_band = b_.CreateMul(band_rows, columns);
+  Value* per_batch = b_.CreateMul(walk.rows, walk.columns);
+  Value* band_rows = e_.C32(std::max(1, raster / cx_.program.cluster_m));
+  Value* per_band = b_.CreateMul(band_rows, walk.columns);
   Value* batch = b_.CreateUDiv(linear, per_batch);
   Value* in_batch = b_.CreateURem(linear, per_batch);
   Value* band = b_.CreateUDiv(in_batch, per_band);
   Value* in_band = b_.CreateURem(in_batch, per_band);
   Value* first_row = b_.CreateMul(band, band_rows);
-  Value* height = b_.CreateSub(rows, first_row);
+  Value* height = b_.CreateSub(walk.rows, first_row);
   height = b_.CreateSelect(b_.CreateICmpULT(height, band_rows), height, band_rows);
-  values_[op.result] = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
-  values_[op.result + 1] = b_.CreateUDiv(in_band, height);
+  Value* row = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
+  values_[op.result] = of_cta(row, cx_.program.cluster_m, ir::Axis::kM);
+  values_[op.result + 1] = of_cta(b_.CreateUDiv(in_band, height), cx_.program.cluster_n, ir::Axis::kN);
   values_[op.result + 2] = batch;
 }
 
 void RoleEmitter::EmitTiles(const Op& op) {
-  Value* total = b_.CreateMul(b_.CreateMul(Index(op, 0), Index(op, 1)), Index(op, 2));
-  const Variable tile = e_.NewVariable(e_.I32(), e_.CtaIndex());
-  Value* ctas = e_.CtaCount();
+  const Walk walk = WalkOf(op);
+  const Variable tile = e_.NewVariable(e_.I32(), walk.own);
+  Value* total = walk.total;
+  Value* ctas = walk.count;
   // A counted loop over this CTA's tiles: the tile itself advances by the number of CTAs.
   Value* first = e_.Load(tile);
   Value* some = b_.CreateICmpULT(first, total);
@@ -363,7 +407,7 @@ void RoleEmitter::EmitTiles(const Op& op) {
   Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, ctas), e_.C32(1)), e_.C32(0));
   e_.For(e_.C32(0), count, 1, [&](Value*) {
     Value* linear = e_.Load(tile);
-    PlaceTile(op, linear);
+    PlaceTile(op, walk, linear);
     EmitBody(op.body);
     e_.Store(tile, b_.CreateAdd(linear, ctas));
   });
@@ -371,13 +415,13 @@ void RoleEmitter::EmitTiles(const Op& op) {
 
 void RoleEmitter::EmitShares(const Op& op) {
   Value* blocks = Index(op, 3);
-  Value* tiles = b_.CreateMul(b_.CreateMul(Index(op, 0), Index(op, 1)), Index(op, 2));
-  Value* cta = e_.CtaIndex();
-  Value* ctas = e_.CtaCount();
+  const Walk walk = WalkOf(op);
+  Value* cta = walk.own;
+  Value* ctas = walk.count;
   Value* most = e_.C32(op.As<ir::SharesAttrs>().sections);
   Value* sections = b_.CreateSelect(b_.CreateICmpULT(blocks, most), blocks, most);
-  Value* rounds = b_.CreateUDiv(tiles, ctas);
-  Value* rest = b_.CreateURem(tiles, ctas);
+  Value* rounds = b_.CreateUDiv(walk.total, ctas);
+  Value* rest = b_.CreateURem(walk.total, ctas);
   Value* cut = b_.CreateMul(rest, sections);
   // Pieces cta, cta + ctas, …: those of one round are of one section, or of two, so that CTAs which share an operand
   // read the same part of K at the same time.
@@ -391,10 +435,16 @@ void RoleEmitter::EmitShares(const Op& op) {
     Value* number = b_.CreateURem(piece, divisor);
     Value* section = choose(b_.CreateUDiv(piece, divisor), e_.C32(0));
     Value* round = b_.CreateSub(i, pieces);
-    PlaceTile(op, choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(round, ctas), cta))));
+    PlaceTile(op, walk, choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(round, ctas), cta))));
     const auto block = [&](Value* of) { return b_.CreateUDiv(b_.CreateMul(of, blocks), sections); };
     values_[op.result + 3] = choose(block(section), e_.C32(0));
     values_[op.result + 4] = choose(block(b_.CreateAdd(section, e_.C32(1))), blocks);
+    // Of a cluster every CTA has a tile of its own.
+    const int cluster = cx_.program.ClusterSize();
+    if (cluster > 1) {
+      Value* rank = b_.CreateURem(e_.CtaIndex(), e_.C32(cluster));
+      number = b_.CreateAdd(b_.CreateMul(number, e_.C32(cluster)), rank);
+    }
     values_[op.result + 5] = number;
     values_[op.result + 6] = section;
     values_[op.result + 7] = choose(sections, e_.C32(1));
@@ -408,11 +458,22 @@ void RoleEmitter::EmitTmaLoad(const Op& op) {
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
   Value* tile = Tile(slot, attrs.tile);
   Value* map = cx_.Param(ir::MapOf(attrs.operand));
+  Value* part = PartOffset(attrs.to, layout, ir::MapOf(attrs.operand));
+  if (part != nullptr) tile = e_.Offset(tile, part);
   for (int column = 0; column < layout.Columns(); ++column) {
     Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
     e_.TmaLoad3d(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, inner,
-                 Index(op, 2), Index(op, 3));
+                 Index(op, 2), Index(op, 3), cx_.cluster->CopyMask(attrs.to));
   }
+}
+
+// Bytes from the start of a column of a tile to the part of it that this CTA brings, or nullptr for the start.
+Value* RoleEmitter::PartOffset(ir::Reach to, const SharedLayout& layout, Binding map) {
+  if (to == ir::Reach::kOwn) return nullptr;
+  const int rows = cx_.program.FindParam(map)->box.outer;
+  Value* part = cx_.cluster->Index(to == ir::Reach::kM ? ir::Axis::kM : ir::Axis::kN);
+  if (to == ir::Reach::kM) part = b_.CreateUDiv(part, e_.C32(cx_.program.ctas));
+  return b_.CreateMul(part, e_.C32(rows * layout.Span()));
 }
 
 // One copy for each column of the tile; the box's rows from `row` on.
@@ -424,10 +485,13 @@ void RoleEmitter::EmitLoadPixels(const Op& op) {
   std::vector<Value*> at(dimensions + 2), offsets(dimensions);
   for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
   for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
+  Value* part = PartOffset(attrs.to, layout, attrs.map);
   for (int column = 0; column < layout.Columns(); ++column) {
     at[0] = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
     Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
-    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets);
+    if (part != nullptr) to = e_.Offset(to, part);
+    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets,
+                     cx_.cluster->CopyMask(attrs.to));
   }
 }
 
@@ -438,8 +502,8 @@ void RoleEmitter::EmitMma(const Op& op) {
   Value* d = Cells(SlotOf(op, 0));
   Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
-  const uint32_t instruction =
-      InstructionBits(cx_.program.operand_type, cx_.program.Rows(), cx_.program.Columns(), !a.KMajor(), !b.KMajor());
+  const uint32_t instruction = InstructionBits(cx_.program.operand_type, cx_.program.Rows() * cx_.program.ctas,
+                                               cx_.program.Columns(), !a.KMajor(), !b.KMajor());
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
     e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True());
   }
@@ -535,6 +599,8 @@ class FrameEmitter {
     auto& b = emitter_.ir();
     cx_.lane = b.CreateAnd(tid, emitter_.C32(31));
     Value* warp = emitter_.BroadcastLane0(b.CreateLShr(tid, 5));
+    const ClusterPlace cluster(program_, emitter_, cx_.lane);
+    cx_.cluster = &cluster;
     InitBarriers(warp);
     AllocateTensorMemory(warp);
     Dispatch(tid, warp);
@@ -561,7 +627,7 @@ class FrameEmitter {
   void BeginKernel(const std::string& entry) {
     std::vector<llvm::Type*> types;
     for (const ir::Param& param : program_.params) types.push_back(TypeOf(InfoOf(param.binding).kind));
-    emitter_.BeginKernel(entry, types, program_.threads);
+    emitter_.BeginKernel(entry, types, program_.threads, program_.ClusterSize(), program_.ctas);
     for (size_t i = 0; i < program_.params.size(); ++i) {
       const Binding binding = program_.params[i].binding;
       if (InfoOf(binding).kind == ir::ParamKind::kTensorMap) emitter_.MarkTensorMap(static_cast<int>(i));
@@ -595,16 +661,22 @@ class FrameEmitter {
     return emitter_.ir().CreateICmpEQ(warp, emitter_.C32(mma->first_warp));
   }
 
-  // One warp allocates and frees; the CTA barrier publishes the barriers and the address.
+  // All threads that may touch the CTA's barriers or its part of a pair's Tensor Memory.
+  void SyncAll() {
+    if (program_.ClusterSize() == 1) return emitter_.BarrierSync(0);
+    emitter_.ClusterSync();
+  }
+
+  // One warp allocates and frees, in both CTAs of a pair; the barrier publishes the barriers and the address.
   void AllocateTensorMemory(Value* warp) {
-    if (program_.tmem_columns == 0) return emitter_.BarrierSync(0);
+    if (program_.tmem_columns == 0) return SyncAll();
     Value* slot = cx_.Shared(program_.tmem_slot_offset);
     emitter_.If(IsMmaWarp(warp), [&] {
       emitter_.TensorAlloc(slot, program_.tmem_columns);
       emitter_.TensorRelinquish();
     });
     emitter_.TensorFence(/*after=*/false);
-    emitter_.BarrierSync(0);
+    SyncAll();
     emitter_.TensorFence(/*after=*/true);
     cx_.tensor_base = emitter_.ir().CreateAlignedLoad(emitter_.I32(), slot, llvm::Align(4));
   }
@@ -612,7 +684,8 @@ class FrameEmitter {
   void FreeTensorMemory(Value* warp) {
     if (program_.tmem_columns == 0) return;
     emitter_.TensorFence(/*after=*/false);
-    emitter_.BarrierSync(0);
+    // Of a pair both CTAs must be there, and freeing may wait for the other.
+    program_.ctas > 1 ? emitter_.ClusterSync() : emitter_.BarrierSync(0);
     emitter_.TensorFence(/*after=*/true);
     emitter_.If(IsMmaWarp(warp), [&] { emitter_.TensorDealloc(cx_.tensor_base, program_.tmem_columns); });
   }
@@ -637,6 +710,7 @@ class FrameEmitter {
       Value* first = emitter_.C32(role->first_warp);
       Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first),
                                    b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
+      if (role->leader != 0) in_role = b.CreateAnd(in_role, cx_.cluster->IsLeader());
       emitter_.If(in_role, [&] {
         cx_.warp = b.CreateSub(warp, first);
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));

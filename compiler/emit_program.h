@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "compiler/cluster_place.h"
 #include "compiler/emitter.h"
 #include "ir/program.h"
 #include "llvm/IR/Module.h"
@@ -17,6 +18,7 @@ struct RoleContext {
   const target::Target& target;
   Emitter& e;
   std::map<ir::Binding, Value*> params{};
+  const ClusterPlace* cluster = nullptr;
   Value* shared = nullptr;       // start of dynamic shared memory
   Value* lane = nullptr;         // 0..31
   Value* warp = nullptr;         // index of the warp in its role

@@ -74,13 +74,16 @@ std::vector<Value*> Emitter::Unpack(Value* aggregate, int count) {
 // ----------------------------------------------------------------------------------------------------------------
 // frame
 
-llvm::Function* Emitter::BeginKernel(std::string_view name, const std::vector<Type*>& parameters, int threads) {
+llvm::Function* Emitter::BeginKernel(std::string_view name, const std::vector<Type*>& parameters, int threads,
+                                     int cluster, int ctas) {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, std::string(name), module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   // reqntid with minctasm gives ptxas the register count at entry, without which it drops setmaxnreg.
   function_->addFnAttr("nvvm.reqntid", Cat(threads, ",1,1"));
   function_->addFnAttr("nvvm.minctasm", "1");
+  if (cluster > 1) function_->addFnAttr("nvvm.cluster_dim", Cat(cluster, ",1,1"));
+  ctas_ = ctas;
   function_->addFnAttr("no-jump-tables", "true");
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   function_->addFnAttr(llvm::Attribute::Convergent);
@@ -167,6 +170,7 @@ Variable Emitter::NewVariable(Type* type, Value* initial) {
 Value* Emitter::ThreadIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_tid_x); }
 Value* Emitter::CtaIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_ctaid_x); }
 Value* Emitter::CtaCount() { return Intrinsic(nv::nvvm_read_ptx_sreg_nctaid_x); }
+Value* Emitter::ClusterRank() { return Intrinsic(nv::nvvm_read_ptx_sreg_cluster_ctarank); }
 Value* Emitter::BroadcastLane0(Value* value) {
   return Intrinsic(nv::nvvm_shfl_sync_idx_i32, {C32(~0u), value, C32(0), C32(31)});
 }
@@ -196,6 +200,14 @@ void Emitter::MbarrierExpect(Value* barrier, int bytes) {
 void Emitter::MbarrierArrive(Value* barrier) {
   Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cta, {barrier, C32(1)});
 }
+void Emitter::MbarrierArriveAt(Value* barrier, Value* rank) {
+  Value* remote = Intrinsic(nv::nvvm_mapa_shared_cluster, {barrier, rank});
+  Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cluster, {remote, C32(1)});
+}
+void Emitter::ClusterSync() {
+  Intrinsic(nv::nvvm_barrier_cluster_arrive_aligned);
+  Intrinsic(nv::nvvm_barrier_cluster_wait_aligned);
+}
 void Emitter::FenceProxyAsyncShared() { Intrinsic(nv::nvvm_fence_proxy_async_shared_cta); }
 
 void Emitter::SetMaxRegisters(int registers, bool increase) {
@@ -212,35 +224,49 @@ void Emitter::PrefetchTensorMap(Value* map) {
   Asm("prefetch.tensormap [$0];", "l,~{memory}", b_.getVoidTy(), {b_.CreatePtrToInt(map, I64())});
 }
 
-void Emitter::TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch) {
-  if (target_.Has(target::Feature::kTmaToCta)) {
-    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d, {to, barrier, map, inner, outer, batch, C64(0), False()});
-  } else {
-    Value* cluster = b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace));
-    Intrinsic(nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d,
-              {cluster, barrier, map, inner, outer, batch, b_.getInt16(0), C64(0), False(), False(), C32(0)});
+Emitter::BulkLoad Emitter::BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask) {
+  if (mask == nullptr && ctas_ == 1 && target_.Has(target::Feature::kTmaToCta))
+    return {true, {to, barrier, map}, {C64(0), False()}};
+  if (ctas_ > 1) {
+    // The pair's ranks differ in the last bit: without it the own barrier's address is that of the leader's.
+    constexpr uint32_t kRankBit = 1u << 24;
+    barrier = b_.CreateIntToPtr(b_.CreateAnd(SharedAddress(barrier), C32(~kRankBit)), barrier->getType());
   }
+  Value* flag = mask == nullptr ? False() : True();
+  if (mask == nullptr) mask = b_.getInt16(0);
+  const uint32_t group = ctas_ > 1 ? static_cast<uint32_t>(ctas_) : 0;
+  return {false,
+          {b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace)), barrier, map},
+          {mask, C64(0), flag, False(), C32(group)}};
+}
+
+void Emitter::TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch, Value* mask) {
+  BulkLoad load = BulkLoadOf(to, barrier, map, mask);
+  std::vector<Value*>& arguments = load.place;
+  arguments.insert(arguments.end(), {inner, outer, batch});
+  arguments.insert(arguments.end(), load.flags.begin(), load.flags.end());
+  Intrinsic(load.to_cta ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d : nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d,
+            arguments);
 }
 
 void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {
   Intrinsic(nv::nvvm_cp_async_bulk_tensor_s2g_tile_3d, {from, map, inner, outer, batch, C64(0), False()});
 }
 void Emitter::TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
-                            const std::vector<Value*>& offsets) {
+                            const std::vector<Value*>& offsets, Value* mask) {
   LS_CHECK(at.size() == offsets.size() + 2 && (at.size() == 4 || at.size() == 5), "im2col load of ", at.size(),
            " coordinates");
   const bool planes = at.size() == 5;
-  const bool to_cta = target_.Has(target::Feature::kTmaToCta);
-  std::vector<Value*> arguments = {to_cta ? to : b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace)), barrier, map};
+  BulkLoad load = BulkLoadOf(to, barrier, map, mask);
+  std::vector<Value*>& arguments = load.place;
   arguments.insert(arguments.end(), at.begin(), at.end());
   for (Value* offset : offsets) arguments.push_back(b_.CreateTrunc(offset, I16()));
-  if (to_cta) {
-    arguments.insert(arguments.end(), {C64(0), False()});
+  arguments.insert(arguments.end(), load.flags.begin(), load.flags.end());
+  if (load.to_cta) {
     Intrinsic(
         planes ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_4d,
         arguments);
   } else {
-    arguments.insert(arguments.end(), {b_.getInt16(0), C64(0), False(), False(), C32(0)});
     Intrinsic(planes ? nv::nvvm_cp_async_bulk_tensor_g2s_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_im2col_4d,
               arguments);
   }
@@ -262,25 +288,29 @@ void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_
 
 void Emitter::TensorAlloc(Value* slot, int columns) {
   LS_CHECK(target_.Has(target::Feature::kTensorMemory), "tcgen05 on ", target_.name);
-  Intrinsic(nv::nvvm_tcgen05_alloc_shared_cg1, {slot, C32(columns)});
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_alloc_shared_cg1 : nv::nvvm_tcgen05_alloc_shared_cg2, {slot, C32(columns)});
 }
-void Emitter::TensorRelinquish() { Intrinsic(nv::nvvm_tcgen05_relinq_alloc_permit_cg1); }
+void Emitter::TensorRelinquish() {
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_relinq_alloc_permit_cg1 : nv::nvvm_tcgen05_relinq_alloc_permit_cg2);
+}
 void Emitter::TensorDealloc(Value* address, int columns) {
-  Intrinsic(nv::nvvm_tcgen05_dealloc_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), C32(columns)});
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_dealloc_cg1 : nv::nvvm_tcgen05_dealloc_cg2,
+            {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), C32(columns)});
 }
 void Emitter::TensorFence(bool after) {
   Intrinsic(after ? nv::nvvm_tcgen05_fence_after_thread_sync : nv::nvvm_tcgen05_fence_before_thread_sync);
 }
 
 void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate) {
-  constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
+  constexpr uint32_t kKindF16 = 0, kCollectorDiscard = 0;
   Intrinsic(nv::nvvm_tcgen05_mma_shared,
             {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor, C32(instruction), accumulate,
-             C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+             C32(kKindF16), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
 }
 void Emitter::TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, bool masked,
                          bool shift) {
   constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
+  LS_CHECK(ctas_ == 1, "A in Tensor Memory is for one CTA");
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
                                    b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor, C32(instruction),
                                    accumulate};
@@ -308,7 +338,15 @@ void Emitter::TensorShift(Value* address, int partition) {
   if (partition != 0) address = b_.CreateAdd(address, C32(static_cast<uint32_t>(partition) * kPartition));
   Intrinsic(nv::nvvm_tcgen05_shift_down_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace))});
 }
-void Emitter::TensorCommit(Value* barrier) { Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier}); }
+void Emitter::TensorCommit(Value* barrier, Value* mask) {
+  if (mask == nullptr) {
+    LS_CHECK(ctas_ == 1, "a pair commits to both of its CTAs");
+    Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier});
+    return;
+  }
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_commit_mc_shared_cg1 : nv::nvvm_tcgen05_commit_mc_shared_cg2,
+            {barrier, mask});
+}
 
 std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout& layout) {
   const bool rows = layout.kind == ir::FragmentKind::kRowPerLane;

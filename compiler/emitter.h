@@ -31,7 +31,9 @@ class Emitter {
   Emitter(llvm::Module& module, const target::Target& target);
 
   // --- Kernel frame.
-  llvm::Function* BeginKernel(std::string_view name, const std::vector<llvm::Type*>& parameters, int threads);
+  // `cluster` CTAs run together, `ctas` of them multiply together: the cta_group of every tcgen05 instruction.
+  llvm::Function* BeginKernel(std::string_view name, const std::vector<llvm::Type*>& parameters, int threads,
+                              int cluster = 1, int ctas = 1);
   void MarkTensorMap(int parameter);
   Value* Parameter(int index) { return function_->getArg(index); }
   // Dynamic shared memory, aligned to 1024 bytes.
@@ -63,6 +65,7 @@ class Emitter {
   Value* ThreadIndex();
   Value* CtaIndex();
   Value* CtaCount();
+  Value* ClusterRank();
   Value* BroadcastLane0(Value* value);  // shfl.sync.idx: makes warp-uniform values provably so
 
   // --- Synchronisation.
@@ -73,21 +76,28 @@ class Emitter {
   void MbarrierWait(Value* barrier, Value* parity);  // acquire; spins on try_wait
   void MbarrierExpect(Value* barrier, int bytes);
   void MbarrierArrive(Value* barrier);
+  // At the same barrier of another CTA of the cluster. Releases to no more than the own CTA: what it publishes is that
+  // reads have completed, and nothing written.
+  void MbarrierArriveAt(Value* barrier, Value* rank);
+  // Every thread of the cluster.
+  void ClusterSync();
   void FenceProxyAsyncShared();
   void SetMaxRegisters(int registers, bool increase);
 
   // --- TMA.
   void PrefetchTensorMap(Value* map);
-  void TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch);
+  // With `mask`, an i16, to the same place in the CTAs whose bits are set, and to the same barrier there. Bytes come to
+  // the barrier of the leader of a pair.
+  void TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch, Value* mask);
   void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
   // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
   void TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
-                     const std::vector<Value*>& offsets);
+                     const std::vector<Value*>& offsets, Value* mask);
   void TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at);
   void BulkCommit();
   void BulkWaitRead(int pending);
 
-  // --- tcgen05, cta_group::1.
+  // --- tcgen05.
   void TensorAlloc(Value* slot, int columns);
   void TensorRelinquish();
   void TensorDealloc(Value* address, int columns);
@@ -99,7 +109,8 @@ class Emitter {
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
-  void TensorCommit(Value* barrier);
+  void TensorCommit(Value* barrier,
+                    Value* mask = nullptr);  // `mask`, an i16: at that barrier of those CTAs; or nullptr
   // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
   std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);
 
@@ -146,6 +157,12 @@ class Emitter {
   llvm::CallInst* Asm(const std::string& text, const std::string& constraints, llvm::Type* result,
                       llvm::ArrayRef<Value*> arguments);
   llvm::BasicBlock* NewBlock();
+  // Arguments of a bulk tensor load behind its coordinates, and its destination and barrier.
+  struct BulkLoad {
+    bool to_cta;
+    std::vector<Value*> place, flags;
+  };
+  BulkLoad BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask);
   std::vector<Value*> Unpack(Value* aggregate, int count);
 
   llvm::Module& module_;
@@ -153,6 +170,7 @@ class Emitter {
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   int accumulators_ = 0;
+  int ctas_ = 1;
 };
 
 }  // namespace laneshift::compiler

@@ -51,6 +51,9 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
   program_.tile_n = schedule.tile_n;
   program_.tile_k = schedule.tile_k;
   program_.row_axis = schedule.rows == RowSide::kM ? Axis::kM : Axis::kN;
+  program_.cluster_m = schedule.cluster_m;
+  program_.cluster_n = schedule.cluster_n;
+  program_.ctas = schedule.ctas;
   program_.operand_type = operand_type;
 }
 
@@ -86,6 +89,20 @@ int KernelBuilder::AddChannel(ir::Channel channel) {
 int KernelBuilder::AddResidentChannel(ir::Channel channel) {
   residents_.push_back(AddChannel(std::move(channel)));
   return residents_.back();
+}
+
+ValueId KernelBuilder::PartStart(Builder& b, ValueId first, Operand operand, int rows) const {
+  if (PartsOf(operand) == 1) return first;
+  const bool along_n = LineOf(operand) == ir::Reach::kN;
+  ValueId part = b.ClusterIndex({}, {.axis = along_n ? Axis::kN : Axis::kM});
+  if (!along_n && schedule_.ctas > 1) part = b.Div({part, b.Constant(schedule_.ctas)});
+  return b.Add({first, b.Mul({part, b.Constant(rows)})});
+}
+
+ValueId KernelBuilder::ColumnOfB(Builder& b, ValueId column) const {
+  if (schedule_.ctas == 1) return column;
+  const ValueId half = b.Rem({b.ClusterIndex({}, {.axis = Axis::kM}), b.Constant(schedule_.ctas)});
+  return b.Add({column, b.Mul({half, b.Constant(ColumnsOfB())})});
 }
 
 // Decides the fragments in which the accumulator is read, and the staging buffer.
@@ -208,7 +225,13 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
 
 // The MMA issuer of targets with Tensor Memory.
 void KernelBuilder::AddMmaRole() {
-  AddRole({.name = "mma", .kind = RoleKind::kMma, .first_warp = kMmaWarp, .warps = 1, .elected = 1}, [&](Builder& b) {
+  const ir::Role role{.name = "mma",
+                      .kind = RoleKind::kMma,
+                      .first_warp = kMmaWarp,
+                      .warps = 1,
+                      .elected = 1,
+                      .leader = schedule_.ctas - 1};
+  AddRole(role, [&](Builder& b) {
     TakeResidents(b);
     ForEachTile(b, [&](const Corner& corner) {
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});

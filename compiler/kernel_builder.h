@@ -80,6 +80,21 @@ class KernelBuilder {
   bool in_tensor_memory() const { return in_tensor_memory_; }
   ir::Program& program() { return program_; }
   int AddChannel(ir::Channel channel);
+  // How many CTAs of the cluster bring a part of each tile of A or B to all of them; which they are; and whether they
+  // do.
+  int PartsOf(ir::Operand operand) const { return program_.Parts(LineOf(operand)); }
+  ir::Reach LineOf(ir::Operand operand) const { return operand == ir::Operand::kA ? ir::Reach::kN : ir::Reach::kM; }
+  ir::Reach ReachOf(ir::Operand operand) const { return PartsOf(operand) > 1 ? LineOf(operand) : ir::Reach::kOwn; }
+  // The box that brings one part of a tile.
+  ir::SharedLayout PartOf(ir::SharedLayout tile, ir::Operand operand) const {
+    tile.outer /= PartsOf(operand);
+    return tile;
+  }
+  // `first` + rows * (which part of the operand's tiles this CTA brings).
+  ir::ValueId PartStart(ir::Builder& b, ir::ValueId first, ir::Operand operand, int rows) const;
+  // The first column of B that this CTA holds: of a pair, each CTA has half of the tile's.
+  ir::ValueId ColumnOfB(ir::Builder& b, ir::ValueId column) const;
+  int ColumnsOfB() const { return schedule_.tile_n / schedule_.ctas; }
   // A channel of one slot that is filled once and stays.
   int AddResidentChannel(ir::Channel channel);
   void AddParam(ir::Binding binding, ir::SharedLayout box = {}) { program_.params.push_back({binding, box}); }

@@ -1,5 +1,6 @@
 #include <functional>
 #include <map>
+#include <set>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -51,8 +52,29 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
   }
 }
 
+// Whose producers a consumer of the channel must tell that a slot is empty: all whose copies come to that slot; of an
+// accumulator the leader of the pair.
+ir::Reach ReachOf(const ir::Program& program, int channel) {
+  if (program.channels[channel].space == ir::Space::kTensor)
+    return program.ctas > 1 ? ir::Reach::kLeader : ir::Reach::kOwn;
+  bool along_m = false, along_n = false;
+  for (const Role& role : program.roles) {
+    std::map<ValueId, int> channel_of;
+    ForEachOp(role.body, [&](const Op& op) {
+      if (op.kind == OpKind::kPut) channel_of[op.result] = op.As<ir::ChannelAttrs>().channel;
+      const bool loads = op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels;
+      if (!loads || channel_of.at(op.operands[0]) != channel) return;
+      const ir::Reach to = op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().to : op.As<ir::PixelLoadAttrs>().to;
+      along_m |= to == ir::Reach::kM;
+      along_n |= to == ir::Reach::kN;
+    });
+  }
+  if (along_m && along_n) return ir::Reach::kCross;
+  return along_m ? ir::Reach::kM : along_n ? ir::Reach::kN : ir::Reach::kOwn;
+}
+
 // Channels that the role fills and empties.
-void CountArrivals(ir::Program& program) {
+void CountArrivals(ir::Program& program, const std::vector<ir::Reach>& reach) {
   for (const Role& role : program.roles) {
     std::map<int, bool> puts, takes;
     ForEachOp(role.body, [&](const Op& op) {
@@ -61,15 +83,26 @@ void CountArrivals(ir::Program& program) {
     });
     const Signalling signals = SignallingOf(role.kind);
     for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
-    for (const auto& [channel, used] : takes) program.channels[channel].empty_arrivals += Arrivals(signals.empty, role);
+    for (const auto& [channel, used] : takes) {
+      program.channels[channel].empty_arrivals +=
+          Arrivals(signals.empty, role) * program.Arrivals(reach[static_cast<size_t>(channel)]);
+    }
   }
 }
 
 class RoleLowering {
  public:
-  RoleLowering(ir::Program& program, const Role& role)
-      : program_(program), role_(role), signals_(SignallingOf(role.kind)) {}
+  RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::Reach>& reach)
+      : program_(program), role_(role), reach_(reach), signals_(SignallingOf(role.kind)) {}
 
+  std::vector<Op> LowerRole() {
+    std::vector<Op> lowered = Lower(role_.body);
+    ir::Builder b(program_, lowered);
+    for (const int channel : put_) AwaitPeers(b, channel);
+    return lowered;
+  }
+
+ private:
   std::vector<Op> Lower(const std::vector<Op>& body) {
     std::vector<Op> lowered;
     ir::Builder b(program_, lowered);
@@ -77,7 +110,6 @@ class RoleLowering {
     return lowered;
   }
 
- private:
   void LowerOp(ir::Builder& b, const Op& op, const std::vector<Op>& siblings) {
     if (InfoOf(op.kind).stages != ir::StageSet::kScheduled) {
       Op& copy = b.AppendCopy(op);
@@ -110,8 +142,10 @@ class RoleLowering {
     const bool tensor = role_.kind == RoleKind::kMma || program_.channels[channel].space == ir::Space::kTensor;
     if (tensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
     if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
-      b.BarrierExpect({op.result}, {.bytes = BulkBytes(siblings, op.result, channel)});
+      b.BarrierExpect({op.result},
+                      {.bytes = program_.ctas * BulkBytes(siblings, op.result, channel), .leader = program_.ctas - 1});
     }
+    if (op.kind == OpKind::kPut && signals_.full != Signal::kWarps) put_.insert(channel);
     channel_of_[op.result] = channel;
   }
 
@@ -119,11 +153,12 @@ class RoleLowering {
     int bytes = 0;
     ForEachOp(siblings, [&](const Op& op) {
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
-        bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();
+        bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();  // whoever brings it
       }
       if (op.kind == OpKind::kLoadPixels && op.operands[0] == slot) {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
-        bytes += BoxBytes(program_.channels[channel].tiles[attrs.tile].layout, program_.FindParam(attrs.map)->box);
+        bytes += BoxBytes(program_.channels[channel].tiles[attrs.tile].layout, program_.FindParam(attrs.map)->box) *
+                 program_.Parts(attrs.to);
       }
     });
     LS_CHECK(bytes > 0, "role ", role_.name, " puts a slot without bulk copies");
@@ -135,13 +170,13 @@ class RoleLowering {
       case Signal::kBytes:
         return;  // the copies complete the transaction that `put` announced
       case Signal::kCommit:
-        b.MmaCommit({slot}, {.side = side});
+        b.MmaCommit({slot}, {.side = side, .to = PeersOf(channel_of_.at(slot), side)});
         return;
       case Signal::kWarps: {
         const bool tensor = program_.channels[channel_of_.at(slot)].space == ir::Space::kTensor;
         if (tensor) b.FenceTensor({}, {.edge = ir::Edge::kBefore});
         if (!tensor && side == Side::kFull) b.FenceProxy();
-        b.BarrierArrive({slot}, {.side = side, .by = Unit::kWarp});
+        b.BarrierArrive({slot}, {.side = side, .by = Unit::kWarp, .to = PeersOf(channel_of_.at(slot), side)});
         return;
       }
     }
@@ -158,23 +193,41 @@ class RoleLowering {
 
   void ReleaseTrailing(ir::Builder& b, int channel) {
     const ValueId slot = b.Cursor({}, {.channel = channel, .trail = 1});
-    b.BarrierArrive({slot}, {.side = Side::kEmpty, .by = Unit::kWarp});
+    b.BarrierArrive({slot}, {.side = Side::kEmpty, .by = Unit::kWarp, .to = PeersOf(channel, Side::kEmpty)});
     b.Advance({slot});
+  }
+
+  ir::Reach PeersOf(int channel, Side side) const {
+    return side == Side::kEmpty ? reach_[static_cast<size_t>(channel)] : ir::Reach::kOwn;
+  }
+
+  // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put
+  // again. What others copy into its tiles, its consumers have waited for.
+  void AwaitPeers(ir::Builder& b, int channel) {
+    if (reach_[static_cast<size_t>(channel)] == ir::Reach::kOwn && program_.ctas == 1) return;
+    b.For({b.Constant(0), b.Constant(program_.channels[channel].stages)});
+    b.InBody([&] {
+      const ValueId slot = b.Cursor({}, {.channel = channel});
+      b.BarrierWait({slot}, {.side = Side::kEmpty, .inverted = 1});
+      b.Advance({slot});
+    });
   }
 
   ir::Program& program_;
   const Role& role_;
+  const std::vector<ir::Reach>& reach_;  // per channel
   const Signalling signals_;
   std::map<ValueId, int> channel_of_;
+  std::set<int> put_;  // channels that the role fills by operations that others may wait for
 };
 
 }  // namespace
 
 Status LowerChannels(ir::Program& program, const target::Target&) {
-  CountArrivals(program);
-  for (ir::Role& role : program.roles) {
-    role.body = RoleLowering(program, role).Lower(role.body);
-  }
+  std::vector<ir::Reach> reach;
+  for (size_t i = 0; i < program.channels.size(); ++i) reach.push_back(ReachOf(program, static_cast<int>(i)));
+  CountArrivals(program, reach);
+  for (ir::Role& role : program.roles) role.body = RoleLowering(program, role, reach).LowerRole();
   program.stage = ir::Stage::kLowered;
   return Ok();
 }

@@ -77,7 +77,8 @@ class RoleWalk {
         return {.bulk_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
       case OpKind::kLoadPixels: {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
-        return {.bulk_bytes = BoxBytes(Tile(op, 0, attrs.tile), program_.FindParam(attrs.map)->box)};
+        return {.bulk_bytes =
+                    BoxBytes(Tile(op, 0, attrs.tile), program_.FindParam(attrs.map)->box) * program_.Parts(attrs.to)};
       }
       case OpKind::kCopyLoad:
         return {.thread_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
@@ -100,6 +101,7 @@ class RoleWalk {
       // What follows moves no operand. Listed, so that a new op is thought about.
       case OpKind::kConst:
       case OpKind::kParam:
+      case OpKind::kClusterIndex:
       case OpKind::kAdd:
       case OpKind::kSub:
       case OpKind::kMul:
@@ -190,7 +192,7 @@ class RoleWalk {
     const int64_t timed = target_.Has(target::Feature::kTensorMemory) ? std::max<int64_t>(rows, kFullRateRows) : rows;
     return {.mma_instructions = instructions,
             .idle_mmas = idle ? instructions : 0,
-            .mma_shared_bytes = instructions * (read + program_.Columns()) * StepBytes(),
+            .mma_shared_bytes = instructions * (read + program_.Columns() / program_.ctas) * StepBytes(),
             .mma_clocks = instructions * timed * program_.Columns() * kMmaK / target_.mma_macs_per_clock};
   }
 
@@ -237,12 +239,11 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
     once += walk.Beside(role.body);
     tile += walk.OfOneTile(role.body);
   }
-  const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
-                        CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
-  const int64_t ctas = PlanLaunch(problem, schedule, program, sm_count).grid;
-  KernelTraffic traffic{.all = tile * tiles, .busiest = tile * CeilDiv(tiles, ctas)};
-  if (schedule.split_k > 1) traffic.busiest = tile.Share(tiles, ctas);
+  const int64_t turns = ClusterTiles(problem, schedule, program);
+  const int64_t ctas = PlanLaunch(problem, schedule, program, std::max(1, sm_count / program.ClusterSize())).grid;
+  const int64_t clusters = ctas / program.ClusterSize();
+  KernelTraffic traffic{.all = tile * (turns * program.ClusterSize()), .busiest = tile * CeilDiv(turns, clusters)};
+  if (schedule.split_k > 1) traffic.busiest = tile.Share(turns, clusters);
   traffic.all += once * ctas;
   traffic.busiest += once;
   return traffic;

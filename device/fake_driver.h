@@ -32,6 +32,8 @@ struct FakeDriver {
       {kCuDeviceMultiprocessorCount, 132},  {kCuDeviceMaxSharedMemoryPerBlockOptin, 232448},
       {kCuDeviceClusterLaunch, 1},          {kCuDeviceTensorMapAccessSupported, 1}};
 
+  int active_clusters = 66;
+
   static FakeDriver& Instance() {
     static FakeDriver fake;
     return fake;
@@ -94,6 +96,10 @@ inline DriverApi FakeDriver::Reset() {
   api.DeviceGetAttribute = [](int* value, CuDeviceAttribute attribute, CuDevice) {
     *value = Instance().device_attributes[attribute];
     return Instance().Record("cuDeviceGetAttribute");
+  };
+  api.OccupancyMaxActiveClusters = [](int* clusters, CuFunction, const CuLaunchConfig*) {
+    *clusters = Instance().active_clusters;
+    return Instance().Record("cuOccupancyMaxActiveClusters");
   };
   api.DevicePrimaryCtxRetain = [](CuContext* context, CuDevice) {
     *context = FakeHandle<CuContext>(0x100);

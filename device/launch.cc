@@ -37,40 +37,71 @@ Status CheckShape(const Kernel& kernel, const LaunchShape& shape) {
   return Ok();
 }
 
+// What the driver is told of a launch. Points into itself.
+class Configuration {
+ public:
+  Configuration(const LaunchShape& shape, CuStream stream) {
+    if (shape.cluster != Extent{}) {
+      Add(kCuLaunchClusterDimension).cluster_dim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
+    }
+    if (shape.overlap == LaunchOverlap::kProgrammatic) {
+      Add(kCuLaunchProgrammaticStreamSerialization).programmatic_stream_serialization = 1;
+    }
+    config_ = {.grid_x = shape.grid.x,
+               .grid_y = shape.grid.y,
+               .grid_z = shape.grid.z,
+               .block_x = shape.block.x,
+               .block_y = shape.block.y,
+               .block_z = shape.block.z,
+               .shared_mem_bytes = shape.dynamic_smem_bytes,
+               .stream = stream,
+               .attributes = count_ > 0 ? attributes_ : nullptr,
+               .attribute_count = count_};
+  }
+  Configuration(const Configuration&) = delete;
+  Configuration& operator=(const Configuration&) = delete;
+
+  const CuLaunchConfig* get() const { return &config_; }
+
+ private:
+  CuLaunchAttributeValue& Add(CuLaunchAttributeId id) {
+    attributes_[count_].id = id;
+    return attributes_[count_++].value;
+  }
+
+  CuLaunchAttribute attributes_[2] = {};
+  unsigned count_ = 0;
+  CuLaunchConfig config_ = {};
+};
+
+std::string Print(const Kernel& kernel, const LaunchShape& shape) {
+  return base::Cat(kernel.name(), " (grid ", Print(shape.grid), ", block ", Print(shape.block), ", cluster ",
+                   Print(shape.cluster), ", ", shape.dynamic_smem_bytes, " bytes of dynamic shared memory)");
+}
+
 }  // namespace
 
 Status Launch(const Kernel& kernel, const LaunchShape& shape, const Stream& stream, std::span<void* const> parameters) {
   LS_TRY(CheckShape(kernel, shape));
-  CuLaunchAttribute attributes[2] = {};
-  unsigned count = 0;
-  if (shape.cluster != Extent{}) {
-    CuLaunchAttribute& attribute = attributes[count++];
-    attribute.id = kCuLaunchClusterDimension;
-    attribute.value.cluster_dim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
-  }
-  if (shape.overlap == LaunchOverlap::kProgrammatic) {
-    CuLaunchAttribute& attribute = attributes[count++];
-    attribute.id = kCuLaunchProgrammaticStreamSerialization;
-    attribute.value.programmatic_stream_serialization = 1;
-  }
-  CuLaunchConfig config = {.grid_x = shape.grid.x,
-                           .grid_y = shape.grid.y,
-                           .grid_z = shape.grid.z,
-                           .block_x = shape.block.x,
-                           .block_y = shape.block.y,
-                           .block_z = shape.block.z,
-                           .shared_mem_bytes = shape.dynamic_smem_bytes,
-                           .stream = stream.handle(),
-                           .attributes = count > 0 ? attributes : nullptr,
-                           .attribute_count = count};
+  const Configuration config(shape, stream.handle());
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(kernel.context()));
   const DriverApi& api = *kernel.context().api;
-  CuResult result = api.LaunchKernelEx(&config, kernel.handle(), const_cast<void**>(parameters.data()), nullptr);
+  CuResult result = api.LaunchKernelEx(config.get(), kernel.handle(), const_cast<void**>(parameters.data()), nullptr);
   if (result == kCuSuccess) return Ok();
-  return DriverError(
-      api, result,
-      base::Cat("launching ", kernel.name(), " (grid ", Print(shape.grid), ", block ", Print(shape.block), ", cluster ",
-                Print(shape.cluster), ", ", shape.dynamic_smem_bytes, " bytes of dynamic shared memory)"));
+  return DriverError(api, result, base::Cat("launching ", Print(kernel, shape)));
+}
+
+Result<int> ActiveClusters(const Kernel& kernel, const LaunchShape& shape) {
+  LS_TRY(CheckShape(kernel, shape));
+  const Configuration config(shape, nullptr);
+  LS_ASSIGN(ActiveContext active, ActiveContext::Enter(kernel.context()));
+  int clusters = 0;
+  LS_TRY(DriverStatus(*kernel.context().api,
+                      kernel.context().api->OccupancyMaxActiveClusters(&clusters, kernel.handle(), config.get()),
+                      "cuOccupancyMaxActiveClusters"));
+  if (clusters > 0) return clusters;
+  return MakeError(ErrorCode::kResourceExhausted,
+                   base::Cat("no cluster of ", Print(kernel, shape), " fits the device"));
 }
 
 }  // namespace laneshift::device

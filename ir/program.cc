@@ -92,6 +92,24 @@ int Channel::StageBytes() const {
   return bytes;
 }
 
+int Program::Parts(Reach to) const { return to == Reach::kM || to == Reach::kN ? Arrivals(to) : 1; }
+
+int Program::Arrivals(Reach to) const {
+  switch (to) {
+    case Reach::kOwn:
+      return 1;
+    case Reach::kM:
+      return cluster_m / ctas;
+    case Reach::kN:
+      return cluster_n;
+    case Reach::kCross:
+      return cluster_m / ctas + cluster_n - 1;
+    case Reach::kLeader:
+      return ctas;
+  }
+  __builtin_unreachable();
+}
+
 const Param* Program::FindParam(Binding binding) const {
   for (const Param& param : params) {
     if (param.binding == binding) return &param;

@@ -12,6 +12,13 @@
 // first `out_q` are output pixels, out_p rows, out_o planes, then the next image. Positions behind out_q give sums that
 // are dropped; they let a tap be a distance in rows. A tile program of two spatial dimensions has no planes.
 //
+// Clusters. `cluster_m` x `cluster_n` CTAs run together; a cluster's output tiles are neighbours, and every CTA goes
+// through as many turns as its peers, though its tile may lie outside. The CTA of index (i, j) has rank i + cluster_m *
+// j. A bulk copy may bring a part of a tile to all CTAs of the cluster along m or n; the other parts come from them.
+// With `ctas` 2, CTAs of ranks 2p and 2p + 1 are a pair. The even one, its leader, alone runs the roles that say so;
+// its MMAs take the rows of A of both CTAs, take half of the columns of B from each, and leave to each CTA its own
+// rows. The full barriers of shared channels are then those of the leader.
+//
 // Stages: kScheduled as built; LowerChannels turns put/send/take/release into barrier operations: kLowered.
 //
 // Thread-safety: values.
@@ -147,6 +154,15 @@ enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
 enum class Unit : uint8_t { kThread, kWarp };   // who arrives: every thread, or one lane of each warp
 
+// Where in its cluster a CTA's copy or arrival goes. What a pair does together it does for both of its CTAs.
+enum class Reach : uint8_t {
+  kOwn,  // the CTA itself, or the pair
+  kM,
+  kN,       // those in line with it along m, or along n
+  kCross,   // both lines
+  kLeader,  // the leader of its pair
+};
+
 struct NoAttrs {
   bool operator==(const NoAttrs&) const = default;
 };
@@ -187,14 +203,20 @@ struct CursorAttrs {
   int channel = 0, trail = 0;  // trail 1: the role's second cursor, that of lagging releases
   bool operator==(const CursorAttrs&) const = default;
 };
+struct ClusterIndexAttrs {
+  Axis axis = Axis::kM;
+  bool operator==(const ClusterIndexAttrs&) const = default;
+};
 struct BarrierAttrs {
   Side side = Side::kFull;
   int inverted = 0;  // wait: 1 waits for the phase before, which a fresh barrier passes
   Unit by = Unit::kThread;
+  Reach to = Reach::kOwn;  // whose barriers of the slot an arrival goes to
   bool operator==(const BarrierAttrs&) const = default;
 };
 struct ExpectAttrs {
   int bytes = 0;
+  int leader = 0;  // 1: only in the leader of a pair, for the bytes of both CTAs
   bool operator==(const ExpectAttrs&) const = default;
 };
 struct PendingAttrs {
@@ -209,6 +231,7 @@ struct LoadAttrs {
   int tile = 0;  // entry of the slot's channel
   Operand operand = Operand::kA;
   int taps = 0;  // 1: inner counts the channels of all taps of a filter, and the taps lie anywhere (B, by threads)
+  Reach to = Reach::kOwn;  // kM, kN: the box is one of several; it comes to the same rows of the tile in all those CTAs
   bool operator==(const LoadAttrs&) const = default;
 };
 // A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
@@ -216,6 +239,7 @@ struct PixelLoadAttrs {
   int tile = 0;
   Binding map = Binding::kMapA;
   int row = 0;
+  Reach to = Reach::kOwn;
   bool operator==(const PixelLoadAttrs&) const = default;
 };
 struct GatherAttrs {
@@ -292,11 +316,11 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
-                           ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
-                           LoadAttrs, PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs,
-                           TensorShiftAttrs, TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs,
-                           GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs,
+                           ChannelAttrs, ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs,
+                           FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs,
+                           TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs,
+                           ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -380,6 +404,7 @@ struct Role {
   RoleKind kind{};
   int first_warp = 0, warps = 1;
   int elected = 0;    // 1: one thread of the (only) warp executes the body
+  int leader = 0;     // 1: only in the leader of each pair of CTAs
   int registers = 0;  // registers of a thread after setmaxnreg; 0: as launched
   std::vector<Op> body{};
   bool operator==(const Role&) const = default;
@@ -392,6 +417,8 @@ struct Program {
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
   Axis row_axis = Axis::kM;  // M or N: what lies along the rows of matrix instructions and accumulators
+  int cluster_m = 1, cluster_n = 1;
+  int ctas = 1;  // that multiply together
   DataType operand_type = DataType::kBf16;
   std::vector<Param> params;
   std::vector<Channel> channels;
@@ -407,6 +434,11 @@ struct Program {
   // Of the accumulator of a tile.
   int Rows() const { return row_axis == Axis::kM ? tile_m : tile_n; }
   int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }
+  int ClusterSize() const { return cluster_m * cluster_n; }
+  // Boxes of which a shared tile consists that comes to the CTAs along m or n; 1 for kOwn.
+  int Parts(Reach to) const;
+  // Arrivals at one barrier of a slot where every CTA or, of commits, every pair arrives once at those of `to`.
+  int Arrivals(Reach to) const;
   bool operator==(const Program&) const = default;
 };
 

@@ -39,6 +39,8 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "aft
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>
+inline constexpr std::array<std::string_view, 5> kEnumNames<Reach>{"own", "m", "n", "cross", "leader"};
+template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Space>{"shared", "tensor"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", "lowered"};
@@ -107,6 +109,8 @@ template <> inline constexpr auto kFields<ConstAttrs> = std::tuple{
     Field{"value", &ConstAttrs::value, Presence::kBare}};
 template <> inline constexpr auto kFields<ParamAttrs> = std::tuple{
     Field{"binding", &ParamAttrs::binding, Presence::kBare}};
+template <> inline constexpr auto kFields<ClusterIndexAttrs> = std::tuple{
+    Field{"axis", &ClusterIndexAttrs::axis, Presence::kBare}};
 template <> inline constexpr auto kFields<TilesAttrs> = std::tuple{
     Field{"raster", &TilesAttrs::raster}};
 template <> inline constexpr auto kFields<SharesAttrs> = std::tuple{
@@ -127,9 +131,11 @@ template <> inline constexpr auto kFields<CursorAttrs> = std::tuple{
 template <> inline constexpr auto kFields<BarrierAttrs> = std::tuple{
     Field{"side", &BarrierAttrs::side},
     Field{"inverted", &BarrierAttrs::inverted, Presence::kOptional, Meaning::kFlag},
-    Field{"by", &BarrierAttrs::by, Presence::kOptional}};
+    Field{"by", &BarrierAttrs::by, Presence::kOptional},
+    Field{"to", &BarrierAttrs::to, Presence::kOptional}};
 template <> inline constexpr auto kFields<ExpectAttrs> = std::tuple{
-    Field{"bytes", &ExpectAttrs::bytes}};
+    Field{"bytes", &ExpectAttrs::bytes},
+    Field{"leader", &ExpectAttrs::leader, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<PendingAttrs> = std::tuple{
     Field{"pending", &PendingAttrs::pending}};
 template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
@@ -137,11 +143,13 @@ template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
 template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"tile", &LoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"operand", &LoadAttrs::operand},
-    Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag}};
+    Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag},
+    Field{"to", &LoadAttrs::to, Presence::kOptional}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
-    Field{"row", &PixelLoadAttrs::row, Presence::kOptional}};
+    Field{"row", &PixelLoadAttrs::row, Presence::kOptional},
+    Field{"to", &PixelLoadAttrs::to, Presence::kOptional}};
 template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
     Field{"tile", &GatherAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"vector", &GatherAttrs::vector},
@@ -197,6 +205,8 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"threads", &Program::threads},
     JoinedField{"tile", 'x', std::array{&Program::tile_m, &Program::tile_n, &Program::tile_k}},
     Field{"rows", &Program::row_axis, Presence::kOptional},
+    JoinedField{"cluster", 'x', std::array{&Program::cluster_m, &Program::cluster_n}, Presence::kOptional},
+    Field{"ctas", &Program::ctas, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"smem_bytes", &Program::smem_bytes, Presence::kOptional},
     Field{"tmem_slot", &Program::tmem_slot_offset, Presence::kOptional, Meaning::kOffset},
@@ -229,6 +239,7 @@ template <> inline constexpr auto kFields<Role> = std::tuple{
     Field{"kind", &Role::kind},
     JoinedField{"warps", '+', std::array{&Role::first_warp, &Role::warps}},
     Field{"elected", &Role::elected, Presence::kOptional, Meaning::kFlag},
+    Field{"leader", &Role::leader, Presence::kOptional, Meaning::kFlag},
     Field{"registers", &Role::registers, Presence::kOptional}};
 // clang-format on
 

@@ -81,9 +81,10 @@ std::string OpName(const Op& op) {
 
 bool InRange(int value, int least, int64_t below) { return value >= least && value < below; }
 
-// Whether the columns of `tile` are boxes of a map of `box`; with `part`, some of their rows.
-bool HasBox(SharedLayout tile, SharedLayout box, bool part = false) {
+// Whether the columns of `tile` are boxes of a map of `box`, or `parts` boxes each; with `part`, some of their rows.
+bool HasBox(SharedLayout tile, SharedLayout box, int parts = 1, bool part = false) {
   tile.inner = box.inner = 0;
+  box.outer *= parts;
   if (part && box.outer < tile.outer) box.outer = tile.outer;
   return tile == box;
 }
@@ -250,6 +251,8 @@ Status RoleVerifier::VerifyPlacement(const Op& op) const {
   }
   if ((placement->roles & Bit(role_->kind)) == 0)
     return Broken(6, Cat("it does not stand in a role of kind ", NameOf(role_->kind)));
+  if (op.kind == OpKind::kMma && role_->leader != program_.ctas - 1)
+    return Broken(5, "of a pair the leader alone multiplies");
   if (placement->crew == Crew::kOneThread && role_->elected == 0)
     return Broken(6, "it is for one thread; the role is not elected");
   if (placement->crew == Crew::kWarps && role_->elected != 0)
@@ -378,11 +381,16 @@ Status RoleVerifier::CheckExpect(const Op& op) {
   int& expected = values_[op.operands[0]].expected_bytes;
   if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
   expected = bytes;
+  const int leader = op.As<ExpectAttrs>().leader;
+  if (leader != program_.ctas - 1) return Broken(8, "of a pair the leader expects bytes, and without pairs every CTA");
   return Arrive(op.operands[0], Side::kFull, role_->elected != 0 ? 1 : 32 * role_->warps);
 }
 
 Status RoleVerifier::Check(const Op& op) {
   switch (op.kind) {
+    case OpKind::kClusterIndex:
+      if (op.As<ClusterIndexAttrs>().axis != Axis::kK) return Ok();
+      return Broken(8, "a cluster has no extent along k");
     case OpKind::kAdd:
     case OpKind::kSub:
     case OpKind::kMul:
@@ -493,9 +501,14 @@ Status RoleVerifier::CheckBarrier(const Op& op) {
   const auto& attrs = op.As<BarrierAttrs>();
   const bool waits = op.kind == OpKind::kBarrierWait;
   if (!InRange(attrs.inverted, 0, waits ? 2 : 1)) return Broken(8, "only a wait is inverted, by 1");
+  if (waits && attrs.to != Reach::kOwn) return Broken(8, "a CTA waits for its own barriers alone");
+  LS_TRY(CheckReach(attrs.to));
   if (!waits) {
-    const int threads = attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
-    return Arrive(op.operands[0], attrs.side, role_->elected != 0 || op.kind == OpKind::kMmaCommit ? 1 : threads);
+    const bool one = role_->elected != 0 || op.kind == OpKind::kMmaCommit;
+    const int threads = one ? 1 : attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
+    if (attrs.to != Reach::kOwn && op.kind == OpKind::kBarrierArrive && (one || attrs.by != Unit::kWarp))
+      return Broken(8, "the lanes of a warp arrive at other CTAs, one each");
+    return Arrive(op.operands[0], attrs.side, threads * program_.Arrivals(attrs.to));
   }
   Use& use = uses_[static_cast<size_t>(slots_.Of(op.operands[0]))];
   (attrs.side == Side::kEmpty ? use.produces : use.consumes) = true;
@@ -541,13 +554,22 @@ Status RoleVerifier::FillTile(const Op& op, int tile) {
   return Ok();
 }
 
+Status RoleVerifier::CheckReach(Reach to) const {
+  if (to == Reach::kOwn || program_.Arrivals(to) > 1) return Ok();
+  return Broken(8, Cat("the cluster has one CTA to=", NameOf(to)));
+}
+
 // Bulk copies of one box for each column of the tile.
-Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, bool part) {
+Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, Reach to, bool part) {
   LS_TRY(Needs({map}));
+  if (to != Reach::kOwn && to != Reach::kM && to != Reach::kN)
+    return Broken(8, "a copy goes to the CTAs along one axis of the cluster");
+  LS_TRY(CheckReach(to));
+  const int parts = program_.Parts(to);
   const TileSlot& slot = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(tile)];
   const SharedLayout& box = program_.FindParam(map)->box;
-  values_[op.operands[0]].tma_bytes += BoxBytes(slot.layout, box);
-  if (HasBox(slot.layout, box, part)) return Ok();
+  values_[op.operands[0]].tma_bytes += BoxBytes(slot.layout, box) * parts * program_.ctas;
+  if (HasBox(slot.layout, box, parts, part)) return Ok();
   return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of tile ", slot.name));
 }
 
@@ -557,7 +579,9 @@ Status RoleVerifier::CheckLoad(const Op& op, const LoadAttrs& attrs) {
   if (attrs.taps != 0 && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kB))
     return Broken(8, "only threads find taps, and only those of B");
   LS_TRY(FillTile(op, attrs.tile));
-  if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), false);
+  if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), attrs.to, false);
+  if (attrs.to != Reach::kOwn || program_.ctas != 1)
+    return Broken(8, "bulk copies alone go to other CTAs or serve pairs");
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
   if (attrs.taps != 0) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(attrs.operand);
@@ -569,15 +593,17 @@ Status RoleVerifier::CheckLoadPixels(const Op& op) {
     return Broken(7, "a walk has a channel, 3 or 4 starts and 2 or 3 offsets");
   if (InfoOf(attrs.map).kind != ParamKind::kTensorMap) return Broken(8, "map is no tensor map");
   LS_TRY(FillTile(op, attrs.tile));
-  LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, true));
+  LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, true));
   const int rows = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.outer;
-  if (InRange(attrs.row, 0, rows - program_.FindParam(attrs.map)->box.outer + 1)) return Ok();
+  if (InRange(attrs.row, 0, rows - program_.FindParam(attrs.map)->box.outer * program_.Parts(attrs.to) + 1))
+    return Ok();
   return Broken(8, Cat("a box from row ", attrs.row, " on leaves the tile of ", rows, " rows"));
 }
 
 Status RoleVerifier::CheckGather(const Op& op) {
   const auto& attrs = op.As<GatherAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
+  if (program_.ctas != 1) return Broken(8, "bulk copies alone serve pairs");
   if (attrs.vector != 1 && attrs.vector != 8) return Broken(8, Cat("vector=", attrs.vector, " is not 1 or 8"));
   const int extents[] = {attrs.channels, attrs.columns, attrs.rows, attrs.planes};
   const bool known = attrs.channels != 0;
@@ -602,7 +628,7 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     Axis axis;
     int extent, row;
   } sides[] = {{op.operands[first], attrs.a_tile, program_.row_axis, program_.Rows(), attrs.a_row},
-               {op.operands[first + 1], attrs.b_tile, program_.ColumnAxis(), program_.Columns(), 0}};
+               {op.operands[first + 1], attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas, 0}};
   for (const auto& side : sides) {
     const Channel& channel = ChannelOfSlot(side.slot);
     if (values_[side.slot].slot == SlotState::kPut)

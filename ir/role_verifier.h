@@ -64,7 +64,8 @@ class RoleVerifier {
   Status Arrive(ValueId slot, Side side, int count);
   Status VerifyArrivals() const;
   Status FillTile(const Op& op, int tile);
-  Status FillByBoxes(const Op& op, int tile, Binding map, bool part);
+  Status FillByBoxes(const Op& op, int tile, Binding map, Reach to, bool part);
+  Status CheckReach(Reach to) const;
   Status CheckLoad(const Op& op, const LoadAttrs& attrs);
   Status CheckLoadPixels(const Op& op);
   Status CheckGather(const Op& op);

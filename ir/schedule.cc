@@ -35,6 +35,8 @@ constexpr Field kBLoad[] = {{&Schedule::b_load}};
 constexpr Field kDStore[] = {{&Schedule::d_store}};
 constexpr Field kReuse[] = {{&Schedule::reuse}};
 constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
+constexpr Field kCluster[] = {{&Schedule::cluster_m, 16}, {&Schedule::cluster_n, 16}};
+constexpr Field kCtas[] = {{&Schedule::ctas, 2}};
 constexpr Field kRows[] = {{&Schedule::rows}};
 constexpr Field kSplitK[] = {{&Schedule::split_k, 64}};
 
@@ -59,6 +61,8 @@ constexpr Key kKeys[] = {
     {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads for any alignment, or stores by threads along rows of whole 16 bytes"},
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
+    {"cluster", kCluster, 2, "CTAs (along m x along n) that run together and load the tiles that they share once: A along n, B along m"},
+    {"ctas",    kCtas,   1, "CTAs of one MMA: 2 neighbours along m are a pair, whose CTAs hold half of each B tile (sm_100a)"},
     {"rows",    kRows,   1, "the side of the output along the rows of the matrix instruction; n lets a small m fill its columns"},
     {"split_k", kSplitK, 1, "sections of K in which CTAs share the tiles that do not fill a round; their sums meet in a workspace"},
 };

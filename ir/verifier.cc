@@ -1,7 +1,10 @@
 // The invariants of a tile program. A message names the rule by its number here.
 //
 //  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against;
-//     its CTA has whole warps, at most 1024 threads; its tile is positive, its rows run along m or n.
+//     its CTA has whole warps, at most 1024 threads; its tile is positive, its rows run along m or n. The extents of
+//     its cluster are powers of two and together within the target's. CTAs multiply alone or, on a target with Tensor
+//     Memory and in a cluster of an even extent along m, as pairs, with rows along m; then bulk copies alone fill
+//     tiles.
 //  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
 //     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
@@ -10,7 +13,8 @@
 //     and a target with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive
 //     once the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits none
 //     on its full side.
-//  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Registers are 0
+//  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Leaders are those of
+//     pairs, and of a pair the leader alone multiplies. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
 //  6. An op stands in a stage, a kind of role and a target that has it, with as many threads as it needs. Roles
 //     that hold accumulators consist of whole, aligned warpgroups: the hardware gives warp w the rows of w
@@ -19,7 +23,8 @@
 //     region around them; ids are dense and have the types that the program lists.
 //  8. Attributes are those of the op's row and in range; references point at something that exists.
 //  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
-//     tensor map's box is a column of the tile that it fills.
+//     tensor map's box is a column of the tile that it fills; where it goes to several CTAs, as many boxes as there are
+//     such CTAs are one.
 // 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
 //     loaded; a role's own ring is reserved and retired by one role.
 //     Lowered: each barrier awaits the arrivals that the roles make.
@@ -29,7 +34,7 @@
 //     bulk copies bring.
 // 12. An MMA's tiles have the operands' type and hold the program's tile from the row on where the product
 //     begins, its accumulator the tile's rows and columns; fragments lie inside the accumulator and fill the buffer
-//     that they are staged in.
+//     that they are staged in. Of B a pair holds half a tile in each CTA.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
@@ -73,6 +78,24 @@ Status CheckNames(std::string_view kind, const std::vector<Named>& list) {
   return Ok();
 }
 
+Status CheckCluster(const Program& program, const target::Target& target) {
+  for (const int extent : {program.cluster_m, program.cluster_n}) {
+    const bool legal =
+        extent >= 1 && extent <= target.max_cluster && std::has_single_bit(static_cast<unsigned>(extent));
+    if (!legal)
+      return BrokenRule(1, Cat("a cluster extent of ", extent, " is no power of two up to ", target.max_cluster));
+  }
+  if (program.ClusterSize() > target.max_cluster) {
+    return BrokenRule(1, Cat("a cluster of ", program.ClusterSize(), " CTAs is more than the ", target.max_cluster,
+                             " of ", target.name));
+  }
+  if (program.ctas == 1) return Ok();
+  if (program.ctas != 2) return BrokenRule(1, Cat(program.ctas, " CTAs do not multiply together"));
+  if (!target.Has(target::Feature::kTensorMemory))
+    return BrokenRule(1, Cat("pairs need Tensor Memory, which ", target.name, " has not"));
+  return program.cluster_m % 2 == 0 ? Ok() : BrokenRule(1, "the CTAs of a pair are neighbours in a cluster along m");
+}
+
 Status CheckHeader(const Program& program, const target::Target& target) {
   if (!IsIdentifier(program.name))
     return BrokenRule(1, Cat("program '", program.name, "' is not named by an identifier"));
@@ -87,6 +110,7 @@ Status CheckHeader(const Program& program, const target::Target& target) {
       return BrokenRule(1, Cat("tile extent ", extent, " is not 1 to ", kMaxExtent));
   }
   if (program.row_axis == Axis::kK) return BrokenRule(1, "the rows of an accumulator run along m or n, not k");
+  LS_TRY(CheckCluster(program, target));
   LS_TRY(CheckNames("channel", program.channels));
   LS_TRY(CheckNames("buffer", program.buffers));
   LS_TRY(CheckNames("role", program.roles));
@@ -202,6 +226,8 @@ Status CheckRoles(const Program& program, const target::Target& target) {
     if (role.elected != 0 && (role.elected != 1 || role.warps != 1)) {
       return BrokenRule(5, Cat("role ", role.name, " elects a thread of ", role.warps, " warps"));
     }
+    if (role.leader != 0 && (role.leader != 1 || program.ctas != 2))
+      return BrokenRule(5, Cat("role ", role.name, " is a leader's, but there are no pairs"));
     const bool fits = role.registers >= 24 && role.registers <= 256 && role.registers % 8 == 0;
     if (role.registers != 0 && !(fits && target.Has(target::Feature::kSetMaxNReg))) {
       return BrokenRule(

@@ -12,6 +12,7 @@
 #include "runtime/engine_core.h"
 #include "runtime/launch_arguments.h"
 #include "runtime/stopwatch.h"
+#include "store/choice_standing.h"
 
 namespace laneshift {
 namespace {
@@ -47,9 +48,10 @@ std::string PlanKey(const std::string& problem, const ScheduleConstraint& constr
 Result<Schedule> ChooseFor(Engine::Parts& parts, const target::Target& target, const Problem& problem,
                            const ScheduleConstraint& constraint) {
   const device::DeviceFacts& facts = parts.device.facts();
-  auto stored = parts.store.GetChoice(PrintProblem(problem), std::string(parts.target.name), parts.device_key);
-  if (stored && stored->has_value() && (*stored)->source != store::ChoiceSource::kRule) {
-    const auto parsed = ParseSchedule((*stored)->schedule);
+  const auto stored = parts.store.GetChoices(PrintProblem(problem), std::string(parts.target.name), parts.device_key);
+  const store::Revision revision{Cat(compiler::kGeneratorRevision), facts.Driver()};
+  if (const auto picked = stored ? store::PickChoice(*stored, revision) : std::nullopt) {
+    const auto parsed = ParseSchedule(picked->record.schedule);
     if (parsed && constraint.Admits(parsed->value) && compiler::ValidateSchedule(problem, parsed->value, target)) {
       return parsed->value;
     }
@@ -82,7 +84,8 @@ void RememberRule(Engine::Parts& parts, const Problem& problem, const Schedule& 
                                .device = parts.device_key,
                                .schedule = PrintSchedule(schedule),
                                .source = store::ChoiceSource::kRule,
-                               .time_us = {}});
+                               .generator = Cat(compiler::kGeneratorRevision),
+                               .driver = parts.device.facts().Driver()});
 }
 
 void Describe(const Engine::Parts& parts, const Schedule& schedule, const runtime::FoundKernel& found,
@@ -100,6 +103,16 @@ void Describe(const Engine::Parts& parts, const Schedule& schedule, const runtim
                  .smem_bytes = static_cast<int>(plan.launch.smem_bytes) + facts.static_smem_bytes,
                  .threads = static_cast<int>(plan.launch.threads),
                  .grid = plan.launch.grid};
+}
+
+// Persistent clusters that the device runs at one time; of single CTAs, which are as large as an SM, one on each.
+Result<int> MostClusters(const device::Device& device, const device::Kernel& kernel, const ir::Program& program) {
+  if (program.ClusterSize() == 1) return device.facts().sm_count;
+  const auto size = static_cast<unsigned>(program.ClusterSize());
+  return device::ActiveClusters(kernel, {.grid = {size, 1, 1},
+                                         .block = {static_cast<unsigned>(program.threads), 1, 1},
+                                         .cluster = {size, 1, 1},
+                                         .dynamic_smem_bytes = static_cast<unsigned>(program.smem_bytes)});
 }
 
 int64_t UsefulAlignment(const void* pointer, DataType type) {
@@ -198,7 +211,7 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* work
   return device::Launch(plan.kernel->kernel,
                         {.grid = {plan.launch.grid, 1, 1},
                          .block = {plan.launch.threads, 1, 1},
-                         .cluster = {},
+                         .cluster = {plan.launch.cluster, 1, 1},
                          .dynamic_smem_bytes = plan.launch.smem_bytes},
                         device::Stream::Borrow(device.context(), stream), values.pointers());
 }
@@ -240,7 +253,8 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
   auto found = impl_->kernels.Get(program, {text, PrintSchedule(schedule)});
   if (!found) return found.error().Within(Cat("compiling ", text, " for ", impl_->parts.target.name));
   plan->kernel = found->loaded;
-  plan->launch = compiler::PlanLaunch(complete, schedule, program, impl_->parts.device.facts().sm_count);
+  LS_ASSIGN(const int most, MostClusters(impl_->parts.device, plan->kernel->kernel, program));
+  plan->launch = compiler::PlanLaunch(complete, schedule, program, most);
   Describe(impl_->parts, schedule, *found, *plan);
   if (found->cache == CacheState::kCompiled && constraint.fixed == 0) RememberRule(impl_->parts, complete, schedule);
   plan->report.plan_ms = watch.Milliseconds();

@@ -21,6 +21,7 @@ constexpr Target kTargets[] = {
      .registers_per_sm = 65536,
      .mma_macs_per_clock = 4096,
      .default_sm_count = 148,
+     .max_cluster = 8,
      .features = Bits({Feature::kTma, Feature::kTensorMemory, Feature::kSetMaxNReg, Feature::kTmaToCta})},
     {.name = "sm_90a",
      .compute_major = 9,
@@ -31,6 +32,7 @@ constexpr Target kTargets[] = {
      .registers_per_sm = 65536,
      .mma_macs_per_clock = 2048,
      .default_sm_count = 132,
+     .max_cluster = 8,
      .features = Bits({Feature::kTma, Feature::kWgmma, Feature::kSetMaxNReg})},
 };
 

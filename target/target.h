@@ -30,6 +30,7 @@ struct Target {
   int registers_per_sm;
   int mma_macs_per_clock;  // dense 16-bit multiply-accumulates of an SM's tensor cores in one clock
   int default_sm_count;    // of the product that the target stands for, where no device is at hand
+  int max_cluster;         // CTAs of a cluster on every device of the target
   uint32_t features;
   TensorFacts tensor_facts{};  // the documented answers; an engine puts in what its device was measured to do
 

@@ -52,6 +52,9 @@ struct Schedule {
   StorePath d_store = StorePath::kTma;
   Reuse reuse = Reuse::kNone;
   int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
+  // CTAs along m and n that run together and bring each other the operand tiles that they share: A along n, B along m.
+  int cluster_m = 1, cluster_n = 1;
+  int ctas = 1;  // CTAs that multiply together: 2 neighbours along m are a pair and hold half a B tile each (sm_100a)
   RowSide rows = RowSide::kM;
   int split_k = 1;  // sections into which K is cut for tiles that do not fill a round of CTAs; 1: none are cut
 
