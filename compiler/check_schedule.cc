@@ -13,6 +13,7 @@ using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
 constexpr int kWidestAccess = 16;                     // elements, of bytes
+constexpr int kDeepest = 256;                         // elements of a K block
 constexpr int kLanes = 128;                           // of Tensor Memory
 constexpr size_t kMostTiles = 16;                     // of a slot of a channel
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
@@ -97,10 +98,10 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
 
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
 Status CheckDepth(const Schedule& s, int least) {
-  for (int k = least; k <= 128; k *= 2) {
+  for (int k = least; k <= kDeepest; k *= 2) {
     if (s.tile_k == k) return Ok();
   }
-  return Refused(Cat("tile k=", s.tile_k, " is not supported; use a power of two from ", least, " to 128"));
+  return Refused(Cat("tile k=", s.tile_k, " is not supported; use a power of two from ", least, " to ", kDeepest));
 }
 
 // The rule of stores along rows: `width` elements of the output are one aligned access everywhere.

@@ -365,11 +365,13 @@ RoleEmitter::Walk RoleEmitter::WalkOf(const Op& op) {
   const auto of_cluster = [&](Value* cta) {
     return cx_.program.ClusterSize() == 1 ? cta : b_.CreateUDiv(cta, e_.C32(cx_.program.ClusterSize()));
   };
-  Walk walk{.rows = by(Index(op, 0), cx_.program.cluster_m), .columns = by(Index(op, 1), cx_.program.cluster_n)};
-  walk.total = b_.CreateMul(b_.CreateMul(walk.rows, walk.columns), Index(op, 2));
-  walk.own = of_cluster(e_.CtaIndex());
-  walk.count = of_cluster(e_.CtaCount());
-  return walk;
+  Value* rows = by(Index(op, 0), cx_.program.cluster_m);
+  Value* columns = by(Index(op, 1), cx_.program.cluster_n);
+  return {.rows = rows,
+          .columns = columns,
+          .total = b_.CreateMul(b_.CreateMul(rows, columns), Index(op, 2)),
+          .own = of_cluster(e_.CtaIndex()),
+          .count = of_cluster(e_.CtaCount())};
 }
 
 void RoleEmitter::PlaceTile(const Op& op, const Walk& walk, Value* linear) {

@@ -5,12 +5,12 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 12) - 1;
+constexpr uint32_t kAllFields = (1u << 17) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
             "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma d_store=tma reuse=none "
-            "filter_stages=4");
+            "filter_stages=4 cluster=1x1 ctas=1 rows=m split_k=1");
 }
 
 TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {

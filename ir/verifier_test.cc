@@ -21,6 +21,7 @@ constexpr std::string_view kScheduled = "gemm_sm_100a_scheduled";
 constexpr std::string_view kLowered = "gemm_sm_100a_lowered";
 constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
 constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
+constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
 
 Status Verify(const Program& program) {
   const auto target = target::FindTarget(program.target);
@@ -29,7 +30,7 @@ Status Verify(const Program& program) {
 }
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
-  for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered}) {
+  for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered, kShared}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -75,6 +76,7 @@ constexpr Broken kBroken[] = {
     {1, kScheduled, "tile=128x256x64", "tile=128x256x0", "tile extent 0"},
     {1, kScheduled, "role mma ", "role load ", "two roles are named 'load'"},
     {1, kScheduled, "  buffer out", "  buffer out bf16[m:32 n:64] swizzle=128 copies=2 warps=4\n  buffer out", "two buffers are named 'out'"},
+    {1, kShared, "rows=n", "rows=k", "run along m or n, not k"},
     {2, kScheduled, "  param n\n", "  param m\n", "param m is declared twice"},
     {2, kScheduled, "param m\n", "param m box=bf16[m:8 k:64] swizzle=128\n", "param m is no tensor map"},
     {2, kScheduled, "param map_a box=bf16[m:128 k:64] swizzle=128", "param map_a", "tensor map map_a has no box"},
@@ -109,6 +111,9 @@ constexpr Broken kBroken[] = {
     {7, kScheduled, "%18 = mul %16, %17", "%18 = less %16, %17", "is of type predicate, not index"},
     {7, kScheduled, "%40 = less %39, %37\n        mma %32, %38, %38, %40", "%72 = less %39, %37\n        mma %32, %38, %38, %72", "%40 is defined nowhere"},
     {8, kScheduled, "raster=8", "raster=0", "raster is not positive"},
+    {8, kShared, "raster=8", "raster=0", "raster is not positive"},
+    {8, kShared, "sections=4", "sections=0", "sections is not positive"},
+    {8, kShared, "vector=1", "vector=2", "vector=2 is no power of two that divides runs of 1"},
     {8, kScheduled, "step=1", "step=0", "step is not positive"},
     {8, kScheduled, "const 128", "const -1", "never negative"},
     {8, kHopper, "channel=ab lag=1", "channel=3 lag=1", "there is no channel 3"},
@@ -131,6 +136,7 @@ constexpr Broken kBroken[] = {
     {9, kScheduled, "  param map_b box=bf16[n:256 k:64] swizzle=128\n", "", "param map_b is not declared"},
     {9, kScheduled, "box=bf16[m:128 k:64]", "box=bf16[m:64 k:64]", "the box of map_a is not a column of tile a"},
     {9, kScheduled, "box=bf16[m:32 n:64]", "box=f16[m:32 n:64]", "the box of map_d is not a column of buffer out"},
+    {9, kShared, "  param workspace\n", "", "param workspace is not declared"},
     {9, kHopper, "  param pitch_a\n", "", "param pitch_a is not declared"},
     {9, kHopper, "  param base_bias\n", "", "param base_bias is not declared"},
     {9, kHopper, "  param beta\n", "", "param beta is not declared"},
@@ -166,6 +172,8 @@ constexpr Broken kBroken[] = {
     {12, kScheduled, "columns=64 fragment", "columns=264 fragment", "columns 0+264 are not inside the 256"},
     {12, kScheduled, "%60 columns=64", "%60 columns=128", "a fragment of 32 x 128 does not fill a copy of buffer out"},
     {12, kScheduled, "copies=2 warps=4", "copies=2 warps=2", "is for 2 warps, the role has 4"},
+    {12, kShared, "a=b b=a", "a=a b=b", "tile a is not bf16 of n=128"},
+    {12, kShared, "column=0 columns=16", "column=0 columns=8", "a fragment of 16 x 8 does not fill a copy of buffer out"},
     {12, kHopper, "column=64 columns=64", "column=64 columns=72", "columns 64+72 are not inside the 128"},
     {13, kLowered, " smem_bytes=229488", "", "has a place in a program without smem_bytes"},
     {13, kLowered, "swizzle=128 @16384", "swizzle=128", "has no place in an assigned program"},

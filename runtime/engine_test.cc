@@ -121,6 +121,30 @@ TEST(Engine, BothTargetsOneAfterTheOther) {
   }
 }
 
+// Four K blocks in as many sections: the counters are found and left at zero, so that the workspace serves again.
+TEST(Engine, CtasThatShareTilesNeedAWorkspace) {
+  const Engine engine = OpenOrDie(OnEmulator());
+  Ones ones(engine);
+  const auto plan =
+      engine.MakePlan(Parse("gemm m=2 n=2 k=256 a=bf16 d=f32"), *ParseSchedule("tile=64x32x64 split_k=4"));
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(plan->report().grid, 4u);
+  ASSERT_GE(plan->workspace_bytes(), 4u * 64 * 32 * 4);
+  const Status without = plan->Execute(ones.stream().handle(), ones.arguments());
+  ASSERT_FALSE(without.has_value());
+  EXPECT_EQ(without.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(without.error().message.find("needs a workspace of"), std::string::npos) << without.error().message;
+  const auto workspace = device::Buffer::Allocate(engine.parts().device.context(), plan->workspace_bytes());
+  ASSERT_TRUE(workspace.has_value());
+  ASSERT_TRUE(workspace->FillBytes(ones.stream(), 0).has_value());
+  for (int i = 0; i < 2; ++i) {
+    ones.Clear();
+    ASSERT_TRUE(plan->Execute(ones.stream().handle(), ones.arguments(), reinterpret_cast<void*>(workspace->pointer()))
+                    .has_value());
+    EXPECT_EQ(ones.Right(256), 4) << "execution " << i;
+  }
+}
+
 TEST(Engine, TheEmulatorIsOnePerProcess) {
   const Engine engine = OpenOrDie(OnEmulator());
   EXPECT_TRUE(Engine::Open(OnEmulator()).has_value());

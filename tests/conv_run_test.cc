@@ -31,9 +31,13 @@ struct Mode {
   bool always;
 };
 constexpr Mode kModes[] = {
-    {"lane_shift", "reuse=lane_shift", false},    {"chosen", "", true},
-    {"row_offset", "reuse=row_offset", false},    {"gather", "reuse=im2col a_load=copy", true},
+    {"lane_shift", "reuse=lane_shift", false},
+    {"chosen", "", true},
+    {"row_offset", "reuse=row_offset", false},
+    {"gather", "reuse=im2col a_load=copy", true},
     {"im2col", "reuse=im2col a_load=tma", false},
+    {"sections", "split_k=3", false},
+    {"transposed", "rows=n reuse=im2col a_load=tma", false},
 };
 constexpr size_t kModeCount = std::size(kModes);
 constexpr size_t kModesOfLine = 2;
