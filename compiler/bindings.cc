@@ -127,9 +127,7 @@ MappedTensor FilterTensor(const ConvProblem& problem, const ConvGeometry& geomet
 MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& geometry, Operand operand,
                               const ir::Param& param) {
   const StoredTensor tensor = Stored(problem, operand);
-  const Im2colBox box = operand == Operand::kD               ? BoxOfY()
-                        : param.binding == Binding::kMapEdge ? BoxOfEdge(problem, geometry)
-                                                             : BoxOfX(problem, geometry);
+  const Im2colBox box = operand == Operand::kA ? BoxOfX(problem, geometry) : BoxOfY();
   const size_t dimensions = geometry.planes ? 3 : 2;
   MappedTensor mapped{.operand = operand,
                       .type = tensor.type,

@@ -256,17 +256,15 @@ class ConvBuilder : public KernelBuilder {
     if (Gathers()) return WriteGather(b, path, corner, filter);
     const bool loads_x = path == LoadPath::kTma;
     const bool loads_w = path == schedule().b_load;
-    std::vector<std::vector<ValueId>> starts, edges;
+    std::vector<std::vector<ValueId>> starts;
+    EdgeStarts edges;
     if (loads_x) {
       const int piece = geometry_.TileRows(schedule()) / Pieces();
       for (int p = 0; p < Pieces(); ++p) {
         const ValueId row = p == 0 ? corner.row : b.Add({corner.row, b.Constant(p * piece)});
         starts.push_back(TileStart(b, row, corner.batch));
       }
-      for (int p = 0; !edge_tiles_.empty() && p < ir::kRefreshedRows; ++p) {
-        const ValueId last = b.Constant((p + 1) * ir::kPartitionLanes - 1);
-        edges.push_back(WalkStart(b, b.Add({corner.row, last}), corner.batch));
-      }
+      if (!edge_tiles_.empty()) edges = StartEdges(b, corner);
     }
     ForEachDepth(b, geometry_.Reuses(), [&](const Depth& depth) {
       if (!geometry_.Reuses()) {
@@ -310,16 +308,37 @@ class ConvBuilder : public KernelBuilder {
     b.LoadPixels(operands, box);
   }
 
-  // What the last lane of each partition needs when the lanes of `phase` move: four positions each time, side by side,
-  // read from the lane's own position on.
-  void LoadEdge(Builder& b, ValueId slot, int phase, const std::vector<std::vector<ValueId>>& edges,
-                const Depth& depth) {
+  // Where the walk stands at the last lane of each partition, for each row that the lanes move to. With zeros beside
+  // the image that is one place, from which the copy's offset leads on; with a masked border the walk leads on, since
+  // what lies beside the image for this lane is inside of it for the lane that the row moves to next.
+  using EdgeStarts = std::map<int, std::vector<std::vector<ValueId>>>;  // by row
+  EdgeStarts StartEdges(Builder& b, const Corner& corner) const {
+    EdgeStarts starts;
+    const auto start_at = [&](int row) {
+      std::vector<std::vector<ValueId>> lanes;
+      for (int p = 1; p <= ir::kRefreshedRows; ++p) {
+        const ValueId position = b.Add({corner.row, b.Constant(p * ir::kPartitionLanes - 1 + row)});
+        lanes.push_back(TileStart(b, position, corner.batch));
+      }
+      return lanes;
+    };
+    if (!geometry_.masks_border) starts[0] = start_at(0);
+    for (size_t phase = 0; phase < geometry_.phases.size(); ++phase) {
+      for (const int row : MovesOf(static_cast<int>(phase))) {
+        starts[row] = geometry_.masks_border ? start_at(row) : starts[0];
+      }
+    }
+    return starts;
+  }
+
+  // What the last lane of each partition needs when the lanes of `phase` move: four positions each time, side by side.
+  void LoadEdge(Builder& b, ValueId slot, int phase, const EdgeStarts& edges, const Depth& depth) {
     int to = 0;
     for (const int row : MovesOf(phase)) {
-      const ValueId offset = b.Constant(geometry_.phases[static_cast<size_t>(phase)] + row * StepW());
-      for (int p = 0; p < ir::kRefreshedRows; ++p) {
-        const ir::PixelLoadAttrs box{.tile = EdgeTile(phase), .map = Binding::kMapEdge, .row = to++};
-        LoadX(b, slot, box, edges[static_cast<size_t>(p)], depth, offset);
+      const int beyond = geometry_.masks_border ? 0 : row * StepW();
+      const ValueId offset = b.Constant(geometry_.phases[static_cast<size_t>(phase)] + beyond);
+      for (const std::vector<ValueId>& start : edges.at(row)) {
+        LoadX(b, slot, {.tile = EdgeTile(phase), .map = Binding::kMapEdge, .row = to++}, start, depth, offset);
       }
     }
   }

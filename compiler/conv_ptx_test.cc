@@ -125,7 +125,8 @@ TEST(MaskedBorderPtx, LeavesLanesOutOfEveryColumnButTheCentre) {
       return Holds(line, "tcgen05.mma.") && line.find('{') != std::string::npos;
     });
   };
-  for (const char* schedule : {"tile=128x64x64 reuse=row_offset border=mask", "tile=128x64x64 reuse=lane_shift border=mask"}) {
+  for (const char* schedule :
+       {"tile=128x64x64 reuse=row_offset border=mask", "tile=128x64x64 reuse=lane_shift border=mask"}) {
     const std::vector<std::string> lines = LinesOf(kProblem, schedule);
     EXPECT_EQ(Count(lines, "tcgen05.mma."), 5 * 4) << schedule;
     EXPECT_EQ(masked(lines), 4 * 4) << schedule;
@@ -161,7 +162,8 @@ TEST(CheckConvSchedule, NamesTheRule) {
       {"sm_100a", "conv w=300 c=64 k=64 s=5 dilation=8", "reuse=lane_shift shift=fused", "loses the 32 lanes"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=im2col border=mask", "use reuse=row_offset or border=zeros"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=row_offset border=mask", "rows of 9 give 7 at stride 1"},
-      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1 stride=2", "reuse=row_offset border=mask", "rows of 9 give 5 at stride 2"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1 stride=2", "reuse=row_offset border=mask",
+       "rows of 9 give 5 at stride 2"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1:3 dilation=2", "reuse=row_offset border=mask", "use border=zeros"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "tile=64x64x64 reuse=row_offset border=mask", "tile m=128 instead"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=lane_shift shift=fused border=mask", "use shift=separate or"},

@@ -47,8 +47,8 @@ Status ReachesAddresses(const StoredTensor& tensor) {
 }
 
 // The limits of im2col tensor maps and of the offsets of their copies.
-Status ReachesWalk(const ConvProblem& problem, const ConvGeometry& geometry, const StoredTensor& tensor,
-                   const Im2colBox& box) {
+Status ReachesWalk(const ConvProblem& problem, const ConvGeometry& geometry, const StoredTensor& tensor) {
+  const Im2colBox box = BoxOfX(problem, geometry);
   const int corner = geometry.planes ? 16 : 128;  // lowest is -corner, highest corner - 1
   const int64_t offset_limit = geometry.planes ? 32 : 256;
   for (const int d : {kDepth, kHeight, kWidth}) {
@@ -105,10 +105,7 @@ Status TmaReaches(const ConvProblem& problem, const ConvGeometry& geometry, cons
       return Unreachable(tensor,
                          Cat("a block of ", schedule.tile_k, " channels would mix groups of ", geometry.channels));
     }
-    if (schedule.reuse == Reuse::kLaneShift) {
-      LS_TRY(ReachesWalk(problem, geometry, tensor, BoxOfEdge(problem, geometry)));
-    }
-    return ReachesWalk(problem, geometry, tensor, BoxOfX(problem, geometry));
+    return ReachesWalk(problem, geometry, tensor);
   }
   if (operand == Operand::kB && schedule.a_load == LoadPath::kCopy && !TapsAreEven(problem, true))
     return Unreachable(tensor, "its taps do not follow each other without gaps, as gathered activations do");

@@ -157,8 +157,8 @@ TEST(ReuseModes, VariantsSaveWhatTheyPromise) {
   const target::Target& target = **target::FindTarget("sm_100a");
   const Problem problem = *ParseProblem("conv n=16 h=14 w=14 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16");
   const auto traffic_of = [&](const char* constraint) {
-    const auto schedule = *autotune::ChooseSchedule(
-        problem, *ParseSchedule(base::Cat("tile=128x64x64 ", constraint)), target, kSms);
+    const auto schedule =
+        *autotune::ChooseSchedule(problem, *ParseSchedule(base::Cat("tile=128x64x64 ", constraint)), target, kSms);
     const auto program = *compiler::BuildProgram(problem, schedule, target);
     return compiler::CountTraffic(problem, schedule, program, target, kSms).all;
   };
