@@ -32,9 +32,9 @@ struct Mode {
   bool without_tensor_memory = true;
 };
 constexpr Mode kModes[] = {
-    {"lane_shift", "reuse=lane_shift", false, 60, false},
+    {"lane_shift", "reuse=lane_shift shift=separate border=zeros", false, 60, false},
     {"chosen", "", true, 60},
-    {"row_offset", "reuse=row_offset", false, 60},
+    {"row_offset", "reuse=row_offset border=zeros", false, 60},
     {"gather", "reuse=im2col a_load=copy", true, 60},
     {"im2col", "reuse=im2col a_load=tma", false, 60},
     {"fused", "reuse=lane_shift shift=fused", false, 60, false},
