@@ -129,7 +129,7 @@ Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, 
 Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
   if (!target.Has(Feature::kTensorMemory))
     return Refused(
-        Cat("border=mask leaves lanes of Tensor Memory out, which ", target.name, " has not; use border=zeros"));
+        Cat("border=mask leaves out lanes in Tensor Memory, which ", target.name, " has not; use border=zeros"));
   if (s.tile_m != ir::kTensorLanes)
     return Refused(
         Cat("border=mask names lanes by rows of the tile; use tile m=", ir::kTensorLanes, " instead of ", s.tile_m));
