@@ -58,6 +58,7 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
 }
 
 ir::Program KernelBuilder::Build() {
+  program_.kept_rows = KeptRows();
   AddOperands();
   for (size_t i = 0; i < program_.channels.size(); ++i) {
     const bool stays = std::find(residents_.begin(), residents_.end(), static_cast<int>(i)) != residents_.end();
@@ -135,7 +136,7 @@ void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(
 }
 
 void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corner&)>& write) {
-  const ValueId tile_m = b.Constant(schedule_.tile_m);
+  const ValueId tile_m = b.Constant(program_.TileRows());
   const ValueId tile_n = b.Constant(schedule_.tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
@@ -302,9 +303,10 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
 }
 
 void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& corner) {
+  const int rows_of_warp =
+      (Transposes() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows) / EpilogueWarps();
   // Where the warp's rows of the accumulator begin in D.
-  const ValueId own =
-      b.Add({Transposes() ? corner.column : corner.row, b.WarpRow({}, {.rows = ir::FragmentLayout{fragment_}.Rows()})});
+  const ValueId own = b.Add({Transposes() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows_of_warp})});
   const bool bulk = schedule_.d_store == StorePath::kTma;
   std::vector<ValueId> start;
   if (bulk && !Transposes()) start = StoreStart(b, own, corner);

@@ -68,6 +68,8 @@ class KernelBuilder {
   virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
   // The loop over K: Multiply() and ReleaseOperand() for each slot. `accumulator` is kNoValue for registers.
   virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
+  // Rows of a tile that count, where each warp of the epilogue drops the last of its own; 0: all.
+  virtual int KeptRows() const { return 0; }
   // Coordinates, behind the column, of the bulk store of rows of D from `row` on.
   virtual std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) = 0;
   virtual void WriteBulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,

@@ -109,6 +109,7 @@ class RoleWalk {
       case OpKind::kDiv:
       case OpKind::kRem:
       case OpKind::kLess:
+      case OpKind::kLanesBeside:
       case OpKind::kTiles:
       case OpKind::kShares:
       case OpKind::kPartialStore:
