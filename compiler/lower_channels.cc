@@ -202,9 +202,11 @@ class RoleLowering {
   }
 
   // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put
-  // again. What others copy into its tiles, its consumers have waited for.
+  // again. What others copy into its tiles, its consumers have waited for; who releases the sums of a pair's leader has
+  // done so before the pair meets to free Tensor Memory.
   void AwaitPeers(ir::Builder& b, int channel) {
-    if (reach_[static_cast<size_t>(channel)] == ir::Reach::kOwn && program_.ctas == 1) return;
+    const bool alone = reach_[static_cast<size_t>(channel)] == ir::Reach::kOwn && program_.ctas == 1;
+    if (alone || program_.channels[channel].space == ir::Space::kTensor) return;
     b.For({b.Constant(0), b.Constant(program_.channels[channel].stages)});
     b.InBody([&] {
       const ValueId slot = b.Cursor({}, {.channel = channel});
