@@ -328,8 +328,8 @@ void RoleEmitter::EmitOp(const Op& op) {
 // At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, each at one.
 void RoleEmitter::EmitArrive(const Op& op) {
   const auto& attrs = op.As<ir::BarrierAttrs>();
+  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
   Value* barrier = Barrier(SlotOf(op), attrs.side);
-  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(barrier); });
   const ClusterPlace::Peers& peers = cx_.cluster->PeersOf(attrs.to);
   e_.WarpSync();
   e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),
