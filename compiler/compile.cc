@@ -90,7 +90,7 @@ std::string KernelKey(const ir::Program& program) {
 
 int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
   const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  return CeilDiv(size(ir::Binding::kM), int64_t{program.tile_m} * program.cluster_m) *
+  return CeilDiv(size(ir::Binding::kM), int64_t{program.TileRows()} * program.cluster_m) *
          CeilDiv(size(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) * size(ir::Binding::kBatch);
 }
 

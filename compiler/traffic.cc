@@ -99,6 +99,7 @@ class RoleWalk {
       case OpKind::kDiv:
       case OpKind::kRem:
       case OpKind::kLess:
+      case OpKind::kLanesBeside:
       case OpKind::kTiles:
       case OpKind::kPut:
       case OpKind::kSend:

@@ -142,12 +142,14 @@ struct Param {
   bool operator==(const Param&) const = default;
 };
 
-constexpr int kBarrierBytes = 8;   // of one mbarrier
-constexpr int kRefreshedRows = 4;  // lanes that a shift leaves behind: the last of each 32
+constexpr int kBarrierBytes = 8;                                // of one mbarrier
+constexpr int kTensorLanes = 128;                               // of Tensor Memory
+constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
+constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment };
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
@@ -251,11 +253,14 @@ struct MmaAttrs {
 };
 struct MmaTensorAttrs {
   int b_tile = 0;
-  int idle = 0;  // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int idle = 0;   // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int shift = 0;  // 1: moves the lanes of A as tensor.shift does, before or behind the product (a fact of the device)
+  int lost = 0;   // the last so many of each 32 lanes of the accumulator are not written
   bool operator==(const MmaTensorAttrs&) const = default;
 };
 struct TensorCopyAttrs {
   int tile = 0;
+  int row = 0;  // of the tile, that goes to lane 0
   bool operator==(const TensorCopyAttrs&) const = default;
 };
 struct TensorShiftAttrs {
@@ -266,6 +271,10 @@ struct TensorRefreshAttrs {
   int tile = 0;
   int row = 0;  // first of the tile's four rows
   bool operator==(const TensorRefreshAttrs&) const = default;
+};
+struct LanesBesideAttrs {
+  int columns = 0;  // to the right; negative: to the left
+  bool operator==(const LanesBesideAttrs&) const = default;
 };
 struct AccReadAttrs {
   int columns = 0;
@@ -313,8 +322,8 @@ struct WarpRowAttrs {
 using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, ForAttrs, ChannelAttrs,
                            ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
                            LoadAttrs, PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs,
-                           TensorShiftAttrs, TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs,
-                           GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                           TensorShiftAttrs, TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs,
+                           ScaleAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -338,6 +347,8 @@ struct OpInfo {
   bool TakesOperands(size_t count) const { return Open() ? count >= FixedOperands() : count == FixedOperands(); }
 };
 const OpInfo& InfoOf(OpKind kind);
+// The type that a letter of a row's operands stands for.
+ValueType TypeOfLetter(char letter);
 constexpr int kOpCount = 0
 #define OP(...) +1
 #include "ir/ops.def"
@@ -411,7 +422,8 @@ struct Program {
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
   int cluster_m = 1, cluster_n = 1;
-  int ctas = 1;  // that multiply together
+  int ctas = 1;       // that multiply together
+  int kept_rows = 0;  // of a tile: where each warp's last lanes are lost, the rows that are left; 0: all
   DataType operand_type = DataType::kBf16;
   std::vector<Param> params;
   std::vector<Channel> channels;
@@ -422,6 +434,8 @@ struct Program {
   int tmem_slot_offset = -1;      // assigned: where tcgen05.alloc stores the address
   int tmem_columns = 0;           // assigned: allocated, a power of two of at least 32, or 0
 
+  // Rows of D that a tile gives.
+  int TileRows() const { return kept_rows == 0 ? tile_m : kept_rows; }
   const Param* FindParam(Binding binding) const;
   int ClusterSize() const { return cluster_m * cluster_n; }
   // Boxes of which a shared tile consists that comes to the CTAs along m or n; 1 for kOwn.

@@ -35,6 +35,18 @@ enum class Reuse : uint8_t {
                // move
 };
 
+// With kLaneShift: what moves the lanes.
+enum class ShiftForm : uint8_t {
+  kSeparate,  // tcgen05.shift, and a refresh of the lanes that it leaves behind: all 128 lanes count
+  kFused,     // the product itself (tcgen05.mma.ashift): the lanes that it leaves behind are lost for the tile
+};
+
+// With reuse: what becomes of filter columns beside the image.
+enum class Border : uint8_t {
+  kZeros,  // the TMA brings zeros: rows of the walk are longer than those of the output
+  kMask,   // the product leaves those lanes out: rows of the walk are those of the output
+};
+
 struct Schedule {
   int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
   int stages = 4;                               // shared-memory ring between loads and MMA
@@ -44,6 +56,8 @@ struct Schedule {
   LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
   StorePath d_store = StorePath::kTma;
   Reuse reuse = Reuse::kNone;
+  ShiftForm shift = ShiftForm::kSeparate;
+  Border border = Border::kZeros;
   int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
   // CTAs along m and n that run together and bring each other the operand tiles that they share: A along n, B along m.
   int cluster_m = 1, cluster_n = 1;
