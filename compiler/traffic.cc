@@ -100,6 +100,8 @@ class RoleWalk {
       case OpKind::kRem:
       case OpKind::kLess:
       case OpKind::kTiles:
+      case OpKind::kTilesNext:
+      case OpKind::kRequest:
       case OpKind::kPut:
       case OpKind::kSend:
       case OpKind::kTake:

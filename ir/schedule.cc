@@ -15,7 +15,10 @@ constexpr std::string_view kLoadPaths[] = {"tma", "copy"};
 constexpr std::string_view kStorePaths[] = {"tma", "direct", "rows"};
 constexpr std::string_view kReuses[] = {"none", "im2col", "row_offset", "lane_shift"};
 
-using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*>;
+constexpr std::string_view kSchedulers[] = {"static", "clc"};
+
+using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*,
+                            Scheduler Schedule::*>;
 
 // One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
@@ -35,6 +38,7 @@ constexpr Field kReuse[] = {{&Schedule::reuse}};
 constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
 constexpr Field kCluster[] = {{&Schedule::cluster_m, 16}, {&Schedule::cluster_n, 16}};
 constexpr Field kCtas[] = {{&Schedule::ctas, 2}};
+constexpr Field kScheduler[] = {{&Schedule::scheduler}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
 // may be left out and stay undecided.
@@ -59,6 +63,7 @@ constexpr Key kKeys[] = {
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
     {"cluster", kCluster, 2, "CTAs (along m x along n) that run together and load the tiles that they share once: A along n, B along m"},
     {"ctas",    kCtas,   1, "CTAs of one MMA: 2 neighbours along m are a pair, whose CTAs hold half of each B tile (sm_100a)"},
+    {"scheduler", kScheduler, 1, "who gives a cluster its next tile: a fixed order, or cluster launch control (sm_100a)"},
 };
 // clang-format on
 
@@ -108,6 +113,7 @@ struct FieldParser {
   Status operator()(LoadPath Schedule::*member) const { return ParseName(key, text, kLoadPaths, schedule.*member); }
   Status operator()(StorePath Schedule::*member) const { return ParseName(key, text, kStorePaths, schedule.*member); }
   Status operator()(Reuse Schedule::*member) const { return ParseName(key, text, kReuses, schedule.*member); }
+  Status operator()(Scheduler Schedule::*member) const { return ParseName(key, text, kSchedulers, schedule.*member); }
 };
 
 struct FieldPrinter {
@@ -123,6 +129,9 @@ struct FieldPrinter {
   std::string operator()(Reuse Schedule::*member) const {
     return std::string(kReuses[static_cast<int>(schedule.*member)]);
   }
+  std::string operator()(Scheduler Schedule::*member) const {
+    return std::string(kSchedulers[static_cast<int>(schedule.*member)]);
+  }
 };
 
 struct ValuesPrinter {
@@ -132,6 +141,7 @@ struct ValuesPrinter {
   std::string operator()(LoadPath Schedule::*) const { return Choice(kLoadPaths); }
   std::string operator()(StorePath Schedule::*) const { return Choice(kStorePaths); }
   std::string operator()(Reuse Schedule::*) const { return Choice(kReuses); }
+  std::string operator()(Scheduler Schedule::*) const { return Choice(kSchedulers); }
 };
 
 std::string PrintKey(const Key& key, const Schedule& schedule) {
