@@ -74,6 +74,8 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
     if (s.tile_n % 32 != 0)
       return Refused(Cat("with ctas=2 each CTA holds half of tile n=", s.tile_n, "; use a multiple of 32"));
   }
+  if (s.scheduler == Scheduler::kClc && !target.Has(Feature::kLaunchControl))
+    return Refused(Cat("scheduler=clc needs cluster launch control, which ", target.name, " has not; use static"));
   const int b_parts = s.cluster_m / s.ctas;
   if (s.cluster_n > 1 && s.a_load != LoadPath::kTma)
     return Refused(Cat("a cluster shares A along n by bulk copies; use a_load=tma or cluster=", s.cluster_m, "x1"));

@@ -95,7 +95,8 @@ int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir:
 }
 
 LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most) {
-  const auto clusters = static_cast<unsigned>(std::min<int64_t>(ClusterTiles(problem, schedule, program), most));
+  const int64_t turns = ClusterTiles(problem, schedule, program);
+  const auto clusters = static_cast<unsigned>(program.TakesOver() ? turns : std::min<int64_t>(turns, most));
   const auto cluster = static_cast<unsigned>(program.ClusterSize());
   return {.grid = clusters * cluster,
           .cluster = cluster,

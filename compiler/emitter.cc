@@ -151,6 +151,16 @@ void Emitter::For(Value* low, Value* high, int step, const std::function<void(Va
   b_.SetInsertPoint(end);
 }
 
+void Emitter::DoWhile(const std::function<Value*()>& body) {
+  llvm::BasicBlock* inside = NewBlock();
+  b_.CreateBr(inside);
+  b_.SetInsertPoint(inside);
+  Value* again = body();
+  llvm::BasicBlock* end = NewBlock();
+  b_.CreateCondBr(again, inside, end);
+  b_.SetInsertPoint(end);
+}
+
 void Emitter::IfElected(const std::function<void()>& body) {
   If(b_.CreateExtractValue(Intrinsic(nv::nvvm_elect_sync, {C32(~0u)}), 1), body);
   WarpSync();
@@ -282,6 +292,22 @@ void Emitter::TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>&
 
 void Emitter::BulkCommit() { Intrinsic(nv::nvvm_cp_async_bulk_commit_group); }
 void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_group_read, {C32(pending)}); }
+
+// --------------------------------------------------------------------------------------------------------------
+// cluster launch control
+
+void Emitter::RequestCluster(Value* answer, Value* barrier, bool multicast) {
+  LS_CHECK(target_.Has(target::Feature::kLaunchControl), "cluster launch control on ", target_.name);
+  Intrinsic(multicast ? nv::nvvm_clusterlaunchcontrol_try_cancel_async_multicast_shared
+                      : nv::nvvm_clusterlaunchcontrol_try_cancel_async_shared,
+            {answer, barrier});
+}
+Value* Emitter::IsGranted(Value* answer) {
+  return Intrinsic(nv::nvvm_clusterlaunchcontrol_query_cancel_is_canceled, {answer});
+}
+Value* Emitter::FirstCta(Value* answer) {
+  return Intrinsic(nv::nvvm_clusterlaunchcontrol_query_cancel_get_first_ctaid_x, {answer});
+}
 
 // --------------------------------------------------------------------------------------------------------------
 // tcgen05

@@ -101,6 +101,8 @@ class RoleWalk {
       case OpKind::kLess:
       case OpKind::kLanesBeside:
       case OpKind::kTiles:
+      case OpKind::kTilesNext:
+      case OpKind::kRequest:
       case OpKind::kPut:
       case OpKind::kSend:
       case OpKind::kTake:
