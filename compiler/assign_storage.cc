@@ -64,6 +64,10 @@ Status AssignStorage(ir::Program& program, const target::Target& target) {
   for (ir::Channel& channel : program.channels) {
     if (channel.space == ir::Space::kShared) PlaceTiles(channel, memory);
   }
+  for (ir::Channel& channel : program.channels) {
+    if (channel.space == ir::Space::kGrants)
+      channel.grant_offset = memory.Take(channel.StageBytes() * channel.stages, ir::kGrantBytes);
+  }
   for (ir::Buffer& buffer : program.buffers) {
     buffer.offset = memory.Take(buffer.layout.Bytes() * buffer.copies * buffer.warps, buffer.layout.Alignment());
   }

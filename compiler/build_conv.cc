@@ -88,7 +88,7 @@ class ConvBuilder : public KernelBuilder {
   void AddOperands() override {
     x_tile_ = Tile(Axis::kM, Whole(schedule().tile_m + SpareRows(), kRowGroup * PartsOf(Operand::kA)));
     w_tile_ = Tile(Axis::kN, ColumnsOfB());
-    x_part_ = PartOf(x_tile_, Operand::kA);
+    x_part_ = Pieces() > 1 ? Tile(Axis::kM, ir::kPartitionLanes) : PartOf(x_tile_, Operand::kA);
     w_part_ = PartOf(w_tile_, Operand::kB);
     if (geometry_.Reuses()) {
       ir::Channel x{.name = "x", .stages = schedule().stages};
@@ -111,7 +111,7 @@ class ConvBuilder : public KernelBuilder {
       if (geometry_.planes) AddParam(Binding::kPlaneA);
       AddParam(Binding::kStrideA);
     } else {
-      AddParam(Binding::kMapA, Pieces() > 1 ? Tile(Axis::kM, ir::kPartitionLanes) : x_part_);
+      AddParam(Binding::kMapA, x_part_);
       if (!edge_tiles_.empty() && geometry_.halo > 0) AddParam(Binding::kMapEdge, Tile(Axis::kM, 1));
     }
     if (Shifts()) {
@@ -283,9 +283,10 @@ class ConvBuilder : public KernelBuilder {
     EdgeStarts edges;
     if (loads_x) {
       const int piece = geometry_.TileRows(schedule()) / Pieces();
+      const ValueId first = PartStart(b, corner.row, Operand::kA, x_part_.outer);
       for (int p = 0; p < Pieces(); ++p) {
-        const ValueId row = p == 0 ? corner.row : b.Add({corner.row, b.Constant(p * piece)});
-        starts.push_back(TileStart(b, PartStart(b, row, Operand::kA, x_part_.outer), corner.batch));
+        const ValueId row = p == 0 ? first : b.Add({first, b.Constant(p * piece)});
+        starts.push_back(TileStart(b, row, corner.batch));
       }
       if (!edge_tiles_.empty()) edges = StartEdges(b, corner);
     }

@@ -60,6 +60,8 @@ Status CheckRings(const Schedule& s, const Target& target) {
     return Refused(
         Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
   }
+  if (s.split_k > 1 && s.scheduler != Scheduler::kStatic)
+    return Refused("split_k shares out the tiles behind the last whole round of a fixed order; use scheduler=static");
   if (s.split_k < 1) return Refused(Cat("split_k=", s.split_k, " is not supported; use 1 or more"));
   if (s.raster < 1) return Refused(Cat("raster=", s.raster, " is not supported; use 1 or more"));
   return Ok();
@@ -86,6 +88,8 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
     if (s.tile_n % 32 != 0)
       return Refused(Cat("with ctas=2 each CTA holds half of tile n=", s.tile_n, "; use a multiple of 32"));
   }
+  if (s.scheduler == Scheduler::kClc && !target.Has(Feature::kLaunchControl))
+    return Refused(Cat("scheduler=clc needs cluster launch control, which ", target.name, " has not; use static"));
   const int b_parts = s.cluster_m / s.ctas;
   if (s.cluster_n > 1 && s.a_load != LoadPath::kTma)
     return Refused(Cat("a cluster shares A along n by bulk copies; use a_load=tma or cluster=", s.cluster_m, "x1"));
@@ -157,10 +161,10 @@ Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, 
     return Refused(
         Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name, " has not; use reuse=row_offset"));
   if (s.ctas != 1) return Refused("reuse=lane_shift moves the lanes of one CTA; use ctas=1 or reuse=row_offset");
-  LS_TRY(s.shift == ShiftForm::kFused ? CheckFusedShifts(geometry, target) : CheckShifts(target));
   if (s.shift == ShiftForm::kFused && s.cluster_n != 1)
     return Refused(
-        "shift=fused loads tiles in four pieces, which no cluster shares; use cluster=1x1 or shift=separate");
+        Cat("shift=fused loads tiles in pieces, which CTAs along n do not share; use cluster=", s.cluster_m, "x1"));
+  LS_TRY(s.shift == ShiftForm::kFused ? CheckFusedShifts(geometry, target) : CheckShifts(target));
   if (s.tile_m != ir::kTensorLanes)
     return Refused(Cat("reuse=lane_shift needs all ", ir::kTensorLanes, " lanes; use tile m=", ir::kTensorLanes,
                        " instead of ", s.tile_m));
@@ -177,6 +181,7 @@ Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const
   if (!target.Has(Feature::kTensorMemory))
     return Refused(
         Cat("border=mask leaves out lanes in Tensor Memory, which ", target.name, " has not; use border=zeros"));
+  if (s.ctas != 1) return Refused("border=mask leaves out lanes of one CTA; use ctas=1 or border=zeros");
   if (s.tile_m != ir::kTensorLanes)
     return Refused(
         Cat("border=mask names lanes by rows of the tile; use tile m=", ir::kTensorLanes, " instead of ", s.tile_m));
@@ -251,9 +256,9 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   if (problem.x != problem.w || problem.x == DataType::kF32)
     return Refused(Cat("x=", DataTypeName(problem.x), " with w=", DataTypeName(problem.w),
                        " is not supported; use f16 or bf16 for both"));
-  LS_TRY(CheckForms(s));
   // Positions are padded to whole parts.
   LS_TRY(CheckCluster(s, target, s.cluster_n * s.tile_m, s.tile_n / s.ctas));
+  LS_TRY(CheckForms(s));
   const ConvGeometry geometry = GeometryOf(problem, s);
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,

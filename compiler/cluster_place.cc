@@ -14,11 +14,13 @@ uint32_t Repeated(uint32_t bits, int times, int distance) {
 
 ClusterPlace::ClusterPlace(const ir::Program& program, Emitter& e, Value* lane)
     : index_m_(e.C32(0)), index_n_(e.C32(0)) {
+  is_first_ = e.True();
   if (program.ClusterSize() == 1) return;
   auto& b = e.ir();
   Value* rank = e.ClusterRank();
   index_m_ = b.CreateURem(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
   index_n_ = b.CreateUDiv(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
+  is_first_ = b.CreateICmpEQ(rank, e.C32(0));
   Reach(program, e, rank, lane);
 }
 
@@ -54,6 +56,7 @@ void ClusterPlace::Reach(const ir::Program& program, Emitter& e, Value* rank, Va
   peers_[at(To::kN)] = {n, on_n};
   peers_[at(To::kCross)] = {m + n - 1, b.CreateSelect(in_line, on_n, b.CreateAdd(line, other))};
   peers_[at(To::kLeader)] = {1, leader};
+  peers_[at(To::kAll)] = {m * n, lane};
 }
 
 }  // namespace laneshift::compiler

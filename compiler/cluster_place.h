@@ -18,6 +18,8 @@ class ClusterPlace {
 
   // The CTA's index along m or n.
   Value* Index(ir::Axis axis) const { return axis == ir::Axis::kM ? index_m_ : index_n_; }
+  // Whether the CTA has rank 0.
+  Value* IsFirst() const { return is_first_; }
   // Whether the CTA is the leader of its pair. REQUIRES: there are pairs.
   Value* IsLeader() const { return is_leader_; }
   // Bits of the ranks that a part of a tile goes to, an i16, or nullptr where it is the CTA itself.
@@ -32,11 +34,12 @@ class ClusterPlace {
   const Peers& PeersOf(ir::Reach to) const { return peers_[static_cast<size_t>(to)]; }
 
  private:
-  static constexpr size_t kReaches = static_cast<size_t>(ir::Reach::kLeader) + 1;
+  static constexpr size_t kReaches = static_cast<size_t>(ir::Reach::kAll) + 1;
   void Reach(const ir::Program& program, Emitter& e, Value* rank, Value* lane);
 
   Value* index_m_;
   Value* index_n_;
+  Value* is_first_ = nullptr;
   Value* is_leader_ = nullptr;
   std::array<Value*, kReaches> copy_masks_{}, commit_masks_{};
   std::array<Peers, kReaches> peers_{};

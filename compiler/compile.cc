@@ -98,8 +98,9 @@ LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const i
   const auto cluster = static_cast<unsigned>(program.ClusterSize());
   const int64_t tiles = ClusterTiles(problem, schedule, program);
   const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
-  const int64_t clusters =
+  const int64_t running =
       std::min({tiles * sections, int64_t{most}, int64_t{ir::WorkspaceLayout::kMostTiles} / cluster});
+  const int64_t clusters = program.TakesOver() ? tiles : running;
   LaunchShape shape{.grid = static_cast<unsigned>(clusters) * cluster,
                     .cluster = cluster,
                     .threads = static_cast<unsigned>(program.threads),

@@ -60,7 +60,7 @@ Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& targ
 std::string KernelKey(const ir::Program& program);
 
 // What a launch needs, computed from sizes alone. Tiles are walked by at most `most` persistent clusters, each of
-// `cluster` CTAs; a CTA alone is a cluster of one.
+// `cluster` CTAs, or each cluster begins with one and takes over others. A CTA alone is a cluster of one.
 struct LaunchShape {
   unsigned grid = 1;  // CTAs
   unsigned cluster = 1;

@@ -115,6 +115,16 @@ class RoleEmitter {
     return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(cx_.program.row_axis, row));
   }
 
+  // Shared-memory address of the answer in a slot of grants.
+  Value* Answer(const Slot& slot) {
+    return e_.Offset(cx_.Shared(ChannelOf(slot).grant_offset), b_.CreateMul(slot.stage, e_.C32(ir::kGrantBytes)));
+  }
+  // Of an index or a number of CTAs, that of their clusters.
+  Value* OfCluster(Value* ctas) {
+    const int size = cx_.program.ClusterSize();
+    return size == 1 ? ctas : b_.CreateUDiv(ctas, e_.C32(static_cast<uint32_t>(size)));
+  }
+
   // Tensor Memory address of a slot, from `column` on.
   Value* Cells(const Slot& slot, int column = 0) {
     const ir::Channel& channel = ChannelOf(slot);
@@ -147,6 +157,7 @@ class RoleEmitter {
   void PlaceTile(const Op& op, const Walk& walk, Value* linear);
   void EmitTiles(const Op& op);
   void EmitShares(const Op& op);
+  void EmitTilesNext(const Op& op);
   Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
   void EmitTmaLoad(const Op& op);
   void EmitLoadPixels(const Op& op);
@@ -165,6 +176,9 @@ class RoleEmitter {
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   std::map<std::pair<int, int>, CursorState> cursors_;
+  struct {
+    Variable tile, more;
+  } turn_{};  // of the granted tiles at hand: the index of its cluster tile, and whether there is another
   std::map<ValueId, Value*> values_;
   std::map<ValueId, Slot> slots_;
   std::map<ValueId, Fragment> fragments_;
@@ -210,6 +224,13 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitTiles(op);
     case OpKind::kShares:
       return EmitShares(op);
+    case OpKind::kTilesNext:
+      return EmitTilesNext(op);
+    case OpKind::kRequest: {
+      const Slot& slot = SlotOf(op);
+      return e_.If(cx_.cluster->IsFirst(),
+                   [&] { e_.RequestCluster(Answer(slot), Barrier(slot, Side::kFull), cx_.program.ClusterSize() > 1); });
+    }
     case OpKind::kFor:
       return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
         values_[op.result] = index;
@@ -351,9 +372,14 @@ void RoleEmitter::EmitOp(const Op& op) {
 // At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, each at one.
 void RoleEmitter::EmitArrive(const Op& op) {
   const auto& attrs = op.As<ir::BarrierAttrs>();
+  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
   Value* barrier = Barrier(SlotOf(op), attrs.side);
-  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(barrier); });
   const ClusterPlace::Peers& peers = cx_.cluster->PeersOf(attrs.to);
+  if (role_.elected != 0) {
+    LS_CHECK(attrs.to == ir::Reach::kAll, "an elected thread arrives at some CTAs");
+    for (int rank = 0; rank < peers.count; ++rank) e_.MbarrierArriveAt(barrier, e_.C32(static_cast<uint32_t>(rank)));
+    return;
+  }
   e_.WarpSync();
   e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),
         [&] { e_.MbarrierArriveAt(barrier, peers.rank); });
@@ -366,16 +392,13 @@ RoleEmitter::Walk RoleEmitter::WalkOf(const Op& op) {
   const auto by = [&](Value* count, int extent) {
     return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
   };
-  const auto of_cluster = [&](Value* cta) {
-    return cx_.program.ClusterSize() == 1 ? cta : b_.CreateUDiv(cta, e_.C32(cx_.program.ClusterSize()));
-  };
   Value* rows = by(Index(op, 0), cx_.program.cluster_m);
   Value* columns = by(Index(op, 1), cx_.program.cluster_n);
   return {.rows = rows,
           .columns = columns,
           .total = b_.CreateMul(b_.CreateMul(rows, columns), Index(op, 2)),
-          .own = of_cluster(e_.CtaIndex()),
-          .count = of_cluster(e_.CtaCount())};
+          .own = OfCluster(e_.CtaIndex()),
+          .count = OfCluster(e_.CtaCount())};
 }
 
 void RoleEmitter::PlaceTile(const Op& op, const Walk& walk, Value* linear) {
@@ -403,18 +426,29 @@ void RoleEmitter::PlaceTile(const Op& op, const Walk& walk, Value* linear) {
 
 void RoleEmitter::EmitTiles(const Op& op) {
   const Walk walk = WalkOf(op);
-  const Variable tile = e_.NewVariable(e_.I32(), walk.own);
   Value* total = walk.total;
-  Value* ctas = walk.count;
+  const Variable tile = e_.NewVariable(e_.I32(), walk.own);
+  const auto turn = [&](Value* linear) {
+    PlaceTile(op, walk, linear);
+    EmitBody(op.body);
+  };
+  if (op.As<ir::TilesAttrs>().granted != 0) {
+    // The grid has a cluster for each turn, so that the first one is there.
+    turn_ = {tile, e_.NewVariable(e_.I32(), e_.C32(0))};
+    return e_.DoWhile([&] {
+      turn(e_.Load(tile));
+      return b_.CreateICmpNE(e_.Load(turn_.more), e_.C32(0));
+    });
+  }
   // A counted loop over this CTA's tiles: the tile itself advances by the number of CTAs.
+  Value* ctas = walk.count;
   Value* first = e_.Load(tile);
   Value* some = b_.CreateICmpULT(first, total);
   Value* rest = b_.CreateSub(b_.CreateSub(total, first), e_.C32(1));
   Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, ctas), e_.C32(1)), e_.C32(0));
   e_.For(e_.C32(0), count, 1, [&](Value*) {
     Value* linear = e_.Load(tile);
-    PlaceTile(op, walk, linear);
-    EmitBody(op.body);
+    turn(linear);
     e_.Store(tile, b_.CreateAdd(linear, ctas));
   });
 }
@@ -458,6 +492,12 @@ void RoleEmitter::EmitShares(const Op& op) {
   });
 }
 
+void RoleEmitter::EmitTilesNext(const Op& op) {
+  Value* answer = e_.LoadAnswer(Answer(SlotOf(op)));
+  Value* granted = e_.IsGranted(answer);
+  e_.Store(turn_.more, b_.CreateZExt(granted, e_.I32()));
+  e_.If(granted, [&] { e_.Store(turn_.tile, OfCluster(e_.FirstCta(answer))); });
+}
 void RoleEmitter::EmitTmaLoad(const Op& op) {
   const auto& attrs = op.As<ir::LoadAttrs>();
   const Slot& slot = SlotOf(op);

@@ -151,6 +151,16 @@ void Emitter::For(Value* low, Value* high, int step, const std::function<void(Va
   b_.SetInsertPoint(end);
 }
 
+void Emitter::DoWhile(const std::function<Value*()>& body) {
+  llvm::BasicBlock* inside = NewBlock();
+  b_.CreateBr(inside);
+  b_.SetInsertPoint(inside);
+  Value* again = body();
+  llvm::BasicBlock* end = NewBlock();
+  b_.CreateCondBr(again, inside, end);
+  b_.SetInsertPoint(end);
+}
+
 void Emitter::IfElected(const std::function<void()>& body) {
   If(b_.CreateExtractValue(Intrinsic(nv::nvvm_elect_sync, {C32(~0u)}), 1), body);
   WarpSync();
@@ -284,6 +294,22 @@ void Emitter::BulkCommit() { Intrinsic(nv::nvvm_cp_async_bulk_commit_group); }
 void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_group_read, {C32(pending)}); }
 
 // --------------------------------------------------------------------------------------------------------------
+// cluster launch control
+
+void Emitter::RequestCluster(Value* answer, Value* barrier, bool multicast) {
+  LS_CHECK(target_.Has(target::Feature::kLaunchControl), "cluster launch control on ", target_.name);
+  Intrinsic(multicast ? nv::nvvm_clusterlaunchcontrol_try_cancel_async_multicast_shared
+                      : nv::nvvm_clusterlaunchcontrol_try_cancel_async_shared,
+            {answer, barrier});
+}
+Value* Emitter::IsGranted(Value* answer) {
+  return Intrinsic(nv::nvvm_clusterlaunchcontrol_query_cancel_is_canceled, {answer});
+}
+Value* Emitter::FirstCta(Value* answer) {
+  return Intrinsic(nv::nvvm_clusterlaunchcontrol_query_cancel_get_first_ctaid_x, {answer});
+}
+
+// --------------------------------------------------------------------------------------------------------------
 // tcgen05
 
 void Emitter::TensorAlloc(Value* slot, int columns) {
@@ -307,7 +333,7 @@ void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor,
                                    C32(instruction), accumulate};
   if (disabled != nullptr) {
-    LS_CHECK(ctas_ == 1, "lanes are left out by one CTA alone");
+    LS_CHECK(ctas_ == 1, "lanes of one CTA are left out of a pair's product");
     arguments.insert(arguments.end(), {disabled, C32(kKindF16), C32(kCollectorDiscard)});
     Intrinsic(nv::nvvm_tcgen05_mma_shared_disable_output_lane_cg1, arguments);
     return;

@@ -55,6 +55,8 @@ class Emitter {
   void If(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
   // for (i = low; i < high; i += step), rolled.
   void For(Value* low, Value* high, int step, const std::function<void(Value*)>& body);
+  // `body` gives the condition on which it runs again.
+  void DoWhile(const std::function<Value*()>& body);
   // One thread of the converged warp runs `body`; the warp reconverges behind it.
   void IfElected(const std::function<void()>& body);
   Variable NewVariable(llvm::Type* type, Value* initial);
@@ -96,6 +98,13 @@ class Emitter {
   void TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at);
   void BulkCommit();
   void BulkWaitRead(int pending);
+
+  // --- Cluster launch control: an answer is 16 bytes in shared memory, an i128.
+  // With `multicast`, into the same place of every CTA of the cluster, each of whose barriers gets 16 bytes.
+  void RequestCluster(Value* answer, Value* barrier, bool multicast);
+  Value* LoadAnswer(Value* pointer) { return b_.CreateAlignedLoad(b_.getInt128Ty(), pointer, llvm::Align(16)); }
+  Value* IsGranted(Value* answer);
+  Value* FirstCta(Value* answer);  // of the cluster that is taken over. REQUIRES: it is granted
 
   // --- tcgen05.
   void TensorAlloc(Value* slot, int columns);

@@ -20,6 +20,7 @@ namespace {
 // warpgroups, comes behind.
 constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
+constexpr int kScheduleWarp = 2;
 constexpr int kEpilogueWarp = 4;
 
 // For two math warpgroups beside the loading one: together at most what the CTA is launched with, 3 x 168.
@@ -36,6 +37,9 @@ int LargestPowerDividing(int value, int limit) {
   while (2 * power <= limit && value % (2 * power) == 0) power *= 2;
   return power;
 }
+// Answers under way: with two, a request for the tile behind the next one is out while the epilogue has the current
+// one.
+constexpr int kGrants = 2;
 
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
@@ -71,11 +75,14 @@ ir::Program KernelBuilder::Build() {
                                 .rows = program_.Rows(),
                                 .columns = program_.Columns()});
   }
+  if (schedule_.scheduler == Scheduler::kClc)
+    grants_ = AddChannel({.name = "grants", .space = ir::Space::kGrants, .stages = kGrants});
   PlanEpilogue();
   AddOutputs(program_.buffers.empty() ? SharedLayout{} : program_.buffers[0].layout);
   if (SharesTiles()) AddParam(Binding::kWorkspace);
   AddLoadRole(LoadPath::kTma);
   if (in_tensor_memory_) AddMmaRole();
+  if (grants_ >= 0) AddScheduleRole();
   AddLoadRole(LoadPath::kCopy);
   AddEpilogueRole();
   program_.threads = 32 * (kEpilogueWarp + EpilogueWarps());
@@ -140,11 +147,12 @@ void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corne
   const ValueId tile_n = b.Constant(schedule_.tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
+  const bool granted = grants_ >= 0;
   const ValueId batch = b.ParamValue(Binding::kBatch);
   const int raster = schedule_.raster;
   const ValueId first = SharesTiles() ? b.Shares({rows, columns, batch, BlocksOfTile(b)},
                                                  {.raster = raster, .sections = schedule_.split_k})
-                                      : b.Tiles({rows, columns, batch}, {.raster = raster});
+                                      : b.Tiles({rows, columns, batch}, {.raster = raster, .granted = granted ? 1 : 0});
   b.InBody([&] {
     Corner corner{.row = b.Mul({Builder::Argument(first, 0), tile_m}),
                   .column = b.Mul({Builder::Argument(first, 1), tile_n}),
@@ -157,6 +165,10 @@ void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corne
       corner.sections = Builder::Argument(first, 7);
     }
     write(corner);
+    if (!granted) return;
+    const ValueId answer = b.Take({}, {.channel = grants_});
+    b.TilesNext({answer});
+    b.Release({answer});
   });
 }
 
@@ -211,7 +223,7 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
   if (!LoadsBy(path)) return;
   const bool bulk = path == LoadPath::kTma;
   const int first_free_warp = LoadsBy(LoadPath::kTma) ? kLoadWarp + 1 : kLoadWarp;
-  const int first_copy_warp = in_tensor_memory_ ? kMmaWarp + 1 : first_free_warp;
+  const int first_copy_warp = grants_ >= 0 ? kScheduleWarp + 1 : in_tensor_memory_ ? kMmaWarp + 1 : first_free_warp;
   const ir::Role role{.name = bulk ? "load" : "copy",
                       .kind = bulk ? RoleKind::kLoad : RoleKind::kCopy,
                       .first_warp = bulk ? kLoadWarp : first_copy_warp,
@@ -240,6 +252,19 @@ void KernelBuilder::AddMmaRole() {
       b.Send({accumulator});
     });
     ReleaseResidents(b);
+  });
+}
+
+// Asks for the next tile while the current one is computed.
+void KernelBuilder::AddScheduleRole() {
+  const ir::Role role{
+      .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = 1};
+  AddRole(role, [&](Builder& b) {
+    ForEachTile(b, [&](const Corner&) {
+      const ValueId answer = b.Put({}, {.channel = grants_});
+      b.Request({answer});
+      b.Send({answer});
+    });
   });
 }
 

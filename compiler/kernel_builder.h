@@ -125,6 +125,7 @@ class KernelBuilder {
   void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
   void AddLoadRole(LoadPath path);
   void AddMmaRole();
+  void AddScheduleRole();
   void AddEpilogueRole();
   void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
   void ForEachPanel(ir::Builder& b, ir::ValueId accumulator,
@@ -140,6 +141,7 @@ class KernelBuilder {
   std::vector<int> residents_;         // channels
   std::vector<int> operand_channels_;  // the other shared ones, in the order in which they were added
   int accumulators_ = -1;              // channel
+  int grants_ = -1;                    // channel, or -1 for a fixed order of tiles
   ir::FragmentKind fragment_{};
   int panel_ = 0;  // columns of the accumulator that the epilogue treats at once
 };

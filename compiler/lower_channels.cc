@@ -22,7 +22,7 @@ using ir::ValueId;
 enum class Signal {
   kBytes,   // by the bytes of its bulk copies
   kCommit,  // by tcgen05.commit, when its MMAs have completed
-  kWarps,   // by one arrival of each warp
+  kWarps,   // by one arrival of each warp, or of the elected thread
 };
 
 struct Signalling {
@@ -32,6 +32,7 @@ struct Signalling {
 Signalling SignallingOf(RoleKind kind) {
   switch (kind) {
     case RoleKind::kLoad:
+    case RoleKind::kSchedule:
       return {Signal::kBytes, Signal::kBytes};
     case RoleKind::kMma:
       return {Signal::kCommit, Signal::kCommit};
@@ -41,6 +42,11 @@ Signalling SignallingOf(RoleKind kind) {
       return {Signal::kWarps, Signal::kWarps};
   }
   __builtin_unreachable();
+}
+
+// Who takes a grant has read it, whatever else it issues.
+Signal EmptySignal(const ir::Program& program, const Role& role, int channel) {
+  return program.channels[channel].space == ir::Space::kGrants ? Signal::kWarps : SignallingOf(role.kind).empty;
 }
 
 int Arrivals(Signal signal, const Role& role) { return signal == Signal::kWarps ? role.warps : 1; }
@@ -53,10 +59,12 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
 }
 
 // Whose producers a consumer of the channel must tell that a slot is empty: all whose copies come to that slot; of an
-// accumulator the leader of the pair.
+// accumulator the leader of the pair; of a grant every CTA of the cluster.
 ir::Reach ReachOf(const ir::Program& program, int channel) {
   if (program.channels[channel].space == ir::Space::kTensor)
     return program.ctas > 1 ? ir::Reach::kLeader : ir::Reach::kOwn;
+  if (program.channels[channel].space == ir::Space::kGrants)
+    return program.ClusterSize() > 1 ? ir::Reach::kAll : ir::Reach::kOwn;
   bool along_m = false, along_n = false;
   for (const Role& role : program.roles) {
     std::map<ValueId, int> channel_of;
@@ -73,6 +81,12 @@ ir::Reach ReachOf(const ir::Program& program, int channel) {
   return along_m ? ir::Reach::kM : along_n ? ir::Reach::kN : ir::Reach::kOwn;
 }
 
+// CTAs of the cluster whose role arrives at one CTA's barrier; of commits, pairs.
+int ArrivingCtas(const ir::Program& program, const Role& role, ir::Reach reach) {
+  const bool leaders = role.leader != 0 && reach == ir::Reach::kAll;
+  return program.Arrivals(reach) / (leaders ? program.ctas : 1);
+}
+
 // Channels that the role fills and empties.
 void CountArrivals(ir::Program& program, const std::vector<ir::Reach>& reach) {
   for (const Role& role : program.roles) {
@@ -84,8 +98,8 @@ void CountArrivals(ir::Program& program, const std::vector<ir::Reach>& reach) {
     const Signalling signals = SignallingOf(role.kind);
     for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
     for (const auto& [channel, used] : takes) {
-      program.channels[channel].empty_arrivals +=
-          Arrivals(signals.empty, role) * program.Arrivals(reach[static_cast<size_t>(channel)]);
+      program.channels[channel].empty_arrivals += Arrivals(EmptySignal(program, role, channel), role) *
+                                                  ArrivingCtas(program, role, reach[static_cast<size_t>(channel)]);
     }
   }
 }
@@ -119,7 +133,7 @@ class RoleLowering {
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
-      Notify(b, op.operands[0], Side::kEmpty, signals_.empty);
+      Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
       b.Advance({op.operands[0]});
       return;
     }
@@ -139,11 +153,12 @@ class RoleLowering {
     const int channel = op.As<ir::ChannelAttrs>().channel;
     b.AppendCopy({.kind = OpKind::kCursor, .result = op.result, .attrs = ir::CursorAttrs{.channel = channel}});
     b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty ? 1 : 0});
-    const bool tensor = role_.kind == RoleKind::kMma || program_.channels[channel].space == ir::Space::kTensor;
-    if (tensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
+    const ir::Space space = program_.channels[channel].space;
+    const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kGrants;
+    if (multiplies || space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
     if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
-      b.BarrierExpect({op.result},
-                      {.bytes = program_.ctas * BulkBytes(siblings, op.result, channel), .leader = program_.ctas - 1});
+      const int ctas = space == ir::Space::kShared ? program_.ctas : 1;
+      b.BarrierExpect({op.result}, {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas - 1});
     }
     if (op.kind == OpKind::kPut && signals_.full != Signal::kWarps) put_.insert(channel);
     channel_of_[op.result] = channel;
@@ -152,6 +167,7 @@ class RoleLowering {
   int BulkBytes(const std::vector<Op>& siblings, ValueId slot, int channel) const {
     int bytes = 0;
     ForEachOp(siblings, [&](const Op& op) {
+      if (op.kind == OpKind::kRequest && op.operands[0] == slot) bytes += ir::kGrantBytes;
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
         bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();  // whoever brings it
       }
@@ -173,10 +189,13 @@ class RoleLowering {
         b.MmaCommit({slot}, {.side = side, .to = PeersOf(channel_of_.at(slot), side)});
         return;
       case Signal::kWarps: {
-        const bool tensor = program_.channels[channel_of_.at(slot)].space == ir::Space::kTensor;
-        if (tensor) b.FenceTensor({}, {.edge = ir::Edge::kBefore});
-        if (!tensor && side == Side::kFull) b.FenceProxy();
-        b.BarrierArrive({slot}, {.side = side, .by = Unit::kWarp, .to = PeersOf(channel_of_.at(slot), side)});
+        const ir::Space space = program_.channels[channel_of_.at(slot)].space;
+        if (space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kBefore});
+        // What threads have written the async proxy will read; of a grant, what they have read it will overwrite.
+        if (space == ir::Space::kGrants || (space == ir::Space::kShared && side == Side::kFull)) b.FenceProxy();
+        b.BarrierArrive({slot}, {.side = side,
+                                 .by = role_.elected != 0 ? Unit::kThread : Unit::kWarp,
+                                 .to = PeersOf(channel_of_.at(slot), side)});
         return;
       }
     }
@@ -202,9 +221,11 @@ class RoleLowering {
   }
 
   // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put
-  // again. What others copy into its tiles, its consumers have waited for.
+  // again. What others copy into its tiles, its consumers have waited for; who releases the sums of a pair's leader has
+  // done so before the pair meets to free Tensor Memory.
   void AwaitPeers(ir::Builder& b, int channel) {
-    if (reach_[static_cast<size_t>(channel)] == ir::Reach::kOwn && program_.ctas == 1) return;
+    const bool alone = reach_[static_cast<size_t>(channel)] == ir::Reach::kOwn && program_.ctas == 1;
+    if (alone || program_.channels[channel].space == ir::Space::kTensor) return;
     b.For({b.Constant(0), b.Constant(program_.channels[channel].stages)});
     b.InBody([&] {
       const ValueId slot = b.Cursor({}, {.channel = channel});

@@ -72,9 +72,10 @@ llvm::TargetMachine& MachineFor(const target::Target& target) {
 // LLVM 22 models tcgen05.mma as a store to D alone and waits as touching nothing, and would delete or move what depends
 // on the rest. Declarations are made opaque, so that calls stay where they were written.
 void Harden(llvm::Module& module) {
-  constexpr std::string_view kPrefixes[] = {
-      "llvm.nvvm.tcgen05.", "llvm.nvvm.cp.async.bulk.", "llvm.nvvm.mbarrier.",       "llvm.nvvm.wgmma.",
-      "llvm.nvvm.fence.",   "llvm.nvvm.setmaxnreg.",    "llvm.nvvm.barrier.cluster."};
+  constexpr std::string_view kPrefixes[] = {"llvm.nvvm.tcgen05.",         "llvm.nvvm.cp.async.bulk.",
+                                            "llvm.nvvm.mbarrier.",        "llvm.nvvm.wgmma.",
+                                            "llvm.nvvm.fence.",           "llvm.nvvm.setmaxnreg.",
+                                            "llvm.nvvm.barrier.cluster.", "llvm.nvvm.clusterlaunchcontrol.try"};
   for (llvm::Function& function : module) {
     if (!function.isIntrinsic()) continue;
     const llvm::StringRef name = function.getName();

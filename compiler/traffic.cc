@@ -115,6 +115,8 @@ class RoleWalk {
       case OpKind::kPartialStore:
       case OpKind::kPartialArrive:
       case OpKind::kPartialSum:
+      case OpKind::kTilesNext:
+      case OpKind::kRequest:
       case OpKind::kPut:
       case OpKind::kSend:
       case OpKind::kTake:

@@ -227,6 +227,10 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
       for (Cta* cta : targets) {
         BarrierSlot* barrier = own.FindBarrier(*cta, offset);
         if (barrier == nullptr) continue;
+        if (own.checks() && cta->done() && cta != &self.warp->cta()) {
+          own.machine().hazards->Add(HazardKind::kRemoteLifetime, self.place,
+                                     Cat("CTA rank ", cta->rank(), " ended before this commit arrived there"));
+        }
         barrier->Tell(self.covered);
         if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
         if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {

@@ -102,8 +102,15 @@ WalkBindings WalkOf(Operand operand) {
   return kWalks[static_cast<int>(operand)];
 }
 
+bool Program::TakesOver() const {
+  for (const Channel& channel : channels) {
+    if (channel.space == Space::kGrants) return true;
+  }
+  return false;
+}
+
 int Channel::StageBytes() const {
-  int bytes = 0;
+  int bytes = space == Space::kGrants ? kGrantBytes : 0;
   for (const TileSlot& tile : tiles) bytes += tile.layout.Bytes();
   return bytes;
 }
@@ -122,6 +129,8 @@ int Program::Arrivals(Reach to) const {
       return cluster_m / ctas + cluster_n - 1;
     case Reach::kLeader:
       return ctas;
+    case Reach::kAll:
+      return ClusterSize();
   }
   __builtin_unreachable();
 }

@@ -17,7 +17,11 @@
 // j. A bulk copy may bring a part of a tile to all CTAs of the cluster along m or n; the other parts come from them.
 // With `ctas` 2, CTAs of ranks 2p and 2p + 1 are a pair. The even one, its leader, alone runs the roles that say so;
 // its MMAs take the rows of A of both CTAs, take half of the columns of B from each, and leave to each CTA its own
-// rows. The full barriers of shared channels are then those of the leader.
+// rows. // The full barriers of shared channels are then those of the leader.
+//
+// Output tiles. A cluster walks over every so-manieth, or, where `tiles` is granted, begins with that of its own index
+// and goes on with those of clusters that it takes over before they start: an answer in a slot of the one channel of
+// grants names such a cluster, or none. Every role takes every answer, and all CTAs of the cluster get the same ones.
 //
 // Stages: kScheduled as built; LowerChannels turns put/send/take/release into barrier operations: kLowered.
 //
@@ -144,6 +148,7 @@ struct Param {
 };
 
 constexpr int kBarrierBytes = 8;                                // of one mbarrier
+constexpr int kGrantBytes = 16;                                 // of an answer of cluster launch control
 constexpr int kTensorLanes = 128;                               // of Tensor Memory
 constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
 constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
@@ -163,6 +168,7 @@ enum class Reach : uint8_t {
   kN,       // those in line with it along m, or along n
   kCross,   // both lines
   kLeader,  // the leader of its pair
+  kAll,     // every CTA of the cluster
 };
 
 struct NoAttrs {
@@ -178,6 +184,7 @@ struct ParamAttrs {
 };
 struct TilesAttrs {
   int raster = 1;
+  int granted = 0;  // 1: each turn ends with a tiles.next, which names the next one
   bool operator==(const TilesAttrs&) const = default;
 };
 struct SharesAttrs {
@@ -375,7 +382,7 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
-// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory.
+// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of grants is an answer.
 struct TileSlot {
   std::string name{};
   SharedLayout layout{};  // of a shared channel
@@ -383,7 +390,7 @@ struct TileSlot {
   bool operator==(const TileSlot&) const = default;
 };
 
-enum class Space : uint8_t { kShared, kTensor };
+enum class Space : uint8_t { kShared, kTensor, kGrants };
 
 struct Channel {
   std::string name{};
@@ -393,10 +400,11 @@ struct Channel {
   int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
   int own = 0;                                // 1: a ring that one role alone reserves and retires
   int tmem_column = -1;                       // assigned: first column of stage 0
+  int grant_offset = -1;                      // assigned, of grants: byte offset of stage 0 in shared memory
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
   int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones, 8 bytes each
 
-  int StageBytes() const;  // distance of two stages of a shared channel
+  int StageBytes() const;  // distance of two stages in shared memory
   bool operator==(const Channel&) const = default;
 };
 
@@ -409,7 +417,7 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 
-enum class RoleKind : uint8_t { kLoad, kCopy, kMma, kEpilogue, kMath };
+enum class RoleKind : uint8_t { kLoad, kCopy, kMma, kEpilogue, kMath, kSchedule };
 
 struct Role {
   std::string name{};
@@ -454,6 +462,8 @@ struct Program {
   int Parts(Reach to) const;
   // Arrivals at one barrier of a slot where every CTA or, of commits, every pair arrives once at those of `to`.
   int Arrivals(Reach to) const;
+  // Whether clusters take over others: then the grid has one for each tile of a cluster.
+  bool TakesOver() const;
   bool operator==(const Program&) const = default;
 };
 

@@ -39,13 +39,14 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "aft
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>
-inline constexpr std::array<std::string_view, 5> kEnumNames<Reach>{"own", "m", "n", "cross", "leader"};
+inline constexpr std::array<std::string_view, 6> kEnumNames<Reach>{"own", "m", "n", "cross", "leader", "all"};
 template <>
-inline constexpr std::array<std::string_view, 2> kEnumNames<Space>{"shared", "tensor"};
+inline constexpr std::array<std::string_view, 3> kEnumNames<Space>{"shared", "tensor", "grants"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", "lowered"};
 template <>
-inline constexpr std::array<std::string_view, 5> kEnumNames<RoleKind>{"load", "copy", "mma", "epilogue", "math"};
+inline constexpr std::array<std::string_view, 6> kEnumNames<RoleKind>{"load",     "copy", "mma",
+                                                                      "epilogue", "math", "schedule"};
 template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<ValueType>{"none", "index",    "predicate",
                                                                        "slot", "fragment", "lanes"};
@@ -112,7 +113,8 @@ template <> inline constexpr auto kFields<ParamAttrs> = std::tuple{
 template <> inline constexpr auto kFields<ClusterIndexAttrs> = std::tuple{
     Field{"axis", &ClusterIndexAttrs::axis, Presence::kBare}};
 template <> inline constexpr auto kFields<TilesAttrs> = std::tuple{
-    Field{"raster", &TilesAttrs::raster}};
+    Field{"raster", &TilesAttrs::raster},
+    Field{"granted", &TilesAttrs::granted, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<SharesAttrs> = std::tuple{
     Field{"raster", &SharesAttrs::raster},
     Field{"sections", &SharesAttrs::sections}};
@@ -228,6 +230,7 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"columns", &Channel::columns, Presence::kOptional},
     Field{"own", &Channel::own, Presence::kOptional, Meaning::kFlag},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
+    Field{"answers", &Channel::grant_offset, Presence::kOptional, Meaning::kOffset},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},
     Field{"barriers", &Channel::barrier_offset, Presence::kOptional, Meaning::kOffset}};
 template <> inline constexpr auto kFields<TileSlot> = std::tuple{

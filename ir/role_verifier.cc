@@ -22,11 +22,12 @@ struct Placement {
   uint32_t roles;     // bits of RoleKind
 };
 constexpr uint32_t Bit(RoleKind kind) { return 1u << static_cast<int>(kind); }
-constexpr uint32_t kAnyRole = 0x1f;
+constexpr uint32_t kAnyRole = 0x3f;
 constexpr uint32_t kReaders = Bit(RoleKind::kEpilogue) | Bit(RoleKind::kMath);
 constexpr uint32_t kTma = static_cast<uint32_t>(Feature::kTma);
 constexpr uint32_t kWgmma = static_cast<uint32_t>(Feature::kWgmma);
 constexpr uint32_t kTensorMemory = static_cast<uint32_t>(Feature::kTensorMemory);
+constexpr uint32_t kLaunchControl = static_cast<uint32_t>(Feature::kLaunchControl);
 
 // clang-format off
 constexpr Placement kPlacements[] = {
@@ -34,6 +35,7 @@ constexpr Placement kPlacements[] = {
     {OpKind::kCopyLoad,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
     {OpKind::kLoadPixels,   Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
     {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
+    {OpKind::kRequest,      Crew::kOneThread, kLaunchControl, Bit(RoleKind::kSchedule)},
     {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kLanesBeside,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
@@ -159,7 +161,8 @@ Status RoleVerifier::CloseRole() {
   for (size_t i = 0; i < uses_.size(); ++i) {
     const Use& use = uses_[i];
     const std::string& name = program_.channels[i].name;
-    if (use.produces && use.consumes) return Broken(10, Cat("it produces and consumes channel ", name));
+    const bool grants = program_.channels[i].space == Space::kGrants;
+    if (use.produces && use.consumes && !grants) return Broken(10, Cat("it produces and consumes channel ", name));
     if (use.release_lag != use.drain_lag) {
       return Broken(
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
@@ -375,6 +378,25 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
 }
 
+Status RoleVerifier::CheckTiles(const Op& op) const {
+  const auto ends =
+      std::count_if(op.body.begin(), op.body.end(), [](const Op& inner) { return inner.kind == OpKind::kTilesNext; });
+  const int granted = op.As<TilesAttrs>().granted;
+  if (granted != (program_.TakesOver() ? 1 : 0))
+    return Broken(10, "tiles are granted where there is a channel of grants, and only there");
+  return ends == granted ? Ok() : Broken(10, Cat("a turn of it has ", ends, " tiles.next, not ", granted));
+}
+
+Status RoleVerifier::CheckGrant(const Op& op) {
+  const ValueId slot = op.operands[0];
+  if (ChannelOfSlot(slot).space != Space::kGrants) return Broken(8, "its slot holds no grant");
+  const bool asks = op.kind == OpKind::kRequest;
+  if (values_[slot].slot == (asks ? SlotState::kTaken : SlotState::kPut))
+    return Broken(11, Cat("slot %", slot, asks ? " was taken" : " was put"));
+  if (asks) values_[slot].tma_bytes += kGrantBytes;
+  return Ok();
+}
+
 Status RoleVerifier::CheckExpect(const Op& op) {
   const int bytes = op.As<ExpectAttrs>().bytes;
   if (bytes < 1) return Broken(8, "bytes is not positive");
@@ -382,7 +404,8 @@ Status RoleVerifier::CheckExpect(const Op& op) {
   if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
   expected = bytes;
   const int leader = op.As<ExpectAttrs>().leader;
-  if (leader != program_.ctas - 1) return Broken(8, "of a pair the leader expects bytes, and without pairs every CTA");
+  const bool by_pair = program_.ctas > 1 && ChannelOfSlot(op.operands[0]).space == Space::kShared;
+  if (leader != (by_pair ? 1 : 0)) return Broken(8, "of a pair the leader expects bytes, and without pairs every CTA");
   return Arrive(op.operands[0], Side::kFull, role_->elected != 0 ? 1 : 32 * role_->warps);
 }
 
@@ -477,8 +500,13 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kPartialArrive:
     case OpKind::kPartialSum:
       return Needs({Binding::kWorkspace});
-    case OpKind::kConst:
+    case OpKind::kTilesNext:
+    case OpKind::kRequest:
+      return CheckGrant(op);
     case OpKind::kTiles:
+      LS_TRY(CheckTiles(op));
+      return CheckNumber(op);
+    case OpKind::kConst:
     case OpKind::kShares:
     case OpKind::kFor:
     case OpKind::kMmaWait:
@@ -511,9 +539,11 @@ Status RoleVerifier::CheckBarrier(const Op& op) {
   if (!waits) {
     const bool one = role_->elected != 0 || op.kind == OpKind::kMmaCommit;
     const int threads = one ? 1 : attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
-    if (attrs.to != Reach::kOwn && op.kind == OpKind::kBarrierArrive && (one || attrs.by != Unit::kWarp))
+    const bool lanes = role_->elected == 0 && attrs.by == Unit::kWarp;
+    if (attrs.to != Reach::kOwn && op.kind == OpKind::kBarrierArrive && !lanes && !(one && attrs.to == Reach::kAll))
       return Broken(8, "the lanes of a warp arrive at other CTAs, one each");
-    return Arrive(op.operands[0], attrs.side, threads * program_.Arrivals(attrs.to));
+    const int ctas = attrs.to == Reach::kAll && role_->leader != 0 ? program_.ctas : 1;
+    return Arrive(op.operands[0], attrs.side, threads * program_.Arrivals(attrs.to) / ctas);
   }
   Use& use = uses_[static_cast<size_t>(slots_.Of(op.operands[0]))];
   (attrs.side == Side::kEmpty ? use.produces : use.consumes) = true;

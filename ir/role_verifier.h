@@ -57,6 +57,8 @@ class RoleVerifier {
   Status Check(const Op& op);
   Status CheckScalar(Binding binding, ParamKind kind) const;
   Status CheckNumber(const Op& op) const;
+  Status CheckTiles(const Op& op) const;
+  Status CheckGrant(const Op& op);
   Status CheckExpect(const Op& op);
   Status CheckDrain(const Op& op);
   Status CheckCursor(const Op& op);

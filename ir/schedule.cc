@@ -28,8 +28,11 @@ constexpr std::array<std::string_view, 2> kNames<ShiftForm>{"separate", "fused"}
 template <>
 constexpr std::array<std::string_view, 2> kNames<Border>{"zeros", "mask"};
 
+template <>
+constexpr std::array<std::string_view, 2> kNames<Scheduler>{"static", "clc"};
+
 using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*,
-                            ShiftForm Schedule::*, Border Schedule::*, RowSide Schedule::*>;
+                            ShiftForm Schedule::*, Border Schedule::*, Scheduler Schedule::*, RowSide Schedule::*>;
 
 // One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
@@ -51,6 +54,7 @@ constexpr Field kBorder[] = {{&Schedule::border}};
 constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
 constexpr Field kCluster[] = {{&Schedule::cluster_m, 16}, {&Schedule::cluster_n, 16}};
 constexpr Field kCtas[] = {{&Schedule::ctas, 2}};
+constexpr Field kScheduler[] = {{&Schedule::scheduler}};
 constexpr Field kRows[] = {{&Schedule::rows}};
 constexpr Field kSplitK[] = {{&Schedule::split_k, 64}};
 
@@ -79,6 +83,7 @@ constexpr Key kKeys[] = {
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
     {"cluster", kCluster, 2, "CTAs (along m x along n) that run together and load the tiles that they share once: A along n, B along m"},
     {"ctas",    kCtas,   1, "CTAs of one MMA: 2 neighbours along m are a pair, whose CTAs hold half of each B tile (sm_100a)"},
+    {"scheduler", kScheduler, 1, "who gives a cluster its next tile: a fixed order, or cluster launch control (sm_100a)"},
     {"rows",    kRows,   1, "the side of the output along the rows of the matrix instruction; n lets a small m fill its columns"},
     {"split_k", kSplitK, 1, "sections of K in which CTAs share the tiles that do not fill a round; their sums meet in a workspace"},
 };

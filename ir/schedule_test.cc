@@ -5,12 +5,13 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 19) - 1;
+constexpr uint32_t kAllFields = (1u << 20) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
             "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma d_store=tma reuse=none "
-            "shift=separate border=zeros filter_stages=4 cluster=1x1 ctas=1 rows=m split_k=1");
+            "shift=separate border=zeros filter_stages=4 cluster=1x1 ctas=1 "
+            "scheduler=static rows=m split_k=1");
 }
 
 TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
@@ -26,7 +27,11 @@ TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
                      .d_store = StorePath::kDirect,
                      .reuse = Reuse::kLaneShift,
                      .shift = ShiftForm::kFused,
-                     .border = Border::kMask};
+                     .border = Border::kMask,
+                     .cluster_m = 4,
+                     .cluster_n = 2,
+                     .ctas = 2,
+                     .scheduler = Scheduler::kClc};
   for (const Schedule& schedule : {Schedule{}, odd}) {
     const auto parsed = ParseSchedule(PrintSchedule(schedule));
     ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
@@ -98,6 +103,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{"stages=4 stages=4", "'stages' is given twice"},
                     BadCase{"stage=4", "did you mean 'stages'?"}, BadCase{"zzzz=4", "known keys: tile stages acc"},
                     BadCase{"a_load=direct", "use tma or copy"}, BadCase{"d_store=copy", "use tma, direct or rows"},
+                    BadCase{"cluster=2", "has 1 numbers; write for example cluster=1x1"},
+                    BadCase{"ctas=3", "use 1 to 2"}, BadCase{"scheduler=dynamic", "use static or clc"},
                     BadCase{"stages", "not of the form key=value"}, BadCase{"stages=", "not a whole number"}));
 
 }  // namespace

@@ -4,15 +4,16 @@
 //     its CTA has whole warps, at most 1024 threads; its tile is positive, its rows run along m or n. Rows that are
 //     lost are as many of each 32 lanes of a tile of 128. The extents of its cluster are powers of two and together
 //     within the target's. CTAs multiply alone or, on a target with Tensor Memory and in a cluster of an even extent
-//     along m, as pairs, with rows along m; then bulk copies alone fill tiles.
+//     along m, as pairs; then bulk copies alone fill tiles.
 //  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
 //     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
 //     eight spans, so that every column begins a swizzle pattern; a box may be a single row.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
-//     and a target with Tensor Memory. Stages, copies and warps of buffers are positive. Arrivals are positive
-//     once the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits none
-//     on its full side.
+//     and a target with Tensor Memory. A channel of grants, of which there is one at most, holds answers alone and
+//     needs a target with cluster launch control. Stages, copies and warps of buffers are positive. Arrivals are
+//     positive once the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits
+//     none on its full side.
 //  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Leaders are those of
 //     pairs, and of a pair the leader alone multiplies. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
@@ -28,14 +29,16 @@
 // 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
 //     loaded; a role's own ring is reserved and retired by one role.
 //     Lowered: each barrier awaits the arrivals that the roles make.
+//     The role that requests grants takes them too, as every other; then all its tiles are granted, and each turn of
+//     granted tiles ends with one tiles.next.
 // 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
 //     bulk copies bring.
 // 12. An MMA's tiles have the operands' type and hold the program's tile from the row on where the product
 //     begins, its accumulator the tile's rows and columns; fragments lie inside the accumulator and fill the buffer
-//     that they are staged in. Of B a pair holds half a tile in each CTA. Lanes are left out, lost and moved by a
-//     product in tiles of 128 rows alone; where rows are lost, D leaves by stores of threads.
+//     that they are staged in. Lanes are left out, lost and moved by a product in tiles of 128 rows alone; where rows
+//     are lost, D leaves by stores of threads. Of B a pair holds half a tile in each CTA.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
@@ -161,6 +164,13 @@ Status CheckParams(const Program& program, const target::Target& target) {
 
 Status CheckSpace(const Program& program, const Channel& channel, const target::Target& target) {
   const bool placed = channel.rows != 0 || channel.columns != 0 || channel.tmem_column != -1;
+  if (channel.space == Space::kGrants) {
+    if (!target.Has(target::Feature::kLaunchControl))
+      return BrokenRule(
+          4, Cat("channel ", channel.name, " needs cluster launch control, which ", target.name, " has not"));
+    if (placed || !channel.tiles.empty()) return BrokenRule(4, Cat("channel ", channel.name, " of grants holds tiles"));
+    return Ok();
+  }
   if (channel.space == Space::kShared) {
     if (channel.tiles.empty() || channel.tiles.size() > kMaxTiles) {
       return BrokenRule(
@@ -188,6 +198,9 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
 
 Status CheckRings(const Program& program, const target::Target& target) {
   const bool lowered = program.stage == Stage::kLowered;
+  const auto grants = std::count_if(program.channels.begin(), program.channels.end(),
+                                    [](const Channel& channel) { return channel.space == Space::kGrants; });
+  if (grants > 1) return BrokenRule(4, "there is more than one channel of grants");
   for (const Channel& channel : program.channels) {
     if (channel.stages < 1 || channel.stages > kMaxExtent) {
       return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
@@ -295,6 +308,10 @@ std::vector<Extent> SharedExtents(const Program& program) {
       }
     }
     extents.push_back({channel.barrier_offset, int64_t{16} * channel.stages, 8, Cat("the barriers of ", channel.name)});
+    if (channel.space == Space::kGrants) {
+      extents.push_back(
+          {channel.grant_offset, step * channel.stages, kGrantBytes, Cat("the answers of ", channel.name)});
+    }
   }
   for (const Buffer& buffer : program.buffers) {
     const int64_t pieces = int64_t{buffer.copies} * buffer.warps;
@@ -329,7 +346,7 @@ Status CheckStorage(const Program& program, const target::Target& target) {
   }
   const auto unplaced = [&](int offset) { return assigned || offset == -1; };
   for (const Channel& channel : program.channels) {
-    bool clean = unplaced(channel.barrier_offset) && unplaced(channel.tmem_column);
+    bool clean = unplaced(channel.barrier_offset) && unplaced(channel.tmem_column) && unplaced(channel.grant_offset);
     for (const TileSlot& tile : channel.tiles) clean = clean && unplaced(tile.offset);
     if (!clean) return BrokenRule(13, Cat("channel ", channel.name, " has a place in a program without smem_bytes"));
   }

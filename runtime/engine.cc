@@ -105,14 +105,17 @@ void Describe(const Engine::Parts& parts, const Schedule& schedule, const runtim
                  .grid = plan.launch.grid};
 }
 
-// Persistent clusters that the device runs at one time; of single CTAs, which are as large as an SM, one on each.
+// Persistent clusters that the device runs at one time, with one CTA on an SM: two would share its tensor core.
 Result<int> MostClusters(const device::Device& device, const device::Kernel& kernel, const ir::Program& program) {
-  if (program.ClusterSize() == 1) return device.facts().sm_count;
+  const int sm_count = device.facts().sm_count;
+  if (program.ClusterSize() == 1) return sm_count;
   const auto size = static_cast<unsigned>(program.ClusterSize());
-  return device::ActiveClusters(kernel, {.grid = {size, 1, 1},
-                                         .block = {static_cast<unsigned>(program.threads), 1, 1},
-                                         .cluster = {size, 1, 1},
-                                         .dynamic_smem_bytes = static_cast<unsigned>(program.smem_bytes)});
+  LS_ASSIGN(const int active,
+            device::ActiveClusters(kernel, {.grid = {size, 1, 1},
+                                            .block = {static_cast<unsigned>(program.threads), 1, 1},
+                                            .cluster = {size, 1, 1},
+                                            .dynamic_smem_bytes = static_cast<unsigned>(program.smem_bytes)}));
+  return std::min(active, std::max(1, sm_count / program.ClusterSize()));
 }
 
 int64_t UsefulAlignment(const void* pointer, DataType type) {

@@ -78,6 +78,14 @@ Result<emulator::Options> EmulatorOptions(const target::Target& target, const En
       chosen.arithmetic = emulator::Arithmetic::kFast;
       break;
   }
+  switch (options.takeover) {
+    case Takeover::kGranted:
+      chosen.cancellation = emulator::Cancellation::kGrant;
+      break;
+    case Takeover::kRefused:
+      chosen.cancellation = emulator::Cancellation::kRefuse;
+      break;
+  }
   chosen.host_threads = options.emulator_threads;
   for (const std::string& policy : options.policies) LS_TRY(emulator::SetPolicy(chosen.policies, policy));
   return chosen;

@@ -22,7 +22,8 @@ constexpr Target kTargets[] = {
      .mma_macs_per_clock = 4096,
      .default_sm_count = 148,
      .max_cluster = 8,
-     .features = Bits({Feature::kTma, Feature::kTensorMemory, Feature::kSetMaxNReg, Feature::kTmaToCta})},
+     .features = Bits(
+         {Feature::kTma, Feature::kTensorMemory, Feature::kSetMaxNReg, Feature::kTmaToCta, Feature::kLaunchControl})},
     {.name = "sm_90a",
      .compute_major = 9,
      .compute_minor = 0,

@@ -14,11 +14,12 @@
 namespace laneshift::target {
 
 enum class Feature : uint32_t {
-  kTma = 1u << 0,           // cp.async.bulk.tensor, mbarrier transactions
-  kWgmma = 1u << 1,         // wgmma.mma_async, accumulators in registers
-  kTensorMemory = 1u << 2,  // tcgen05, accumulators in Tensor Memory
-  kSetMaxNReg = 1u << 3,    // registers moved between warpgroups at run time
-  kTmaToCta = 1u << 4,      // the .shared::cta destination of bulk tensor copies
+  kTma = 1u << 0,            // cp.async.bulk.tensor, mbarrier transactions
+  kWgmma = 1u << 1,          // wgmma.mma_async, accumulators in registers
+  kTensorMemory = 1u << 2,   // tcgen05, accumulators in Tensor Memory
+  kSetMaxNReg = 1u << 3,     // registers moved between warpgroups at run time
+  kTmaToCta = 1u << 4,       // the .shared::cta destination of bulk tensor copies
+  kLaunchControl = 1u << 5,  // clusterlaunchcontrol: running clusters take over others
 };
 
 struct Target {

@@ -30,7 +30,7 @@ namespace {
 constexpr const char* kOrders[] = {"late", "random:1", "random:2", "random:3"};
 
 // Several tiles a CTA and a ring of two: everything is used again and again.
-enum Kernel { kTma100, kTma90, kCopy100, kCopy90 };
+enum Kernel { kTma100, kTma90, kCopy100, kCopy90, kCluster90, kCluster100, kPair100 };
 struct KernelFacts {
   const char* target;
   const char* problem;
@@ -43,6 +43,9 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
     {"sm_100a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
     {"sm_90a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
+    {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
+    {"sm_100a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
+    {"sm_100a", "gemm m=4096 n=400 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
@@ -186,6 +189,9 @@ INSTANTIATE_TEST_SUITE_P(All, Mutant, testing::ValuesIn(kMutations),
 constexpr KernelFacts kUnbroken[] = {
     kKernels[kTma100],
     kKernels[kTma90],
+    kKernels[kCluster90],
+    kKernels[kCluster100],
+    kKernels[kPair100],
     {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2"},

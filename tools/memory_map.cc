@@ -43,6 +43,11 @@ std::vector<Region> SharedRegions(const ir::Program& program) {
                          Cat(channel.name, " barriers: ", channel.stages, " full, ", channel.stages, " empty")});
     }
   }
+  for (const ir::Channel& channel : program.channels) {
+    if (channel.grant_offset < 0) continue;
+    regions.push_back({channel.grant_offset, int64_t{channel.stages} * channel.StageBytes(),
+                       Cat(channel.name, ": ", channel.stages, " answers of cluster launch control")});
+  }
   for (const ir::Buffer& buffer : program.buffers) {
     regions.push_back({buffer.offset, int64_t{buffer.layout.Bytes()} * buffer.copies * buffer.warps,
                        Cat(buffer.name, ": ", buffer.warps, " warps x ", buffer.copies, " copies")});

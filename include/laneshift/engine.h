@@ -46,6 +46,9 @@ enum class Arithmetic : uint8_t {
 std::string_view ArithmeticName(Arithmetic arithmetic);
 Result<Arithmetic> ParseArithmetic(std::string_view text);
 
+// Whether the emulator lets clusters take over the work of others (cluster launch control).
+enum class Takeover : uint8_t { kGranted, kRefused };
+
 enum class Assembler : uint8_t {
   kAuto,    // ptxas where it is found, else the driver
   kPtxas,   // ptxas; an error where there is none
@@ -64,6 +67,7 @@ struct EngineOptions {
   // Of the emulator; without effect on a GPU.
   AsyncOrder async_order{};
   Arithmetic arithmetic = Arithmetic::kHardware;
+  Takeover takeover = Takeover::kGranted;
   int emulator_threads = 0;  // 0: all cores
   // "NAME=ANSWER": what the emulator does where the manual is silent (docs/emulator.md has the names and answers).
   std::vector<std::string> policies{};

@@ -54,6 +54,12 @@ enum class Border : uint8_t {
   kMask,   // the product leaves those lanes out: rows of the walk are those of the output
 };
 
+// Who gives a cluster its next output tile.
+enum class Scheduler : uint8_t {
+  kStatic,  // as many clusters as run at one time, each with every so-manieth tile
+  kClc,     // a cluster for each tile; those that run take over the tiles of those that have not started
+};
+
 struct Schedule {
   int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
   int stages = 4;                               // shared-memory ring between loads and MMA
@@ -69,6 +75,7 @@ struct Schedule {
   // CTAs along m and n that run together and bring each other the operand tiles that they share: A along n, B along m.
   int cluster_m = 1, cluster_n = 1;
   int ctas = 1;  // CTAs that multiply together: 2 neighbours along m are a pair and hold half a B tile each (sm_100a)
+  Scheduler scheduler = Scheduler::kStatic;
   RowSide rows = RowSide::kM;
   int split_k = 1;  // sections into which K is cut for tiles that do not fill a round of CTAs; 1: none are cut
 
