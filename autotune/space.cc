@@ -1,6 +1,7 @@
 #include "autotune/space.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/compile.h"
 #include "compiler/conv_geometry.h"
@@ -75,42 +76,111 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
   return variants;
 }
 
+// Extents of an output tile along the rows and the columns of the matrix instruction.
+constexpr int kRows[] = {128, 64};
+constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
+constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 16, 8};
+constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
+constexpr int kSections[] = {2, 3, 4, 6, 8};
+constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
+constexpr int kClusterArea = 128 * 128;  // smaller tiles do not draw so much from L2 that sharing pays
+
+int64_t RowsOf(const GemmProblem& problem) { return problem.m; }
+int64_t RowsOf(const ConvProblem& problem) {
+  const Spatial output = problem.Output();
+  return problem.n * output[kDepth] * output[kHeight] * output[kWidth];
+}
+int64_t ColumnsOf(const GemmProblem& problem) { return problem.n * problem.batch; }
+int64_t ColumnsOf(const ConvProblem& problem) { return problem.k; }
+
 // The space with the constraint put in, legal or not, each once; rings are as short as they may be.
 template <typename Kind>
-std::vector<Schedule> Shapes(const Kind& problem, const ScheduleConstraint& constraint, const Target& target) {
-  const bool tensor_memory = target.Has(Feature::kTensorMemory);
-  std::vector<Schedule> shapes;
-  const auto add = [&](const Variant& variant, int m, int n, int k, int acc) {
-    Schedule shape{.tile_m = m,
-                   .tile_n = n,
-                   .tile_k = k,
-                   .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
-                   .acc_stages = tensor_memory ? acc : 1,
-                   .math_warpgroups = tensor_memory ? 1 : m / 64,
-                   .a_load = variant.a_load,
-                   .reuse = variant.reuse,
-                   .border = variant.border};
-    shape = constraint.Apply(WithPaths(problem, constraint.Apply(shape)));
-    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
-  };
-  for (const Variant& variant : VariantsOf(problem, constraint, target)) {
-    // Lanes are moved and left out in tiles of all of them: a lower tile is no schedule, and its refusal would hide a
-    // better reason.
-    const Schedule asked = constraint.Apply({.reuse = variant.reuse, .border = variant.border});
-    const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
-    for (const int m : {128, 64}) {
-      if (needs_lanes && m != 128) continue;
-      for (const int n : {256, 224, 192, 160, 128, 112, 96, 80, 64, 48, 32, 16}) {
-        for (const int k : variant.depths) {
-          for (const int acc : {2, 1}) add(variant, m, n, k, acc);
+class ShapeList {
+ public:
+  ShapeList(const Kind& problem, const ScheduleConstraint& constraint, const Target& target)
+      : problem_(problem), constraint_(constraint), target_(target) {}
+
+  std::vector<Schedule> List() {
+    for (const Variant& variant : VariantsOf(problem_, constraint_, target_)) {
+      // Lanes are moved and left out in tiles of all of them: a lower tile is no schedule, and its refusal would hide a
+      // better reason.
+      const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
+      const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
+      for (const int rows : kRows) {
+        if (needs_lanes && rows != 128) continue;
+        for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
+        if (variant.reuse > Reuse::kIm2col) continue;
+        for (const int columns : kTransposedColumns) {
+          // One tile with all of m is enough.
+          if (columns < 2 * RowsOf(problem_)) AddDepths(variant, RowSide::kN, rows, columns);
         }
       }
     }
+    return std::move(shapes_);
   }
-  return shapes;
-}
+
+ private:
+  bool TensorMemory() const { return target_.Has(Feature::kTensorMemory); }
+
+  void AddDepths(const Variant& variant, RowSide side, int rows, int columns) {
+    std::vector<int> depths = variant.depths;
+    if (columns <= kDeepBlockColumns && depths.back() == kDeepBlock / 2) depths.push_back(kDeepBlock);
+    for (const int depth : depths) {
+      Schedule shape{.tile_m = side == RowSide::kM ? rows : columns,
+                     .tile_n = side == RowSide::kM ? columns : rows,
+                     .tile_k = depth,
+                     .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
+                     .acc_stages = TensorMemory() ? 2 : 1,
+                     .math_warpgroups = TensorMemory() ? 1 : rows / 64,
+                     .a_load = variant.a_load,
+                     .reuse = variant.reuse,
+                     .border = variant.border,
+                     .rows = side};
+      AddClusters(shape);
+      AddSections(shape);
+      if (TensorMemory() && side == RowSide::kM) {
+        shape.acc_stages = 1;
+        Add(shape);
+      }
+    }
+  }
+
+  void AddClusters(Schedule shape) {
+    Add(shape);
+    if (shape.tile_m * shape.tile_n < kClusterArea || shape.a_load == LoadPath::kCopy) return;
+    for (const auto& extents : kClusterExtents) {
+      shape.cluster_m = extents[0];
+      shape.cluster_n = extents[1];
+      // Both CTAs have a tile inside.
+      if (extents[0] > 1 ? shape.tile_m < RowsOf(problem_) : shape.tile_n < ColumnsOf(problem_)) Add(shape);
+    }
+  }
+
+  // Where tiles leave half of the SMs of a round idle.
+  void AddSections(Schedule shape) {
+    const int64_t tiles = CeilDiv(RowsOf(problem_), shape.tile_m) * CeilDiv(ColumnsOf(problem_), shape.tile_n);
+    const int64_t rest = tiles % target_.default_sm_count;
+    if (tiles > 4 * target_.default_sm_count) return;
+    for (const int sections : kSections) {
+      if (rest * sections > 2 * target_.default_sm_count) return;
+      shape.split_k = sections;
+      if (rest > 0) Add(shape);
+    }
+  }
+  static int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+  void Add(const Schedule& point) {
+    const Schedule shape = constraint_.Apply(WithPaths(problem_, constraint_.Apply(point)));
+    if (std::find(shapes_.begin(), shapes_.end(), shape) == shapes_.end()) shapes_.push_back(shape);
+  }
+
+  const Kind& problem_;
+  const ScheduleConstraint& constraint_;
+  const Target& target_;
+  std::vector<Schedule> shapes_;
+};
 std::vector<Schedule> ShapesOf(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
-  return std::visit([&](const auto& kind) { return Shapes(kind, constraint, target); }, problem);
+  return std::visit([&](const auto& kind) { return ShapeList(kind, constraint, target).List(); }, problem);
 }
 
 // The shape with the deepest useful ring that fits beside what else it needs.

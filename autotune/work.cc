@@ -4,6 +4,7 @@
 
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -14,19 +15,33 @@ double CeilDiv(int64_t a, int64_t b) { return std::ceil(static_cast<double>(a) /
 
 double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
 
+// Rows and columns of a matrix instruction's tile that are read from shared memory for one block: wgmma reads the
+// columns once for each 64 rows.
+double RowsRead(const Schedule& s, double rows) {
+  const double columns = s.rows == RowSide::kM ? s.tile_n : s.tile_m;
+  return (s.rows == RowSide::kM ? rows : s.tile_n) + columns * s.math_warpgroups;
+}
+
 Work OfGemm(const GemmProblem& p, const Schedule& s) {
-  return {.tiles = CeilDiv(p.m, s.tile_m) * CeilDiv(p.n, s.tile_n) * static_cast<double>(p.batch),
+  const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+  return {.tile_rows = CeilDiv(p.m, s.tile_m),
+          .tile_columns = CeilDiv(p.n, s.tile_n) * static_cast<double>(p.batch),
           .blocks = CeilDiv(p.k, s.tile_k),
-          .block_bytes = (s.tile_m + s.tile_n) * s.tile_k * Bytes(p.a),
-          .shared_bytes = (s.tile_m + s.tile_n) * s.tile_k * Bytes(p.a),
-          .element_bytes_d = Bytes(p.d)};
+          .a_bytes = s.tile_m * s.tile_k * Bytes(p.a),
+          .b_bytes = s.tile_n * s.tile_k * Bytes(p.a),
+          .shared_bytes = RowsRead(s, s.tile_m) * s.tile_k * Bytes(p.a),
+          .element_bytes_d = Bytes(p.d),
+          .memory_bytes = static_cast<double>(p.batch) * ((m + n) * k * Bytes(p.a) + m * n * Bytes(p.d))};
 }
 
 Work OfConv(const ConvProblem& p, const Schedule& s) {
   const compiler::ConvGeometry g = compiler::GeometryOf(p, s);
-  Work work{.tiles = CeilDiv(g.positions, g.TileRows(s)) * CeilDiv(g.filters, s.tile_n) * static_cast<double>(p.groups),
+  const auto bytes_of = [&](ir::Role role) { return static_cast<double>(ir::Stored(Problem(p), role).Bytes()); };
+  Work work{.tile_rows = CeilDiv(g.positions, g.TileRows(s)),
+            .tile_columns = CeilDiv(g.filters, s.tile_n) * static_cast<double>(p.groups),
             .blocks = CeilDiv(g.run, s.tile_k) * static_cast<double>(g.channels * g.taps / g.run),
-            .element_bytes_d = Bytes(p.y)};
+            .element_bytes_d = Bytes(p.y),
+            .memory_bytes = bytes_of(ir::Role::kA) + bytes_of(ir::Role::kB) + bytes_of(ir::Role::kD)};
   double rows = s.tile_m;
   if (g.Reuses()) {
     rows = static_cast<double>(g.phases.size()) * (s.tile_m + g.halo) / static_cast<double>(g.columns.size());
@@ -38,10 +53,9 @@ Work OfConv(const ConvProblem& p, const Schedule& s) {
     if (g.known_filter) work.gathered = s.tile_m * static_cast<double>(g.run) / work.blocks / kKnownFilterGain;
   }
   // A in Tensor Memory is read from shared memory by its copy alone.
-  const double read_rows = s.reuse == Reuse::kLaneShift ? rows : s.tile_m;
-  work.shared_bytes = (read_rows + s.tile_n) * s.tile_k * Bytes(p.x);
-  const double columns = g.known_filter ? 0 : s.tile_n;  // a known filter stays
-  work.block_bytes = (rows + columns) * s.tile_k * Bytes(p.x);
+  work.shared_bytes = RowsRead(s, s.reuse == Reuse::kLaneShift ? rows : s.tile_m) * s.tile_k * Bytes(p.x);
+  work.a_bytes = rows * s.tile_k * Bytes(p.x);
+  work.b_bytes = g.known_filter ? 0 : s.tile_n * s.tile_k * Bytes(p.x);  // a known filter stays
   return work;
 }
 

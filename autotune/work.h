@@ -9,12 +9,15 @@
 namespace laneshift::autotune {
 
 struct Work {
-  double tiles = 0;            // output tiles
+  double tile_rows = 0;        // output tiles along m
+  double tile_columns = 0;     // and along n, in all matrices or groups
   double blocks = 0;           // products of tile_m x tile_n x tile_k of one tile
-  double block_bytes = 0;      // that bulk copies bring for each of them, on average
+  double a_bytes = 0;          // of A that bulk copies bring for each of them, on average
+  double b_bytes = 0;          // the same of B
   double shared_bytes = 0;     // that the products and copies to Tensor Memory read for each of them, on average
   double gathered = 0;         // accesses of threads for each of them, where they gather an operand
   double element_bytes_d = 0;  // of the output
+  double memory_bytes = 0;     // of all operands and the output
 };
 
 // REQUIRES: the schedule is of the problem's kind.
