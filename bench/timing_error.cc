@@ -1,0 +1,193 @@
+// Judges the timing model by kernels whose time is known, and fits machine facts to them.
+//
+//   timing_error --target sm_90a --measured bench/measured/h200.txt
+//   timing_error --target sm_90a --measured bench/measured/h200.txt --fit load_latency,l2_rate --show "gemm m=1024"
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "autotune/timing_model.h"
+#include "base/text.h"
+#include "bench/timing_samples.h"
+
+namespace laneshift::bench {
+namespace {
+
+using autotune::Machine;
+
+struct Options {
+  std::string target = "sm_90a", measured, show;
+  std::vector<std::string> set, fit;
+  bool worst = false;
+};
+
+using Facts = std::vector<std::pair<std::string, double>>;
+
+double Predict(const Sample& sample, const Facts& facts) {
+  Machine machine = sample.machine;
+  for (const auto& [name, value] : facts) (void)autotune::SetFact(machine, name, base::Cat(value));
+  return autotune::PredictTime(sample.pipeline, machine).us;
+}
+
+std::map<std::string, std::vector<const Sample*>> BySeries(const std::vector<Sample>& samples) {
+  std::map<std::string, std::vector<const Sample*>> series;
+  for (const Sample& sample : samples) series[sample.series].push_back(&sample);
+  return series;
+}
+
+SeriesError ErrorOf(const std::string& name, const std::vector<const Sample*>& samples, const Facts& facts) {
+  std::vector<double> measured, predicted, errors;
+  size_t best = 0, chosen = 0;
+  for (const Sample* sample : samples) {
+    measured.push_back(sample->us);
+    predicted.push_back(Predict(*sample, facts));
+    errors.push_back(std::abs(predicted.back() / measured.back() - 1));
+    if (measured.back() < measured[best]) best = measured.size() - 1;
+    if (predicted.back() < predicted[chosen]) chosen = measured.size() - 1;
+  }
+  return {.series = name,
+          .samples = samples.size(),
+          .median_error = Median(errors),
+          .regret = measured[chosen] / measured[best] - 1,
+          .rank_correlation = Spearman(measured, predicted)};
+}
+
+// What a fit makes small: errors of the kernels that matter, those within three times the best of their series, and
+// what the model's choice loses.
+double Loss(const std::map<std::string, std::vector<const Sample*>>& series, const Facts& facts) {
+  double loss = 0;
+  for (const auto& [name, samples] : series) {
+    double best = samples.front()->us;
+    for (const Sample* sample : samples) best = std::min(best, sample->us);
+    double sum = 0, weights = 0, least = 1e30, chosen = best;
+    for (const Sample* sample : samples) {
+      const double weight = std::pow(best / sample->us, 1.0);
+      const double predicted = Predict(*sample, facts);
+      sum += weight * std::min(1.0, std::abs(std::log(predicted / sample->us)));
+      weights += weight;
+      if (predicted < least) {
+        least = predicted;
+        chosen = sample->us;
+      }
+    }
+    loss += sum / weights + 0.3 * std::log(chosen / best);
+  }
+  return loss / static_cast<double>(series.size());
+}
+
+// One fact after the other, in ever smaller steps.
+Facts Fit(const std::map<std::string, std::vector<const Sample*>>& series, const Machine& machine,
+          const std::vector<std::string>& names, Facts facts) {
+  for (const std::string& name : names) {
+    bool known = false;
+    for (const auto& fact : facts) known |= fact.first == name;
+    for (const auto& fact : autotune::FactsOf(machine)) {
+      if (!known && fact.name == name) facts.emplace_back(name, fact.value);
+    }
+  }
+  double least = Loss(series, facts);
+  for (const double step : {1.3, 1.12, 1.05}) {
+    for (bool better = true; better;) {
+      better = false;
+      for (auto& [name, value] : facts) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+        for (const double factor : {step, 1 / step}) {
+          const double before = value;
+          value *= factor;
+          const double loss = Loss(series, facts);
+          if (loss < least * 0.9995) {
+            least = loss;
+            better = true;
+          } else {
+            value = before;
+          }
+        }
+      }
+      std::fprintf(stderr, "step %.2f loss %.4f\n", step, least);
+    }
+  }
+  return facts;
+}
+
+void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series, const Facts& facts) {
+  std::vector<double> medians, correlations;
+  double regrets = 0;
+  std::printf("%-72s %5s %7s %7s %6s\n", "series", "n", "error", "regret", "rank");
+  for (const auto& [name, samples] : series) {
+    const SeriesError e = ErrorOf(name, samples, facts);
+    std::printf("%-72.72s %5zu %6.1f%% %6.1f%% %6.3f\n", name.c_str(), e.samples, 100 * e.median_error, 100 * e.regret,
+                e.rank_correlation);
+    medians.push_back(e.median_error);
+    correlations.push_back(e.rank_correlation);
+    regrets += std::log1p(e.regret);
+  }
+  std::printf("median error %.1f%%, geometric mean of regret %.1f%%, median rank correlation %.3f\n",
+              100 * Median(medians), 100 * std::expm1(regrets / static_cast<double>(series.size())),
+              Median(correlations));
+}
+
+void Show(const std::vector<const Sample*>& samples, const Facts& facts) {
+  std::vector<const Sample*> sorted = samples;
+  std::sort(sorted.begin(), sorted.end(), [](const Sample* a, const Sample* b) { return a->us < b->us; });
+  for (const Sample* sample : sorted) {
+    Machine machine = sample->machine;
+    for (const auto& [name, value] : facts) (void)autotune::SetFact(machine, name, base::Cat(value));
+    const autotune::Prediction p = autotune::PredictTime(sample->pipeline, machine);
+    std::printf("%8.2f %8.2f %+5.0f%% %4.2f %.2f ", sample->us, p.us, 100 * (p.us / sample->us - 1), p.tensor_share,
+                p.clock_ghz);
+    for (size_t i = 0; i < p.by_us.size(); ++i) {
+      if (p.by_us[i] > 0.02 * p.us) {
+        std::printf(" %s %.1f", std::string(autotune::BoundName(static_cast<autotune::Bound>(i))).c_str(), p.by_us[i]);
+      }
+    }
+    std::printf("  | %s\n", sample->name.c_str());
+  }
+}
+
+Result<int> Judge(const Options& options) {
+  LS_ASSIGN(const target::Target* target, target::FindTarget(options.target));
+  const Machine machine = autotune::PublishedMachine(*target);
+  LS_ASSIGN(const std::vector<Sample> samples, ReadMeasured(options.measured, machine, *target));
+  const auto series = BySeries(samples);
+  Facts facts;
+  for (const std::string& word : options.set) {
+    const auto parts = base::Split(word, '=');
+    if (parts.size() != 2) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--set ", word));
+    facts.emplace_back(std::string(parts[0]), std::stod(std::string(parts[1])));
+  }
+  if (!options.fit.empty()) {
+    facts = Fit(series, machine, options.fit, facts);
+    for (const auto& [name, value] : facts) std::printf("%s=%g ", name.c_str(), value);
+    std::printf("\n");
+  }
+  if (options.show.empty()) {
+    PrintErrors(series, facts);
+  } else {
+    for (const auto& [name, own] : series) {
+      if (name.find(options.show) != std::string::npos) Show(own, facts);
+    }
+  }
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"timing_error: how far the timing model is from what was measured"};
+  Options options;
+  app.add_option("--target", options.target);
+  app.add_option("--measured", options.measured, "lines `problem | schedule | microseconds`")->required();
+  app.add_option("--set", options.set, "fact=value in the place of the published one")->delimiter(',');
+  app.add_option("--fit", options.fit, "facts to fit")->delimiter(',');
+  app.add_option("--show", options.show, "every sample of the series whose name contains this");
+  CLI11_PARSE(app, argc, argv);
+  const auto code = Judge(options);
+  if (code) return *code;
+  std::fprintf(stderr, "timing_error: %s\n", code.error().message.c_str());
+  return 2;
+}
+
+}  // namespace
+}  // namespace laneshift::bench
+
+int main(int argc, char** argv) { return laneshift::bench::Main(argc, argv); }
