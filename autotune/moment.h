@@ -19,6 +19,7 @@ namespace laneshift::autotune {
   BOUND(LoadLatency, "load latency", "a load is under way that too few others overlap")         \
   BOUND(ProductLatency, "product latency", "a product has to end before the next step")         \
   BOUND(Issue, "issue", "threads issue instructions and pass barriers")                         \
+  BOUND(Outside, "outside", "bulk copies fill rows outside of the tensor with zeros")           \
   BOUND(Gather, "gather", "threads load an operand element by element")                         \
   BOUND(Epilogue, "epilogue", "sums are read and converted")                                    \
   BOUND(Store, "store", "the output leaves the SM")                                             \

@@ -261,7 +261,7 @@ class StepWriter {
     return {.kind = StepKind::kGather,
             .bytes = static_cast<double>(tile.Bytes()),
             .accesses = tile.outer * columns / attrs.vector,
-            .known = attrs.channels > 0};
+            .gather = attrs.channels > 0 ? GatherKind::kKnown : GatherKind::kPixels};
   }
 
   double Depth() const { return static_cast<double>(program_.tile_k) / compiler::kMmaK; }
@@ -319,6 +319,16 @@ void CountUsers(Pipeline& pipeline) {
   }
 }
 
+// The rows of bulk copies that lie outside, on average over the tiles.
+void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
+  for (PipelineRole& role : pipeline.roles) {
+    for (Step& step : role.tile) {
+      if (step.kind == StepKind::kLoad)
+        step.outside = step.bytes / step.row_bytes * (step.of_b ? outside_b : outside_a);
+    }
+  }
+}
+
 // The bytes that one tile brings of each operand, the turns that are not listed included.
 void CountReads(Pipeline& pipeline) {
   const double scale = pipeline.products / std::max(1.0, pipeline.counted);
@@ -371,6 +381,11 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tile_columns = static_cast<double>(CeilDiv(size(ir::Binding::kN), program.tile_n));
   pipeline.tiles = pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch));
   pipeline.raster = schedule.raster;
+  const auto outside = [](int64_t extent, double tiles, int tile) {
+    return 1 - static_cast<double>(extent) / (tiles * tile);
+  };
+  CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.tile_m),
+               outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
   return pipeline;
 }

@@ -41,6 +41,12 @@ enum class StepKind : uint8_t {
   kStoreThreads,  // `bytes` by stores of threads, `row_bytes` to a run
 };
 
+enum class GatherKind : uint8_t {
+  kCopy,    // elements of a matrix
+  kPixels,  // pixels of any filter
+  kKnown,   // pixels of a filter that the code knows
+};
+
 struct Step {
   StepKind kind{};
   int ring = -1;
@@ -48,6 +54,7 @@ struct Step {
   double bytes = 0;      // of one SM
   bool of_b = false;     // a load or gather of B, not of A
   double row_bytes = 0;  // contiguous in memory, of a load or store
+  double outside = 0;    // rows of a load that lie outside of the tensor, on average
   double sharers = 1;    // SMs that one load serves
   double issues = 1;     // instructions of a load, copy or move
   double accesses = 0;
@@ -59,7 +66,7 @@ struct Step {
   bool tensor_memory = false;  // tcgen05
   bool full_rate = true;       // half the rows are idle otherwise (tcgen05, 64 rows)
   bool pair = false;           // two SMs work on it together
-  bool known = false;          // a gather whose addresses are known to the code
+  GatherKind gather{};
 };
 
 struct PipelineRing {
@@ -85,6 +92,7 @@ struct Pipeline {
   double sms_per_tile = 1;  // that share a tile: a CTA pair's two
   bool persistent = true;   // CTAs walk over tiles; otherwise each starts anew
   double ctas_per_sm = 1;
+  double most_sms = 0;                         // that are used; 0: all
   OperandReads a, b;
   double stored_bytes = 0;  // of the whole problem
   bool cold = true;         // the operands come from memory, not from what the L2 cache still has

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 
@@ -11,7 +12,20 @@ namespace {
 // Tiles that are simulated; what follows repeats the last two of them.
 constexpr int kSimulatedTiles = 5;
 constexpr double kStepBytes = 32;  // of a row of an operand that one instruction multiplies
-constexpr double kStoreRow = 32;   // bytes: a sector of memory
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kStoreRow = 32;  // bytes: a sector of memory
+
+double GatherRate(GatherKind kind, const Machine& machine) {
+  switch (kind) {
+    case GatherKind::kCopy:
+      return machine.copy_rate;
+    case GatherKind::kPixels:
+      return machine.gather_rate;
+    case GatherKind::kKnown:
+      return machine.known_gather_rate;
+  }
+  __builtin_unreachable();
+}
 
 // The slots of a ring. Slot i of n is used for the i-th, (i+n)-th, … time round.
 class SlotRing {
@@ -72,9 +86,9 @@ class RoleRun {
 
   // Runs until the role has to wait for another one. False: it could not go on at all.
   bool Run(std::vector<SlotRing>& rings, Resources& shared, const Machine& machine, const SmShare& share, int tiles,
-           double early, bool once) {
+           double early, bool once, double until) {
     bool moved = false;
-    while (!finished()) {
+    while (!finished() && time_.clocks <= until) {
       const std::vector<Step>& steps = list_ == 0 ? role_.before : list_ == 1 ? role_.tile : role_.after;
       if (list_ == 1 && next_ == 0 && !began_) {
         began_ = true;
@@ -119,7 +133,7 @@ class RoleRun {
         Place& place = places_[static_cast<size_t>(step.ring)];
         Moment full = time_;
         full.Await(arrived_);
-        if (multiplied_) full.Await(done_.After(Bound::kProductLatency, machine.product_signal));
+        if (multiplied_) full.Await(done_.After(Bound::kProductLatency, signal_));
         rings[static_cast<size_t>(step.ring)].Fill(place.sent++, full);
         return true;
       }
@@ -134,27 +148,26 @@ class RoleRun {
       case StepKind::kRelease: {
         Place& place = places_[static_cast<size_t>(step.ring)];
         Moment freed = time_;
-        if (multiplied_) freed.Await(done_.After(Bound::kProductLatency, machine.product_signal));
+        if (multiplied_) freed.Await(done_.After(Bound::kProductLatency, signal_));
         rings[static_cast<size_t>(step.ring)].Release(place.freed++, freed);
         return true;
       }
       case StepKind::kReleaseLate: {
         Place& place = places_[static_cast<size_t>(step.ring)];
-        time_.Await(before_done_.clocks > 0 ? before_done_.After(Bound::kProductLatency, machine.product_signal)
-                                            : before_done_);
+        time_.Await(before_done_.clocks > 0 ? before_done_.After(Bound::kProductLatency, signal_) : before_done_);
         if (place.taken - place.freed > step.lag) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
         return true;
       }
       case StepKind::kDrain: {
         Place& place = places_[static_cast<size_t>(step.ring)];
-        time_.Await(done_.After(Bound::kProductLatency, machine.product_signal));
+        time_.Await(done_.After(Bound::kProductLatency, signal_));
         while (place.freed < place.taken) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
         return true;
       }
       case StepKind::kLoad:
         return Load(step, shared, machine, share);
       case StepKind::kGather:
-        time_.Spend(Bound::kGather, step.accesses / machine.gather_rate / (step.known ? machine.known_gather : 1));
+        time_.Spend(Bound::kGather, step.accesses / GatherRate(step.gather, machine));
         return true;
       case StepKind::kProduct: {
         const ProductTime product = TimeOf(step, machine);
@@ -164,6 +177,7 @@ class RoleRun {
         shared.tensor_clocks += product.clocks;
         before_done_ = done_;
         done_ = shared.tensor.After(Bound::kProductLatency, machine.product_latency);
+        signal_ = machine.product_signal + (step.pair ? machine.pair_signal : 0);
         multiplied_ = true;
         return true;
       }
@@ -217,6 +231,7 @@ class RoleRun {
     const double clocks = std::max(step.bytes / step.sharers / share.load_rate, step.bytes / machine.port);
     shared.loads.Await(first);
     shared.loads.Spend(share.load_bound, std::max(rows, clocks));
+    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, step.outside * machine.outside_row);
     arrived_.Await(shared.loads);
     return true;
   }
@@ -228,6 +243,7 @@ class RoleRun {
   std::vector<Place> places_;
   Moment time_, arrived_, done_, before_done_, early_;
   std::vector<Moment> stored_, tile_ends_;
+  double signal_ = 0;
   size_t next_ = 0;
   int list_ = 0, tiles_ = 0, products_ = 0;
   bool began_ = false, multiplied_ = false;
@@ -241,13 +257,13 @@ class CtaRun {
     for (const PipelineRole& role : pipeline.roles) roles_.emplace_back(role, pipeline.rings.size());
   }
 
-  // False: nothing could move.
-  bool Run(Resources& shared, const Machine& machine, const SmShare& share, int tiles) {
+  // Roles run until they have to wait, or have passed `until`. False: nothing could move.
+  bool Run(Resources& shared, const Machine& machine, const SmShare& share, int tiles, double until) {
     const double early = std::max(1.0, std::floor(pipeline_.counted / 2));
     bool moved = false;
     for (RoleRun& role : roles_) {
       if (!pipeline_.persistent && role.tiles() > done_) continue;
-      moved |= role.Run(rings_, shared, machine, share, tiles, early, !pipeline_.persistent);
+      moved |= role.Run(rings_, shared, machine, share, tiles, early, !pipeline_.persistent, until);
     }
     if (!pipeline_.persistent && !finished() &&
         std::all_of(roles_.begin(), roles_.end(), [&](const RoleRun& r) { return r.tiles() > done_; })) {
@@ -257,6 +273,15 @@ class CtaRun {
       moved = true;
     }
     return moved;
+  }
+  // The least time of a role that still has something to do.
+  double Front() const {
+    double front = kNever;
+    for (const RoleRun& role : roles_) {
+      if (!role.finished() && (pipeline_.persistent || role.tiles() == done_))
+        front = std::min(front, role.time().clocks);
+    }
+    return front;
   }
   bool finished() const {
     return std::all_of(roles_.begin(), roles_.end(), [](const RoleRun& r) { return r.finished(); });
@@ -315,14 +340,23 @@ ProductTime TimeOf(const Step& p, const Machine& machine) {
 }
 
 SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
-  const double per_cta = std::ceil(tiles / pipeline.ctas_per_sm);
+  const double count = std::max(1.0, std::min(pipeline.ctas_per_sm, tiles));
+  const double per_cta = std::ceil(tiles / count);
   const int simulated = static_cast<int>(std::min<double>(per_cta, kSimulatedTiles));
   std::vector<CtaRun> ctas;
-  for (int i = 0; i < static_cast<int>(pipeline.ctas_per_sm); ++i) ctas.emplace_back(pipeline);
+  for (int i = 0; i < static_cast<int>(count); ++i) ctas.emplace_back(pipeline);
   Resources shared;
   for (bool moved = true; moved;) {
     moved = false;
-    for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated);
+    // Several CTAs take turns in the order of time, so that what they share is given to who asks first.
+    double front = kNever;
+    if (ctas.size() > 1) {
+      for (const CtaRun& cta : ctas) front = std::min(front, cta.Front());
+    }
+    for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated, front);
+    if (!moved && ctas.size() > 1) {
+      for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated, kNever);
+    }
   }
   SmTime time;
   const CtaRun* last = &ctas.front();

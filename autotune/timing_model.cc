@@ -28,10 +28,11 @@ struct Spread {
 };
 
 Spread SpreadOf(const Pipeline& p, const Machine& machine) {
-  const double groups = std::max(1.0, std::floor(machine.sm_count / p.sms_per_tile));
+  const double sms = p.most_sms > 0 ? std::min<double>(p.most_sms, machine.sm_count) : machine.sm_count;
+  const double groups = std::max(1.0, std::floor(sms / p.sms_per_tile));
   Spread spread;
   spread.rounds = std::ceil(p.tiles / groups);
-  spread.active = std::min<double>(machine.sm_count, p.tiles * p.sms_per_tile / spread.rounds);
+  spread.active = std::min<double>(sms, p.tiles * p.sms_per_tile / spread.rounds);
   spread.in_flight = std::min(p.tiles, groups * p.ctas_per_sm);
   return spread;
 }
@@ -43,7 +44,8 @@ struct MemoryReads {
 };
 
 MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spread) {
-  if (!p.cold) return {};
+  // Each half of the cache keeps what its own SMs read, so that what all read counts twice.
+  if (!p.cold && p.a.unique_bytes + p.b.unique_bytes < machine.l2_bytes * 1e6 / 2) return {};
   const double room = machine.l2_bytes * 1e6 * kUseOfL2;
   const double rows = std::min(p.raster, p.tile_rows);
   const double columns = std::min(p.tile_columns, std::max(1.0, spread.in_flight / rows));

@@ -10,6 +10,7 @@
 
 #include "autotune/timing_model.h"
 #include "base/text.h"
+#include "bench/published_kernel.h"
 #include "bench/timing_samples.h"
 
 namespace laneshift::bench {
@@ -19,16 +20,30 @@ using autotune::Machine;
 
 struct Options {
   std::string target = "sm_90a", measured, show;
-  std::vector<std::string> set, fit;
+  std::vector<std::string> published, set, fit;
   bool worst = false;
 };
 
+constexpr double kNoise = 0.03;  // samples nearer than this are not apart
+
 using Facts = std::vector<std::pair<std::string, double>>;
 
-double Predict(const Sample& sample, const Facts& facts) {
+// The sample's machine with `facts` in the place of its own; "NODE:fact" is of one node alone.
+Machine MachineOf(const Sample& sample, const Facts& facts) {
   Machine machine = sample.machine;
-  for (const auto& [name, value] : facts) (void)autotune::SetFact(machine, name, base::Cat(value));
-  return autotune::PredictTime(sample.pipeline, machine).us;
+  for (const auto& [name, value] : facts) {
+    const size_t colon = name.find(':');
+    if (colon != std::string::npos && name.substr(0, colon) != sample.node) continue;
+    const std::string fact = colon == std::string::npos ? name : name.substr(colon + 1);
+    for (const auto& row : autotune::kMachineRows) {
+      if (row.name == fact) machine.*row.field = value;
+    }
+  }
+  return machine;
+}
+
+double Predict(const Sample& sample, const Facts& facts) {
+  return autotune::PredictTime(sample.pipeline, MachineOf(sample, facts)).us;
 }
 
 std::map<std::string, std::vector<const Sample*>> BySeries(const std::vector<Sample>& samples) {
@@ -63,7 +78,7 @@ double Loss(const std::map<std::string, std::vector<const Sample*>>& series, con
     for (const Sample* sample : samples) best = std::min(best, sample->us);
     double sum = 0, weights = 0, least = 1e30, chosen = best;
     for (const Sample* sample : samples) {
-      const double weight = std::pow(best / sample->us, 1.0);
+      const double weight = sample->node.empty() ? best / sample->us : 1;
       const double predicted = Predict(*sample, facts);
       sum += weight * std::min(1.0, std::abs(std::log(predicted / sample->us)));
       weights += weight;
@@ -72,19 +87,29 @@ double Loss(const std::map<std::string, std::vector<const Sample*>>& series, con
         chosen = sample->us;
       }
     }
-    loss += sum / weights + 0.3 * std::log(chosen / best);
+    loss += sum / weights + (samples.front()->node.empty() ? 0.3 * std::log(chosen / best) : 0);
   }
   return loss / static_cast<double>(series.size());
 }
 
 // One fact after the other, in ever smaller steps.
-Facts Fit(const std::map<std::string, std::vector<const Sample*>>& series, const Machine& machine,
-          const std::vector<std::string>& names, Facts facts) {
+Facts Fit(const std::map<std::string, std::vector<const Sample*>>& series, const std::vector<std::string>& names,
+          Facts facts) {
   for (const std::string& name : names) {
     bool known = false;
     for (const auto& fact : facts) known |= fact.first == name;
-    for (const auto& fact : autotune::FactsOf(machine)) {
-      if (!known && fact.name == name) facts.emplace_back(name, fact.value);
+    if (known) continue;
+    const Sample* first = nullptr;
+    const std::string node = name.substr(0, name.find(':') == std::string::npos ? 0 : name.find(':'));
+    for (const auto& [series_name, samples] : series) {
+      for (const Sample* sample : samples) {
+        if (first == nullptr && (node.empty() || sample->node == node)) first = sample;
+      }
+    }
+    for (const auto& row : autotune::kMachineRows) {
+      if (first != nullptr && name.substr(node.empty() ? 0 : node.size() + 1) == row.name) {
+        facts.emplace_back(name, first->machine.*row.field);
+      }
     }
   }
   double least = Loss(series, facts);
@@ -123,6 +148,20 @@ void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series
     correlations.push_back(e.rank_correlation);
     regrets += std::log1p(e.regret);
   }
+  std::vector<double> all;
+  size_t pairs = 0, ordered = 0;
+  for (const auto& [name, samples] : series) {
+    for (const Sample* a : samples) {
+      all.push_back(std::abs(Predict(*a, facts) / a->us - 1));
+      for (const Sample* b : samples) {
+        if (a->us * (1 + kNoise) >= b->us || a->flops != b->flops) continue;
+        ++pairs;
+        ordered += Predict(*a, facts) < Predict(*b, facts) ? 1 : 0;
+      }
+    }
+  }
+  std::printf("of all %zu samples: median error %.1f%%; of %zu pairs of a series that are apart, %zu are in order\n",
+              all.size(), 100 * Median(all), pairs, ordered);
   std::printf("median error %.1f%%, geometric mean of regret %.1f%%, median rank correlation %.3f\n",
               100 * Median(medians), 100 * std::expm1(regrets / static_cast<double>(series.size())),
               Median(correlations));
@@ -132,9 +171,7 @@ void Show(const std::vector<const Sample*>& samples, const Facts& facts) {
   std::vector<const Sample*> sorted = samples;
   std::sort(sorted.begin(), sorted.end(), [](const Sample* a, const Sample* b) { return a->us < b->us; });
   for (const Sample* sample : sorted) {
-    Machine machine = sample->machine;
-    for (const auto& [name, value] : facts) (void)autotune::SetFact(machine, name, base::Cat(value));
-    const autotune::Prediction p = autotune::PredictTime(sample->pipeline, machine);
+    const autotune::Prediction p = autotune::PredictTime(sample->pipeline, MachineOf(*sample, facts));
     std::printf("%8.2f %8.2f %+5.0f%% %4.2f %.2f ", sample->us, p.us, 100 * (p.us / sample->us - 1), p.tensor_share,
                 p.clock_ghz);
     for (size_t i = 0; i < p.by_us.size(); ++i) {
@@ -149,7 +186,14 @@ void Show(const std::vector<const Sample*>& samples, const Facts& facts) {
 Result<int> Judge(const Options& options) {
   LS_ASSIGN(const target::Target* target, target::FindTarget(options.target));
   const Machine machine = autotune::PublishedMachine(*target);
-  LS_ASSIGN(const std::vector<Sample> samples, ReadMeasured(options.measured, machine, *target));
+  std::vector<Sample> samples;
+  if (!options.measured.empty()) {
+    LS_ASSIGN(samples, ReadMeasured(options.measured, machine, *target));
+  }
+  for (const std::string& path : options.published) {
+    LS_ASSIGN(std::vector<Sample> more, ReadPublished(path, *target));
+    std::move(more.begin(), more.end(), std::back_inserter(samples));
+  }
   const auto series = BySeries(samples);
   Facts facts;
   for (const std::string& word : options.set) {
@@ -158,7 +202,7 @@ Result<int> Judge(const Options& options) {
     facts.emplace_back(std::string(parts[0]), std::stod(std::string(parts[1])));
   }
   if (!options.fit.empty()) {
-    facts = Fit(series, machine, options.fit, facts);
+    facts = Fit(series, options.fit, facts);
     for (const auto& [name, value] : facts) std::printf("%s=%g ", name.c_str(), value);
     std::printf("\n");
   }
@@ -176,7 +220,8 @@ int Main(int argc, char** argv) {
   CLI::App app{"timing_error: how far the timing model is from what was measured"};
   Options options;
   app.add_option("--target", options.target);
-  app.add_option("--measured", options.measured, "lines `problem | schedule | microseconds`")->required();
+  app.add_option("--measured", options.measured, "times of our own kernels on a device (bench/measured)");
+  app.add_option("--published", options.published, "files of published kernels");
   app.add_option("--set", options.set, "fact=value in the place of the published one")->delimiter(',');
   app.add_option("--fit", options.fit, "facts to fit")->delimiter(',');
   app.add_option("--show", options.show, "every sample of the series whose name contains this");

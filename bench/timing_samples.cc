@@ -11,6 +11,8 @@
 namespace laneshift::bench {
 namespace {
 
+constexpr std::string_view kProblem = "problem ";
+
 std::vector<double> Ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -52,24 +54,23 @@ Result<std::vector<Sample>> ReadMeasured(const std::string& path, const autotune
   std::ifstream file(path);
   if (!file) return MakeError(ErrorCode::kNotFound, base::Cat("cannot read ", path));
   std::vector<Sample> samples;
-  int number = 0;
+  Problem problem;
   for (std::string line; std::getline(file, line);) {
-    ++number;
     if (line.empty() || line[0] == '#') continue;
-    const auto parts = base::Split(line, '|');
-    if (parts.size() != 3) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       base::Cat(path, " line ", number, " is not `problem | schedule | microseconds`"));
+    if (line.starts_with(kProblem)) {
+      LS_ASSIGN(problem, ParseProblem(std::string_view(line).substr(kProblem.size())));
+      continue;
     }
-    LS_ASSIGN(const Problem problem, ParseProblem(base::Trim(parts[0])));
-    LS_ASSIGN(const ScheduleConstraint schedule, ParseSchedule(base::Trim(parts[1])));
+    const size_t blank = line.rfind(' ');
+    if (blank == std::string::npos) return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": '", line, "'"));
+    LS_ASSIGN(const ScheduleConstraint schedule, ParseSchedule(std::string_view(line).substr(0, blank)));
     const auto program = compiler::SketchProgram(problem, schedule.value, target);
     if (!program) continue;
     samples.push_back({.series = PrintProblem(problem),
                        .name = PrintSchedule(schedule.value),
                        .pipeline = autotune::PipelineOf(problem, schedule.value, *program, target),
                        .machine = machine,
-                       .us = std::stod(std::string(base::Trim(parts[2]))),
+                       .us = std::strtod(line.c_str() + blank, nullptr),
                        .flops = ProblemFlops(problem)});
   }
   return samples;

@@ -15,13 +15,15 @@ namespace laneshift::bench {
 struct Sample {
   std::string series;  // what is compared with each other: one problem, or one publication
   std::string name;
+  std::string node{};  // the machine, of a published kernel
   autotune::Pipeline pipeline;
   autotune::Machine machine;  // that it ran on
   double us = 0;
   double flops = 0;
 };
 
-// Lines `problem | schedule | microseconds`; '#' begins a comment. A schedule that no longer builds is left out.
+// Lines `problem …`, each before lines `schedule microseconds` of its schedules, keys at their defaults left out; '#'
+// begins a comment. A schedule that no longer builds is left out.
 Result<std::vector<Sample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
                                          const target::Target& target);
 
