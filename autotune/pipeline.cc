@@ -100,8 +100,9 @@ class StepWriter {
       case OpKind::kMma:
         return Multiply(steps, {.rows = static_cast<double>(program_.tile_m), .tensor_memory = true});
       case OpKind::kMmaTensor:
-        return Multiply(steps,
-                        {.rows = static_cast<double>(program_.tile_m), .a_shared = false, .tensor_memory = true});
+        Multiply(steps, {.rows = static_cast<double>(program_.tile_m), .a_shared = false, .tensor_memory = true});
+        if (op.As<ir::MmaTensorAttrs>().shift != 0) Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth()});
+        return;
       case OpKind::kMmaRegisters:
         return Multiply(steps, {.rows = kWgmmaRows, .units = static_cast<double>(program_.tile_m) / kWgmmaRows});
       case OpKind::kTensorCopy:
@@ -162,6 +163,7 @@ class StepWriter {
       case OpKind::kDiv:
       case OpKind::kRem:
       case OpKind::kLess:
+      case OpKind::kLanesBeside:
       case OpKind::kTiles:
       case OpKind::kWarpRow:
         return;
@@ -377,14 +379,14 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   const auto size = [&](ir::Binding binding) {
     return static_cast<int64_t>(compiler::NumberOf(problem, schedule, binding));
   };
-  pipeline.tile_rows = static_cast<double>(CeilDiv(size(ir::Binding::kM), program.tile_m));
+  pipeline.tile_rows = static_cast<double>(CeilDiv(size(ir::Binding::kM), program.TileRows()));
   pipeline.tile_columns = static_cast<double>(CeilDiv(size(ir::Binding::kN), program.tile_n));
   pipeline.tiles = pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch));
   pipeline.raster = schedule.raster;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };
-  CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.tile_m),
+  CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.TileRows()),
                outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
   return pipeline;
