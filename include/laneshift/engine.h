@@ -3,7 +3,7 @@
 //   auto engine = laneshift::Engine::Open({.device = "auto"});
 //   auto problem = laneshift::ParseProblem("gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16");
 //   auto plan = engine->MakePlan(*problem);
-//   plan->Execute(stream, {.a = a, .b = b, .d = d});
+//   plan->Execute(stream, {.a = a, .b = b, .d = d}, workspace);  // plan->workspace_bytes() of zeroed device memory
 //
 // Thread-safety: an Engine may be used from any number of threads at once; a Plan is immutable and shareable. A Plan
 // keeps its engine's device alive. `Execute` allocates nothing on the device, synchronises nothing and touches no file:
