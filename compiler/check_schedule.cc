@@ -70,7 +70,8 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
       return Refused(Cat("the CTAs of a pair are neighbours along m; with ctas=2 use cluster=2x", s.cluster_n));
     if (s.a_load != LoadPath::kTma || s.b_load != LoadPath::kTma)
       return Refused("the leader of a pair waits for bulk copies alone; with ctas=2 use a_load=tma b_load=tma");
-    if (s.tile_m != kLanes) return Refused(Cat("ctas=2 needs tile m=", kLanes, " in each CTA, not ", s.tile_m));
+    if (s.tile_m != ir::kTensorLanes)
+      return Refused(Cat("ctas=2 needs tile m=", ir::kTensorLanes, " in each CTA, not ", s.tile_m));
     if (s.tile_n % 32 != 0)
       return Refused(Cat("with ctas=2 each CTA holds half of tile n=", s.tile_n, "; use a multiple of 32"));
   }
