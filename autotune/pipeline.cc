@@ -182,6 +182,9 @@ class StepWriter {
       // What follows takes no time of its own. Listed, so that a new op is thought about.
       case OpKind::kConst:
       case OpKind::kParam:
+      case OpKind::kClusterIndex:
+      case OpKind::kTilesNext:
+      case OpKind::kRequest:
       case OpKind::kAdd:
       case OpKind::kSub:
       case OpKind::kMul:
@@ -192,9 +195,6 @@ class StepWriter {
       case OpKind::kLanesBeside:
       case OpKind::kTiles:
       case OpKind::kShares:
-      case OpKind::kTilesNext:
-      case OpKind::kRequest:
-      case OpKind::kClusterIndex:
       case OpKind::kWarpRow:
         return;
       // Of lowered programs, which this is not.
@@ -274,7 +274,7 @@ class StepWriter {
   }
   const ir::Buffer& BufferOf(int buffer) const { return program_.buffers[static_cast<size_t>(buffer)]; }
 
-  // `parts`: CTAs of a cluster that bring a part each, for all of them.
+  // `bytes` come to the SM, brought by `parts` of them in turn for all.
   static Step Load(const SharedLayout& tile, int bytes, bool of_b, int parts) {
     return {.kind = StepKind::kLoad,
             .bytes = static_cast<double>(bytes),
@@ -304,6 +304,8 @@ class StepWriter {
     product.kind = StepKind::kProduct;
     product.columns = program_.Columns();
     product.depth = Depth();
+    product.b_share = 1.0 / program_.ctas;
+    product.pair = program_.ctas > 1;
     product.full_rate = !product.tensor_memory || program_.Rows() >= kLanes;
     products_ += 1;
     steps.push_back(product);

@@ -49,6 +49,8 @@ TEST_P(CompileOnTarget, EveryDecisionIsPartOfTheKey) {
                                                        {"gemm m=128 n=128 k=128", "tile=128x64x128"},
                                                        {"gemm m=128 n=128 k=128", "tile=128x64 stages=3"},
                                                        {"gemm m=128 n=128 k=128", "tile=128x64 raster=4"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64 cluster=2x1"},
+                                                       {"gemm m=128 n=128 k=128", "tile=128x64 cluster=1x2"},
                                                        {"gemm m=128 n=128 k=128", "tile=128x64 a_load=copy"},
                                                        {"gemm m=128 n=128 k=128", "tile=128x64 b_load=copy"},
                                                        {"gemm m=128 n=128 k=128", "tile=128x64 d_store=direct"},
@@ -108,6 +110,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm", "sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n",
        "tile=128x128 stages=5 a_load=copy d_store=direct"},
       {"gemm_shared", "sm_90a", "gemm m=13 n=264 k=512 beta=1 bias=n", "tile=16x128 rows=n split_k=4 stages=4 math=2"},
+      {"gemm_cluster", "sm_90a", "gemm m=256 n=256 k=256", "tile=128x128 stages=4 cluster=2x2"},
+      {"gemm_pair", "sm_100a", "gemm m=512 n=256 k=256", "tile=128x256 stages=4 cluster=4x1 ctas=2 scheduler=clc"},
       {"conv_im2col", "sm_100a", kConv, "tile=128x64 stages=4 reuse=im2col"},
       {"conv_gather", "sm_90a", "conv n=1 h=14 w=14 c=3 k=64 r=7 s=7 pad=3 stride=2",
        "tile=128x64 stages=4 a_load=copy b_load=copy reuse=im2col d_store=rows"},
@@ -170,6 +174,23 @@ TEST(CheckSchedule, NamesTheRule) {
        "use split_k=1"},
       {"sm_100a", "gemm m=64 n=63 k=64", "d_store=tma", ErrorCode::kUnsupported, "TMA cannot reach d"},
       {"sm_100a", "gemm m=64 n=64 k=64 align_b=8", "b_load=tma", ErrorCode::kUnsupported, "base alignment of 8"},
+      {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 cluster=3x1", ErrorCode::kUnsupported, "powers of two"},
+      {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 cluster=4x4", ErrorCode::kUnsupported, "at most 8 CTAs"},
+      {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 cluster=2x1 ctas=2", ErrorCode::kUnsupported,
+       "use ctas=1 cluster=2x1"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x64 ctas=2 cluster=1x2", ErrorCode::kUnsupported, "cluster=2x2"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x64 ctas=2 cluster=2x1 b_load=copy", ErrorCode::kUnsupported,
+       "a_load=tma b_load=tma"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x64 ctas=2 cluster=2x1", ErrorCode::kUnsupported, "tile m=128"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x48 ctas=2 cluster=2x1", ErrorCode::kUnsupported, "multiple of 32"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x64 cluster=2x2 a_load=copy", ErrorCode::kUnsupported,
+       "shares A along n by bulk copies; use a_load=tma or cluster=2x1"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x64 cluster=2x1 b_load=copy", ErrorCode::kUnsupported,
+       "shares B along m by bulk copies"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x16 cluster=4x1", ErrorCode::kUnsupported, "whole groups of 8"},
+      {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 scheduler=clc", ErrorCode::kUnsupported, "use static"},
+      {"sm_100a", "conv n=1 h=14 w=14 c=128 k=64 r=3 s=3 pad=1",
+       "tile=128x64 reuse=lane_shift d_store=rows cluster=2x1 ctas=2", ErrorCode::kUnsupported, "lanes of one CTA"},
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x256 stages=6", ErrorCode::kResourceExhausted,
        "bytes of shared memory"},
   };
@@ -179,6 +200,19 @@ TEST(CheckSchedule, NamesTheRule) {
     EXPECT_EQ(valid.error().code, code) << schedule;
     EXPECT_NE(valid.error().message.find(message), std::string::npos) << valid.error().message;
   }
+}
+
+// A cluster is launched as a whole, at most so many as run at one time; where clusters take over others, all of them.
+TEST(PlanLaunch, CountsClusters) {
+  const target::Target& target = TargetNamed("sm_100a");
+  const auto launch = [&](const char* problem, const char* schedule, int most) {
+    return PlanLaunch(*ParseProblem(problem), ScheduleFor(target, schedule), Build(problem, schedule, target), most);
+  };
+  const LaunchShape few = launch("gemm m=300 n=200 k=64", "tile=64x64 cluster=2x2", 100);
+  EXPECT_EQ(few.cluster, 4u);
+  EXPECT_EQ(few.grid, 4u * 3 * 2);
+  EXPECT_EQ(launch("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2", 37).grid, 4u * 37);
+  EXPECT_EQ(launch("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2 scheduler=clc", 37).grid, 64u * 64);
 }
 
 }  // namespace

@@ -30,7 +30,19 @@ namespace {
 constexpr const char* kOrders[] = {"late", "random:1", "random:2", "random:3"};
 
 // Several tiles a CTA and a ring of two: everything is used again and again.
-enum Kernel { kTma100, kTma90, kCopy100, kCopy90, kCluster90, kCluster100, kPair100, kShift100, kFused100, kMasked100 };
+enum Kernel {
+  kTma100,
+  kTma90,
+  kCopy100,
+  kCopy90,
+  kShift100,
+  kFused100,
+  kMasked100,
+  kCluster90,
+  kCluster100,
+  kPair100,
+  kClc100
+};
 struct KernelFacts {
   const char* target;
   const char* problem;
@@ -44,12 +56,13 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
     {"sm_100a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
     {"sm_90a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
-    {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
-    {"sm_100a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
-    {"sm_100a", "gemm m=4096 n=400 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
     {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=lane_shift shift=fused"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=row_offset border=mask"},
+    {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
+    {"sm_100a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
+    {"sm_100a", "gemm m=4096 n=400 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
+    {"sm_100a", "gemm m=1024 n=400 k=136", "tile=64x32x64 stages=2 cluster=2x1 scheduler=clc", 20},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };

@@ -80,6 +80,19 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep,
                            return name;
                          });
 
+// Requests to take over other clusters may be refused: then every cluster starts.
+TEST(RefusedTakeover, Verifies) {
+  if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
+  for (const char* order : {"eager", "late", "random:3"}) {
+    EngineOptions options;
+    options.device = "emulator";
+    options.target = "sm_100a";
+    options.async_order = *ParseAsyncOrder(order);
+    options.takeover = Takeover::kRefused;
+    RunCases(kSweeps[1], options, std::string("refused, ") + order);
+  }
+}
+
 TEST(GpuSweep, Verifies) {
   if (TestDevice() == nullptr) GTEST_SKIP() << "runs where LANESHIFT_TEST_DEVICE=cuda names a GPU";
   for (const Assembler assembler : {Assembler::kDriver, Assembler::kAuto}) {
