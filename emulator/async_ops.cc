@@ -185,6 +185,9 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   if (!quiet) CheckPendingShared(op, use);
   CheckSharedOrder(op, use);
   if (!IsAsyncProxy(op.kind)) return;
+  bool ordinary = false;
+  use.ForEachWord([&](GranuleWord word) { ordinary |= use.cta->shared_shadow->Ordinary(word); });
+  if (!ordinary) return;
   SharedShadow::Unfenced stored;
   const auto fences = [&](uint16_t agent, uint8_t lane) {
     const size_t warps = use.cta->warps.size();

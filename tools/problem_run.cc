@@ -12,8 +12,8 @@
 #include "tools/cudnn.h"
 #include "tools/device_operands.h"
 #include "tools/device_reference.h"
+#include "tools/emulation/npy.h"
 #include "tools/gpu_timing.h"
-#include "tools/npy.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {

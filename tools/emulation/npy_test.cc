@@ -1,4 +1,4 @@
-#include "tools/npy.h"
+#include "tools/emulation/npy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Runs of launch files: fills, outputs, comparisons, faults, refusals.
 
-#include "tools/emulation_run.h"
+#include "tools/emulation/launch_run.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/emulation/emulator_settings.h"
+#include "tools/emulation/npy.h"
 #include "tools/emulation/report_json.h"
-#include "tools/npy.h"
 
 namespace laneshift::tools {
 namespace {
