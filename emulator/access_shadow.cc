@@ -64,7 +64,8 @@ void SharedShadow::AddWarp(Word& word, const Accessor& by) {
       index = free_readers_.back();
       free_readers_.pop_back();
     }
-    readers_[index].push_back({ReaderOf(word), word.read_line});
+    readers_[index].push_back(
+        {ReaderOf(word), word.read_line, static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences});
     word.read_clock = index;
     word.flags = static_cast<uint8_t>((word.flags & ~kSeveralLanes) | kSeveralWarps);
   }
@@ -76,9 +77,11 @@ void SharedShadow::AddWarp(Word& word, const Accessor& by) {
     if (same_lane || reader.moment.lane != kAllLanes) reader.moment.lane = now.lane;
     reader.moment.clock = now.clock;
     reader.line = by.line;
+    reader.lane = by.lane;
+    reader.fences = by.fences;
     return;
   }
-  readers_[word.read_clock].push_back({now, by.line});
+  readers_[word.read_clock].push_back({now, by.line, by.lane, by.fences});
 }
 
 void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
@@ -95,6 +98,7 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
       word.flags |= kSeveralLanes;
       word.bytes = static_cast<uint8_t>(word.bytes | bytes << 4);
       word.read_clock = now.clock;
+      word.read_fences = by.fences;
       return;
     }
     word.flags = static_cast<uint8_t>(word.flags & ~kSeveralLanes);
@@ -103,6 +107,7 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
   // The same lane again keeps what is said about the others.
   word.reader = thread;
   word.read_clock = now.clock;
+  word.read_fences = by.fences;
   word.bytes = static_cast<uint8_t>(word.bytes | bytes << 4);
   word.read_line = by.line;
 }

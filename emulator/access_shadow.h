@@ -115,6 +115,26 @@ class SharedShadow {
     uint8_t lane = 0;
     int line = 0;
   };
+  // The same for the first word that was loaded.
+  template <typename Fences>
+  bool FindUnfencedRead(uint32_t begin, uint32_t end, Fences fences, Unfenced& found) const {
+    bool any = false;
+    const auto check = [&](uint32_t w, const Epoch& moment, uint8_t lane, uint16_t had, int line) {
+      if (any || static_cast<uint16_t>(fences(moment.agent, lane)) != had) return;
+      found = {base_ + 4 * w, moment.agent, lane, line};
+      any = true;
+    };
+    ForEachOrdinary(begin, end, [&](uint32_t w) {
+      const Word& word = words_[w];
+      if (any || word.reader == 0) return;
+      if (!(word.flags & kSeveralWarps))
+        return check(w, ReaderOf(word), static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences,
+                     word.read_line);
+      for (const Reader& reader : readers_[word.read_clock])
+        check(w, reader.moment, reader.lane, reader.fences, reader.line);
+    });
+    return any;
+  }
   template <typename Fences>
   bool FindUnfenced(uint32_t begin, uint32_t end, Fences fences, Unfenced& found) const {
     bool any = false;
@@ -135,7 +155,7 @@ class SharedShadow {
   struct Word {
     uint32_t write_clock, read_clock;  // read_clock: an index into readers_ if there are several
     uint16_t writer, reader;
-    uint16_t fences;
+    uint16_t fences, read_fences;
     uint8_t bytes;  // low half: written, high half: read
     uint8_t flags;
     int32_t write_line, read_line;
@@ -144,6 +164,8 @@ class SharedShadow {
   struct Reader {
     Epoch moment;
     int line;
+    uint8_t lane;  // the newest one
+    uint16_t fences;
   };
   // Granules of one KiB that the same asynchronous operations have touched.
   struct Segment {

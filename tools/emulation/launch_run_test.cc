@@ -32,7 +32,7 @@ class EmulationRun : public testing::Test {
  protected:
   void SetUp() override {
     directory = std::filesystem::path(testing::TempDir()) /
-                (std::string("emulation_run_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+                (std::string("launch_run_") + testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(directory);
   }
   void TearDown() override { std::filesystem::remove_all(directory); }
