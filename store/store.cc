@@ -1,7 +1,11 @@
 #include "store/store.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <iterator>
 #include <mutex>
+#include <tuple>
 #include <type_traits>
 
 #include "base/check.h"
@@ -12,6 +16,7 @@
 #include "store/fact_table.h"
 #include "store/kernel_table.h"
 #include "store/schema.h"
+#include "store/trial_table.h"
 
 namespace laneshift::store {
 namespace {
@@ -39,6 +44,28 @@ struct Store::State {
   explicit State(const StoreOptions& given) : options(given), memory(OpenMemory()) {
     if (!options.directory.empty()) disk = OpenDisk(options);
     for (const std::string& warning : disk.warnings) LS_LOG(kStore, warn, warning);
+    if (options.system_path.empty()) return;
+    Result<Database> opened = OpenSystem(options.system_path, options.busy_timeout_ms);
+    if (opened) {
+      system = std::move(*opened);
+    } else {
+      LeaveSystem(opened.error());
+    }
+  }
+
+  void LeaveSystem(const Error& error) {
+    system.reset();
+    Warn(Cat("system store ", options.system_path, ": ", error.message, "; doing without"));
+  }
+
+  // What the system database says, where there is one and it can be read.
+  template <typename Read>
+  typename std::invoke_result_t<Read, Database&>::value_type ReadSystem(Read read) {
+    if (!system) return {};
+    auto stored = read(*system);
+    if (stored) return std::move(*stored);
+    LeaveSystem(stored.error());
+    return {};
   }
 
   // Memory holds only what the disk refused, and is newer.
@@ -46,11 +73,33 @@ struct Store::State {
   typename std::invoke_result_t<Read, Database&>::value_type ReadEither(Read read) {
     auto remembered = read(memory);
     LS_CHECK(remembered.has_value(), "reading from memory failed: ", remembered.error().message);
-    if (*remembered || !disk.database) return std::move(*remembered);
-    auto stored = read(*disk.database);
-    if (stored) return std::move(*stored);
-    Degrade(stored.error(), /*keep_reading=*/false);
-    return {};
+    if (*remembered) return std::move(*remembered);
+    if (disk.database) {
+      auto stored = read(*disk.database);
+      if (stored && *stored) return std::move(*stored);
+      if (!stored) Degrade(stored.error(), /*keep_reading=*/false);
+    }
+    return ReadSystem(read);
+  }
+
+  // Of every layer, the newest first.
+  template <typename Read>
+  typename std::invoke_result_t<Read, Database&>::value_type ReadAll(Read read) {
+    auto all = read(memory);
+    LS_CHECK(all.has_value(), "reading from memory failed: ", all.error().message);
+    const auto append = [&](auto more) {
+      all->insert(all->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    };
+    if (disk.database) {
+      auto stored = read(*disk.database);
+      if (stored) {
+        append(std::move(*stored));
+      } else {
+        Degrade(stored.error(), /*keep_reading=*/false);
+      }
+    }
+    append(ReadSystem(read));
+    return std::move(*all);
   }
 
   template <typename Write>
@@ -63,15 +112,21 @@ struct Store::State {
     return write(memory);
   }
 
-  // Out of the way of the run: no more writes, and no reads either unless the disk only refused a write.
+  Status WriteKernelEither(const KernelRecord& record) {
+    return WriteEither([&](Database& database) -> Status {
+      LS_TRY(WriteKernel(database, record, Now()));
+      if (options.max_code_bytes == 0) return Ok();
+      return EvictKernels(database, options.max_code_bytes, record.key);
+    });
+  }
+
+  // Out of the way of the run: no more writes, and no reads either unless it was a write that failed.
   void Degrade(const Error& error, bool keep_reading) {
     disk.writable = false;
     std::string what = Cat("store ", disk.path, ": ", error.message, "; ");
-    bool readable = error.code == ErrorCode::kResourceExhausted || error.code == ErrorCode::kUnsupported ||
-                    error.code == ErrorCode::kTimeout;
     if (error.code == ErrorCode::kCorrupt) {
       what += SetAsideDisk(disk, options.busy_timeout_ms);
-    } else if (keep_reading && readable) {
+    } else if (keep_reading) {
       what += "reading it, and writing to memory";
     } else {
       disk.database.reset();
@@ -94,7 +149,7 @@ struct Store::State {
   Result<std::optional<KernelRecord>> TakeKernel(Database& database, const std::string& key) {
     LS_ASSIGN(KernelRow row, ReadKernel(database, key));
     std::optional<KernelRecord> none;
-    bool writable = &database == &memory || disk.writable;
+    bool writable = &database == &memory || (disk.database && &database == &*disk.database && disk.writable);
     if (row.state == RowState::kMissing) return none;
     if (row.state != RowState::kSound) {
       Warn(Cat("store ", disk.path, ": the ", row.state == RowState::kDamaged ? "kernel " : "cubin of kernel ", key,
@@ -118,6 +173,7 @@ struct Store::State {
   std::mutex mutex;
   Database memory;
   Disk disk;
+  std::optional<Database> system;
 };
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -148,7 +204,7 @@ Status Store::PutKernel(const KernelRecord& record) {
   if (record.key.empty()) return MakeError(ErrorCode::kInvalidArgument, "a kernel needs a key");
   if (record.ptx.empty()) return MakeError(ErrorCode::kInvalidArgument, Cat("kernel ", record.key, " has no PTX"));
   std::lock_guard lock(state_->mutex);
-  return state_->WriteEither([&](Database& database) { return WriteKernel(database, record, Now()); });
+  return state_->WriteKernelEither(record);
 }
 
 Status Store::PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes) {
@@ -159,27 +215,61 @@ Status Store::PutCubin(const std::string& key, const std::string& assembler, con
   if (!kernel) return MakeError(ErrorCode::kNotFound, Cat("no kernel ", key, " to add a cubin to"));
   // The whole record: memory may have to take it without having had the PTX.
   kernel->cubin = CubinRecord{assembler, bytes};
-  return state_->WriteEither([&](Database& database) { return WriteKernel(database, *kernel, Now()); });
+  return state_->WriteKernelEither(*kernel);
 }
 
-Result<std::optional<ChoiceRecord>> Store::GetChoice(const std::string& problem, const std::string& target,
-                                                     const std::string& device) {
+Result<std::vector<ChoiceRecord>> Store::GetChoices(const std::string& problem, const std::string& target,
+                                                    const std::string& device) {
   std::lock_guard lock(state_->mutex);
-  return state_->ReadEither([&](Database& database) { return ReadChoice(database, problem, target, device); });
+  std::vector<ChoiceRecord> all =
+      state_->ReadAll([&](Database& database) { return ReadChoices(database, problem, target, device); });
+  // Of each generator the strongest; among equals the one of the upper layer.
+  std::vector<ChoiceRecord> strongest;
+  for (ChoiceRecord& choice : all) {
+    const auto same = std::find_if(strongest.begin(), strongest.end(),
+                                   [&](const ChoiceRecord& other) { return other.generator == choice.generator; });
+    if (same == strongest.end()) {
+      strongest.push_back(std::move(choice));
+    } else if (choice.source > same->source) {
+      *same = std::move(choice);
+    }
+  }
+  return strongest;
 }
 
 Status Store::PutChoice(const ChoiceRecord& record) {
   if (record.problem.empty() || record.schedule.empty()) {
     return MakeError(ErrorCode::kInvalidArgument, "a choice needs a problem and a schedule");
   }
-  std::lock_guard lock(state_->mutex);
-  if (!state_->disk.writable) {
-    // Memory goes before the file when reading: a weaker choice must not hide a stronger one there.
-    std::optional<ChoiceRecord> present = state_->ReadEither(
-        [&](Database& database) { return ReadChoice(database, record.problem, record.target, record.device); });
-    if (present && present->source > record.source) return Ok();
+  if (!std::isfinite(record.time_us.value_or(0))) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat("the choice for ", record.problem, " has a time without end"));
   }
+  std::lock_guard lock(state_->mutex);
   return state_->WriteEither([&](Database& database) { return WriteChoice(database, record, Now()); });
+}
+
+Result<std::vector<TrialRecord>> Store::GetTrials(const std::string& problem, const std::string& target,
+                                                  const std::string& device) {
+  std::lock_guard lock(state_->mutex);
+  std::vector<TrialRecord> all =
+      state_->ReadAll([&](Database& database) { return ReadTrials(database, problem, target, device); });
+  // Layers may hold the same trial: a system database is made of users' ones.
+  std::vector<std::pair<std::string, TrialRecord>> named;
+  for (TrialRecord& trial : all) named.emplace_back(TrialId(trial), std::move(trial));
+  const auto order = [](const auto& named_trial) { return std::tie(named_trial.second.created, named_trial.first); };
+  std::sort(named.begin(), named.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::vector<TrialRecord> trials;
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (i == 0 || named[i].first != named[i - 1].first) trials.push_back(std::move(named[i].second));
+  }
+  return trials;
+}
+
+Status Store::PutTrial(const TrialRecord& record) {
+  LS_TRY(CheckTrial(record));
+  const TrialRecord canonical = CanonicalTrial(record, Now());
+  std::lock_guard lock(state_->mutex);
+  return state_->WriteEither([&](Database& database) { return WriteTrial(database, canonical); });
 }
 
 Result<std::optional<FactRecord>> Store::GetFact(const std::string& device, const std::string& name) {
@@ -195,20 +285,32 @@ Status Store::PutFact(const FactRecord& record) {
   return state_->WriteEither([&](Database& database) { return WriteFact(database, record, Now()); });
 }
 
+FlightLock Store::BeginFlight(const std::string& what, int timeout_ms) {
+  std::string path;
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->disk.writable) return {};
+    path = state_->disk.path;
+  }
+  // Without the mutex: others may read while this one waits.
+  return FlightLock::Acquire(path, what, timeout_ms);
+}
+
 StoreSummary Store::Stat() {
   std::lock_guard lock(state_->mutex);
   StoreSummary summary;
   auto count = [&](Database& database) -> Status {
     LS_ASSIGN(Statement select, database.Prepare("SELECT (SELECT count(*) FROM kernels), "
                                                  "(SELECT count(*) FROM kernels WHERE cubin IS NOT NULL), "
-                                                 "(SELECT count(*) FROM choices), (SELECT count(*) FROM facts), "
+                                                 "(SELECT count(*) FROM choices), (SELECT count(*) FROM trials), "
+                                                 "(SELECT count(*) FROM facts), "
                                                  "(SELECT count(*) FROM damaged), "
                                                  "(SELECT ifnull(sum(bytes), 0) FROM kernels)"));
     LS_ASSIGN(bool row, select.Step());
     LS_CHECK(row, "a query of counts yields a row");
-    int64_t* fields[] = {&summary.kernels, &summary.cubins,  &summary.choices,
+    int64_t* fields[] = {&summary.kernels, &summary.cubins,  &summary.choices, &summary.trials,
                          &summary.facts,   &summary.damaged, &summary.bytes};
-    for (int i = 0; i < 6; ++i) *fields[i] += select.IntegerAt(i);
+    for (int i = 0; i < 7; ++i) *fields[i] += select.IntegerAt(i);
     return Ok();
   };
   Disk& disk = state_->disk;
@@ -217,6 +319,14 @@ StoreSummary Store::Stat() {
   }
   Status counted = count(state_->memory);
   LS_CHECK(counted.has_value(), "counting memory failed: ", counted.error().message);
+  if (state_->system) {
+    summary.system_path = state_->options.system_path;
+    const auto count_rows = [&](const char* sql) {
+      return state_->ReadSystem([&](Database& database) { return database.Integer(sql); });
+    };
+    summary.system_kernels = count_rows("SELECT count(*) FROM kernels");
+    summary.system_choices = count_rows("SELECT count(*) FROM choices");
+  }
   summary.path = disk.path;
   summary.journal = disk.database ? disk.journal : "memory";
   summary.schema_version = static_cast<int64_t>(Migrations().size());

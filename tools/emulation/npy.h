@@ -12,9 +12,14 @@
 #include <vector>
 
 #include "laneshift/result.h"
-#include "tools/host_tensor.h"
+#include "measure/host_tensor.h"
 
 namespace laneshift::tools {
+
+using measure::HostTensor;
+using measure::Role;
+using measure::Stored;
+using measure::StoredTensor;
 
 // Reads packed rows into the shape's pitches. `name` is what errors call the operand. kInvalidArgument: no such file,
 // not an .npy file, wrong type, shape or order; says what was found and what is needed.
