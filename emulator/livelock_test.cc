@@ -21,9 +21,10 @@ struct Twin {
 
 const Twin kTwins[] = {
     {"FlagInSharedMemory",
-     "st.shared.b32 [flag], 0; bar.sync 0;\n" LS_NOT_WARP_0
+     "setp.eq.u32 %p3, %r1, 0; @%p3 st.shared.b32 [flag], 0; bar.sync 0;\n" LS_NOT_WARP_0
      "@%p1 bra E;\nL: ld.volatile.shared.b32 %r5, [flag]; setp.eq.u32 %p2, %r5, 0; @%p2 bra L;\nE:",
-     "st.shared.b32 [flag], 0; bar.sync 0;\n" LS_NOT_WARP_0 "@%p1 st.volatile.shared.b32 [flag], 1; @%p1 bra E;\n"
+     "setp.eq.u32 %p3, %r1, 0; @%p3 st.shared.b32 [flag], 0; bar.sync 0;\n" LS_NOT_WARP_0
+     "@%p1 st.volatile.shared.b32 [flag], 1; @%p1 bra E;\n"
      "L: ld.volatile.shared.b32 %r5, [flag]; setp.eq.u32 %p2, %r5, 0; @%p2 bra L;\nE:",
      "which read shared offset"},
     {"TestWait",
