@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "tools/device_options.h"
 #include "tools/emulation/emulator_settings.h"
-#include "tools/emulation/launch_run.h"
 #include "tools/emulation/report_json.h"
+#include "tools/emulation_run.h"
 #include "tools/exit_code.h"
 #include "tools/verbs.h"
 

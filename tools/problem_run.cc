@@ -13,7 +13,7 @@
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
-#include "tools/emulation/npy.h"
+#include "tools/npy.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {

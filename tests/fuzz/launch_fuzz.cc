@@ -11,8 +11,8 @@
 #include "emulator/driver.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tools/emulation/emulator_settings.h"
-#include "tools/emulation/launch_run.h"
 #include "tools/emulation/report_json.h"
+#include "tools/emulation_run.h"
 
 namespace laneshift::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/emulation/launch_run.h"
+#include "tools/emulation_run.h"
 
 #include <array>
 #include <chrono>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "emulator/driver_functions.h"
-#include "tools/emulation/npy.h"
+#include "tools/npy.h"
 
 namespace laneshift::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/emulation/npy.h"
+#include "tools/npy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Runs of launch files: fills, outputs, comparisons, faults, refusals.
 
-#include "tools/emulation/launch_run.h"
+#include "tools/emulation_run.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/emulation/emulator_settings.h"
-#include "tools/emulation/npy.h"
 #include "tools/emulation/report_json.h"
+#include "tools/npy.h"
 
 namespace laneshift::tools {
 namespace {
@@ -32,7 +32,7 @@ class EmulationRun : public testing::Test {
  protected:
   void SetUp() override {
     directory = std::filesystem::path(testing::TempDir()) /
-                (std::string("launch_run_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+                (std::string("emulation_run_") + testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(directory);
   }
   void TearDown() override { std::filesystem::remove_all(directory); }
