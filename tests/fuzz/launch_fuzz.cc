@@ -10,8 +10,6 @@
 
 #include "emulator/driver.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tools/emulation/emulator_settings.h"
-#include "tools/emulation/report_json.h"
 #include "tools/emulation_run.h"
 
 namespace laneshift::tools {
@@ -78,7 +76,7 @@ void Run(const LaunchFile& file, size_t size) {
   options.instruction_budget = 3000;
   options.memory_bytes = 1 << 20;
   const auto outcome = RunEmulation("kernels.ptx", kModule, file, "", options);
-  if (outcome.has_value()) (void)ReportJson(outcome->report, options).dump();
+  if (outcome.has_value()) (void)outcome->report.Print();
 }
 
 }  // namespace
