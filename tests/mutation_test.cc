@@ -30,7 +30,7 @@ namespace {
 constexpr const char* kOrders[] = {"late", "random:1", "random:2", "random:3"};
 
 // Several tiles a CTA and a ring of two: everything is used again and again.
-enum Kernel { kTma100, kTma90, kCopy100, kCopy90, kShift100, kRow100, kRow90 };
+enum Kernel { kTma100, kTma90, kCopy100, kCopy90 };
 struct KernelFacts {
   const char* target;
   const char* problem;
@@ -43,9 +43,6 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
     {"sm_100a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
     {"sm_90a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
-    {"sm_100a", "conv n=4 h=14 w=14 c=80 k=400 r=3 s=3 pad=1", "tile=128x16x64 stages=2 reuse=lane_shift", 20},
-    {"sm_100a", "conv n=4 h=14 w=14 c=80 k=400 r=3 s=3 pad=1", "tile=128x16x64 stages=2 reuse=row_offset", 20},
-    {"sm_90a", "conv n=4 h=14 w=14 c=80 k=400 r=3 s=3 pad=1", "tile=128x16x64 stages=2 reuse=row_offset", 20},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
@@ -189,9 +186,6 @@ INSTANTIATE_TEST_SUITE_P(All, Mutant, testing::ValuesIn(kMutations),
 constexpr KernelFacts kUnbroken[] = {
     kKernels[kTma100],
     kKernels[kTma90],
-    kKernels[kShift100],
-    kKernels[kRow100],
-    kKernels[kRow90],
     {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2"},
