@@ -15,6 +15,16 @@ namespace laneshift::ir {
 // kInternal "rule N: message".
 Error BrokenRule(int rule, const std::string& message);
 
+inline bool InRange(int value, int least, int64_t below) { return value >= least && value < below; }
+
+// Whether the columns of `tile` are boxes of a map of `box`, or `parts` boxes each; with `part`, some of their rows.
+inline bool HasBox(SharedLayout tile, SharedLayout box, int parts = 1, bool part = false) {
+  tile.inner = box.inner = 0;
+  box.outer *= parts;
+  if (part && box.outer < tile.outer) box.outer = tile.outer;
+  return tile == box;
+}
+
 class RoleVerifier {
  public:
   // REQUIRES: the program's declarations keep rules 1 to 4.

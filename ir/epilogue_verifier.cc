@@ -1,0 +1,80 @@
+// What a role verifies of fragments, staging buffers and accesses to C and D.
+#include <bit>
+
+#include "base/text.h"
+#include "ir/role_verifier.h"
+
+namespace laneshift::ir {
+
+using base::Cat;
+
+Status RoleVerifier::CheckFragment(const Op& op) const {
+  int first = 0;
+  int width = 0;
+  int columns = program_.Columns();
+  if (op.kind == OpKind::kAccRead) {
+    const auto& attrs = op.As<AccReadAttrs>();
+    const Channel& channel = ChannelOfSlot(op.operands[0]);
+    if (channel.space != Space::kTensor) return Broken(12, Cat("channel ", channel.name, " holds no accumulator"));
+    if (values_[op.operands[0]].slot == SlotState::kPut) return Broken(11, "it reads a slot that was put");
+    const FragmentKind kind = AccumulatorFragment(channel.rows);
+    if (attrs.fragment != kind)
+      return Broken(12, Cat("the accumulator is read as ", NameOf(kind), ", not ", NameOf(attrs.fragment)));
+    width = attrs.columns;
+    columns = channel.columns;
+  } else {
+    first = op.As<AccRegistersAttrs>().column;
+    width = op.As<AccRegistersAttrs>().columns;
+  }
+  if (first < 0 || width < 1 || width % 8 != 0 || int64_t{first} + width > columns) {
+    return Broken(12, Cat("columns ", first, "+", width, " are not inside the ", columns, " of the accumulator"));
+  }
+  return Ok();
+}
+
+// What places rows of C or D in memory.
+Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
+  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+  if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
+  return NeedsBounds(operand);
+}
+
+Status RoleVerifier::CheckStaging(const Op& op, int index) const {
+  if (!InRange(index, 0, static_cast<int64_t>(program_.buffers.size()))) {
+    return Broken(8, Cat("there is no buffer ", index));
+  }
+  const Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
+  if (role_->warps > buffer.warps) {
+    return Broken(12, Cat("buffer ", buffer.name, " is for ", buffer.warps, " warps, the role has ", role_->warps));
+  }
+  if (op.kind == OpKind::kStoreRows) return Ok();
+  if (op.kind != OpKind::kStageStore) {
+    LS_TRY(Needs({Binding::kMapD}));
+    if (HasBox(buffer.layout, program_.FindParam(Binding::kMapD)->box)) return Ok();
+    return Broken(9, Cat("the box of map_d is not a column of buffer ", buffer.name));
+  }
+  const FragmentLayout& fragment = values_[op.operands[0]].fragment;
+  const bool transposed = program_.row_axis == Axis::kN;
+  const int outer = transposed ? fragment.columns : fragment.Rows();
+  const int inner = transposed ? fragment.Rows() : fragment.columns;
+  if (outer == buffer.layout.outer && inner == buffer.layout.inner) return Ok();
+  return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill a copy of buffer ",
+                        buffer.name));
+}
+
+Status RoleVerifier::CheckGlobal(const Op& op) const {
+  const auto& attrs = op.As<GlobalAttrs>();
+  const Operand operand = op.kind == OpKind::kAddC ? Operand::kC : Operand::kD;
+  if (attrs.operand != operand)
+    return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
+  const int run = program_.row_axis == Axis::kM ? values_[op.operands[0]].fragment.Run() : 1;
+  const bool even =
+      attrs.vector >= 1 && std::has_single_bit(static_cast<unsigned>(attrs.vector)) && run % attrs.vector == 0;
+  if (!even || attrs.vector * DataTypeBytes(attrs.type) > 16) {
+    return Broken(8,
+                  Cat("vector=", attrs.vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
+  }
+  return NeedsRows(operand, attrs.rows);
+}
+
+}  // namespace laneshift::ir
