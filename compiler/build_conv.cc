@@ -392,10 +392,11 @@ class ConvBuilder : public KernelBuilder {
   void WriteResidentLoads(Builder& b, LoadPath path) override {
     if (!KnowsFilter() || path != schedule().b_load) return;
     const ValueId slot = b.Put({}, {.channel = w_channel_});
-    ValueId filter = b.Constant(0);
-    if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
     for (int block = 0; block < KnownBlocks(); ++block) {
-      LoadW(b, slot, block, path, b.Constant(block * schedule().tile_k), filter, b.Constant(0));
+      const ValueId tap = b.Constant(0);
+      ValueId filter = b.Constant(0);
+      if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
+      LoadW(b, slot, block, path, b.Constant(block * schedule().tile_k), filter, tap);
     }
     b.Send({slot});
   }

@@ -421,11 +421,11 @@ void RoleEmitter::EmitTiles(const Op& op) {
 }
 
 void RoleEmitter::EmitTilesNext(const Op& op) {
-  Value* answer = e_.LoadAnswer(Answer(SlotOf(op)));
-  Value* granted = e_.IsGranted(answer);
-  e_.Store(turn_.more, b_.CreateZExt(granted, e_.I32()));
-  e_.If(granted, [&] { e_.Store(turn_.tile, OfCluster(e_.FirstCta(answer))); });
+  const Emitter::Grant grant = e_.ReadAnswer(Answer(SlotOf(op)));
+  e_.Store(turn_.more, grant.granted);
+  e_.Store(turn_.tile, OfCluster(grant.first_cta));
 }
+
 void RoleEmitter::EmitTmaLoad(const Op& op) {
   const auto& attrs = op.As<ir::LoadAttrs>();
   const Slot& slot = SlotOf(op);

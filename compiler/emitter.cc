@@ -302,11 +302,20 @@ void Emitter::RequestCluster(Value* answer, Value* barrier, bool multicast) {
                       : nv::nvvm_clusterlaunchcontrol_try_cancel_async_shared,
             {answer, barrier});
 }
-Value* Emitter::IsGranted(Value* answer) {
-  return Intrinsic(nv::nvvm_clusterlaunchcontrol_query_cancel_is_canceled, {answer});
-}
-Value* Emitter::FirstCta(Value* answer) {
-  return Intrinsic(nv::nvvm_clusterlaunchcontrol_query_cancel_get_first_ctaid_x, {answer});
+Emitter::Grant Emitter::ReadAnswer(Value* pointer) {
+  auto* words = llvm::FixedVectorType::get(I64(), 2);
+  Value* answer = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
+  // One statement: the first CTA of a request that was refused is undefined, and LLVM would ask for it in any case.
+  auto* result = llvm::StructType::get(b_.getContext(), {I32(), I32()});
+  const std::vector<Value*> read =
+      Unpack(Asm("{\n\t.reg .b128 answer;\n\t.reg .pred granted;\n\tmov.b128 answer, {$2, $3};\n\t"
+                 "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 granted, answer;\n\t"
+                 "selp.b32 $0, 1, 0, granted;\n\tmov.b32 $1, 0;\n\t"
+                 "@granted clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 $1, answer;\n\t}",
+                 "=&r,=&r,l,l,~{memory}", result,
+                 {b_.CreateExtractElement(answer, uint64_t{0}), b_.CreateExtractElement(answer, uint64_t{1})}),
+             2);
+  return {read[0], read[1]};
 }
 
 // --------------------------------------------------------------------------------------------------------------

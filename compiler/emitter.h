@@ -102,9 +102,12 @@ class Emitter {
   // --- Cluster launch control: an answer is 16 bytes in shared memory, an i128.
   // With `multicast`, into the same place of every CTA of the cluster, each of whose barriers gets 16 bytes.
   void RequestCluster(Value* answer, Value* barrier, bool multicast);
-  Value* LoadAnswer(Value* pointer) { return b_.CreateAlignedLoad(b_.getInt128Ty(), pointer, llvm::Align(16)); }
-  Value* IsGranted(Value* answer);
-  Value* FirstCta(Value* answer);  // of the cluster that is taken over. REQUIRES: it is granted
+  // What an answer says: 1 if a cluster is taken over, and the index of that cluster's first CTA, else 0 and 0.
+  struct Grant {
+    Value* granted;
+    Value* first_cta;
+  };
+  Grant ReadAnswer(Value* pointer);
 
   // --- tcgen05.
   void TensorAlloc(Value* slot, int columns);

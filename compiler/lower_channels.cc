@@ -151,7 +151,11 @@ class RoleLowering {
   // put waits for the consumers of the lap before, which a fresh barrier passes; take waits for the producers.
   void Acquire(ir::Builder& b, const Op& op, Side side, const std::vector<Op>& siblings) {
     const int channel = op.As<ir::ChannelAttrs>().channel;
-    b.AppendCopy({.kind = OpKind::kCursor, .result = op.result, .attrs = ir::CursorAttrs{.channel = channel}});
+    // Who requests grants takes them too, behind where it requests.
+    const bool behind = op.kind == OpKind::kTake && role_.kind == RoleKind::kSchedule;
+    b.AppendCopy({.kind = OpKind::kCursor,
+                  .result = op.result,
+                  .attrs = ir::CursorAttrs{.channel = channel, .trail = behind ? 1 : 0}});
     b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty ? 1 : 0});
     const ir::Space space = program_.channels[channel].space;
     const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kGrants;

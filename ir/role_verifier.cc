@@ -6,60 +6,12 @@
 #include <span>
 
 #include "base/text.h"
+#include "ir/op_placement.h"
 
 namespace laneshift::ir {
 namespace {
 
 using base::Cat;
-using target::Feature;
-
-// Who executes an op, beyond what its stage says. Ops without a row stand anywhere.
-enum class Crew : uint8_t { kAny, kOneThread, kWarps };
-struct Placement {
-  OpKind kind;
-  Crew crew;
-  uint32_t features;  // all of them
-  uint32_t roles;     // bits of RoleKind
-};
-constexpr uint32_t Bit(RoleKind kind) { return 1u << static_cast<int>(kind); }
-constexpr uint32_t kAnyRole = 0x3f;
-constexpr uint32_t kReaders = Bit(RoleKind::kEpilogue) | Bit(RoleKind::kMath);
-constexpr uint32_t kTma = static_cast<uint32_t>(Feature::kTma);
-constexpr uint32_t kWgmma = static_cast<uint32_t>(Feature::kWgmma);
-constexpr uint32_t kTensorMemory = static_cast<uint32_t>(Feature::kTensorMemory);
-constexpr uint32_t kLaunchControl = static_cast<uint32_t>(Feature::kLaunchControl);
-
-// clang-format off
-constexpr Placement kPlacements[] = {
-    {OpKind::kTmaLoad,      Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
-    {OpKind::kCopyLoad,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
-    {OpKind::kLoadPixels,   Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
-    {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
-    {OpKind::kRequest,      Crew::kOneThread, kLaunchControl, Bit(RoleKind::kSchedule)},
-    {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kLanesBeside,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kTensorCopy,   Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kTensorShift,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kTensorRefresh, Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kMmaCommit,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kMmaRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
-    {OpKind::kMmaWait,      Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
-    {OpKind::kAccRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
-    {OpKind::kAccRead,      Crew::kWarps,     kTensorMemory, Bit(RoleKind::kEpilogue)},
-    {OpKind::kFenceTensor,  Crew::kAny,       kTensorMemory, kAnyRole},
-    {OpKind::kScale,        Crew::kWarps,     0,             kReaders},
-    {OpKind::kAddBias,      Crew::kWarps,     0,             kReaders},
-    {OpKind::kAddC,         Crew::kWarps,     0,             kReaders},
-    {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
-    {OpKind::kTmaStore,     Crew::kWarps,     kTma,          kReaders},
-    {OpKind::kStorePixels,  Crew::kWarps,     kTma,          kReaders},
-    {OpKind::kStoreRows,    Crew::kWarps,     0,             kReaders},
-    {OpKind::kBulkWait,     Crew::kWarps,     kTma,          kReaders},
-    {OpKind::kGlobalStore,  Crew::kWarps,     0,             kReaders},
-    {OpKind::kWarpRow,      Crew::kWarps,     0,             kReaders},
-};
-// clang-format on
 
 // The type of operand `i` of a row; the last one repeats before a '*'.
 ValueType OperandType(std::string_view signature, size_t i) {
@@ -204,7 +156,7 @@ Status RoleVerifier::CloseRegion(const std::vector<ValueId>& defined) {
 Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
   if (static_cast<int>(op.kind) >= kOpCount) return Broken(6, "unknown kind of op");
   LS_TRY(VerifyShape(op));
-  LS_TRY(VerifyPlacement(op));
+  LS_TRY(CheckPlacement(program_, target_, *role_, op));
   LS_TRY(VerifyUses(op));
   LS_TRY(VerifyChannelRange(op));
   std::vector<ValueId> arguments;
@@ -228,34 +180,6 @@ Status RoleVerifier::VerifyShape(const Op& op) const {
   const bool names_a_value = row.result != ValueType::kNone || row.body > 0;
   if (names_a_value != (op.result != kNoValue)) {
     return Broken(7, names_a_value ? "it defines a value without an id" : "it has an id, but defines no value");
-  }
-  return Ok();
-}
-
-Status RoleVerifier::VerifyPlacement(const Op& op) const {
-  const OpInfo& row = InfoOf(op.kind);
-  const bool lowered = program_.stage == Stage::kLowered;
-  if (row.stages == (lowered ? StageSet::kScheduled : StageSet::kLowered)) {
-    return Broken(6, Cat("it does not stand in a ", NameOf(program_.stage), " program"));
-  }
-  const auto* placement = std::find_if(std::begin(kPlacements), std::end(kPlacements),
-                                       [&](const Placement& candidate) { return candidate.kind == op.kind; });
-  if (placement == std::end(kPlacements)) return Ok();
-  if ((target_.features & placement->features) != placement->features) {
-    return Broken(6, Cat(target_.name, " has no such instruction"));
-  }
-  if ((placement->roles & Bit(role_->kind)) == 0)
-    return Broken(6, Cat("it does not stand in a role of kind ", NameOf(role_->kind)));
-  if (op.kind == OpKind::kMma && role_->leader != program_.ctas - 1)
-    return Broken(5, "of a pair the leader alone multiplies");
-  if (placement->crew == Crew::kOneThread && role_->elected == 0)
-    return Broken(6, "it is for one thread; the role is not elected");
-  if (placement->crew == Crew::kWarps && role_->elected != 0)
-    return Broken(6, "it is for whole warps; the role is elected");
-  const bool holds_rows =
-      op.kind == OpKind::kAccRead || op.kind == OpKind::kMmaRegisters || op.kind == OpKind::kAccRegisters;
-  if (holds_rows && (role_->first_warp % 4 != 0 || role_->warps % 4 != 0)) {
-    return Broken(6, Cat("warps ", role_->first_warp, "+", role_->warps, " are no whole, aligned warpgroups"));
   }
   return Ok();
 }

@@ -47,7 +47,6 @@ class RoleVerifier {
   Status CloseRegion(const std::vector<ValueId>& defined);
   Status VerifyOp(const Op& op, std::vector<ValueId>& defined);
   Status VerifyShape(const Op& op) const;
-  Status VerifyPlacement(const Op& op) const;
   Status VerifyUses(const Op& op) const;
   Status VerifyChannelRange(const Op& op) const;
   Status Define(const Op& op, std::vector<ValueId>& defined);
