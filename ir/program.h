@@ -6,7 +6,9 @@
 // issued into it has completed, `take` hands the consumer the oldest full slot, `release` frees it when everything that
 // was issued on it has completed. Loads and MMAs are asynchronous; only send/take and release/put order them. Every
 // producer role sends each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is
-// 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32.
+// 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32,
+// but for those of 8-bit operands in an accumulator of a target that keeps fewer bits (target::Target): f32 registers
+// beside the accumulator, `sums`, then add up what it holds of each block of K. A conversion to an 8-bit type saturates.
 //
 // Convolution. The rows of A and D are positions of a walk over the images: `walk_q` positions a row, of which the
 // first `out_q` are output pixels, out_p rows, out_o planes, then the next image. Positions behind out_q give sums that
@@ -42,6 +44,9 @@ namespace laneshift::ir {
   BINDING(BaseC, "base_c", kPointer)       \
   BINDING(BaseD, "base_d", kPointer)       \
   BINDING(BaseBias, "base_bias", kPointer) \
+  BINDING(BaseScaleA, "base_scale_a", kPointer) \
+  BINDING(BaseScaleB, "base_scale_b", kPointer) \
+  BINDING(BaseScaleD, "base_scale_d", kPointer) \
   BINDING(PitchA, "pitch_a", kInt64)       \
   BINDING(PitchB, "pitch_b", kInt64)       \
   BINDING(PitchC, "pitch_c", kInt64)       \
@@ -140,7 +145,7 @@ constexpr int kRefreshedRows = 4;  // lanes that a shift leaves behind: the last
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment };
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kFactors };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
@@ -203,6 +208,7 @@ struct LoadAttrs {
   int tile = 0;  // entry of the slot's channel
   Operand operand = Operand::kA;
   int taps = 0;  // 1: inner counts the channels of all taps of a filter, and the taps lie anywhere (B, by threads)
+  int transposed = 0;  // 1: elements are contiguous in memory along the tile's outer axis (by threads)
   bool operator==(const LoadAttrs&) const = default;
 };
 // A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
@@ -256,6 +262,25 @@ struct ScaleAttrs {
   Binding binding{};
   bool operator==(const ScaleAttrs&) const = default;
 };
+// Factors of rows of `fragment` and of runs of kScaleRun columns.
+struct FactorsAttrs {
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  int runs = 1;
+  bool operator==(const FactorsAttrs&) const = default;
+};
+struct ClearSumsAttrs {
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const ClearSumsAttrs&) const = default;
+};
+struct AddSumsAttrs {
+  int column = 0;
+  bool operator==(const AddSumsAttrs&) const = default;
+};
+struct ReadSumsAttrs {
+  int column = 0, columns = 0;
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const ReadSumsAttrs&) const = default;
+};
 // How a row index addresses memory: rows `pitch` apart, or positions of a convolution's walk.
 enum class RowMap : uint8_t { kMatrix, kPixels };
 
@@ -289,8 +314,8 @@ struct WarpRowAttrs {
 using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
                            DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                            PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs, GlobalAttrs,
-                           StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, FactorsAttrs, ClearSumsAttrs,
+                           AddSumsAttrs, ReadSumsAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -385,7 +410,7 @@ struct Program {
   Stage stage = Stage::kScheduled;
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
-  DataType operand_type = DataType::kBf16;
+  DataType operand_type = DataType::kBf16;  // of A; tiles of 8-bit operands may be of two 8-bit types
   std::vector<Param> params;
   std::vector<Channel> channels;
   std::vector<Buffer> buffers;

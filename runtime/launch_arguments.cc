@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "compiler/bindings.h"
 #include "device/tensor_map.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::runtime {
 namespace {
@@ -18,15 +19,11 @@ using base::Cat;
 using ir::Binding;
 
 device::CuTensorMapDataType MapType(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-      return device::kCuTensorMapFloat16;
-    case DataType::kBf16:
-      return device::kCuTensorMapBfloat16;
-    case DataType::kF32:
-      return device::kCuTensorMapFloat32;
-  }
-  LS_CHECK(false, "unknown data type ", static_cast<int>(type));
+  constexpr device::CuTensorMapDataType kTypes[] = {
+#define DATA_TYPE(Name, text, bytes, format, kind, code, tensor_map, ...) tensor_map,
+#include "ir/data_types.def"
+  };
+  return kTypes[static_cast<size_t>(type)];
 }
 
 device::CuTensorMapSwizzle MapSwizzle(ir::Swizzle swizzle) {
@@ -84,7 +81,15 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
 }
 
 const void* PointerOf(Binding binding, const GemmArguments& arguments) {
-  if (binding == Binding::kBaseBias) return arguments.bias;
+  constexpr std::pair<Binding, const void* GemmArguments::*> kVectors[] = {
+      {Binding::kBaseBias, &GemmArguments::bias},
+      {Binding::kBaseScaleA, &GemmArguments::scale_a},
+      {Binding::kBaseScaleB, &GemmArguments::scale_b},
+      {Binding::kBaseScaleD, &GemmArguments::scale_d},
+  };
+  for (const auto& [vector, pointer] : kVectors) {
+    if (vector == binding) return arguments.*pointer;
+  }
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD}) {
     if (ir::BaseOf(operand) == binding) return AddressOf(operand, arguments);
   }
@@ -94,28 +99,11 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
 struct PointerRule {
   std::string_view name;
   const void* pointer;
-  bool needed;
   int64_t align;
+  bool whole_elements;  // the alignment is that of an element, which no plan can lower
 };
 
-std::array<PointerRule, 5> RulesOf(const GemmProblem& problem, const GemmArguments& given) {
-  return {{{"a", given.a, true, problem.align_a},
-           {"b", given.b, true, problem.align_b},
-           {"c", given.c, problem.beta != 0, problem.align_c},
-           {"d", given.d, true, problem.align_d},
-           {"bias", given.bias, problem.bias != BiasAxis::kNone, DataTypeBytes(problem.d)}}};
-}
-
-std::array<PointerRule, 5> RulesOf(const ConvProblem& problem, const ConvArguments& given) {
-  return {{{"x", given.x, true, problem.align_x},
-           {"w", given.w, true, problem.align_w},
-           {"z", given.z, problem.beta != 0, problem.align_z},
-           {"y", given.y, true, problem.align_y},
-           {"bias", given.bias, problem.bias != ConvBias::kNone, DataTypeBytes(problem.y)}}};
-}
-
 Status CheckPointer(const PointerRule& rule) {
-  if (!rule.needed) return Ok();
   if (rule.pointer == nullptr) {
     return MakeError(
         ErrorCode::kInvalidArgument,
@@ -125,19 +113,25 @@ Status CheckPointer(const PointerRule& rule) {
   if (address % static_cast<uintptr_t>(rule.align) == 0) return Ok();
   const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
   const std::string remedy =
-      rule.name == "bias" ? "pass whole elements" : Cat("align it, or make the plan with align_", rule.name, "=", own);
+      rule.whole_elements ? "pass whole elements" : Cat("align it, or make the plan with align_", rule.name, "=", own);
   return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own,
                                                     " bytes, the plan needs ", rule.align, "; ", remedy));
 }
 
 }  // namespace
 
-Status CheckPointers(const Problem& problem, const Arguments& arguments) {
-  const std::array<PointerRule, 5> rules =
-      std::holds_alternative<GemmProblem>(problem)
-          ? RulesOf(std::get<GemmProblem>(problem), std::get<GemmArguments>(arguments))
-          : RulesOf(std::get<ConvProblem>(problem), std::get<ConvArguments>(arguments));
-  for (const PointerRule& rule : rules) LS_TRY(CheckPointer(rule));
+Status CheckPointers(const Problem& problem, const GemmArguments& roles) {
+  const std::pair<ir::Role, const void*> pointers[] = {
+      {ir::Role::kA, roles.a},           {ir::Role::kB, roles.b},           {ir::Role::kC, roles.c},
+      {ir::Role::kD, roles.d},           {ir::Role::kBias, roles.bias},     {ir::Role::kScaleA, roles.scale_a},
+      {ir::Role::kScaleB, roles.scale_b}, {ir::Role::kScaleD, roles.scale_d}};
+  static_assert(std::size(pointers) == ir::kRoles);
+  for (const auto& [role, pointer] : pointers) {
+    if (!ir::Uses(problem, role)) continue;
+    const int64_t promised = ir::AlignmentOf(problem, role);
+    const int64_t align = promised != 0 ? promised : DataTypeBytes(ir::Stored(problem, role).type);
+    LS_TRY(CheckPointer({ir::NameOf(problem, role), pointer, align, promised == 0}));
+  }
   return Ok();
 }
 

@@ -14,9 +14,9 @@
 
 namespace laneshift::runtime {
 
-// kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: both are of
-// one kind.
-Status CheckPointers(const Problem& problem, const Arguments& arguments);
+// kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: `roles` are
+// RolesOf the problem.
+Status CheckPointers(const Problem& problem, const GemmArguments& roles);
 
 class LaunchArguments {
  public:
