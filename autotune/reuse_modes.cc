@@ -1,6 +1,6 @@
 #include "autotune/reuse_modes.h"
 
-#include "autotune/choose_schedule.h"
+#include "autotune/ranking.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/compile.h"

@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "autotune/choose_schedule.h"
+#include "autotune/ranking.h"
 #include "compiler/compile.h"
 #include "compiler/tensor_probe.h"
 #include "device/assembler.h"

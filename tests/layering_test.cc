@@ -43,10 +43,13 @@ const std::vector<Arrow>& Arrows() {
       {"runtime/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver.h", "emulator/report.h",
         "store/", "autotune/"}},
+      {"measure/",
+       {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver.h", "emulator/report.h",
+        "store/", "autotune/", "runtime/"}},
       {"tools/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver.h", "emulator/report.h",
         "emulator/driver_functions.h", "emulator/driver_types.h",
-        "store/", "autotune/", "runtime/"}},
+        "store/", "autotune/", "runtime/", "measure/"}},
       {"bench/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/", "store/", "autotune/",
         "runtime/"}},
@@ -55,7 +58,7 @@ const std::vector<Arrow>& Arrows() {
       {"tests/package/", {"laneshift/"}},
       {"tests/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/", "store/", "autotune/", "runtime/",
-        "tools/"}},
+        "measure/", "tools/"}},
   };
   return arrows;
 }
@@ -74,7 +77,7 @@ const std::vector<Confinement>& Confinements() {
       {"spdlog", "#include [<\"]spdlog/", {"base/log.cc"}},
       {"opening a shared library",
        "#include <dlfcn\\.h>|\\bdlopen\\(",
-       {"device/load_cuda_driver.cc", "tools/shared_library.cc"}},
+       {"device/load_cuda_driver.cc", "measure/shared_library.cc"}},
       {"CUDA's own headers",
        "#include [<\"](cuda|cuda_runtime|nvrtc|cublas|cudnn)[A-Za-z_]*\\.h",
        {"device/driver_types_test.cc", "emulator/cudart/types_test.cc"}},

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "autotune/choose_schedule.h"
+#include "autotune/ranking.h"
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "laneshift/engine.h"

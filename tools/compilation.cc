@@ -5,7 +5,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "autotune/choose_schedule.h"
+#include "autotune/ranking.h"
 #include "base/text.h"
 #include "runtime/stopwatch.h"
 #include "tools/device_options.h"

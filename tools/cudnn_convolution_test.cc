@@ -1,16 +1,16 @@
 // What cuDNN itself says of our descriptors; it checks attributes, types and the shape of y without a GPU.
-#include "tools/cudnn_convolution.h"
+#include "measure/cudnn_convolution.h"
 
 #include <gtest/gtest.h>
 
 #include "tools/settings.h"
 
-namespace laneshift::tools::cudnn {
+namespace laneshift::measure::cudnn {
 namespace {
 
 class CudnnConvolution : public testing::TestWithParam<const char*> {
  protected:
-  static Result<Library> OpenLibrary() { return Library::Open(Settings::FromEnvironment().library_directories); }
+  static Result<Library> OpenLibrary() { return Library::Open(tools::Settings::FromEnvironment().library_directories); }
 };
 
 TEST_P(CudnnConvolution, IsTaken) {
@@ -55,4 +55,4 @@ TEST_F(CudnnConvolution, RefusesAnotherOutput) {
 }
 
 }  // namespace
-}  // namespace laneshift::tools::cudnn
+}  // namespace laneshift::measure::cudnn

@@ -1,15 +1,15 @@
 // The GPU's reference against the host's, both on the same wrong and right outputs; the emulator stands for the GPU.
-#include "tools/device_reference.h"
+#include "measure/device_reference.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/engine_parts.h"
-#include "tools/device_operands.h"
-#include "tools/gpu_timing.h"
-#include "tools/host_reference.h"
+#include "measure/device_operands.h"
+#include "measure/gpu_timing.h"
+#include "measure/host_reference.h"
 #include "tools/settings.h"
 
-namespace laneshift::tools {
+namespace laneshift::measure {
 namespace {
 
 // One problem on the emulated device.
@@ -38,7 +38,7 @@ void ExpectAlike(const Comparison& on_device, const Comparison& on_host) {
 class DeviceReference : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceReference, AgreesWithTheHost) {
-  const auto nvrtc = Nvrtc::Open(Settings::FromEnvironment().library_directories);
+  const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
   if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
@@ -74,7 +74,7 @@ class ConvDeviceReference : public testing::TestWithParam<const char*> {};
 
 // Any y will do: both references say the same about numbers that no kernel made.
 TEST_P(ConvDeviceReference, AgreesWithTheHost) {
-  const auto nvrtc = Nvrtc::Open(Settings::FromEnvironment().library_directories);
+  const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
   if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
@@ -127,4 +127,4 @@ TEST(GpuTiming, TimesEveryContenderOnEveryCall) {
 }
 
 }  // namespace
-}  // namespace laneshift::tools
+}  // namespace laneshift::measure

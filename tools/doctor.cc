@@ -10,11 +10,11 @@
 #include "runtime/engine_parts.h"
 #include "store/store.h"
 #include "target/target.h"
-#include "tools/cublas.h"
-#include "tools/cudnn.h"
+#include "measure/cublas.h"
+#include "measure/cudnn.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
-#include "tools/nvrtc.h"
+#include "measure/nvrtc.h"
 #include "tools/problem_run.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -97,12 +97,12 @@ void LookAtToolkit(const Settings& settings, std::vector<Finding>& findings) {
   findings.push_back(
       OptionalPart("ptxas", ptxas, ptxas ? Cat(ptxas->id(), " (", ptxas->path(), ")") : "",
                    "optional: without it the driver compiles PTX; install the CUDA toolkit or set CUDA_HOME"));
-  const auto nvrtc = Nvrtc::Open(settings.library_directories);
+  const auto nvrtc = measure::Nvrtc::Open(settings.library_directories);
   findings.push_back(OptionalPart("NVRTC", nvrtc, nvrtc ? nvrtc->name() : "",
                                   "optional: without it results of a GPU are checked on the host"));
-  const auto cublas = Cublas::Probe(settings.library_directories);
+  const auto cublas = measure::Cublas::Probe(settings.library_directories);
   findings.push_back(OptionalPart("cuBLAS", cublas, cublas ? *cublas : "", "optional: only --vs cublas needs it"));
-  const auto cudnn = Cudnn::Probe(settings.library_directories);
+  const auto cudnn = measure::Cudnn::Probe(settings.library_directories);
   findings.push_back(OptionalPart("cuDNN", cudnn, cudnn ? *cudnn : "", "optional: only --vs cudnn needs it"));
 }
 

@@ -12,9 +12,14 @@
 #include <vector>
 
 #include "laneshift/result.h"
-#include "tools/host_tensor.h"
+#include "measure/host_tensor.h"
 
 namespace laneshift::tools {
+
+using measure::HostTensor;
+using measure::Role;
+using measure::Stored;
+using measure::StoredTensor;
 
 // Whether files of the type hold its bits.
 bool IsUnknownToNumpy(DataType type);

@@ -8,16 +8,29 @@
 #include "base/text.h"
 #include "emulator/driver.h"
 #include "runtime/engine_parts.h"
-#include "tools/cublas.h"
-#include "tools/cudnn.h"
-#include "tools/device_operands.h"
-#include "tools/device_reference.h"
-#include "tools/gpu_timing.h"
+#include "measure/cublas.h"
+#include "measure/cudnn.h"
+#include "measure/device_operands.h"
+#include "measure/device_reference.h"
+#include "measure/gpu_timing.h"
 #include "tools/npy.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {
 namespace {
+
+using measure::CompareAll;
+using measure::CompareOnDevice;
+using measure::CompareSample;
+using measure::Contender;
+using measure::Cublas;
+using measure::Cudnn;
+using measure::DeviceOperands;
+using measure::ErrorBound;
+using measure::FindOverwrittenPadding;
+using measure::HostOperands;
+using measure::MedianMicroseconds;
+using measure::Nvrtc;
 
 using base::Cat;
 

@@ -9,9 +9,11 @@
 
 #include "emulator/report.h"
 #include "laneshift/engine.h"
-#include "tools/comparison.h"
+#include "measure/comparison.h"
 
 namespace laneshift::tools {
+
+using measure::Comparison;
 
 // What laneshift is timed against, in turns.
 enum class Peer : uint8_t { kNone, kCublas, kCudnn };

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "autotune/choose_schedule.h"
+#include "autotune/ranking.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/stream.h"

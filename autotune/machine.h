@@ -1,0 +1,48 @@
+// Machine: the facts about a device that decide how long a kernel takes there. One row of autotune/machine_facts.def
+// each, with the figure published for the product that a target stands for; what `laneshift probe` has measured of the
+// device at hand, and the store keeps, takes its place.
+//
+// Thread-safety: values; MachineOf as the store.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "laneshift/result.h"
+#include "store/store.h"
+#include "target/target.h"
+
+namespace laneshift::autotune {
+
+struct Machine {
+  int sm_count = 0;
+#define FACT(field, ...) double field = 0;
+#include "autotune/machine_facts.def"
+
+  bool operator==(const Machine&) const = default;
+};
+
+// One fact, for people and for files.
+struct MachineFact {
+  std::string_view name, unit;
+  std::string_view doc;     // what it is
+  std::string_view source;  // of the published figure
+  double value = 0;
+};
+
+// In the order of the table.
+std::vector<MachineFact> FactsOf(const Machine& machine);
+// kInvalidArgument: no fact is called so, or the answer is no positive number.
+Status SetFact(Machine& machine, std::string_view name, std::string_view answer);
+
+// What is published of the product that the target stands for; 0 SMs: as many as that has.
+Machine PublishedMachine(const target::Target& target, int sm_count = 0);
+
+// The published facts with those in their place that the store holds for the device (its key names it as in
+// store::ChoiceRecord). A stored answer that does not parse counts for nothing.
+Machine MachineOf(const target::Target& target, int sm_count, const std::string& device_key, store::Store& store);
+// Under which name a fact is stored: "machine.load_latency".
+std::string StoredName(std::string_view fact);
+
+}  // namespace laneshift::autotune

@@ -1,0 +1,86 @@
+#include "autotune/ranking.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/compile.h"
+
+namespace laneshift::autotune {
+namespace {
+
+const target::Target& TargetNamed(const char* name) { return **target::FindTarget(name); }
+
+class ChooseOnTarget : public testing::TestWithParam<const char*> {};
+
+TEST_P(ChooseOnTarget, EveryRankedScheduleIsLegalAndOrdered) {
+  const target::Target& target = TargetNamed(GetParam());
+  for (const char* text : {"gemm m=4096 n=4096 k=4096", "gemm m=16 n=1024 k=4096", "gemm m=7 n=129 k=1000 d=f32",
+                           "gemm m=1 n=1 k=1", "gemm m=300 n=300 k=300 a_major=m b_major=n align_a=2"}) {
+    const Problem problem = *ParseProblem(text);
+    const auto ranked = RankSchedules(problem, {}, target, PublishedMachine(target)).schedules;
+    ASSERT_FALSE(ranked.empty()) << text;
+    EXPECT_EQ(*ChooseSchedule(problem, {}, target, target.default_sm_count), ranked.front().schedule) << text;
+    for (size_t i = 0; i < ranked.size(); ++i) {
+      EXPECT_TRUE(compiler::ValidateSchedule(problem, ranked[i].schedule, target)) << PrintSchedule(ranked[i].schedule);
+      EXPECT_LE(ranked[i == 0 ? 0 : i - 1].predicted_us, ranked[i].predicted_us);
+    }
+  }
+}
+
+TEST_P(ChooseOnTarget, ConstraintIsKept) {
+  const target::Target& target = TargetNamed(GetParam());
+  const Problem problem = *ParseProblem("gemm m=512 n=512 k=512");
+  const ScheduleConstraint constraint = *ParseSchedule("tile=64x48 stages=3 d_store=direct");
+  const auto schedule = ChooseSchedule(problem, constraint, target, target.default_sm_count);
+  ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
+  EXPECT_TRUE(constraint.Admits(*schedule));
+}
+
+TEST_P(ChooseOnTarget, ScheduleThatDoesNotFitSaysHowMuch) {
+  const target::Target& target = TargetNamed(GetParam());
+  const auto schedule = ChooseSchedule(*ParseProblem("gemm m=512 n=512 k=512"),
+                                       *ParseSchedule("tile=128x256x64 stages=9"), target, target.default_sm_count);
+  ASSERT_FALSE(schedule.has_value());
+  EXPECT_EQ(schedule.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_NE(schedule.error().message.find("bytes of shared memory"), std::string::npos) << schedule.error().message;
+  EXPECT_NE(schedule.error().message.find("more than the 232448"), std::string::npos) << schedule.error().message;
+}
+
+TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
+  const target::Target& target = TargetNamed(GetParam());
+  const Problem problem = *ParseProblem("gemm m=64 n=64 k=63");
+  EXPECT_EQ(ChooseSchedule(problem, {}, target, 1)->a_load, LoadPath::kCopy);
+  const auto forced = ChooseSchedule(problem, *ParseSchedule("a_load=tma"), target, 1);
+  ASSERT_FALSE(forced.has_value());
+  EXPECT_EQ(forced.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(forced.error().message.find("pitch of 126 bytes"), std::string::npos) << forced.error().message;
+}
+
+TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
+  const target::Target& target = TargetNamed(GetParam());
+  const Ranking ranking = RankSchedules(*ParseProblem("gemm m=512 n=512 k=512"), *ParseSchedule("stages=5"), target,
+                                        PublishedMachine(target));
+  EXPECT_FALSE(ranking.schedules.empty());
+  ASSERT_FALSE(ranking.refused.empty());
+  for (const RefusedSchedule& refused : ranking.refused) {
+    EXPECT_FALSE(compiler::ValidateSchedule(*ParseProblem("gemm m=512 n=512 k=512"), refused.schedule, target));
+    EXPECT_FALSE(refused.reason.message.empty()) << PrintSchedule(refused.schedule);
+  }
+}
+
+// What no tile can mend is named, not the tile that was tried last.
+TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
+  const target::Target& target = TargetNamed("sm_100a");
+  const Problem stem = *ParseProblem("conv n=1 h=32 w=32 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16");
+  const auto moved =
+      ChooseSchedule(stem, *ParseSchedule("reuse=lane_shift a_load=tma"), target, target.default_sm_count);
+  ASSERT_FALSE(moved);
+  EXPECT_NE(moved.error().message.find("pixel pitch of 6 bytes"), std::string::npos) << moved.error().message;
+  const auto low = ChooseSchedule(stem, *ParseSchedule("tile=64x64 reuse=lane_shift a_load=tma"), target, 1);
+  ASSERT_FALSE(low);
+  EXPECT_NE(low.error().message.find("use tile m=128 instead of 64"), std::string::npos) << low.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ChooseOnTarget, testing::Values("sm_100a", "sm_90a"));
+
+}  // namespace
+}  // namespace laneshift::autotune

@@ -1,0 +1,35 @@
+// Space: the schedules that are tried for a problem.
+//
+// The space is a product of axes (autotune/space.cc lists them); of every point the compiler decides whether it is
+// legal. Operands come and go by bulk copies wherever those reach them, and rings are as deep as is of use and fits. A
+// constraint puts its values in the place of an axis, so that a schedule outside the axes can be asked for too.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <vector>
+
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::autotune {
+
+// Why the compiler does not run a schedule.
+struct RefusedSchedule {
+  Schedule schedule;
+  Error reason;
+};
+
+// Both in the order of the axes, which is the same in every run; each schedule once. PrintSchedule names them.
+struct Space {
+  std::vector<Schedule> schedules;
+  std::vector<RefusedSchedule> refused;
+};
+
+// REQUIRES: `problem` is complete. ENSURES: the constraint admits every schedule, and ValidateSchedule accepts those
+// that are not refused.
+Space EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target);
+
+}  // namespace laneshift::autotune

@@ -1,0 +1,40 @@
+// Cudnn: NVIDIA's own convolution, where it is installed, as the yardstick of `run --vs cudnn`.
+//
+// Thread-safety: none; one Cudnn, one thread and one stream.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/stream.h"
+#include "laneshift/engine.h"
+
+namespace laneshift::measure {
+
+class Cudnn {
+ public:
+  // Finds cuDNN's best for the problem: builds what its heuristics propose, times each on `arguments` with a cold L2
+  // cache and keeps the fastest. The y of `arguments` is overwritten. kUnsupported says what is missing.
+  static Result<Cudnn> Open(const std::vector<std::string>& library_directories, const device::Device& device,
+                            const device::Stream& stream, const ConvProblem& problem, const ConvArguments& arguments);
+  // Whether the library opens at all, and as what: "cuDNN 9.19.0 (libcudnn.so.9)".
+  static Result<std::string> Probe(const std::vector<std::string>& library_directories);
+  Cudnn(Cudnn&&) noexcept;
+  Cudnn& operator=(Cudnn&&) noexcept;
+  ~Cudnn();
+
+  // Enqueues y = alpha * conv(x, w): z and the bias are left out. The first call with a set of addresses prepares a
+  // descriptor for them, later ones only launch. REQUIRES: addresses of the problem that Open was given.
+  Status Convolve(const ConvArguments& arguments) const;
+  // What was chosen: "fastest of 14 plans, 2.5 MiB of workspace".
+  const std::string& choice() const;
+
+ private:
+  struct State;
+  explicit Cudnn(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace laneshift::measure

@@ -1,0 +1,418 @@
+#include "measure/device_reference.h"
+
+#include <array>
+#include <string>
+
+#include "base/text.h"
+#include "device/buffer.h"
+#include "device/launch.h"
+#include "device/module.h"
+#include "ir/data_type.h"
+#include "runtime/argument_roles.h"
+#include "measure/host_tensor.h"
+
+namespace laneshift::measure {
+namespace {
+
+using base::Cat;
+
+constexpr unsigned kTile = 64;  // elements of D per CTA, in both directions
+constexpr unsigned kThreads = 256;
+
+// The reference sees a problem as products of matrices whose elements `struct View` finds; kGemmView and kConvView say
+// how. Each thread sums a 4 x 4 piece of a 64 x 64 tile; operands come through shared memory as floats, exactly.
+constexpr const char* kTypes = R"cuda(
+__device__ inline float Widen(const float& x) { return x; }
+struct Half { unsigned short bits; };
+struct Brain { unsigned short bits; };
+struct E4m3 { unsigned char bits; };
+struct E5m2 { unsigned char bits; };
+__device__ inline float Widen(const Half& x) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits)); return f; }
+__device__ inline float Widen(const Brain& x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ inline float LowHalf(unsigned pair) {
+  float f;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(f) : "r"(pair));
+  return f;
+}
+__device__ inline float Widen(const E4m3& x) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits));
+  return LowHalf(pair);
+}
+__device__ inline float Widen(const E5m2& x) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits));
+  return LowHalf(pair);
+}
+
+__device__ inline float Rounded(double value, const float&) { return (float)value; }
+__device__ inline float Rounded(double value, const Half&) {
+  Half half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"((float)value));
+  return Widen(half);
+}
+__device__ inline float Rounded(double value, const Brain&) {
+  const unsigned word = __float_as_uint((float)value);
+  return __uint_as_float((word + 0x7fff + (word >> 16 & 1)) & 0xffff0000u);
+}
+__device__ inline float Rounded(double value, const E4m3&) {
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"((float)value));
+  return Widen(E4m3{(unsigned char)pair});
+}
+__device__ inline float Rounded(double value, const E5m2&) {
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"((float)value));
+  return Widen(E5m2{(unsigned char)pair});
+}
+
+// Factors: of whole tensors (1), or of A by row and run of K and of B by runs of N and K (2).
+struct Factors {
+  const float* a;
+  const float* b;
+  const float* d;
+  long long scaling, run;
+  double largest;  // what D saturates at; 0: it does not
+
+  __device__ double OfSum() const { return scaling == 1 ? (double)a[0] * b[0] : 1.0; }
+  __device__ double Stored(double value) const {
+    if (d != 0) value *= d[0];
+    return largest == 0 ? value : fmin(fmax(value, -largest), largest);
+  }
+};
+
+struct Totals { double error_squares, reference_squares, rounding_squares; long long compared, not_finite, first_not_finite; };
+)cuda";
+
+// Any element of an operand is base[batch * stride + row * row_step + column * column_step].
+constexpr const char* kGemmView = R"cuda(
+struct Steps { long long row, column, stride; };
+struct View {
+  const A_TYPE* a; Steps sa;
+  const B_TYPE* b; Steps sb;
+  const C_TYPE* c; Steps sc;
+  const OUT* d; Steps sd;
+  const BIAS* bias;
+  long long bias_axis, m, n, k, batches;
+  double alpha, beta;
+  Factors factors;
+
+  __device__ bool LeftByDepth() const { return sa.column == 1; }
+  __device__ bool RightByDepth() const { return sb.row == 1; }
+  __device__ float Left(long long batch, long long row, long long q) const {
+    const float element = Widen(a[batch * sa.stride + row * sa.row + q * sa.column]);
+    if (factors.scaling != 2) return element;
+    return element * factors.a[(batch * Runs(k) + q / factors.run) * m + row];
+  }
+  __device__ float Right(long long batch, long long q, long long column) const {
+    const float element = Widen(b[batch * sb.stride + q * sb.row + column * sb.column]);
+    if (factors.scaling != 2) return element;
+    return element * factors.b[(batch * Runs(n) + column / factors.run) * Runs(k) + q / factors.run];
+  }
+  __device__ long long Runs(long long extent) const { return (extent + factors.run - 1) / factors.run; }
+  __device__ float C(long long batch, long long row, long long column) const {
+    return Widen(c[batch * sc.stride + row * sc.row + column * sc.column]);
+  }
+  __device__ float D(long long batch, long long row, long long column) const {
+    return Widen(d[batch * sd.stride + row * sd.row + column * sd.column]);
+  }
+  __device__ float Bias(long long, long long row, long long column) const {
+    return bias_axis == 0 ? 0.0f : Widen(bias[bias_axis == 1 ? row : column]);
+  }
+  __device__ long long Index(long long batch, long long row, long long column) const {
+    return (batch * m + row) * n + column;
+  }
+};
+)cuda";
+
+// Each group of channels is one product: rows are output pixels, columns the group's filters, the depth runs over taps
+// and channels. Rows and depth are below 2^31, so they are taken apart in 32 bits.
+constexpr const char* kConvView = R"cuda(
+struct Pitches { long long pixel, row, plane, image; };
+struct View {
+  const A_TYPE* a; Pitches x;
+  const B_TYPE* b; Pitches w;
+  const C_TYPE* c; Pitches z;
+  const OUT* d; Pitches y;
+  const BIAS* bias;
+  long long has_bias, m, n, k, batches;  // n: filters of a group
+  double alpha, beta;
+  Factors factors;
+  unsigned channels;  // of a group
+  unsigned filter[3], output[3];
+  long long input[3], before[3], stride[3], dilation[3];
+
+  __device__ bool LeftByDepth() const { return true; }
+  __device__ bool RightByDepth() const { return true; }
+  __device__ static void Split(unsigned index, const unsigned* extents, unsigned* to) {
+    to[2] = index % extents[2], index /= extents[2];
+    to[1] = index % extents[1], to[0] = index / extents[1];
+  }
+  __device__ static long long At(const Pitches& p, long long image, long long d, long long h, long long w) {
+    return image * p.image + d * p.plane + h * p.row + w * p.pixel;
+  }
+  __device__ float Left(long long group, long long row, long long q) const {
+    const unsigned pixels = output[0] * output[1] * output[2];
+    unsigned out[3], tap[3];
+    Split((unsigned)row % pixels, output, out);
+    Split((unsigned)q / channels, filter, tap);
+    long long in[3];
+    for (int i = 0; i < 3; ++i) {
+      in[i] = out[i] * stride[i] - before[i] + tap[i] * dilation[i];
+      if (in[i] < 0 || in[i] >= input[i]) return 0.0f;
+    }
+    return Widen(a[At(x, (unsigned)row / pixels, in[0], in[1], in[2]) + group * channels + (unsigned)q % channels]);
+  }
+  __device__ float Right(long long group, long long q, long long column) const {
+    unsigned tap[3];
+    Split((unsigned)q / channels, filter, tap);
+    return Widen(b[At(w, group * n + column, tap[0], tap[1], tap[2]) + (unsigned)q % channels]);
+  }
+  __device__ long long Pixel(const Pitches& p, long long row) const {
+    const unsigned pixels = output[0] * output[1] * output[2];
+    unsigned out[3];
+    Split((unsigned)row % pixels, output, out);
+    return At(p, (unsigned)row / pixels, out[0], out[1], out[2]);
+  }
+  __device__ float C(long long group, long long row, long long column) const {
+    return Widen(c[Pixel(z, row) + group * n + column]);
+  }
+  __device__ float D(long long group, long long row, long long column) const {
+    return Widen(d[Pixel(y, row) + group * n + column]);
+  }
+  __device__ float Bias(long long group, long long, long long column) const {
+    return has_bias == 0 ? 0.0f : Widen(bias[group * n + column]);
+  }
+  __device__ long long Index(long long group, long long row, long long column) const {
+    return (row * batches + group) * n + column;
+  }
+};
+)cuda";
+
+constexpr const char* kCheck = R"cuda(
+extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ View view, Totals* totals) {
+  __shared__ float left_tile[16][64 + 1], right_tile[16][64 + 1];
+  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  const long long m = view.m, n = view.n, k = view.k;
+  const long long tiles_m = (m + 63) / 64, tiles_n = (n + 63) / 64;
+  double error = 0, reference = 0, rounding = 0;
+  long long compared = 0, bad = 0, first = 0x7fffffffffffffffLL;
+  for (long long tile = blockIdx.x; tile < tiles_m * tiles_n * view.batches; tile += gridDim.x) {
+    const long long batch = tile / (tiles_m * tiles_n);
+    const long long row0 = tile / tiles_n % tiles_m * 64, column0 = tile % tiles_n * 64;
+    double sum[4][4] = {};
+    for (long long k0 = 0; k0 < k; k0 += 16) {
+      __syncthreads();
+      for (int i = threadIdx.x; i < 16 * 64; i += 256) {
+        // Neighbouring threads walk the contiguous index of the operand.
+        const int am = view.LeftByDepth() ? i / 16 : i % 64, ak = view.LeftByDepth() ? i % 16 : i / 64;
+        const int bn = view.RightByDepth() ? i / 16 : i % 64, bk = view.RightByDepth() ? i % 16 : i / 64;
+        left_tile[ak][am] = row0 + am < m && k0 + ak < k ? view.Left(batch, row0 + am, k0 + ak) : 0.0f;
+        right_tile[bk][bn] = column0 + bn < n && k0 + bk < k ? view.Right(batch, k0 + bk, column0 + bn) : 0.0f;
+      }
+      __syncthreads();
+      for (int q = 0; q < 16; ++q) {
+        double left[4], right[4];
+        for (int i = 0; i < 4; ++i) left[i] = left_tile[q][ty + 16 * i], right[i] = right_tile[q][tx + 16 * i];
+        for (int i = 0; i < 4; ++i)
+          for (int j = 0; j < 4; ++j) sum[i][j] += left[i] * right[j];
+      }
+    }
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j) {
+        const long long row = row0 + ty + 16 * i, column = column0 + tx + 16 * j;
+        if (row >= m || column >= n) continue;
+        double value = view.alpha * view.factors.OfSum() * sum[i][j] + view.Bias(batch, row, column);
+        if (view.beta != 0) value += view.beta * view.C(batch, row, column);
+        value = view.factors.Stored(value);
+        const double out = view.D(batch, row, column);
+        ++compared;
+        if (!isfinite(value)) continue;
+        if (!isfinite(out)) {
+          ++bad;
+          const long long index = view.Index(batch, row, column);
+          first = index < first ? index : first;
+          continue;
+        }
+        error += (out - value) * (out - value);
+        reference += value * value;
+        const double unavoidable = Rounded(value, view.d[0]) - value;
+        rounding += unavoidable * unavoidable;
+      }
+    }
+  }
+  atomicAdd(&totals->error_squares, error);
+  atomicAdd(&totals->reference_squares, reference);
+  atomicAdd(&totals->rounding_squares, rounding);
+  atomicAdd((unsigned long long*)&totals->compared, (unsigned long long)compared);
+  atomicAdd((unsigned long long*)&totals->not_finite, (unsigned long long)bad);
+  atomicMin(&totals->first_not_finite, first);
+}
+)cuda";
+
+struct Totals {  // as in kTypes
+  double error_squares = 0, reference_squares = 0, rounding_squares = 0;
+  int64_t compared = 0, not_finite = 0, first_not_finite = INT64_MAX;
+};
+
+struct Factors {  // as in kTypes
+  const void* a;
+  const void* b;
+  const void* d;
+  int64_t scaling, run;
+  double largest;
+};
+
+Factors FactorsOf(Scaling scaling, DataType output, const GemmArguments& roles) {
+  const bool saturates = ir::InfoOf(output).Saturates();
+  return {.a = roles.scale_a,
+          .b = roles.scale_b,
+          .d = scaling != Scaling::kNone && saturates ? roles.scale_d : nullptr,
+          .scaling = static_cast<int64_t>(scaling),
+          .run = kScaleRun,
+          .largest = saturates ? ir::LargestOf(output) : 0};
+}
+
+struct Steps {
+  int64_t row, column, stride;
+};
+struct GemmView {  // as View in kGemmView
+  const void* a;
+  Steps sa;
+  const void* b;
+  Steps sb;
+  const void* c;
+  Steps sc;
+  const void* d;
+  Steps sd;
+  const void* bias;
+  int64_t bias_axis, m, n, k, batches;
+  double alpha, beta;
+  Factors factors;
+};
+
+GemmView ViewOf(const GemmProblem& p, const GemmArguments& roles) {
+  const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
+  return {.a = roles.a,
+          .sa = {a_k ? p.lda : 1, a_k ? 1 : p.lda, p.stride_a},
+          .b = roles.b,
+          .sb = {b_k ? 1 : p.ldb, b_k ? p.ldb : 1, p.stride_b},
+          .c = roles.c,
+          .sc = {p.ldc, 1, p.stride_c},
+          .d = roles.d,
+          .sd = {p.ldd, 1, p.stride_d},
+          .bias = roles.bias,
+          .bias_axis = p.bias == BiasAxis::kNone ? 0
+                       : p.bias == BiasAxis::kM  ? 1
+                                                 : 2,
+          .m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .batches = p.batch,
+          .alpha = p.alpha,
+          .beta = p.beta,
+          .factors = FactorsOf(p.scale, p.d, roles)};
+}
+
+struct ConvView {  // as View in kConvView
+  const void* a;
+  ConvPitches x;
+  const void* b;
+  ConvPitches w;
+  const void* c;
+  ConvPitches z;
+  const void* d;
+  ConvPitches y;
+  const void* bias;
+  int64_t has_bias, m, n, k, batches;
+  double alpha, beta;
+  Factors factors;
+  uint32_t channels;
+  std::array<uint32_t, 3> filter, output;
+  Spatial input, before, stride, dilation;
+};
+
+ConvView ViewOf(const ConvProblem& p, const GemmArguments& roles) {
+  const auto narrow = [](const Spatial& s) {
+    return std::array<uint32_t, 3>{static_cast<uint32_t>(s[0]), static_cast<uint32_t>(s[1]),
+                                   static_cast<uint32_t>(s[2])};
+  };
+  const Spatial output = p.Output();
+  const int64_t channels = p.c / p.groups;
+  return {.a = roles.a,
+          .x = p.x_pitch,
+          .b = roles.b,
+          .w = p.w_pitch,
+          .c = roles.c,
+          .z = p.z_pitch,
+          .d = roles.d,
+          .y = p.y_pitch,
+          .bias = roles.bias,
+          .has_bias = p.bias == ConvBias::kK,
+          .m = p.n * output[kDepth] * output[kHeight] * output[kWidth],
+          .n = p.k / p.groups,
+          .k = p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth] * channels,
+          .batches = p.groups,
+          .alpha = p.alpha,
+          .beta = p.beta,
+          .factors = FactorsOf(p.scale, p.y, roles),
+          .channels = static_cast<uint32_t>(channels),
+          .filter = narrow(p.filter),
+          .output = narrow(output),
+          .input = p.input,
+          .before = p.pad_before,
+          .stride = p.stride,
+          .dilation = p.dilation};
+}
+
+const char* ViewSource(const GemmProblem&) { return kGemmView; }
+const char* ViewSource(const ConvProblem&) { return kConvView; }
+
+template <typename View>
+Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, const device::Stream& stream, View view,
+                   device::CuDevicePtr totals) {
+  void* const addresses[] = {&view, &totals};
+  const auto tiles = [](int64_t extent) { return (extent + kTile - 1) / kTile; };
+  const int64_t all = tiles(view.m) * tiles(view.n) * view.batches;
+  const auto grid = static_cast<unsigned>(std::min<int64_t>(all, int64_t{32} * device.facts().sm_count));
+  return device::Launch(kernel,
+                        {.grid = {grid, 1, 1}, .block = {kThreads, 1, 1}, .cluster = {}, .dynamic_smem_bytes = 0},
+                        stream, addresses);
+}
+
+}  // namespace
+
+Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
+                                   const Problem& problem, const Arguments& arguments, CodeForm form) {
+  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
+  const auto define = [&](std::string_view macro, Role role) {
+    return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
+  };
+  const char* view_source = std::visit([](const auto& kind) { return ViewSource(kind); }, problem);
+  LS_ASSIGN(const std::string code,
+            nvrtc.Compile(
+                Cat(kTypes, view_source, kCheck), device.facts().ComputeName(),
+                {define("A_TYPE", Role::kA), define("B_TYPE", Role::kB), define("C_TYPE", Role::kC),
+                 define("OUT", Role::kD), define("BIAS", Role::kBias)},
+                form));
+  LS_ASSIGN(const device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
+                                                                  : device::Module::LoadPtx(device.context(), code));
+  LS_ASSIGN(const device::Kernel kernel, module.GetKernel("Check"));
+  LS_ASSIGN(const device::Buffer buffer, device::Buffer::Allocate(device.context(), sizeof(Totals)));
+  Totals totals;
+  LS_TRY(buffer.CopyFromHost(stream, &totals, sizeof totals));
+  LS_TRY(std::visit(
+      [&](const auto& kind) { return LaunchCheck(device, kernel, stream, ViewOf(kind, roles), buffer.pointer()); },
+      problem));
+  LS_TRY(buffer.CopyToHost(stream, &totals, sizeof totals));
+  LS_TRY(stream.Synchronize());
+  return Comparison{.error_squares = totals.error_squares,
+                    .reference_squares = totals.reference_squares,
+                    .rounding_squares = totals.rounding_squares,
+                    .compared = totals.compared,
+                    .not_finite = totals.not_finite,
+                    .first_not_finite = totals.not_finite > 0 ? totals.first_not_finite : -1,
+                    .reference = "nvrtc"};
+}
+
+}  // namespace laneshift::measure

@@ -1,0 +1,294 @@
+#include "measure/host_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "base/text.h"
+#include "ir/data_type.h"
+#include "measure/parallel_for.h"
+
+namespace laneshift::measure {
+namespace {
+
+// Columns of D that one thread computes at a time: their part of B stays in the second-level cache.
+constexpr int kColumns = 64;
+// Rows of D that share one pass over that part.
+constexpr int kRows = 4;
+
+// A problem as `batches` products of `rows` x `depth` by `depth` x `columns` matrices, whose elements the view finds.
+
+class GemmView {
+ public:
+  GemmView(const GemmProblem& problem, const HostOperands& operands) : p_(problem), operands_(operands) {}
+
+  int64_t batches() const { return p_.batch; }
+  int64_t rows() const { return p_.m; }
+  int64_t columns() const { return p_.n; }
+  int64_t depth() const { return p_.k; }
+
+  // Row i of the left matrix.
+  void Left(int64_t batch, int64_t i, float* to) const {
+    const bool a_k = p_.a_major == Major::kK;
+    const int64_t first = batch * p_.stride_a + (a_k ? i * p_.lda : i);
+    for (int64_t q = 0; q < p_.k; ++q) {
+      to[q] = ElementAt(operands_.a.bytes.data(), p_.a, first + q * (a_k ? 1 : p_.lda));
+    }
+    if (p_.scale != Scaling::kBlock) return;
+    const int64_t runs = ir::ScaleRuns(p_.k);
+    for (int64_t q = 0; q < p_.k; ++q) to[q] *= operands_.scale_a.At(batch * runs + q / kScaleRun, i);
+  }
+  // Column j of the right matrix, its elements `step` apart.
+  void Right(int64_t batch, int64_t j, float* to, int64_t step) const {
+    const bool b_k = p_.b_major == Major::kK;
+    const int64_t first = batch * p_.stride_b + (b_k ? j * p_.ldb : j);
+    for (int64_t q = 0; q < p_.k; ++q) {
+      to[q * step] = ElementAt(operands_.b.bytes.data(), p_.b, first + q * (b_k ? 1 : p_.ldb));
+    }
+    if (p_.scale != Scaling::kBlock) return;
+    const int64_t row = batch * ir::ScaleRuns(p_.n) + j / kScaleRun;
+    for (int64_t q = 0; q < p_.k; ++q) to[q * step] *= operands_.scale_b.At(row, q / kScaleRun);
+  }
+  // Where element (i, j) lies in D.
+  int64_t StoredRow(int64_t batch, int64_t i) const { return batch * p_.m + i; }
+  int64_t StoredColumn(int64_t /*batch*/, int64_t j) const { return j; }
+  float Bias(int64_t i, int64_t j) const {
+    return p_.bias == BiasAxis::kNone ? 0.0f : operands_.bias.At(0, p_.bias == BiasAxis::kM ? i : j);
+  }
+
+ private:
+  const GemmProblem& p_;
+  const HostOperands& operands_;
+};
+
+// Each group is one product: its rows are the output pixels, its columns the group's filters.
+class ConvView {
+ public:
+  ConvView(const ConvProblem& problem, const HostOperands& operands)
+      : p_(problem), operands_(operands), output_(problem.Output()), channels_(p_.c / p_.groups) {}
+
+  int64_t batches() const { return p_.groups; }
+  int64_t rows() const { return p_.n * output_[kDepth] * output_[kHeight] * output_[kWidth]; }
+  int64_t columns() const { return p_.k / p_.groups; }
+  int64_t depth() const { return p_.filter[kDepth] * p_.filter[kHeight] * p_.filter[kWidth] * channels_; }
+
+  // The pixels under the filter that makes output pixel i: every tap's channels, zeros outside of the image.
+  void Left(int64_t group, int64_t i, float* to) const {
+    Spatial out;
+    for (const int dimension : {kWidth, kHeight, kDepth}) {
+      out[dimension] = i % output_[dimension];
+      i /= output_[dimension];
+    }
+    Spatial tap;
+    for (tap[kDepth] = 0; tap[kDepth] < p_.filter[kDepth]; ++tap[kDepth]) {
+      for (tap[kHeight] = 0; tap[kHeight] < p_.filter[kHeight]; ++tap[kHeight]) {
+        for (tap[kWidth] = 0; tap[kWidth] < p_.filter[kWidth]; ++tap[kWidth], to += channels_) {
+          LeftTap(group, i, out, tap, to);
+        }
+      }
+    }
+  }
+  void Right(int64_t group, int64_t j, float* to, int64_t step) const {
+    const int64_t taps = depth() / channels_;
+    const int64_t first = (group * columns() + j) * taps;
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      for (int64_t c = 0; c < channels_; ++c, to += step) *to = operands_.b.At(first + tap, c);
+    }
+  }
+  int64_t StoredRow(int64_t /*group*/, int64_t i) const { return i; }
+  int64_t StoredColumn(int64_t group, int64_t j) const { return group * columns() + j; }
+  float Bias(int64_t /*i*/, int64_t j) const { return p_.bias == ConvBias::kNone ? 0.0f : operands_.bias.At(0, j); }
+
+ private:
+  void LeftTap(int64_t group, int64_t image, const Spatial& out, const Spatial& tap, float* to) const {
+    int64_t pixel = image;
+    for (const int i : {kDepth, kHeight, kWidth}) {
+      const int64_t position = out[i] * p_.stride[i] - p_.pad_before[i] + tap[i] * p_.dilation[i];
+      if (position < 0 || position >= p_.input[i]) {
+        std::fill_n(to, channels_, 0.0f);
+        return;
+      }
+      pixel = pixel * p_.input[i] + position;
+    }
+    const int64_t first = operands_.a.shape.RowStart(pixel) + group * channels_;
+    for (int64_t c = 0; c < channels_; ++c) to[c] = ElementAt(operands_.a.bytes.data(), p_.x, first + c);
+  }
+
+  const ConvProblem& p_;
+  const HostOperands& operands_;
+  const Spatial output_;
+  const int64_t channels_;  // of a group
+};
+
+// The rest of the epilogue, in double precision.
+class Epilogue {
+ public:
+  Epilogue(double alpha, double beta, Scaling scale, const HostOperands& operands, DataType output)
+      : alpha_(alpha), beta_(beta), c_(operands.c) {
+    if (scale == Scaling::kTensor) alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
+    if (!ir::InfoOf(output).Saturates()) return;
+    largest_ = ir::LargestOf(output);
+    if (scale != Scaling::kNone) last_ = operands.scale_d.At(0, 0);
+  }
+
+  template <typename View>
+  double Finish(const View& view, int64_t batch, int64_t i, int64_t j, double sum) const {
+    const int64_t column = view.StoredColumn(batch, j);
+    double value = alpha_ * sum + static_cast<double>(view.Bias(i, column));
+    if (beta_ != 0) value += beta_ * static_cast<double>(c_.At(view.StoredRow(batch, i), column));
+    return std::clamp(value * last_, -largest_, largest_);
+  }
+
+ private:
+  double alpha_, beta_;
+  double last_ = 1;  // the factor of D
+  double largest_ = std::numeric_limits<double>::infinity();
+  const HostTensor& c_;
+};
+
+void Count(const HostTensor& d, int64_t row, int64_t column, double reference, Comparison& into) {
+  const double out = d.At(row, column);
+  ++into.compared;
+  if (!std::isfinite(out) && std::isfinite(reference)) {
+    ++into.not_finite;
+    const int64_t index = row * d.shape.Inner() + column;
+    if (into.first_not_finite < 0 || index < into.first_not_finite) into.first_not_finite = index;
+    return;
+  }
+  if (!std::isfinite(reference)) return;  // the inputs overflow; nothing to compare
+  into.error_squares += (out - reference) * (out - reference);
+  into.reference_squares += reference * reference;
+  std::byte rounded[4];
+  StoreElement(rounded, d.shape.type, 0, static_cast<float>(reference));
+  const double unavoidable = ElementAt(rounded, d.shape.type, 0) - reference;
+  into.rounding_squares += unavoidable * unavoidable;
+}
+
+// Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
+void MultiplyBlock(int64_t k, const float* a, const float* b, double (&sums)[kRows][kColumns]) {
+  for (auto& row : sums) std::fill(std::begin(row), std::end(row), 0.0);
+  for (int64_t q = 0; q < k; ++q) {
+    for (int r = 0; r < kRows; ++r) {
+      const double left = a[r * k + q];
+      for (int c = 0; c < kColumns; ++c) sums[r][c] += left * static_cast<double>(b[q * kColumns + c]);
+    }
+  }
+}
+
+// Rows [first_row, last_row) of columns [first, first + kColumns) of one product.
+struct Piece {
+  int64_t batch, first_row, last_row, first;
+};
+
+template <typename View>
+Comparison ComparePiece(const View& view, const Epilogue& epilogue, const HostTensor& d, const Piece& piece) {
+  const int64_t columns = std::min<int64_t>(kColumns, view.columns() - piece.first);
+  const int64_t depth = view.depth();
+  std::vector<float> b(static_cast<size_t>(depth * kColumns)), a(static_cast<size_t>(depth * kRows));
+  for (int64_t c = 0; c < columns; ++c) view.Right(piece.batch, piece.first + c, b.data() + c, kColumns);
+  double sums[kRows][kColumns];
+  Comparison result;
+  for (int64_t row = piece.first_row; row < piece.last_row; row += kRows) {
+    const int64_t rows = std::min<int64_t>(kRows, piece.last_row - row);
+    for (int64_t r = 0; r < rows; ++r) view.Left(piece.batch, row + r, a.data() + r * depth);
+    MultiplyBlock(depth, a.data(), b.data(), sums);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        const int64_t j = piece.first + c;
+        Count(d, view.StoredRow(piece.batch, row + r), view.StoredColumn(piece.batch, j),
+              epilogue.Finish(view, piece.batch, row + r, j, sums[r][c]), result);
+      }
+    }
+  }
+  return result;
+}
+
+Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
+  Comparison total;
+  for (const Comparison& part : parts) total.Add(part);
+  total.reference = std::move(reference);
+  return total;
+}
+
+template <typename View>
+Comparison CompareView(const View& view, const Epilogue& epilogue, const HostTensor& d) {
+  // A convolution may have few columns and very many rows, so rows are shared out too.
+  constexpr int64_t kRowsOfPiece = 1024;
+  std::vector<Piece> pieces;
+  for (int64_t batch = 0; batch < view.batches(); ++batch) {
+    for (int64_t first = 0; first < view.columns(); first += kColumns) {
+      for (int64_t row = 0; row < view.rows(); row += kRowsOfPiece) {
+        pieces.push_back({batch, row, std::min(view.rows(), row + kRowsOfPiece), first});
+      }
+    }
+  }
+  std::vector<Comparison> parts(pieces.size());
+  ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t item) {
+    parts[static_cast<size_t>(item)] = ComparePiece(view, epilogue, d, pieces[static_cast<size_t>(item)]);
+  });
+  return Total(parts, "cpu");
+}
+
+template <typename View>
+Comparison SampleView(const View& view, const Epilogue& epilogue, const HostTensor& d, int64_t samples, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * view.columns() - 1);
+  std::vector<int64_t> chosen(static_cast<size_t>(samples));
+  for (int64_t& index : chosen) index = element(random);
+  std::vector<Comparison> parts(chosen.size());
+  ParallelFor(samples, [&](int64_t item) {
+    const int64_t index = chosen[static_cast<size_t>(item)];
+    const int64_t j = index % view.columns(), i = index / view.columns() % view.rows();
+    const int64_t batch = index / view.columns() / view.rows();
+    std::vector<float> left(static_cast<size_t>(view.depth())), right(left.size());
+    view.Left(batch, i, left.data());
+    view.Right(batch, j, right.data(), 1);
+    double sum = 0;
+    for (size_t q = 0; q < left.size(); ++q) sum += static_cast<double>(left[q]) * static_cast<double>(right[q]);
+    Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), epilogue.Finish(view, batch, i, j, sum),
+          parts[static_cast<size_t>(item)]);
+  });
+  return Total(parts, base::Cat("cpu, ", samples, " elements"));
+}
+
+GemmView ViewOf(const GemmProblem& problem, const HostOperands& operands) { return {problem, operands}; }
+ConvView ViewOf(const ConvProblem& problem, const HostOperands& operands) { return {problem, operands}; }
+
+}  // namespace
+
+HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
+  const auto random = [&](Role role) {
+    return ir::Uses(problem, role) ? HostTensor::Random(Stored(problem, role), role, seed) : HostTensor{};
+  };
+  return {random(Role::kA),      random(Role::kB),      random(Role::kC),     random(Role::kBias),
+          random(Role::kScaleA), random(Role::kScaleB), random(Role::kScaleD)};
+}
+
+const HostTensor* HostOperands::Of(Role role) const {
+  const HostTensor* const tensors[] = {&a, &b, &c, nullptr, &bias, &scale_a, &scale_b, &scale_d};
+  static_assert(std::size(tensors) == ir::kRoles);
+  return tensors[static_cast<size_t>(role)];
+}
+
+Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
+  return std::visit(
+      [&](const auto& kind) {
+        const Epilogue epilogue(kind.alpha, kind.beta, kind.scale, operands, d.shape.type);
+        return CompareView(ViewOf(kind, operands), epilogue, d);
+      },
+      problem);
+}
+
+Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
+                         uint64_t seed) {
+  return std::visit(
+      [&](const auto& kind) {
+        const Epilogue epilogue(kind.alpha, kind.beta, kind.scale, operands, d.shape.type);
+        return SampleView(ViewOf(kind, operands), epilogue, d, samples, seed);
+      },
+      problem);
+}
+
+}  // namespace laneshift::measure

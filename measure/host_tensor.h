@@ -1,0 +1,44 @@
+// HostTensor: the bytes of one operand of a problem, laid out exactly as the device sees them, pitches included.
+//
+// What lies between rows and between images is filled with 0xff, which is NaN in every type: a kernel that reads it
+// shows in its result, and a kernel that writes it is caught (FindOverwrittenPadding).
+// Thread-safety: values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/stored_tensor.h"
+#include "laneshift/problem.h"
+
+namespace laneshift::measure {
+
+using ir::Role;
+using ir::Stored;
+using ir::StoredTensor;
+
+struct HostTensor {
+  StoredTensor shape;
+  std::vector<std::byte> bytes;
+
+  // Every byte 0xff.
+  static HostTensor Poisoned(const StoredTensor& shape);
+  // Uniform in [-1, 1), factors in [0.5, 1.5), rounded to the type: a function of seed, role and logical index alone, so
+  // the same everywhere.
+  static HostTensor Random(const StoredTensor& shape, Role role, uint64_t seed);
+
+  // Element `i` of row `row`, counted through all dimensions.
+  float At(int64_t row, int64_t i) const;
+};
+
+// Stores round to nearest, ties to even, as the kernels do: beyond the largest number an 8-bit type saturates.
+float ElementAt(const std::byte* bytes, DataType type, int64_t index);
+void StoreElement(std::byte* bytes, DataType type, int64_t index, float value);
+
+// The first element outside of the tensor that is no longer 0xff, in words.
+std::optional<std::string> FindOverwrittenPadding(const HostTensor& tensor);
+
+}  // namespace laneshift::measure

@@ -1,0 +1,36 @@
+// SharedLibrary: a library that may or may not be installed, opened at run time. Never closed: libraries of CUDA do not
+// survive being unloaded.
+//
+// Thread-safety: immutable once opened.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "laneshift/result.h"
+
+namespace laneshift::measure {
+
+class SharedLibrary {
+ public:
+  // The first of `names` that opens, in `directories` and then where the loader looks. kUnsupported lists the names.
+  static Result<SharedLibrary> Open(const std::vector<std::string>& names, const std::vector<std::string>& directories);
+
+  const std::string& name() const { return name_; }
+  // Points `function` at the symbol; kUnsupported if the library has none of that name.
+  template <typename Function>
+  Status Bind(const char* symbol, Function** function) const {
+    LS_ASSIGN(void* address, Find(symbol));
+    *function = reinterpret_cast<Function*>(address);
+    return Ok();
+  }
+
+ private:
+  SharedLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+  Result<void*> Find(const char* symbol) const;
+
+  void* handle_;
+  std::string name_;
+};
+
+}  // namespace laneshift::measure
