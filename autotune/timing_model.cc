@@ -35,7 +35,7 @@ Prediction PredictTime(const Problem& problem, const Schedule& s, const Target& 
   const double rounds = CeilDiv(work.tiles, machine.sm_count);
   const bool tensor_memory = target.Has(Feature::kTensorMemory);
   const double rows = tensor_memory ? std::max(s.tile_m, kFullRateRows) : s.tile_m;
-  const double tensor = rows * s.tile_n * s.tile_k / target.mma_macs_per_clock;
+  const double tensor = rows * s.tile_n * s.tile_k * work.operand_bytes / 2 / target.mma_macs_per_clock;
   const double reads = work.shared_bytes / machine.shared_bytes_per_clock;
   const double multiply = std::max(tensor, reads);
   const double load = work.block_bytes / machine.load_bytes_per_clock + work.gathered / kGatherPerClock;

@@ -19,14 +19,16 @@ Work OfGemm(const GemmProblem& p, const Schedule& s) {
           .blocks = CeilDiv(p.k, s.tile_k),
           .block_bytes = (s.tile_m + s.tile_n) * s.tile_k * Bytes(p.a),
           .shared_bytes = (s.tile_m + s.tile_n) * s.tile_k * Bytes(p.a),
-          .element_bytes_d = Bytes(p.d)};
+          .element_bytes_d = Bytes(p.d),
+          .operand_bytes = Bytes(p.a)};
 }
 
 Work OfConv(const ConvProblem& p, const Schedule& s) {
   const compiler::ConvGeometry g = compiler::GeometryOf(p, s);
   Work work{.tiles = CeilDiv(g.positions, s.tile_m) * CeilDiv(g.filters, s.tile_n) * static_cast<double>(p.groups),
             .blocks = CeilDiv(g.run, s.tile_k) * static_cast<double>(g.channels * g.taps / g.run),
-            .element_bytes_d = Bytes(p.y)};
+            .element_bytes_d = Bytes(p.y),
+            .operand_bytes = Bytes(p.x)};
   double rows = s.tile_m;
   if (g.Reuses()) {
     rows = static_cast<double>(g.phases.size()) * (s.tile_m + g.halo) / static_cast<double>(g.columns.size());

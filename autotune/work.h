@@ -15,6 +15,7 @@ struct Work {
   double shared_bytes = 0;     // that the products and copies to Tensor Memory read for each of them, on average
   double gathered = 0;         // accesses of threads for each of them, where they gather an operand
   double element_bytes_d = 0;  // of the output
+  double operand_bytes = 2;    // of an element of A
 };
 
 // REQUIRES: the schedule is of the problem's kind.

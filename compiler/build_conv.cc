@@ -1,10 +1,12 @@
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
 #include "compiler/kernel_builder.h"
 #include "compiler/passes.h"
+#include "compiler/promotion.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -29,6 +31,8 @@ class ConvBuilder : public KernelBuilder {
                        .c_type = problem.z,
                        .adds_c = problem.beta != 0,
                        .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
+                       .scale = problem.scale,
+                       .promotes = Promotes(problem, target),
                        .rows = ir::RowMap::kPixels}),
         problem_(problem),
         shift_issues_(target.tensor_facts.shift_scope == target::ShiftScope::kAddressed ? ir::kRefreshedRows : 1),
@@ -140,6 +144,7 @@ class ConvBuilder : public KernelBuilder {
     }
     if (problem_.beta != 0) AddActivation(Operand::kC);
     if (problem_.bias != ConvBias::kNone) AddParam(Binding::kBaseBias);
+    AddFactorParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels, Binding::kFilters,
                Binding::kOutQ});
     for (size_t d = 0; d < Dimensions(); ++d) {
@@ -351,6 +356,7 @@ class ConvBuilder : public KernelBuilder {
       const ValueId slot = b.Take({}, {.channel = x_channel_});
       Multiply(b, accumulator, slot, KnowsFilter() ? resident_ : slot, later, attrs);
       ReleaseOperand(b, slot, later);
+      Promote(b, ir::kNoValue);
     };
     if (KnowsFilter()) {
       for (int block = 0; block < KnownBlocks(); ++block) {
@@ -362,6 +368,8 @@ class ConvBuilder : public KernelBuilder {
       ForEachDepth(b, false, [&](const Depth& depth) { multiply(depth.later, {}); });
     }
   }
+
+  ValueId Blocks(Builder&) const override { LS_CHECK(false, "convolutions keep one accumulator for a tile"); }
 
   // The filter columns of one row, on one activation slot.
   void WriteRowProducts(Builder& b, ValueId accumulator) {
@@ -376,6 +384,7 @@ class ConvBuilder : public KernelBuilder {
           const ValueId later = Later(b, column, depth);
           Multiply(b, accumulator, x, w, later, {.a_tile = column.phase, .b_tile = 0, .a_row = column.row});
           ReleaseOperand(b, w, later);
+          Promote(b, ir::kNoValue);
         }
       }
       ReleaseOperand(b, x, depth.later);

@@ -12,9 +12,6 @@ namespace laneshift::compiler {
 // K of one tcgen05.mma or wgmma: 32 bytes of a row of A, whatever the type.
 inline int MmaK(DataType operand) { return 32 / static_cast<int>(DataTypeBytes(operand)); }
 
-// Multiply-accumulates of an SM in a clock. `wide` is the rate of 16-bit operands: the rate is one of bytes.
-inline double MacsPerClock(int wide, DataType operand) { return 2.0 * wide / static_cast<double>(DataTypeBytes(operand)); }
-
 // Instruction descriptor of tcgen05.mma kind::f16 and kind::f8f6f4 with f32 accumulation (PTX ISA, "Instruction
 // descriptor").
 struct MatrixSide {

@@ -327,6 +327,10 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
   return values_[op.operands[0]].fragment;
 }
 
+bool RoleVerifier::IsOperand(DataType type) const {
+  return type == program_.operand_type || (IsEightBit(type) && IsEightBit(program_.operand_type));
+}
+
 const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {
   return program_.channels[static_cast<size_t>(slots_.Of(slot))];
 }
@@ -675,8 +679,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const int rows = multiplies                       ? program_.tile_n
                    : op.kind == OpKind::kTensorCopy ? program_.tile_m
                                                     : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
-  if (IsOperand(layout.type) && layout.KMajor() && layout.inner == program_.tile_k &&
-      layout.outer >= rows) {
+  if (IsOperand(layout.type) && layout.KMajor() && layout.inner == program_.tile_k && layout.outer >= rows) {
     return Ok();
   }
   return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(tile)].name, " has not ", rows,
@@ -720,7 +723,8 @@ Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
   if (column >= 0 && piece.columns > 0 && column % 8 == 0 && piece.columns % 8 == 0 &&
       int64_t{column} + piece.columns <= program_.tile_n)
     return Ok();
-  return Broken(12, Cat("columns ", column, "+", piece.columns, " are not inside the ", program_.tile_n, " of the sums"));
+  return Broken(12,
+                Cat("columns ", column, "+", piece.columns, " are not inside the ", program_.tile_n, " of the sums"));
 }
 
 // What places rows of C or D in memory.

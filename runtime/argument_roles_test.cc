@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/launch_arguments.h"
-
 namespace laneshift::runtime {
 namespace {
 

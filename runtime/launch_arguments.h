@@ -14,10 +14,6 @@
 
 namespace laneshift::runtime {
 
-// kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: `roles` are
-// RolesOf the problem.
-Status CheckPointers(const Problem& problem, const GemmArguments& roles);
-
 class LaunchArguments {
  public:
   LaunchArguments() = default;

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/engine_parts.h"
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
 #include "measure/host_reference.h"
+#include "runtime/engine_parts.h"
 #include "tools/settings.h"
 
 namespace laneshift::measure {
@@ -62,7 +62,7 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   const auto on_device = compare();
   ASSERT_TRUE(on_device.has_value()) << on_device.error().message;
   ExpectAlike(*on_device, on_host);
-  EXPECT_TRUE(on_device->Accepted(ErrorBound(d.shape.type)));
+  EXPECT_TRUE(on_device->Accepted(ErrorBound(c.problem, engine->parts().target)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceReference,
