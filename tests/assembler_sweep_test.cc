@@ -69,7 +69,7 @@ TEST_P(AssemblerSweep, EveryKernelIsClean) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
-                         testing::Values(Sweep{"gemm.txt", 150, {""}},
+                         testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}},
                                          Sweep{"conv_layers.txt", 120, {"", "reuse=row_offset", "reuse=lane_shift"}}),
                          [](const auto& swept) {
                            return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));

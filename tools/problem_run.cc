@@ -7,12 +7,14 @@
 
 #include "base/text.h"
 #include "emulator/driver.h"
-#include "runtime/engine_parts.h"
+#include "ir/data_type.h"
 #include "measure/cublas.h"
+#include "measure/cublaslt.h"
 #include "measure/cudnn.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
+#include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
 
@@ -24,6 +26,7 @@ using measure::CompareOnDevice;
 using measure::CompareSample;
 using measure::Contender;
 using measure::Cublas;
+using measure::Cublaslt;
 using measure::Cudnn;
 using measure::DeviceOperands;
 using measure::ErrorBound;
@@ -73,10 +76,24 @@ struct OpenPeer {
   std::vector<std::string> notes;
 };
 
+// What cublasGemmEx does not take.
+Result<OpenPeer> OpenCublaslt(const GemmProblem& gemm, const RunSettings& settings, const device::Device& device,
+                              const device::Stream& stream, const GemmArguments& arguments) {
+  LS_ASSIGN(Cublaslt opened, Cublaslt::Open(settings.library_directories, device, stream, gemm, arguments));
+  auto cublaslt = std::make_shared<Cublaslt>(std::move(opened));
+  OpenPeer peer{[cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); }, {}};
+  peer.notes.push_back(Cat("cuBLASLt: ", cublaslt->choice()));
+  if (gemm.bias != BiasAxis::kNone) peer.notes.push_back("cuBLASLt runs without the bias");
+  return peer;
+}
+
 Result<OpenPeer> OpenCublas(const Problem& problem, const RunSettings& settings, const device::Device& device,
-                            const device::Stream& stream) {
+                            const device::Stream& stream, const Arguments& arguments) {
   const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
   if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
+  if (ir::IsEightBit(gemm->a)) {
+    return OpenCublaslt(*gemm, settings, device, stream, std::get<GemmArguments>(arguments));
+  }
   LS_ASSIGN(Cublas opened, Cublas::Open(settings.library_directories, device, stream));
   auto cublas = std::make_shared<Cublas>(std::move(opened));
   OpenPeer peer{[cublas, gemm](const Arguments& a) { return cublas->Multiply(*gemm, std::get<GemmArguments>(a)); }, {}};
@@ -195,7 +212,7 @@ class ProblemRun {
         [&](const Arguments& arguments) { return plan.Execute(stream_.handle(), arguments); }};
     if (settings_.vs != Peer::kNone) {
       auto peer = settings_.vs == Peer::kCublas
-                      ? OpenCublas(problem_, settings_, parts_.device, stream_)
+                      ? OpenCublas(problem_, settings_, parts_.device, stream_, operands.arguments())
                       : OpenCudnn(problem_, settings_, parts_.device, stream_, operands.arguments());
       if (!peer) {
         outcome_.notes.push_back(peer.error().message);
