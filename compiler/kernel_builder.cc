@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 

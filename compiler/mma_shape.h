@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 

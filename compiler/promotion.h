@@ -4,7 +4,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "target/target.h"
 
 namespace laneshift::compiler {

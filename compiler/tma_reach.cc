@@ -1,7 +1,7 @@
 #include "compiler/tma_reach.h"
 
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 namespace {

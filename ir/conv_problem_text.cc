@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "ir/conv_problem.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 

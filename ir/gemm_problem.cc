@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 #include "ir/stored_tensor.h"

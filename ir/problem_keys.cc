@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::ir {
 

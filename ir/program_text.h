@@ -21,7 +21,7 @@ inline constexpr std::array<std::string_view, 0> kEnumNames{};
 template <>
 inline constexpr auto kEnumNames<DataType> = std::to_array<std::string_view>({
 #define DATA_TYPE(Name, text, ...) text,
-#include "ir/data_types.def"
+#include "ir/element_types.def"
 });
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<BiasAxis>{"none", "m", "n"};

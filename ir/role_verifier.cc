@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::ir {
 namespace {

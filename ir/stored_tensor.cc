@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::ir {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/small_float.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::measure {

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "device/buffer.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "measure/shared_library.h"
 
 namespace laneshift::measure {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::measure::cudnn {
 namespace {

@@ -7,7 +7,7 @@
 #include "device/buffer.h"
 #include "device/launch.h"
 #include "device/module.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "runtime/argument_roles.h"
 #include "measure/host_tensor.h"
 

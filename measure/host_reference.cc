@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {

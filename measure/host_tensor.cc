@@ -6,7 +6,7 @@
 
 #include "base/small_float.h"
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/small_float.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::operands {
 namespace {

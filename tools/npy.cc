@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 namespace laneshift::tools {
 namespace {

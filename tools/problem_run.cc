@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "emulator/driver.h"
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 #include "measure/cublas.h"
 #include "measure/cublaslt.h"
 #include "measure/cudnn.h"

@@ -1,4 +1,4 @@
-// What is known of each type of elements beside its name and size: the rows of ir/data_types.def.
+// What is known of each type of elements beside its name and size: the rows of ir/element_types.def.
 //
 // Thread-safety: constants.
 #pragma once
@@ -13,7 +13,7 @@ namespace laneshift::ir {
 
 inline constexpr int kDataTypes = 0
 #define DATA_TYPE(...) +1
-#include "ir/data_types.def"
+#include "ir/element_types.def"
     ;
 
 struct DataTypeInfo {

@@ -1,4 +1,4 @@
-#include "ir/data_type.h"
+#include "ir/element_type.h"
 
 #include <limits>
 
@@ -9,13 +9,13 @@ namespace {
 constexpr DataTypeInfo kTypes[] = {
 #define DATA_TYPE(Name, text, bytes, format, kind, code, tensor_map, cuda, cudnn, npy, source) \
   {text, bytes, format, kind, code, cuda, cudnn, npy, source},
-#include "ir/data_types.def"
+#include "ir/element_types.def"
 };
 
 // The rows stand in the order of the enumerators.
 constexpr DataType kOrder[] = {
 #define DATA_TYPE(Name, ...) DataType::k##Name,
-#include "ir/data_types.def"
+#include "ir/element_types.def"
 };
 constexpr bool InOrder() {
   for (int i = 0; i < kDataTypes; ++i) {
