@@ -95,7 +95,7 @@ class GemmBuilder : public KernelBuilder {
     });
   }
 
-  void WriteProducts(Builder& b, ValueId accumulator) override {
+  void WriteProducts(Builder& b, ValueId accumulator, const Corner&) override {
     ForEach(b, KBlocks(b), [&](ValueId block) {
       const ValueId factors = LoadFactors(b, block);
       const ValueId slot = b.Take({}, {.channel = operands_});

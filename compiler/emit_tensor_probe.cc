@@ -52,7 +52,7 @@ class ProbeEmitter {
       constexpr MatrixSide kSide = {DataType::kBf16, false};
       e_.TensorMmaA(DataType::kBf16, Cells(kProductColumn), Cells(ColumnOf(ProbeExperiment::kAshift)),
                     Tile(kFilterOffset), InstructionBits(kSide, kSide, static_cast<int>(kProbeThreads), kProductN),
-                    e_.False(), /*masked=*/false, /*shift=*/true);
+                    e_.False(), /*disabled=*/nullptr, /*shift=*/true);
     });
     WriteResult(ProbeExperiment::kShift, ColumnOf(ProbeExperiment::kShift));
     WriteResult(ProbeExperiment::kRefresh, ColumnOf(ProbeExperiment::kRefresh));

@@ -93,12 +93,12 @@ class Emitter {
   void TensorRelinquish();
   void TensorDealloc(Value* address, int columns);
   void TensorFence(bool after);
-  // `type` of A decides the kind.
+  // `type` of A decides the kind. `disabled`: four words of lanes of D that are not written, or null.
   void TensorMma(DataType type, Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction,
-                 Value* accumulate);
-  // A in Tensor Memory. `masked`: no lane of D is written. `shift`: .ashift.
+                 Value* accumulate, Value* disabled);
+  // A in Tensor Memory. `shift`: .ashift.
   void TensorMmaA(DataType type, Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate,
-                  bool masked, bool shift);
+                  Value* disabled, bool shift);
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition

@@ -50,6 +50,7 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
 }
 
 ir::Program KernelBuilder::Build() {
+  program_.kept_rows = KeptRows();
   AddOperands();
   for (size_t i = 0; i < program_.channels.size(); ++i) {
     const bool stays = std::find(residents_.begin(), residents_.end(), static_cast<int>(i)) != residents_.end();
@@ -108,7 +109,7 @@ void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(
 }
 
 void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corner&)>& write) {
-  const ValueId tile_m = b.Constant(schedule_.tile_m);
+  const ValueId tile_m = b.Constant(program_.TileRows());
   const ValueId tile_n = b.Constant(schedule_.tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
@@ -207,10 +208,10 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
 void KernelBuilder::AddMmaRole() {
   AddRole({.name = "mma", .kind = RoleKind::kMma, .first_warp = kMmaWarp, .warps = 1, .elected = 1}, [&](Builder& b) {
     TakeResidents(b);
-    ForEachTile(b, [&](const Corner&) {
-      if (terms_.promotes) return WriteProducts(b, ir::kNoValue);
+    ForEachTile(b, [&](const Corner& corner) {
+      if (terms_.promotes) return WriteProducts(b, ir::kNoValue, corner);
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
-      WriteProducts(b, accumulator);
+      WriteProducts(b, accumulator, corner);
       b.Send({accumulator});
     });
     ReleaseResidents(b);
@@ -232,11 +233,11 @@ void KernelBuilder::AddEpilogueRole() {
       if (terms_.promotes) place_.row = FirstRow(b, corner);
       ValueId accumulator = ir::kNoValue;
       if (terms_.promotes) {
-        WriteSums(b);
+        WriteSums(b, corner);
       } else if (in_tensor_memory_) {
         accumulator = b.Take({}, {.channel = accumulators_});
       } else {
-        WriteProducts(b, accumulator);
+        WriteProducts(b, accumulator, corner);
         for (const int channel : operand_channels_) b.Drain({}, {.channel = channel, .lag = kReleaseLag});
       }
       WriteTile(b, accumulator, corner);
@@ -248,13 +249,13 @@ void KernelBuilder::AddEpilogueRole() {
 
 // Of the tile, that the warp holds.
 ValueId KernelBuilder::FirstRow(Builder& b, const Corner& corner) const {
-  return b.Add({corner.row, b.WarpRow({}, {.rows = ir::FragmentLayout{fragment_}.Rows()})});
+  return b.Add({corner.row, b.WarpRow({}, {.rows = program_.TileRows() / EpilogueWarps()})});
 }
 
 // The tile's sums, a block of K at a time.
-void KernelBuilder::WriteSums(Builder& b) {
+void KernelBuilder::WriteSums(Builder& b, const Corner& corner) {
   b.ClearSums({}, {.fragment = fragment_});
-  if (!in_tensor_memory_) return WriteProducts(b, ir::kNoValue);
+  if (!in_tensor_memory_) return WriteProducts(b, ir::kNoValue, corner);
   ForEach(b, Blocks(b), [&](ValueId block) {
     const ValueId factors = LoadFactors(b, block);
     const ValueId accumulator = b.Take({}, {.channel = accumulators_});

@@ -66,9 +66,11 @@ class KernelBuilder {
   virtual void ReleaseResidents(ir::Builder&) {}
   // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot. `accumulator` is kNoValue for registers,
   // and where each block of K has an accumulator of its own.
-  virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator) = 0;
+  virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
   // How many accumulators come of a tile whose blocks of K have one each.
   virtual ir::ValueId Blocks(ir::Builder& b) const = 0;
+  // Rows of a tile that count, where each warp of the epilogue drops the last of its own; 0: all.
+  virtual int KeptRows() const { return 0; }
   // Coordinates, behind the column, of the bulk store of a warp's rows from `row` on. Once per tile.
   virtual std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) = 0;
   virtual void WriteBulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,
@@ -114,7 +116,7 @@ class KernelBuilder {
   void AddMmaRole();
   void AddEpilogueRole();
   ir::ValueId FirstRow(ir::Builder& b, const Corner& corner) const;
-  void WriteSums(ir::Builder& b);
+  void WriteSums(ir::Builder& b, const Corner& corner);
   void AddToSums(ir::Builder& b, ir::ValueId fragment, int column, ir::ValueId factors) const;
   void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
   void LoadTensorFactors(ir::Builder& b);

@@ -8,7 +8,8 @@
 // producer role sends each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is
 // 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32,
 // but for those of 8-bit operands in an accumulator of a target that keeps fewer bits (target::Target): f32 registers
-// beside the accumulator, `sums`, then add up what it holds of each block of K. A conversion to an 8-bit type saturates.
+// beside the accumulator, `sums`, then add up what it holds of each block of K. A conversion to an 8-bit type
+// saturates.
 //
 // Convolution. The rows of A and D are positions of a walk over the images: `walk_q` positions a row, of which the
 // first `out_q` are output pixels, out_p rows, out_o planes, then the next image. Positions behind out_q give sums that
@@ -34,61 +35,61 @@ namespace laneshift::ir {
 
 // What the runtime passes to a kernel parameter.
 // BINDING(Name, text, kind)
-#define LS_BINDINGS(BINDING)               \
-  BINDING(MapA, "map_a", kTensorMap)       \
-  BINDING(MapEdge, "map_edge", kTensorMap) \
-  BINDING(MapB, "map_b", kTensorMap)       \
-  BINDING(MapD, "map_d", kTensorMap)       \
-  BINDING(BaseA, "base_a", kPointer)       \
-  BINDING(BaseB, "base_b", kPointer)       \
-  BINDING(BaseC, "base_c", kPointer)       \
-  BINDING(BaseD, "base_d", kPointer)       \
-  BINDING(BaseBias, "base_bias", kPointer) \
+#define LS_BINDINGS(BINDING)                    \
+  BINDING(MapA, "map_a", kTensorMap)            \
+  BINDING(MapEdge, "map_edge", kTensorMap)      \
+  BINDING(MapB, "map_b", kTensorMap)            \
+  BINDING(MapD, "map_d", kTensorMap)            \
+  BINDING(BaseA, "base_a", kPointer)            \
+  BINDING(BaseB, "base_b", kPointer)            \
+  BINDING(BaseC, "base_c", kPointer)            \
+  BINDING(BaseD, "base_d", kPointer)            \
+  BINDING(BaseBias, "base_bias", kPointer)      \
   BINDING(BaseScaleA, "base_scale_a", kPointer) \
   BINDING(BaseScaleB, "base_scale_b", kPointer) \
   BINDING(BaseScaleD, "base_scale_d", kPointer) \
-  BINDING(PitchA, "pitch_a", kInt64)       \
-  BINDING(PitchB, "pitch_b", kInt64)       \
-  BINDING(PitchC, "pitch_c", kInt64)       \
-  BINDING(PitchD, "pitch_d", kInt64)       \
-  BINDING(StrideA, "stride_a", kInt64)     \
-  BINDING(StrideB, "stride_b", kInt64)     \
-  BINDING(StrideC, "stride_c", kInt64)     \
-  BINDING(StrideD, "stride_d", kInt64)     \
-  BINDING(RowA, "row_a", kInt64)           \
-  BINDING(RowB, "row_b", kInt64)           \
-  BINDING(RowC, "row_c", kInt64)           \
-  BINDING(RowD, "row_d", kInt64)           \
-  BINDING(PlaneA, "plane_a", kInt64)       \
-  BINDING(PlaneB, "plane_b", kInt64)       \
-  BINDING(PlaneC, "plane_c", kInt64)       \
-  BINDING(PlaneD, "plane_d", kInt64)       \
-  BINDING(M, "m", kInt32)                  \
-  BINDING(N, "n", kInt32)                  \
-  BINDING(K, "k", kInt32)                  \
-  BINDING(Batch, "batch", kInt32)          \
-  BINDING(Channels, "channels", kInt32)    \
-  BINDING(Filters, "filters", kInt32)      \
-  BINDING(WalkQ, "walk_q", kInt32)         \
-  BINDING(OutQ, "out_q", kInt32)           \
-  BINDING(OutP, "out_p", kInt32)           \
-  BINDING(OutO, "out_o", kInt32)           \
-  BINDING(InW, "in_w", kInt32)             \
-  BINDING(InH, "in_h", kInt32)             \
-  BINDING(InD, "in_d", kInt32)             \
-  BINDING(TapsS, "taps_s", kInt32)         \
-  BINDING(TapsR, "taps_r", kInt32)         \
-  BINDING(TapsT, "taps_t", kInt32)         \
-  BINDING(StepW, "step_w", kInt32)         \
-  BINDING(StepH, "step_h", kInt32)         \
-  BINDING(StepD, "step_d", kInt32)         \
-  BINDING(PadW, "pad_w", kInt32)           \
-  BINDING(PadH, "pad_h", kInt32)           \
-  BINDING(PadD, "pad_d", kInt32)           \
-  BINDING(SpreadW, "spread_w", kInt32)     \
-  BINDING(SpreadH, "spread_h", kInt32)     \
-  BINDING(SpreadD, "spread_d", kInt32)     \
-  BINDING(Alpha, "alpha", kFloat)          \
+  BINDING(PitchA, "pitch_a", kInt64)            \
+  BINDING(PitchB, "pitch_b", kInt64)            \
+  BINDING(PitchC, "pitch_c", kInt64)            \
+  BINDING(PitchD, "pitch_d", kInt64)            \
+  BINDING(StrideA, "stride_a", kInt64)          \
+  BINDING(StrideB, "stride_b", kInt64)          \
+  BINDING(StrideC, "stride_c", kInt64)          \
+  BINDING(StrideD, "stride_d", kInt64)          \
+  BINDING(RowA, "row_a", kInt64)                \
+  BINDING(RowB, "row_b", kInt64)                \
+  BINDING(RowC, "row_c", kInt64)                \
+  BINDING(RowD, "row_d", kInt64)                \
+  BINDING(PlaneA, "plane_a", kInt64)            \
+  BINDING(PlaneB, "plane_b", kInt64)            \
+  BINDING(PlaneC, "plane_c", kInt64)            \
+  BINDING(PlaneD, "plane_d", kInt64)            \
+  BINDING(M, "m", kInt32)                       \
+  BINDING(N, "n", kInt32)                       \
+  BINDING(K, "k", kInt32)                       \
+  BINDING(Batch, "batch", kInt32)               \
+  BINDING(Channels, "channels", kInt32)         \
+  BINDING(Filters, "filters", kInt32)           \
+  BINDING(WalkQ, "walk_q", kInt32)              \
+  BINDING(OutQ, "out_q", kInt32)                \
+  BINDING(OutP, "out_p", kInt32)                \
+  BINDING(OutO, "out_o", kInt32)                \
+  BINDING(InW, "in_w", kInt32)                  \
+  BINDING(InH, "in_h", kInt32)                  \
+  BINDING(InD, "in_d", kInt32)                  \
+  BINDING(TapsS, "taps_s", kInt32)              \
+  BINDING(TapsR, "taps_r", kInt32)              \
+  BINDING(TapsT, "taps_t", kInt32)              \
+  BINDING(StepW, "step_w", kInt32)              \
+  BINDING(StepH, "step_h", kInt32)              \
+  BINDING(StepD, "step_d", kInt32)              \
+  BINDING(PadW, "pad_w", kInt32)                \
+  BINDING(PadH, "pad_h", kInt32)                \
+  BINDING(PadD, "pad_d", kInt32)                \
+  BINDING(SpreadW, "spread_w", kInt32)          \
+  BINDING(SpreadH, "spread_h", kInt32)          \
+  BINDING(SpreadD, "spread_d", kInt32)          \
+  BINDING(Alpha, "alpha", kFloat)               \
   BINDING(Beta, "beta", kFloat)
 
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
@@ -140,12 +141,14 @@ struct Param {
   bool operator==(const Param&) const = default;
 };
 
-constexpr int kBarrierBytes = 8;   // of one mbarrier
-constexpr int kRefreshedRows = 4;  // lanes that a shift leaves behind: the last of each 32
+constexpr int kBarrierBytes = 8;                                // of one mbarrier
+constexpr int kTensorLanes = 128;                               // of Tensor Memory
+constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
+constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kFactors };
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes, kFactors };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
@@ -233,11 +236,14 @@ struct MmaAttrs {
 };
 struct MmaTensorAttrs {
   int b_tile = 0;
-  int idle = 0;  // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int idle = 0;   // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int shift = 0;  // 1: moves the lanes of A as tensor.shift does, before or behind the product (a fact of the device)
+  int lost = 0;   // the last so many of each 32 lanes of the accumulator are not written
   bool operator==(const MmaTensorAttrs&) const = default;
 };
 struct TensorCopyAttrs {
   int tile = 0;
+  int row = 0;  // of the tile, that goes to lane 0
   bool operator==(const TensorCopyAttrs&) const = default;
 };
 struct TensorShiftAttrs {
@@ -248,6 +254,10 @@ struct TensorRefreshAttrs {
   int tile = 0;
   int row = 0;  // first of the tile's four rows
   bool operator==(const TensorRefreshAttrs&) const = default;
+};
+struct LanesBesideAttrs {
+  int columns = 0;  // to the right; negative: to the left
+  bool operator==(const LanesBesideAttrs&) const = default;
 };
 struct AccReadAttrs {
   int columns = 0;
@@ -311,11 +321,12 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
-                           DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                           PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, FactorsAttrs, ClearSumsAttrs,
-                           AddSumsAttrs, ReadSumsAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
+                 CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs,
+                 GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs,
+                 LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, FactorsAttrs, ClearSumsAttrs,
+                 AddSumsAttrs, ReadSumsAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -339,6 +350,8 @@ struct OpInfo {
   bool TakesOperands(size_t count) const { return Open() ? count >= FixedOperands() : count == FixedOperands(); }
 };
 const OpInfo& InfoOf(OpKind kind);
+// The type that a letter of a row's operands stands for.
+ValueType TypeOfLetter(char letter);
 constexpr int kOpCount = 0
 #define OP(...) +1
 #include "ir/ops.def"
@@ -410,6 +423,7 @@ struct Program {
   Stage stage = Stage::kScheduled;
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
+  int kept_rows = 0;  // of a tile: where each warp's last lanes are lost, the rows that are left; 0: all
   DataType operand_type = DataType::kBf16;  // of A; tiles of 8-bit operands may be of two 8-bit types
   std::vector<Param> params;
   std::vector<Channel> channels;
@@ -420,6 +434,8 @@ struct Program {
   int tmem_slot_offset = -1;      // assigned: where tcgen05.alloc stores the address
   int tmem_columns = 0;           // assigned: allocated, a power of two of at least 32, or 0
 
+  // Rows of D that a tile gives.
+  int TileRows() const { return kept_rows == 0 ? tile_m : kept_rows; }
   const Param* FindParam(Binding binding) const;
   bool operator==(const Program&) const = default;
 };
