@@ -13,7 +13,7 @@ namespace laneshift::measure {
 // The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. What the problem does
 // not read may be empty.
 struct HostOperands {
-  HostTensor a, b, c, bias, scale_a, scale_b, scale_d;
+  HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{};
 
   // The operand of a role; null for D.
   const HostTensor* Of(Role role) const;
