@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/mma_shape.h"
 #include "ir/layout.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -102,21 +103,24 @@ class Emitter {
   // --- Cluster launch control: an answer is 16 bytes in shared memory, an i128.
   // With `multicast`, into the same place of every CTA of the cluster, each of whose barriers gets 16 bytes.
   void RequestCluster(Value* answer, Value* barrier, bool multicast);
-  Value* LoadAnswer(Value* pointer) { return b_.CreateAlignedLoad(b_.getInt128Ty(), pointer, llvm::Align(16)); }
-  Value* IsGranted(Value* answer);
-  Value* FirstCta(Value* answer);  // of the cluster that is taken over. REQUIRES: it is granted
+  // What an answer says: 1 if a cluster is taken over, and the index of that cluster's first CTA, else 0 and 0.
+  struct Grant {
+    Value* granted;
+    Value* first_cta;
+  };
+  Grant ReadAnswer(Value* pointer);
 
   // --- tcgen05.
   void TensorAlloc(Value* slot, int columns);
   void TensorRelinquish();
   void TensorDealloc(Value* address, int columns);
   void TensorFence(bool after);
-  // `disabled`: four words of lanes of D that are not written, or null.
-  void TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate,
-                 Value* disabled);
+  // `type` of A decides the kind. `disabled`: four words of lanes of D that are not written, or null.
+  void TensorMma(DataType type, Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction,
+                 Value* accumulate, Value* disabled);
   // A in Tensor Memory. `shift`: .ashift.
-  void TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, Value* disabled,
-                  bool shift);
+  void TensorMmaA(DataType type, Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate,
+                  Value* disabled, bool shift);
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
@@ -128,23 +132,22 @@ class Emitter {
   // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once, named in later statements.
   void DeclareAccumulators(int count);
   void WgmmaFence();
-  void Wgmma(int n, DataType type, bool a_mn_major, bool b_mn_major, Value* a_descriptor, Value* b_descriptor,
-             Value* accumulate);
+  void Wgmma(int n, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor, Value* accumulate);
   void WgmmaCommit();
   void WgmmaWait(int pending);
   std::vector<Value*> ReadAccumulators(int first, int count);
 
   // --- Memory. Predicated accesses are one instruction, no branch; a false predicate loads zeros.
-  // `words` 32-bit registers (1, 2 or 4), or one 16-bit element.
+  // `words` 32-bit registers (1, 2 or 4), or one element of 1 or 2 bytes in the low end of 16 bits.
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
-  Value* LoadGlobal16(Value* address, Value* predicate, int offset = 0);
+  Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
   // Returns what was there, and puts one more or, behind `last`, 0 in its place. Orders what comes before and behind
   // it.
   Value* CountGlobal(Value* address, Value* last);
-  void StoreGlobal16(Value* address, Value* element, Value* predicate);
+  void StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
-  void StoreShared16(Value* pointer, Value* element);
+  void StoreShared16(Value* pointer, Value* half);
   // stmatrix .trans of 2 or 4 matrices of 8 x 8 16-bit elements; each lane's pointer is a row of one.
   void StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words);
   std::vector<Value*> LoadShared(Value* pointer);  // four words
@@ -154,12 +157,15 @@ class Emitter {
   Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 
-  // --- Conversions.
-  Value* PackPair(DataType type, Value* low, Value* high);            // two f32 -> one b32 of f16x2 or bf16x2
-  Value* Narrow(DataType type, Value* value);                         // f32 -> i16 bits
-  Value* Widen(DataType type, Value* bits);                           // i16 bits of f16 or bf16 -> f32
-  Value* Half(Value* word, int index);                                // i16 half of a b32
-  std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
+  // --- Conversions. Elements of 1 or 2 bytes travel in 16 bits, the upper of which are 0.
+  // f32 values as elements of the type: 1, or as many as fill 2 bytes, in an i16; a multiple of 4 bytes in words.
+  Value* NarrowHalf(DataType type, const std::vector<Value*>& values);
+  std::vector<Value*> NarrowWords(DataType type, const std::vector<Value*>& values);
+  // The elements of the type in an i16 (the first `count` of them) and in words, as f32.
+  std::vector<Value*> WidenHalf(DataType type, Value* half, int count);
+  std::vector<Value*> WidenWords(DataType type, const std::vector<Value*>& words);
+  // Elements of `bytes` -> b32, the first one low.
+  std::vector<Value*> JoinElements(int bytes, const std::vector<Value*>& elements);
 
   llvm::IRBuilder<>& ir() { return b_; }
 
@@ -175,6 +181,8 @@ class Emitter {
   };
   BulkLoad BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask);
   std::vector<Value*> Unpack(Value* aggregate, int count);
+  Value* Half(Value* word, int index);                                // i16 half of a b32
+  std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
 
   llvm::Module& module_;
   const target::Target& target_;

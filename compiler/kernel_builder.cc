@@ -1,7 +1,10 @@
 #include "compiler/kernel_builder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 
@@ -29,6 +32,7 @@ constexpr RegisterSplit kWithCopies = {88, 208};
 constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns
 constexpr int kNarrow = 128;
+constexpr int kWidestPanel = 64;  // columns
 
 constexpr int kMostTransposed = 64;  // columns of the accumulator that the epilogue transposes at once
 
@@ -120,12 +124,12 @@ void KernelBuilder::PlanEpilogue() {
   const int fragment_rows = ir::FragmentLayout{fragment_}.Rows();
   // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
   // Memory bring powers of two.
-  const ir::Swizzle swizzle = ir::WidestSwizzle((Transposes() ? fragment_rows : schedule_.tile_n) * bytes);
+  const ir::Swizzle swizzle =
+      ir::WidestSwizzle((Transposes() ? fragment_rows : std::gcd(schedule_.tile_n, kWidestPanel)) * bytes);
   panel_ = Transposes() ? LargestPowerDividing(schedule_.tile_m, kMostTransposed) : ir::SpanBytes(swizzle) / bytes;
   if (schedule_.d_store == StorePath::kDirect) return;
   // Two copies alternate only if the panels of a tile are even in number: else a tile would begin with the copy that
   // the last store may still read.
-  const int panels = program_.Columns() / panel_;
   program_.buffers.push_back({.name = "out",
                               .layout = {.type = terms_.type,
                                          .outer_axis = Axis::kM,
@@ -133,7 +137,7 @@ void KernelBuilder::PlanEpilogue() {
                                          .outer = Transposes() ? panel_ : fragment_rows,
                                          .inner = Transposes() ? fragment_rows : panel_,
                                          .swizzle = swizzle},
-                              .copies = panels % 2 == 0 ? 2 : 1,
+                              .copies = Panels() % 2 == 0 ? 2 : 1,
                               .warps = EpilogueWarps()});
 }
 
@@ -188,7 +192,12 @@ void KernelBuilder::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Va
     std::swap(a_slot, b_slot);
     std::swap(attrs.a_tile, attrs.b_tile);
   }
-  if (in_tensor_memory_) {
+  if (terms_.promotes) accumulate = b.Less({b.Constant(1), b.Constant(0)});
+  if (terms_.promotes && in_tensor_memory_) {
+    accumulator = b.Put({}, {.channel = accumulators_});
+    b.Mma({accumulator, a_slot, b_slot, accumulate}, attrs);
+    b.Send({accumulator});
+  } else if (in_tensor_memory_) {
     b.Mma({accumulator, a_slot, b_slot, accumulate}, attrs);
   } else {
     b.MmaRegisters({a_slot, b_slot, accumulate}, attrs);
@@ -196,11 +205,39 @@ void KernelBuilder::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Va
 }
 
 void KernelBuilder::ReleaseOperand(Builder& b, ValueId slot, ValueId later) const {
-  if (in_tensor_memory_) {
+  if (in_tensor_memory_ || terms_.promotes) {
     b.Release({slot});
   } else {
     b.ReleaseLate({slot, later}, {.lag = kReleaseLag});
   }
+}
+
+ValueId KernelBuilder::LoadFactors(Builder& b, ValueId block) const {
+  if (terms_.scale != Scaling::kBlock || place_.row == ir::kNoValue) return ir::kNoValue;
+  const int runs = std::max(1, schedule_.tile_n / static_cast<int>(kScaleRun));
+  return b.LoadFactors({place_.row, place_.column, block, place_.batch}, {.fragment = fragment_, .runs = runs});
+}
+
+void KernelBuilder::AddToSums(Builder& b, ValueId fragment, int column, ValueId factors) const {
+  if (factors == ir::kNoValue) {
+    b.AddSums({fragment}, {.column = column});
+  } else {
+    b.AddScaledSums({fragment, factors}, {.column = column});
+  }
+}
+
+void KernelBuilder::Promote(Builder& b, ValueId factors) const {
+  if (!terms_.promotes || in_tensor_memory_) return;
+  for (int i = 0; i < Panels(); ++i) {
+    const int column = i * panel_;
+    AddToSums(b, b.AccRegisters({}, {.column = column, .columns = panel_}), column, factors);
+  }
+}
+
+void KernelBuilder::AddFactorParams() {
+  if (terms_.scale == Scaling::kNone) return;
+  AddParams({Binding::kBaseScaleA, Binding::kBaseScaleB});
+  if (DataTypeBytes(terms_.type) == 1) AddParam(Binding::kBaseScaleD);
 }
 
 void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
@@ -215,7 +252,7 @@ void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& 
 RegisterSplit KernelBuilder::Registers() const {
   if (in_tensor_memory_ || schedule_.math_warpgroups < 2) return {0, 0};
   if (!LoadsBy(LoadPath::kCopy)) return kTmaOnly;
-  if (program_.Columns() <= kNarrow) return kNarrowWithCopies;
+  if (program_.Columns() <= kNarrow && !terms_.promotes) return kNarrowWithCopies;
   return UnrollsGather() ? kWithUnrolledGather : kWithCopies;
 }
 
@@ -247,6 +284,7 @@ void KernelBuilder::AddMmaRole() {
   AddRole(role, [&](Builder& b) {
     TakeResidents(b);
     ForEachTile(b, [&](const Corner& corner) {
+      if (terms_.promotes) return WriteProducts(b, ir::kNoValue, corner);
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
       WriteProducts(b, accumulator, corner);
       b.Send({accumulator});
@@ -277,9 +315,14 @@ void KernelBuilder::AddEpilogueRole() {
                       .registers = Registers().math};
   AddRole(role, [&](Builder& b) {
     if (!in_tensor_memory_) TakeResidents(b);
+    LoadTensorFactors(b);
     ForEachTile(b, [&](const Corner& corner) {
+      place_ = corner;
+      if (terms_.promotes) place_.row = FirstRow(b, corner);
       ValueId accumulator = ir::kNoValue;
-      if (in_tensor_memory_) {
+      if (terms_.promotes) {
+        WriteSums(b, corner);
+      } else if (in_tensor_memory_) {
         accumulator = b.Take({}, {.channel = accumulators_});
       } else {
         WriteProducts(b, accumulator, corner);
@@ -292,19 +335,59 @@ void KernelBuilder::AddEpilogueRole() {
   });
 }
 
+// Where the rows of the accumulator that the warp holds begin in D.
+ValueId KernelBuilder::FirstRow(Builder& b, const Corner& corner) const {
+  const int rows = Transposes() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows;
+  return b.Add({Transposes() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows / EpilogueWarps()})});
+}
+
+// The tile's sums, a block of K at a time.
+void KernelBuilder::WriteSums(Builder& b, const Corner& corner) {
+  b.ClearSums({}, {.fragment = fragment_});
+  if (!in_tensor_memory_) return WriteProducts(b, ir::kNoValue, corner);
+  ForEach(b, BlocksOfTile(b), [&](ValueId block) {
+    const ValueId factors = LoadFactors(b, block);
+    const ValueId accumulator = b.Take({}, {.channel = accumulators_});
+    for (int i = 0; i < Panels(); ++i) {
+      const int column = i * panel_;
+      AddToSums(b, b.AccRead({accumulator, b.Constant(column)}, {.columns = panel_, .fragment = fragment_}), column,
+                factors);
+    }
+    b.Release({accumulator});
+  });
+}
+
+// The factors of whole tensors, once for all tiles.
+void KernelBuilder::LoadTensorFactors(Builder& b) {
+  if (terms_.scale == Scaling::kNone) return;
+  for (const Binding binding : {Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kBaseScaleD}) {
+    const bool of_sum = binding != Binding::kBaseScaleD;
+    if (of_sum ? terms_.scale != Scaling::kTensor : program_.FindParam(binding) == nullptr) continue;
+    factors_[binding] = b.LoadFactor({}, {.binding = binding});
+  }
+}
+
+ValueId KernelBuilder::ScaleByPointer(Builder& b, ValueId fragment, Binding binding) const {
+  const auto factor = factors_.find(binding);
+  return factor == factors_.end() ? fragment : b.ScaleBy({fragment, factor->second});
+}
+
 // Calls `write` for each panel of the accumulator: its number, first column and fragment.
 void KernelBuilder::ForEachPanel(Builder& b, ValueId accumulator,
                                  const std::function<void(ValueId, ValueId, ValueId)>& write) const {
-  const int panels = program_.Columns() / panel_;
-  if (in_tensor_memory_) {
-    return ForEach(b, b.Constant(panels), [&](ValueId panel) {
+  if (in_tensor_memory_ && !terms_.promotes) {
+    return ForEach(b, b.Constant(Panels()), [&](ValueId panel) {
       const ValueId first = b.Mul({panel, b.Constant(panel_)});
       write(panel, first, b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_}));
     });
   }
   // Registers cannot be indexed at run time: unrolled.
-  for (int i = 0; i < panels; ++i) {
-    write(b.Constant(i), b.Constant(i * panel_), b.AccRegisters({}, {.column = i * panel_, .columns = panel_}));
+  for (int i = 0; i < Panels(); ++i) {
+    const int column = i * panel_;
+    const ValueId fragment = terms_.promotes
+                                 ? b.ReadSums({}, {.column = column, .columns = panel_, .fragment = fragment_})
+                                 : b.AccRegisters({}, {.column = column, .columns = panel_});
+    write(b.Constant(i), b.Constant(column), fragment);
   }
 }
 
@@ -324,14 +407,11 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
     b.If({last});
     b.InBody([&] { WritePanels(b, accumulator, corner); });
   }
-  if (in_tensor_memory_) b.Release({accumulator});
+  if (in_tensor_memory_ && !terms_.promotes) b.Release({accumulator});
 }
 
 void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& corner) {
-  const int rows_of_warp =
-      (Transposes() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows) / EpilogueWarps();
-  // Where the warp's rows of the accumulator begin in D.
-  const ValueId own = b.Add({Transposes() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows_of_warp})});
+  const ValueId own = terms_.promotes ? place_.row : FirstRow(b, corner);
   const bool bulk = schedule_.d_store == StorePath::kTma;
   std::vector<ValueId> start;
   if (bulk && !Transposes()) start = StoreStart(b, own, corner);
@@ -359,15 +439,17 @@ void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& c
   });
 }
 
-// alpha * accumulator + beta * C + bias.
+// (alpha * factors * accumulator + beta * C + bias) * factor of D.
 ValueId KernelBuilder::Finish(Builder& b, ValueId fragment, ValueId row, ValueId column, ValueId batch) {
   fragment = b.Scale({fragment}, {.binding = Binding::kAlpha});
+  fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleA);
+  fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleB);
   if (terms_.adds_c) fragment = b.AddC({fragment, row, column, batch}, GlobalAccess(Operand::kC));
   if (terms_.bias != BiasAxis::kNone) {
-    fragment =
-        b.AddBias({fragment, row, column, batch}, {.axis = terms_.bias, .type = terms_.type, .rows = terms_.rows});
+    fragment = b.AddBias({fragment, row, column, batch},
+                         {.axis = terms_.bias, .type = ir::AddendType(terms_.type), .rows = terms_.rows});
   }
-  return fragment;
+  return ScaleByPointer(b, fragment, Binding::kBaseScaleD);
 }
 
 ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {

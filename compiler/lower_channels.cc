@@ -133,6 +133,8 @@ class RoleLowering {
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
+      // MMAs into registers may still read the slot.
+      if (role_.kind == RoleKind::kMath) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
       b.Advance({op.operands[0]});
       return;
@@ -151,7 +153,11 @@ class RoleLowering {
   // put waits for the consumers of the lap before, which a fresh barrier passes; take waits for the producers.
   void Acquire(ir::Builder& b, const Op& op, Side side, const std::vector<Op>& siblings) {
     const int channel = op.As<ir::ChannelAttrs>().channel;
-    b.AppendCopy({.kind = OpKind::kCursor, .result = op.result, .attrs = ir::CursorAttrs{.channel = channel}});
+    // Who requests grants takes them too, behind where it requests.
+    const bool behind = op.kind == OpKind::kTake && role_.kind == RoleKind::kSchedule;
+    b.AppendCopy({.kind = OpKind::kCursor,
+                  .result = op.result,
+                  .attrs = ir::CursorAttrs{.channel = channel, .trail = behind ? 1 : 0}});
     b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty ? 1 : 0});
     const ir::Space space = program_.channels[channel].space;
     const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kGrants;

@@ -32,6 +32,23 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
   return Ok();
 }
 
+Status RoleVerifier::CheckFactors(const Op& op) const {
+  if (!InRange(op.As<FactorsAttrs>().runs, 1, kScaleRun)) return Broken(8, "runs is not positive");
+  return Needs({Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kM, Binding::kN, Binding::kK});
+}
+
+// A piece of the sums, which are the role's rows of the tile.
+Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
+  if (!sums_) return Broken(12, "it uses sums that were not cleared before");
+  if (piece.kind != *sums_)
+    return Broken(12, Cat("the sums lie as ", NameOf(*sums_), ", the fragment as ", NameOf(piece.kind)));
+  if (column >= 0 && piece.columns > 0 && column % 8 == 0 && piece.columns % 8 == 0 &&
+      int64_t{column} + piece.columns <= program_.Columns())
+    return Ok();
+  return Broken(
+      12, Cat("columns ", column, "+", piece.columns, " are not inside the ", program_.Columns(), " of the sums"));
+}
+
 // What places rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));

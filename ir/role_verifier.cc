@@ -6,63 +6,13 @@
 #include <span>
 
 #include "base/text.h"
+#include "ir/element_type.h"
+#include "ir/op_placement.h"
 
 namespace laneshift::ir {
 namespace {
 
 using base::Cat;
-using target::Feature;
-
-// Who executes an op, beyond what its stage says. Ops without a row stand anywhere.
-enum class Crew : uint8_t { kAny, kOneThread, kWarps };
-struct Placement {
-  OpKind kind;
-  Crew crew;
-  uint32_t features;  // all of them
-  uint32_t roles;     // bits of RoleKind
-};
-constexpr uint32_t Bit(RoleKind kind) { return 1u << static_cast<int>(kind); }
-constexpr uint32_t kAnyRole = 0x3f;
-constexpr uint32_t kReaders = Bit(RoleKind::kEpilogue) | Bit(RoleKind::kMath);
-constexpr uint32_t kTma = static_cast<uint32_t>(Feature::kTma);
-constexpr uint32_t kWgmma = static_cast<uint32_t>(Feature::kWgmma);
-constexpr uint32_t kTensorMemory = static_cast<uint32_t>(Feature::kTensorMemory);
-constexpr uint32_t kLaunchControl = static_cast<uint32_t>(Feature::kLaunchControl);
-
-// clang-format off
-constexpr Placement kPlacements[] = {
-    {OpKind::kTmaLoad,      Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
-    {OpKind::kCopyLoad,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
-    {OpKind::kLoadPixels,   Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
-    {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
-    {OpKind::kRequest,      Crew::kOneThread, kLaunchControl, Bit(RoleKind::kSchedule)},
-    {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kLanesBeside,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kTensorCopy,   Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kTensorShift,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kTensorRefresh, Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kMmaCommit,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
-    {OpKind::kMmaRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
-    {OpKind::kMmaWait,      Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
-    {OpKind::kAccRegisters, Crew::kWarps,     kWgmma,        Bit(RoleKind::kMath)},
-    {OpKind::kAccRead,      Crew::kWarps,     kTensorMemory, Bit(RoleKind::kEpilogue)},
-    {OpKind::kFenceTensor,  Crew::kAny,       kTensorMemory, kAnyRole},
-    {OpKind::kScale,        Crew::kWarps,     0,             kReaders},
-    {OpKind::kAddBias,      Crew::kWarps,     0,             kReaders},
-    {OpKind::kAddC,         Crew::kWarps,     0,             kReaders},
-    {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
-    {OpKind::kTmaStore,     Crew::kWarps,     kTma,          kReaders},
-    {OpKind::kStorePixels,  Crew::kWarps,     kTma,          kReaders},
-    {OpKind::kStoreRows,    Crew::kWarps,     0,             kReaders},
-    {OpKind::kBulkWait,     Crew::kWarps,     kTma,          kReaders},
-    {OpKind::kGlobalStore,  Crew::kWarps,     0,             kReaders},
-    {OpKind::kWarpRow,      Crew::kWarps,     0,             kReaders},
-    {OpKind::kPartialStore, Crew::kWarps,     0,             kReaders},
-    {OpKind::kPartialArrive, Crew::kWarps,    0,             kReaders},
-    {OpKind::kPartialSum,   Crew::kWarps,     0,             kReaders},
-};
-// clang-format on
 
 // The type of operand `i` of a row; the last one repeats before a '*'.
 ValueType OperandType(std::string_view signature, size_t i) {
@@ -143,6 +93,7 @@ Status RoleVerifier::VerifyChannelsAreServed() const {
 Status RoleVerifier::VerifyRole(const Role& role) {
   role_ = &role;
   uses_.assign(program_.channels.size(), Use{});
+  sums_.reset();
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
 }
@@ -197,7 +148,7 @@ Status RoleVerifier::CloseRegion(const std::vector<ValueId>& defined) {
 Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
   if (static_cast<int>(op.kind) >= kOpCount) return Broken(6, "unknown kind of op");
   LS_TRY(VerifyShape(op));
-  LS_TRY(VerifyPlacement(op));
+  LS_TRY(CheckPlacement(program_, target_, *role_, op));
   LS_TRY(VerifyUses(op));
   LS_TRY(VerifyChannelRange(op));
   std::vector<ValueId> arguments;
@@ -221,34 +172,6 @@ Status RoleVerifier::VerifyShape(const Op& op) const {
   const bool names_a_value = row.result != ValueType::kNone || row.body > 0;
   if (names_a_value != (op.result != kNoValue)) {
     return Broken(7, names_a_value ? "it defines a value without an id" : "it has an id, but defines no value");
-  }
-  return Ok();
-}
-
-Status RoleVerifier::VerifyPlacement(const Op& op) const {
-  const OpInfo& row = InfoOf(op.kind);
-  const bool lowered = program_.stage == Stage::kLowered;
-  if (row.stages == (lowered ? StageSet::kScheduled : StageSet::kLowered)) {
-    return Broken(6, Cat("it does not stand in a ", NameOf(program_.stage), " program"));
-  }
-  const auto* placement = std::find_if(std::begin(kPlacements), std::end(kPlacements),
-                                       [&](const Placement& candidate) { return candidate.kind == op.kind; });
-  if (placement == std::end(kPlacements)) return Ok();
-  if ((target_.features & placement->features) != placement->features) {
-    return Broken(6, Cat(target_.name, " has no such instruction"));
-  }
-  if ((placement->roles & Bit(role_->kind)) == 0)
-    return Broken(6, Cat("it does not stand in a role of kind ", NameOf(role_->kind)));
-  if (op.kind == OpKind::kMma && role_->leader != program_.ctas - 1)
-    return Broken(5, "of a pair the leader alone multiplies");
-  if (placement->crew == Crew::kOneThread && role_->elected == 0)
-    return Broken(6, "it is for one thread; the role is not elected");
-  if (placement->crew == Crew::kWarps && role_->elected != 0)
-    return Broken(6, "it is for whole warps; the role is elected");
-  const bool holds_rows =
-      op.kind == OpKind::kAccRead || op.kind == OpKind::kMmaRegisters || op.kind == OpKind::kAccRegisters;
-  if (holds_rows && (role_->first_warp % 4 != 0 || role_->warps % 4 != 0)) {
-    return Broken(6, Cat("warps ", role_->first_warp, "+", role_->warps, " are no whole, aligned warpgroups"));
   }
   return Ok();
 }
@@ -306,7 +229,13 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
     return {.kind = read->fragment, .columns = read->columns};
   if (const auto* registers = std::get_if<AccRegistersAttrs>(&op.attrs))
     return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
+  if (const auto* sums = std::get_if<ReadSumsAttrs>(&op.attrs))
+    return {.kind = sums->fragment, .columns = sums->columns};
   return values_[op.operands[0]].fragment;
+}
+
+bool RoleVerifier::IsOperand(DataType type) const {
+  return type == program_.operand_type || (IsEightBit(type) && IsEightBit(program_.operand_type));
 }
 
 const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {
@@ -466,6 +395,20 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckFragment(op);
     case OpKind::kScale:
       return CheckScalar(op.As<ScaleAttrs>().binding, ParamKind::kFloat);
+    case OpKind::kScaleBy:
+      return Ok();
+    case OpKind::kLoadFactor:
+      return Needs({op.As<ScaleAttrs>().binding});
+    case OpKind::kLoadFactors:
+      return CheckFactors(op);
+    case OpKind::kClearSums:
+      sums_ = op.As<ClearSumsAttrs>().fragment;
+      return Ok();
+    case OpKind::kAddSums:
+    case OpKind::kAddScaledSums:
+      return CheckSums(op.As<AddSumsAttrs>().column, values_[op.operands[0]].fragment);
+    case OpKind::kReadSums:
+      return CheckSums(op.As<ReadSumsAttrs>().column, FragmentOf(op));
     case OpKind::kAddBias:
       if (op.As<BiasAttrs>().axis == BiasAxis::kNone) return Broken(8, "a bias has an axis");
       return Needs({Binding::kBaseBias, op.As<BiasAttrs>().axis == BiasAxis::kM ? Binding::kM : Binding::kN});
@@ -603,6 +546,8 @@ Status RoleVerifier::CheckLoad(const Op& op, const LoadAttrs& attrs) {
     return Broken(8, "only A and B are loaded into tiles");
   if (attrs.taps != 0 && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kB))
     return Broken(8, "only threads find taps, and only those of B");
+  if (attrs.transposed != 0 && (op.kind == OpKind::kTmaLoad || attrs.taps != 0))
+    return Broken(8, "only threads transpose, and no taps");
   LS_TRY(FillTile(op, attrs.tile));
   if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), attrs.to, false);
   if (attrs.to != Reach::kOwn || program_.ctas != 1)
@@ -629,7 +574,9 @@ Status RoleVerifier::CheckGather(const Op& op) {
   const auto& attrs = op.As<GatherAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
   if (program_.ctas != 1) return Broken(8, "bulk copies alone serve pairs");
-  if (attrs.vector != 1 && attrs.vector != 8) return Broken(8, Cat("vector=", attrs.vector, " is not 1 or 8"));
+  const int whole = 16 / ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.ElementBytes();
+  if (attrs.vector != 1 && attrs.vector != whole)
+    return Broken(8, Cat("vector=", attrs.vector, " is not 1 or ", whole));
   const int extents[] = {attrs.channels, attrs.columns, attrs.rows, attrs.planes};
   const bool known = attrs.channels != 0;
   for (const int extent : extents) {
@@ -681,7 +628,7 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle == Swizzle::k32)) {
       return Broken(12, "a product begins inside a tile only where its rows are spans of 64 or 128 bytes along k");
     }
-    const bool typed = layout.type == program_.operand_type && has(side.axis) && has(Axis::kK);
+    const bool typed = IsOperand(layout.type) && has(side.axis) && has(Axis::kK);
     const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
                       layout.Extent(Axis::kK) == program_.tile_k;
     if (!fits) {
@@ -732,8 +679,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const int rows = multiplies                       ? program_.tile_n
                    : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().row + program_.tile_m
                                                     : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
-  if (layout.type == program_.operand_type && layout.KMajor() && layout.inner == program_.tile_k &&
-      layout.outer >= rows) {
+  if (IsOperand(layout.type) && layout.KMajor() && layout.inner == program_.tile_k && layout.outer >= rows) {
     return Ok();
   }
   return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(tile)].name, " has not ", rows,

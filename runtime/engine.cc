@@ -204,7 +204,7 @@ size_t Plan::workspace_bytes() const { return impl_->prepared->launch.workspace_
 Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* workspace) const {
   const runtime::PreparedPlan& plan = *impl_->prepared;
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
-  LS_TRY(runtime::CheckPointers(plan.problem, arguments));
+  LS_TRY(runtime::CheckPointers(plan.problem, roles));
   LS_TRY(runtime::CheckWorkspace(workspace, plan.launch.workspace_bytes));
   const device::Device& device = impl_->core->opened.device;
   // Encoding a tensor map needs a current context too, not only the launch.

@@ -14,11 +14,7 @@
 
 namespace laneshift::runtime {
 
-// kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: both are of
-// one kind.
-Status CheckPointers(const Problem& problem, const Arguments& arguments);
-
-// The same for the workspace: `bytes` that the plan needs.
+// kInvalidArgument: the workspace is not the `bytes` that the plan needs, or not aligned to 16.
 Status CheckWorkspace(const void* workspace, size_t bytes);
 
 class LaunchArguments {

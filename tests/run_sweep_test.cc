@@ -20,7 +20,7 @@ struct Sweep {
   const char* file;
   int least;
 };
-constexpr Sweep kSweeps[] = {{"gemm.txt", 70}, {"clusters.txt", 20}};
+constexpr Sweep kSweeps[] = {{"gemm.txt", 70}, {"eight_bit.txt", 65}, {"clusters.txt", 20}};
 
 const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
 
@@ -89,7 +89,7 @@ TEST(RefusedTakeover, Verifies) {
     options.target = "sm_100a";
     options.async_order = *ParseAsyncOrder(order);
     options.takeover = Takeover::kRefused;
-    RunCases(kSweeps[1], options, std::string("refused, ") + order);
+    RunCases({"clusters.txt", 20}, options, std::string("refused, ") + order);
   }
 }
 
