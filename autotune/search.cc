@@ -98,7 +98,7 @@ class Searcher {
     return Ok();
   }
 
-  // The untried candidates of the lowest corrected prediction; those of a kind that was not tried yet come first.
+  // The previous winner and the untried candidates of the lowest corrected prediction.
   std::vector<size_t> Propose(size_t count) const {
     struct Proposal {
       bool known_kind;
@@ -129,7 +129,11 @@ class Searcher {
       std::stable_sort(proposals.begin(), proposals.end(), by_estimate);
     }
     std::vector<size_t> next;
-    for (size_t i = 0; i < std::min(count, proposals.size()); ++i) next.push_back(proposals[i].candidate);
+    // Whatever is predicted of it, an earlier winner is a good guess.
+    if (previous_ && !outcome_.trials[*previous_]) next.push_back(*previous_);
+    for (const Proposal& proposal : proposals) {
+      if (next.size() < count && proposal.candidate != previous_) next.push_back(proposal.candidate);
+    }
     return next;
   }
 

@@ -23,7 +23,7 @@ namespace laneshift::autotune {
 
 struct Candidate {
   Schedule schedule;
-  std::string name;  // PrintSchedule
+  std::string name{};  // PrintSchedule
   double predicted_us = 0;
 };
 

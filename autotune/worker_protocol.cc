@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "store/trial_table.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -11,10 +12,7 @@ namespace {
 using base::Cat;
 using store::Conditions;
 using store::Sample;
-using store::Verdict;
 
-constexpr std::array kVerdicts = {Verdict::kPassed, Verdict::kWrong, Verdict::kCrashed, Verdict::kHung,
-                                  Verdict::kRefused};
 constexpr std::array kErrorCodes = {
     ErrorCode::kInvalidArgument, ErrorCode::kUnsupported, ErrorCode::kResourceExhausted,
     ErrorCode::kNotFound,        ErrorCode::kCorrupt,     ErrorCode::kDriver,
@@ -182,10 +180,7 @@ Result<std::vector<Trial>> DecodeVerdicts(std::string_view kind, const Message& 
   if (verdicts.size() != details.size()) return Misunderstood(message);
   std::vector<Trial> trials;
   for (size_t i = 0; i < verdicts.size(); ++i) {
-    std::optional<Verdict> found;
-    for (const Verdict verdict : kVerdicts) {
-      if (store::VerdictName(verdict) == verdicts[i]) found = verdict;
-    }
+    const auto found = store::VerdictFrom(verdicts[i]);
     if (!found) return Misunderstood(message);
     trials.push_back({.verdict = *found, .detail = std::string(details[i])});
   }

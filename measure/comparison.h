@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
+#include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
 
 namespace laneshift::measure {
@@ -46,5 +48,8 @@ struct Comparison {
 
 // The bound on RelativeError() for outputs of this type.
 constexpr double ErrorBound(DataType output) { return output == DataType::kF32 ? 1e-5 : 2e-3; }
+
+// Why an output of this shape is wrong, in words; nothing if it is right.
+std::optional<std::string> FailureOf(const Comparison& comparison, const ir::StoredTensor& output);
 
 }  // namespace laneshift::measure

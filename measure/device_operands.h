@@ -4,9 +4,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
-#include "device/buffer.h"
 #include "laneshift/engine.h"
+#include "measure/guarded_buffer.h"
 #include "measure/host_reference.h"
 
 namespace laneshift::measure {
@@ -14,21 +15,26 @@ namespace laneshift::measure {
 class DeviceOperands {
  public:
   // Copies the operands; every byte of D is 0xff, so that an element that is never written is NaN.
+  // Each operand lies between red zones of so many bytes.
   static Result<DeviceOperands> Upload(device::Context context, const device::Stream& stream, const Problem& problem,
-                                       const HostOperands& operands);
+                                       const HostOperands& operands, size_t red_zone_bytes = 0);
   // Another set with the same contents.
   Result<DeviceOperands> Clone(device::Context context, const device::Stream& stream) const;
 
   Arguments arguments() const;
   size_t bytes() const;
+  // Every byte of D is 0xff again.
+  Status PoisonOutput(const device::Stream& stream) const;
   // D as it is now; waits for the stream.
   Status Download(const device::Stream& stream, HostTensor& d) const;
+  // What was written beside the operands: "8 bytes behind the end of d"; waits for the stream.
+  Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:
-  DeviceOperands(Problem problem, device::Buffer a, device::Buffer b, device::Buffer c, device::Buffer d,
-                 device::Buffer bias);
+  DeviceOperands(Problem problem, GuardedBuffer a, GuardedBuffer b, GuardedBuffer c, GuardedBuffer d,
+                 GuardedBuffer bias);
   Problem problem_;
-  device::Buffer a_, b_, c_, d_, bias_;  // by role
+  GuardedBuffer a_, b_, c_, d_, bias_;  // by role
 };
 
 }  // namespace laneshift::measure

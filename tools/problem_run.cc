@@ -26,7 +26,6 @@ using measure::Contender;
 using measure::Cublas;
 using measure::Cudnn;
 using measure::DeviceOperands;
-using measure::ErrorBound;
 using measure::FindOverwrittenPadding;
 using measure::HostOperands;
 using measure::MedianMicroseconds;
@@ -213,18 +212,8 @@ class ProblemRun {
     }
     if (!settings_.check) return;
     const Comparison& comparison = *outcome_.comparison;
-    const double bound = ErrorBound(output_.type);
-    if (comparison.not_finite > 0) {
-      outcome_.failures.push_back(Cat(
-          comparison.not_finite, " of ", comparison.compared,
-          " elements are not finite or were never written, first: ", output_.PrintIndex(comparison.first_not_finite)));
-    } else {
-      outcome_.max_rel_err = comparison.RelativeError();
-      if (!comparison.Accepted(bound)) {
-        outcome_.failures.push_back(Cat("relative error ", *outcome_.max_rel_err, " is not below ", bound, " for ",
-                                        DataTypeName(output_.type), " output"));
-      }
-    }
+    if (comparison.not_finite == 0) outcome_.max_rel_err = comparison.RelativeError();
+    if (auto failure = measure::FailureOf(comparison, output_)) outcome_.failures.push_back(std::move(*failure));
     outcome_.verified = outcome_.failures.empty();
   }
 
