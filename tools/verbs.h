@@ -21,6 +21,8 @@ Verb AddCompile(CLI::App& app, const Settings& settings);
 Verb AddInspect(CLI::App& app, const Settings& settings);
 Verb AddEmulate(CLI::App& app, const Settings& settings);
 Verb AddDoctor(CLI::App& app, const Settings& settings);
+Verb AddTune(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);
+Verb AddWorker(CLI::App& app, const Settings& settings);
 
 }  // namespace laneshift::tools
