@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -15,11 +16,12 @@ using store::Verdict;
 constexpr size_t kFirstBatch = 8;  // tried by prediction alone
 constexpr size_t kBatch = 4;       // tried before the predictions are corrected again
 constexpr size_t kExhaustiveBatch = 16;
-constexpr int kScoutRounds = 15;
-constexpr int kFinalRounds = 30;  // of the first of the final rungs; doubled from rung to rung
+constexpr int kScoutRounds = 20;
+constexpr int kFinalRounds = 40;  // of the first of the final rungs; doubled from rung to rung
 constexpr int kFinalRungs = 3;
 constexpr size_t kMaxFinalists = 8;
 constexpr double kFinalistWithin = 1.05;  // times the best median of the trials
+constexpr double kAlike = 1.005;          // times the best median: what no user would notice counts as noise
 // Words of a schedule that change little: of candidates that differ in these alone the first is tried first.
 constexpr std::array<std::string_view, 3> kMinorKeys = {"stages=", "filter_stages=", "raster="};
 constexpr double kDistanceWeight = 0.5;  // of a measurement, for every part in which the schedule is another
@@ -70,11 +72,12 @@ class Searcher {
 
   Result<SearchOutcome> Run() {
     LS_TRY(TryAll());
-    // What is known needs no second measurement where nothing was added to it.
+    // What is known needs no second measurement, and no second decision, where nothing was added to it.
+    const bool decided = previous_ && outcome_.trials[*previous_] && outcome_.trials[*previous_]->Timed();
     if (outcome_.tried > 0) {
       LS_TRY(Decide());
     } else {
-      outcome_.winner = Winner(Finalists());
+      outcome_.winner = decided ? previous_ : Winner(Finalists());
     }
     return std::move(outcome_);
   }
@@ -85,13 +88,17 @@ class Searcher {
     return !outcome_.complete;
   }
 
+  size_t Known() const {
+    return static_cast<size_t>(std::count_if(outcome_.trials.begin(), outcome_.trials.end(),
+                                             [](const std::optional<Trial>& trial) { return trial.has_value(); }));
+  }
+
   Status TryAll() {
     const bool exhaustive = options_.kind == SearchKind::kExhaustive;
     const size_t most = exhaustive ? candidates_.size() : static_cast<size_t>(std::max(0, options_.max_trials));
-    while (static_cast<size_t>(outcome_.tried) < most && !Expired()) {
-      const size_t left = most - static_cast<size_t>(outcome_.tried);
-      const size_t batch = exhaustive ? kExhaustiveBatch : outcome_.tried == 0 ? kFirstBatch : kBatch;
-      const std::vector<size_t> next = Propose(std::min(left, batch));
+    for (size_t done; (done = Known()) < most && !Expired();) {
+      const size_t batch = exhaustive ? kExhaustiveBatch : done == 0 ? kFirstBatch : kBatch;
+      const std::vector<size_t> next = Propose(std::min(most - done, batch));
       if (next.empty()) break;
       LS_TRY(Try(next));
     }
@@ -106,13 +113,7 @@ class Searcher {
       size_t candidate;
     };
     std::vector<Proposal> proposals;
-    std::vector<std::string_view> taken;
-    const auto is_taken = [&](std::string_view kind) {
-      return std::find(taken.begin(), taken.end(), kind) != taken.end();
-    };
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      if (outcome_.trials[i]) taken.push_back(kinds_[i]);
-    }
+    std::set<std::string_view> taken;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!outcome_.trials[i]) proposals.push_back({false, CorrectedPrediction(i), i});
     }
@@ -121,10 +122,9 @@ class Searcher {
     };
     std::stable_sort(proposals.begin(), proposals.end(), by_estimate);
     // Kinds are only told apart while nothing is measured; then the measurements speak.
-    if (outcome_.tried == 0) {
+    if (Known() == 0) {
       for (Proposal& proposal : proposals) {
-        proposal.known_kind = is_taken(kinds_[proposal.candidate]);
-        if (!proposal.known_kind) taken.push_back(kinds_[proposal.candidate]);
+        proposal.known_kind = !taken.insert(kinds_[proposal.candidate]).second;
       }
       std::stable_sort(proposals.begin(), proposals.end(), by_estimate);
     }
@@ -220,13 +220,16 @@ class Searcher {
     return Ok();
   }
 
-  // Those that are not significantly slower than the fastest.
+  // Those that are not significantly, or not noticeably, slower than the fastest.
   std::vector<size_t> Survivors(std::vector<size_t> finalists) const {
     std::erase_if(finalists, [&](size_t i) { return !outcome_.trials[i]->Timed(); });
     if (finalists.empty()) return finalists;
     SortByMedian(finalists);
     const Estimate best = EstimateFor(finalists.front());
-    std::erase_if(finalists, [&](size_t i) { return EstimateFor(i).low > best.high; });
+    std::erase_if(finalists, [&](size_t i) {
+      const Estimate own = EstimateFor(i);
+      return own.low > best.high && own.median > kAlike * best.median;
+    });
     return finalists;
   }
 

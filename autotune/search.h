@@ -51,7 +51,7 @@ std::string_view SearchKindName(SearchKind kind);  // "halving", "exhaustive"
 
 struct SearchOptions {
   SearchKind kind = SearchKind::kHalving;
-  int max_trials = 16;  // of this search, beyond those that are known; exhaustive: all
+  int max_trials = 16;  // the known ones included, so that a search that is repeated has nothing to do; exhaustive: all
   // Asked between measurements; true ends the search with what is known.
   std::function<bool()> expired = [] { return false; };
   // Called for everything that is measured, as soon as it is.

@@ -197,6 +197,22 @@ TEST(Search, WhatFailsIsTriedOnceAndNeverWins) {
   EXPECT_EQ(later.timings, 0);
 }
 
+TEST(Search, KnownTrialsCountSoThatAnInterruptedSearchIsFinishedAndARepeatedOneIsNot) {
+  const World world(15);
+  SimulatedBench bench(world.truths, 0.01, 15);
+  SearchOptions options{.max_trials = 20};
+  options.expired = [&] { return bench.timings > 0; };
+  const auto part = Search(world.candidates, world.NothingKnown(), std::nullopt, bench, options);
+  EXPECT_EQ(part->tried, 8);
+  options.expired = [] { return false; };
+  const auto rest = Search(world.candidates, part->trials, part->winner, bench, options);
+  EXPECT_EQ(rest->tried, 12);
+  for (const auto& [name, count] : bench.checks) EXPECT_EQ(count, 1) << name;
+  const auto again = Search(world.candidates, rest->trials, rest->winner, bench, options);
+  EXPECT_EQ(again->tried, 0);
+  EXPECT_EQ(again->winner, rest->winner);
+}
+
 TEST(Search, NothingPassesAndNothingIsChosen) {
   World world(9);
   for (auto& [name, truth] : world.truths) truth.verdict = Verdict::kWrong;

@@ -23,6 +23,7 @@ using store::Verdict;
 constexpr size_t kMaxVerified = 4;
 // So often a winner may turn out wrong when it is checked once more.
 constexpr int kMaxRelapses = 3;
+constexpr int kPatienceMs = 500;  // between two questions whether to stop
 
 class Tuning {
  public:
@@ -32,6 +33,7 @@ class Tuning {
   Result<TuneOutcome> Run(const WorkerHello& hello) {
     hello_ = hello;
     LS_TRY(Rank());
+    LS_ASSIGN(const store::FlightLock alone, WaitForOthers());
     ReadStore();
     LS_TRY(hello.emulated ? Verify() : Measure());
     return std::move(outcome_);
@@ -57,6 +59,15 @@ class Tuning {
     outcome_.default_schedule = candidates_.front().name;
     outcome_.default_predicted_us = candidates_.front().predicted_us;
     return Ok();
+  }
+
+  // Of several processes that tune the same, one does; the others find its trials in the store.
+  Result<store::FlightLock> WaitForOthers() {
+    for (;;) {
+      store::FlightLock lock = store_.BeginFlight(Cat("tune ", name_, " ", hello_.target, " ", hello_.device_key), kPatienceMs);
+      if (lock.held() || !lock.waited()) return lock;
+      if (options_.stop()) return MakeError(ErrorCode::kTimeout, "stopped while another process was tuning the problem");
+    }
   }
 
   std::optional<size_t> IndexOf(std::string_view schedule) const {
@@ -143,15 +154,15 @@ class Tuning {
       return options_.stop() || (options_.max_seconds > 0 && Seconds() > options_.max_seconds);
     };
     search.on_trial = [&](const Candidate& candidate, const Trial& trial) { Report(candidate, trial); };
-    const auto all = static_cast<int>(candidates_.size()) - outcome_.known;
-    progress_.max_trials = options_.search == SearchKind::kExhaustive ? all : std::min(all, options_.max_trials);
+    const auto all = static_cast<int>(candidates_.size());
+    const int most = options_.search == SearchKind::kExhaustive ? all : std::min(all, options_.max_trials);
+    progress_.max_trials = std::max(0, most - outcome_.known);
     Tell();
     for (int relapses = 0;; ++relapses) {
       LS_ASSIGN(SearchOutcome found, Search(candidates_, known_, previous_, bench_, search));
       known_ = std::move(found.trials);
       outcome_.trials += found.tried;
       outcome_.complete = found.complete;
-      search.max_trials -= found.tried;
       if (!found.winner) return NothingPassed();
       // Once more: a race may have been won by luck. What is unchanged since it was last checked needs no second look.
       if (outcome_.trials == 0 || !found.complete) return Finish(*found.winner);

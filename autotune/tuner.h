@@ -24,7 +24,7 @@ namespace laneshift::autotune {
 // Where a search stands; for a progress bar.
 struct TuneProgress {
   std::string problem;
-  int trials = 0, max_trials = 0;  // of this search
+  int trials = 0, max_trials = 0;  // of this search, beyond the known ones
   int known = 0;                   // from earlier searches
   int failed = 0;
   std::optional<double> best_us;
@@ -35,7 +35,7 @@ struct TuneProgress {
 
 struct TuneOptions {
   SearchKind search = SearchKind::kHalving;
-  int max_trials = 64;     // of each problem; exhaustive: all there are
+  int max_trials = 64;     // of each problem, those of earlier searches included; exhaustive: all there are
   double max_seconds = 0;  // of each problem; 0: no limit
   ScheduleConstraint constraint{};
   std::function<bool()> stop = [] { return false; };  // asked between measurements
