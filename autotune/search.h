@@ -59,10 +59,10 @@ struct SearchOptions {
 };
 
 struct SearchOutcome {
-  std::optional<size_t> winner;                // nothing passed: nothing
-  std::vector<std::optional<Trial>> trials;    // by candidate, the known ones included
-  int tried = 0;                               // beyond the known ones
-  bool complete = true;                        // false: it expired
+  std::optional<size_t> winner;              // nothing passed: nothing
+  std::vector<std::optional<Trial>> trials;  // by candidate, the known ones included
+  int tried = 0;                             // beyond the known ones
+  bool complete = true;                      // false: it expired
 };
 
 // `candidates`: best prediction first. `known`: by candidate, what earlier searches found; not tried again. `previous`:

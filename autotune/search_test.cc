@@ -91,7 +91,9 @@ struct World {
                      [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; });
   }
 
-  std::vector<std::optional<Trial>> NothingKnown() const { return std::vector<std::optional<Trial>>(candidates.size()); }
+  std::vector<std::optional<Trial>> NothingKnown() const {
+    return std::vector<std::optional<Trial>>(candidates.size());
+  }
 };
 
 TEST(Search, SixteenTrialsComeNearTheBestOfAll) {
@@ -161,9 +163,9 @@ TEST(Search, InsideTheNoiseTheFirstNameWinsWhateverTheNoiseSays) {
 TEST(Search, InsideTheNoiseThePreviousWinnerStays) {
   std::vector<std::string> twins;
   const World world = Twins(twins);
-  const auto previous = static_cast<size_t>(
-      std::find_if(world.candidates.begin(), world.candidates.end(), [&](const Candidate& c) { return c.name == twins[1]; }) -
-      world.candidates.begin());
+  const auto previous = static_cast<size_t>(std::find_if(world.candidates.begin(), world.candidates.end(),
+                                                         [&](const Candidate& c) { return c.name == twins[1]; }) -
+                                            world.candidates.begin());
   int other = 0;
   for (uint32_t seed = 0; seed < 20; ++seed) {
     SimulatedBench bench(world.truths, 0.02, seed);
@@ -236,8 +238,8 @@ TEST(Search, StopsBetweenMeasurementsAndKeepsTheBestSoFar) {
 }
 
 TEST(Search, MeasurementsCorrectThePredictionsOfWhatIsLikeThem) {
-  // The model has a whole family in front that is three times as slow as it says: after the first batch the search turns
-  // away from it.
+  // The model has a whole family in front that is three times as slow as it says: after the first batch the search
+  // turns away from it.
   World world(13, 2.0);
   SimulatedBench bench(world.truths, 0.01, 13);
   const auto outcome = Search(world.candidates, world.NothingKnown(), std::nullopt, bench, {.max_trials = 16});

@@ -64,9 +64,11 @@ class Tuning {
   // Of several processes that tune the same, one does; the others find its trials in the store.
   Result<store::FlightLock> WaitForOthers() {
     for (;;) {
-      store::FlightLock lock = store_.BeginFlight(Cat("tune ", name_, " ", hello_.target, " ", hello_.device_key), kPatienceMs);
+      store::FlightLock lock =
+          store_.BeginFlight(Cat("tune ", name_, " ", hello_.target, " ", hello_.device_key), kPatienceMs);
       if (lock.held() || !lock.waited()) return lock;
-      if (options_.stop()) return MakeError(ErrorCode::kTimeout, "stopped while another process was tuning the problem");
+      if (options_.stop())
+        return MakeError(ErrorCode::kTimeout, "stopped while another process was tuning the problem");
     }
   }
 
@@ -101,9 +103,7 @@ class Tuning {
     if (picked && picked->record.source == ChoiceSource::kMeasured) previous_ = IndexOf(picked->record.schedule);
   }
 
-  double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
-  }
+  double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
 
   void Keep(const Candidate& candidate, const Trial& trial) {
     TrialRecord record{.problem = name_,
@@ -150,9 +150,7 @@ class Tuning {
 
   Status Measure() {
     SearchOptions search{.kind = options_.search, .max_trials = options_.max_trials};
-    search.expired = [&] {
-      return options_.stop() || (options_.max_seconds > 0 && Seconds() > options_.max_seconds);
-    };
+    search.expired = [&] { return options_.stop() || (options_.max_seconds > 0 && Seconds() > options_.max_seconds); };
     search.on_trial = [&](const Candidate& candidate, const Trial& trial) { Report(candidate, trial); };
     const auto all = static_cast<int>(candidates_.size());
     const int most = options_.search == SearchKind::kExhaustive ? all : std::min(all, options_.max_trials);

@@ -59,10 +59,10 @@ struct TuneOutcome {
   std::string default_schedule;      // the model's first choice
   std::optional<double> default_us;  // measured
   double default_predicted_us = 0;
-  int trials = 0;                        // of this search
-  int known = 0;                         // from earlier searches
-  std::array<int, 5> verdicts{};         // of all that are known, by store::Verdict
-  double seconds = 0;                    // of this search
+  int trials = 0;                          // of this search
+  int known = 0;                           // from earlier searches
+  std::array<int, 5> verdicts{};           // of all that are known, by store::Verdict
+  double seconds = 0;                      // of this search
   std::vector<TunedCandidate> candidates;  // best prediction first
 };
 

@@ -8,8 +8,8 @@ namespace laneshift::autotune {
 namespace {
 
 using base::Cat;
-using store::Verdict;
 using std::chrono::milliseconds;
+using store::Verdict;
 
 constexpr milliseconds kGpuTrial{10000}, kEmulatedTrial{3600000};
 
@@ -29,9 +29,9 @@ Result<WorkerHello> WorkerClient::Hello() {
   const auto line = process.Read(options_.start_timeout);
   if (!line) {
     const std::string end = process.End();
-    return MakeError(line.error().code == ErrorCode::kTimeout ? ErrorCode::kTimeout : ErrorCode::kDriver,
-                     Cat("the worker ", options_.argv.front(), " did not begin: it ", end, " ",
-                         process.LastMessages()));
+    return MakeError(
+        line.error().code == ErrorCode::kTimeout ? ErrorCode::kTimeout : ErrorCode::kDriver,
+        Cat("the worker ", options_.argv.front(), " did not begin: it ", end, " ", process.LastMessages()));
   }
   LS_ASSIGN(const Message message, ParseMessage(*line));
   LS_ASSIGN(WorkerHello hello, DecodeHello(message));
@@ -105,6 +105,8 @@ Result<Trial> WorkerClient::CheckOne(const std::string& problem, const Schedule&
     process_.reset();
     ++losses_;
   }
+  // The worker makes its operands anew, which may take longer than a trial.
+  if (trials.front().verdict == Verdict::kWrong) opened_.clear();
   return std::move(trials.front());
 }
 

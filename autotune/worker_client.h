@@ -1,9 +1,8 @@
 // WorkerClient: a Bench in another process. What a candidate does to its device, it does to the worker.
 //
-// The worker is started when it is first needed and again after it was lost. A candidate that takes the worker with it, or
-// is not done by its deadline, gets a verdict; where several were under way, each is tried once more by itself, so that
-// the others are not blamed.
-// Thread-safety: none; one client, one thread.
+// The worker is started when it is first needed and again after it was lost. A candidate that takes the worker with it,
+// or is not done by its deadline, gets a verdict; where several were under way, each is tried once more by itself, so
+// that the others are not blamed. Thread-safety: none; one client, one thread.
 #pragma once
 
 #include <chrono>

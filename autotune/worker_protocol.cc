@@ -13,10 +13,9 @@ using base::Cat;
 using store::Conditions;
 using store::Sample;
 
-constexpr std::array kErrorCodes = {
-    ErrorCode::kInvalidArgument, ErrorCode::kUnsupported, ErrorCode::kResourceExhausted,
-    ErrorCode::kNotFound,        ErrorCode::kCorrupt,     ErrorCode::kDriver,
-    ErrorCode::kTimeout,         ErrorCode::kWrongResult, ErrorCode::kInternal};
+constexpr std::array kErrorCodes = {ErrorCode::kInvalidArgument, ErrorCode::kUnsupported, ErrorCode::kResourceExhausted,
+                                    ErrorCode::kNotFound,        ErrorCode::kCorrupt,     ErrorCode::kDriver,
+                                    ErrorCode::kTimeout,         ErrorCode::kWrongResult, ErrorCode::kInternal};
 
 // The characters that end a field or a line, and the one that announces them.
 constexpr std::array<std::pair<char, char>, 3> kEscapes = {{{'\t', 't'}, {'\n', 'n'}, {'\\', '\\'}}};

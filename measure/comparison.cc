@@ -6,9 +6,9 @@ namespace laneshift::measure {
 
 std::optional<std::string> FailureOf(const Comparison& comparison, const ir::StoredTensor& output) {
   if (comparison.not_finite > 0) {
-    return base::Cat(comparison.not_finite, " of ", comparison.compared,
-                     " elements are not finite or were never written, first: ",
-                     output.PrintIndex(comparison.first_not_finite));
+    return base::Cat(
+        comparison.not_finite, " of ", comparison.compared,
+        " elements are not finite or were never written, first: ", output.PrintIndex(comparison.first_not_finite));
   }
   const double bound = ErrorBound(output.type);
   if (comparison.Accepted(bound)) return std::nullopt;

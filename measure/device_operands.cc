@@ -25,8 +25,8 @@ void* Pointer(const GuardedBuffer& buffer) { return reinterpret_cast<void*>(buff
 
 }  // namespace
 
-DeviceOperands::DeviceOperands(Problem problem, GuardedBuffer a, GuardedBuffer b, GuardedBuffer c,
-                               GuardedBuffer d, GuardedBuffer bias)
+DeviceOperands::DeviceOperands(Problem problem, GuardedBuffer a, GuardedBuffer b, GuardedBuffer c, GuardedBuffer d,
+                               GuardedBuffer bias)
     : problem_(std::move(problem)),
       a_(std::move(a)),
       b_(std::move(b)),

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/launch.h"
-#include "runtime/argument_roles.h"
 #include "measure/host_tensor.h"
+#include "runtime/argument_roles.h"
 
 namespace laneshift::measure {
 namespace {

@@ -21,8 +21,8 @@ class DeviceReference {
   // REQUIRES: `problem` is complete; the device outlives this.
   static Result<DeviceReference> Compile(const Nvrtc& nvrtc, const device::Device& device, const Problem& problem,
                                          CodeForm form = CodeForm::kCubin);
-  // Compares the whole of D (y) with the reference; waits for the stream. kInvalidArgument: arguments of another kind of
-  // problem.
+  // Compares the whole of D (y) with the reference; waits for the stream. kInvalidArgument: arguments of another kind
+  // of problem.
   Result<Comparison> Compare(const device::Stream& stream, const Arguments& arguments) const;
 
  private:

@@ -83,8 +83,7 @@ Result<std::vector<double>> MedianMicroseconds(const device::Device& device, con
                                                const DeviceOperands& operands, const std::vector<Contender>& contenders,
                                                int calls) {
   LS_ASSIGN(RotatingOperands rotating, RotatingOperands::Make(device, stream, operands));
-  LS_ASSIGN(const auto samples,
-            TimeInTurns(device, stream, rotating, contenders, std::max(calls, kMinTimedCalls)));
+  LS_ASSIGN(const auto samples, TimeInTurns(device, stream, rotating, contenders, std::max(calls, kMinTimedCalls)));
   std::vector<double> medians;
   for (const auto& own : samples) medians.push_back(autotune::EstimateOf(own).median);
   return medians;

@@ -1,8 +1,7 @@
 // GuardedBuffer: device memory between two red zones.
 //
-// Reads beyond the payload are harmless; writes are seen by Damage(). Without red zones it is a plain buffer, which is what
-// the emulator wants: it knows the bounds of every allocation itself.
-// Thread-safety: as device::Buffer.
+// Reads beyond the payload are harmless; writes are seen by Damage(). Without red zones it is a plain buffer, which is
+// what the emulator wants: it knows the bounds of every allocation itself. Thread-safety: as device::Buffer.
 #pragma once
 
 #include <optional>

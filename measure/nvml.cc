@@ -23,8 +23,8 @@ Result<std::string> PciBusId(const device::Device& device) {
   const device::CuDeviceAttribute attributes[3] = {device::kCuDevicePciDomainId, device::kCuDevicePciBusId,
                                                    device::kCuDevicePciDeviceId};
   for (int i = 0; i < 3; ++i) {
-    LS_TRY(device::DriverStatus(api, api.DeviceGetAttribute(&values[i], attributes[i], handle),
-                                "cuDeviceGetAttribute"));
+    LS_TRY(
+        device::DriverStatus(api, api.DeviceGetAttribute(&values[i], attributes[i], handle), "cuDeviceGetAttribute"));
   }
   char text[32];
   std::snprintf(text, sizeof text, "%08x:%02x:%02x.0", static_cast<unsigned>(values[0]),

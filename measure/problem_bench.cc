@@ -24,10 +24,10 @@ Trial Failed(Verdict verdict, std::string detail) { return {.verdict = verdict, 
 // What the emulator has noticed, if it makes a candidate unfit.
 std::optional<Trial> EmulatorsVerdict() {
   const emulator::Report report = emulator::TakeReport();
-  if (!report.faults.empty()) return Failed(Verdict::kCrashed, Cat("the kernel stopped: ", report.faults.front().Print()));
+  if (!report.faults.empty())
+    return Failed(Verdict::kCrashed, Cat("the kernel stopped: ", report.faults.front().Print()));
   if (report.hazards.empty()) return std::nullopt;
-  return Failed(Verdict::kWrong,
-                Cat(report.hazards.size(), " hazards, first: ", report.hazards.front().Print()));
+  return Failed(Verdict::kWrong, Cat(report.hazards.size(), " hazards, first: ", report.hazards.front().Print()));
 }
 
 }  // namespace
@@ -49,12 +49,15 @@ Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, c
   std::unique_ptr<ProblemBench> bench(new ProblemBench(engine, problem, options, std::move(stream)));
   if (parts.emulated) return bench;
   bench->host_ = HostOperands::Random(problem, options.seed);
-  LS_ASSIGN(bench->operands_, DeviceOperands::Upload(parts.device.context(), bench->stream_, problem, bench->host_,
-                                                     kRedZoneBytes));
+  LS_ASSIGN(bench->operands_,
+            DeviceOperands::Upload(parts.device.context(), bench->stream_, problem, bench->host_, kRedZoneBytes));
+  LS_TRY(bench->stream_.Synchronize());  // the copies read host_
+  // Where NVRTC is missing, or does not know the device, the host sums.
   if (const auto nvrtc = Nvrtc::Open(options.library_directories)) {
-    LS_ASSIGN(bench->reference_, DeviceReference::Compile(*nvrtc, parts.device, problem));
-    LS_TRY(bench->stream_.Synchronize());  // the copies read host_
-    bench->host_ = {};
+    if (auto reference = DeviceReference::Compile(*nvrtc, parts.device, problem)) {
+      bench->reference_ = std::move(*reference);
+      bench->host_ = {};
+    }
   }
   if (auto nvml = Nvml::Open(parts.device)) bench->nvml_ = std::move(*nvml);
   return bench;
@@ -66,8 +69,8 @@ Result<std::shared_ptr<const ProblemBench::Runnable>> ProblemBench::Prepare(cons
   LS_ASSIGN(Plan plan, engine_.MakePlan(problem, whole));
   const size_t bytes = plan.workspace_bytes();
   const Engine::Parts& parts = engine_.parts();
-  LS_ASSIGN(GuardedBuffer workspace, GuardedBuffer::Allocate(parts.device.context(), stream_, bytes,
-                                                             parts.emulated ? 0 : kRedZoneBytes));
+  LS_ASSIGN(GuardedBuffer workspace,
+            GuardedBuffer::Allocate(parts.device.context(), stream_, bytes, parts.emulated ? 0 : kRedZoneBytes));
   LS_TRY(workspace.FillBytes(stream_, 0));
   return std::make_shared<const Runnable>(Runnable{std::move(plan), std::move(workspace)});
 }
@@ -104,7 +107,8 @@ Trial ProblemBench::CheckOn(const Problem& problem, const HostOperands& host, co
   if (emulated) {
     if (auto verdict = EmulatorsVerdict()) return *verdict;
   }
-  if (!launched && launched.error().code != ErrorCode::kDriver) return Failed(Verdict::kRefused, launched.error().message);
+  if (!launched && launched.error().code != ErrorCode::kDriver)
+    return Failed(Verdict::kRefused, launched.error().message);
   if (!done) return Failed(Verdict::kCrashed, done.error().message);
   auto wrong = Compare(problem, host, operands);
   if (!wrong) return Failed(Verdict::kCrashed, wrong.error().message);

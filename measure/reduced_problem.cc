@@ -7,7 +7,7 @@
 namespace laneshift::measure {
 namespace {
 
-constexpr int64_t kFullTiles = 2;    // beside the one at the edge
+constexpr int64_t kFullTiles = 2;     // beside the one at the edge
 constexpr int64_t kBlocksBeyond = 2;  // beyond those that fill the rings
 constexpr int64_t kMaxRows = 12;      // of an image
 

@@ -107,6 +107,8 @@ class Server {
     if (request.kind == "check" && schedules.size() == 1) {
       const Trial trial = bench_->Check(schedules.front());
       context_lost = trial.verdict == Verdict::kCrashed;
+      // Whatever a wrong kernel wrote, the next one must not be blamed for: everything is made anew.
+      if (trial.verdict == Verdict::kWrong) bench_.reset();
       return autotune::EncodeVerdicts("checked", {trial});
     }
     if (request.kind == "time" && !schedules.empty()) return Time(schedules, request.Find("rounds"));

@@ -1,7 +1,7 @@
 // Worker: serves the requests of autotune/worker_protocol.h, one after the other, until its input ends.
 //
-// Thread-safety: none; one worker a process. A thread of its own watches the input, so that a worker whose owner is gone
-// ends at once, whatever its device is doing.
+// Thread-safety: none; one worker a process. A thread of its own watches the input, so that a worker whose owner is
+// gone ends at once, whatever its device is doing.
 #pragma once
 
 #include "laneshift/engine.h"

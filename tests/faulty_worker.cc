@@ -2,8 +2,8 @@
 //
 //   faulty_worker FAULT SMEM_BYTES LOG STORE_DIRECTORY
 //
-// The candidate is known by the shared memory that it launches with. Each of its launches, and the process that made it,
-// is a line of LOG. The device says that it is a GPU, so that it is timed too.
+// The candidate is known by the shared memory that it launches with. Each of its launches, and the process that made
+// it, is a line of LOG. The device says that it is a GPU, so that it is timed too.
 #include <signal.h>
 #include <unistd.h>
 
@@ -37,6 +37,7 @@ struct Faults {
   std::string log;
   int launches = 0;
   bool lost = false;
+  bool timed = false;  // between two events
   std::vector<std::pair<device::CuDevicePtr, size_t>> allocations;
 
   static Faults& Instance() {
@@ -59,7 +60,8 @@ void Stray(const Faults& faults, device::CuStream stream) {
 CuResult Launch(const device::CuLaunchConfig* config, device::CuFunction function, void** parameters, void** extra) {
   Faults& faults = Faults::Instance();
   if (config->shared_mem_bytes != faults.smem_bytes) {
-    return faults.real.LaunchKernelEx(config, function, parameters, extra);
+    // What is only timed need not be emulated.
+    return faults.timed ? device::kCuSuccess : faults.real.LaunchKernelEx(config, function, parameters, extra);
   }
   ++faults.launches;
   std::ofstream(faults.log, std::ios::app) << getpid() << "\n";
@@ -86,6 +88,10 @@ device::DriverApi FaultyDriver() {
     if (result == device::kCuSuccess) Faults::Instance().allocations.emplace_back(*pointer, bytes);
     return result;
   };
+  api.EventRecord = [](device::CuEvent event, device::CuStream stream) {
+    Faults::Instance().timed = !Faults::Instance().timed;
+    return Faults::Instance().real.EventRecord(event, stream);
+  };
   api.StreamSynchronize = [](device::CuStream stream) {
     const Faults& own = Faults::Instance();
     return own.lost ? device::kCuErrorIllegalAddress : own.real.StreamSynchronize(stream);
@@ -100,7 +106,11 @@ device::DriverApi FaultyDriver() {
 }
 
 Result<Engine> OpenFaulty(const std::string& store_directory) {
-  emulator::Configure({.profile = emulator::Profile::kH200, .host_threads = 1});
+  emulator::Options emulated;
+  emulated.profile = emulator::Profile::kH200;
+  emulated.host_threads = 1;
+  emulated.hazards = emulator::HazardChecks::kOff;
+  emulator::Configure(emulated);
   auto api = std::make_unique<const device::DriverApi>(FaultyDriver());
   LS_ASSIGN(device::Device device, device::OpenDevice(*api, 0));
   LS_ASSIGN(const target::Target* target, target::FindTarget("sm_90a"));

@@ -96,9 +96,16 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
 }
 
 std::vector<std::string> DeviceOptions::Words() const {
-  std::vector<std::string> words = {"--device",     device,     "--async",            async,
-                                    "--arithmetic", arithmetic, "--assembler",        assembler,
-                                    "--emulator-threads",       Cat(emulator_threads)};
+  std::vector<std::string> words = {"--device",
+                                    device,
+                                    "--async",
+                                    async,
+                                    "--arithmetic",
+                                    arithmetic,
+                                    "--assembler",
+                                    assembler,
+                                    "--emulator-threads",
+                                    Cat(emulator_threads)};
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };

@@ -7,12 +7,12 @@
 
 #include "base/text.h"
 #include "emulator/driver.h"
-#include "runtime/engine_parts.h"
 #include "measure/cublas.h"
 #include "measure/cudnn.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
+#include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
 

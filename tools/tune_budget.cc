@@ -18,8 +18,9 @@ Result<TuneBudget> ParseBudget(const std::string& text) {
   TuneBudget budget;
   if (text.empty()) return budget;
   const auto wrong = [&] {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     Cat("--budget '", text, "' is not understood; write for example 60s, 5m, 200trials or 200trials,60s"));
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        Cat("--budget '", text, "' is not understood; write for example 60s, 5m, 200trials or 200trials,60s"));
   };
   bool counted = false;
   for (const std::string_view part : base::Split(text, ',')) {

@@ -1,5 +1,5 @@
-// TuneProgressLine: where a search stands, for people: a line that is rewritten in place on a terminal, else a plain line
-// a second.
+// TuneProgressLine: where a search stands, for people: a line that is rewritten in place on a terminal, else a plain
+// line a second.
 //
 // Thread-safety: all members may be called from any thread.
 #pragma once
@@ -19,8 +19,7 @@ std::string PrintProgress(const autotune::TuneProgress& progress, size_t problem
 
 class TuneProgressLine {
  public:
-  TuneProgressLine(std::FILE* to, bool terminal, size_t problems)
-      : to_(to), terminal_(terminal), problems_(problems) {}
+  TuneProgressLine(std::FILE* to, bool terminal, size_t problems) : to_(to), terminal_(terminal), problems_(problems) {}
   ~TuneProgressLine() { Clear(); }
 
   void Show(const autotune::TuneProgress& progress, size_t problem, double max_seconds);
@@ -34,7 +33,7 @@ class TuneProgressLine {
   const bool terminal_;
   const size_t problems_;
   std::mutex mutex_;
-  size_t width_ = 0;              // of what stands on the terminal
+  size_t width_ = 0;             // of what stands on the terminal
   Clock::time_point last_ = {};  // when a line was printed
 };
 

@@ -1,8 +1,10 @@
-#include <CLI/CLI.hpp>
-#include <memory>
+#include "measure/worker.h"
+
 #include <unistd.h>
 
-#include "measure/worker.h"
+#include <CLI/CLI.hpp>
+#include <memory>
+
 #include "tools/device_options.h"
 #include "tools/verbs.h"
 
