@@ -24,7 +24,7 @@ Work OfGemm(const GemmProblem& p, const Schedule& s) {
 
 Work OfConv(const ConvProblem& p, const Schedule& s) {
   const compiler::ConvGeometry g = compiler::GeometryOf(p, s);
-  Work work{.tiles = CeilDiv(g.positions, s.tile_m) * CeilDiv(g.filters, s.tile_n) * static_cast<double>(p.groups),
+  Work work{.tiles = CeilDiv(g.positions, g.TileRows(s)) * CeilDiv(g.filters, s.tile_n) * static_cast<double>(p.groups),
             .blocks = CeilDiv(g.run, s.tile_k) * static_cast<double>(g.channels * g.taps / g.run),
             .element_bytes_d = Bytes(p.y)};
   double rows = s.tile_m;
