@@ -32,16 +32,6 @@ std::optional<Trial> EmulatorsVerdict() {
 
 }  // namespace
 
-// A plan with the memory that it needs.
-struct ProblemBench::Runnable {
-  Plan plan;
-  GuardedBuffer workspace;
-
-  Status Execute(const device::Stream& stream, const Arguments& arguments) const {
-    return plan.Execute(stream.handle(), arguments, reinterpret_cast<void*>(workspace.pointer()));
-  }
-};
-
 Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, const Problem& problem,
                                                          const BenchOptions& options) {
   const Engine::Parts& parts = engine.parts();
@@ -63,16 +53,9 @@ Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, c
   return bench;
 }
 
-Result<std::shared_ptr<const ProblemBench::Runnable>> ProblemBench::Prepare(const Problem& problem,
-                                                                            const Schedule& schedule) const {
+Result<std::shared_ptr<const Runnable>> ProblemBench::Prepare(const Problem& problem, const Schedule& schedule) const {
   LS_ASSIGN(const ScheduleConstraint whole, ParseSchedule(PrintSchedule(schedule)));
-  LS_ASSIGN(Plan plan, engine_.MakePlan(problem, whole));
-  const size_t bytes = plan.workspace_bytes();
-  const Engine::Parts& parts = engine_.parts();
-  LS_ASSIGN(GuardedBuffer workspace,
-            GuardedBuffer::Allocate(parts.device.context(), stream_, bytes, parts.emulated ? 0 : kRedZoneBytes));
-  LS_TRY(workspace.FillBytes(stream_, 0));
-  return std::make_shared<const Runnable>(Runnable{std::move(plan), std::move(workspace)});
+  return Runnable::Make(engine_, stream_, problem, whole, engine_.parts().emulated ? 0 : kRedZoneBytes);
 }
 
 Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem, const HostOperands& host,
@@ -114,10 +97,7 @@ Trial ProblemBench::CheckOn(const Problem& problem, const HostOperands& host, co
   if (!wrong) return Failed(Verdict::kCrashed, wrong.error().message);
   if (*wrong) return Failed(Verdict::kWrong, **wrong);
   auto damage = operands.Damage(stream_);
-  if (damage && !*damage) {
-    damage = runnable.workspace.Damage(stream_);
-    if (damage && *damage) **damage += " of the workspace";
-  }
+  if (damage && !*damage) damage = runnable.Damage(stream_);
   if (!damage) return Failed(Verdict::kCrashed, damage.error().message);
   if (*damage) return Failed(Verdict::kWrong, Cat("the kernel wrote ", **damage));
   return {};

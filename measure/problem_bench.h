@@ -17,6 +17,7 @@
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
 #include "measure/nvml.h"
+#include "measure/runnable.h"
 
 namespace laneshift::measure {
 
@@ -37,7 +38,6 @@ class ProblemBench {
   Result<autotune::SampleTable> Time(const std::vector<Schedule>& schedules, int rounds);
 
  private:
-  struct Runnable;
   ProblemBench(const Engine& engine, Problem problem, BenchOptions options, device::Stream stream)
       : engine_(engine), problem_(std::move(problem)), options_(std::move(options)), stream_(std::move(stream)) {}
   Result<std::shared_ptr<const Runnable>> Prepare(const Problem& problem, const Schedule& schedule) const;
