@@ -67,6 +67,10 @@ Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& sched
                    .tmem_columns = program.tmem_columns};
 }
 
+Result<ir::Program> SketchProgram(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+  return BuildChecked(problem, schedule, target);
+}
+
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                  std::vector<PassDump>* dumps) {
   LS_ASSIGN(ir::Program program, BuildChecked(problem, schedule, target));

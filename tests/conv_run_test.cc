@@ -5,8 +5,8 @@
 // one mode with reuse. LANESHIFT_TEST_EXHAUSTIVE=1 runs each line of both in each mode under each order.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <ostream>
@@ -78,6 +78,11 @@ class ConvRun : public testing::TestWithParam<const char*> {
     return true;
   }
 
+  // For the record of an exhaustive run.
+  void PrintCounts() const {
+    for (const auto& [mode, count] : ran_) std::cout << mode << ": " << count << " runs\n";
+  }
+
   std::map<std::string, int> ran_;  // by mode
 
  private:
@@ -110,6 +115,7 @@ TEST_P(ConvRun, EveryGeometryVerifiesWithoutHazard) {
       EXPECT_TRUE(Exhaustive() || left == 0) << cases[i].Name() << ": fewer modes apply than to every problem";
     }
   }
+  PrintCounts();
   for (const Mode& mode : kModes) {
     const bool exists = mode.without_tensor_memory || std::string(GetParam()) == "sm_100a";
     if (exists) {
@@ -136,6 +142,7 @@ TEST_P(ConvRun, EveryLayerVerifiesWithoutHazard) {
       }
     }
   }
+  PrintCounts();
   int reused = 0;
   for (const Mode& mode : kModes) reused += reuses(mode) ? ran_[mode.name] : 0;
   EXPECT_GE(reused, Exhaustive() ? 50 : 10);

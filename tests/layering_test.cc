@@ -80,7 +80,7 @@ const std::vector<Confinement>& Confinements() {
       {"CUDA's own headers",
        "#include [<\"](cuda|cuda_runtime|nvrtc|cublas|cudnn)[A-Za-z_]*\\.h",
        {"device/driver_types_test.cc", "emulator/cudart/types_test.cc"}},
-      {"CLI11", "#include [<\"]CLI/", {"tools/"}},
+      {"CLI11", "#include [<\"]CLI/", {"tools/", "bench/"}},
       {"JSON", "#include [<\"]nlohmann/", {"tools/"}},
   };
   return confinements;
