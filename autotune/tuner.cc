@@ -250,4 +250,11 @@ Result<TuneOutcome> Tune(const Problem& problem, WorkerClient& worker, store::St
   return Tuning(problem, worker, store, options).Run(hello);
 }
 
+store::ChoiceSource SourceOfChoice(store::Store& store, const std::string& problem, const std::string& target,
+                                   const std::string& device_key, const std::string& driver) {
+  const auto choices = store.GetChoices(problem, target, device_key);
+  const auto picked = choices ? store::PickChoice(*choices, {Cat(compiler::kGeneratorRevision), driver}) : std::nullopt;
+  return picked && picked->standing != store::Standing::kPrior ? picked->record.source : ChoiceSource::kRule;
+}
+
 }  // namespace laneshift::autotune

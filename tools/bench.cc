@@ -5,13 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/statistics.h"
+#include "autotune/tuner.h"
 #include "base/text.h"
-#include "compiler/compile.h"
 #include "measure/nvml.h"
 #include "measure/peer.h"
 #include "measure/runnable.h"
 #include "runtime/engine_parts.h"
-#include "store/choice_standing.h"
 #include "store/choice_table.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
@@ -66,10 +65,8 @@ struct Benched {
 
 std::string SourceOf(const Engine& engine, const std::string& problem) {
   const Engine::Parts& parts = engine.parts();
-  const auto choices = parts.store.GetChoices(problem, std::string(parts.target.name), parts.device_key);
-  if (!choices) return "rule";
-  const auto picked = store::PickChoice(*choices, {Cat(compiler::kGeneratorRevision), parts.device.facts().Driver()});
-  return std::string(store::ChoiceSourceName(picked ? picked->record.source : store::ChoiceSource::kRule));
+  return std::string(store::ChoiceSourceName(autotune::SourceOfChoice(
+      parts.store, problem, std::string(parts.target.name), parts.device_key, parts.device.facts().Driver())));
 }
 
 Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::vector<measure::Peer>& peers,
@@ -130,7 +127,7 @@ std::string PrintJson(const Engine& engine, const std::string& problem, const Re
   json["tflops"] = benched->flops / ours.us.median * 1e-6;
   Json notes = benched->missing;
   for (const Timed& peer : benched->timed) {
-    notes.insert(notes.end(), peer.notes.begin(), peer.notes.end());
+    for (const std::string& note : peer.notes) notes.push_back(note);
     if (&peer == &ours) continue;
     json[Cat(peer.name, "_us")] = peer.us.median;
     json[Cat("vs_", peer.name)] = peer.us.median / ours.us.median;
