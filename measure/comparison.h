@@ -11,6 +11,7 @@
 
 #include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
+#include "target/target.h"
 
 namespace laneshift::measure {
 
@@ -46,10 +47,12 @@ struct Comparison {
   }
 };
 
-// The bound on RelativeError() for outputs of this type.
-constexpr double ErrorBound(DataType output) { return output == DataType::kF32 ? 1e-5 : 2e-3; }
+// The bound on RelativeError(): what rounding to the output's type costs, and what the target's tensor core cuts off sums
+// of 8-bit products on their way to f32.
+double ErrorBound(const Problem& problem, const target::Target& target);
 
-// Why an output of this shape is wrong, in words; nothing if it is right.
-std::optional<std::string> FailureOf(const Comparison& comparison, const ir::StoredTensor& output);
+// Why an output of the problem is wrong, in words; nothing if it is right. REQUIRES: `problem` is complete.
+std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,
+                                     const target::Target& target);
 
 }  // namespace laneshift::measure

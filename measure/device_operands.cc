@@ -21,62 +21,73 @@ Result<GuardedBuffer> CloneBuffer(device::Context context, const device::Stream&
   return buffer;
 }
 
-void* Pointer(const GuardedBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); }
+// Every buffer by role, each made by `make(role)`.
+template <size_t... kIndices, typename Make>
+Result<std::array<GuardedBuffer, ir::kRoles>> MakeAll(std::index_sequence<kIndices...>, const Make& make) {
+  std::array<Result<GuardedBuffer>, ir::kRoles> made = {make(static_cast<Role>(kIndices))...};
+  for (const Result<GuardedBuffer>& buffer : made) {
+    if (!buffer) return buffer.error();
+  }
+  return std::array<GuardedBuffer, ir::kRoles>{std::move(*made[kIndices])...};
+}
+template <typename Make>
+Result<std::array<GuardedBuffer, ir::kRoles>> MakeAll(const Make& make) {
+  return MakeAll(std::make_index_sequence<ir::kRoles>(), make);
+}
 
 }  // namespace
 
-DeviceOperands::DeviceOperands(Problem problem, GuardedBuffer a, GuardedBuffer b, GuardedBuffer c, GuardedBuffer d,
-                               GuardedBuffer bias)
-    : problem_(std::move(problem)),
-      a_(std::move(a)),
-      b_(std::move(b)),
-      c_(std::move(c)),
-      d_(std::move(d)),
-      bias_(std::move(bias)) {}
+DeviceOperands::DeviceOperands(Problem problem, Buffers buffers)
+    : problem_(std::move(problem)), buffers_(std::move(buffers)) {}
 
 Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const device::Stream& stream,
                                               const Problem& problem, const HostOperands& operands,
                                               size_t red_zone_bytes) {
-  LS_ASSIGN(GuardedBuffer a, UploadMatrix(context, stream, operands.a, red_zone_bytes));
-  LS_ASSIGN(GuardedBuffer b, UploadMatrix(context, stream, operands.b, red_zone_bytes));
-  LS_ASSIGN(GuardedBuffer c, UploadMatrix(context, stream, operands.c, red_zone_bytes));
-  LS_ASSIGN(GuardedBuffer bias, UploadMatrix(context, stream, operands.bias, red_zone_bytes));
-  LS_ASSIGN(GuardedBuffer d,
-            GuardedBuffer::Allocate(context, stream, Stored(problem, Role::kD).Bytes(), red_zone_bytes));
-  LS_TRY(d.FillBytes(stream, 0xff));
-  return DeviceOperands(problem, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) -> Result<GuardedBuffer> {
+              if (const HostTensor* tensor = operands.Of(role)) {
+                return UploadMatrix(context, stream, *tensor, red_zone_bytes);
+              }
+              return GuardedBuffer::Allocate(context, stream, Stored(problem, Role::kD).Bytes(), red_zone_bytes);
+            }));
+  LS_TRY(buffers[static_cast<size_t>(Role::kD)].FillBytes(stream, 0xff));
+  return DeviceOperands(problem, std::move(buffers));
 }
 
 Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const device::Stream& stream) const {
-  LS_ASSIGN(GuardedBuffer a, CloneBuffer(context, stream, a_));
-  LS_ASSIGN(GuardedBuffer b, CloneBuffer(context, stream, b_));
-  LS_ASSIGN(GuardedBuffer c, CloneBuffer(context, stream, c_));
-  LS_ASSIGN(GuardedBuffer d, CloneBuffer(context, stream, d_));
-  LS_ASSIGN(GuardedBuffer bias, CloneBuffer(context, stream, bias_));
-  return DeviceOperands(problem_, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) { return CloneBuffer(context, stream, Of(role)); }));
+  return DeviceOperands(problem_, std::move(buffers));
 }
 
 Arguments DeviceOperands::arguments() const {
-  return runtime::ArgumentsOf(
-      problem_, {.a = Pointer(a_), .b = Pointer(b_), .c = Pointer(c_), .d = Pointer(d_), .bias = Pointer(bias_)});
+  const auto pointer = [&](Role role) { return reinterpret_cast<void*>(Of(role).pointer()); };
+  return runtime::ArgumentsOf(problem_, {.a = pointer(Role::kA),
+                                         .b = pointer(Role::kB),
+                                         .c = pointer(Role::kC),
+                                         .d = pointer(Role::kD),
+                                         .bias = pointer(Role::kBias),
+                                         .scale_a = pointer(Role::kScaleA),
+                                         .scale_b = pointer(Role::kScaleB),
+                                         .scale_d = pointer(Role::kScaleD)});
 }
 
-size_t DeviceOperands::bytes() const { return a_.size() + b_.size() + c_.size() + d_.size() + bias_.size(); }
+size_t DeviceOperands::bytes() const {
+  size_t bytes = 0;
+  for (const GuardedBuffer& buffer : buffers_) bytes += buffer.size();
+  return bytes;
+}
 
-Status DeviceOperands::PoisonOutput(const device::Stream& stream) const { return d_.FillBytes(stream, 0xff); }
+Status DeviceOperands::PoisonOutput(const device::Stream& stream) const { return Of(Role::kD).FillBytes(stream, 0xff); }
 
 Result<std::optional<std::string>> DeviceOperands::Damage(const device::Stream& stream) const {
-  const std::pair<const GuardedBuffer*, Role> buffers[] = {
-      {&a_, Role::kA}, {&b_, Role::kB}, {&c_, Role::kC}, {&d_, Role::kD}, {&bias_, Role::kBias}};
-  for (const auto& [buffer, role] : buffers) {
-    LS_ASSIGN(std::optional<std::string> damage, buffer->Damage(stream));
-    if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, role)));
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    LS_ASSIGN(std::optional<std::string> damage, buffers_[i].Damage(stream));
+    if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, static_cast<Role>(i))));
   }
   return std::optional<std::string>();
 }
 
 Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) const {
-  LS_TRY(d_.CopyToHost(stream, d.bytes.data()));
+  LS_TRY(Of(Role::kD).CopyToHost(stream, d.bytes.data()));
   return stream.Synchronize();
 }
 

@@ -3,6 +3,7 @@
 // Thread-safety: none.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -31,10 +32,13 @@ class DeviceOperands {
   Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:
-  DeviceOperands(Problem problem, GuardedBuffer a, GuardedBuffer b, GuardedBuffer c, GuardedBuffer d,
-                 GuardedBuffer bias);
+  using Buffers = std::array<GuardedBuffer, ir::kRoles>;  // by role; empty where the problem has none
+
+  DeviceOperands(Problem problem, Buffers buffers);
+  const GuardedBuffer& Of(Role role) const { return buffers_[static_cast<size_t>(role)]; }
+
   Problem problem_;
-  GuardedBuffer a_, b_, c_, d_, bias_;  // by role
+  Buffers buffers_;
 };
 
 }  // namespace laneshift::measure

@@ -5,7 +5,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "measure/cublas.h"
+#include "measure/cublaslt.h"
 #include "measure/cudnn.h"
 
 namespace laneshift::measure {
@@ -14,18 +16,40 @@ namespace {
 using base::Cat;
 using Directories = std::vector<std::string>;
 
+// What cublasGemmEx chooses is what most programs get; the lower interface knows more types and more algorithms.
 Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const device::Device& device,
                                          const device::Stream& stream, const Problem& problem,
-                                         const Arguments& /*arguments*/) {
+                                         const Arguments& arguments) {
   const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
   if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
-  LS_ASSIGN(Cublas opened, Cublas::Open(directories, device, stream));
-  auto cublas = std::make_shared<Cublas>(std::move(opened));
-  PeerCall call{"cublas", [cublas, own = *gemm](const Arguments& arguments) {
-                  return cublas->Multiply(own, std::get<GemmArguments>(arguments));
-                }};
-  if (gemm->bias != BiasAxis::kNone) call.notes.push_back("cuBLAS runs without the bias");
-  return std::vector<PeerCall>{std::move(call)};
+  std::vector<PeerCall> calls;
+  std::vector<std::string> notes;
+  if (gemm->bias != BiasAxis::kNone) notes.push_back("cuBLAS runs without the bias");
+  if (!ir::IsEightBit(gemm->a)) {
+    LS_ASSIGN(Cublas opened, Cublas::Open(directories, device, stream));
+    auto cublas = std::make_shared<Cublas>(std::move(opened));
+    calls.push_back({"cublas",
+                     [cublas, own = *gemm](const Arguments& a) {
+                       return cublas->Multiply(own, std::get<GemmArguments>(a));
+                     },
+                     notes});
+  }
+  auto opened = Cublaslt::Open(directories, device, stream, *gemm, std::get<GemmArguments>(arguments));
+  if (!opened) {
+    if (calls.empty()) return opened.error();
+    calls.front().notes.push_back(opened.error().message);
+    return calls;
+  }
+  auto cublaslt = std::make_shared<Cublaslt>(std::move(*opened));
+  notes.push_back(Cat("cuBLASLt: ", cublaslt->choice()));
+  // For 8-bit types the fastest stands for the library.
+  calls.push_back({calls.empty() ? "cublas" : "cublas_best",
+                   [cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); },
+                   notes});
+  calls.push_back({"cublas_first",
+                   [cublaslt](const Arguments& a) { return cublaslt->MultiplyByFirst(std::get<GemmArguments>(a)); },
+                   {}});
+  return calls;
 }
 
 Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const device::Device& device,

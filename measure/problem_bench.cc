@@ -75,7 +75,7 @@ Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem,
   } else {
     comparison = CompareSample(problem, host, d, kHostSamples, options_.seed);
   }
-  return FailureOf(comparison, output);
+  return FailureOf(comparison, problem, engine_.parts().target);
 }
 
 Trial ProblemBench::CheckOn(const Problem& problem, const HostOperands& host, const DeviceOperands& operands,

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "emulator/driver.h"
+#include "ir/element_type.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
@@ -42,12 +43,12 @@ Result<HostTensor> Operand(const Problem& problem, Role role, const std::string&
     return ReadNpy(path, shape, name);
   }
   if (path.empty()) return HostTensor{};
+  const std::string_view remedy = role == Role::kC       ? "a beta, such as beta=1"
+                                  : ir::IsScale(role)    ? "factors, such as scale=tensor"
+                                  : problem.index() == 0 ? "a bias, such as bias=n"
+                                                         : "a bias, such as bias=k";
   return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("--", name, " ", path, ": the problem reads no ", name, "; give it a ",
-                       role == Role::kC ? "beta, such as beta=1" : "bias, such as bias=",
-                       role == Role::kC                               ? ""
-                       : std::holds_alternative<GemmProblem>(problem) ? "n"
-                                                                      : "k"));
+                   Cat("--", name, " ", path, ": the problem reads no ", name, "; give it ", remedy));
 }
 
 Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& settings) {
@@ -56,6 +57,9 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   LS_ASSIGN(operands.b, Operand(problem, Role::kB, settings.b, settings.seed));
   LS_ASSIGN(operands.c, Operand(problem, Role::kC, settings.c, settings.seed));
   LS_ASSIGN(operands.bias, Operand(problem, Role::kBias, settings.bias, settings.seed));
+  LS_ASSIGN(operands.scale_a, Operand(problem, Role::kScaleA, settings.scale_a, settings.seed));
+  LS_ASSIGN(operands.scale_b, Operand(problem, Role::kScaleB, settings.scale_b, settings.seed));
+  LS_ASSIGN(operands.scale_d, Operand(problem, Role::kScaleD, settings.scale_d, settings.seed));
   return operands;
 }
 
@@ -84,8 +88,9 @@ class ProblemRun {
     }
     if (settings_.check) LS_TRY(Check(operands, uploaded, d));
     if (!settings_.out.empty()) LS_TRY(WriteNpy(settings_.out, d));
-    if (output_.type == DataType::kBf16 && !settings_.out.empty()) {
-      outcome_.notes.push_back(Cat(settings_.out, " holds the bits of bf16 as uint16, a type that NumPy lacks"));
+    if (IsUnknownToNumpy(output_.type) && !settings_.out.empty()) {
+      outcome_.notes.push_back(Cat(settings_.out, " holds the bits of ", DataTypeName(output_.type), " as uint",
+                                   8 * DataTypeBytes(output_.type), ": NumPy lacks the type"));
     }
     if (!parts_.emulated) {
       LS_TRY(Time(plan, uploaded));
@@ -180,7 +185,9 @@ class ProblemRun {
     if (!settings_.check) return;
     const Comparison& comparison = *outcome_.comparison;
     if (comparison.not_finite == 0) outcome_.max_rel_err = comparison.RelativeError();
-    if (auto failure = measure::FailureOf(comparison, output_)) outcome_.failures.push_back(std::move(*failure));
+    if (auto failure = measure::FailureOf(comparison, problem_, parts_.target)) {
+      outcome_.failures.push_back(std::move(*failure));
+    }
     outcome_.verified = outcome_.failures.empty();
   }
 
