@@ -229,6 +229,10 @@ Result<Engine> Engine::Open(const EngineOptions& options) {
   return Engine(std::make_shared<Impl>(options, std::move(device)));
 }
 
+Engine Engine::Parts::OpenOn(const EngineOptions& options, runtime::OpenedDevice device) {
+  return Engine(std::make_shared<Impl>(options, std::move(device)));
+}
+
 Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& constraint) const {
   const runtime::Stopwatch watch;
   LS_ASSIGN(const Problem complete, CompleteProblem(problem));

@@ -19,6 +19,9 @@ struct Engine::Parts {
   runtime::DeviceTarget& device_target;  // `target` with what the device was measured to do
   std::string device_key;                // under which the store remembers it
   bool emulated;                         // then emulator::TakeReport() tells what the launches did
+
+  // An engine on a device that the caller has opened, by whatever table of driver functions.
+  static Engine OpenOn(const EngineOptions& options, runtime::OpenedDevice device);
 };
 
 }  // namespace laneshift

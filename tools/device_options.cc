@@ -95,6 +95,26 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   return options;
 }
 
+std::vector<std::string> DeviceOptions::Words() const {
+  std::vector<std::string> words = {"--device",
+                                    device,
+                                    "--async",
+                                    async,
+                                    "--arithmetic",
+                                    arithmetic,
+                                    "--assembler",
+                                    assembler,
+                                    "--emulator-threads",
+                                    Cat(emulator_threads)};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--target", target);
+  add("--ptxas", ptxas);
+  for (const std::string& policy : policies) add("--policy", policy);
+  return words;
+}
+
 Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file) {
   std::vector<Problem> problems;
   for (const std::string& text : JoinWords(words)) {

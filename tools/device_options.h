@@ -23,6 +23,8 @@ struct DeviceOptions {
 
   void AddTo(CLI::App& app);
   Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
+  // As they would be written on the command line of another verb of this program.
+  std::vector<std::string> Words() const;
 };
 
 // --policy, of verbs that use the emulator.
