@@ -1,0 +1,164 @@
+#include "compiler/machine_probe.h"
+
+#include <functional>
+
+#include "compiler/passes.h"
+#include "ir/builder.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Axis;
+using ir::Binding;
+using ir::Builder;
+using ir::RoleKind;
+using ir::SharedLayout;
+using ir::ValueId;
+using target::Feature;
+
+constexpr int kOperands = 0, kSums = 1;  // channels
+constexpr int kReaderWarp = 4;           // whole warpgroups hold accumulators
+constexpr int kReaderWarps = 4;
+constexpr int kLeastTile = 16;
+
+SharedLayout TileOf(Axis axis, int rows) {
+  return {.type = DataType::kBf16, .outer_axis = axis, .inner_axis = Axis::kK, .outer = rows, .inner = kProbeBlock};
+}
+
+ir::Program ProgramOf(std::string name, const target::Target& target, int rows, int columns, int stages, bool with_b) {
+  ir::Program program;
+  program.name = std::move(name);
+  program.target = std::string(target.name);
+  program.threads = 32 * (kReaderWarp + kReaderWarps);
+  program.tile_m = rows;
+  program.tile_n = columns;
+  program.tile_k = kProbeBlock;
+  program.params = {{Binding::kMapA, TileOf(Axis::kM, rows)}};
+  ir::Channel operands{.name = "ab", .stages = stages, .tiles = {{"a", TileOf(Axis::kM, rows)}}};
+  if (with_b) {
+    program.params.push_back({Binding::kMapB, TileOf(Axis::kN, columns)});
+    operands.tiles.push_back({"b", TileOf(Axis::kN, columns)});
+  }
+  for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) program.params.push_back({size});
+  program.channels.push_back(std::move(operands));
+  return program;
+}
+
+void AddRole(ir::Program& program, ir::Role role, const std::function<void(Builder&)>& write) {
+  std::vector<ir::Op> body;
+  Builder b(program, body);
+  write(b);
+  role.body = std::move(body);
+  program.roles.push_back(std::move(role));
+}
+
+// Blocks of the size that `along` tells.
+void ForEachBlock(Builder& b, Binding along, const std::function<void(ValueId)>& write) {
+  const ValueId blocks = b.CeilDiv({b.ParamValue(along), b.Constant(kProbeBlock)});
+  const ValueId index = b.For({b.Constant(0), blocks});
+  b.InBody([&] { write(index); });
+}
+
+// Element coordinates of the corner of each of the CTA's tiles.
+void ForEachTile(Builder& b, const ir::Program& program,
+                 const std::function<void(ValueId row, ValueId column, ValueId batch)>& write) {
+  const ValueId tile_m = b.Constant(program.tile_m);
+  const ValueId tile_n = b.Constant(program.tile_n);
+  const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
+  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
+  const ValueId first = b.Tiles({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 8});
+  b.InBody([&] {
+    write(b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
+          Builder::Argument(first, 2));
+  });
+}
+
+void Load(Builder& b, bool with_b, ValueId depth, ValueId row, ValueId column, ValueId batch) {
+  const ValueId slot = b.Put({}, {.channel = kOperands});
+  b.TmaLoad({slot, depth, row, batch}, {.tile = 0, .operand = ir::Operand::kA});
+  if (with_b) b.TmaLoad({slot, depth, column, batch}, {.tile = 1, .operand = ir::Operand::kB});
+  b.Send({slot});
+}
+
+const ir::Role& Loader() {
+  static const ir::Role role{.name = "load", .kind = RoleKind::kLoad, .first_warp = 0, .warps = 1, .elected = 1};
+  return role;
+}
+ir::Role Reader(const target::Target& target) {
+  const bool tensor = target.Has(Feature::kTensorMemory);
+  return {.name = tensor ? "epilogue" : "math",
+          .kind = tensor ? RoleKind::kEpilogue : RoleKind::kMath,
+          .first_warp = kReaderWarp,
+          .warps = kReaderWarps};
+}
+
+Result<ir::Program> Finish(ir::Program program, const target::Target& target) {
+  LS_TRY(ir::VerifyProgram(program, target));
+  LS_TRY(LowerChannels(program, target));
+  LS_TRY(AssignStorage(program, target));
+  LS_TRY(ir::VerifyProgram(program, target));
+  return program;
+}
+
+// The products of a slot that stays, into the registers of the role.
+void MultiplyInRegisters(ir::Program& program, const target::Target& target) {
+  AddRole(program, Reader(target), [&](Builder& b) {
+    const ValueId slot = b.Take({}, {.channel = kOperands});
+    ForEachBlock(b, Binding::kM, [&](ValueId block) { b.MmaRegisters({slot, slot, b.Less({b.Constant(0), block})}); });
+    b.ReleaseLate({slot, b.Less({b.Constant(0), b.Constant(0)})}, {.lag = 1});
+    b.Drain({}, {.channel = kOperands, .lag = 1});
+  });
+}
+
+void MultiplyInTensorMemory(ir::Program& program, const target::Target& target) {
+  program.channels.push_back(
+      {.name = "acc", .space = ir::Space::kTensor, .stages = 1, .rows = program.tile_m, .columns = program.tile_n});
+  AddRole(program, {.name = "mma", .kind = RoleKind::kMma, .first_warp = 1, .warps = 1, .elected = 1}, [&](Builder& b) {
+    const ValueId slot = b.Take({}, {.channel = kOperands});
+    const ValueId sums = b.Put({}, {.channel = kSums});
+    ForEachBlock(b, Binding::kM, [&](ValueId block) { b.Mma({sums, slot, slot, b.Less({b.Constant(0), block})}); });
+    b.Send({sums});
+    b.Release({slot});
+  });
+  AddRole(program, Reader(target), [&](Builder& b) { b.Release({b.Take({}, {.channel = kSums})}); });
+}
+
+}  // namespace
+
+int ProductProbeRows(const target::Target& target) { return target.Has(Feature::kTensorMemory) ? 128 : 64; }
+
+Result<ir::Program> BuildStreamProbe(const StreamProbe& probe, const target::Target& target) {
+  const bool with_b = probe.columns > 0;
+  ir::Program program =
+      ProgramOf("stream_probe", target, probe.rows, with_b ? probe.columns : kLeastTile, probe.stages, with_b);
+  AddRole(program, Loader(), [&](Builder& b) {
+    ForEachTile(b, program, [&](ValueId row, ValueId column, ValueId batch) {
+      ForEachBlock(b, Binding::kK, [&](ValueId block) {
+        Load(b, with_b, b.Mul({block, b.Constant(kProbeBlock)}), row, column, batch);
+      });
+    });
+  });
+  AddRole(program, Reader(target), [&](Builder& b) {
+    ForEachTile(b, program, [&](ValueId, ValueId, ValueId) {
+      ForEachBlock(b, Binding::kK, [&](ValueId) { b.Release({b.Take({}, {.channel = kOperands})}); });
+    });
+  });
+  return Finish(std::move(program), target);
+}
+
+Result<ir::Program> BuildProductProbe(int columns, const target::Target& target) {
+  constexpr int kStages = 2;  // one is used; what lags needs another
+  ir::Program program = ProgramOf("product_probe", target, ProductProbeRows(target), columns, kStages, true);
+  AddRole(program, Loader(), [&](Builder& b) {
+    const ValueId zero = b.Constant(0);
+    Load(b, true, zero, zero, zero, zero);
+  });
+  if (target.Has(Feature::kTensorMemory)) {
+    MultiplyInTensorMemory(program, target);
+  } else {
+    MultiplyInRegisters(program, target);
+  }
+  return Finish(std::move(program), target);
+}
+
+}  // namespace laneshift::compiler
