@@ -1,5 +1,6 @@
 #include "compiler/machine_probe.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "compiler/passes.h"
@@ -20,6 +21,8 @@ constexpr int kOperands = 0, kSums = 1;  // channels
 constexpr int kReaderWarp = 4;           // whole warpgroups hold accumulators
 constexpr int kReaderWarps = 4;
 constexpr int kLeastTile = 16;
+constexpr int kFragmentRows = 16;  // of a warp, of an accumulator in registers
+constexpr int kPanel = 64;         // columns of it that are written at once
 
 SharedLayout TileOf(Axis axis, int rows) {
   return {.type = DataType::kBf16, .outer_axis = axis, .inner_axis = Axis::kK, .outer = rows, .inner = kProbeBlock};
@@ -107,6 +110,14 @@ void MultiplyInRegisters(ir::Program& program, const target::Target& target) {
     ForEachBlock(b, Binding::kM, [&](ValueId block) { b.MmaRegisters({slot, slot, b.Less({b.Constant(0), block})}); });
     b.ReleaseLate({slot, b.Less({b.Constant(0), b.Constant(0)})}, {.lag = 1});
     b.Drain({}, {.channel = kOperands, .lag = 1});
+    // Sums that nobody reads would not be computed.
+    const ValueId zero = b.Constant(0);
+    const ValueId row = b.Add({zero, b.WarpRow({}, {.rows = kFragmentRows})});
+    const int panel = std::min(program.tile_n, kPanel);
+    for (int column = 0; column < program.tile_n; column += panel) {
+      const ValueId sums = b.AccRegisters({}, {.column = column, .columns = panel});
+      b.GlobalStore({sums, row, b.Constant(column), zero}, {.operand = ir::Operand::kD, .type = DataType::kBf16});
+    }
   });
 }
 
@@ -156,6 +167,7 @@ Result<ir::Program> BuildProductProbe(int columns, const target::Target& target)
   if (target.Has(Feature::kTensorMemory)) {
     MultiplyInTensorMemory(program, target);
   } else {
+    for (const Binding out : {Binding::kBaseD, Binding::kPitchD, Binding::kStrideD}) program.params.push_back({out});
     MultiplyInRegisters(program, target);
   }
   return Finish(std::move(program), target);

@@ -26,7 +26,8 @@ struct StreamProbe {
 Result<ir::Program> BuildStreamProbe(const StreamProbe& probe, const target::Target& target);
 
 // Products of one pair of operand tiles, one behind the other, of 64 rows (wgmma) or 128 (tcgen05): a block of M each.
-// They read the first rows of A and B and the first block of K, however many turns there are.
+// They read the first rows of A and B and the first block of K, however many turns there are; from registers the sums
+// are written to the first rows of D.
 Result<ir::Program> BuildProductProbe(int columns, const target::Target& target);
 // Rows of those products.
 int ProductProbeRows(const target::Target& target);

@@ -31,6 +31,7 @@ constexpr int64_t kStrainTurns = 1 << 16;  // tens of milliseconds of products
 constexpr int64_t kResidentDepth = 4096;   // elements of K that stay in the L2 cache
 constexpr int64_t kStreamDepth = 16384;
 constexpr int64_t kColdDepth = 1 << 20;  // for one SM: more than any cache
+constexpr size_t kSumsBytes = 128 * kWideProduct * 4;
 constexpr int kTimes = 5;
 
 // Memory that all probes read: random words, each of them two finite bf16 between 0.5 and 1.
@@ -49,10 +50,21 @@ Result<device::Buffer> RandomOperands(const device::Device& device, const device
   return buffer;
 }
 
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Size {
+  int64_t m, n, k;
+};
+
 class Prober {
  public:
-  Prober(const device::Device& device, const target::Target& target, device::Stream stream, device::Buffer operands)
-      : device_(device), target_(target), stream_(std::move(stream)), operands_(std::move(operands)) {}
+  Prober(const device::Device& device, const target::Target& target, device::Stream stream, device::Buffer operands,
+         device::Buffer sums)
+      : device_(device),
+        target_(target),
+        stream_(std::move(stream)),
+        operands_(std::move(operands)),
+        sums_(std::move(sums)) {}
 
   static size_t OperandBytes(const device::Device& device) {
     const auto streamed = static_cast<size_t>(device.facts().sm_count) * 128 * kStreamDepth;
@@ -89,7 +101,8 @@ class Prober {
     const auto params = compiler::BindParams(problem, schedule, probe.program);
     const auto* memory = reinterpret_cast<const void*>(operands_.pointer());
     LaunchArguments arguments;
-    LS_TRY(arguments.Bind(device_.api(), params, {.a = memory, .b = memory}));
+    LS_TRY(arguments.Bind(device_.api(), params,
+                          {.a = memory, .b = memory, .d = reinterpret_cast<void*>(sums_.pointer())}));
     LS_ASSIGN(const device::Event start, device::Event::Create(device_.context()));
     LS_ASSIGN(const device::Event end, device::Event::Create(device_.context()));
     double least = 0;
@@ -117,10 +130,15 @@ class Prober {
     LS_ASSIGN(const double whole, TimeOf(probe, turns * kProbeBlock, n, kProbeBlock, ctas));
     return (whole - half) * 1e3 / static_cast<double>(turns / 2);
   }
-  Result<double> BlockTime(const Loaded& probe, int64_t m, int64_t n, int64_t k, int ctas) const {
-    LS_ASSIGN(const double half, TimeOf(probe, m, n, k / 2, ctas));
-    LS_ASSIGN(const double whole, TimeOf(probe, m, n, k, ctas));
-    return (whole - half) * 1e3 / (static_cast<double>(k / 2) / kProbeBlock);
+  // Nanoseconds of a block of K: what `many` take longer than `few`.
+  Result<double> BlockTime(const Loaded& probe, const Size& few, const Size& many, int ctas) const {
+    const auto blocks = [&](const Size& size) {
+      const int64_t tiles = CeilDiv(size.m, probe.program.tile_m) * CeilDiv(size.n, probe.program.tile_n);
+      return static_cast<double>(CeilDiv(tiles, ctas) * (size.k / kProbeBlock));
+    };
+    LS_ASSIGN(const double less, TimeOf(probe, few.m, few.n, few.k, ctas));
+    LS_ASSIGN(const double more, TimeOf(probe, many.m, many.n, many.k, ctas));
+    return (more - less) * 1e3 / (blocks(many) - blocks(few));
   }
 
   int Sms() const { return device_.facts().sm_count; }
@@ -156,15 +174,18 @@ class Prober {
     return Note("launch_us", one - path / clock_ / 1e3);
   }
 
-  // Latencies, and what one SM alone draws.
+  // Latencies, and what one SM alone draws. Tiles of one row read the same A again and again.
   Status OneSm() {
+    const Size few{128, kTileColumns * kFewTiles, kResidentDepth};
+    const Size many{128, kTileColumns * kManyTiles, kResidentDepth};
     LS_ASSIGN(const Loaded deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
-    LS_ASSIGN(const double flowing, BlockTime(deep, 128, 16, kResidentDepth * 2, 1));
+    LS_ASSIGN(const double flowing, BlockTime(deep, few, many, 1));
     const double port = 128 * kRowBytes / (flowing * clock_);
     LS_TRY(Note("port", port));
     LS_ASSIGN(const Loaded single, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 1}, target_)));
-    LS_ASSIGN(const double hit, BlockTime(single, 128, 16, kResidentDepth * 2, 1));
-    LS_ASSIGN(const double miss, BlockTime(single, 128, 16, kColdDepth, 1));
+    LS_ASSIGN(const double hit, BlockTime(single, few, many, 1));
+    LS_ASSIGN(const double miss,
+              BlockTime(single, {128, kTileColumns, kColdDepth / 2}, {128, kTileColumns, kColdDepth}, 1));
     const double signals = 2 * Known(&Machine::signal) + Known(&Machine::load_issue);
     LS_TRY(Note("load_latency", hit * clock_ - 128 * kRowBytes / port - signals));
     return Note("memory_latency", (miss - hit) * clock_);
@@ -172,27 +193,29 @@ class Prober {
 
   // What all SMs draw at once.
   Status AllSms() {
-    LS_ASSIGN(const Loaded both, Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 6}, target_)));
-    constexpr int kAcross = 11;  // tiles of a row of the grid, as near a square as a GEMM's
     const int across = std::min(kAcross, Sms());
     const int down = Sms() / across;
-    LS_ASSIGN(const double shared,
-              BlockTime(both, int64_t{128} * down, int64_t{128} * across, kResidentDepth, down * across));
+    const auto grid = [&](int64_t times) { return Size{int64_t{128} * down, 128 * across * times, kSharedDepth}; };
+    LS_ASSIGN(const Loaded both, Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 6}, target_)));
+    LS_ASSIGN(const double shared, BlockTime(both, grid(1), grid(kTimesOver), down * across));
     LS_TRY(Note("l2_rate", 256 * kRowBytes / (shared * clock_) * down * across / Sms()));
     LS_ASSIGN(const Loaded deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
-    LS_ASSIGN(const double streamed, BlockTime(deep, int64_t{128} * Sms(), 16, kStreamDepth, Sms()));
+    const int64_t rows = int64_t{128} * Sms();
+    LS_ASSIGN(const double streamed,
+              BlockTime(deep, {rows, kTileColumns, kStreamDepth / 2}, {rows, kTileColumns, kStreamDepth}, Sms()));
     LS_TRY(Note("memory_rate", Sms() * 128 * kRowBytes / streamed / 1e3));
     // One row inside of 128 against all of them.
     LS_ASSIGN(const Loaded low, Load(compiler::BuildStreamProbe({.rows = 128, .columns = 16, .stages = 8}, target_)));
-    LS_ASSIGN(const double inside, BlockTime(low, 128, int64_t{16} * Sms(), kResidentDepth, Sms()));
-    LS_ASSIGN(const double outside, BlockTime(low, 1, int64_t{16} * Sms(), kResidentDepth, Sms()));
+    const auto strip = [&](int64_t m, int64_t times) { return Size{m, kTileColumns * Sms() * times, kSharedDepth}; };
+    LS_ASSIGN(const double inside, BlockTime(low, strip(128, 1), strip(128, kTimesOver), Sms()));
+    LS_ASSIGN(const double outside, BlockTime(low, strip(1, 1), strip(1, kTimesOver), Sms()));
     return Note("outside_row", std::max(0.01, (outside - inside) * clock_ / 127));
   }
 
   const device::Device& device_;
   const target::Target& target_;
   device::Stream stream_;
-  device::Buffer operands_;
+  device::Buffer operands_, sums_;
   double clock_ = 0;
   std::vector<ProbedFact> facts_;
 };
@@ -208,7 +231,8 @@ Result<std::vector<ProbedFact>> ProbeMachine(const device::Device& device, const
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   LS_ASSIGN(device::Stream stream, device::Stream::Create(device.context()));
   LS_ASSIGN(device::Buffer operands, RandomOperands(device, stream, Prober::OperandBytes(device)));
-  auto facts = Prober(device, target, std::move(stream), std::move(operands)).Run();
+  LS_ASSIGN(device::Buffer sums, device::Buffer::Allocate(device.context(), kSumsBytes));
+  auto facts = Prober(device, target, std::move(stream), std::move(operands), std::move(sums)).Run();
   if (!facts) return facts.error().Within("measuring the machine");
   return facts;
 }
