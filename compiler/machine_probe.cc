@@ -17,8 +17,9 @@ using ir::SharedLayout;
 using ir::ValueId;
 using target::Feature;
 
-constexpr int kOperands = 0, kSums = 1;  // channels
-constexpr int kReaderWarp = 4;           // whole warpgroups hold accumulators
+constexpr int kOperands = 0;                      // the channel of a stream
+constexpr int kStays = 0, kComes = 1, kSums = 2;  // those of products
+constexpr int kReaderWarp = 4;                    // whole warpgroups hold accumulators
 constexpr int kReaderWarps = 4;
 constexpr int kLeastTile = 16;
 constexpr int kFragmentRows = 16;  // of a warp, of an accumulator in registers
@@ -28,7 +29,7 @@ SharedLayout TileOf(Axis axis, int rows) {
   return {.type = DataType::kBf16, .outer_axis = axis, .inner_axis = Axis::kK, .outer = rows, .inner = kProbeBlock};
 }
 
-ir::Program ProgramOf(std::string name, const target::Target& target, int rows, int columns, int stages, bool with_b) {
+ir::Program ProgramOf(std::string name, const target::Target& target, int rows, int columns) {
   ir::Program program;
   program.name = std::move(name);
   program.target = std::string(target.name);
@@ -36,14 +37,7 @@ ir::Program ProgramOf(std::string name, const target::Target& target, int rows, 
   program.tile_m = rows;
   program.tile_n = columns;
   program.tile_k = kProbeBlock;
-  program.params = {{Binding::kMapA, TileOf(Axis::kM, rows)}};
-  ir::Channel operands{.name = "ab", .stages = stages, .tiles = {{"a", TileOf(Axis::kM, rows)}}};
-  if (with_b) {
-    program.params.push_back({Binding::kMapB, TileOf(Axis::kN, columns)});
-    operands.tiles.push_back({"b", TileOf(Axis::kN, columns)});
-  }
   for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) program.params.push_back({size});
-  program.channels.push_back(std::move(operands));
   return program;
 }
 
@@ -103,13 +97,29 @@ Result<ir::Program> Finish(ir::Program program, const target::Target& target) {
   return program;
 }
 
-// The products of a slot that stays, into the registers of the role.
-void MultiplyInRegisters(ir::Program& program, const target::Target& target) {
+// One operand of a product probe stays, the smaller one comes anew for each product, as in a GEMM: the way in which
+// products are waited for is that of a GEMM too.
+struct ProductSlots {
+  ValueId stays = ir::kNoValue, comes = ir::kNoValue;
+  bool a_comes = false;
+  ValueId A() const { return a_comes ? comes : stays; }
+  ValueId B() const { return a_comes ? stays : comes; }
+};
+
+void MultiplyInRegisters(ir::Program& program, bool a_comes, const target::Target& target) {
   AddRole(program, Reader(target), [&](Builder& b) {
-    const ValueId slot = b.Take({}, {.channel = kOperands});
-    ForEachBlock(b, Binding::kM, [&](ValueId block) { b.MmaRegisters({slot, slot, b.Less({b.Constant(0), block})}); });
-    b.ReleaseLate({slot, b.Less({b.Constant(0), b.Constant(0)})}, {.lag = 1});
-    b.Drain({}, {.channel = kOperands, .lag = 1});
+    ProductSlots slots{.stays = b.Take({}, {.channel = kStays}), .a_comes = a_comes};
+    ForEachBlock(b, Binding::kM, [&](ValueId block) {
+      slots.comes = b.Take({}, {.channel = kComes});
+      const ValueId later = b.Less({b.Constant(0), block});
+      for (int i = 0; i < kProductsOfTurn; ++i) {
+        const ValueId accumulate = i == 0 ? later : b.Less({b.Constant(0), b.Constant(i)});
+        b.MmaRegisters({slots.A(), slots.B(), accumulate}, {.a_tile = 0, .b_tile = 0});
+      }
+      b.ReleaseLate({slots.comes, later}, {.lag = 1});
+    });
+    b.Drain({}, {.channel = kComes, .lag = 1});
+    b.Release({slots.stays});
     // Sums that nobody reads would not be computed.
     const ValueId zero = b.Constant(0);
     const ValueId row = b.Add({zero, b.WarpRow({}, {.rows = kFragmentRows})});
@@ -121,15 +131,22 @@ void MultiplyInRegisters(ir::Program& program, const target::Target& target) {
   });
 }
 
-void MultiplyInTensorMemory(ir::Program& program, const target::Target& target) {
+void MultiplyInTensorMemory(ir::Program& program, bool a_comes, const target::Target& target) {
   program.channels.push_back(
       {.name = "acc", .space = ir::Space::kTensor, .stages = 1, .rows = program.tile_m, .columns = program.tile_n});
   AddRole(program, {.name = "mma", .kind = RoleKind::kMma, .first_warp = 1, .warps = 1, .elected = 1}, [&](Builder& b) {
-    const ValueId slot = b.Take({}, {.channel = kOperands});
+    ProductSlots slots{.stays = b.Take({}, {.channel = kStays}), .a_comes = a_comes};
     const ValueId sums = b.Put({}, {.channel = kSums});
-    ForEachBlock(b, Binding::kM, [&](ValueId block) { b.Mma({sums, slot, slot, b.Less({b.Constant(0), block})}); });
+    ForEachBlock(b, Binding::kM, [&](ValueId block) {
+      slots.comes = b.Take({}, {.channel = kComes});
+      for (int i = 0; i < kProductsOfTurn; ++i) {
+        const ValueId accumulate = b.Less({b.Constant(0), i == 0 ? block : b.Constant(i)});
+        b.Mma({sums, slots.A(), slots.B(), accumulate}, {.a_tile = 0, .b_tile = 0});
+      }
+      b.Release({slots.comes});
+    });
     b.Send({sums});
-    b.Release({slot});
+    b.Release({slots.stays});
   });
   AddRole(program, Reader(target), [&](Builder& b) { b.Release({b.Take({}, {.channel = kSums})}); });
 }
@@ -140,8 +157,14 @@ int ProductProbeRows(const target::Target& target) { return target.Has(Feature::
 
 Result<ir::Program> BuildStreamProbe(const StreamProbe& probe, const target::Target& target) {
   const bool with_b = probe.columns > 0;
-  ir::Program program =
-      ProgramOf("stream_probe", target, probe.rows, with_b ? probe.columns : kLeastTile, probe.stages, with_b);
+  ir::Program program = ProgramOf("stream_probe", target, probe.rows, with_b ? probe.columns : kLeastTile);
+  program.params.push_back({Binding::kMapA, TileOf(Axis::kM, probe.rows)});
+  ir::Channel operands{.name = "ab", .stages = probe.stages, .tiles = {{"a", TileOf(Axis::kM, probe.rows)}}};
+  if (with_b) {
+    program.params.push_back({Binding::kMapB, TileOf(Axis::kN, probe.columns)});
+    operands.tiles.push_back({"b", TileOf(Axis::kN, probe.columns)});
+  }
+  program.channels.push_back(std::move(operands));
   AddRole(program, Loader(), [&](Builder& b) {
     ForEachTile(b, program, [&](ValueId row, ValueId column, ValueId batch) {
       ForEachBlock(b, Binding::kK, [&](ValueId block) {
@@ -158,17 +181,30 @@ Result<ir::Program> BuildStreamProbe(const StreamProbe& probe, const target::Tar
 }
 
 Result<ir::Program> BuildProductProbe(int columns, const target::Target& target) {
-  constexpr int kStages = 2;  // one is used; what lags needs another
-  ir::Program program = ProgramOf("product_probe", target, ProductProbeRows(target), columns, kStages, true);
+  constexpr int kRing = 4;
+  const int rows = ProductProbeRows(target);
+  const bool a_comes = rows < columns;
+  const SharedLayout a_tile = TileOf(Axis::kM, rows), b_tile = TileOf(Axis::kN, columns);
+  ir::Program program = ProgramOf("product_probe", target, rows, columns);
+  program.params.push_back({Binding::kMapA, a_tile});
+  program.params.push_back({Binding::kMapB, b_tile});
+  program.channels = {{.name = "stays", .stages = 1, .tiles = {{"still", a_comes ? b_tile : a_tile}}},
+                      {.name = "comes", .stages = kRing, .tiles = {{"moving", a_comes ? a_tile : b_tile}}}};
   AddRole(program, Loader(), [&](Builder& b) {
     const ValueId zero = b.Constant(0);
-    Load(b, true, zero, zero, zero, zero);
+    const auto load = [&](int channel, bool of_a) {
+      const ValueId slot = b.Put({}, {.channel = channel});
+      b.TmaLoad({slot, zero, zero, zero}, {.tile = 0, .operand = of_a ? ir::Operand::kA : ir::Operand::kB});
+      b.Send({slot});
+    };
+    load(kStays, !a_comes);
+    ForEachBlock(b, Binding::kM, [&](ValueId) { load(kComes, a_comes); });
   });
   if (target.Has(Feature::kTensorMemory)) {
-    MultiplyInTensorMemory(program, target);
+    MultiplyInTensorMemory(program, a_comes, target);
   } else {
     for (const Binding out : {Binding::kBaseD, Binding::kPitchD, Binding::kStrideD}) program.params.push_back({out});
-    MultiplyInRegisters(program, target);
+    MultiplyInRegisters(program, a_comes, target);
   }
   return Finish(std::move(program), target);
 }

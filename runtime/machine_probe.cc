@@ -24,14 +24,17 @@ using compiler::StreamProbe;
 constexpr double kBytes = 2;         // of an element
 constexpr double kRowBytes = 128;    // of a block
 constexpr double kStepsOfBlock = 4;  // instructions of a product: 32 bytes of K each
-constexpr int kWideProduct = 256;    // columns of the product whose clocks are known: one for two of them
 constexpr int kNarrowProduct = 16;   // of one that waits for shared memory
 constexpr int64_t kManyTurns = 4096;
-constexpr int64_t kStrainTurns = 1 << 16;  // tens of milliseconds of products
-constexpr int64_t kResidentDepth = 4096;   // elements of K that stay in the L2 cache
+constexpr int64_t kTileColumns = 16;  // of a stream that has no B
+constexpr int64_t kFewTiles = 16, kManyTiles = 144;
+constexpr int64_t kResidentDepth = 4096;  // elements of K that stay in the L2 cache: of one SM, and
+constexpr int64_t kSharedDepth = 1024;    // of all
+constexpr int64_t kTimesOver = 8;         // tiles of each SM
+constexpr int kAcross = 11;               // tiles of a row of the grid: as near a square as a GEMM's
 constexpr int64_t kStreamDepth = 16384;
 constexpr int64_t kColdDepth = 1 << 20;  // for one SM: more than any cache
-constexpr size_t kSumsBytes = 128 * kWideProduct * 4;
+constexpr size_t kSumsBytes = 128 * kNarrowProduct * 4;
 constexpr int kTimes = 5;
 
 // Memory that all probes read: random words, each of them two finite bf16 between 0.5 and 1.
@@ -146,26 +149,24 @@ class Prober {
 
   Status Note(const char* name, double value) {
     if (!(value > 0)) {
-      return MakeError(ErrorCode::kDriver, base::Cat("the probe of ", name, " gives ", value,
-                                                     ", which no device does; is another program using the device?"));
+      std::string known;
+      for (const ProbedFact& fact : facts_) known += base::Cat(" ", fact.name, "=", fact.value);
+      return MakeError(ErrorCode::kDriver,
+                       base::Cat("the probe of ", name, " gives ", value,
+                                 ", which no device does; is another program using it? Measured before:", known));
     }
     facts_.push_back({name, value});
     return Ok();
   }
 
-  // Clocks, by products of known clocks; and what shared memory gives to narrow ones.
+  // What shared memory gives to narrow products, and a launch.
   Status Products() {
     const int rows = compiler::ProductProbeRows(target_);
-    LS_ASSIGN(const Loaded wide, Load(compiler::BuildProductProbe(kWideProduct, target_)));
-    LS_ASSIGN(const Loaded narrow, Load(compiler::BuildProductProbe(kNarrowProduct, target_)));
-    const double clocks = kStepsOfBlock * kWideProduct / 2;
-    LS_ASSIGN(const double alone, ProductTime(wide, kManyTurns, 1));
-    clock_ = clocks / alone;
+    clock_ = device_.facts().clock_khz / 1e6;
     LS_TRY(Note("clock_ghz", clock_));
-    LS_ASSIGN(const double strained, ProductTime(wide, kStrainTurns, Sms()));
-    LS_TRY(Note("busy_clock_ghz", clocks / strained));
+    LS_ASSIGN(const Loaded narrow, Load(compiler::BuildProductProbe(kNarrowProduct, target_)));
     LS_ASSIGN(const double starved, ProductTime(narrow, kManyTurns, 1));
-    const double read = kStepsOfBlock * (rows + kNarrowProduct) * 32;
+    const double read = compiler::kProductsOfTurn * kStepsOfBlock * (rows + kNarrowProduct) * 32;
     LS_TRY(Note("shared_read", read / (starved * clock_)));
     // A launch that multiplies one block: without the way of its operands.
     LS_ASSIGN(const double one, TimeOf(narrow, kProbeBlock, kNarrowProduct, kProbeBlock, 1));
@@ -180,14 +181,12 @@ class Prober {
     const Size many{128, kTileColumns * kManyTiles, kResidentDepth};
     LS_ASSIGN(const Loaded deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     LS_ASSIGN(const double flowing, BlockTime(deep, few, many, 1));
-    const double port = 128 * kRowBytes / (flowing * clock_);
-    LS_TRY(Note("port", port));
+    port_ = 128 * kRowBytes / (flowing * clock_);
+    LS_TRY(Note("port", port_));
     LS_ASSIGN(const Loaded single, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 1}, target_)));
     LS_ASSIGN(const double hit, BlockTime(single, few, many, 1));
     LS_ASSIGN(const double miss,
               BlockTime(single, {128, kTileColumns, kColdDepth / 2}, {128, kTileColumns, kColdDepth}, 1));
-    const double signals = 2 * Known(&Machine::signal) + Known(&Machine::load_issue);
-    LS_TRY(Note("load_latency", hit * clock_ - 128 * kRowBytes / port - signals));
     return Note("memory_latency", (miss - hit) * clock_);
   }
 
@@ -199,6 +198,12 @@ class Prober {
     LS_ASSIGN(const Loaded both, Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 6}, target_)));
     LS_ASSIGN(const double shared, BlockTime(both, grid(1), grid(kTimesOver), down * across));
     LS_TRY(Note("l2_rate", 256 * kRowBytes / (shared * clock_) * down * across / Sms()));
+    // One block at a time on every SM: the latency that a loaded chip has.
+    LS_ASSIGN(const Loaded single,
+              Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 1}, target_)));
+    LS_ASSIGN(const double alone, BlockTime(single, grid(1), grid(kTimesOver), down * across));
+    LS_TRY(Note("load_latency", alone * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) -
+                                    2 * Known(&Machine::load_issue)));
     LS_ASSIGN(const Loaded deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     const int64_t rows = int64_t{128} * Sms();
     LS_ASSIGN(const double streamed,
@@ -216,7 +221,7 @@ class Prober {
   const target::Target& target_;
   device::Stream stream_;
   device::Buffer operands_, sums_;
-  double clock_ = 0;
+  double clock_ = 0, port_ = 0;
   std::vector<ProbedFact> facts_;
 };
 

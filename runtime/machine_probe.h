@@ -1,8 +1,8 @@
 // MachineProbe: measures facts of autotune::Machine on the device at hand, by the kernels of compiler/machine_probe.h.
 //
-// Each fact is a difference of two times, so that what both have in common (the launch, above all) is not in it; clocks
-// are told from microseconds by a product whose clocks are known. It runs for about a second and wants the device for
-// itself. Thread-safety: none.
+// Each fact is a difference of two times, so that what both have in common (the launch, above all) is not in it. Clocks
+// are those of the clock that the driver names, which a GPU keeps while it does so little. It runs for about a second
+// and wants the device for itself. Thread-safety: none.
 #pragma once
 
 #include <string>
