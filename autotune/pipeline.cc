@@ -70,6 +70,8 @@ class StepWriter {
         return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op)});
       case OpKind::kRelease:
       case OpKind::kRetire:
+        // Products into registers are waited for.
+        if (role_.kind == ir::RoleKind::kMath) return Add(steps, {.kind = StepKind::kDrain, .ring = RingOf(op)});
         return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op)});
       case OpKind::kReleaseLate:
         return Add(steps, {.kind = StepKind::kReleaseLate, .ring = RingOf(op), .lag = op.As<ir::ReleaseAttrs>().lag});
@@ -119,7 +121,14 @@ class StepWriter {
       case OpKind::kAccRegisters:
         columns_ = op.As<ir::AccRegistersAttrs>().columns;
         return;
+      case OpKind::kReadSums:
+        columns_ = op.As<ir::ReadSumsAttrs>().columns;
+        return;
+      case OpKind::kAddSums:
+      case OpKind::kAddScaledSums:
+        return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
       case OpKind::kScale:
+      case OpKind::kScaleBy:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
       case OpKind::kAddBias:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
@@ -164,6 +173,9 @@ class StepWriter {
       case OpKind::kRem:
       case OpKind::kLess:
       case OpKind::kLanesBeside:
+      case OpKind::kLoadFactor:
+      case OpKind::kLoadFactors:
+      case OpKind::kClearSums:
       case OpKind::kTiles:
       case OpKind::kWarpRow:
         return;
@@ -266,7 +278,7 @@ class StepWriter {
             .gather = attrs.channels > 0 ? GatherKind::kKnown : GatherKind::kPixels};
   }
 
-  double Depth() const { return static_cast<double>(program_.tile_k) / compiler::kMmaK; }
+  double Depth() const { return static_cast<double>(program_.tile_k) / compiler::MmaK(program_.operand_type); }
 
   void Multiply(std::vector<Step>& steps, Step product) {
     product.kind = StepKind::kProduct;

@@ -18,9 +18,10 @@ constexpr int kLeastReuseStages = 3;  // activations in use, being released, and
 constexpr int kMaxStages = 8;         // more hide no latency that eight blocks in flight do not
 
 // What a shape leaves open is how its operands come and go: by bulk copies wherever they can.
-Schedule WithPaths(const GemmProblem& problem, Schedule shape) {
+Schedule WithPaths(const GemmProblem& problem, Schedule shape, const Target& target) {
   const auto path = [&](Operand operand) {
-    return compiler::TmaReaches(problem, operand) ? LoadPath::kTma : LoadPath::kCopy;
+    const bool bulk = compiler::TmaReaches(problem, operand) && !compiler::Transposes(problem, operand, target);
+    return bulk ? LoadPath::kTma : LoadPath::kCopy;
   };
   shape.a_load = path(Operand::kA);
   shape.b_load = path(Operand::kB);
@@ -28,7 +29,7 @@ Schedule WithPaths(const GemmProblem& problem, Schedule shape) {
   return shape;
 }
 // Threads gather x where the shape says so.
-Schedule WithPaths(const ConvProblem& problem, Schedule shape) {
+Schedule WithPaths(const ConvProblem& problem, Schedule shape, const Target&) {
   const auto geometry = compiler::GeometryOf(problem, shape);
   const auto reaches = [&](Operand operand) -> bool {
     return static_cast<bool>(compiler::TmaReaches(problem, geometry, shape, operand));
@@ -48,26 +49,30 @@ struct Variant {
   std::vector<int> depths;  // of a K block
   Border border = Border::kZeros;
 };
-std::vector<Variant> VariantsOf(const GemmProblem&, const ScheduleConstraint&, const Target&) {
-  return {{Reuse::kNone, LoadPath::kTma, {64, 128}}};
+// Elements of `bytes` bytes.
+int Elements(int bytes, DataType type) { return bytes / static_cast<int>(DataTypeBytes(type)); }
+
+std::vector<Variant> VariantsOf(const GemmProblem& problem, const ScheduleConstraint&, const Target&) {
+  return {{Reuse::kNone, LoadPath::kTma, {Elements(128, problem.a), Elements(256, problem.a)}}};
 }
 std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstraint& constraint,
                                 const Target& target) {
   // A mode that was asked for is tried for every filter, and its own rule refuses it.
+  const int whole = Elements(128, problem.x);
   const Reuse asked = constraint.Apply(Schedule{.reuse = Reuse::kIm2col}).reuse;
-  if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {32, 64, 128}}};
+  if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {whole / 2, whole, 2 * whole}}};
   // Blocks of fewer channels than a swizzle span waste nothing where there are no more.
-  std::vector<int> depths = {64, 128};
-  for (const int depth : {32, 16}) {
+  std::vector<int> depths = {whole, 2 * whole};
+  for (const int depth : {whole / 2, whole / 4}) {
     if (problem.c / problem.groups <= depth) depths = {depth};
   }
   std::vector<Variant> variants = {{Reuse::kIm2col, LoadPath::kTma, depths},
-                                   {Reuse::kIm2col, LoadPath::kCopy, {64, 128}}};
+                                   {Reuse::kIm2col, LoadPath::kCopy, {whole, 2 * whole}}};
   if (problem.filter[kWidth] == 1) return variants;
-  if (depths[0] < 32) depths = {32};
+  if (depths[0] < whole / 2) depths = {whole / 2};
   variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, depths});
   if (!target.Has(Feature::kTensorMemory)) return variants;
-  variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {64}});
+  variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {whole}});
   // No position of the walk is lost to a halo.
   const bool open = constraint.Apply(Schedule{.reuse = Reuse::kRowOffset}).reuse == Reuse::kRowOffset;
   if (open && compiler::CentreColumn(problem) >= 0)
@@ -90,7 +95,7 @@ std::vector<Schedule> Shapes(const Kind& problem, const ScheduleConstraint& cons
                    .a_load = variant.a_load,
                    .reuse = variant.reuse,
                    .border = variant.border};
-    shape = constraint.Apply(WithPaths(problem, constraint.Apply(shape)));
+    shape = constraint.Apply(WithPaths(problem, constraint.Apply(shape), target));
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   };
   for (const Variant& variant : VariantsOf(problem, constraint, target)) {

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <map>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
 #include "compiler/kernel_builder.h"
 #include "compiler/passes.h"
+#include "compiler/promotion.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -29,6 +31,8 @@ class ConvBuilder : public KernelBuilder {
                        .c_type = problem.z,
                        .adds_c = problem.beta != 0,
                        .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
+                       .scale = problem.scale,
+                       .promotes = Promotes(problem, target),
                        .rows = ir::RowMap::kPixels}),
         problem_(problem),
         shift_issues_(target.tensor_facts.shift_scope == target::ShiftScope::kAddressed ? ir::kRefreshedRows : 1),
@@ -77,7 +81,7 @@ class ConvBuilder : public KernelBuilder {
 
   SharedLayout Tile(Axis axis, int rows) const {
     const int bytes = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x));
-    return {.type = problem_.x,
+    return {.type = axis == Axis::kN ? problem_.w : problem_.x,
             .outer_axis = axis,
             .inner_axis = Axis::kK,
             .outer = rows,
@@ -156,6 +160,7 @@ class ConvBuilder : public KernelBuilder {
     }
     if (problem_.beta != 0) AddActivation(Operand::kC);
     if (problem_.bias != ConvBias::kNone) AddParam(Binding::kBaseBias);
+    AddFactorParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels, Binding::kFilters,
                Binding::kOutQ});
     for (size_t d = 0; d < Dimensions(); ++d) {
@@ -408,6 +413,7 @@ class ConvBuilder : public KernelBuilder {
       const ValueId slot = b.Take({}, {.channel = x_channel_});
       Multiply(b, accumulator, slot, KnowsFilter() ? resident_ : slot, later, attrs);
       ReleaseOperand(b, slot, later);
+      Promote(b, ir::kNoValue);
     };
     if (KnowsFilter()) {
       for (int block = 0; block < KnownBlocks(); ++block) {
@@ -419,6 +425,8 @@ class ConvBuilder : public KernelBuilder {
       ForEachDepth(b, false, [&](const Depth& depth) { multiply(depth.later, {}); });
     }
   }
+
+  ValueId Blocks(Builder&) const override { LS_CHECK(false, "convolutions keep one accumulator for a tile"); }
 
   // The filter columns of one row, on one activation slot.
   void WriteRowProducts(Builder& b, ValueId accumulator, const Corner& corner) {
@@ -442,6 +450,7 @@ class ConvBuilder : public KernelBuilder {
           b.Mma({accumulator, x, w, later, beside.at(column.beside)}, attrs);
         }
         ReleaseOperand(b, w, later);
+        Promote(b, ir::kNoValue);
       }
       ReleaseOperand(b, x, depth.later);
     });

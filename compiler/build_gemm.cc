@@ -1,5 +1,6 @@
 #include "compiler/kernel_builder.h"
 #include "compiler/passes.h"
+#include "compiler/promotion.h"
 #include "compiler/tma_reach.h"
 
 namespace laneshift::compiler {
@@ -12,8 +13,10 @@ using ir::Operand;
 using ir::SharedLayout;
 using ir::ValueId;
 
-SharedLayout OperandTile(const GemmProblem& problem, const Schedule& schedule, Operand operand) {
-  const StoredOperand stored = Stored(problem, operand);
+// As it is stored, or along K where it is transposed on its way.
+SharedLayout OperandTile(const GemmProblem& problem, const Schedule& schedule, Operand operand, bool transposed) {
+  StoredOperand stored = Stored(problem, operand);
+  if (transposed) std::swap(stored.inner_axis, stored.outer_axis);
   const auto extent = [&](Axis axis) {
     return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n : schedule.tile_k;
   };
@@ -30,8 +33,15 @@ class GemmBuilder : public KernelBuilder {
  public:
   GemmBuilder(const GemmProblem& problem, const Schedule& schedule, const target::Target& target)
       : KernelBuilder("gemm", schedule, target, problem.a,
-                      {.type = problem.d, .c_type = problem.c, .adds_c = problem.beta != 0, .bias = problem.bias}),
-        problem_(problem) {}
+                      {.type = problem.d,
+                       .c_type = problem.c,
+                       .adds_c = problem.beta != 0,
+                       .bias = problem.bias,
+                       .scale = problem.scale,
+                       .promotes = Promotes(problem, target)}),
+        problem_(problem),
+        transposes_a_(Transposes(problem, Operand::kA, target)),
+        transposes_b_(Transposes(problem, Operand::kB, target)) {}
 
  private:
   LoadPath PathOf(Operand operand) const { return operand == Operand::kA ? schedule().a_load : schedule().b_load; }
@@ -43,8 +53,8 @@ class GemmBuilder : public KernelBuilder {
   }
 
   void AddOperands() override {
-    a_tile_ = OperandTile(problem_, schedule(), Operand::kA);
-    b_tile_ = OperandTile(problem_, schedule(), Operand::kB);
+    a_tile_ = OperandTile(problem_, schedule(), Operand::kA, transposes_a_);
+    b_tile_ = OperandTile(problem_, schedule(), Operand::kB, transposes_b_);
     operands_ = AddChannel({.name = "ab", .stages = schedule().stages, .tiles = {{"a", a_tile_}, {"b", b_tile_}}});
     AddOperandParams(Operand::kA, schedule().a_load == LoadPath::kTma, a_tile_);
     AddOperandParams(Operand::kB, schedule().b_load == LoadPath::kTma, b_tile_);
@@ -54,6 +64,7 @@ class GemmBuilder : public KernelBuilder {
     AddOperandParams(Operand::kD, schedule().d_store == StorePath::kTma, out);
     if (problem_.beta != 0) AddOperandParams(Operand::kC, false, {});
     if (problem_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
+    AddFactorParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kAlpha});
     if (problem_.beta != 0) AddParam(Binding::kBeta);
   }
@@ -71,7 +82,9 @@ class GemmBuilder : public KernelBuilder {
           return axis == Axis::kM ? corner.row : axis == Axis::kN ? corner.column : depth;
         };
         const std::vector<ValueId> at = {slot, start(tile.inner_axis), start(tile.outer_axis), corner.batch};
-        const ir::LoadAttrs attrs{.tile = operand == Operand::kA ? 0 : 1, .operand = operand};
+        const bool transposed = operand == Operand::kA ? transposes_a_ : transposes_b_;
+        const ir::LoadAttrs attrs{
+            .tile = operand == Operand::kA ? 0 : 1, .operand = operand, .transposed = transposed ? 1 : 0};
         if (path == LoadPath::kTma) {
           b.TmaLoad(at, attrs);
         } else {
@@ -84,12 +97,15 @@ class GemmBuilder : public KernelBuilder {
 
   void WriteProducts(Builder& b, ValueId accumulator, const Corner&) override {
     ForEach(b, KBlocks(b), [&](ValueId block) {
+      const ValueId factors = LoadFactors(b, block);
       const ValueId slot = b.Take({}, {.channel = operands_});
       const ValueId later = b.Less({b.Constant(0), block});
       Multiply(b, accumulator, slot, slot, later, {});
       ReleaseOperand(b, slot, later);
+      Promote(b, factors);
     });
   }
+  ValueId Blocks(Builder& b) const override { return KBlocks(b); }
 
   std::vector<ValueId> StoreStart(Builder&, ValueId row, const Corner& corner) override { return {row, corner.batch}; }
   void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner&,
@@ -100,6 +116,7 @@ class GemmBuilder : public KernelBuilder {
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
 
   const GemmProblem& problem_;
+  const bool transposes_a_, transposes_b_;
   SharedLayout a_tile_, b_tile_;
   int operands_ = -1;  // channel
 };

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "compiler/conv_reach.h"
+#include "compiler/promotion.h"
 #include "compiler/tma_reach.h"
 
 namespace laneshift::compiler {
@@ -55,12 +56,50 @@ Status CheckRings(const Schedule& s, const Target& target) {
   return Ok();
 }
 
+int BytesOf(DataType type) { return static_cast<int>(DataTypeBytes(type)); }
+
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
-Status CheckDepth(const Schedule& s, int least) {
-  for (int k = least; k <= 128; k *= 2) {
+Status CheckDepth(const Schedule& s, DataType operand, int least_bytes) {
+  constexpr int kMostBytes = 256;
+  const int bytes = BytesOf(operand);
+  for (int k = least_bytes / bytes; k <= kMostBytes / bytes; k *= 2) {
     if (s.tile_k == k) return Ok();
   }
-  return Refused(Cat("tile k=", s.tile_k, " is not supported; use a power of two from ", least, " to 128"));
+  return Refused(Cat("tile k=", s.tile_k, " is not supported for ", DataTypeName(operand), "; use a power of two from ",
+                     least_bytes / bytes, " to ", kMostBytes / bytes));
+}
+
+// Rows of a tile are whole swizzle spans.
+Status CheckRowBytes(std::string_view what, int elements, DataType type) {
+  constexpr int kLeastSpan = 32;
+  if (elements * BytesOf(type) % kLeastSpan == 0) return Ok();
+  return Refused(Cat("rows of ", elements, " ", DataTypeName(type), " of ", what, " are not multiples of ", kLeastSpan,
+                     " bytes; use a tile n that is a multiple of ", kLeastSpan / BytesOf(type)));
+}
+
+// Sums in registers beside the accumulator: how wide a tile may be, and which blocks of K.
+Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const Target& target) {
+  const bool tensor_memory = target.Has(Feature::kTensorMemory);
+  const bool copies = s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy;
+  const int most = tensor_memory ? (s.tile_m == ir::kTensorLanes ? 128 : 256) : copies ? 128 : 192;
+  if (s.tile_n > most) {
+    return Refused(Cat("tile n=", s.tile_n, " leaves no registers for f32 sums of ", DataTypeName(operand),
+                       " products beside the accumulator; use at most ", most,
+                       scale == Scaling::kBlock ? "" : ", or sum=fast"));
+  }
+  if (scale == Scaling::kBlock) {
+    if (s.tile_k != kScaleRun)
+      return Refused(
+          Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a factor of scale=block; use k=", kScaleRun));
+    if (kScaleRun % s.tile_n != 0 && s.tile_n % kScaleRun != 0)
+      return Refused(Cat("tile n=", s.tile_n, " is no part of the ", kScaleRun,
+                         " columns of a factor of scale=block; use 16, 32, 64 or 128"));
+    return Ok();
+  }
+  if (s.tile_k <= kPromotedRun) return Ok();
+  return Refused(Cat("sum=f32 adds at most ", kPromotedRun, " products of ", DataTypeName(operand),
+                     " in the accumulator of ", target.name, "; with tile k=", s.tile_k, " use k=", kPromotedRun,
+                     ", or sum=fast"));
 }
 
 // The rule of stores along rows: `width` elements of the output are one aligned access everywhere.
@@ -117,8 +156,10 @@ Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, 
   if (s.tile_m != ir::kTensorLanes)
     return Refused(Cat("reuse=lane_shift needs all ", ir::kTensorLanes, " lanes; use tile m=", ir::kTensorLanes,
                        " instead of ", s.tile_m));
-  if (s.shift == ShiftForm::kSeparate && s.tile_k % 64 != 0)
-    return Refused(Cat("reuse=lane_shift brings single rows of 128 bytes; with tile k=", s.tile_k, " use k=64 or 128"));
+  const int whole = 128 / BytesOf(problem.x);
+  if (s.shift == ShiftForm::kSeparate && s.tile_k % whole != 0)
+    return Refused(Cat("reuse=lane_shift brings single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
+                       " or ", 2 * whole));
   if (geometry.phases.size() * 2 > kMostTiles)
     return Refused(
         Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
@@ -160,9 +201,10 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
     return Refused("reuse moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
   if (s.reuse == Reuse::kLaneShift) LS_TRY(CheckLaneShift(problem, geometry, s, target));
   if (s.border == Border::kMask) LS_TRY(CheckMask(problem, geometry, s, target));
-  if (s.tile_k < 32) {
-    return Refused(
-        Cat("with reuse rows are of 64 bytes or more; with tile k=", s.tile_k, " they are shorter; use k=32 to 128"));
+  const int least = 64 / BytesOf(problem.x);
+  if (s.tile_k < least) {
+    return Refused(Cat("with reuse rows are of 64 bytes or more; with tile k=", s.tile_k,
+                       " they are shorter; use k=", least, " to ", 4 * least));
   }
   if (s.tile_m + geometry.halo > kLargestBox) {
     return Refused(Cat("reuse needs ", s.tile_m + geometry.halo, " positions in a tile, more than the ", kLargestBox,
@@ -181,8 +223,25 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
 
 Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target& target) {
   LS_TRY(CheckTile(s, target));
-  LS_TRY(CheckDepth(s, 64));
+  LS_TRY(CheckDepth(s, problem.a, 128));
   LS_TRY(CheckRings(s, target));
+  LS_TRY(CheckRowBytes("D", s.tile_n, problem.d));
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+    const StoredOperand stored = Stored(problem, operand);
+    const bool of_a = operand == ir::Operand::kA;
+    if (Transposes(problem, operand, target)) {
+      if ((of_a ? s.a_load : s.b_load) == LoadPath::kTma) {
+        const char other = of_a ? 'm' : 'n';
+        return Refused(Cat("the tensor core of ", target.name, " reads ", DataTypeName(stored.type), " along k; with ",
+                           ir::OperandName(operand), "_major=", std::string(1, other), " use ",
+                           ir::OperandName(operand), "_load=copy, which transposes, or ", ir::OperandName(operand),
+                           "_major=k"));
+      }
+    } else if (stored.inner_axis != ir::Axis::kK) {
+      LS_TRY(CheckRowBytes(ir::OperandName(operand), of_a ? s.tile_m : s.tile_n, stored.type));
+    }
+  }
+  if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.a, problem.scale, target));
   if (s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   LS_TRY(CheckForms(s));
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
@@ -193,12 +252,11 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
 
 Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
   LS_TRY(CheckTile(s, target));
-  LS_TRY(CheckDepth(s, 16));
+  LS_TRY(CheckDepth(s, problem.x, 32));
   LS_TRY(CheckRings(s, target));
+  LS_TRY(CheckRowBytes("y", s.tile_n, problem.y));
+  if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.x, problem.scale, target));
   if (s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
-  if (problem.x != problem.w || problem.x == DataType::kF32)
-    return Refused(Cat("x=", DataTypeName(problem.x), " with w=", DataTypeName(problem.w),
-                       " is not supported; use f16 or bf16 for both"));
   LS_TRY(CheckForms(s));
   const ConvGeometry geometry = GeometryOf(problem, s);
   if (geometry.positions > kMostPositions)

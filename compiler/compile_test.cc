@@ -43,24 +43,31 @@ TEST_P(CompileOnTarget, SizesAreNoPartOfTheKernel) {
 
 TEST_P(CompileOnTarget, EveryDecisionIsPartOfTheKey) {
   std::set<std::string> keys;
-  const std::pair<const char*, const char*> cases[] = {{"gemm m=128 n=128 k=128", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128", "tile=128x128"},
-                                                       {"gemm m=128 n=128 k=128", "tile=64x64"},
-                                                       {"gemm m=128 n=128 k=128", "tile=128x64x128"},
-                                                       {"gemm m=128 n=128 k=128", "tile=128x64 stages=3"},
-                                                       {"gemm m=128 n=128 k=128", "tile=128x64 raster=4"},
-                                                       {"gemm m=128 n=128 k=128", "tile=128x64 a_load=copy"},
-                                                       {"gemm m=128 n=128 k=128", "tile=128x64 b_load=copy"},
-                                                       {"gemm m=128 n=128 k=128", "tile=128x64 d_store=direct"},
-                                                       {"gemm m=128 n=128 k=128 a=f16", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128 d=f32", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128 a_major=m", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128 b_major=n", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128 beta=1", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128 bias=m", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128 bias=n", "tile=128x64"},
-                                                       {"gemm m=128 n=128 k=128 beta=1 c=f32", "tile=128x64"},
-                                                       {"gemm m=128 n=127 k=128", "tile=128x64 d_store=direct"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"gemm m=128 n=128 k=128", "tile=128x64"},
+      {"gemm m=128 n=128 k=128", "tile=128x128"},
+      {"gemm m=128 n=128 k=128", "tile=64x64"},
+      {"gemm m=128 n=128 k=128", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 stages=3"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 raster=4"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 a_load=copy"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 b_load=copy"},
+      {"gemm m=128 n=128 k=128", "tile=128x64 d_store=direct"},
+      {"gemm m=128 n=128 k=128 a=f16", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 d=f32", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 a_major=m", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 b_major=n", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 beta=1", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 bias=m", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 a=e4m3", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128 a=e5m2", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128 a=e4m3 b=e5m2", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128 a=e4m3 d=e4m3", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128 a=e4m3 scale=tensor", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128 a=e4m3 scale=block", "tile=128x64x128"},
+      {"gemm m=128 n=128 k=128 bias=n", "tile=128x64"},
+      {"gemm m=128 n=128 k=128 beta=1 c=f32", "tile=128x64"},
+      {"gemm m=128 n=127 k=128", "tile=128x64 d_store=direct"}};
   for (const auto& [problem, schedule] : cases) {
     EXPECT_TRUE(keys.insert(KernelKey(Build(problem, schedule, target_))).second) << problem << " " << schedule;
   }
@@ -98,6 +105,29 @@ TEST_P(CompileOnTarget, PtxNamesItsTargetAndVersion) {
   EXPECT_NE(module->ptx.find(".visible .entry laneshift_gemm"), std::string::npos);
 }
 
+// Where the accumulator keeps a whole f32, a fast sum is the same kernel.
+TEST_P(CompileOnTarget, PromotesWhereTheAccumulatorKeepsTooLittle) {
+  const auto sums = [&](const char* problem) {
+    const std::string text = ir::PrintProgram(Build(problem, "tile=128x64x128", target_));
+    return text.find("sums.add") != std::string::npos;
+  };
+  EXPECT_EQ(sums("gemm m=128 n=128 k=128 a=e4m3"), target_.Has(target::Feature::kWgmma));
+  EXPECT_FALSE(sums("gemm m=128 n=128 k=128 a=e4m3 sum=fast"));
+  EXPECT_TRUE(sums("gemm m=128 n=128 k=128 a=e4m3 sum=fast scale=block"));
+  const std::string bf16 = ir::PrintProgram(Build("gemm m=128 n=128 k=128", "tile=128x64x64", target_));
+  EXPECT_EQ(bf16.find("sums."), std::string::npos);
+}
+
+TEST_P(CompileOnTarget, MultipliesTheTypesOfTheProblem) {
+  const ir::Program program = Build("gemm m=128 n=128 k=128 a=e4m3 b=e5m2", "tile=128x64x128", target_);
+  const auto module = EmitPtx(program, target_);
+  ASSERT_TRUE(module.has_value()) << module.error().message;
+  const char* instruction = target_.Has(target::Feature::kWgmma)
+                                ? "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2"
+                                : "tcgen05.mma.cta_group::1.kind::f8f6f4";
+  EXPECT_NE(module->ptx.find(instruction), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, CompileOnTarget, testing::Values("sm_100a", "sm_90a"));
 
 // The golden programs of ir/'s tests are what this compiler builds. BLESS=1 rewrites them.
@@ -107,6 +137,9 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm", "sm_100a", "gemm m=256 n=256 k=256", "tile=128x256 stages=4"},
       {"gemm", "sm_90a", "gemm m=128 n=130 k=64 a=f16 align_a=2 beta=1 bias=n",
        "tile=128x128 stages=5 a_load=copy d_store=direct"},
+      {"gemm_e4m3", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 b=e5m2 d=e4m3 scale=tensor", "tile=128x128x128 stages=5"},
+      {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
+      {"gemm_block_scaled", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"conv_im2col", "sm_100a", kConv, "tile=128x64 stages=4 reuse=im2col"},
       {"conv_gather", "sm_90a", "conv n=1 h=14 w=14 c=3 k=64 r=7 s=7 pad=3 stride=2",
        "tile=128x64 stages=4 a_load=copy b_load=copy reuse=im2col d_store=rows"},
@@ -157,6 +190,15 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=2", ErrorCode::kUnsupported, "use 1"},
       {"sm_100a", "gemm m=64 n=63 k=64", "d_store=tma", ErrorCode::kUnsupported, "TMA cannot reach d"},
       {"sm_100a", "gemm m=64 n=64 k=64 align_b=8", "b_load=tma", ErrorCode::kUnsupported, "base alignment of 8"},
+      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3", "tile=64x64x64 acc=1", ErrorCode::kUnsupported, "from 128 to 256"},
+      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3", "tile=64x64x256 acc=1", ErrorCode::kUnsupported, "sum=fast"},
+      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3", "tile=64x256x128 acc=1", ErrorCode::kUnsupported, "at most 192"},
+      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3 a_major=m", "tile=64x64x128 acc=1", ErrorCode::kUnsupported,
+       "a_load=copy, which transposes"},
+      {"sm_100a", "gemm m=64 n=64 k=64 a=e4m3 scale=block", "tile=64x64x256", ErrorCode::kUnsupported, "use k=128"},
+      {"sm_100a", "gemm m=64 n=64 k=64 a=e4m3 scale=block", "tile=64x96x128", ErrorCode::kUnsupported,
+       "16, 32, 64 or 128"},
+      {"sm_100a", "gemm m=64 n=64 k=64 a=e4m3 d=e4m3", "tile=64x48x128", ErrorCode::kUnsupported, "multiple of 32"},
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=128x256 stages=6", ErrorCode::kResourceExhausted,
        "bytes of shared memory"},
   };

@@ -12,7 +12,6 @@ using base::Cat;
 using ir::Operand;
 
 constexpr int64_t kTmaUnit = 16;  // bytes
-constexpr int kGatherWidth = 8;   // 16 bytes of 16-bit elements
 constexpr int64_t kLargestElementStride = 8;
 
 Error Unreachable(const StoredTensor& tensor, const std::string& what) {
@@ -140,7 +139,8 @@ int AccessWidth(const ConvProblem& problem, Operand operand, int limit) {
 }
 
 int GatherWidth(const ConvProblem& problem) {
-  return AccessWidth(problem, Operand::kA, kGatherWidth) == kGatherWidth ? kGatherWidth : 1;
+  const int whole = static_cast<int>(kTmaUnit / DataTypeBytes(problem.x));
+  return AccessWidth(problem, Operand::kA, whole) == whole ? whole : 1;
 }
 
 }  // namespace laneshift::compiler

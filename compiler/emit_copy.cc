@@ -38,33 +38,40 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::Operand operand = attrs.operand;
-  LS_CHECK(layout.ElementBytes() == 2, "copied operands are 16-bit");
-  const int elements = kChunkBytes / layout.ElementBytes();
+  const int bytes = layout.ElementBytes();
+  const int elements = kChunkBytes / bytes;
   const int chunks_per_row = layout.inner / elements;
   Value* outer_limit = cx.Param(SizeOf(cx.program, layout.outer_axis));
   Value* inner_limit = cx.Param(SizeOf(cx.program, layout.inner_axis));
-  Value* base =
-      b.CreateAdd(cx.Param(ir::BaseOf(operand)),
-                  b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(2)));
+  Value* base = b.CreateAdd(
+      cx.Param(ir::BaseOf(operand)),
+      b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(bytes)));
   e.For(cx.thread, e.C32(layout.outer * chunks_per_row), cx.threads, [&](Value* chunk) {
-    Value* tile_row = b.CreateUDiv(chunk, e.C32(chunks_per_row));
-    Value* tile_column = b.CreateMul(b.CreateURem(chunk, e.C32(chunks_per_row)), e.C32(elements));
+    // Neighbouring threads load from neighbouring addresses.
+    const int fast = attrs.transposed != 0 ? layout.outer : chunks_per_row;
+    Value* slow_index = b.CreateUDiv(chunk, e.C32(fast));
+    Value* fast_index = b.CreateURem(chunk, e.C32(fast));
+    Value* tile_row = attrs.transposed != 0 ? fast_index : slow_index;
+    Value* tile_column = b.CreateMul(attrs.transposed != 0 ? slow_index : fast_index, e.C32(elements));
     Value* row = b.CreateAdd(outer, tile_row);
     Value* column = b.CreateAdd(inner, tile_column);
     Value* row_inside = b.CreateICmpULT(row, outer_limit);
-    Value* row_offset = b.CreateMul(b.CreateZExt(row, e.I64()), cx.Param(ir::PitchOf(operand)));
+    Value* pitch = cx.Param(ir::PitchOf(operand));
+    Value* row_offset = b.CreateZExt(row, e.I64());
+    if (attrs.transposed == 0) row_offset = b.CreateMul(row_offset, pitch);
     const auto address_of = [&](int i) {
       Value* own = attrs.taps != 0 ? TapOffset(cx, b.CreateAdd(column, e.C32(i)))
                                    : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
-      return b.CreateAdd(base, b.CreateShl(b.CreateAdd(row_offset, own), 1));
+      if (attrs.transposed != 0) own = b.CreateMul(own, pitch);
+      return b.CreateAdd(base, b.CreateMul(b.CreateAdd(row_offset, own), e.C64(bytes)));
     };
     std::vector<Value*> loaded;
     for (int i = 0; i < elements; ++i) {
       Value* inside = b.CreateAnd(row_inside, b.CreateICmpULT(b.CreateAdd(column, e.C32(i)), inner_limit));
-      loaded.push_back(e.LoadGlobal16(address_of(i), inside));
+      loaded.push_back(e.LoadGlobalElement(bytes, address_of(i), inside));
     }
-    Value* byte = b.CreateMul(tile_column, e.C32(layout.ElementBytes()));
-    e.StoreShared(e.Offset(tile_base, e.TileOffset(layout, tile_row, byte)), e.JoinHalves(loaded));
+    Value* byte = b.CreateMul(tile_column, e.C32(bytes));
+    e.StoreShared(e.Offset(tile_base, e.TileOffset(layout, tile_row, byte)), e.JoinElements(bytes, loaded));
   });
 }
 

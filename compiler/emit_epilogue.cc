@@ -104,30 +104,21 @@ class GlobalFragment {
   Value* row_base_[2];
 };
 
-// `values` as words of the type: f32 one each, 16-bit types two in a word.
-std::vector<Value*> Words(Emitter& e, DataType type, const std::vector<Value*>& values, int first, int count) {
-  std::vector<Value*> words;
-  if (type == DataType::kF32) {
-    for (int i = 0; i < count; ++i) words.push_back(e.ir().CreateBitCast(values[first + i], e.I32()));
-  } else {
-    for (int i = 0; i < count; i += 2) words.push_back(e.PackPair(type, values[first + i], values[first + i + 1]));
-  }
-  return words;
+std::vector<Value*> Run(const Fragment& fragment, int first, int count) {
+  return {fragment.values.begin() + first, fragment.values.begin() + first + count};
 }
 
-// The elements of `count` registers from `j` on, as f32.
+// `count` neighbouring elements as f32, the first one at `address`.
 std::vector<Value*> LoadRun(Emitter& e, DataType type, Value* address, int count, Value* inside) {
-  if (type == DataType::kF32) {
-    std::vector<Value*> values = e.LoadGlobal(address, count, inside);
-    for (Value*& value : values) value = e.ir().CreateBitCast(value, e.F32());
-    return values;
-  }
-  if (count == 1) return {e.Widen(type, e.LoadGlobal16(address, inside))};
-  std::vector<Value*> values;
-  for (Value* word : e.LoadGlobal(address, count / 2, inside)) {
-    for (int half = 0; half < 2; ++half) values.push_back(e.Widen(type, e.Half(word, half)));
-  }
-  return values;
+  const int bytes = static_cast<int>(DataTypeBytes(type));
+  if (count * bytes >= 4) return e.WidenWords(type, e.LoadGlobal(address, count * bytes / 4, inside));
+  return e.WidenHalf(type, e.LoadGlobalElement(count * bytes, address, inside), count);
+}
+
+void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value*>& values, Value* inside) {
+  const int bytes = static_cast<int>(DataTypeBytes(type) * static_cast<int64_t>(values.size()));
+  if (bytes >= 4) return e.StoreGlobal(address, e.NarrowWords(type, values), inside);
+  e.StoreGlobalElement(bytes, address, e.NarrowHalf(type, values), inside);
 }
 
 }  // namespace
@@ -136,6 +127,71 @@ Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* facto
   Fragment scaled{fragment.layout, {}};
   for (Value* value : fragment.values) scaled.values.push_back(cx.e.ir().CreateFMul(value, factor));
   return scaled;
+}
+
+Value* EmitLoadFactor(const RoleContext& cx, ir::Binding pointer) {
+  Emitter& e = cx.e;
+  return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());
+}
+
+Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Value* row, Value* column, Value* run,
+                        Value* batch) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const auto runs_of = [&](Binding extent) {
+    return b.CreateUDiv(b.CreateAdd(cx.Param(extent), e.C32(kScaleRun - 1)), e.C32(kScaleRun));
+  };
+  // The factor at [batch][middle][inner] of an array of `middles` x `inners`.
+  const auto load = [&](Binding base, Value* middles, Value* middle, Value* inners, Value* inner, Value* inside) {
+    Value* line = b.CreateAdd(b.CreateMul(b.CreateZExt(batch, e.I64()), b.CreateZExt(middles, e.I64())),
+                              b.CreateZExt(middle, e.I64()));
+    Value* index = b.CreateAdd(b.CreateMul(line, b.CreateZExt(inners, e.I64())), b.CreateZExt(inner, e.I64()));
+    Value* address = b.CreateAdd(cx.Param(base), b.CreateMul(index, e.C64(4)));
+    return b.CreateBitCast(e.LoadGlobal(address, 1, inside)[0], e.F32());
+  };
+  Value* k_runs = runs_of(Binding::kK);
+  Value* n_runs = runs_of(Binding::kN);
+  std::vector<Value*> of_columns;
+  for (int i = 0; i < attrs.runs; ++i) {
+    Value* own = b.CreateAdd(b.CreateUDiv(column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
+    of_columns.push_back(load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateICmpULT(own, n_runs)));
+  }
+  const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
+  Factors factors{attrs.runs, {}};
+  const int rows = attrs.fragment == ir::FragmentKind::kRowPerLane ? 1 : 2;
+  for (int half = 0; half < rows; ++half) {
+    Value* own = index.Row(2 * half);
+    Value* m = cx.Param(Binding::kM);
+    Value* of_row = load(Binding::kBaseScaleA, k_runs, run, m, own, b.CreateICmpULT(own, m));
+    for (Value* of_column : of_columns) factors.values.push_back(b.CreateFMul(of_row, of_column));
+  }
+  return factors;
+}
+
+void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
+                 const Factors* factors) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& layout = fragment.layout;
+  const int first = ir::FragmentLayout{layout.kind, column}.Registers();
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value* term = fragment.values[static_cast<size_t>(j)];
+    if (factors != nullptr) {
+      const int row = layout.RowOf(j) == 0 ? 0 : 1;
+      const int run = (column + layout.ColumnOf(j)) / static_cast<int>(kScaleRun);
+      term = b.CreateFMul(term, factors->values[static_cast<size_t>(row * factors->runs + run)]);
+    }
+    const Variable& sum = sums[static_cast<size_t>(first + j)];
+    cx.e.Store(sum, b.CreateFAdd(cx.e.Load(sum), term));
+  }
+}
+
+Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs) {
+  Fragment fragment{{attrs.fragment, attrs.columns}, {}};
+  const int first = ir::FragmentLayout{attrs.fragment, attrs.column}.Registers();
+  for (int j = 0; j < fragment.layout.Registers(); ++j) {
+    fragment.values.push_back(cx.e.Load(sums[static_cast<size_t>(first + j)]));
+  }
+  return fragment;
 }
 
 Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
@@ -182,11 +238,7 @@ void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::
   Emitter& e = cx.e;
   const GlobalFragment d(cx, fragment.layout, attrs, row, column, batch);
   for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
-    if (attrs.vector == 1 && attrs.type != DataType::kF32) {
-      e.StoreGlobal16(d.Address(j), e.Narrow(attrs.type, fragment.values[j]), d.Inside(j));
-    } else {
-      e.StoreGlobal(d.Address(j), Words(e, attrs.type, fragment.values, j, attrs.vector), d.Inside(j));
-    }
+    StoreRun(e, attrs.type, d.Address(j), Run(fragment, j, attrs.vector), d.Inside(j));
   }
 }
 
@@ -227,7 +279,12 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
   for (int j = 0; j < fragment.layout.Registers(); j += run) {
     Value* row = b.CreateAdd(index.lane_row, e.C32(fragment.layout.RowOf(j)));
     Value* byte = b.CreateAdd(b.CreateMul(index.lane_column, e.C32(bytes)), e.C32(fragment.layout.ColumnOf(j) * bytes));
-    e.StoreShared(e.Offset(copy_base, e.TileOffset(layout, row, byte)), Words(e, layout.type, fragment.values, j, run));
+    Value* to = e.Offset(copy_base, e.TileOffset(layout, row, byte));
+    if (run * bytes >= 4) {
+      e.StoreShared(to, e.NarrowWords(layout.type, Run(fragment, j, run)));
+    } else {
+      e.StoreShared16(to, e.NarrowHalf(layout.type, Run(fragment, j, run)));
+    }
   }
   e.FenceProxyAsyncShared();
   e.WarpSync();

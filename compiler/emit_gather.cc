@@ -14,13 +14,17 @@ namespace {
 using ir::Binding;
 
 constexpr int kChunkBytes = 16;
-constexpr int kElementBytes = 2;
-constexpr int kChunkElements = kChunkBytes / kElementBytes;
 
 class PixelGather {
  public:
   PixelGather(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs)
-      : cx_(cx), e_(cx.e), b_(cx.e.ir()), layout_(layout), attrs_(attrs) {
+      : cx_(cx),
+        e_(cx.e),
+        b_(cx.e.ir()),
+        layout_(layout),
+        attrs_(attrs),
+        bytes_(layout.ElementBytes()),
+        chunk_elements_(kChunkBytes / bytes_) {
     dimensions_ = cx.program.FindParam(Binding::kOutO) != nullptr ? 3 : 2;
   }
 
@@ -30,8 +34,8 @@ class PixelGather {
     e_.For(cx_.thread, e_.C32(layout_.outer), cx_.threads, [&](Value* row) {
       DecodePosition(b_.CreateAdd(position, row));
       if (attrs_.channels != 0) return FillRowOfKnownFilter(tile_base, row);
-      e_.For(e_.C32(0), e_.C32(layout_.inner / kChunkElements), 1, [&](Value* chunk) {
-        Value* column = b_.CreateMul(chunk, e_.C32(kChunkElements));
+      e_.For(e_.C32(0), e_.C32(layout_.inner / chunk_elements_), 1, [&](Value* chunk) {
+        Value* column = b_.CreateMul(chunk, e_.C32(chunk_elements_));
         const std::vector<Value*> words = LoadChunk(b_.CreateAdd(inner, column));
         e_.StoreShared(e_.Offset(tile_base, Swizzled(row, column)), words);
       });
@@ -79,7 +83,7 @@ class PixelGather {
       inside = b_.CreateAnd(inside, b_.CreateICmpULT(at, cx_.Param(dimension.extent)));
       offset = b_.CreateAdd(offset, b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(DistanceOf(d))));
     }
-    return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(kElementBytes))), inside};
+    return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(bytes_))), inside};
   }
 
   // Of one position: the taps met so far, and what their columns and rows alone decide.
@@ -94,14 +98,14 @@ class PixelGather {
     KnownTaps taps;
     std::vector<std::vector<Value*>> chunks;
     const auto store = [&](int chunk) {
-      e_.StoreShared(e_.Offset(tile_base, Swizzled(row, e_.C32(chunk * kChunkElements))),
-                     e_.JoinHalves(chunks[static_cast<size_t>(chunk)]));
+      e_.StoreShared(e_.Offset(tile_base, Swizzled(row, e_.C32(chunk * chunk_elements_))),
+                     e_.JoinElements(bytes_, chunks[static_cast<size_t>(chunk)]));
     };
-    const int count = layout_.inner / kChunkElements;
+    const int count = layout_.inner / chunk_elements_;
     for (int chunk = 0; chunk < count; ++chunk) {
       std::vector<Value*> elements;
-      for (int i = 0; i < kChunkElements; ++i) {
-        elements.push_back(KnownElement(attrs_.first + chunk * kChunkElements + i, taps));
+      for (int i = 0; i < chunk_elements_; ++i) {
+        elements.push_back(KnownElement(attrs_.first + chunk * chunk_elements_ + i, taps));
       }
       chunks.push_back(std::move(elements));
       if (chunk >= kAhead) store(chunk - kAhead);
@@ -117,7 +121,7 @@ class PixelGather {
       const Place place = PlaceOfTap(tap % attrs_.columns, tap / attrs_.columns, taps.columns, taps.rows);
       known = taps.taps.emplace(tap, place).first;
     }
-    return e_.LoadGlobal16(known->second.address, known->second.inside, k % attrs_.channels * kElementBytes);
+    return e_.LoadGlobalElement(bytes_, known->second.address, known->second.inside, k % attrs_.channels * bytes_);
   }
 
   // The address of channel 0 of a tap: that of its row and plane plus the column's distance, each computed once.
@@ -131,7 +135,7 @@ class PixelGather {
   }
 
   Place PlaceOfRow(int row, int plane) {
-    Value* image = b_.CreateMul(image_, e_.C64(kElementBytes));
+    Value* image = b_.CreateMul(image_, e_.C64(bytes_));
     Place place{b_.CreateAdd(cx_.Param(Binding::kBaseA), image), row_inside_};
     const int taps[] = {0, row, plane};
     for (int d = 1; d < dimensions_; ++d) {
@@ -146,25 +150,25 @@ class PixelGather {
     const ir::SpatialBindings& dimension = ir::kSpatialBindings[d];
     Value* at = b_.CreateAdd(start_[d], b_.CreateMul(e_.C32(tap), cx_.Param(dimension.spread)));
     Value* distance = b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(DistanceOf(d)));
-    return {b_.CreateMul(distance, e_.C64(kElementBytes)), b_.CreateICmpULT(at, cx_.Param(dimension.extent))};
+    return {b_.CreateMul(distance, e_.C64(bytes_)), b_.CreateICmpULT(at, cx_.Param(dimension.extent))};
   }
 
-  // The 16 bytes of the eight (tap, channel) pairs from `k` on.
+  // The 16 bytes of the (tap, channel) pairs from `k` on.
   std::vector<Value*> LoadChunk(Value* k) {
-    if (attrs_.vector == kChunkElements) {
+    if (attrs_.vector == chunk_elements_) {
       const Place place = PlaceOf(k);
       return e_.LoadGlobal(place.address, kChunkBytes / 4, place.inside);
     }
     std::vector<Value*> elements;
-    for (int i = 0; i < kChunkElements; ++i) {
+    for (int i = 0; i < chunk_elements_; ++i) {
       const Place place = PlaceOf(b_.CreateAdd(k, e_.C32(i)));
-      elements.push_back(e_.LoadGlobal16(place.address, place.inside));
+      elements.push_back(e_.LoadGlobalElement(bytes_, place.address, place.inside));
     }
-    return e_.JoinHalves(elements);
+    return e_.JoinElements(bytes_, elements);
   }
 
   Value* Swizzled(Value* row, Value* column) {
-    return e_.TileOffset(layout_, row, b_.CreateMul(column, e_.C32(kElementBytes)));
+    return e_.TileOffset(layout_, row, b_.CreateMul(column, e_.C32(bytes_)));
   }
 
   const RoleContext& cx_;
@@ -172,6 +176,8 @@ class PixelGather {
   llvm::IRBuilder<>& b_;
   const ir::SharedLayout& layout_;
   const ir::GatherAttrs& attrs_;
+  const int bytes_;           // of an element
+  const int chunk_elements_;  // of 16 bytes
   int dimensions_ = 2;
   Value* group_channel_ = nullptr;
   Value* row_inside_ = nullptr;
@@ -183,7 +189,7 @@ class PixelGather {
 
 void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,
                       Value* tile_base, Value* inner, Value* position, Value* group) {
-  LS_CHECK(layout.ElementBytes() == kElementBytes && layout.KMajor(), "gathered tiles are 16-bit and K-major");
+  LS_CHECK(layout.KMajor(), "gathered tiles are K-major");
   PixelGather(cx, layout, attrs).Emit(tile_base, inner, position, group);
 }
 

@@ -55,6 +55,7 @@ class RoleEmitter {
 
   void Emit() {
     CreateCursors(role_.body);
+    CreateSums(role_.body);
     if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.program.tile_n / 2);
     if (role_.elected != 0) {
       e_.IfElected([&] { EmitBody(role_.body); });
@@ -77,12 +78,23 @@ class RoleEmitter {
     }
   }
 
+  void CreateSums(const std::vector<Op>& body) {
+    for (const Op& op : body) {
+      CreateSums(op.body);
+      if (op.kind != OpKind::kClearSums || !sums_.empty()) continue;
+      const ir::FragmentLayout whole{op.As<ir::ClearSumsAttrs>().fragment, cx_.program.tile_n};
+      for (int i = 0; i < whole.Registers(); ++i) sums_.push_back(e_.NewVariable(e_.F32(), Zero()));
+    }
+  }
+  Value* Zero() { return llvm::ConstantFP::get(e_.F32(), 0); }
+
   void EmitBody(const std::vector<Op>& body) {
     for (const Op& op : body) EmitOp(op);
   }
 
   Value* Index(const Op& op, int i) const { return values_.at(op.operands[i]); }
   const Slot& SlotOf(const Op& op, int i = 0) const { return slots_.at(op.operands[i]); }
+  const Factors& FactorsOf(const Op& op) const { return factors_.at(op.operands[1]); }
   const Fragment& FragmentOf(const Op& op) const { return fragments_.at(op.operands[0]); }
   const ir::Channel& ChannelOf(const Slot& slot) const { return cx_.program.channels[slot.channel]; }
 
@@ -125,8 +137,9 @@ class RoleEmitter {
   void ForEachDepth(const std::function<void(int, int)>& body) {
     constexpr int kCellBytes = 4;
     const int bytes = static_cast<int>(DataTypeBytes(cx_.program.operand_type));
-    for (int k = 0; k < cx_.program.tile_k; k += kMmaK) body(k, k * bytes / kCellBytes);
+    for (int k = 0; k < cx_.program.tile_k; k += Depth()) body(k, k * bytes / kCellBytes);
   }
+  int Depth() const { return MmaK(cx_.program.operand_type); }
 
   // One thread of those that execute: the elected one, or lane 0 of each warp behind a warp barrier.
   void ByUnit(ir::Unit by, const std::function<void()>& body) {
@@ -157,6 +170,8 @@ class RoleEmitter {
   std::map<ValueId, Value*> values_;
   std::map<ValueId, Slot> slots_;
   std::map<ValueId, Fragment> fragments_;
+  std::map<ValueId, Factors> factors_;
+  std::vector<Variable> sums_;
 };
 
 void RoleEmitter::EmitOp(const Op& op) {
@@ -289,6 +304,26 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kScale:
       fragments_[op.result] = EmitScale(cx_, FragmentOf(op), cx_.Param(op.As<ir::ScaleAttrs>().binding));
       return;
+    case OpKind::kScaleBy:
+      fragments_[op.result] = EmitScale(cx_, FragmentOf(op), FactorsOf(op).values[0]);
+      return;
+    case OpKind::kLoadFactor:
+      factors_[op.result] = {1, {EmitLoadFactor(cx_, op.As<ir::ScaleAttrs>().binding)}};
+      return;
+    case OpKind::kLoadFactors:
+      factors_[op.result] =
+          EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
+      return;
+    case OpKind::kClearSums:
+      for (const Variable& sum : sums_) e_.Store(sum, Zero());
+      return;
+    case OpKind::kAddSums:
+      return EmitAddSums(cx_, sums_, FragmentOf(op), op.As<ir::AddSumsAttrs>().column, nullptr);
+    case OpKind::kAddScaledSums:
+      return EmitAddSums(cx_, sums_, FragmentOf(op), op.As<ir::AddSumsAttrs>().column, &FactorsOf(op));
+    case OpKind::kReadSums:
+      fragments_[op.result] = EmitReadSums(cx_, sums_, op.As<ir::ReadSumsAttrs>());
+      return;
     case OpKind::kAddBias:
       fragments_[op.result] =
           EmitAddBias(cx_, FragmentOf(op), op.As<ir::BiasAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
@@ -391,10 +426,11 @@ void RoleEmitter::EmitMma(const Op& op) {
   Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   const uint32_t instruction =
-      InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, !a.KMajor(), !b.KMajor());
+      InstructionBits({a.type, !a.KMajor()}, {b.type, !b.KMajor()}, cx_.program.tile_m, cx_.program.tile_n);
   Value* disabled = DisabledLanes(op, 0);
-  for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
-    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(), disabled);
+  for (int k = 0; k < cx_.program.tile_k; k += Depth()) {
+    e_.TensorMma(a.type, d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(),
+                 disabled);
   }
 }
 
@@ -412,12 +448,12 @@ void RoleEmitter::EmitMmaTensor(const Op& op) {
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   Value* d = Cells(SlotOf(op, 0));
   const uint32_t instruction =
-      InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, false, !b.KMajor());
+      InstructionBits({cx_.program.operand_type, false}, {b.type, !b.KMajor()}, cx_.program.tile_m, cx_.program.tile_n);
   const uint32_t lost = attrs.lost == 0 ? 0 : ~0u << (ir::kPartitionLanes - attrs.lost);
   Value* disabled = DisabledLanes(op, attrs.idle != 0 ? ~0u : lost);
   ForEachDepth([&](int k, int column) {
-    e_.TensorMmaA(d, Cells(SlotOf(op, 1), column), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(),
-                  disabled, attrs.shift != 0);
+    e_.TensorMmaA(cx_.program.operand_type, d, Cells(SlotOf(op, 1), column), Step(b_start, b, k), instruction,
+                  k == 0 ? Index(op, 3) : e_.True(), disabled, attrs.shift != 0);
   });
 }
 
@@ -447,9 +483,9 @@ void RoleEmitter::EmitMmaRegisters(const Op& op) {
   Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
   Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   e_.WgmmaFence();
-  for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
-    e_.Wgmma(cx_.program.tile_n, cx_.program.operand_type, !a.KMajor(), !b.KMajor(), Step(a_start, a, k),
-             Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
+  for (int k = 0; k < cx_.program.tile_k; k += Depth()) {
+    e_.Wgmma(cx_.program.tile_n, {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, Step(a_start, a, k), Step(b_start, b, k),
+             k == 0 ? Index(op, 2) : e_.True());
   }
   e_.WgmmaCommit();
 }

@@ -34,7 +34,20 @@ struct Fragment {
   std::vector<Value*> values;
 };
 
+// Of rows that a lane holds times runs of columns, columns fastest; or one alone.
+struct Factors {
+  int runs = 1;
+  std::vector<Value*> values;
+};
+
 // emit_epilogue.cc: operations on fragments.
+Value* EmitLoadFactor(const RoleContext& cx, ir::Binding pointer);
+Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Value* row, Value* column, Value* run,
+                        Value* batch);
+// `sums` are one for each register of a fragment as wide as the tile.
+void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
+                 const Factors* factors);
+Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs);
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
 Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                   Value* column, Value* batch);

@@ -49,8 +49,9 @@ class ProbeEmitter {
     Step(1, [&] {
       e_.TensorShift(Cells(ColumnOf(ProbeExperiment::kShift)));
       e_.TensorRefresh(Cells(ColumnOf(ProbeExperiment::kRefresh)), Tile(kFreshOffset));
-      e_.TensorMmaA(Cells(kProductColumn), Cells(ColumnOf(ProbeExperiment::kAshift)), Tile(kFilterOffset),
-                    InstructionBits(DataType::kBf16, static_cast<int>(kProbeThreads), kProductN, false, false),
+      constexpr MatrixSide kSide = {DataType::kBf16, false};
+      e_.TensorMmaA(DataType::kBf16, Cells(kProductColumn), Cells(ColumnOf(ProbeExperiment::kAshift)),
+                    Tile(kFilterOffset), InstructionBits(kSide, kSide, static_cast<int>(kProbeThreads), kProductN),
                     e_.False(), /*disabled=*/nullptr, /*shift=*/true);
     });
     WriteResult(ProbeExperiment::kShift, ColumnOf(ProbeExperiment::kShift));

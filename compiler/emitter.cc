@@ -34,6 +34,10 @@ std::string_view VectorSuffix(size_t words) {
   return words == 1 ? "" : words == 2 ? ".v2" : ".v4";
 }
 
+llvm::ConstantInt* KindOf(llvm::IRBuilder<>& b, DataType type) {
+  return b.getInt32(static_cast<uint32_t>(ir::InfoOf(type).mma_kind));
+}
+
 std::string Braced(const std::string& operands, size_t words) { return words == 1 ? operands : "{" + operands + "}"; }
 
 }  // namespace
@@ -272,33 +276,33 @@ void Emitter::TensorFence(bool after) {
   Intrinsic(after ? nv::nvvm_tcgen05_fence_after_thread_sync : nv::nvvm_tcgen05_fence_before_thread_sync);
 }
 
-void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate,
-                        Value* disabled) {
-  constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
+void Emitter::TensorMma(DataType type, Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction,
+                        Value* accumulate, Value* disabled) {
+  constexpr uint32_t kCtaGroup1 = 1, kCollectorDiscard = 0;
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor,
                                    C32(instruction), accumulate};
   if (disabled != nullptr) {
-    arguments.insert(arguments.end(), {disabled, C32(kKindF16), C32(kCollectorDiscard)});
+    arguments.insert(arguments.end(), {disabled, KindOf(b_, type), C32(kCollectorDiscard)});
     Intrinsic(nv::nvvm_tcgen05_mma_shared_disable_output_lane_cg1, arguments);
     return;
   }
-  arguments.insert(arguments.end(), {C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  arguments.insert(arguments.end(), {KindOf(b_, type), C32(kCtaGroup1), C32(kCollectorDiscard)});
   Intrinsic(nv::nvvm_tcgen05_mma_shared, arguments);
 }
-void Emitter::TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate,
-                         Value* disabled, bool shift) {
-  constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
+void Emitter::TensorMmaA(DataType type, Value* d, Value* a, Value* b_descriptor, uint32_t instruction,
+                         Value* accumulate, Value* disabled, bool shift) {
+  constexpr uint32_t kCtaGroup1 = 1, kCollectorDiscard = 0;
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
                                    b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor, C32(instruction),
                                    accumulate};
   if (disabled != nullptr) {
-    arguments.insert(arguments.end(), {disabled, C32(kKindF16), C32(kCollectorDiscard)});
+    arguments.insert(arguments.end(), {disabled, KindOf(b_, type), C32(kCollectorDiscard)});
     Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1_ashift
                     : nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1,
               arguments);
     return;
   }
-  arguments.insert(arguments.end(), {C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  arguments.insert(arguments.end(), {KindOf(b_, type), C32(kCtaGroup1), C32(kCollectorDiscard)});
   Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
 }
 void Emitter::TensorCopy(Value* address, Value* descriptor) {
@@ -340,14 +344,16 @@ void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
 void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
 void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_aligned, {C64(pending)}); }
 
-void Emitter::Wgmma(int n, DataType type, bool a_mn_major, bool b_mn_major, Value* a_descriptor, Value* b_descriptor,
-                    Value* accumulate) {
+void Emitter::Wgmma(int n, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor, Value* accumulate) {
   LS_CHECK(n / 2 <= accumulators_, "wgmma n=", n, " with ", accumulators_, " accumulators");
-  const std::string_view name = DataTypeName(type);
-  std::string text = Cat("wgmma.mma_async.sync.aligned.m64n", n, "k16.f32.", name, ".", name, " {");
+  std::string text = Cat("wgmma.mma_async.sync.aligned.m64n", n, "k", MmaK(a.type), ".f32.", DataTypeName(a.type), ".",
+                         DataTypeName(b.type), " {");
   for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "acc" : ", acc", i);
-  text += Cat("}, $0, $1, $2, 1, 1, ", a_mn_major ? 1 : 0, ", ", b_mn_major ? 1 : 0, ";");
-  Asm(text, "l,l,b,~{memory}", b_.getVoidTy(), {a_descriptor, b_descriptor, accumulate});
+  text += "}, $0, $1, $2, 1, 1";
+  // The form for 8-bit types has no transpositions.
+  if (!ir::IsEightBit(a.type)) text += Cat(", ", a.mn_major ? 1 : 0, ", ", b.mn_major ? 1 : 0);
+  LS_CHECK(!ir::IsEightBit(a.type) || (!a.mn_major && !b.mn_major), "wgmma reads 8-bit operands along k");
+  Asm(text + ";", "l,l,b,~{memory}", b_.getVoidTy(), {a_descriptor, b_descriptor, accumulate});
 }
 
 std::vector<Value*> Emitter::ReadAccumulators(int first, int count) {
@@ -369,9 +375,9 @@ std::vector<Value*> Emitter::LoadGlobal(Value* address, int words, Value* predic
   return Unpack(Asm(text, Repeat("=&r", words) + ",l,b,~{memory}", result, {address, predicate}), words);
 }
 
-Value* Emitter::LoadGlobal16(Value* address, Value* predicate, int offset) {
-  return Asm(Cat("mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1 + ", offset, "];"), "=&h,l,b,~{memory}", I16(),
-             {address, predicate});
+Value* Emitter::LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset) {
+  return Asm(Cat("mov.b16 $0, 0;\n\t@$2 ld.global.", bytes == 1 ? "u8" : "b16", " $0, [$1 + ", offset, "];"),
+             "=&h,l,b,~{memory}", I16(), {address, predicate});
 }
 
 void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate) {
@@ -382,8 +388,9 @@ void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Valu
       "b,l," + Repeat("r", count) + ",~{memory}", b_.getVoidTy(), arguments);
 }
 
-void Emitter::StoreGlobal16(Value* address, Value* element, Value* predicate) {
-  Asm("@$0 st.global.b16 [$1], $2;", "b,l,h,~{memory}", b_.getVoidTy(), {predicate, address, element});
+void Emitter::StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate) {
+  Asm(Cat("@$0 st.global.", bytes == 1 ? "u8" : "b16", " [$1], $2;"), "b,l,h,~{memory}", b_.getVoidTy(),
+      {predicate, address, element});
 }
 
 std::vector<Value*> Emitter::LoadShared(Value* pointer) {
@@ -402,6 +409,8 @@ void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
   for (size_t i = 0; i < words.size(); ++i) vector = b_.CreateInsertElement(vector, words[i], i);
   b_.CreateAlignedStore(vector, pointer, llvm::Align(4 * words.size()));
 }
+
+void Emitter::StoreShared16(Value* pointer, Value* half) { b_.CreateAlignedStore(half, pointer, llvm::Align(2)); }
 
 Value* Emitter::TileOffset(const ir::SharedLayout& layout, Value* row, Value* byte) {
   Value* line = b_.CreateMul(row, C32(layout.Span()));
@@ -426,20 +435,68 @@ std::vector<Value*> Emitter::JoinHalves(const std::vector<Value*>& halves) {
   return words;
 }
 
-Value* Emitter::PackPair(DataType type, Value* low, Value* high) {
-  LS_CHECK(type != DataType::kF32, "a pair of f32 is no word");
-  const unsigned id = type == DataType::kF16 ? nv::nvvm_ff2f16x2_rn : nv::nvvm_ff2bf16x2_rn;
-  return b_.CreateBitCast(Intrinsic(id, {high, low}), I32());
+std::vector<Value*> Emitter::JoinElements(int bytes, const std::vector<Value*>& elements) {
+  if (bytes == 2) return JoinHalves(elements);
+  std::vector<Value*> halves;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    halves.push_back(b_.CreateOr(elements[i], b_.CreateShl(elements[i + 1], 8)));
+  }
+  return JoinHalves(halves);
 }
 
-Value* Emitter::Narrow(DataType type, Value* value) {
+Value* Emitter::NarrowHalf(DataType type, const std::vector<Value*>& values) {
+  if (ir::IsEightBit(type)) {
+    const unsigned id = type == DataType::kE4m3 ? nv::nvvm_ff_to_e4m3x2_rn : nv::nvvm_ff_to_e5m2x2_rn;
+    return Intrinsic(id, {values.size() > 1 ? values[1] : llvm::ConstantFP::get(F32(), 0), values[0]});
+  }
+  LS_CHECK(type != DataType::kF32 && values.size() == 1, values.size(), " of ", DataTypeName(type), " in 16 bits");
   Type* narrow = type == DataType::kF16 ? b_.getHalfTy() : b_.getBFloatTy();
-  return b_.CreateBitCast(b_.CreateFPTrunc(value, narrow), I16());
+  return b_.CreateBitCast(b_.CreateFPTrunc(values[0], narrow), I16());
 }
 
-Value* Emitter::Widen(DataType type, Value* bits) {
-  if (type == DataType::kBf16) return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(bits, I32()), 16), F32());
-  return b_.CreateFPExt(b_.CreateBitCast(bits, b_.getHalfTy()), F32());
+std::vector<Value*> Emitter::NarrowWords(DataType type, const std::vector<Value*>& values) {
+  std::vector<Value*> words;
+  if (type == DataType::kF32) {
+    for (Value* value : values) words.push_back(b_.CreateBitCast(value, I32()));
+    return words;
+  }
+  if (ir::IsEightBit(type)) {
+    for (size_t i = 0; i < values.size(); i += 2) words.push_back(NarrowHalf(type, {values[i], values[i + 1]}));
+    return JoinHalves(words);
+  }
+  const unsigned id = type == DataType::kF16 ? nv::nvvm_ff2f16x2_rn : nv::nvvm_ff2bf16x2_rn;
+  for (size_t i = 0; i < values.size(); i += 2) {
+    words.push_back(b_.CreateBitCast(Intrinsic(id, {values[i + 1], values[i]}), I32()));
+  }
+  return words;
+}
+
+std::vector<Value*> Emitter::WidenHalf(DataType type, Value* half, int count) {
+  if (ir::IsEightBit(type)) {
+    const unsigned id = type == DataType::kE4m3 ? nv::nvvm_e4m3x2_to_f16x2_rn : nv::nvvm_e5m2x2_to_f16x2_rn;
+    Value* pair = Intrinsic(id, {half});
+    std::vector<Value*> values;
+    for (int i = 0; i < count; ++i) {
+      values.push_back(b_.CreateFPExt(b_.CreateExtractElement(pair, static_cast<uint64_t>(i)), F32()));
+    }
+    return values;
+  }
+  if (type == DataType::kBf16) return {b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(half, I32()), 16), F32())};
+  return {b_.CreateFPExt(b_.CreateBitCast(half, b_.getHalfTy()), F32())};
+}
+
+std::vector<Value*> Emitter::WidenWords(DataType type, const std::vector<Value*>& words) {
+  std::vector<Value*> values;
+  for (Value* word : words) {
+    if (type == DataType::kF32) {
+      values.push_back(b_.CreateBitCast(word, F32()));
+      continue;
+    }
+    for (int half = 0; half < 2; ++half) {
+      for (Value* value : WidenHalf(type, Half(word, half), ir::IsEightBit(type) ? 2 : 1)) values.push_back(value);
+    }
+  }
+  return values;
 }
 
 Value* Emitter::Half(Value* word, int index) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/mma_shape.h"
 #include "ir/layout.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -92,12 +93,12 @@ class Emitter {
   void TensorRelinquish();
   void TensorDealloc(Value* address, int columns);
   void TensorFence(bool after);
-  // `disabled`: four words of lanes of D that are not written, or null.
-  void TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate,
-                 Value* disabled);
+  // `type` of A decides the kind. `disabled`: four words of lanes of D that are not written, or null.
+  void TensorMma(DataType type, Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction,
+                 Value* accumulate, Value* disabled);
   // A in Tensor Memory. `shift`: .ashift.
-  void TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, Value* disabled,
-                  bool shift);
+  void TensorMmaA(DataType type, Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate,
+                  Value* disabled, bool shift);
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
@@ -108,19 +109,19 @@ class Emitter {
   // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once, named in later statements.
   void DeclareAccumulators(int count);
   void WgmmaFence();
-  void Wgmma(int n, DataType type, bool a_mn_major, bool b_mn_major, Value* a_descriptor, Value* b_descriptor,
-             Value* accumulate);
+  void Wgmma(int n, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor, Value* accumulate);
   void WgmmaCommit();
   void WgmmaWait(int pending);
   std::vector<Value*> ReadAccumulators(int first, int count);
 
   // --- Memory. Predicated accesses are one instruction, no branch; a false predicate loads zeros.
-  // `words` 32-bit registers (1, 2 or 4), or one 16-bit element.
+  // `words` 32-bit registers (1, 2 or 4), or one element of 1 or 2 bytes in the low end of 16 bits.
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
-  Value* LoadGlobal16(Value* address, Value* predicate, int offset = 0);
+  Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
-  void StoreGlobal16(Value* address, Value* element, Value* predicate);
+  void StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
+  void StoreShared16(Value* pointer, Value* half);
   std::vector<Value*> LoadShared(Value* pointer);  // four words
   // Byte offset of byte `byte` of row `row` in a tile, behind the XOR of its swizzle: SharedLayout::Offset on run-time
   // indices. Rows begin at multiples of a span, so that their numbers alone decide the XOR.
@@ -128,12 +129,15 @@ class Emitter {
   Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 
-  // --- Conversions.
-  Value* PackPair(DataType type, Value* low, Value* high);            // two f32 -> one b32 of f16x2 or bf16x2
-  Value* Narrow(DataType type, Value* value);                         // f32 -> i16 bits
-  Value* Widen(DataType type, Value* bits);                           // i16 bits of f16 or bf16 -> f32
-  Value* Half(Value* word, int index);                                // i16 half of a b32
-  std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
+  // --- Conversions. Elements of 1 or 2 bytes travel in 16 bits, the upper of which are 0.
+  // f32 values as elements of the type: 1, or as many as fill 2 bytes, in an i16; a multiple of 4 bytes in words.
+  Value* NarrowHalf(DataType type, const std::vector<Value*>& values);
+  std::vector<Value*> NarrowWords(DataType type, const std::vector<Value*>& values);
+  // The elements of the type in an i16 (the first `count` of them) and in words, as f32.
+  std::vector<Value*> WidenHalf(DataType type, Value* half, int count);
+  std::vector<Value*> WidenWords(DataType type, const std::vector<Value*>& words);
+  // Elements of `bytes` -> b32, the first one low.
+  std::vector<Value*> JoinElements(int bytes, const std::vector<Value*>& elements);
 
   llvm::IRBuilder<>& ir() { return b_; }
 
@@ -143,6 +147,8 @@ class Emitter {
                       llvm::ArrayRef<Value*> arguments);
   llvm::BasicBlock* NewBlock();
   std::vector<Value*> Unpack(Value* aggregate, int count);
+  Value* Half(Value* word, int index);                                // i16 half of a b32
+  std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
 
   llvm::Module& module_;
   const target::Target& target_;

@@ -1,7 +1,10 @@
 #include "compiler/kernel_builder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 
@@ -28,6 +31,7 @@ constexpr RegisterSplit kWithCopies = {88, 208};
 constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns
 constexpr int kNarrow = 128;
+constexpr int kWidestPanel = 64;  // columns
 
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
@@ -83,12 +87,11 @@ int KernelBuilder::AddResidentChannel(ir::Channel channel) {
 void KernelBuilder::PlanEpilogue() {
   fragment_ = ir::AccumulatorFragment(schedule_.tile_m / schedule_.math_warpgroups);
   const int bytes = static_cast<int>(DataTypeBytes(terms_.type));
-  const ir::Swizzle swizzle = ir::WidestSwizzle(schedule_.tile_n * bytes);
+  const ir::Swizzle swizzle = ir::WidestSwizzle(std::gcd(schedule_.tile_n, kWidestPanel) * bytes);
   panel_ = ir::SpanBytes(swizzle) / bytes;
   if (schedule_.d_store == StorePath::kDirect) return;
   // Two copies alternate only if the panels of a tile are even in number: else a tile would begin with the copy that
   // the last store may still read.
-  const int panels = schedule_.tile_n / panel_;
   program_.buffers.push_back({.name = "out",
                               .layout = {.type = terms_.type,
                                          .outer_axis = Axis::kM,
@@ -96,7 +99,7 @@ void KernelBuilder::PlanEpilogue() {
                                          .outer = ir::FragmentLayout{fragment_}.Rows(),
                                          .inner = panel_,
                                          .swizzle = swizzle},
-                              .copies = panels % 2 == 0 ? 2 : 1,
+                              .copies = Panels() % 2 == 0 ? 2 : 1,
                               .warps = EpilogueWarps()});
 }
 
@@ -120,7 +123,12 @@ void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corne
 
 void KernelBuilder::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId accumulate,
                              ir::MmaAttrs attrs) const {
-  if (in_tensor_memory_) {
+  if (terms_.promotes) accumulate = b.Less({b.Constant(1), b.Constant(0)});
+  if (terms_.promotes && in_tensor_memory_) {
+    accumulator = b.Put({}, {.channel = accumulators_});
+    b.Mma({accumulator, a_slot, b_slot, accumulate}, attrs);
+    b.Send({accumulator});
+  } else if (in_tensor_memory_) {
     b.Mma({accumulator, a_slot, b_slot, accumulate}, attrs);
   } else {
     b.MmaRegisters({a_slot, b_slot, accumulate}, attrs);
@@ -128,11 +136,39 @@ void KernelBuilder::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Va
 }
 
 void KernelBuilder::ReleaseOperand(Builder& b, ValueId slot, ValueId later) const {
-  if (in_tensor_memory_) {
+  if (in_tensor_memory_ || terms_.promotes) {
     b.Release({slot});
   } else {
     b.ReleaseLate({slot, later}, {.lag = kReleaseLag});
   }
+}
+
+ValueId KernelBuilder::LoadFactors(Builder& b, ValueId block) const {
+  if (terms_.scale != Scaling::kBlock || place_.row == ir::kNoValue) return ir::kNoValue;
+  const int runs = std::max(1, schedule_.tile_n / static_cast<int>(kScaleRun));
+  return b.LoadFactors({place_.row, place_.column, block, place_.batch}, {.fragment = fragment_, .runs = runs});
+}
+
+void KernelBuilder::AddToSums(Builder& b, ValueId fragment, int column, ValueId factors) const {
+  if (factors == ir::kNoValue) {
+    b.AddSums({fragment}, {.column = column});
+  } else {
+    b.AddScaledSums({fragment, factors}, {.column = column});
+  }
+}
+
+void KernelBuilder::Promote(Builder& b, ValueId factors) const {
+  if (!terms_.promotes || in_tensor_memory_) return;
+  for (int i = 0; i < Panels(); ++i) {
+    const int column = i * panel_;
+    AddToSums(b, b.AccRegisters({}, {.column = column, .columns = panel_}), column, factors);
+  }
+}
+
+void KernelBuilder::AddFactorParams() {
+  if (terms_.scale == Scaling::kNone) return;
+  AddParams({Binding::kBaseScaleA, Binding::kBaseScaleB});
+  if (DataTypeBytes(terms_.type) == 1) AddParam(Binding::kBaseScaleD);
 }
 
 void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
@@ -147,7 +183,7 @@ void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& 
 RegisterSplit KernelBuilder::Registers() const {
   if (in_tensor_memory_ || schedule_.math_warpgroups < 2) return {0, 0};
   if (!LoadsBy(LoadPath::kCopy)) return kTmaOnly;
-  if (schedule_.tile_n <= kNarrow) return kNarrowWithCopies;
+  if (schedule_.tile_n <= kNarrow && !terms_.promotes) return kNarrowWithCopies;
   return UnrollsGather() ? kWithUnrolledGather : kWithCopies;
 }
 
@@ -173,6 +209,7 @@ void KernelBuilder::AddMmaRole() {
   AddRole({.name = "mma", .kind = RoleKind::kMma, .first_warp = kMmaWarp, .warps = 1, .elected = 1}, [&](Builder& b) {
     TakeResidents(b);
     ForEachTile(b, [&](const Corner& corner) {
+      if (terms_.promotes) return WriteProducts(b, ir::kNoValue, corner);
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
       WriteProducts(b, accumulator, corner);
       b.Send({accumulator});
@@ -190,9 +227,14 @@ void KernelBuilder::AddEpilogueRole() {
                       .registers = Registers().math};
   AddRole(role, [&](Builder& b) {
     if (!in_tensor_memory_) TakeResidents(b);
+    LoadTensorFactors(b);
     ForEachTile(b, [&](const Corner& corner) {
+      place_ = corner;
+      if (terms_.promotes) place_.row = FirstRow(b, corner);
       ValueId accumulator = ir::kNoValue;
-      if (in_tensor_memory_) {
+      if (terms_.promotes) {
+        WriteSums(b, corner);
+      } else if (in_tensor_memory_) {
         accumulator = b.Take({}, {.channel = accumulators_});
       } else {
         WriteProducts(b, accumulator, corner);
@@ -205,8 +247,44 @@ void KernelBuilder::AddEpilogueRole() {
   });
 }
 
+// Of the tile, that the warp holds.
+ValueId KernelBuilder::FirstRow(Builder& b, const Corner& corner) const {
+  return b.Add({corner.row, b.WarpRow({}, {.rows = program_.TileRows() / EpilogueWarps()})});
+}
+
+// The tile's sums, a block of K at a time.
+void KernelBuilder::WriteSums(Builder& b, const Corner& corner) {
+  b.ClearSums({}, {.fragment = fragment_});
+  if (!in_tensor_memory_) return WriteProducts(b, ir::kNoValue, corner);
+  ForEach(b, Blocks(b), [&](ValueId block) {
+    const ValueId factors = LoadFactors(b, block);
+    const ValueId accumulator = b.Take({}, {.channel = accumulators_});
+    for (int i = 0; i < Panels(); ++i) {
+      const int column = i * panel_;
+      AddToSums(b, b.AccRead({accumulator, b.Constant(column)}, {.columns = panel_, .fragment = fragment_}), column,
+                factors);
+    }
+    b.Release({accumulator});
+  });
+}
+
+// The factors of whole tensors, once for all tiles.
+void KernelBuilder::LoadTensorFactors(Builder& b) {
+  if (terms_.scale == Scaling::kNone) return;
+  for (const Binding binding : {Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kBaseScaleD}) {
+    const bool of_sum = binding != Binding::kBaseScaleD;
+    if (of_sum ? terms_.scale != Scaling::kTensor : program_.FindParam(binding) == nullptr) continue;
+    factors_[binding] = b.LoadFactor({}, {.binding = binding});
+  }
+}
+
+ValueId KernelBuilder::ScaleByPointer(Builder& b, ValueId fragment, Binding binding) const {
+  const auto factor = factors_.find(binding);
+  return factor == factors_.end() ? fragment : b.ScaleBy({fragment, factor->second});
+}
+
 void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& corner) {
-  const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = program_.TileRows() / EpilogueWarps()})});
+  const ValueId row = terms_.promotes ? place_.row : FirstRow(b, corner);
   const bool bulk = schedule_.d_store == StorePath::kTma;
   const std::vector<ValueId> start = bulk ? StoreStart(b, row, corner) : std::vector<ValueId>{};
   const auto write_panel = [&](ValueId panel, ValueId first, ValueId fragment) {
@@ -226,9 +304,8 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
       b.StoreRows({copy, row, column, corner.batch}, {.buffer = 0, .rows = terms_.rows});
     }
   };
-  const int panels = schedule_.tile_n / panel_;
-  if (in_tensor_memory_) {
-    ForEach(b, b.Constant(panels), [&](ValueId panel) {
+  if (in_tensor_memory_ && !terms_.promotes) {
+    ForEach(b, b.Constant(Panels()), [&](ValueId panel) {
       const ValueId first = b.Mul({panel, b.Constant(panel_)});
       write_panel(panel, first, b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_}));
     });
@@ -236,20 +313,26 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
     return;
   }
   // Registers cannot be indexed at run time: unrolled.
-  for (int i = 0; i < panels; ++i) {
-    write_panel(b.Constant(i), b.Constant(i * panel_), b.AccRegisters({}, {.column = i * panel_, .columns = panel_}));
+  for (int i = 0; i < Panels(); ++i) {
+    const int column = i * panel_;
+    const ValueId fragment = terms_.promotes
+                                 ? b.ReadSums({}, {.column = column, .columns = panel_, .fragment = fragment_})
+                                 : b.AccRegisters({}, {.column = column, .columns = panel_});
+    write_panel(b.Constant(i), b.Constant(column), fragment);
   }
 }
 
-// alpha * accumulator + beta * C + bias.
+// (alpha * factors * accumulator + beta * C + bias) * factor of D.
 ValueId KernelBuilder::Finish(Builder& b, ValueId fragment, ValueId row, ValueId column, ValueId batch) {
   fragment = b.Scale({fragment}, {.binding = Binding::kAlpha});
+  fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleA);
+  fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleB);
   if (terms_.adds_c) fragment = b.AddC({fragment, row, column, batch}, GlobalAccess(Operand::kC));
   if (terms_.bias != BiasAxis::kNone) {
-    fragment =
-        b.AddBias({fragment, row, column, batch}, {.axis = terms_.bias, .type = terms_.type, .rows = terms_.rows});
+    fragment = b.AddBias({fragment, row, column, batch},
+                         {.axis = terms_.bias, .type = ir::AddendType(terms_.type), .rows = terms_.rows});
   }
-  return fragment;
+  return ScaleByPointer(b, fragment, Binding::kBaseScaleD);
 }
 
 ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {

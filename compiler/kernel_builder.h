@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,12 @@ namespace laneshift::compiler {
 
 // What happens to a sum on its way to memory.
 struct EpilogueTerms {
-  DataType type = DataType::kBf16;  // of D and of the bias
+  DataType type = DataType::kBf16;  // of D
   DataType c_type = DataType::kBf16;
   bool adds_c = false;
   BiasAxis bias = BiasAxis::kNone;
+  Scaling scale = Scaling::kNone;
+  bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
   ir::RowMap rows = ir::RowMap::kMatrix;
 };
 
@@ -61,8 +64,11 @@ class KernelBuilder {
   virtual void WriteResidentLoads(ir::Builder&, LoadPath) {}
   virtual void TakeResidents(ir::Builder&) {}
   virtual void ReleaseResidents(ir::Builder&) {}
-  // The loop over K: Multiply() and ReleaseOperand() for each slot. `accumulator` is kNoValue for registers.
+  // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot. `accumulator` is kNoValue for registers,
+  // and where each block of K has an accumulator of its own.
   virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
+  // How many accumulators come of a tile whose blocks of K have one each.
+  virtual ir::ValueId Blocks(ir::Builder& b) const = 0;
   // Rows of a tile that count, where each warp of the epilogue drops the last of its own; 0: all.
   virtual int KeptRows() const { return 0; }
   // Coordinates, behind the column, of the bulk store of a warp's rows from `row` on. Once per tile.
@@ -88,11 +94,20 @@ class KernelBuilder {
   // One product of an A and a B tile, added to the accumulator where `accumulate` holds.
   void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId accumulate,
                 ir::MmaAttrs attrs) const;
+  // The factors of the tile in hand for a block of K, or kNoValue if it has none or the role does not need
+  // them. Loaded early: they take as long as the products.
+  ir::ValueId LoadFactors(ir::Builder& b, ir::ValueId block) const;
+  // Adds the sums of the products since the last call to those of the tile, where it promotes. Behind the release of
+  // what was multiplied.
+  void Promote(ir::Builder& b, ir::ValueId factors) const;
+  // Parameters of the factors that the problem has.
+  void AddFactorParams();
   // The slot's products are issued; `later` tells whether the role has had a slot of this channel before in this tile.
   void ReleaseOperand(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
 
  private:
   int EpilogueWarps() const { return 4 * schedule_.math_warpgroups; }
+  int Panels() const { return schedule_.tile_n / panel_; }
   RegisterSplit Registers() const;
   void PlanEpilogue();
   void ForEachTile(ir::Builder& b, const std::function<void(const Corner&)>& write);
@@ -100,7 +115,12 @@ class KernelBuilder {
   void AddLoadRole(LoadPath path);
   void AddMmaRole();
   void AddEpilogueRole();
+  ir::ValueId FirstRow(ir::Builder& b, const Corner& corner) const;
+  void WriteSums(ir::Builder& b, const Corner& corner);
+  void AddToSums(ir::Builder& b, ir::ValueId fragment, int column, ir::ValueId factors) const;
   void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
+  void LoadTensorFactors(ir::Builder& b);
+  ir::ValueId ScaleByPointer(ir::Builder& b, ir::ValueId fragment, ir::Binding binding) const;
   ir::ValueId Finish(ir::Builder& b, ir::ValueId fragment, ir::ValueId row, ir::ValueId column, ir::ValueId batch);
   ir::GlobalAttrs GlobalAccess(ir::Operand operand) const;
 
@@ -112,7 +132,9 @@ class KernelBuilder {
   std::vector<int> operand_channels_;  // the other shared ones, in the order in which they were added
   int accumulators_ = -1;              // channel
   ir::FragmentKind fragment_{};
-  int panel_ = 0;  // columns that the epilogue treats at once
+  int panel_ = 0;                                           // columns that the epilogue treats at once
+  Corner place_{ir::kNoValue, ir::kNoValue, ir::kNoValue};  // of the tile in hand; its row is the warp's first
+  std::map<ir::Binding, ir::ValueId> factors_;              // that the epilogue has loaded
 };
 
 }  // namespace laneshift::compiler

@@ -87,6 +87,8 @@ class RoleLowering {
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
+      // MMAs into registers may still read the slot.
+      if (role_.kind == RoleKind::kMath) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, signals_.empty);
       b.Advance({op.operands[0]});
       return;

@@ -1,19 +1,27 @@
 // The shape of the matrix instructions that are emitted, which the census of the PTX counts by.
+//
+// Thread-safety: pure functions.
 #pragma once
 
 #include <cstdint>
 
-#include "laneshift/problem.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 
-constexpr int kMmaK = 16;  // K of one 16-bit tcgen05.mma or wgmma
+// K of one tcgen05.mma or wgmma: 32 bytes of a row of A, whatever the type.
+inline int MmaK(DataType operand) { return 32 / static_cast<int>(DataTypeBytes(operand)); }
 
-// Instruction descriptor of tcgen05.mma kind::f16 with f32 accumulation (PTX ISA, "Instruction descriptor").
-constexpr uint32_t InstructionBits(DataType type, int m, int n, bool a_mn_major, bool b_mn_major) {
-  const uint32_t code = type == DataType::kF16 ? 0 : 1;
-  return 1u << 4 | code << 7 | code << 10 | (a_mn_major ? 1u : 0u) << 15 | (b_mn_major ? 1u : 0u) << 16 |
-         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
+// Instruction descriptor of tcgen05.mma kind::f16 and kind::f8f6f4 with f32 accumulation (PTX ISA, "Instruction
+// descriptor").
+struct MatrixSide {
+  DataType type;
+  bool mn_major;
+};
+inline uint32_t InstructionBits(MatrixSide a, MatrixSide b, int m, int n) {
+  const auto code = [](DataType type) { return static_cast<uint32_t>(ir::InfoOf(type).mma_code); };
+  return 1u << 4 | code(a.type) << 7 | code(b.type) << 10 | (a.mn_major ? 1u : 0u) << 15 |
+         (b.mn_major ? 1u : 0u) << 16 | static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
 }
 
 }  // namespace laneshift::compiler

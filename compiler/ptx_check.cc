@@ -45,7 +45,7 @@ struct Expected {
 
 void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
            Expected& expected) {
-  const int steps = program.tile_k / kMmaK;
+  const int steps = program.tile_k / MmaK(program.operand_type);
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
     if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaTensor) expected.mma += steps;

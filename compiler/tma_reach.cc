@@ -1,6 +1,7 @@
 #include "compiler/tma_reach.h"
 
 #include "base/text.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -61,6 +62,12 @@ Status TmaReaches(const GemmProblem& problem, Operand operand) {
     return Unreachable(operand, "row (TMA stores clip only at 16 bytes)", s.inner * bytes);
   }
   return Ok();
+}
+
+bool Transposes(const GemmProblem& problem, Operand operand, const target::Target& target) {
+  const StoredOperand stored = Stored(problem, operand);
+  // wgmma transposes 16-bit operands only.
+  return stored.inner_axis != Axis::kK && ir::IsEightBit(stored.type) && !target.Has(target::Feature::kTensorMemory);
 }
 
 int AccessWidth(const GemmProblem& problem, Operand operand, int limit) {

@@ -6,6 +6,7 @@
 
 #include "ir/program.h"
 #include "laneshift/problem.h"
+#include "target/target.h"
 
 namespace laneshift::compiler {
 
@@ -19,6 +20,9 @@ StoredOperand Stored(const GemmProblem& problem, ir::Operand operand);
 
 // Ok, or kUnsupported with the rule that the operand breaks.
 Status TmaReaches(const GemmProblem& problem, ir::Operand operand);
+
+// Whether the target's tensor core reads the operand along K alone, though it is stored along the other axis.
+bool Transposes(const GemmProblem& problem, ir::Operand operand, const target::Target& target);
 
 // The widest access in elements, at most `limit`, for which every row start, row end and matrix of the operand is
 // aligned: a run of so many columns at a multiple of it lies wholly inside or wholly outside.

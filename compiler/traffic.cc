@@ -118,6 +118,13 @@ class RoleWalk {
       case OpKind::kAccRead:
       case OpKind::kAccRegisters:
       case OpKind::kScale:
+      case OpKind::kScaleBy:
+      case OpKind::kLoadFactor:
+      case OpKind::kLoadFactors:
+      case OpKind::kClearSums:
+      case OpKind::kAddSums:
+      case OpKind::kAddScaledSums:
+      case OpKind::kReadSums:
       case OpKind::kAddBias:
       case OpKind::kAddC:
       case OpKind::kStageStore:
@@ -167,8 +174,8 @@ class RoleWalk {
   }
 
   // An instruction works on 32 bytes of K.
-  int64_t Steps() const { return program_.tile_k / kMmaK; }
-  int64_t StepBytes() const { return kMmaK * DataTypeBytes(program_.operand_type); }
+  int64_t Steps() const { return program_.tile_k / MmaK(program_.operand_type); }
+  int64_t StepBytes() const { return MmaK(program_.operand_type) * DataTypeBytes(program_.operand_type); }
 
   // One product of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
   Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
@@ -177,7 +184,8 @@ class RoleWalk {
     return {.mma_instructions = instructions,
             .idle_mmas = idle ? instructions : 0,
             .mma_shared_bytes = instructions * (read + program_.tile_n) * StepBytes(),
-            .mma_clocks = instructions * timed * program_.tile_n * kMmaK / target_.mma_macs_per_clock};
+            // The rate is one of bytes: what 16-bit operands take, others of as many bytes take.
+            .mma_clocks = instructions * timed * program_.tile_n * StepBytes() / 2 / target_.mma_macs_per_clock};
   }
 
   const Problem& problem_;

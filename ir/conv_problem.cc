@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift {
 
@@ -145,6 +147,10 @@ Status ValidateConv(const ConvProblem& p) {
     }
   }
   LS_TRY(CheckOperandTypes("x", p.x, "w", p.w));
+  LS_TRY(CheckPrecision(p.x, p.sum, p.scale));
+  if (p.scale == Scaling::kBlock) {
+    return InvalidProblem("scale=block is for gemm; a conv has scale=tensor (one factor for each operand)");
+  }
   LS_TRY(CheckAlignment("align_x", p.align_x, p.x));
   LS_TRY(CheckAlignment("align_w", p.align_w, p.w));
   LS_TRY(CheckAlignment("align_z", p.align_z, p.z));
@@ -173,8 +179,8 @@ double Bytes(const ConvProblem& p) {
   double bytes = Product(count, p.input, p.c) * size(p.x) +
                  Product(static_cast<double>(p.k), p.filter, p.c / p.groups) * size(p.w) + output * size(p.y);
   if (p.beta != 0) bytes += output * size(p.z);
-  if (p.bias == ConvBias::kK) bytes += static_cast<double>(p.k) * size(p.y);
-  return bytes;
+  if (p.bias == ConvBias::kK) bytes += static_cast<double>(p.k) * size(AddendType(p.y));
+  return bytes + ScaleBytes(p);
 }
 
 }  // namespace laneshift::ir

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"conv w=5 c=8 k=8 s=3 groups=3", "groups=3 does not divide c=8"},
         BadCase{"conv w=5 c=9 k=8 s=3 groups=3", "groups=3 does not divide k=8"},
         BadCase{"conv w=5 c=8 k=8 s=3 x=f32", "w=f32 is not supported"},
-        BadCase{"conv w=5 c=8 k=8 s=3 x=f16 w=bf16", "both f16 or both bf16"},
+        BadCase{"conv w=5 c=8 k=8 s=3 x=f16 w=bf16", "both f16, both bf16"},
         BadCase{"conv w=5 c=8 k=8 s=3 bias=n", "use none or k"},
         BadCase{"conv w=5 c=8 k=8 s=3 x_pixel=7", "x_pixel=7 is below the 8 elements"},
         BadCase{"conv h=2 w=5 c=8 k=8 s=3 y_row=23", "y_row=23 is below the 24 elements"},

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "ir/conv_problem.h"
+#include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 
@@ -27,7 +28,8 @@ struct Pitch {
   int64_t ConvPitches::*distance;
 };
 using Member = std::variant<int64_t ConvProblem::*, double ConvProblem::*, DataType ConvProblem::*,
-                            ConvBias ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
+                            ConvBias ConvProblem::*, SumPrecision ConvProblem::*, Scaling ConvProblem::*, Extent, PerDimension,
+                            Pads, Pitch>;
 
 // One row per key of the one-line form, in printed order. `w` has two rows: a number is the width, a type is a type.
 struct Key {
@@ -76,6 +78,8 @@ constexpr Key kKeys[] = {
     {"alpha",    &ConvProblem::alpha},
     {"beta",     &ConvProblem::beta},
     {"bias",     &ConvProblem::bias},
+    {"sum",      &ConvProblem::sum},
+    {"scale",    &ConvProblem::scale},
     {"align_x",  &ConvProblem::align_x},
     {"align_w",  &ConvProblem::align_w},
     {"align_z",  &ConvProblem::align_z},
@@ -142,6 +146,14 @@ struct FieldParser {
     problem.*field = text == "none" ? ConvBias::kNone : ConvBias::kK;
     return Ok();
   }
+  Status operator()(SumPrecision ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseSumValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(Scaling ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
+    return Ok();
+  }
   Status operator()(const Extent& extent) const {
     LS_ASSIGN((problem.*extent.extents)[extent.dimension], ParseIntValue(key.name, text));
     return Ok();
@@ -186,6 +198,8 @@ struct FieldPrinter {
   std::string operator()(ConvBias ConvProblem::*field) const {
     return problem.*field == ConvBias::kNone ? "none" : "k";
   }
+  std::string operator()(SumPrecision ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(Scaling ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(const Extent& extent) const { return Cat((problem.*extent.extents)[extent.dimension]); }
   std::string operator()(const PerDimension& list) const {
     std::vector<std::string> texts;
@@ -261,13 +275,13 @@ Result<Problem> ParseConv(const std::vector<std::string_view>& words) {
   }
   // The types follow one another: w that of x, y that of x, z that of y.
   if (!type_given("w")) problem.w = problem.x;
-  if (!type_given("y")) problem.y = problem.x;
-  if (!type_given("z")) problem.z = problem.y;
+  if (!type_given("y")) problem.y = ResultType(problem.x);
+  if (!type_given("z")) problem.z = AddendType(problem.y);
   return Problem(problem);
 }
 
 std::string Print(const ConvProblem& conv) {
-  ConvProblem plain{.n = 0, .z = conv.y};
+  ConvProblem plain{.n = 0, .z = AddendType(conv.y)};
   if (ValidateConv(conv)) {
     // A pitch that is packed over those inside of it is left out, and so is one that is still open.
     for (const ConvTensor& tensor : ConvTensors(conv)) {

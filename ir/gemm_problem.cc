@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
 namespace {
@@ -13,7 +15,8 @@ namespace {
 using base::Cat;
 
 using Member = std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*,
-                            Major GemmProblem::*, BiasAxis GemmProblem::*>;
+                            Major GemmProblem::*, BiasAxis GemmProblem::*, SumPrecision GemmProblem::*,
+                            Scaling GemmProblem::*>;
 
 // One row per key of the one-line form, in printed order.
 struct Key {
@@ -50,6 +53,8 @@ constexpr Key kKeys[] = {
     {"alpha",    &GemmProblem::alpha,    kOptional},
     {"beta",     &GemmProblem::beta,     kOptional},
     {"bias",     &GemmProblem::bias,     kOptional},
+    {"sum",      &GemmProblem::sum,      kOptional},
+    {"scale",    &GemmProblem::scale,    kOptional},
     {"align_a",  &GemmProblem::align_a,  kOptional},
     {"align_b",  &GemmProblem::align_b,  kOptional},
     {"align_c",  &GemmProblem::align_c,  kOptional},
@@ -90,6 +95,14 @@ struct FieldParser {
     problem.*field = text == "none" ? BiasAxis::kNone : text == "m" ? BiasAxis::kM : BiasAxis::kN;
     return Ok();
   }
+  Status operator()(SumPrecision GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseSumValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(Scaling GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
+    return Ok();
+  }
 };
 
 struct FieldPrinter {
@@ -106,6 +119,8 @@ struct FieldPrinter {
     constexpr std::string_view kNames[] = {"none", "m", "n"};
     return std::string(kNames[static_cast<int>(problem.*field)]);
   }
+  std::string operator()(SumPrecision GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(Scaling GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
 };
 
 // A stored matrix: `rows` runs of `inner` contiguous elements, `pitch` apart; matrices `stride` apart.
@@ -156,6 +171,7 @@ Status Validate(const GemmProblem& p) {
       {"stride_a", p.stride_a}, {"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}};
   for (const auto& [name, value] : places) LS_TRY(CheckPitch(name, value));
   LS_TRY(CheckOperandTypes("a", p.a, "b", p.b));
+  LS_TRY(CheckPrecision(p.a, p.sum, p.scale));
   LS_TRY(CheckAlignment("align_a", p.align_a, p.a));
   LS_TRY(CheckAlignment("align_b", p.align_b, p.b));
   LS_TRY(CheckAlignment("align_c", p.align_c, p.c));
@@ -192,8 +208,8 @@ Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
   }
   // The types follow one another: b that of a, d that of a, c that of d.
   if (!given("b")) problem.b = problem.a;
-  if (!given("d")) problem.d = problem.a;
-  if (!given("c")) problem.c = problem.d;
+  if (!given("d")) problem.d = ResultType(problem.a);
+  if (!given("c")) problem.c = AddendType(problem.d);
   return Problem(problem);
 }
 
@@ -208,7 +224,7 @@ Result<Problem> Complete(GemmProblem gemm) {
 }
 
 std::string Print(const GemmProblem& gemm) {
-  GemmProblem packed{.m = gemm.m, .n = gemm.n, .k = gemm.k, .c = gemm.d};
+  GemmProblem packed{.m = gemm.m, .n = gemm.n, .k = gemm.k, .c = AddendType(gemm.d)};
   // A pitch that is packed is left out, and so is a stride that is packed over the pitch that is printed.
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     packed.*matrix.pitch = gemm.*matrix.pitch == 0 ? 0 : matrix.inner;
@@ -233,8 +249,8 @@ double Bytes(const GemmProblem& p) {
   };
   double matrix = bytes(p.m, p.k, p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, p.n, p.d);
   if (p.beta != 0) matrix += bytes(p.m, p.n, p.c);
-  const double bias = p.bias == BiasAxis::kNone ? 0 : bytes(1, p.bias == BiasAxis::kM ? p.m : p.n, p.d);
-  return matrix * static_cast<double>(p.batch) + bias;
+  const double bias = p.bias == BiasAxis::kNone ? 0 : bytes(1, p.bias == BiasAxis::kM ? p.m : p.n, AddendType(p.d));
+  return matrix * static_cast<double>(p.batch) + bias + ScaleBytes(p);
 }
 
 }  // namespace laneshift::ir

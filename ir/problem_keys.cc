@@ -6,37 +6,37 @@
 #include <utility>
 
 #include "base/text.h"
-
-namespace laneshift {
-namespace {
-
-struct NamedType {
-  std::string_view name;
-  DataType type;
-  int64_t bytes;
-};
-constexpr NamedType kTypes[] = {{"f16", DataType::kF16, 2}, {"bf16", DataType::kBf16, 2}, {"f32", DataType::kF32, 4}};
-
-std::optional<DataType> FindType(std::string_view name) {
-  for (const NamedType& row : kTypes) {
-    if (row.name == name) return row.type;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::string_view DataTypeName(DataType type) { return kTypes[static_cast<int>(type)].name; }
-
-int64_t DataTypeBytes(DataType type) { return kTypes[static_cast<int>(type)].bytes; }
-
-}  // namespace laneshift
+#include "ir/element_type.h"
 
 namespace laneshift::ir {
 
 using base::Cat;
 
 namespace {
+
+std::optional<DataType> FindType(std::string_view name) {
+  for (int i = 0; i < kDataTypes; ++i) {
+    const auto type = static_cast<DataType>(i);
+    if (DataTypeName(type) == name) return type;
+  }
+  return std::nullopt;
+}
+
+std::string KnownTypes() {
+  std::vector<std::string> names;
+  for (int i = 0; i < kDataTypes; ++i) names.emplace_back(DataTypeName(static_cast<DataType>(i)));
+  return base::Join(names, ", ");
+}
+
+constexpr std::string_view kSumNames[] = {"f32", "fast"};
+constexpr std::string_view kScalingNames[] = {"none", "tensor", "block"};
+
+template <typename Enum, size_t kCount>
+std::optional<Enum> FindName(const std::string_view (&names)[kCount], std::string_view text) {
+  const auto* found = std::find(std::begin(names), std::end(names), text);
+  if (found == std::end(names)) return std::nullopt;
+  return static_cast<Enum>(found - std::begin(names));
+}
 
 std::vector<std::string_view> Distinct(const std::vector<std::string_view>& names) {
   std::vector<std::string_view> distinct;
@@ -81,9 +81,29 @@ Result<double> ParseDoubleValue(std::string_view key, std::string_view text) {
 
 Result<DataType> ParseTypeValue(std::string_view key, std::string_view text) {
   const auto type = FindType(text);
-  if (!type) return InvalidProblem(Cat(key, "=", text, " is not a type; known types: f16, bf16, f32"));
+  if (!type) return InvalidProblem(Cat(key, "=", text, " is not a type; known types: ", KnownTypes()));
   return *type;
 }
+
+Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text) {
+  const auto sum = FindName<SumPrecision>(kSumNames, text);
+  if (!sum) {
+    return InvalidProblem(Cat(key, "=", text, " is not a precision; use f32, or fast (what the tensor core keeps)"));
+  }
+  return *sum;
+}
+std::string_view NameOf(SumPrecision sum) { return kSumNames[static_cast<size_t>(sum)]; }
+
+Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
+  const auto scale = FindName<Scaling>(kScalingNames, text);
+  if (!scale) {
+    return InvalidProblem(Cat(key, "=", text,
+                              " is not a scaling; use none, tensor (one factor for each operand) or block (A by row and "
+                              "128 of k, B by 128 x 128)"));
+  }
+  return *scale;
+}
+std::string_view NameOf(Scaling scale) { return kScalingNames[static_cast<size_t>(scale)]; }
 
 bool NamesType(std::string_view text) { return FindType(text).has_value(); }
 
@@ -104,9 +124,23 @@ Status CheckAlignment(std::string_view key, int64_t value, DataType type) {
 }
 
 Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type) {
-  if (left_type != DataType::kF32 && left_type == right_type) return Ok();
+  if (CanMultiply(left_type, right_type)) return Ok();
   return InvalidProblem(Cat(left, "=", DataTypeName(left_type), " with ", right, "=", DataTypeName(right_type),
-                            " is not supported; ", left, " and ", right, " are both f16 or both bf16"));
+                            " is not supported; ", left, " and ", right,
+                            " are both f16, both bf16, or each of them e4m3 or e5m2"));
+}
+
+Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale) {
+  if (IsEightBit(operand)) return Ok();
+  if (sum != SumPrecision::kF32) {
+    return InvalidProblem(Cat("sum=", NameOf(sum), " is for e4m3 and e5m2; sums of ", DataTypeName(operand),
+                              " are f32; use sum=f32"));
+  }
+  if (scale != Scaling::kNone) {
+    return InvalidProblem(
+        Cat("scale=", NameOf(scale), " is for e4m3 and e5m2; for ", DataTypeName(operand), " use alpha="));
+  }
+  return Ok();
 }
 
 }  // namespace laneshift::ir

@@ -32,6 +32,10 @@ Result<std::vector<KeyValue>> ResolveKeys(const std::vector<std::string_view>& w
 Result<int64_t> ParseIntValue(std::string_view key, std::string_view text);
 Result<double> ParseDoubleValue(std::string_view key, std::string_view text);
 Result<DataType> ParseTypeValue(std::string_view key, std::string_view text);
+Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text);
+Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text);
+std::string_view NameOf(SumPrecision sum);
+std::string_view NameOf(Scaling scale);
 bool NamesType(std::string_view text);
 
 // 1 to kMaxExtent - 1.
@@ -40,7 +44,9 @@ Status CheckExtent(std::string_view key, int64_t value);
 Status CheckPitch(std::string_view key, int64_t value);
 // A power of two from one element to 256 bytes.
 Status CheckAlignment(std::string_view key, int64_t value, DataType type);
-// Both operands of the MMA: f16 or bf16, alike.
+// Both operands of the MMA.
 Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type);
+// Precision of sums and factors are choices of 8-bit operands.
+Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale);
 
 }  // namespace laneshift::ir

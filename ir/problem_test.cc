@@ -18,6 +18,16 @@ TEST(Problem, TypesFollowA) {
   EXPECT_EQ(p.c, DataType::kF16);
 }
 
+TEST(Problem, EightBitOperandsGiveWiderResults) {
+  const GemmProblem p = Parse("gemm m=3 n=5 k=7 a=e4m3");
+  EXPECT_EQ(p.b, DataType::kE4m3);
+  EXPECT_EQ(p.d, DataType::kBf16);
+  EXPECT_EQ(p.c, DataType::kBf16);
+  EXPECT_EQ(p.sum, SumPrecision::kF32);
+  // What is added to a D of 8 bits is not of 8 bits itself.
+  EXPECT_EQ(Parse("gemm m=3 n=5 k=7 a=e4m3 b=e5m2 d=e5m2").c, DataType::kBf16);
+}
+
 TEST(Problem, PitchesAndStridesArePacked) {
   const GemmProblem p = Parse("gemm m=3 n=5 k=7 batch=2 a_major=m lda=8");
   EXPECT_EQ(p.lda, 8);
@@ -37,7 +47,9 @@ TEST(Problem, PrintsOnlyWhatIsNotDefault) {
 
 TEST(Problem, EveryPrintedFormParsesBack) {
   for (const char* text :
-       {"gemm m=1 n=1 k=1", "gemm m=7 n=129 k=1000 batch=2 beta=1 bias=m d=f32", "gemm m=2 n=2 k=2 alpha=0.1"}) {
+       {"gemm m=1 n=1 k=1", "gemm m=7 n=129 k=1000 batch=2 beta=1 bias=m d=f32", "gemm m=2 n=2 k=2 alpha=0.1",
+        "gemm m=2 n=2 k=2 a=e4m3 b=e5m2 d=e4m3 c=e4m3 beta=1 sum=fast scale=block", "gemm m=2 n=2 k=2 a=e5m2",
+        "conv w=9 c=8 k=8 s=3 x=e4m3 y=e4m3 z=f32 beta=1 sum=fast scale=tensor"}) {
     const Problem problem = *ParseProblem(text);
     EXPECT_EQ(*ParseProblem(PrintProblem(problem)), problem) << text;
   }
@@ -67,9 +79,24 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"gemm m=1 n=1 k=1x", "not a whole number"},
         BadCase{"gemm m=1 n=1 k=9 lda=8", "lda=8 is below the row of 9"},
         BadCase{"gemm m=4 n=1 k=9 batch=2 stride_a=8", "overlap"},
-        BadCase{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16 or both bf16"},
+        BadCase{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16, both bf16, or each of them e4m3 or e5m2"},
+        BadCase{"gemm m=1 n=1 k=1 a=e4m3 b=f16", "each of them e4m3 or e5m2"},
+        BadCase{"gemm m=1 n=1 k=1 a=f32", "both f16, both bf16"},
+        BadCase{"gemm m=1 n=1 k=1 a=e4m3 sum=exact", "use f32, or fast"},
+        BadCase{"gemm m=1 n=1 k=1 a=f16 sum=fast", "sum=fast is for e4m3 and e5m2"},
+        BadCase{"gemm m=1 n=1 k=1 a=e4m3 scale=row", "use none, tensor"},
+        BadCase{"gemm m=1 n=1 k=1 scale=tensor", "use alpha="},
+        BadCase{"conv w=9 c=8 k=8 s=3 x=e4m3 scale=block", "a conv has scale=tensor"},
         BadCase{"gemm m=1 n=1 k=1 align_a=3", "power of two"}, BadCase{"gemm m=1 n=1 k=1 alpha=nan", "finite"},
         BadCase{"gemm m=1 n=1 k=1 a_major=n", "use k or m"}, BadCase{"gemm m=1 n=1 k=1 hello", "key=value"}));
+
+TEST(Problem, BytesOfFactors) {
+  const auto bytes = [](std::string_view text) { return ProblemBytes(*ParseProblem(text)); };
+  const double plain = bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2");
+  EXPECT_EQ(bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2 scale=tensor"), plain + 3 * 4);
+  EXPECT_EQ(bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2 scale=block"), plain + 4 * (2 * (3 * 130 + 2 * 3) + 1));
+  EXPECT_EQ(bytes("gemm m=1 n=8 k=8 a=e4m3 d=e4m3 bias=n"), bytes("gemm m=1 n=8 k=8 a=e4m3 d=e4m3") + 8 * 2);
+}
 
 TEST(Problem, FlopsAndBytes) {
   const Problem p = *ParseProblem("gemm m=2 n=3 k=4 batch=5 a=f16 d=f32 beta=1 bias=n");

@@ -64,6 +64,8 @@ ValueType TypeOfLetter(char letter) {
       return ValueType::kFragment;
     case 'l':
       return ValueType::kLanes;
+    case 'x':
+      return ValueType::kFactors;
   }
   LS_CHECK(false, "no type has the letter ", letter);
 }

@@ -6,7 +6,10 @@
 // issued into it has completed, `take` hands the consumer the oldest full slot, `release` frees it when everything that
 // was issued on it has completed. Loads and MMAs are asynchronous; only send/take and release/put order them. Every
 // producer role sends each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is
-// 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32.
+// 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32,
+// but for those of 8-bit operands in an accumulator of a target that keeps fewer bits (target::Target): f32 registers
+// beside the accumulator, `sums`, then add up what it holds of each block of K. A conversion to an 8-bit type
+// saturates.
 //
 // Convolution. The rows of A and D are positions of a walk over the images: `walk_q` positions a row, of which the
 // first `out_q` are output pixels, out_p rows, out_o planes, then the next image. Positions behind out_q give sums that
@@ -32,58 +35,61 @@ namespace laneshift::ir {
 
 // What the runtime passes to a kernel parameter.
 // BINDING(Name, text, kind)
-#define LS_BINDINGS(BINDING)               \
-  BINDING(MapA, "map_a", kTensorMap)       \
-  BINDING(MapEdge, "map_edge", kTensorMap) \
-  BINDING(MapB, "map_b", kTensorMap)       \
-  BINDING(MapD, "map_d", kTensorMap)       \
-  BINDING(BaseA, "base_a", kPointer)       \
-  BINDING(BaseB, "base_b", kPointer)       \
-  BINDING(BaseC, "base_c", kPointer)       \
-  BINDING(BaseD, "base_d", kPointer)       \
-  BINDING(BaseBias, "base_bias", kPointer) \
-  BINDING(PitchA, "pitch_a", kInt64)       \
-  BINDING(PitchB, "pitch_b", kInt64)       \
-  BINDING(PitchC, "pitch_c", kInt64)       \
-  BINDING(PitchD, "pitch_d", kInt64)       \
-  BINDING(StrideA, "stride_a", kInt64)     \
-  BINDING(StrideB, "stride_b", kInt64)     \
-  BINDING(StrideC, "stride_c", kInt64)     \
-  BINDING(StrideD, "stride_d", kInt64)     \
-  BINDING(RowA, "row_a", kInt64)           \
-  BINDING(RowB, "row_b", kInt64)           \
-  BINDING(RowC, "row_c", kInt64)           \
-  BINDING(RowD, "row_d", kInt64)           \
-  BINDING(PlaneA, "plane_a", kInt64)       \
-  BINDING(PlaneB, "plane_b", kInt64)       \
-  BINDING(PlaneC, "plane_c", kInt64)       \
-  BINDING(PlaneD, "plane_d", kInt64)       \
-  BINDING(M, "m", kInt32)                  \
-  BINDING(N, "n", kInt32)                  \
-  BINDING(K, "k", kInt32)                  \
-  BINDING(Batch, "batch", kInt32)          \
-  BINDING(Channels, "channels", kInt32)    \
-  BINDING(Filters, "filters", kInt32)      \
-  BINDING(WalkQ, "walk_q", kInt32)         \
-  BINDING(OutQ, "out_q", kInt32)           \
-  BINDING(OutP, "out_p", kInt32)           \
-  BINDING(OutO, "out_o", kInt32)           \
-  BINDING(InW, "in_w", kInt32)             \
-  BINDING(InH, "in_h", kInt32)             \
-  BINDING(InD, "in_d", kInt32)             \
-  BINDING(TapsS, "taps_s", kInt32)         \
-  BINDING(TapsR, "taps_r", kInt32)         \
-  BINDING(TapsT, "taps_t", kInt32)         \
-  BINDING(StepW, "step_w", kInt32)         \
-  BINDING(StepH, "step_h", kInt32)         \
-  BINDING(StepD, "step_d", kInt32)         \
-  BINDING(PadW, "pad_w", kInt32)           \
-  BINDING(PadH, "pad_h", kInt32)           \
-  BINDING(PadD, "pad_d", kInt32)           \
-  BINDING(SpreadW, "spread_w", kInt32)     \
-  BINDING(SpreadH, "spread_h", kInt32)     \
-  BINDING(SpreadD, "spread_d", kInt32)     \
-  BINDING(Alpha, "alpha", kFloat)          \
+#define LS_BINDINGS(BINDING)                    \
+  BINDING(MapA, "map_a", kTensorMap)            \
+  BINDING(MapEdge, "map_edge", kTensorMap)      \
+  BINDING(MapB, "map_b", kTensorMap)            \
+  BINDING(MapD, "map_d", kTensorMap)            \
+  BINDING(BaseA, "base_a", kPointer)            \
+  BINDING(BaseB, "base_b", kPointer)            \
+  BINDING(BaseC, "base_c", kPointer)            \
+  BINDING(BaseD, "base_d", kPointer)            \
+  BINDING(BaseBias, "base_bias", kPointer)      \
+  BINDING(BaseScaleA, "base_scale_a", kPointer) \
+  BINDING(BaseScaleB, "base_scale_b", kPointer) \
+  BINDING(BaseScaleD, "base_scale_d", kPointer) \
+  BINDING(PitchA, "pitch_a", kInt64)            \
+  BINDING(PitchB, "pitch_b", kInt64)            \
+  BINDING(PitchC, "pitch_c", kInt64)            \
+  BINDING(PitchD, "pitch_d", kInt64)            \
+  BINDING(StrideA, "stride_a", kInt64)          \
+  BINDING(StrideB, "stride_b", kInt64)          \
+  BINDING(StrideC, "stride_c", kInt64)          \
+  BINDING(StrideD, "stride_d", kInt64)          \
+  BINDING(RowA, "row_a", kInt64)                \
+  BINDING(RowB, "row_b", kInt64)                \
+  BINDING(RowC, "row_c", kInt64)                \
+  BINDING(RowD, "row_d", kInt64)                \
+  BINDING(PlaneA, "plane_a", kInt64)            \
+  BINDING(PlaneB, "plane_b", kInt64)            \
+  BINDING(PlaneC, "plane_c", kInt64)            \
+  BINDING(PlaneD, "plane_d", kInt64)            \
+  BINDING(M, "m", kInt32)                       \
+  BINDING(N, "n", kInt32)                       \
+  BINDING(K, "k", kInt32)                       \
+  BINDING(Batch, "batch", kInt32)               \
+  BINDING(Channels, "channels", kInt32)         \
+  BINDING(Filters, "filters", kInt32)           \
+  BINDING(WalkQ, "walk_q", kInt32)              \
+  BINDING(OutQ, "out_q", kInt32)                \
+  BINDING(OutP, "out_p", kInt32)                \
+  BINDING(OutO, "out_o", kInt32)                \
+  BINDING(InW, "in_w", kInt32)                  \
+  BINDING(InH, "in_h", kInt32)                  \
+  BINDING(InD, "in_d", kInt32)                  \
+  BINDING(TapsS, "taps_s", kInt32)              \
+  BINDING(TapsR, "taps_r", kInt32)              \
+  BINDING(TapsT, "taps_t", kInt32)              \
+  BINDING(StepW, "step_w", kInt32)              \
+  BINDING(StepH, "step_h", kInt32)              \
+  BINDING(StepD, "step_d", kInt32)              \
+  BINDING(PadW, "pad_w", kInt32)                \
+  BINDING(PadH, "pad_h", kInt32)                \
+  BINDING(PadD, "pad_d", kInt32)                \
+  BINDING(SpreadW, "spread_w", kInt32)          \
+  BINDING(SpreadH, "spread_h", kInt32)          \
+  BINDING(SpreadD, "spread_d", kInt32)          \
+  BINDING(Alpha, "alpha", kFloat)               \
   BINDING(Beta, "beta", kFloat)
 
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
@@ -142,7 +148,7 @@ constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a 
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes };
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes, kFactors };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
@@ -205,6 +211,7 @@ struct LoadAttrs {
   int tile = 0;  // entry of the slot's channel
   Operand operand = Operand::kA;
   int taps = 0;  // 1: inner counts the channels of all taps of a filter, and the taps lie anywhere (B, by threads)
+  int transposed = 0;  // 1: elements are contiguous in memory along the tile's outer axis (by threads)
   bool operator==(const LoadAttrs&) const = default;
 };
 // A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
@@ -265,6 +272,25 @@ struct ScaleAttrs {
   Binding binding{};
   bool operator==(const ScaleAttrs&) const = default;
 };
+// Factors of rows of `fragment` and of runs of kScaleRun columns.
+struct FactorsAttrs {
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  int runs = 1;
+  bool operator==(const FactorsAttrs&) const = default;
+};
+struct ClearSumsAttrs {
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const ClearSumsAttrs&) const = default;
+};
+struct AddSumsAttrs {
+  int column = 0;
+  bool operator==(const AddSumsAttrs&) const = default;
+};
+struct ReadSumsAttrs {
+  int column = 0, columns = 0;
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const ReadSumsAttrs&) const = default;
+};
 // How a row index addresses memory: rows `pitch` apart, or positions of a convolution's walk.
 enum class RowMap : uint8_t { kMatrix, kPixels };
 
@@ -295,11 +321,12 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
-                           DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                           PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                           TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, BiasAttrs,
-                           GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
+                 CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs,
+                 GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs,
+                 LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, FactorsAttrs, ClearSumsAttrs,
+                 AddSumsAttrs, ReadSumsAttrs, BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -397,7 +424,7 @@ struct Program {
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
   int kept_rows = 0;  // of a tile: where each warp's last lanes are lost, the rows that are left; 0: all
-  DataType operand_type = DataType::kBf16;
+  DataType operand_type = DataType::kBf16;  // of A; tiles of 8-bit operands may be of two 8-bit types
   std::vector<Param> params;
   std::vector<Channel> channels;
   std::vector<Buffer> buffers;

@@ -19,7 +19,10 @@ namespace laneshift::ir {
 template <typename Enum>
 inline constexpr std::array<std::string_view, 0> kEnumNames{};
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<DataType>{"f16", "bf16", "f32"};
+inline constexpr auto kEnumNames<DataType> = std::to_array<std::string_view>({
+#define DATA_TYPE(Name, text, ...) text,
+#include "ir/element_types.def"
+});
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<BiasAxis>{"none", "m", "n"};
 template <>
@@ -45,8 +48,8 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", 
 template <>
 inline constexpr std::array<std::string_view, 5> kEnumNames<RoleKind>{"load", "copy", "mma", "epilogue", "math"};
 template <>
-inline constexpr std::array<std::string_view, 6> kEnumNames<ValueType>{"none", "index",    "predicate",
-                                                                       "slot", "fragment", "lanes"};
+inline constexpr std::array<std::string_view, 7> kEnumNames<ValueType>{"none",     "index", "predicate", "slot",
+                                                                       "fragment", "lanes", "factors"};
 template <>
 inline constexpr auto kEnumNames<Binding> = std::to_array<std::string_view>({
 #define LS_BINDING_NAME(Name, text, kind) text,
@@ -134,7 +137,8 @@ template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
 template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"tile", &LoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"operand", &LoadAttrs::operand},
-    Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag}};
+    Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag},
+    Field{"transposed", &LoadAttrs::transposed, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
@@ -174,6 +178,17 @@ template <> inline constexpr auto kFields<AccRegistersAttrs> = std::tuple{
     Field{"columns", &AccRegistersAttrs::columns}};
 template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
     Field{"by", &ScaleAttrs::binding}};
+template <> inline constexpr auto kFields<FactorsAttrs> = std::tuple{
+    Field{"fragment", &FactorsAttrs::fragment},
+    Field{"runs", &FactorsAttrs::runs}};
+template <> inline constexpr auto kFields<ClearSumsAttrs> = std::tuple{
+    Field{"fragment", &ClearSumsAttrs::fragment}};
+template <> inline constexpr auto kFields<AddSumsAttrs> = std::tuple{
+    Field{"column", &AddSumsAttrs::column}};
+template <> inline constexpr auto kFields<ReadSumsAttrs> = std::tuple{
+    Field{"column", &ReadSumsAttrs::column},
+    Field{"columns", &ReadSumsAttrs::columns},
+    Field{"fragment", &ReadSumsAttrs::fragment}};
 template <> inline constexpr auto kFields<BiasAttrs> = std::tuple{
     Field{"axis", &BiasAttrs::axis},
     Field{"type", &BiasAttrs::type},

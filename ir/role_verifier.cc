@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "ir/element_type.h"
 
 namespace laneshift::ir {
 namespace {
@@ -47,6 +48,13 @@ constexpr Placement kPlacements[] = {
     {OpKind::kAccRead,      Crew::kWarps,     kTensorMemory, Bit(RoleKind::kEpilogue)},
     {OpKind::kFenceTensor,  Crew::kAny,       kTensorMemory, kAnyRole},
     {OpKind::kScale,        Crew::kWarps,     0,             kReaders},
+    {OpKind::kScaleBy,      Crew::kWarps,     0,             kReaders},
+    {OpKind::kLoadFactor,   Crew::kWarps,     0,             kReaders},
+    {OpKind::kLoadFactors,  Crew::kWarps,     0,             kReaders},
+    {OpKind::kClearSums,    Crew::kWarps,     0,             kReaders},
+    {OpKind::kAddSums,      Crew::kWarps,     0,             kReaders},
+    {OpKind::kAddScaledSums, Crew::kWarps,    0,             kReaders},
+    {OpKind::kReadSums,     Crew::kWarps,     0,             kReaders},
     {OpKind::kAddBias,      Crew::kWarps,     0,             kReaders},
     {OpKind::kAddC,         Crew::kWarps,     0,             kReaders},
     {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
@@ -147,6 +155,7 @@ Status RoleVerifier::VerifyChannelsAreServed() const {
 Status RoleVerifier::VerifyRole(const Role& role) {
   role_ = &role;
   uses_.assign(program_.channels.size(), Use{});
+  sums_.reset();
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
 }
@@ -307,7 +316,13 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
     return {.kind = read->fragment, .columns = read->columns};
   if (const auto* registers = std::get_if<AccRegistersAttrs>(&op.attrs))
     return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
+  if (const auto* sums = std::get_if<ReadSumsAttrs>(&op.attrs))
+    return {.kind = sums->fragment, .columns = sums->columns};
   return values_[op.operands[0]].fragment;
+}
+
+bool RoleVerifier::IsOperand(DataType type) const {
+  return type == program_.operand_type || (IsEightBit(type) && IsEightBit(program_.operand_type));
 }
 
 const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {
@@ -438,6 +453,20 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckFragment(op);
     case OpKind::kScale:
       return CheckScalar(op.As<ScaleAttrs>().binding, ParamKind::kFloat);
+    case OpKind::kScaleBy:
+      return Ok();
+    case OpKind::kLoadFactor:
+      return Needs({op.As<ScaleAttrs>().binding});
+    case OpKind::kLoadFactors:
+      return CheckFactors(op);
+    case OpKind::kClearSums:
+      sums_ = op.As<ClearSumsAttrs>().fragment;
+      return Ok();
+    case OpKind::kAddSums:
+    case OpKind::kAddScaledSums:
+      return CheckSums(op.As<AddSumsAttrs>().column, values_[op.operands[0]].fragment);
+    case OpKind::kReadSums:
+      return CheckSums(op.As<ReadSumsAttrs>().column, FragmentOf(op));
     case OpKind::kAddBias:
       if (op.As<BiasAttrs>().axis == BiasAxis::kNone) return Broken(8, "a bias has an axis");
       return Needs({Binding::kBaseBias, op.As<BiasAttrs>().axis == BiasAxis::kM ? Binding::kM : Binding::kN});
@@ -549,6 +578,8 @@ Status RoleVerifier::CheckLoad(const Op& op, const LoadAttrs& attrs) {
     return Broken(8, "only A and B are loaded into tiles");
   if (attrs.taps != 0 && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kB))
     return Broken(8, "only threads find taps, and only those of B");
+  if (attrs.transposed != 0 && (op.kind == OpKind::kTmaLoad || attrs.taps != 0))
+    return Broken(8, "only threads transpose, and no taps");
   LS_TRY(FillTile(op, attrs.tile));
   if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), false);
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
@@ -571,7 +602,9 @@ Status RoleVerifier::CheckLoadPixels(const Op& op) {
 Status RoleVerifier::CheckGather(const Op& op) {
   const auto& attrs = op.As<GatherAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
-  if (attrs.vector != 1 && attrs.vector != 8) return Broken(8, Cat("vector=", attrs.vector, " is not 1 or 8"));
+  const int whole = 16 / ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.ElementBytes();
+  if (attrs.vector != 1 && attrs.vector != whole)
+    return Broken(8, Cat("vector=", attrs.vector, " is not 1 or ", whole));
   const int extents[] = {attrs.channels, attrs.columns, attrs.rows, attrs.planes};
   const bool known = attrs.channels != 0;
   for (const int extent : extents) {
@@ -623,7 +656,7 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle == Swizzle::k32)) {
       return Broken(12, "a product begins inside a tile only where its rows are spans of 64 or 128 bytes along k");
     }
-    const bool typed = layout.type == program_.operand_type && has(side.axis) && has(Axis::kK);
+    const bool typed = IsOperand(layout.type) && has(side.axis) && has(Axis::kK);
     const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
                       layout.Extent(Axis::kK) == program_.tile_k;
     if (!fits) {
@@ -673,8 +706,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const int rows = multiplies                       ? program_.tile_n
                    : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().row + program_.tile_m
                                                     : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
-  if (layout.type == program_.operand_type && layout.KMajor() && layout.inner == program_.tile_k &&
-      layout.outer >= rows) {
+  if (IsOperand(layout.type) && layout.KMajor() && layout.inner == program_.tile_k && layout.outer >= rows) {
     return Ok();
   }
   return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(tile)].name, " has not ", rows,
@@ -703,6 +735,23 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
     return Broken(12, Cat("columns ", first, "+", width, " are not inside the ", columns, " of the accumulator"));
   }
   return Ok();
+}
+
+Status RoleVerifier::CheckFactors(const Op& op) const {
+  if (!InRange(op.As<FactorsAttrs>().runs, 1, kScaleRun)) return Broken(8, "runs is not positive");
+  return Needs({Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kM, Binding::kN, Binding::kK});
+}
+
+// A piece of the sums, which are the role's rows of the tile.
+Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
+  if (!sums_) return Broken(12, "it uses sums that were not cleared before");
+  if (piece.kind != *sums_)
+    return Broken(12, Cat("the sums lie as ", NameOf(*sums_), ", the fragment as ", NameOf(piece.kind)));
+  if (column >= 0 && piece.columns > 0 && column % 8 == 0 && piece.columns % 8 == 0 &&
+      int64_t{column} + piece.columns <= program_.tile_n)
+    return Ok();
+  return Broken(12,
+                Cat("columns ", column, "+", piece.columns, " are not inside the ", program_.tile_n, " of the sums"));
 }
 
 // What places rows of C or D in memory.

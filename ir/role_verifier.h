@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,8 @@ class RoleVerifier {
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;
   Status CheckFragment(const Op& op) const;
+  Status CheckFactors(const Op& op) const;
+  Status CheckSums(int column, const FragmentLayout& piece) const;
   Status CheckStaging(const Op& op, int index) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
   Status CheckGlobal(const Op& op) const;
@@ -82,6 +85,8 @@ class RoleVerifier {
   Status NeedsBounds(Operand operand) const;
 
   FragmentLayout FragmentOf(const Op& op) const;
+  // Whether elements of the type are multiplied by the program's instructions.
+  bool IsOperand(DataType type) const;
   const Channel& ChannelOfSlot(ValueId slot) const;
   Error Broken(int rule, const std::string& message) const { return BrokenRule(rule, message); }
 
@@ -92,6 +97,7 @@ class RoleVerifier {
   size_t region_count_ = 0;
   std::vector<Value> values_;
   SlotChannels slots_;
+  std::optional<FragmentKind> sums_;             // of the role at hand, once they are cleared
   std::vector<Use> uses_;                        // of the role at hand, per channel
   std::vector<int> producers_, consumers_;       // per channel
   std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side

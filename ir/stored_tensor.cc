@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "ir/element_type.h"
 
 namespace laneshift::ir {
 namespace {
@@ -83,7 +84,16 @@ StoredTensor Stored(const GemmProblem& p, Role role) {
     case Role::kD:
       return StoredTensor::Matrices(p.d, p.batch, p.m, p.n, p.ldd, p.stride_d);
     case Role::kBias:
-      return Vector(p.d, p.bias == BiasAxis::kM ? p.m : p.n);
+      return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
+    case Role::kScaleA:
+      if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
+      return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.k), p.m, p.m, ScaleRuns(p.k) * p.m);
+    case Role::kScaleB:
+      if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
+      return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.n), ScaleRuns(p.k), ScaleRuns(p.k),
+                                    ScaleRuns(p.n) * ScaleRuns(p.k));
+    case Role::kScaleD:
+      return Vector(DataType::kF32, 1);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
@@ -99,7 +109,11 @@ StoredTensor Stored(const ConvProblem& p, Role role) {
     case Role::kD:
       return Images(p, p.y, p.n, p.Output(), p.k, p.y_pitch);
     case Role::kBias:
-      return Vector(p.y, p.k);
+      return Vector(AddendType(p.y), p.k);
+    case Role::kScaleA:
+    case Role::kScaleB:
+    case Role::kScaleD:
+      return Vector(DataType::kF32, 1);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
@@ -110,13 +124,38 @@ StoredTensor Stored(const Problem& problem, Role role) {
 
 bool Uses(const Problem& problem, Role role) {
   if (role == Role::kC) return std::visit([](const auto& kind) { return kind.beta != 0; }, problem);
+  if (IsScale(role)) {
+    const Scaling scale = std::visit([](const auto& kind) { return kind.scale; }, problem);
+    return scale != Scaling::kNone && (role != Role::kScaleD || IsEightBit(Stored(problem, Role::kD).type));
+  }
   if (role != Role::kBias) return true;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->bias != BiasAxis::kNone;
   return std::get<ConvProblem>(problem).bias != ConvBias::kNone;
 }
 
+int64_t AlignmentOf(const Problem& problem, Role role) {
+  constexpr size_t kAligned = 4;
+  constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
+                                                     &GemmProblem::align_c, &GemmProblem::align_d};
+  constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
+                                                     &ConvProblem::align_z, &ConvProblem::align_y};
+  const auto index = static_cast<size_t>(role);
+  if (index >= kAligned) return 0;
+  if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->*kGemm[index];
+  return std::get<ConvProblem>(problem).*kConv[index];
+}
+
+double ScaleBytes(const Problem& problem) {
+  double bytes = 0;
+  for (const Role role : {Role::kScaleA, Role::kScaleB, Role::kScaleD}) {
+    if (Uses(problem, role)) bytes += static_cast<double>(Stored(problem, role).Bytes());
+  }
+  return bytes;
+}
+
 std::string_view NameOf(const Problem& problem, Role role) {
-  constexpr std::string_view kNames[][5] = {{"a", "b", "c", "d", "bias"}, {"x", "w", "z", "y", "bias"}};
+  constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
+                                                 {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
   static_assert(std::size(kNames) == std::variant_size_v<Problem>);
   return kNames[problem.index()][static_cast<int>(role)];
 }

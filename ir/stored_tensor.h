@@ -15,7 +15,9 @@ namespace laneshift::ir {
 
 // What an operand does, whatever the problem calls it: the x, w, z and y of a convolution are the A, B, C and D of a
 // GEMM.
-enum class Role : uint8_t { kA, kB, kC, kD, kBias };
+enum class Role : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD };
+inline constexpr size_t kRoles = 8;
+constexpr bool IsScale(Role role) { return role >= Role::kScaleA; }
 
 // Rows of contiguous elements, in up to four dimensions around them. Distances in elements.
 struct StoredTensor {
@@ -49,8 +51,16 @@ StoredTensor Stored(const GemmProblem& problem, Role role);
 StoredTensor Stored(const ConvProblem& problem, Role role);
 StoredTensor Stored(const Problem& problem, Role role);
 
-// Whether a kernel reads or writes the operand: C with beta, the bias where there is one.
+// Whether a kernel reads or writes the operand: C with beta, the bias where there is one, factors as `scale` says.
 bool Uses(const Problem& problem, Role role);
+
+// The alignment in bytes that the problem promises for the operand's base; 0: that of an element.
+int64_t AlignmentOf(const Problem& problem, Role role);
+
+// Runs of kScaleRun in an extent, the last one possibly shorter.
+constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / kScaleRun; }
+// Of all factors that the problem has.
+double ScaleBytes(const Problem& problem);
 
 // What the problem calls it: "a" or "x".
 std::string_view NameOf(const Problem& problem, Role role);

@@ -28,10 +28,11 @@
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
 //     bulk copies bring.
-// 12. An MMA's tiles have the operands' type and hold the program's tile from the row on where the product
-//     begins, its accumulator the tile's rows and columns; fragments lie inside the accumulator and fill the buffer
-//     that they are staged in. Lanes are left out, lost and moved by a product in tiles of 128 rows alone; where rows
-//     are lost, D leaves by stores of threads.
+// 12. An MMA's tiles have the operands' type, or any 8-bit one where that is 8-bit, and hold the program's tile from
+//     the row on where the product begins, its accumulator the tile's rows and columns; fragments lie inside the
+//     accumulator and fill the buffer that they are staged in. Lanes are left out, lost and moved by a product in tiles
+//     of 128 rows alone; where rows are lost, D leaves by stores of threads. Sums are cleared before they are used, and
+//     what is added to or read from them lies as they do.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "laneshift/problem.h"
+#include "target/target.h"
 
 namespace laneshift::measure {
 
@@ -44,7 +45,8 @@ struct Comparison {
   }
 };
 
-// The bound on RelativeError() for outputs of this type.
-constexpr double ErrorBound(DataType output) { return output == DataType::kF32 ? 1e-5 : 2e-3; }
+// The bound on RelativeError(): what rounding to the output's type costs, and what the target's tensor core cuts off sums
+// of 8-bit products on their way to f32.
+double ErrorBound(const Problem& problem, const target::Target& target);
 
 }  // namespace laneshift::measure

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "device/buffer.h"
+#include "ir/element_type.h"
 #include "measure/shared_library.h"
 
 namespace laneshift::measure {
@@ -16,17 +17,7 @@ using base::Cat;
 constexpr int kOpN = 0, kOpT = 1, kCompute32F = 68, kGemmDefault = -1;
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA recommends for Hopper and later
 
-int CudaType(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-      return 2;
-    case DataType::kBf16:
-      return 14;
-    case DataType::kF32:
-      return 0;
-  }
-  return -1;
-}
+int CudaType(DataType type) { return ir::InfoOf(type).cuda; }
 
 struct Functions {
   int (*create)(void** handle) = nullptr;

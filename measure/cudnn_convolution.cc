@@ -2,20 +2,12 @@
 
 #include <utility>
 
+#include "ir/element_type.h"
+
 namespace laneshift::measure::cudnn {
 namespace {
 
-int TypeOf(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-      return kTypeHalf;
-    case DataType::kBf16:
-      return kTypeBfloat16;
-    case DataType::kF32:
-      return kTypeFloat;
-  }
-  return -1;
-}
+int TypeOf(DataType type) { return ir::InfoOf(type).cudnn; }
 
 // cuDNN's spatial dimensions: two, or three where there is depth. Fewer than two are no case of their own there.
 struct Dimensions {

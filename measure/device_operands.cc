@@ -26,47 +26,60 @@ Result<Buffer> CloneBuffer(device::Context context, const device::Stream& stream
   return buffer;
 }
 
-void* Pointer(const Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); }
+// Every buffer by role, each made by `make(role)`.
+template <size_t... kIndices, typename Make>
+Result<std::array<Buffer, ir::kRoles>> MakeAll(std::index_sequence<kIndices...>, const Make& make) {
+  std::array<Result<Buffer>, ir::kRoles> made = {make(static_cast<Role>(kIndices))...};
+  for (const Result<Buffer>& buffer : made) {
+    if (!buffer) return buffer.error();
+  }
+  return std::array<Buffer, ir::kRoles>{std::move(*made[kIndices])...};
+}
+template <typename Make>
+Result<std::array<Buffer, ir::kRoles>> MakeAll(const Make& make) {
+  return MakeAll(std::make_index_sequence<ir::kRoles>(), make);
+}
 
 }  // namespace
 
-DeviceOperands::DeviceOperands(Problem problem, Buffer a, Buffer b, Buffer c, Buffer d, Buffer bias)
-    : problem_(std::move(problem)),
-      a_(std::move(a)),
-      b_(std::move(b)),
-      c_(std::move(c)),
-      d_(std::move(d)),
-      bias_(std::move(bias)) {}
+DeviceOperands::DeviceOperands(Problem problem, Buffers buffers)
+    : problem_(std::move(problem)), buffers_(std::move(buffers)) {}
 
 Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const device::Stream& stream,
                                               const Problem& problem, const HostOperands& operands) {
-  LS_ASSIGN(Buffer a, UploadMatrix(context, stream, operands.a));
-  LS_ASSIGN(Buffer b, UploadMatrix(context, stream, operands.b));
-  LS_ASSIGN(Buffer c, UploadMatrix(context, stream, operands.c));
-  LS_ASSIGN(Buffer bias, UploadMatrix(context, stream, operands.bias));
-  LS_ASSIGN(Buffer d, Buffer::Allocate(context, Stored(problem, Role::kD).Bytes()));
-  LS_TRY(d.FillBytes(stream, 0xff));
-  return DeviceOperands(problem, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) -> Result<Buffer> {
+              if (const HostTensor* tensor = operands.Of(role)) return UploadMatrix(context, stream, *tensor);
+              return Buffer::Allocate(context, Stored(problem, Role::kD).Bytes());
+            }));
+  LS_TRY(buffers[static_cast<size_t>(Role::kD)].FillBytes(stream, 0xff));
+  return DeviceOperands(problem, std::move(buffers));
 }
 
 Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const device::Stream& stream) const {
-  LS_ASSIGN(Buffer a, CloneBuffer(context, stream, a_));
-  LS_ASSIGN(Buffer b, CloneBuffer(context, stream, b_));
-  LS_ASSIGN(Buffer c, CloneBuffer(context, stream, c_));
-  LS_ASSIGN(Buffer d, CloneBuffer(context, stream, d_));
-  LS_ASSIGN(Buffer bias, CloneBuffer(context, stream, bias_));
-  return DeviceOperands(problem_, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) { return CloneBuffer(context, stream, Of(role)); }));
+  return DeviceOperands(problem_, std::move(buffers));
 }
 
 Arguments DeviceOperands::arguments() const {
-  return runtime::ArgumentsOf(
-      problem_, {.a = Pointer(a_), .b = Pointer(b_), .c = Pointer(c_), .d = Pointer(d_), .bias = Pointer(bias_)});
+  const auto pointer = [&](Role role) { return reinterpret_cast<void*>(Of(role).pointer()); };
+  return runtime::ArgumentsOf(problem_, {.a = pointer(Role::kA),
+                                         .b = pointer(Role::kB),
+                                         .c = pointer(Role::kC),
+                                         .d = pointer(Role::kD),
+                                         .bias = pointer(Role::kBias),
+                                         .scale_a = pointer(Role::kScaleA),
+                                         .scale_b = pointer(Role::kScaleB),
+                                         .scale_d = pointer(Role::kScaleD)});
 }
 
-size_t DeviceOperands::bytes() const { return a_.size() + b_.size() + c_.size() + d_.size() + bias_.size(); }
+size_t DeviceOperands::bytes() const {
+  size_t bytes = 0;
+  for (const Buffer& buffer : buffers_) bytes += buffer.size();
+  return bytes;
+}
 
 Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) const {
-  LS_TRY(d_.CopyToHost(stream, d.bytes.data(), d.bytes.size()));
+  LS_TRY(Of(Role::kD).CopyToHost(stream, d.bytes.data(), d.bytes.size()));
   return stream.Synchronize();
 }
 

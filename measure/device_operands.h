@@ -3,7 +3,7 @@
 // Thread-safety: none.
 #pragma once
 
-#include <optional>
+#include <array>
 
 #include "device/buffer.h"
 #include "laneshift/engine.h"
@@ -25,10 +25,13 @@ class DeviceOperands {
   Status Download(const device::Stream& stream, HostTensor& d) const;
 
  private:
-  DeviceOperands(Problem problem, device::Buffer a, device::Buffer b, device::Buffer c, device::Buffer d,
-                 device::Buffer bias);
+  using Buffers = std::array<device::Buffer, ir::kRoles>;  // by role; empty where the problem has none
+
+  DeviceOperands(Problem problem, Buffers buffers);
+  const device::Buffer& Of(Role role) const { return buffers_[static_cast<size_t>(role)]; }
+
   Problem problem_;
-  device::Buffer a_, b_, c_, d_, bias_;  // by role
+  Buffers buffers_;
 };
 
 }  // namespace laneshift::measure

@@ -7,6 +7,7 @@
 #include "device/buffer.h"
 #include "device/launch.h"
 #include "device/module.h"
+#include "ir/element_type.h"
 #include "runtime/argument_roles.h"
 #include "measure/host_tensor.h"
 
@@ -24,8 +25,25 @@ constexpr const char* kTypes = R"cuda(
 __device__ inline float Widen(const float& x) { return x; }
 struct Half { unsigned short bits; };
 struct Brain { unsigned short bits; };
+struct E4m3 { unsigned char bits; };
+struct E5m2 { unsigned char bits; };
 __device__ inline float Widen(const Half& x) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits)); return f; }
 __device__ inline float Widen(const Brain& x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ inline float LowHalf(unsigned pair) {
+  float f;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(f) : "r"(pair));
+  return f;
+}
+__device__ inline float Widen(const E4m3& x) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits));
+  return LowHalf(pair);
+}
+__device__ inline float Widen(const E5m2& x) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits));
+  return LowHalf(pair);
+}
 
 __device__ inline float Rounded(double value, const float&) { return (float)value; }
 __device__ inline float Rounded(double value, const Half&) {
@@ -37,6 +55,31 @@ __device__ inline float Rounded(double value, const Brain&) {
   const unsigned word = __float_as_uint((float)value);
   return __uint_as_float((word + 0x7fff + (word >> 16 & 1)) & 0xffff0000u);
 }
+__device__ inline float Rounded(double value, const E4m3&) {
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"((float)value));
+  return Widen(E4m3{(unsigned char)pair});
+}
+__device__ inline float Rounded(double value, const E5m2&) {
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"((float)value));
+  return Widen(E5m2{(unsigned char)pair});
+}
+
+// Factors: of whole tensors (1), or of A by row and run of K and of B by runs of N and K (2).
+struct Factors {
+  const float* a;
+  const float* b;
+  const float* d;
+  long long scaling, run;
+  double largest;  // what D saturates at; 0: it does not
+
+  __device__ double OfSum() const { return scaling == 1 ? (double)a[0] * b[0] : 1.0; }
+  __device__ double Stored(double value) const {
+    if (d != 0) value *= d[0];
+    return largest == 0 ? value : fmin(fmax(value, -largest), largest);
+  }
+};
 
 struct Totals { double error_squares, reference_squares, rounding_squares; long long compared, not_finite, first_not_finite; };
 )cuda";
@@ -45,22 +88,28 @@ struct Totals { double error_squares, reference_squares, rounding_squares; long 
 constexpr const char* kGemmView = R"cuda(
 struct Steps { long long row, column, stride; };
 struct View {
-  const IN* a; Steps sa;
-  const IN* b; Steps sb;
+  const A_TYPE* a; Steps sa;
+  const B_TYPE* b; Steps sb;
   const C_TYPE* c; Steps sc;
   const OUT* d; Steps sd;
-  const OUT* bias;
+  const BIAS* bias;
   long long bias_axis, m, n, k, batches;
   double alpha, beta;
+  Factors factors;
 
   __device__ bool LeftByDepth() const { return sa.column == 1; }
   __device__ bool RightByDepth() const { return sb.row == 1; }
   __device__ float Left(long long batch, long long row, long long q) const {
-    return Widen(a[batch * sa.stride + row * sa.row + q * sa.column]);
+    const float element = Widen(a[batch * sa.stride + row * sa.row + q * sa.column]);
+    if (factors.scaling != 2) return element;
+    return element * factors.a[(batch * Runs(k) + q / factors.run) * m + row];
   }
   __device__ float Right(long long batch, long long q, long long column) const {
-    return Widen(b[batch * sb.stride + q * sb.row + column * sb.column]);
+    const float element = Widen(b[batch * sb.stride + q * sb.row + column * sb.column]);
+    if (factors.scaling != 2) return element;
+    return element * factors.b[(batch * Runs(n) + column / factors.run) * Runs(k) + q / factors.run];
   }
+  __device__ long long Runs(long long extent) const { return (extent + factors.run - 1) / factors.run; }
   __device__ float C(long long batch, long long row, long long column) const {
     return Widen(c[batch * sc.stride + row * sc.row + column * sc.column]);
   }
@@ -81,13 +130,14 @@ struct View {
 constexpr const char* kConvView = R"cuda(
 struct Pitches { long long pixel, row, plane, image; };
 struct View {
-  const IN* a; Pitches x;
-  const IN* b; Pitches w;
+  const A_TYPE* a; Pitches x;
+  const B_TYPE* b; Pitches w;
   const C_TYPE* c; Pitches z;
   const OUT* d; Pitches y;
-  const OUT* bias;
+  const BIAS* bias;
   long long has_bias, m, n, k, batches;  // n: filters of a group
   double alpha, beta;
+  Factors factors;
   unsigned channels;  // of a group
   unsigned filter[3], output[3];
   long long input[3], before[3], stride[3], dilation[3];
@@ -172,8 +222,9 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
       for (int j = 0; j < 4; ++j) {
         const long long row = row0 + ty + 16 * i, column = column0 + tx + 16 * j;
         if (row >= m || column >= n) continue;
-        double value = view.alpha * sum[i][j] + view.Bias(batch, row, column);
+        double value = view.alpha * view.factors.OfSum() * sum[i][j] + view.Bias(batch, row, column);
         if (view.beta != 0) value += view.beta * view.C(batch, row, column);
+        value = view.factors.Stored(value);
         const double out = view.D(batch, row, column);
         ++compared;
         if (!isfinite(value)) continue;
@@ -204,16 +255,22 @@ struct Totals {  // as in kTypes
   int64_t compared = 0, not_finite = 0, first_not_finite = INT64_MAX;
 };
 
-const char* SourceType(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-      return "Half";
-    case DataType::kBf16:
-      return "Brain";
-    case DataType::kF32:
-      return "float";
-  }
-  return "";
+struct Factors {  // as in kTypes
+  const void* a;
+  const void* b;
+  const void* d;
+  int64_t scaling, run;
+  double largest;
+};
+
+Factors FactorsOf(Scaling scaling, DataType output, const GemmArguments& roles) {
+  const bool saturates = ir::InfoOf(output).Saturates();
+  return {.a = roles.scale_a,
+          .b = roles.scale_b,
+          .d = scaling != Scaling::kNone && saturates ? roles.scale_d : nullptr,
+          .scaling = static_cast<int64_t>(scaling),
+          .run = kScaleRun,
+          .largest = saturates ? ir::LargestOf(output) : 0};
 }
 
 struct Steps {
@@ -231,6 +288,7 @@ struct GemmView {  // as View in kGemmView
   const void* bias;
   int64_t bias_axis, m, n, k, batches;
   double alpha, beta;
+  Factors factors;
 };
 
 GemmView ViewOf(const GemmProblem& p, const GemmArguments& roles) {
@@ -252,7 +310,8 @@ GemmView ViewOf(const GemmProblem& p, const GemmArguments& roles) {
           .k = p.k,
           .batches = p.batch,
           .alpha = p.alpha,
-          .beta = p.beta};
+          .beta = p.beta,
+          .factors = FactorsOf(p.scale, p.d, roles)};
 }
 
 struct ConvView {  // as View in kConvView
@@ -267,6 +326,7 @@ struct ConvView {  // as View in kConvView
   const void* bias;
   int64_t has_bias, m, n, k, batches;
   double alpha, beta;
+  Factors factors;
   uint32_t channels;
   std::array<uint32_t, 3> filter, output;
   Spatial input, before, stride, dilation;
@@ -295,6 +355,7 @@ ConvView ViewOf(const ConvProblem& p, const GemmArguments& roles) {
           .batches = p.groups,
           .alpha = p.alpha,
           .beta = p.beta,
+          .factors = FactorsOf(p.scale, p.y, roles),
           .channels = static_cast<uint32_t>(channels),
           .filter = narrow(p.filter),
           .output = narrow(output),
@@ -324,12 +385,16 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
                                    const Problem& problem, const Arguments& arguments, CodeForm form) {
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
-  const auto type = [&](Role role) { return SourceType(Stored(problem, role).type); };
+  const auto define = [&](std::string_view macro, Role role) {
+    return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
+  };
   const char* view_source = std::visit([](const auto& kind) { return ViewSource(kind); }, problem);
   LS_ASSIGN(const std::string code,
             nvrtc.Compile(
                 Cat(kTypes, view_source, kCheck), device.facts().ComputeName(),
-                {Cat("-DIN=", type(Role::kA)), Cat("-DC_TYPE=", type(Role::kC)), Cat("-DOUT=", type(Role::kD))}, form));
+                {define("A_TYPE", Role::kA), define("B_TYPE", Role::kB), define("C_TYPE", Role::kC),
+                 define("OUT", Role::kD), define("BIAS", Role::kBias)},
+                form));
   LS_ASSIGN(const device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
                                                                   : device::Module::LoadPtx(device.context(), code));
   LS_ASSIGN(const device::Kernel kernel, module.GetKernel("Check"));

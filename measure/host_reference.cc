@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {
@@ -34,6 +36,9 @@ class GemmView {
     for (int64_t q = 0; q < p_.k; ++q) {
       to[q] = ElementAt(operands_.a.bytes.data(), p_.a, first + q * (a_k ? 1 : p_.lda));
     }
+    if (p_.scale != Scaling::kBlock) return;
+    const int64_t runs = ir::ScaleRuns(p_.k);
+    for (int64_t q = 0; q < p_.k; ++q) to[q] *= operands_.scale_a.At(batch * runs + q / kScaleRun, i);
   }
   // Column j of the right matrix, its elements `step` apart.
   void Right(int64_t batch, int64_t j, float* to, int64_t step) const {
@@ -42,6 +47,9 @@ class GemmView {
     for (int64_t q = 0; q < p_.k; ++q) {
       to[q * step] = ElementAt(operands_.b.bytes.data(), p_.b, first + q * (b_k ? 1 : p_.ldb));
     }
+    if (p_.scale != Scaling::kBlock) return;
+    const int64_t row = batch * ir::ScaleRuns(p_.n) + j / kScaleRun;
+    for (int64_t q = 0; q < p_.k; ++q) to[q * step] *= operands_.scale_b.At(row, q / kScaleRun);
   }
   // Where element (i, j) lies in D.
   int64_t StoredRow(int64_t batch, int64_t i) const { return batch * p_.m + i; }
@@ -115,17 +123,29 @@ class ConvView {
 };
 
 // The rest of the epilogue, in double precision.
-struct Epilogue {
-  double alpha, beta;
-  const HostTensor& c;
+class Epilogue {
+ public:
+  Epilogue(double alpha, double beta, Scaling scale, const HostOperands& operands, DataType output)
+      : alpha_(alpha), beta_(beta), c_(operands.c) {
+    if (scale == Scaling::kTensor) alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
+    if (!ir::InfoOf(output).Saturates()) return;
+    largest_ = ir::LargestOf(output);
+    if (scale != Scaling::kNone) last_ = operands.scale_d.At(0, 0);
+  }
 
   template <typename View>
   double Finish(const View& view, int64_t batch, int64_t i, int64_t j, double sum) const {
     const int64_t column = view.StoredColumn(batch, j);
-    double value = alpha * sum + static_cast<double>(view.Bias(i, column));
-    if (beta != 0) value += beta * static_cast<double>(c.At(view.StoredRow(batch, i), column));
-    return value;
+    double value = alpha_ * sum + static_cast<double>(view.Bias(i, column));
+    if (beta_ != 0) value += beta_ * static_cast<double>(c_.At(view.StoredRow(batch, i), column));
+    return std::clamp(value * last_, -largest_, largest_);
   }
+
+ private:
+  double alpha_, beta_;
+  double last_ = 1;  // the factor of D
+  double largest_ = std::numeric_limits<double>::infinity();
+  const HostTensor& c_;
 };
 
 void Count(const HostTensor& d, int64_t row, int64_t column, double reference, Comparison& into) {
@@ -242,13 +262,21 @@ HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
   const auto random = [&](Role role) {
     return ir::Uses(problem, role) ? HostTensor::Random(Stored(problem, role), role, seed) : HostTensor{};
   };
-  return {random(Role::kA), random(Role::kB), random(Role::kC), random(Role::kBias)};
+  return {random(Role::kA),      random(Role::kB),      random(Role::kC),     random(Role::kBias),
+          random(Role::kScaleA), random(Role::kScaleB), random(Role::kScaleD)};
+}
+
+const HostTensor* HostOperands::Of(Role role) const {
+  const HostTensor* const tensors[] = {&a, &b, &c, nullptr, &bias, &scale_a, &scale_b, &scale_d};
+  static_assert(std::size(tensors) == ir::kRoles);
+  return tensors[static_cast<size_t>(role)];
 }
 
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
   return std::visit(
       [&](const auto& kind) {
-        return CompareView(ViewOf(kind, operands), Epilogue{kind.alpha, kind.beta, operands.c}, d);
+        const Epilogue epilogue(kind.alpha, kind.beta, kind.scale, operands, d.shape.type);
+        return CompareView(ViewOf(kind, operands), epilogue, d);
       },
       problem);
 }
@@ -257,7 +285,8 @@ Comparison CompareSample(const Problem& problem, const HostOperands& operands, c
                          uint64_t seed) {
   return std::visit(
       [&](const auto& kind) {
-        return SampleView(ViewOf(kind, operands), Epilogue{kind.alpha, kind.beta, operands.c}, d, samples, seed);
+        const Epilogue epilogue(kind.alpha, kind.beta, kind.scale, operands, d.shape.type);
+        return SampleView(ViewOf(kind, operands), epilogue, d, samples, seed);
       },
       problem);
 }

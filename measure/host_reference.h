@@ -10,10 +10,13 @@
 
 namespace laneshift::measure {
 
-// The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. `c` and `bias` may be
-// empty where the problem does not read them.
+// The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. What the problem does
+// not read may be empty.
 struct HostOperands {
-  HostTensor a, b, c, bias;
+  HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{};
+
+  // The operand of a role; null for D.
+  const HostTensor* Of(Role role) const;
 
   // Of the problem's shapes, by HostTensor::Random.
   static HostOperands Random(const Problem& problem, uint64_t seed);

@@ -1,10 +1,12 @@
 #include "measure/host_tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/small_float.h"
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {
@@ -23,26 +25,42 @@ float Uniform(uint64_t key, uint64_t index) {
   return static_cast<float>(static_cast<int64_t>(Mix(key ^ index) >> 40)) * 0x1p-23f - 1.0f;
 }
 
+// What the 256 words of an 8-bit format mean.
+const std::array<float, 256>& NumbersOf(base::FloatFormat format) {
+  const auto numbers = [](base::FloatFormat of) {
+    std::array<float, 256> all;
+    for (uint32_t word = 0; word < all.size(); ++word) all[word] = base::ToFloat(of, word);
+    return all;
+  };
+  static const std::array<float, 256> kOfE4m3 = numbers(base::FloatFormat::kE4m3);
+  static const std::array<float, 256> kOfE5m2 = numbers(base::FloatFormat::kE5m2);
+  return format == base::FloatFormat::kE4m3 ? kOfE4m3 : kOfE5m2;
+}
+
 }  // namespace
 
 float ElementAt(const std::byte* bytes, DataType type, int64_t index) {
-  if (type == DataType::kF32) {
+  const ir::DataTypeInfo& info = ir::InfoOf(type);
+  if (!info.format) {
     float value;
     std::memcpy(&value, bytes + index * 4, 4);
     return value;
   }
+  if (info.EightBit()) return NumbersOf(*info.format)[static_cast<size_t>(bytes[index])];
   uint16_t bits;
   std::memcpy(&bits, bytes + index * 2, 2);
-  return type == DataType::kF16 ? base::F16ToFloat(bits) : base::Bf16ToFloat(bits);
+  return *info.format == base::FloatFormat::kF16 ? base::F16ToFloat(bits) : base::Bf16ToFloat(bits);
 }
 
 void StoreElement(std::byte* bytes, DataType type, int64_t index, float value) {
-  if (type == DataType::kF32) {
+  const ir::DataTypeInfo& info = ir::InfoOf(type);
+  if (!info.format) {
     std::memcpy(bytes + index * 4, &value, 4);
     return;
   }
-  const uint16_t bits = type == DataType::kF16 ? base::FloatToF16(value) : base::FloatToBf16(value);
-  std::memcpy(bytes + index * 2, &bits, 2);
+  const auto overflow = info.Saturates() ? base::Overflow::kSaturate : base::Overflow::kInfinity;
+  const uint32_t bits = base::FromFloat(*info.format, value, base::Rounding::kNearestEven, overflow);
+  std::memcpy(bytes + index * info.bytes, &bits, static_cast<size_t>(info.bytes));
 }
 
 HostTensor HostTensor::Poisoned(const StoredTensor& shape) {
@@ -61,7 +79,8 @@ HostTensor HostTensor::Random(const StoredTensor& shape, Role role, uint64_t see
       const int64_t first = shape.RowStart(row);
       const auto index = static_cast<uint64_t>(row * inner);
       for (int64_t i = 0; i < inner; ++i) {
-        StoreElement(result.bytes.data(), shape.type, first + i, Uniform(key, index + static_cast<uint64_t>(i)));
+        const float value = Uniform(key, index + static_cast<uint64_t>(i));
+        StoreElement(result.bytes.data(), shape.type, first + i, IsScale(role) ? 1.0f + 0.5f * value : value);
       }
     }
   });

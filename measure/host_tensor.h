@@ -26,13 +26,15 @@ struct HostTensor {
 
   // Every byte 0xff.
   static HostTensor Poisoned(const StoredTensor& shape);
-  // Uniform in [-1, 1), rounded to the type: a function of seed, role and logical index alone, so the same everywhere.
+  // Uniform in [-1, 1), factors in [0.5, 1.5), rounded to the type: a function of seed, role and logical index alone, so
+  // the same everywhere.
   static HostTensor Random(const StoredTensor& shape, Role role, uint64_t seed);
 
   // Element `i` of row `row`, counted through all dimensions.
   float At(int64_t row, int64_t i) const;
 };
 
+// Stores round to nearest, ties to even, as the kernels do: beyond the largest number an 8-bit type saturates.
 float ElementAt(const std::byte* bytes, DataType type, int64_t index);
 void StoreElement(std::byte* bytes, DataType type, int64_t index, float value);
 

@@ -14,4 +14,8 @@ Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments
 // The way back.
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles);
 
+// kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: `roles` are
+// RolesOf the problem.
+Status CheckPointers(const Problem& problem, const GemmArguments& roles);
+
 }  // namespace laneshift::runtime

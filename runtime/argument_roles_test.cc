@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/launch_arguments.h"
-
 namespace laneshift::runtime {
 namespace {
 
@@ -25,7 +23,7 @@ TEST(ArgumentRoles, OfAConvolutionAreThoseOfAGemm) {
   EXPECT_EQ(back.z, given.z);
   EXPECT_EQ(back.y, given.y);
   EXPECT_EQ(back.bias, given.bias);
-  EXPECT_TRUE(CheckPointers(conv, given).has_value());
+  EXPECT_TRUE(CheckPointers(conv, *RolesOf(conv, given)).has_value());
 }
 
 TEST(ArgumentRoles, OfAnotherKindAreRefused) {
@@ -38,7 +36,7 @@ TEST(ArgumentRoles, OfAnotherKindAreRefused) {
 TEST(ConvPointers, AreCheckedByTheirOwnNames) {
   const Problem conv = *ParseProblem("conv w=9 c=8 k=8 s=3 beta=1 bias=k align_y=4");
   const auto refusal = [&](ConvArguments arguments) {
-    const Status status = CheckPointers(conv, arguments);
+    const Status status = CheckPointers(conv, *RolesOf(conv, arguments));
     return status ? std::string() : status.error().message;
   };
   ConvArguments arguments{.x = At(16), .w = At(32), .z = At(48), .y = At(68), .bias = At(82)};

@@ -127,12 +127,24 @@ void laneshift_plan_free(laneshift_plan* plan) { delete plan; }
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, CUstream_st* stream, const void* a, const void* b,
                                         const void* c, void* d, const void* bias, void* workspace, char* error,
                                         size_t error_bytes) {
+  return laneshift_plan_execute_scaled(plan, stream, a, b, c, d, bias, nullptr, nullptr, nullptr, workspace, error,
+                                       error_bytes);
+}
+
+laneshift_status laneshift_plan_execute_scaled(const laneshift_plan* plan, CUstream_st* stream, const void* a,
+                                               const void* b, const void* c, void* d, const void* bias,
+                                               const void* scale_a, const void* scale_b, const void* scale_d,
+                                               void* workspace, char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
-    if (plan->of_conv) {
-      return plan->plan.Execute(stream, {.x = a, .w = b, .z = c, .y = d, .bias = bias}, workspace);
-    }
-    return plan->plan.Execute(stream, {.a = a, .b = b, .c = c, .d = d, .bias = bias}, workspace);
+    const laneshift::GemmArguments roles{
+        .a = a, .b = b, .c = c, .d = d, .bias = bias, .scale_a = scale_a, .scale_b = scale_b, .scale_d = scale_d};
+    if (!plan->of_conv) return plan->plan.Execute(stream, roles, workspace);
+    return plan->plan.Execute(
+        stream,
+        laneshift::ConvArguments{
+            .x = a, .w = b, .z = c, .y = d, .bias = bias, .scale_x = scale_a, .scale_w = scale_b, .scale_y = scale_d},
+        workspace);
   });
 }
 

@@ -192,7 +192,7 @@ size_t Plan::workspace_bytes() const { return 0; }
 Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* /*workspace: none is needed yet*/) const {
   const runtime::PreparedPlan& plan = *impl_->prepared;
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
-  LS_TRY(runtime::CheckPointers(plan.problem, arguments));
+  LS_TRY(runtime::CheckPointers(plan.problem, roles));
   const device::Device& device = impl_->core->opened.device;
   // Encoding a tensor map needs a current context too, not only the launch.
   LS_ASSIGN(const device::ActiveContext active, device.Activate());

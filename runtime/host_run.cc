@@ -37,9 +37,18 @@ Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments
   LS_ASSIGN(const device::Buffer c, Upload(stream, complete, ir::Role::kC, from.c));
   LS_ASSIGN(const device::Buffer d, Upload(stream, complete, ir::Role::kD, from.d));
   LS_ASSIGN(const device::Buffer bias, Upload(stream, complete, ir::Role::kBias, from.bias));
+  LS_ASSIGN(const device::Buffer scale_a, Upload(stream, complete, ir::Role::kScaleA, from.scale_a));
+  LS_ASSIGN(const device::Buffer scale_b, Upload(stream, complete, ir::Role::kScaleB, from.scale_b));
+  LS_ASSIGN(const device::Buffer scale_d, Upload(stream, complete, ir::Role::kScaleD, from.scale_d));
   const auto pointer = [](const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
-  const GemmArguments roles = {
-      .a = pointer(a), .b = pointer(b), .c = pointer(c), .d = pointer(d), .bias = pointer(bias)};
+  const GemmArguments roles = {.a = pointer(a),
+                               .b = pointer(b),
+                               .c = pointer(c),
+                               .d = pointer(d),
+                               .bias = pointer(bias),
+                               .scale_a = pointer(scale_a),
+                               .scale_b = pointer(scale_b),
+                               .scale_d = pointer(scale_d)};
   LS_TRY(plan.Execute(stream.handle(), runtime::ArgumentsOf(complete, roles)));
   LS_TRY(d.CopyToHost(stream, from.d, d.size()));
   return stream.Synchronize();

@@ -1,9 +1,7 @@
 #include "runtime/launch_arguments.h"
 
 #include <array>
-#include <bit>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -18,15 +16,11 @@ using base::Cat;
 using ir::Binding;
 
 device::CuTensorMapDataType MapType(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-      return device::kCuTensorMapFloat16;
-    case DataType::kBf16:
-      return device::kCuTensorMapBfloat16;
-    case DataType::kF32:
-      return device::kCuTensorMapFloat32;
-  }
-  LS_CHECK(false, "unknown data type ", static_cast<int>(type));
+  constexpr device::CuTensorMapDataType kTypes[] = {
+#define DATA_TYPE(Name, text, bytes, format, kind, code, tensor_map, ...) tensor_map,
+#include "ir/element_types.def"
+  };
+  return kTypes[static_cast<size_t>(type)];
 }
 
 device::CuTensorMapSwizzle MapSwizzle(ir::Swizzle swizzle) {
@@ -84,62 +78,22 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
 }
 
 const void* PointerOf(Binding binding, const GemmArguments& arguments) {
-  if (binding == Binding::kBaseBias) return arguments.bias;
+  constexpr std::pair<Binding, const void * GemmArguments::*> kVectors[] = {
+      {Binding::kBaseBias, &GemmArguments::bias},
+      {Binding::kBaseScaleA, &GemmArguments::scale_a},
+      {Binding::kBaseScaleB, &GemmArguments::scale_b},
+      {Binding::kBaseScaleD, &GemmArguments::scale_d},
+  };
+  for (const auto& [vector, pointer] : kVectors) {
+    if (vector == binding) return arguments.*pointer;
+  }
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD}) {
     if (ir::BaseOf(operand) == binding) return AddressOf(operand, arguments);
   }
   LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no pointer");
 }
 
-struct PointerRule {
-  std::string_view name;
-  const void* pointer;
-  bool needed;
-  int64_t align;
-};
-
-std::array<PointerRule, 5> RulesOf(const GemmProblem& problem, const GemmArguments& given) {
-  return {{{"a", given.a, true, problem.align_a},
-           {"b", given.b, true, problem.align_b},
-           {"c", given.c, problem.beta != 0, problem.align_c},
-           {"d", given.d, true, problem.align_d},
-           {"bias", given.bias, problem.bias != BiasAxis::kNone, DataTypeBytes(problem.d)}}};
-}
-
-std::array<PointerRule, 5> RulesOf(const ConvProblem& problem, const ConvArguments& given) {
-  return {{{"x", given.x, true, problem.align_x},
-           {"w", given.w, true, problem.align_w},
-           {"z", given.z, problem.beta != 0, problem.align_z},
-           {"y", given.y, true, problem.align_y},
-           {"bias", given.bias, problem.bias != ConvBias::kNone, DataTypeBytes(problem.y)}}};
-}
-
-Status CheckPointer(const PointerRule& rule) {
-  if (!rule.needed) return Ok();
-  if (rule.pointer == nullptr) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
-  }
-  const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
-  if (address % static_cast<uintptr_t>(rule.align) == 0) return Ok();
-  const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
-  const std::string remedy =
-      rule.name == "bias" ? "pass whole elements" : Cat("align it, or make the plan with align_", rule.name, "=", own);
-  return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own,
-                                                    " bytes, the plan needs ", rule.align, "; ", remedy));
-}
-
 }  // namespace
-
-Status CheckPointers(const Problem& problem, const Arguments& arguments) {
-  const std::array<PointerRule, 5> rules =
-      std::holds_alternative<GemmProblem>(problem)
-          ? RulesOf(std::get<GemmProblem>(problem), std::get<GemmArguments>(arguments))
-          : RulesOf(std::get<ConvProblem>(problem), std::get<ConvArguments>(arguments));
-  for (const PointerRule& rule : rules) LS_TRY(CheckPointer(rule));
-  return Ok();
-}
 
 Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params,
                              const GemmArguments& roles) {

@@ -28,6 +28,7 @@ struct Target {
   int smem_bytes;    // shared memory of one CTA, static and dynamic together
   int tmem_columns;  // Tensor Memory columns of an SM; 0 without Tensor Memory
   int registers_per_sm;
+  int eight_bit_sum_bits;  // fraction bits that the tensor core keeps of a sum of 8-bit products; 23: an f32
   int mma_macs_per_clock;  // dense 16-bit multiply-accumulates of an SM's tensor cores in one clock
   int default_sm_count;    // of the product that the target stands for, where no device is at hand
   uint32_t features;

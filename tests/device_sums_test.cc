@@ -6,12 +6,15 @@
 // each.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <ostream>
 #include <string>
 
 #include "base/text.h"
+#include "compiler/promotion.h"
 #include "emulator/driver.h"
 #include "emulator/units/fused_sum.h"
 #include "laneshift/engine.h"
@@ -23,7 +26,8 @@ namespace {
 
 using base::Cat;
 
-constexpr int kInstructionK = 16;  // of one f16 or bf16 instruction, on both targets
+constexpr int64_t kInstructionBytes = 32;  // of K of one instruction, on both targets
+constexpr DataType kTypes[] = {DataType::kF16, DataType::kBf16, DataType::kE4m3, DataType::kE5m2};
 constexpr uint64_t kSeed = 20261121;
 
 const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
@@ -47,11 +51,19 @@ std::vector<uint16_t> Transposed(const std::vector<uint16_t>& words, int64_t row
   return out;
 }
 
+// The words as elements of the type.
+std::vector<uint8_t> Packed(const std::vector<uint16_t>& words, DataType type) {
+  const auto bytes = static_cast<size_t>(DataTypeBytes(type));
+  std::vector<uint8_t> packed(words.size() * bytes);
+  for (size_t i = 0; i < words.size(); ++i) std::memcpy(&packed[i * bytes], &words[i], bytes);
+  return packed;
+}
+
 // The words of D, each in the low bytes of its own.
 std::vector<uint32_t> WordsOf(const Engine& engine, const GemmProblem& problem, const operands::Pair& pair) {
   const bool a_k = problem.a_major == Major::kK, b_k = problem.b_major == Major::kK;
-  const std::vector<uint16_t> a = a_k ? pair.a : Transposed(pair.a, problem.m, problem.k);
-  const std::vector<uint16_t> b = b_k ? pair.b : Transposed(pair.b, problem.n, problem.k);
+  const std::vector<uint8_t> a = Packed(a_k ? pair.a : Transposed(pair.a, problem.m, problem.k), problem.a);
+  const std::vector<uint8_t> b = Packed(b_k ? pair.b : Transposed(pair.b, problem.n, problem.k), problem.b);
   const auto count = static_cast<size_t>(problem.m * problem.n);
   const auto bytes = static_cast<size_t>(DataTypeBytes(problem.d));
   std::vector<uint8_t> d(count * bytes);
@@ -62,37 +74,58 @@ std::vector<uint32_t> WordsOf(const Engine& engine, const GemmProblem& problem, 
   return words;
 }
 
-// One word of D by the definition: K in steps of an instruction, each one sum.
+emulator::ElementType ElementOf(DataType type) {
+  constexpr emulator::ElementType kElements[] = {emulator::ElementType::kF16, emulator::ElementType::kBf16,
+                                                 emulator::ElementType::kTf32, emulator::ElementType::kE4m3,
+                                                 emulator::ElementType::kE5m2};
+  return kElements[static_cast<size_t>(type)];
+}
+
+// One word of D by the definition: K in steps of an instruction, each one sum; where the problem promotes, runs of K
+// whose sums are added in f32.
 class Definition {
  public:
-  Definition(DataType type, std::string_view target, int64_t k, const operands::Pair& pair)
-      : type_(type == DataType::kF16 ? emulator::ElementType::kF16 : emulator::ElementType::kBf16), k_(k), pair_(pair) {
+  Definition(const GemmProblem& problem, std::string_view target, const operands::Pair& pair)
+      : type_(ElementOf(problem.a)),
+        k_(problem.k),
+        step_(kInstructionBytes / DataTypeBytes(problem.a)),
+        promotes_(compiler::Promotes(problem, **target::FindTarget(target))),
+        pair_(pair) {
     options_.adder = target == "sm_90a" ? emulator::WgmmaAdder(type_, options_.d) : emulator::Tcgen05Adder(options_.d);
   }
   uint32_t Word(int64_t m, int64_t n) {
+    if (!promotes_) return RunWord(m, n, 0, k_);
+    float sum = 0;
+    for (int64_t first = 0; first < k_; first += kPromotedRun) {
+      sum += std::bit_cast<float>(RunWord(m, n, first, std::min(k_, first + kPromotedRun)));
+    }
+    return std::isnan(sum) ? 0x7fffffffu : std::bit_cast<uint32_t>(sum);
+  }
+
+ private:
+  uint32_t RunWord(int64_t m, int64_t n, int64_t first, int64_t last) {
     uint32_t word = 0;
-    for (int64_t step = 0; step < k_; step += kInstructionK) {
+    for (int64_t step = first; step < last; step += step_) {
       Load(emulator::OperandRows::Side::kA, pair_.a, m, step, a_);
       Load(emulator::OperandRows::Side::kB, pair_.b, n, step, b_);
-      options_.accumulate = step != 0;
+      options_.accumulate = step != first;
       word = emulator::SumOne(a_, 0, b_, 0, options_, word);
     }
     return word;
   }
-
- private:
   // K beyond the problem's is zeros, as the kernels load it.
   void Load(emulator::OperandRows::Side side, const std::vector<uint16_t>& words, int64_t row, int64_t step,
             emulator::OperandRows& to) {
-    uint32_t codes[kInstructionK] = {};
-    for (int64_t p = 0; p < kInstructionK && step + p < k_; ++p) {
+    uint32_t codes[kInstructionBytes] = {};
+    for (int64_t p = 0; p < step_ && step + p < k_; ++p) {
       codes[p] = words[static_cast<size_t>(row * k_ + step + p)];
     }
-    to.LoadCodes(side, type_, 1, kInstructionK, codes, false);
+    to.LoadCodes(side, type_, 1, static_cast<int>(step_), codes, false);
   }
 
   emulator::ElementType type_;
-  int64_t k_;
+  int64_t k_, step_;
+  bool promotes_;
   const operands::Pair& pair_;
   emulator::SumOptions options_;
   emulator::OperandRows a_, b_;
@@ -120,16 +153,21 @@ struct Case {
   const char* target;
   DataType type;
   operands::Family family;
+  SumPrecision sum = SumPrecision::kF32;
   friend void PrintTo(const Case& c, std::ostream* out) {
-    *out << c.target << " " << DataTypeName(c.type) << " " << c.family.name;
+    *out << c.target << " " << DataTypeName(c.type) << " " << c.family.name
+         << (c.sum == SumPrecision::kFast ? " fast" : "");
   }
 };
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const char* target : {"sm_90a", "sm_100a"}) {
-    for (const DataType type : {DataType::kF16, DataType::kBf16}) {
-      for (const operands::Family& family : operands::Families()) cases.push_back({target, type, family});
+    for (const DataType type : kTypes) {
+      for (const operands::Family& family : operands::Families()) {
+        cases.push_back({target, type, family});
+        if (DataTypeBytes(type) == 1) cases.push_back({target, type, family, SumPrecision::kFast});
+      }
     }
   }
   return cases;
@@ -138,14 +176,17 @@ std::vector<Case> Cases() {
 class EmulatedSums : public testing::TestWithParam<Case> {};
 
 TEST_P(EmulatedSums, AreTheDefinition) {
-  const auto& [target, type, family] = GetParam();
+  const auto& [target, type, family, sum] = GetParam();
   if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
-  constexpr int64_t kM = 72, kN = 40, kK = 56;
+  constexpr int64_t kM = 72, kN = 40;
+  const int64_t kK = DataTypeBytes(type) == 1 ? 300 : 56;  // more than one run, and no whole instruction at the end
   const auto engine = OpenEmulator(target);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const operands::Pair pair = operands::MakePair(family, type, kM, kN, kK, kSeed);
-  const std::vector<uint32_t> words = WordsOf(*engine, Shape(type, kM, kN, kK), pair);
-  Definition definition(type, target, kK, pair);
+  GemmProblem problem = Shape(type, kM, kN, kK);
+  problem.sum = sum;
+  const std::vector<uint32_t> words = WordsOf(*engine, problem, pair);
+  Definition definition(problem, target, pair);
   for (int64_t m = 0; m < kM; ++m) {
     for (int64_t n = 0; n < kN; ++n) {
       ASSERT_EQ(Hex(words[static_cast<size_t>(m * kN + n)]), Hex(definition.Word(m, n)))
@@ -156,7 +197,8 @@ TEST_P(EmulatedSums, AreTheDefinition) {
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& tested) {
-  return Cat(tested.param.target, "_", DataTypeName(tested.param.type), "_", tested.param.family.name);
+  return Cat(tested.param.target, "_", DataTypeName(tested.param.type), "_", tested.param.family.name,
+             tested.param.sum == SumPrecision::kFast ? "_fast" : "");
 }
 INSTANTIATE_TEST_SUITE_P(All, EmulatedSums, testing::ValuesIn(Cases()), NameOf);
 
@@ -164,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedSums, testing::ValuesIn(Cases()), NameOf);
 void ExpectEqualWords(const GemmProblem& problem, const operands::Pair& pair, std::string_view target,
                       const std::vector<uint32_t>& gpu, const std::vector<uint32_t>& emulated) {
   int64_t wrong = 0;
-  Definition definition(problem.a, target, problem.k, pair);
+  Definition definition(problem, target, pair);
   for (size_t i = 0; i < gpu.size(); ++i) {
     if (gpu[i] == emulated[i] || ++wrong > 3) continue;
     const auto m = static_cast<int64_t>(i) / problem.n, n = static_cast<int64_t>(i) % problem.n;
@@ -185,7 +227,7 @@ TEST(GpuSums, AreTheEmulators) {
   ASSERT_TRUE(emulated.has_value()) << emulated.error().message;
   int64_t sums = 0;
   uint64_t seed = kSeed;
-  for (const DataType type : {DataType::kF16, DataType::kBf16}) {
+  for (const DataType type : kTypes) {
     for (const operands::Family& family : operands::Families()) {
       const auto compare = [&](const GemmProblem& problem) {
         const operands::Pair pair = operands::MakePair(family, type, problem.m, problem.n, problem.k, ++seed);
@@ -201,6 +243,13 @@ TEST(GpuSums, AreTheEmulators) {
       GemmProblem narrow = Shape(type, 512, 1024, 48);
       narrow.c = narrow.d = type;
       compare(narrow);
+      if (DataTypeBytes(type) != 1) continue;
+      GemmProblem fast = Shape(type, 1024, 512, 512);
+      fast.sum = SumPrecision::kFast;
+      compare(fast);
+      GemmProblem mixed = Shape(type, 512, 1024, 300);
+      mixed.b = type == DataType::kE4m3 ? DataType::kE5m2 : DataType::kE4m3;
+      compare(mixed);
     }
   }
   ExpectNoHazard();

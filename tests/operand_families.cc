@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/small_float.h"
+#include "ir/element_type.h"
 
 namespace laneshift::operands {
 namespace {
@@ -31,17 +32,27 @@ class Random {
 // How a type's bits are divided.
 struct Fields {
   int exponent_bits, mantissa_bits, bias;
+  bool has_infinity;
   explicit Fields(DataType type) {
-    const auto& format = base::InfoOf(type == DataType::kF16 ? base::FloatFormat::kF16 : base::FloatFormat::kBf16);
+    const auto& format = base::InfoOf(*ir::InfoOf(type).format);
     exponent_bits = format.exponent_bits;
     mantissa_bits = format.mantissa_bits;
     bias = format.bias;
+    has_infinity = format.specials == base::Specials::kIeee;
   }
-  int last() const { return (1 << exponent_bits) - 1; }  // infinities and NaNs
+  int last() const { return (1 << exponent_bits) - 1; }  // infinities and NaNs, or the largest numbers and one NaN
   int least() const { return 1 - bias; }
-  int greatest() const { return last() - 1 - bias; }
+  int greatest() const { return last() - (has_infinity ? 1 : 0) - bias; }
+  uint16_t sign() const { return static_cast<uint16_t>(1 << (exponent_bits + mantissa_bits)); }
+  // A number, or an infinity where there is one.
   uint16_t Word(bool negative, int field, int mantissa) const {
-    return static_cast<uint16_t>((negative ? 0x8000 : 0) | field << mantissa_bits | mantissa);
+    if (!has_infinity && field == last()) mantissa = std::min(mantissa, (1 << mantissa_bits) - 2);
+    return static_cast<uint16_t>((negative ? sign() : 0) | field << mantissa_bits | mantissa);
+  }
+  // A NaN or an infinity; always a NaN where there is no infinity.
+  uint16_t Special(bool negative, int mantissa) const {
+    if (!has_infinity) mantissa = (1 << mantissa_bits) - 1;
+    return static_cast<uint16_t>((negative ? sign() : 0) | last() << mantissa_bits | mantissa);
   }
   // (-1)^negative * 2^exponent * (1 + mantissa / 2^mantissa_bits); an exponent out of range is brought back in.
   uint16_t Number(bool negative, int exponent, int mantissa) const {
@@ -65,7 +76,7 @@ Random OfPlaces(uint64_t seed) { return Random(seed ^ 0x5ca1ab1e); }
 void Finite(DataType type, Side side, int64_t index, uint64_t seed, std::span<uint16_t> row) {
   const Fields f(type);
   Random random = OfRow(side, index, seed);
-  const int greatest = side == Side::kA || type == DataType::kF16 ? f.greatest() : -2;
+  const int greatest = side == Side::kA || type != DataType::kBf16 ? f.greatest() : -2;
   for (uint16_t& word : row) {
     const bool negative = random.OneIn(2);
     const int field = random.Between(0, greatest + f.bias);
@@ -125,7 +136,7 @@ void Cancelling(DataType type, Side side, int64_t index, uint64_t seed, std::spa
     const auto second = static_cast<size_t>(places.Between(0, k - 1));
     if (first == second) continue;
     row[first] = f.AnyNumber(random, 0, 3);
-    row[second] = side == Side::kA ? row[first] ^ 0x8000 : row[first];
+    row[second] = side == Side::kA ? row[first] ^ f.sign() : row[first];
   }
 }
 
@@ -198,7 +209,7 @@ void Special(DataType type, Side side, int64_t index, uint64_t seed, std::span<u
   for (uint16_t& word : row) word = random.OneIn(32) ? f.Word(random.OneIn(2), 0, 0) : f.AnyNumber(random, -6, 2);
   for (uint64_t count = random.Bits() % 4; count > 0 && random.OneIn(2); --count) {
     const bool nan = random.OneIn(8);
-    row[random.Bits() % row.size()] = f.Word(random.OneIn(2), f.last(), nan ? f.AnyMantissa(random) : 0);
+    row[random.Bits() % row.size()] = f.Special(random.OneIn(2), nan ? f.AnyMantissa(random) : 0);
   }
 }
 

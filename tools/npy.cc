@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "ir/element_type.h"
 
 namespace laneshift::tools {
 namespace {
@@ -39,20 +40,16 @@ std::string PrintDimensions(const std::vector<int64_t>& dimensions) {
   return text + (dimensions.size() == 1 ? ",)" : ")");
 }
 
-std::string_view DescrOf(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-      return "<f2";
-    case DataType::kBf16:
-      return "<u2";
-    case DataType::kF32:
-      return "<f4";
-  }
-  return "";
-}
+std::string_view DescrOf(DataType type) { return ir::InfoOf(type).npy; }
 
+// One byte has no order, so that NumPy writes '|' where others write '<'.
+std::string_view Unordered(std::string_view descr) { return descr.substr(descr.empty() ? 0 : 1); }
+
+// A type that NumPy lacks is its bits, or, as the packages that add it write it, so many bytes of void.
 bool Accepts(DataType type, std::string_view descr) {
-  return descr == DescrOf(type) || (type == DataType::kBf16 && (descr == "<V2" || descr == "|V2"));
+  if (descr.starts_with(">")) return false;
+  if (Unordered(descr) == Unordered(DescrOf(type))) return true;
+  return IsUnknownToNumpy(type) && Unordered(descr) == Cat("V", DataTypeBytes(type));
 }
 
 // The text behind `'key':` in the header's Python dictionary.
@@ -113,7 +110,7 @@ Status CheckHeader(const std::string& path, const Header& header, const StoredTe
   if (!Accepts(shape.type, header.descr)) {
     return Bad(path, Cat("holds elements of type '", header.descr, "', but ", name, " is ", DataTypeName(shape.type),
                          "; convert it to '", DescrOf(shape.type), "'",
-                         shape.type == DataType::kBf16 ? " (the bits of bf16)" : ""));
+                         IsUnknownToNumpy(shape.type) ? Cat(" (the bits of ", DataTypeName(shape.type), ")") : ""));
   }
   if (header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
   const std::vector<int64_t> wanted = DimensionsOf(shape);
@@ -138,6 +135,8 @@ void WriteHeader(std::ofstream& file, std::string_view descr, const std::string&
 
 }  // namespace
 
+bool IsUnknownToNumpy(DataType type) { return Unordered(DescrOf(type)).starts_with("u"); }
+
 Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, std::string_view name) {
   LS_ASSIGN(OpenFile file, OpenNpy(path));
   LS_TRY(CheckHeader(path, file.header, shape, name));
@@ -154,9 +153,7 @@ Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, s
 Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_view descr,
                                           const std::vector<int64_t>& shape, size_t bytes) {
   LS_ASSIGN(OpenFile file, OpenNpy(path));
-  // One byte has no order, so that NumPy writes '|' where others write '<'.
-  const auto unordered = [](std::string_view name) { return name.substr(name.empty() ? 0 : 1); };
-  if (unordered(file.header.descr) != unordered(descr) || file.header.descr.starts_with(">"))
+  if (Unordered(file.header.descr) != Unordered(descr) || file.header.descr.starts_with(">"))
     return Bad(path, Cat("holds elements of type '", file.header.descr, "', but '", descr, "' is needed"));
   if (file.header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
   if (file.header.shape != shape) {

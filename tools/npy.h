@@ -1,7 +1,7 @@
 // NumPy's .npy files (format versions 1 to 3), for the element types of a problem.
 //
-// f16 is '<f2', f32 is '<f4'. NumPy has no bf16: its bits are kept as '<u2', and '<V2' (what ml_dtypes saves) is read
-// too. Arrays are little-endian and in C order. Shape: the stored rows and columns of the matrix, with the batch in
+// f16 is '<f2', f32 is '<f4'. NumPy has no bf16, e4m3 and e5m2: their bits are kept as '<u2' and '|u1', and '<V2' and
+// '|V1' (what ml_dtypes saves) are read too. Arrays are little-endian and in C order. Shape: the stored rows and columns of the matrix, with the batch in
 // front where it is above 1; a bias has one dimension; x and y of a convolution are (n, h, w, c), w is (k, r, s,
 // c/groups), with one dimension more or less for one of three or of one spatial dimension. Thread-safety: pure
 // functions on files.
@@ -20,6 +20,9 @@ using measure::HostTensor;
 using measure::Role;
 using measure::Stored;
 using measure::StoredTensor;
+
+// Whether files of the type hold its bits.
+bool IsUnknownToNumpy(DataType type);
 
 // Reads packed rows into the shape's pitches. `name` is what errors call the operand. kInvalidArgument: no such file,
 // not an .npy file, wrong type, shape or order; says what was found and what is needed.

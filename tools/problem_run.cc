@@ -7,12 +7,14 @@
 
 #include "base/text.h"
 #include "emulator/driver.h"
-#include "runtime/engine_parts.h"
+#include "ir/element_type.h"
 #include "measure/cublas.h"
+#include "measure/cublaslt.h"
 #include "measure/cudnn.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
+#include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
 
@@ -24,6 +26,7 @@ using measure::CompareOnDevice;
 using measure::CompareSample;
 using measure::Contender;
 using measure::Cublas;
+using measure::Cublaslt;
 using measure::Cudnn;
 using measure::DeviceOperands;
 using measure::ErrorBound;
@@ -47,12 +50,12 @@ Result<HostTensor> Operand(const Problem& problem, Role role, const std::string&
     return ReadNpy(path, shape, name);
   }
   if (path.empty()) return HostTensor{};
+  const std::string_view remedy = role == Role::kC       ? "a beta, such as beta=1"
+                                  : ir::IsScale(role)    ? "factors, such as scale=tensor"
+                                  : problem.index() == 0 ? "a bias, such as bias=n"
+                                                         : "a bias, such as bias=k";
   return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("--", name, " ", path, ": the problem reads no ", name, "; give it a ",
-                       role == Role::kC ? "beta, such as beta=1" : "bias, such as bias=",
-                       role == Role::kC                               ? ""
-                       : std::holds_alternative<GemmProblem>(problem) ? "n"
-                                                                      : "k"));
+                   Cat("--", name, " ", path, ": the problem reads no ", name, "; give it ", remedy));
 }
 
 Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& settings) {
@@ -61,6 +64,9 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   LS_ASSIGN(operands.b, Operand(problem, Role::kB, settings.b, settings.seed));
   LS_ASSIGN(operands.c, Operand(problem, Role::kC, settings.c, settings.seed));
   LS_ASSIGN(operands.bias, Operand(problem, Role::kBias, settings.bias, settings.seed));
+  LS_ASSIGN(operands.scale_a, Operand(problem, Role::kScaleA, settings.scale_a, settings.seed));
+  LS_ASSIGN(operands.scale_b, Operand(problem, Role::kScaleB, settings.scale_b, settings.seed));
+  LS_ASSIGN(operands.scale_d, Operand(problem, Role::kScaleD, settings.scale_d, settings.seed));
   return operands;
 }
 
@@ -70,10 +76,24 @@ struct OpenPeer {
   std::vector<std::string> notes;
 };
 
+// What cublasGemmEx does not take.
+Result<OpenPeer> OpenCublaslt(const GemmProblem& gemm, const RunSettings& settings, const device::Device& device,
+                              const device::Stream& stream, const GemmArguments& arguments) {
+  LS_ASSIGN(Cublaslt opened, Cublaslt::Open(settings.library_directories, device, stream, gemm, arguments));
+  auto cublaslt = std::make_shared<Cublaslt>(std::move(opened));
+  OpenPeer peer{[cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); }, {}};
+  peer.notes.push_back(Cat("cuBLASLt: ", cublaslt->choice()));
+  if (gemm.bias != BiasAxis::kNone) peer.notes.push_back("cuBLASLt runs without the bias");
+  return peer;
+}
+
 Result<OpenPeer> OpenCublas(const Problem& problem, const RunSettings& settings, const device::Device& device,
-                            const device::Stream& stream) {
+                            const device::Stream& stream, const Arguments& arguments) {
   const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
   if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
+  if (ir::IsEightBit(gemm->a)) {
+    return OpenCublaslt(*gemm, settings, device, stream, std::get<GemmArguments>(arguments));
+  }
   LS_ASSIGN(Cublas opened, Cublas::Open(settings.library_directories, device, stream));
   auto cublas = std::make_shared<Cublas>(std::move(opened));
   OpenPeer peer{[cublas, gemm](const Arguments& a) { return cublas->Multiply(*gemm, std::get<GemmArguments>(a)); }, {}};
@@ -119,8 +139,9 @@ class ProblemRun {
     }
     if (settings_.check) LS_TRY(Check(operands, uploaded, d));
     if (!settings_.out.empty()) LS_TRY(WriteNpy(settings_.out, d));
-    if (output_.type == DataType::kBf16 && !settings_.out.empty()) {
-      outcome_.notes.push_back(Cat(settings_.out, " holds the bits of bf16 as uint16, a type that NumPy lacks"));
+    if (IsUnknownToNumpy(output_.type) && !settings_.out.empty()) {
+      outcome_.notes.push_back(Cat(settings_.out, " holds the bits of ", DataTypeName(output_.type), " as uint",
+                                   8 * DataTypeBytes(output_.type), ": NumPy lacks the type"));
     }
     if (!parts_.emulated) {
       LS_TRY(Time(plan, uploaded));
@@ -191,7 +212,7 @@ class ProblemRun {
         [&](const Arguments& arguments) { return plan.Execute(stream_.handle(), arguments); }};
     if (settings_.vs != Peer::kNone) {
       auto peer = settings_.vs == Peer::kCublas
-                      ? OpenCublas(problem_, settings_, parts_.device, stream_)
+                      ? OpenCublas(problem_, settings_, parts_.device, stream_, operands.arguments())
                       : OpenCudnn(problem_, settings_, parts_.device, stream_, operands.arguments());
       if (!peer) {
         outcome_.notes.push_back(peer.error().message);
@@ -213,7 +234,7 @@ class ProblemRun {
     }
     if (!settings_.check) return;
     const Comparison& comparison = *outcome_.comparison;
-    const double bound = ErrorBound(output_.type);
+    const double bound = ErrorBound(problem_, parts_.target);
     if (comparison.not_finite > 0) {
       outcome_.failures.push_back(Cat(
           comparison.not_finite, " of ", comparison.compared,

@@ -27,7 +27,7 @@ struct RunSettings {
   int repeat = 20;  // timed calls on a GPU
   ScheduleConstraint constraint;
   // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.
-  std::string a, b, c, bias, out;
+  std::string a, b, c, bias, scale_a, scale_b, scale_d, out;
   std::vector<std::string> library_directories;
 };
 

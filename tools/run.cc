@@ -66,10 +66,10 @@ void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
 }
 
 Status CheckFiles(const RunSettings& run, size_t problems) {
-  const bool any = !(run.a + run.b + run.c + run.bias + run.out).empty();
+  const bool any = !(run.a + run.b + run.c + run.bias + run.scale_a + run.scale_b + run.scale_d + run.out).empty();
   if (!any || problems == 1) return Ok();
   return MakeError(ErrorCode::kInvalidArgument,
-                   base::Cat("--a, --b, --c (--x, --w, --z), --bias and --out belong to one problem, but there are ",
+                   base::Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d and --out belong to one problem, but there are ",
                              problems, "; run them one by one"));
 }
 
@@ -108,12 +108,15 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
 void AddDataOptions(CLI::App& app, RunSettings& run) {
   app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
       ->capture_default_str();
-  app.add_option("--a,--x", run.a, "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2')");
+  app.add_option("--a,--x", run.a, "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as '|u1')");
   app.add_option(
       "--b,--w", run.b,
       "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n; or w (k, r, s, c/groups)");
   app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)");
   app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)");
+  app.add_option("--scale_a,--scale_x", run.scale_a, "the factors of A from an .npy file (with scale=tensor or block)");
+  app.add_option("--scale_b,--scale_w", run.scale_b, "the same of B");
+  app.add_option("--scale_d,--scale_y", run.scale_d, "the same of an 8-bit D");
   app.add_option("--out", run.out, "write D, or y (n, p, q, k), to an .npy file");
 }
 

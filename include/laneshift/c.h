@@ -49,6 +49,13 @@ laneshift_status laneshift_plan_execute(const laneshift_plan* plan, struct CUstr
                                         const void* b, const void* c, void* d, const void* bias, void* workspace,
                                         char* error, size_t error_bytes);
 
+/* The same for a problem with factors (scale=tensor or scale=block): device pointers to f32 values, which lie as
+   laneshift/problem.h says. scale_d is read where D is 8-bit. */
+laneshift_status laneshift_plan_execute_scaled(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
+                                               const void* b, const void* c, void* d, const void* bias,
+                                               const void* scale_a, const void* scale_b, const void* scale_d,
+                                               void* workspace, char* error, size_t error_bytes);
+
 #ifdef __cplusplus
 }
 #endif

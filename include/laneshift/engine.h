@@ -69,13 +69,17 @@ struct EngineOptions {
   std::vector<std::string> policies{};
 };
 
-// Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`.
+// Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`. The factors, f32,
+// are read where the problem's `scale` says so (laneshift/problem.h), that of D where D is 8-bit besides.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* c = nullptr;
   void* d = nullptr;
   const void* bias = nullptr;
+  const void* scale_a = nullptr;
+  const void* scale_b = nullptr;
+  const void* scale_d = nullptr;
 };
 
 // The same of a convolution. `z` is read where beta != 0, `bias` where the problem has one. `y` may equal `z`.
@@ -85,6 +89,9 @@ struct ConvArguments {
   const void* z = nullptr;
   void* y = nullptr;
   const void* bias = nullptr;
+  const void* scale_x = nullptr;
+  const void* scale_w = nullptr;
+  const void* scale_y = nullptr;
 };
 
 // One alternative for each kind of problem, in the order of Problem.

@@ -3,6 +3,7 @@
 //
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16
 //   gemm m=7 n=1000 k=129 batch=4 a=f16 a_major=m d=f32 alpha=0.5 beta=1 bias=n
+//   gemm m=64 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block
 //   conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16
 //   conv n=8 w=1000 c=64 k=64 s=9 pad=4:4 dilation=2 x=f16 w=f16 y=f32 bias=k
 //
@@ -19,14 +20,31 @@
 
 namespace laneshift {
 
-enum class DataType : uint8_t { kF16, kBf16, kF32 };
+enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2 };
 
-// "f16", "bf16", "f32".
+// "f16", "bf16", "f32", "e4m3", "e5m2".
 std::string_view DataTypeName(DataType type);
 int64_t DataTypeBytes(DataType type);
 
 // Which index of a stored operand is contiguous in memory: K, or the other one (M of A, N of B).
 enum class Major : uint8_t { kK, kMn };
+
+// How a sum of 8-bit products is kept; sums of other types are f32 in both.
+enum class SumPrecision : uint8_t {
+  kF32,   // f32; at most kPromotedRun products are summed with fewer bits on their way there
+  kFast,  // as the tensor core accumulates: on sm_90a 14 significant bits, cut at every instruction; on sm_100a f32
+};
+constexpr int64_t kPromotedRun = 128;
+
+// Factors of 8-bit operands, f32 in device memory. With any, an 8-bit D also has one, which multiplies what is stored.
+enum class Scaling : uint8_t {
+  kNone,
+  kTensor,  // one for A and one for B
+  // A: one for each row and kScaleRun of k: [batch][k / kScaleRun, rounded up][m], m contiguous.
+  // B: one for kScaleRun x kScaleRun of n and k: [batch][n / kScaleRun, rounded up][k / kScaleRun, rounded up].
+  kBlock,
+};
+constexpr int64_t kScaleRun = 128;
 
 // The bias vector: none, one value per row (length m), or one per column (length n) of D; the whole batch shares it.
 enum class BiasAxis : uint8_t { kNone, kM, kN };
@@ -38,7 +56,9 @@ enum class BiasAxis : uint8_t { kNone, kM, kN };
 //   B  b_major=k: rows of N, each k long, `ldb` apart;   b_major=n: rows of K, each n long, `ldb` apart
 //   C, D: rows of M, each n long, `ldc` and `ldd` apart; C may be D.
 // The batch strides say how far matrix i+1 lies behind matrix i; 0 means packed.
-// The sum is accumulated in f32. C and the bias have the type of D unless said otherwise.
+// A and B are both f16, both bf16, or each e4m3 or e5m2; D and C are of any type. The sum is accumulated in f32, or as
+// `sum` says. Conversions to 8-bit types saturate. C and the bias have the type of D; of an 8-bit D they are bf16, and
+// C may be of any type if said so.
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
@@ -48,6 +68,8 @@ struct GemmProblem {
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
   double alpha = 1, beta = 0;
   BiasAxis bias = BiasAxis::kNone;
+  SumPrecision sum = SumPrecision::kF32;
+  Scaling scale = Scaling::kNone;
   // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 the TMA cannot be
   // used.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
@@ -81,7 +103,8 @@ enum class ConvBias : uint8_t { kNone, kK };
 // input channels.
 //
 // Storage: x is [n][d][h][w][c], w is [k][t][r][s][c/groups], y and z are [n][o][p][q][k], where o, p and q are what
-// Output() says; z may be y. The sum is accumulated in f32. z and the bias have the type of y unless said otherwise.
+// Output() says; z may be y. Types, sums and factors are those of a GEMM, x being A, w B, z C and y D; factors are those
+// of whole tensors.
 //
 // One-line form: `n` images (1 if left out) of `w` columns, `h` rows and `d` planes with `c` channels; `k` filters of
 // `s` columns, `r` rows and `t` planes. A problem that names h or r has two spatial dimensions, one that names d or t
@@ -102,6 +125,8 @@ struct ConvProblem {
   ConvPitches x_pitch{}, w_pitch{}, z_pitch{}, y_pitch{};
   double alpha = 1, beta = 0;
   ConvBias bias = ConvBias::kNone;
+  SumPrecision sum = SumPrecision::kF32;
+  Scaling scale = Scaling::kNone;
   // Alignment in bytes of each base pointer, as in GemmProblem.
   int64_t align_x = 16, align_w = 16, align_z = 16, align_y = 16;
 

@@ -1,0 +1,27 @@
+// Promotion: where the tensor core's accumulator keeps too little, or where parts of a sum have factors of their own, the
+// products of a block of K are summed in the accumulator and that sum is added to an f32 register (docs/adr/0013-precision-of-sums-is-the-problems.md).
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include "ir/element_type.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+constexpr int kWholeSumBits = 23;  // fraction bits of an f32
+
+inline bool Promotes(DataType operand, SumPrecision sum, Scaling scale, const target::Target& target) {
+  if (scale == Scaling::kBlock) return true;
+  return ir::IsEightBit(operand) && sum == SumPrecision::kF32 && target.eight_bit_sum_bits < kWholeSumBits;
+}
+template <typename Kind>
+bool Promotes(const Kind& problem, const target::Target& target) {
+  if constexpr (requires { problem.a; }) {
+    return Promotes(problem.a, problem.sum, problem.scale, target);
+  } else {
+    return Promotes(problem.x, problem.sum, problem.scale, target);
+  }
+}
+
+}  // namespace laneshift::compiler
