@@ -14,8 +14,7 @@
 
 namespace laneshift::compiler {
 
-inline constexpr int kProbeBlock = 64;     // elements of K, of two bytes
-inline constexpr int kProductsOfTurn = 8;  // so that waiting for the turn's operand is hidden
+inline constexpr int kProbeBlock = 64;  // elements of K, of two bytes
 
 // Bulk copies of a ring that is emptied as soon as it is full.
 struct StreamProbe {
@@ -25,12 +24,5 @@ struct StreamProbe {
 };
 // Lowered, with its storage. kResourceExhausted: the ring does not fit.
 Result<ir::Program> BuildStreamProbe(const StreamProbe& probe, const target::Target& target);
-
-// Products of 64 rows (wgmma) or 128 (tcgen05), kProductsOfTurn for a block of M, into one accumulator. They read the
-// first rows of A and B and the first block of K, however many turns there are; from registers the sums are written to
-// the first rows of D.
-Result<ir::Program> BuildProductProbe(int columns, const target::Target& target);
-// Rows of those products.
-int ProductProbeRows(const target::Target& target);
 
 }  // namespace laneshift::compiler

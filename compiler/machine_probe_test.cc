@@ -21,14 +21,6 @@ TEST_P(MachineProbe, ProbesBecomePtx) {
     ASSERT_TRUE(ptx.has_value()) << ptx.error().message;
     EXPECT_NE(ptx->ptx.find("cp.async.bulk.tensor"), std::string::npos);
   }
-  for (const int columns : {16, 32}) {
-    const auto program = BuildProductProbe(columns, target());
-    ASSERT_TRUE(program.has_value()) << program.error().message;
-    const auto ptx = EmitPtx(*program, target());
-    ASSERT_TRUE(ptx.has_value()) << ptx.error().message;
-    EXPECT_NE(ptx->ptx.find(target().Has(target::Feature::kWgmma) ? "wgmma.mma_async" : "tcgen05.mma"),
-              std::string::npos);
-  }
 }
 
 TEST_P(MachineProbe, RingThatDoesNotFitIsRefused) {

@@ -21,11 +21,8 @@ using autotune::Machine;
 using compiler::kProbeBlock;
 using compiler::StreamProbe;
 
-constexpr double kBytes = 2;         // of an element
-constexpr double kRowBytes = 128;    // of a block
-constexpr double kStepsOfBlock = 4;  // instructions of a product: 32 bytes of K each
-constexpr int kNarrowProduct = 16;   // of one that waits for shared memory
-constexpr int64_t kManyTurns = 4096;
+constexpr double kBytes = 2;          // of an element
+constexpr double kRowBytes = 128;     // of a block
 constexpr int64_t kTileColumns = 16;  // of a stream that has no B
 constexpr int64_t kFewTiles = 16, kManyTiles = 144;
 constexpr int64_t kResidentDepth = 4096;  // elements of K that stay in the L2 cache: of one SM, and
@@ -34,7 +31,6 @@ constexpr int64_t kTimesOver = 8;         // tiles of each SM
 constexpr int kAcross = 11;               // tiles of a row of the grid: as near a square as a GEMM's
 constexpr int64_t kStreamDepth = 16384;
 constexpr int64_t kColdDepth = 1 << 20;  // for one SM: more than any cache
-constexpr size_t kSumsBytes = 128 * kNarrowProduct * 4;
 constexpr int kTimes = 5;
 
 // Memory that all probes read: random words, each of them two finite bf16 between 0.5 and 1.
@@ -61,13 +57,8 @@ struct Size {
 
 class Prober {
  public:
-  Prober(const device::Device& device, const target::Target& target, device::Stream stream, device::Buffer operands,
-         device::Buffer sums)
-      : device_(device),
-        target_(target),
-        stream_(std::move(stream)),
-        operands_(std::move(operands)),
-        sums_(std::move(sums)) {}
+  Prober(const device::Device& device, const target::Target& target, device::Stream stream, device::Buffer operands)
+      : device_(device), target_(target), stream_(std::move(stream)), operands_(std::move(operands)) {}
 
   static size_t OperandBytes(const device::Device& device) {
     const auto streamed = static_cast<size_t>(device.facts().sm_count) * 128 * kStreamDepth;
@@ -75,7 +66,8 @@ class Prober {
   }
 
   Result<std::vector<ProbedFact>> Run() {
-    LS_TRY(Products());
+    clock_ = device_.facts().clock_khz / 1e6;
+    LS_TRY(Note("clock_ghz", clock_));
     LS_TRY(OneSm());
     LS_TRY(AllSms());
     return std::move(facts_);
@@ -104,8 +96,7 @@ class Prober {
     const auto params = compiler::BindParams(problem, schedule, probe.program);
     const auto* memory = reinterpret_cast<const void*>(operands_.pointer());
     LaunchArguments arguments;
-    LS_TRY(arguments.Bind(device_.api(), params,
-                          {.a = memory, .b = memory, .d = reinterpret_cast<void*>(sums_.pointer())}));
+    LS_TRY(arguments.Bind(device_.api(), params, {.a = memory, .b = memory}));
     LS_ASSIGN(const device::Event start, device::Event::Create(device_.context()));
     LS_ASSIGN(const device::Event end, device::Event::Create(device_.context()));
     double least = 0;
@@ -126,13 +117,6 @@ class Prober {
     return least * 1e3;
   }
 
-  // Nanoseconds of a turn: what twice as many take longer.
-  Result<double> ProductTime(const Loaded& probe, int64_t turns, int ctas) const {
-    const int64_t n = probe.program.tile_n;
-    LS_ASSIGN(const double half, TimeOf(probe, turns / 2 * kProbeBlock, n, kProbeBlock, ctas));
-    LS_ASSIGN(const double whole, TimeOf(probe, turns * kProbeBlock, n, kProbeBlock, ctas));
-    return (whole - half) * 1e3 / static_cast<double>(turns / 2);
-  }
   // Nanoseconds of a block of K: what `many` take longer than `few`.
   Result<double> BlockTime(const Loaded& probe, const Size& few, const Size& many, int ctas) const {
     const auto blocks = [&](const Size& size) {
@@ -159,22 +143,6 @@ class Prober {
     return Ok();
   }
 
-  // What shared memory gives to narrow products, and a launch.
-  Status Products() {
-    const int rows = compiler::ProductProbeRows(target_);
-    clock_ = device_.facts().clock_khz / 1e6;
-    LS_TRY(Note("clock_ghz", clock_));
-    LS_ASSIGN(const Loaded narrow, Load(compiler::BuildProductProbe(kNarrowProduct, target_)));
-    LS_ASSIGN(const double starved, ProductTime(narrow, kManyTurns, 1));
-    const double read = compiler::kProductsOfTurn * kStepsOfBlock * (rows + kNarrowProduct) * 32;
-    LS_TRY(Note("shared_read", read / (starved * clock_)));
-    // A launch that multiplies one block: without the way of its operands.
-    LS_ASSIGN(const double one, TimeOf(narrow, kProbeBlock, kNarrowProduct, kProbeBlock, 1));
-    const double path = Known(&Machine::load_latency) + Known(&Machine::product_latency) +
-                        Known(&Machine::product_signal) + 2 * Known(&Machine::signal);
-    return Note("launch_us", one - path / clock_ / 1e3);
-  }
-
   // Latencies, and what one SM alone draws. Tiles of one row read the same A again and again.
   Status OneSm() {
     const Size few{128, kTileColumns * kFewTiles, kResidentDepth};
@@ -187,7 +155,10 @@ class Prober {
     LS_ASSIGN(const double hit, BlockTime(single, few, many, 1));
     LS_ASSIGN(const double miss,
               BlockTime(single, {128, kTileColumns, kColdDepth / 2}, {128, kTileColumns, kColdDepth}, 1));
-    return Note("memory_latency", (miss - hit) * clock_);
+    LS_TRY(Note("memory_latency", (miss - hit) * clock_));
+    // A launch that waits for one block.
+    LS_ASSIGN(const double one, TimeOf(single, 128, kTileColumns, kProbeBlock, 1));
+    return Note("launch_us", one - hit / 1e3);
   }
 
   // What all SMs draw at once.
@@ -220,7 +191,7 @@ class Prober {
   const device::Device& device_;
   const target::Target& target_;
   device::Stream stream_;
-  device::Buffer operands_, sums_;
+  device::Buffer operands_;
   double clock_ = 0, port_ = 0;
   std::vector<ProbedFact> facts_;
 };
@@ -236,8 +207,7 @@ Result<std::vector<ProbedFact>> ProbeMachine(const device::Device& device, const
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   LS_ASSIGN(device::Stream stream, device::Stream::Create(device.context()));
   LS_ASSIGN(device::Buffer operands, RandomOperands(device, stream, Prober::OperandBytes(device)));
-  LS_ASSIGN(device::Buffer sums, device::Buffer::Allocate(device.context(), kSumsBytes));
-  auto facts = Prober(device, target, std::move(stream), std::move(operands), std::move(sums)).Run();
+  auto facts = Prober(device, target, std::move(stream), std::move(operands)).Run();
   if (!facts) return facts.error().Within("measuring the machine");
   return facts;
 }
