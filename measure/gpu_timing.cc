@@ -60,8 +60,8 @@ Result<std::vector<std::vector<Sample>>> TimeInTurns(const device::Device& devic
   LS_ASSIGN(const std::vector<Interval> intervals, NewIntervals(device.context(), at_once * contenders.size()));
   for (size_t done = 0; done < static_cast<size_t>(rounds);) {
     const size_t now = std::min(at_once, static_cast<size_t>(rounds) - done);
-    // An untimed call in front: while it runs the host gets ahead, and the GPU never waits for it between two calls.
-    LS_TRY(contenders.back()(operands.Next()));
+    // An untimed round in front: while it runs the host gets ahead, and the GPU never waits for it between two calls.
+    for (const Contender& contender : contenders) LS_TRY(contender(operands.Next()));
     for (size_t i = 0; i < now * contenders.size(); ++i) {
       LS_TRY(intervals[i].start.Record(stream));
       LS_TRY(contenders[i % contenders.size()](operands.Next()));
