@@ -151,10 +151,12 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
   };
   Value* k_runs = runs_of(Binding::kK);
   Value* n_runs = runs_of(Binding::kN);
+  Value* run_inside = b.CreateICmpULT(run, k_runs);
   std::vector<Value*> of_columns;
   for (int i = 0; i < attrs.runs; ++i) {
     Value* own = b.CreateAdd(b.CreateUDiv(column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
-    of_columns.push_back(load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateICmpULT(own, n_runs)));
+    of_columns.push_back(
+        load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateAnd(run_inside, b.CreateICmpULT(own, n_runs))));
   }
   const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
   // Not multiplied here: that would wait for the loads, and they have until the products are done.
@@ -163,7 +165,8 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
   for (int half = 0; half < rows; ++half) {
     Value* own = index.Row(2 * half);
     Value* m = cx.Param(Binding::kM);
-    factors.values.push_back(load(Binding::kBaseScaleA, k_runs, run, m, own, b.CreateICmpULT(own, m)));
+    factors.values.push_back(
+        load(Binding::kBaseScaleA, k_runs, run, m, own, b.CreateAnd(run_inside, b.CreateICmpULT(own, m))));
   }
   factors.values.insert(factors.values.end(), of_columns.begin(), of_columns.end());
   return factors;
