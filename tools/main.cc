@@ -17,6 +17,7 @@ Start here:
   laneshift run --help
 
 Environment: LANESHIFT_CACHE_DIR says where kernels are kept (else XDG_CACHE_HOME/laneshift, else ~/.cache/laneshift),
+LANESHIFT_SYSTEM_STORE a sealed database to read under it,
 CUDA_HOME where a CUDA toolkit is, CUDNN_HOME where cuDNN is. Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem,
 3 unsupported or a schedule that does not fit, 4 no such device.)";
 
