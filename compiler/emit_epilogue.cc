@@ -159,20 +159,24 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
   };
   Value* k_runs = runs_of(Binding::kK);
   Value* n_runs = runs_of(Binding::kN);
+  Value* run_inside = b.CreateICmpULT(run, k_runs);
   std::vector<Value*> of_columns;
   for (int i = 0; i < attrs.runs; ++i) {
     Value* own = b.CreateAdd(b.CreateUDiv(column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
-    of_columns.push_back(load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateICmpULT(own, n_runs)));
+    of_columns.push_back(
+        load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateAnd(run_inside, b.CreateICmpULT(own, n_runs))));
   }
   const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
+  // Not multiplied here: that would wait for the loads, and they have until the products are done.
   Factors factors{attrs.runs, {}};
   const int rows = attrs.fragment == ir::FragmentKind::kRowPerLane ? 1 : 2;
   for (int half = 0; half < rows; ++half) {
     Value* own = index.Row(2 * half);
     Value* m = cx.Param(Binding::kM);
-    Value* of_row = load(Binding::kBaseScaleA, k_runs, run, m, own, b.CreateICmpULT(own, m));
-    for (Value* of_column : of_columns) factors.values.push_back(b.CreateFMul(of_row, of_column));
+    factors.values.push_back(
+        load(Binding::kBaseScaleA, k_runs, run, m, own, b.CreateAnd(run_inside, b.CreateICmpULT(own, m))));
   }
+  factors.values.insert(factors.values.end(), of_columns.begin(), of_columns.end());
   return factors;
 }
 
@@ -181,12 +185,19 @@ void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const
   auto& b = cx.e.ir();
   const ir::FragmentLayout& layout = fragment.layout;
   const int first = ir::FragmentLayout{layout.kind, column}.Registers();
+  std::vector<Value*> products;  // of each row with each run of columns
+  const size_t rows = factors == nullptr ? 0 : factors->values.size() - static_cast<size_t>(factors->runs);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t run = rows; run < factors->values.size(); ++run) {
+      products.push_back(b.CreateFMul(factors->values[row], factors->values[run]));
+    }
+  }
   for (int j = 0; j < layout.Registers(); ++j) {
     Value* term = fragment.values[static_cast<size_t>(j)];
     if (factors != nullptr) {
       const int row = layout.RowOf(j) == 0 ? 0 : 1;
       const int run = (column + layout.ColumnOf(j)) / static_cast<int>(kScaleRun);
-      term = b.CreateFMul(term, factors->values[static_cast<size_t>(row * factors->runs + run)]);
+      term = b.CreateFMul(term, products[static_cast<size_t>(row * factors->runs + run)]);
     }
     const Variable& sum = sums[static_cast<size_t>(first + j)];
     cx.e.Store(sum, b.CreateFAdd(cx.e.Load(sum), term));

@@ -172,6 +172,8 @@ class RoleEmitter {
   void EmitShares(const Op& op);
   void EmitTilesNext(const Op& op);
   Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
+  void LoadFirstFactors(const Op& loop);
+  void EmitFactorsAhead(const Op& op);
   void EmitTmaLoad(const Op& op);
   void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
@@ -196,6 +198,7 @@ class RoleEmitter {
   std::map<ValueId, Slot> slots_;
   std::map<ValueId, Fragment> fragments_;
   std::map<ValueId, Factors> factors_;
+  std::map<ValueId, std::vector<Variable>> ahead_;  // factors of the next turn of a loop
   std::vector<Variable> sums_;
 };
 
@@ -247,6 +250,7 @@ void RoleEmitter::EmitOp(const Op& op) {
                    [&] { e_.RequestCluster(Answer(slot), Barrier(slot, Side::kFull), cx_.program.ClusterSize() > 1); });
     }
     case OpKind::kFor:
+      LoadFirstFactors(op);
       return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
         values_[op.result] = index;
         EmitBody(op.body);
@@ -351,6 +355,7 @@ void RoleEmitter::EmitOp(const Op& op) {
       factors_[op.result] = {1, {EmitLoadFactor(cx_, op.As<ir::ScaleAttrs>().binding)}};
       return;
     case OpKind::kLoadFactors:
+      if (ahead_.contains(op.result)) return EmitFactorsAhead(op);
       factors_[op.result] =
           EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
       return;
@@ -418,6 +423,29 @@ void RoleEmitter::EmitArrive(const Op& op) {
   e_.WarpSync();
   e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),
         [&] { e_.MbarrierArriveAt(barrier, peers.rank); });
+}
+
+// A loop over blocks of K whose body loads factors loads those of the first block here, and in each turn those of the
+// next: a load takes longer than the products of a block.
+void RoleEmitter::LoadFirstFactors(const Op& loop) {
+  for (const Op& op : loop.body) {
+    if (op.kind != OpKind::kLoadFactors || op.operands[2] != loop.result) continue;
+    const Factors first =
+        EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), Index(loop, 0), Index(op, 3));
+    std::vector<Variable>& next = ahead_[op.result];
+    for (Value* value : first.values) next.push_back(e_.NewVariable(e_.F32(), value));
+  }
+}
+
+void RoleEmitter::EmitFactorsAhead(const Op& op) {
+  const auto& attrs = op.As<ir::FactorsAttrs>();
+  const std::vector<Variable>& next = ahead_.at(op.result);
+  Factors own{attrs.runs, {}};
+  for (const Variable& variable : next) own.values.push_back(e_.Load(variable));
+  factors_[op.result] = own;
+  Value* run = b_.CreateAdd(Index(op, 2), e_.C32(1));
+  const Factors loaded = EmitLoadFactors(cx_, attrs, Index(op, 0), Index(op, 1), run, Index(op, 3));
+  for (size_t i = 0; i < next.size(); ++i) e_.Store(next[i], loaded.values[i]);
 }
 
 // Tiles in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the

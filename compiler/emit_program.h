@@ -36,7 +36,7 @@ struct Fragment {
   std::vector<Value*> values;
 };
 
-// Of rows that a lane holds times runs of columns, columns fastest; or one alone.
+// Of the rows that a lane holds, then of `runs` runs of columns; or one alone.
 struct Factors {
   int runs = 1;
   std::vector<Value*> values;
