@@ -231,7 +231,7 @@ class RoleRun {
     const double clocks = std::max(step.bytes / step.sharers / share.load_rate, step.bytes / machine.port);
     shared.loads.Await(first);
     shared.loads.Spend(share.load_bound, std::max(rows, clocks));
-    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, step.outside * machine.outside_row);
+    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, step.outside * share.outside_row);
     arrived_.Await(shared.loads);
     return true;
   }

@@ -18,6 +18,7 @@ struct SmShare {
   double load_rate = 0;           // bytes a clock
   Bound load_bound = Bound::kL2;  // what gives that rate
   double load_latency = 0;        // clocks
+  double outside_row = 0;         // clocks
   double store_rate = 0;          // bytes a clock
   Bound store_bound = Bound::kStore;
 };

@@ -76,6 +76,8 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
     }
   }
   share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
+  // Rows outside cost more the more SMs ask for them.
+  share.outside_row = machine.outside_row * spread.active / machine.sm_count;
   share.store_rate = machine.store_rate;
   return share;
 }

@@ -56,7 +56,8 @@ Result<Schedule> ChooseFor(Engine::Parts& parts, const target::Target& target, c
       return parsed->value;
     }
   }
-  return autotune::ChooseSchedule(problem, constraint, target, facts.sm_count);
+  return autotune::ChooseSchedule(problem, constraint, target,
+                                  autotune::MachineOf(target, facts.sm_count, parts.device_key, parts.store));
 }
 
 // The schedule, and the target that it is for: one that moves rows in Tensor Memory needs to know how the device does

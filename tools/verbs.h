@@ -21,6 +21,7 @@ Verb AddCompile(CLI::App& app, const Settings& settings);
 Verb AddInspect(CLI::App& app, const Settings& settings);
 Verb AddExplain(CLI::App& app, const Settings& settings);
 Verb AddEmulate(CLI::App& app, const Settings& settings);
+Verb AddProbe(CLI::App& app, const Settings& settings);
 Verb AddDoctor(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);
 

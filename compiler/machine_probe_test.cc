@@ -1,0 +1,35 @@
+#include "compiler/machine_probe.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/compile.h"
+
+namespace laneshift::compiler {
+namespace {
+
+class MachineProbe : public testing::TestWithParam<const char*> {
+ protected:
+  const target::Target& target() const { return **target::FindTarget(GetParam()); }
+};
+
+TEST_P(MachineProbe, ProbesBecomePtx) {
+  for (const StreamProbe& probe : {StreamProbe{.rows = 128, .stages = 1}, StreamProbe{.rows = 128, .stages = 8},
+                                   StreamProbe{.rows = 128, .columns = 128, .stages = 6}}) {
+    const auto program = BuildStreamProbe(probe, target());
+    ASSERT_TRUE(program.has_value()) << program.error().message;
+    const auto ptx = EmitPtx(*program, target());
+    ASSERT_TRUE(ptx.has_value()) << ptx.error().message;
+    EXPECT_NE(ptx->ptx.find("cp.async.bulk.tensor"), std::string::npos);
+  }
+}
+
+TEST_P(MachineProbe, RingThatDoesNotFitIsRefused) {
+  const auto program = BuildStreamProbe({.rows = 256, .columns = 256, .stages = 8}, target());
+  ASSERT_FALSE(program.has_value());
+  EXPECT_EQ(program.error().code, ErrorCode::kResourceExhausted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, MachineProbe, testing::Values("sm_100a", "sm_90a"));
+
+}  // namespace
+}  // namespace laneshift::compiler
