@@ -6,6 +6,13 @@
 
 namespace laneshift::device {
 
+namespace {
+
+// CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: what the default stream answers while one that waits for it is captured.
+constexpr auto kCaptureElsewhere = static_cast<CuResult>(906);
+
+}  // namespace
+
 Result<Stream> Stream::Create(Context context) {
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context));
   CuStream handle = nullptr;
@@ -38,7 +45,9 @@ Status Stream::Synchronize() const {
 Result<bool> Stream::IsCapturing() const {
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context_));
   CuStreamCaptureStatus status = kCuCaptureNone;
-  LS_TRY(DriverStatus(*context_.api, context_.api->StreamIsCapturing(handle_, &status), "cuStreamIsCapturing"));
+  const CuResult asked = context_.api->StreamIsCapturing(handle_, &status);
+  if (asked == kCaptureElsewhere) return true;
+  LS_TRY(DriverStatus(*context_.api, asked, "cuStreamIsCapturing"));
   return status != kCuCaptureNone;
 }
 

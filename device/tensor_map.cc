@@ -187,8 +187,10 @@ Status CheckCorners(const TensorMapIm2col& map) {
   return Ok();
 }
 
-std::vector<uint32_t> ElementStrides(const TensorMapTensor& tensor) {
-  return tensor.element_strides.empty() ? std::vector<uint32_t>(tensor.dims.size(), 1) : tensor.element_strides;
+PerDimension<uint32_t> ElementStrides(const TensorMapTensor& tensor) {
+  PerDimension<uint32_t> strides = tensor.element_strides;
+  if (strides.empty()) strides.assign(tensor.dims.size(), 1);
+  return strides;
 }
 
 }  // namespace
@@ -219,7 +221,7 @@ Status Validate(const TensorMapIm2col& map) {
 Result<CuTensorMap> EncodeTensorMap(const DriverApi& api, const TensorMapTiled& map) {
   LS_TRY(Validate(map));
   const TensorMapTensor& t = map.tensor;
-  std::vector<uint32_t> element_strides = ElementStrides(t);
+  const PerDimension<uint32_t> element_strides = ElementStrides(t);
   CuTensorMap encoded;
   CuResult result = api.TensorMapEncodeTiled(
       &encoded, t.type, static_cast<uint32_t>(t.dims.size()), reinterpret_cast<void*>(t.address), t.dims.data(),
@@ -231,7 +233,7 @@ Result<CuTensorMap> EncodeTensorMap(const DriverApi& api, const TensorMapTiled& 
 Result<CuTensorMap> EncodeTensorMap(const DriverApi& api, const TensorMapIm2col& map) {
   LS_TRY(Validate(map));
   const TensorMapTensor& t = map.tensor;
-  std::vector<uint32_t> element_strides = ElementStrides(t);
+  const PerDimension<uint32_t> element_strides = ElementStrides(t);
   CuTensorMap encoded;
   CuResult result = api.TensorMapEncodeIm2col(
       &encoded, t.type, static_cast<uint32_t>(t.dims.size()), reinterpret_cast<void*>(t.address), t.dims.data(),

@@ -6,19 +6,24 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "base/short_array.h"
 #include "device/driver_api.h"
 
 namespace laneshift::device {
+
+// One value a dimension. There are at most 5; a wrong rank of up to 8 can still be refused. Maps are encoded with every
+// launch: nothing is allocated for them.
+template <typename T>
+using PerDimension = base::ShortArray<T, 8>;
 
 // What tiled and im2col maps have in common.
 struct TensorMapTensor {
   CuTensorMapDataType type = kCuTensorMapBfloat16;
   CuDevicePtr address = 0;
-  std::vector<uint64_t> dims;             // elements; 1 to 5
-  std::vector<uint64_t> strides;          // bytes; one less than dims
-  std::vector<uint32_t> element_strides;  // 1 to 8; empty: all 1
+  PerDimension<uint64_t> dims;             // elements; 1 to 5
+  PerDimension<uint64_t> strides;          // bytes; one less than dims
+  PerDimension<uint32_t> element_strides;  // 1 to 8; empty: all 1
   CuTensorMapInterleave interleave = kCuInterleaveNone;
   CuTensorMapSwizzle swizzle = kCuSwizzleNone;
   CuTensorMapL2Promotion promotion = kCuL2Of128;
@@ -27,14 +32,14 @@ struct TensorMapTensor {
 
 struct TensorMapTiled {
   TensorMapTensor tensor;
-  std::vector<uint32_t> box;  // elements; one per dimension
+  PerDimension<uint32_t> box;  // elements; one per dimension
 };
 
 // Tensors of channels, width[, height[, depth]], images. Corners are in the order width, height, depth.
 struct TensorMapIm2col {
   TensorMapTensor tensor;
-  std::vector<int> lower_corner;
-  std::vector<int> upper_corner;
+  PerDimension<int> lower_corner;
+  PerDimension<int> upper_corner;
   uint32_t channels_per_pixel = 0;
   uint32_t pixels_per_column = 0;
 };

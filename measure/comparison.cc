@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/small_float.h"
+#include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/stored_tensor.h"
 
@@ -42,6 +43,20 @@ double ErrorBound(const Problem& problem, const target::Target& target) {
     bound += std::visit([&](const auto& kind) { return SumBound(kind, target); }, problem);
   }
   return bound;
+}
+
+std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,
+                                     const target::Target& target) {
+  const ir::StoredTensor output = ir::Stored(problem, ir::Role::kD);
+  if (comparison.not_finite > 0) {
+    return base::Cat(
+        comparison.not_finite, " of ", comparison.compared,
+        " elements are not finite or were never written, first: ", output.PrintIndex(comparison.first_not_finite));
+  }
+  const double bound = ErrorBound(problem, target);
+  if (comparison.Accepted(bound)) return std::nullopt;
+  return base::Cat("relative error ", comparison.RelativeError(), " is not below ", bound, " for ",
+                   DataTypeName(output.type), " output");
 }
 
 }  // namespace laneshift::measure

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
+#include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
 #include "target/target.h"
 
@@ -48,5 +50,9 @@ struct Comparison {
 // The bound on RelativeError(): what rounding to the output's type costs, and what the target's tensor core cuts off sums
 // of 8-bit products on their way to f32.
 double ErrorBound(const Problem& problem, const target::Target& target);
+
+// Why an output of the problem is wrong, in words; nothing if it is right. REQUIRES: `problem` is complete.
+std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,
+                                     const target::Target& target);
 
 }  // namespace laneshift::measure

@@ -2,41 +2,36 @@
 
 #include <utility>
 
-#include "device/driver_error.h"
+#include "base/text.h"
 #include "runtime/argument_roles.h"
 
 namespace laneshift::measure {
 namespace {
 
-using device::Buffer;
-
-Result<Buffer> UploadMatrix(device::Context context, const device::Stream& stream, const HostTensor& matrix) {
-  LS_ASSIGN(Buffer buffer, Buffer::Allocate(context, matrix.bytes.size()));
-  if (!matrix.bytes.empty()) LS_TRY(buffer.CopyFromHost(stream, matrix.bytes.data(), matrix.bytes.size()));
+Result<GuardedBuffer> UploadMatrix(device::Context context, const device::Stream& stream, const HostTensor& matrix,
+                                   size_t red_zone_bytes) {
+  LS_ASSIGN(GuardedBuffer buffer, GuardedBuffer::Allocate(context, stream, matrix.bytes.size(), red_zone_bytes));
+  LS_TRY(buffer.CopyFromHost(stream, matrix.bytes.data()));
   return buffer;
 }
 
-Result<Buffer> CloneBuffer(device::Context context, const device::Stream& stream, const Buffer& from) {
-  LS_ASSIGN(Buffer buffer, Buffer::Allocate(context, from.size()));
-  if (from.size() == 0) return buffer;
-  LS_ASSIGN(const device::ActiveContext active, device::ActiveContext::Enter(context));
-  LS_TRY(device::DriverStatus(
-      *context.api, context.api->MemcpyDtoDAsync(buffer.pointer(), from.pointer(), from.size(), stream.handle()),
-      "cuMemcpyDtoDAsync"));
+Result<GuardedBuffer> CloneBuffer(device::Context context, const device::Stream& stream, const GuardedBuffer& from) {
+  LS_ASSIGN(GuardedBuffer buffer, GuardedBuffer::Allocate(context, stream, from.size(), from.red_zone_bytes()));
+  LS_TRY(buffer.CopyFrom(stream, from));
   return buffer;
 }
 
 // Every buffer by role, each made by `make(role)`.
 template <size_t... kIndices, typename Make>
-Result<std::array<Buffer, ir::kRoles>> MakeAll(std::index_sequence<kIndices...>, const Make& make) {
-  std::array<Result<Buffer>, ir::kRoles> made = {make(static_cast<Role>(kIndices))...};
-  for (const Result<Buffer>& buffer : made) {
+Result<std::array<GuardedBuffer, ir::kRoles>> MakeAll(std::index_sequence<kIndices...>, const Make& make) {
+  std::array<Result<GuardedBuffer>, ir::kRoles> made = {make(static_cast<Role>(kIndices))...};
+  for (const Result<GuardedBuffer>& buffer : made) {
     if (!buffer) return buffer.error();
   }
-  return std::array<Buffer, ir::kRoles>{std::move(*made[kIndices])...};
+  return std::array<GuardedBuffer, ir::kRoles>{std::move(*made[kIndices])...};
 }
 template <typename Make>
-Result<std::array<Buffer, ir::kRoles>> MakeAll(const Make& make) {
+Result<std::array<GuardedBuffer, ir::kRoles>> MakeAll(const Make& make) {
   return MakeAll(std::make_index_sequence<ir::kRoles>(), make);
 }
 
@@ -46,10 +41,13 @@ DeviceOperands::DeviceOperands(Problem problem, Buffers buffers)
     : problem_(std::move(problem)), buffers_(std::move(buffers)) {}
 
 Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const device::Stream& stream,
-                                              const Problem& problem, const HostOperands& operands) {
-  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) -> Result<Buffer> {
-              if (const HostTensor* tensor = operands.Of(role)) return UploadMatrix(context, stream, *tensor);
-              return Buffer::Allocate(context, Stored(problem, Role::kD).Bytes());
+                                              const Problem& problem, const HostOperands& operands,
+                                              size_t red_zone_bytes) {
+  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) -> Result<GuardedBuffer> {
+              if (const HostTensor* tensor = operands.Of(role)) {
+                return UploadMatrix(context, stream, *tensor, red_zone_bytes);
+              }
+              return GuardedBuffer::Allocate(context, stream, Stored(problem, Role::kD).Bytes(), red_zone_bytes);
             }));
   LS_TRY(buffers[static_cast<size_t>(Role::kD)].FillBytes(stream, 0xff));
   return DeviceOperands(problem, std::move(buffers));
@@ -74,12 +72,22 @@ Arguments DeviceOperands::arguments() const {
 
 size_t DeviceOperands::bytes() const {
   size_t bytes = 0;
-  for (const Buffer& buffer : buffers_) bytes += buffer.size();
+  for (const GuardedBuffer& buffer : buffers_) bytes += buffer.size();
   return bytes;
 }
 
+Status DeviceOperands::PoisonOutput(const device::Stream& stream) const { return Of(Role::kD).FillBytes(stream, 0xff); }
+
+Result<std::optional<std::string>> DeviceOperands::Damage(const device::Stream& stream) const {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    LS_ASSIGN(std::optional<std::string> damage, buffers_[i].Damage(stream));
+    if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, static_cast<Role>(i))));
+  }
+  return std::optional<std::string>();
+}
+
 Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) const {
-  LS_TRY(Of(Role::kD).CopyToHost(stream, d.bytes.data(), d.bytes.size()));
+  LS_TRY(Of(Role::kD).CopyToHost(stream, d.bytes.data()));
   return stream.Synchronize();
 }
 

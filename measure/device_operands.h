@@ -4,9 +4,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <string>
 
-#include "device/buffer.h"
 #include "laneshift/engine.h"
+#include "measure/guarded_buffer.h"
 #include "measure/host_reference.h"
 
 namespace laneshift::measure {
@@ -14,21 +16,26 @@ namespace laneshift::measure {
 class DeviceOperands {
  public:
   // Copies the operands; every byte of D is 0xff, so that an element that is never written is NaN.
+  // Each operand lies between red zones of so many bytes.
   static Result<DeviceOperands> Upload(device::Context context, const device::Stream& stream, const Problem& problem,
-                                       const HostOperands& operands);
+                                       const HostOperands& operands, size_t red_zone_bytes = 0);
   // Another set with the same contents.
   Result<DeviceOperands> Clone(device::Context context, const device::Stream& stream) const;
 
   Arguments arguments() const;
   size_t bytes() const;
+  // Every byte of D is 0xff again.
+  Status PoisonOutput(const device::Stream& stream) const;
   // D as it is now; waits for the stream.
   Status Download(const device::Stream& stream, HostTensor& d) const;
+  // What was written beside the operands: "8 bytes behind the end of d"; waits for the stream.
+  Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:
-  using Buffers = std::array<device::Buffer, ir::kRoles>;  // by role; empty where the problem has none
+  using Buffers = std::array<GuardedBuffer, ir::kRoles>;  // by role; empty where the problem has none
 
   DeviceOperands(Problem problem, Buffers buffers);
-  const device::Buffer& Of(Role role) const { return buffers_[static_cast<size_t>(role)]; }
+  const GuardedBuffer& Of(Role role) const { return buffers_[static_cast<size_t>(role)]; }
 
   Problem problem_;
   Buffers buffers_;

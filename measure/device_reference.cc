@@ -6,10 +6,9 @@
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/launch.h"
-#include "device/module.h"
 #include "ir/element_type.h"
-#include "runtime/argument_roles.h"
 #include "measure/host_tensor.h"
+#include "runtime/argument_roles.h"
 
 namespace laneshift::measure {
 namespace {
@@ -382,9 +381,8 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 
 }  // namespace
 
-Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
-                                   const Problem& problem, const Arguments& arguments, CodeForm form) {
-  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
+Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const device::Device& device,
+                                                 const Problem& problem, CodeForm form) {
   const auto define = [&](std::string_view macro, Role role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };
@@ -395,15 +393,20 @@ Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& dev
                 {define("A_TYPE", Role::kA), define("B_TYPE", Role::kB), define("C_TYPE", Role::kC),
                  define("OUT", Role::kD), define("BIAS", Role::kBias)},
                 form));
-  LS_ASSIGN(const device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
-                                                                  : device::Module::LoadPtx(device.context(), code));
-  LS_ASSIGN(const device::Kernel kernel, module.GetKernel("Check"));
-  LS_ASSIGN(const device::Buffer buffer, device::Buffer::Allocate(device.context(), sizeof(Totals)));
+  LS_ASSIGN(device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
+                                                            : device::Module::LoadPtx(device.context(), code));
+  LS_ASSIGN(device::Kernel kernel, module.GetKernel("Check"));
+  return DeviceReference(device, problem, std::move(module), std::move(kernel));
+}
+
+Result<Comparison> DeviceReference::Compare(const device::Stream& stream, const Arguments& arguments) const {
+  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem_, arguments));
+  LS_ASSIGN(const device::Buffer buffer, device::Buffer::Allocate(device_->context(), sizeof(Totals)));
   Totals totals;
   LS_TRY(buffer.CopyFromHost(stream, &totals, sizeof totals));
   LS_TRY(std::visit(
-      [&](const auto& kind) { return LaunchCheck(device, kernel, stream, ViewOf(kind, roles), buffer.pointer()); },
-      problem));
+      [&](const auto& kind) { return LaunchCheck(*device_, kernel_, stream, ViewOf(kind, roles), buffer.pointer()); },
+      problem_));
   LS_TRY(buffer.CopyToHost(stream, &totals, sizeof totals));
   LS_TRY(stream.Synchronize());
   return Comparison{.error_squares = totals.error_squares,
@@ -413,6 +416,12 @@ Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& dev
                     .not_finite = totals.not_finite,
                     .first_not_finite = totals.not_finite > 0 ? totals.first_not_finite : -1,
                     .reference = "nvrtc"};
+}
+
+Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,
+                                   const Problem& problem, const Arguments& arguments, CodeForm form) {
+  LS_ASSIGN(const DeviceReference reference, DeviceReference::Compile(nvrtc, device, problem, form));
+  return reference.Compare(stream, arguments);
 }
 
 }  // namespace laneshift::measure

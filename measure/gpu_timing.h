@@ -1,6 +1,6 @@
-// GPU timing: medians over CUDA events, operands rotated through memory so that no call finds them in the L2 cache.
+// GPU timing: CUDA events, operands rotated through memory so that no call finds them in the L2 cache.
 //
-// Contenders take turns within one pass, so that clocks and temperature are the same for all.
+// Contenders take turns within one round, so that clocks and temperature are the same for all.
 // Thread-safety: none.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "device/stream.h"
 #include "laneshift/engine.h"
 #include "measure/device_operands.h"
+#include "store/records.h"
 
 namespace laneshift::measure {
 
@@ -19,7 +20,33 @@ using Contender = std::function<Status(const Arguments&)>;
 
 constexpr int kMinTimedCalls = 20;
 
-// The median time of each contender in microseconds, over max(calls, kMinTimedCalls) calls after warming up.
+// Sets of operands with the same contents that together are at least twice the L2 cache; `operands` is the first.
+class RotatingOperands {
+ public:
+  // REQUIRES: `operands` outlives this.
+  static Result<RotatingOperands> Make(const device::Device& device, const device::Stream& stream,
+                                       const DeviceOperands& operands);
+  size_t size() const { return sets_.size(); }
+  // The arguments of the next set.
+  const Arguments& Next() { return sets_[turn_++ % sets_.size()]; }
+
+ private:
+  std::vector<DeviceOperands> clones_;
+  std::vector<Arguments> sets_;
+  size_t turn_ = 0;
+};
+
+// Reads the state of the device while it is at work; may be empty.
+using ReadConditions = std::function<store::Conditions()>;
+
+// `rounds` samples of each contender, after warming up. Each contender has seen each set before it is timed: cuDNN
+// prepares a descriptor for every one.
+Result<std::vector<std::vector<store::Sample>>> TimeInTurns(const device::Device& device, const device::Stream& stream,
+                                                            RotatingOperands& operands,
+                                                            const std::vector<Contender>& contenders, int rounds,
+                                                            const ReadConditions& read_conditions = {});
+
+// The median time of each contender in microseconds, over max(calls, kMinTimedCalls) rounds.
 Result<std::vector<double>> MedianMicroseconds(const device::Device& device, const device::Stream& stream,
                                                const DeviceOperands& operands, const std::vector<Contender>& contenders,
                                                int calls);

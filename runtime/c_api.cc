@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "laneshift/c.h"
 #include "laneshift/engine.h"
@@ -17,7 +18,7 @@ struct laneshift_engine {
 struct laneshift_plan {
   laneshift::Plan plan;
   bool of_conv;
-  std::string cache;
+  std::string cache, choice;
 };
 
 namespace {
@@ -84,18 +85,55 @@ extern "C" {
 
 laneshift_status laneshift_engine_open(const char* device, const char* target, const char* store_directory,
                                        laneshift_engine** engine, char* error, size_t error_bytes) {
+  laneshift_options options = {};
+  options.struct_bytes = sizeof options;
+  options.device = device;
+  options.target = target;
+  options.store_directory = store_directory;
+  return laneshift_engine_open_with(&options, engine, error, error_bytes);
+}
+
+laneshift_status laneshift_engine_open_with(const laneshift_options* options, laneshift_engine** engine, char* error,
+                                            size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (engine == nullptr) return Missing("engine");
     *engine = nullptr;
-    laneshift::EngineOptions options;
-    if (device != nullptr && *device != '\0') options.device = device;
-    options.target = TextOf(target);
-    options.store_directory = TextOf(store_directory);
-    LS_ASSIGN(laneshift::Engine opened, laneshift::Engine::Open(options));
+    if (options == nullptr) return Missing("options");
+    if (options->struct_bytes != sizeof *options) {
+      return laneshift::MakeError(ErrorCode::kInvalidArgument,
+                                  "options.struct_bytes is not sizeof(laneshift_options) of this library");
+    }
+    laneshift::EngineOptions chosen;
+    if (!TextOf(options->device).empty()) chosen.device = options->device;
+    chosen.target = TextOf(options->target);
+    chosen.store_directory = TextOf(options->store_directory);
+    chosen.system_store = TextOf(options->system_store);
+    chosen.tuner = TextOf(options->tuner);
+    if (const std::string policy = TextOf(options->on_miss); !policy.empty()) {
+      LS_ASSIGN(chosen.on_miss, laneshift::ParseMissPolicy(policy));
+    }
+    LS_ASSIGN(laneshift::Engine opened, laneshift::Engine::Open(chosen));
     *engine = new laneshift_engine{std::move(opened)};
     return laneshift::Ok();
   });
 }
+
+laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* const* problems, size_t count,
+                                          char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (engine == nullptr) return Missing("engine");
+    if (problems == nullptr && count > 0) return Missing("problems");
+    std::vector<laneshift::Problem> parsed;
+    for (size_t i = 0; i < count; ++i) {
+      if (problems[i] == nullptr) return Missing("a problem");
+      LS_ASSIGN(laneshift::Problem problem, laneshift::ParseProblem(problems[i]));
+      parsed.push_back(std::move(problem));
+    }
+    return engine->engine.Prepare(parsed);
+  });
+}
+
+void laneshift_engine_finish_tuning(laneshift_engine* engine) { engine->engine.FinishTuning(); }
 
 void laneshift_engine_close(laneshift_engine* engine) { delete engine; }
 
@@ -113,14 +151,16 @@ laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* probl
     }
     LS_ASSIGN(laneshift::Plan made, engine->engine.MakePlan(parsed, constraint));
     std::string cache(laneshift::CacheStateName(made.report().cache));
+    std::string choice(laneshift::ChoiceOriginName(made.report().choice));
     const bool of_conv = std::holds_alternative<laneshift::ConvProblem>(parsed);
-    *plan = new laneshift_plan{std::move(made), of_conv, std::move(cache)};
+    *plan = new laneshift_plan{std::move(made), of_conv, std::move(cache), std::move(choice)};
     return laneshift::Ok();
   });
 }
 
 const char* laneshift_plan_schedule(const laneshift_plan* plan) { return plan->plan.report().schedule.c_str(); }
 const char* laneshift_plan_cache(const laneshift_plan* plan) { return plan->cache.c_str(); }
+const char* laneshift_plan_choice(const laneshift_plan* plan) { return plan->choice.c_str(); }
 size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan) { return plan->plan.workspace_bytes(); }
 void laneshift_plan_free(laneshift_plan* plan) { delete plan; }
 

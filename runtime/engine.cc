@@ -2,25 +2,27 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
 #include <utility>
 
-#include "autotune/ranking.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "device/launch.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
 #include "runtime/launch_arguments.h"
+#include "runtime/schedule_choice.h"
 #include "runtime/stopwatch.h"
-#include "store/choice_standing.h"
+#include "runtime/tuning.h"
 
 namespace laneshift {
 namespace {
 
 using base::Cat;
 
-// Beyond this many the remembered plans are forgotten together; kernels stay.
-constexpr size_t kMaxRememberedPlans = 4096;
 // No kernel makes use of more than this.
 constexpr int64_t kMaxUsefulAlignment = 16;
 
@@ -39,63 +41,14 @@ runtime::AssemblerChoice AssemblerOf(const EngineOptions& options, bool emulated
   return {};
 }
 
-std::string PlanKey(const std::string& problem, const ScheduleConstraint& constraint) {
-  // Undecided fields keep their defaults and do not tell constraints apart; the bits say which ones count.
-  return Cat(problem, "|", constraint.fixed, "|", PrintSchedule(constraint.value));
-}
-
-// A measured or modelled choice of the store, if it is admitted and still builds; else the rule's.
-Result<Schedule> ChooseFor(Engine::Parts& parts, const target::Target& target, const Problem& problem,
-                           const ScheduleConstraint& constraint) {
-  const device::DeviceFacts& facts = parts.device.facts();
-  const auto stored = parts.store.GetChoices(PrintProblem(problem), std::string(parts.target.name), parts.device_key);
-  const store::Revision revision{Cat(compiler::kGeneratorRevision), facts.Driver()};
-  if (const auto picked = stored ? store::PickChoice(*stored, revision) : std::nullopt) {
-    const auto parsed = ParseSchedule(picked->record.schedule);
-    if (parsed && constraint.Admits(parsed->value) && compiler::ValidateSchedule(problem, parsed->value, target)) {
-      return parsed->value;
-    }
-  }
-  return autotune::ChooseSchedule(problem, constraint, target,
-                                  autotune::MachineOf(target, facts.sm_count, parts.device_key, parts.store));
-}
-
-// The schedule, and the target that it is for: one that moves rows in Tensor Memory needs to know how the device does
-// that, and no other has to wait for a probe.
-struct Chosen {
-  Schedule schedule;
-  const target::Target* target;
-};
-Result<Chosen> Choose(Engine::Parts& parts, const Problem& problem, const ScheduleConstraint& constraint) {
-  LS_ASSIGN(Schedule schedule, ChooseFor(parts, parts.target, problem, constraint));
-  if (schedule.reuse != Reuse::kLaneShift) return Chosen{schedule, &parts.target};
-  const target::Target& target = parts.device_target.Get();
-  if (target.tensor_facts == parts.target.tensor_facts) return Chosen{schedule, &target};
-  auto again = ChooseFor(parts, target, problem, constraint);
-  if (again) return Chosen{*again, &target};
-  // Where the device is why nothing fits any more, that is the reason to tell.
-  LS_TRY(compiler::ValidateSchedule(problem, schedule, target));
-  return again.error();
-}
-
-// Rules change with versions and are cheap to ask again; they are recorded for people (`laneshift db`), not read back.
-void RememberRule(Engine::Parts& parts, const Problem& problem, const Schedule& schedule) {
-  (void)parts.store.PutChoice({.problem = PrintProblem(problem),
-                               .target = std::string(parts.target.name),
-                               .device = parts.device_key,
-                               .schedule = PrintSchedule(schedule),
-                               .source = store::ChoiceSource::kRule,
-                               .generator = Cat(compiler::kGeneratorRevision),
-                               .driver = parts.device.facts().Driver()});
-}
-
-void Describe(const Engine::Parts& parts, const Schedule& schedule, const runtime::FoundKernel& found,
+void Describe(const Engine::Parts& parts, const runtime::ChosenSchedule& chosen, const runtime::FoundKernel& found,
               runtime::PreparedPlan& plan) {
   const device::KernelFacts& facts = plan.kernel->kernel.facts();
   plan.report = {.problem = PrintProblem(plan.problem),
                  .target = std::string(parts.target.name),
                  .device = parts.device.facts().name,
-                 .schedule = PrintSchedule(schedule),
+                 .schedule = PrintSchedule(chosen.schedule),
+                 .choice = chosen.origin,
                  .cache = found.cache,
                  .ptx_ms = found.ptx_ms,
                  .assemble_ms = found.assemble_ms,
@@ -104,6 +57,9 @@ void Describe(const Engine::Parts& parts, const Schedule& schedule, const runtim
                  .smem_bytes = static_cast<int>(plan.launch.smem_bytes) + facts.static_smem_bytes,
                  .threads = static_cast<int>(plan.launch.threads),
                  .grid = plan.launch.grid};
+  plan.remembered = plan.report;
+  plan.remembered.cache = CacheState::kMemory;
+  plan.remembered.ptx_ms = plan.remembered.assemble_ms = 0;
 }
 
 // Persistent clusters that the device runs at one time, with one CTA on an SM: two would share its tensor core.
@@ -117,6 +73,81 @@ Result<int> MostClusters(const device::Device& device, const device::Kernel& ker
                                             .cluster = {size, 1, 1},
                                             .dynamic_smem_bytes = static_cast<unsigned>(program.smem_bytes)}));
   return std::min(active, std::max(1, sm_count / program.ClusterSize()));
+}
+
+Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& core, const Problem& problem,
+                                                           const runtime::ChosenSchedule& chosen) {
+  auto plan = std::make_unique<runtime::PreparedPlan>();
+  plan->problem = problem;
+  LS_ASSIGN(const ir::Program program, compiler::BuildProgram(problem, chosen.schedule, *chosen.target));
+  plan->params = compiler::BindParams(problem, chosen.schedule, program);
+  const std::string text = PrintProblem(problem);
+  auto found = core.kernels.Get(program, {text, PrintSchedule(chosen.schedule)});
+  if (!found) return found.error().Within(Cat("compiling ", text, " for ", core.parts.target.name));
+  plan->kernel = found->loaded;
+  LS_ASSIGN(const int most, MostClusters(core.parts.device, plan->kernel->kernel, program));
+  plan->launch = compiler::PlanLaunch(problem, chosen.schedule, program, most);
+  Describe(core.parts, chosen, *found, *plan);
+  const bool own_choice = chosen.origin == ChoiceOrigin::kModel || chosen.origin == ChoiceOrigin::kPrior;
+  if (found->cache == CacheState::kCompiled && own_choice) {
+    runtime::RememberModelChoice(core.parts, problem, chosen.schedule);
+  }
+  return plan;
+}
+
+// Whether a capture is seen to be under way: of `stream`, or, through the default stream (null), of those that wait for
+// it. A device that cannot say has worse troubles, which the next call will name.
+bool IsCaptured(const device::Device& device, CUstream_st* stream) {
+  const auto capturing = device::Stream::Borrow(device.context(), stream).IsCapturing();
+  return capturing && *capturing;
+}
+
+Status RefuseWhileCaptured(const device::Device& device, CUstream_st* stream, const Problem& problem) {
+  if (!IsCaptured(device, stream)) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("a stream is being captured and no plan of ", PrintProblem(problem),
+                       " is ready; call Prepare() (or MakePlan) before the capture begins"));
+}
+
+Error NothingMeasured(const Engine::Parts& parts, const Problem& problem) {
+  const std::string text = PrintProblem(problem);
+  return MakeError(ErrorCode::kNotFound,
+                   Cat("no measured schedule of ", text, " is stored for ", parts.device.facts().name,
+                       "; run: laneshift tune \"", text, "\", or open the engine with another miss policy"));
+}
+
+// Measures the problem unless somebody else just has.
+Result<runtime::ChosenSchedule> TuneFor(runtime::EngineCore& core, const Problem& problem, bool again,
+                                        const std::function<bool()>& stop) {
+  const std::lock_guard one_at_a_time(core.tuning);
+  LS_ASSIGN(runtime::ChosenSchedule chosen, runtime::ChooseFor(core.parts, problem, {}));
+  if (!again && runtime::IsSettled(chosen.origin, core.parts.emulated)) return chosen;
+  if (again && chosen.origin == ChoiceOrigin::kMeasured) return chosen;
+  if (Status tuned = core.parts.tune(problem, stop); !tuned) {
+    return tuned.error().Within(Cat("measuring ", PrintProblem(problem)));
+  }
+  return runtime::ChooseFor(core.parts, problem, {});
+}
+
+constexpr std::chrono::milliseconds kCapturePause{20};
+
+// The job of MissPolicy::kBackground. What goes wrong is logged: the plan that is there stays.
+void TuneInBackground(runtime::EngineCore& core, const Problem& problem, runtime::PlanSlot& slot,
+                      const std::function<bool()>& stop) {
+  auto chosen = TuneFor(core, problem, slot.current().report.choice == ChoiceOrigin::kStale, stop);
+  if (!chosen) {
+    if (!stop()) LS_LOG(kRuntime, warn, chosen.error().message, "; the plan stays as it is");
+    return;
+  }
+  // Loading a kernel would break a capture.
+  while (!stop() && IsCaptured(core.opened.device, nullptr)) std::this_thread::sleep_for(kCapturePause);
+  if (stop()) return;
+  auto next = PreparePlan(core, problem, *chosen);
+  if (!next) {
+    LS_LOG(kRuntime, warn, next.error().message, "; the plan stays as it is");
+    return;
+  }
+  slot.Switch(std::move(*next));
 }
 
 int64_t UsefulAlignment(const void* pointer, DataType type) {
@@ -146,11 +177,55 @@ Problem WithAlignmentsOf(ConvProblem problem, const GemmArguments& given) {
 
 runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice device)
     : opened(std::move(device)),
-      store(store::Store::Open({.directory = options.store_directory})),
+      store(store::Store::Open(
+          {.directory = options.store_directory, .system_path = runtime::SystemStore(options.system_store)})),
       device_target(opened, store),
       kernels(opened.device, *opened.target, store, AssemblerOf(options, opened.emulator != nullptr)),
-      parts{
-          *opened.api, opened.device, *opened.target, store, device_target, opened.Key(), opened.emulator != nullptr} {}
+      parts{*opened.api, opened.device, *opened.target, store, device_target, opened.Key(), opened.emulator != nullptr},
+      on_miss(options.on_miss) {
+  parts.tune = runtime::MakeTuneFunction(options, parts);
+}
+
+std::string_view ChoiceOriginName(ChoiceOrigin origin) {
+  switch (origin) {
+    case ChoiceOrigin::kModel:
+      return "model";
+    case ChoiceOrigin::kPrior:
+      return "prior";
+    case ChoiceOrigin::kPredicted:
+      return "predicted";
+    case ChoiceOrigin::kStale:
+      return "stale";
+    case ChoiceOrigin::kMeasured:
+      return "measured";
+    case ChoiceOrigin::kGiven:
+      return "given";
+  }
+  return "unknown";
+}
+
+std::string_view MissPolicyName(MissPolicy policy) {
+  switch (policy) {
+    case MissPolicy::kHeuristic:
+      return "heuristic";
+    case MissPolicy::kTune:
+      return "tune";
+    case MissPolicy::kBackground:
+      return "background";
+    case MissPolicy::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+Result<MissPolicy> ParseMissPolicy(std::string_view text) {
+  for (const MissPolicy policy :
+       {MissPolicy::kHeuristic, MissPolicy::kTune, MissPolicy::kBackground, MissPolicy::kError}) {
+    if (text == MissPolicyName(policy)) return policy;
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("'", text, "' is not a miss policy; use heuristic, tune, background or error"));
+}
 
 std::string_view CacheStateName(CacheState state) {
   switch (state) {
@@ -199,11 +274,14 @@ Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 Plan::~Plan() = default;
 
-const PlanReport& Plan::report() const { return impl_->report; }
+const PlanReport& Plan::report() const {
+  const runtime::PreparedPlan& plan = impl_->slot->current();
+  return impl_->own != nullptr && &plan == impl_->made_for ? *impl_->own : plan.remembered;
+}
 size_t Plan::workspace_bytes() const { return 0; }
 
 Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* /*workspace: none is needed yet*/) const {
-  const runtime::PreparedPlan& plan = *impl_->prepared;
+  const runtime::PreparedPlan& plan = impl_->slot->current();
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
   LS_TRY(runtime::CheckPointers(plan.problem, roles));
   const device::Device& device = impl_->core->opened.device;
@@ -229,50 +307,59 @@ Result<Engine> Engine::Open(const EngineOptions& options) {
   return Engine(std::make_shared<Impl>(options, std::move(device)));
 }
 
+Engine Engine::Parts::OpenOn(const EngineOptions& options, runtime::OpenedDevice device) {
+  return Engine(std::make_shared<Impl>(options, std::move(device)));
+}
+
 Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& constraint) const {
   const runtime::Stopwatch watch;
+  if (auto known = impl_->plans.Find(problem, constraint)) {
+    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known)}));
+  }
   LS_ASSIGN(const Problem complete, CompleteProblem(problem));
-  const std::string text = PrintProblem(complete);
-  const std::string key = PlanKey(text, constraint);
-  std::shared_ptr<const runtime::PreparedPlan> known;
-  {
-    const std::lock_guard lock(impl_->plans_mutex);
-    if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) known = found->second;
+  if (auto known = impl_->plans.Find(complete, constraint)) {
+    known = impl_->plans.Insert(problem, complete, constraint, std::move(known));
+    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known)}));
   }
-  if (known != nullptr) {
-    PlanReport report = known->report;
-    report.cache = CacheState::kMemory;
-    report.ptx_ms = report.assemble_ms = 0;
-    report.plan_ms = watch.Milliseconds();
-    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known), std::move(report)}));
+  runtime::EngineCore& core = *impl_;
+  LS_TRY(RefuseWhileCaptured(core.opened.device, nullptr, complete));
+  LS_ASSIGN(runtime::ChosenSchedule chosen, runtime::ChooseFor(core.parts, complete, constraint));
+  const bool missed = constraint.fixed == 0 && !runtime::IsSettled(chosen.origin, core.parts.emulated);
+  if (missed && core.on_miss == MissPolicy::kError) return NothingMeasured(core.parts, complete);
+  if (missed && core.on_miss == MissPolicy::kTune) {
+    LS_ASSIGN(chosen, TuneFor(core, complete, /*again=*/false, [] { return false; }));
   }
-
-  LS_ASSIGN(const Chosen chosen, Choose(impl_->parts, complete, constraint));
-  const Schedule& schedule = chosen.schedule;
-  auto plan = std::make_shared<runtime::PreparedPlan>();
-  plan->problem = complete;
-  LS_ASSIGN(const ir::Program program, compiler::BuildProgram(complete, schedule, *chosen.target));
-  plan->params = compiler::BindParams(complete, schedule, program);
-  auto found = impl_->kernels.Get(program, {text, PrintSchedule(schedule)});
-  if (!found) return found.error().Within(Cat("compiling ", text, " for ", impl_->parts.target.name));
-  plan->kernel = found->loaded;
-  LS_ASSIGN(const int most, MostClusters(impl_->parts.device, plan->kernel->kernel, program));
-  plan->launch = compiler::PlanLaunch(complete, schedule, program, most);
-  Describe(impl_->parts, schedule, *found, *plan);
-  if (found->cache == CacheState::kCompiled && constraint.fixed == 0) RememberRule(impl_->parts, complete, schedule);
-  plan->report.plan_ms = watch.Milliseconds();
-  {
-    const std::lock_guard lock(impl_->plans_mutex);
-    if (impl_->plans.size() >= kMaxRememberedPlans) impl_->plans.clear();
-    impl_->plans.try_emplace(key, plan);
+  LS_ASSIGN(std::unique_ptr<runtime::PreparedPlan> prepared, PreparePlan(core, complete, chosen));
+  prepared->report.plan_ms = watch.Milliseconds();
+  auto own = std::make_unique<const PlanReport>(prepared->report);
+  const auto made = std::make_shared<runtime::PlanSlot>(std::move(prepared));
+  std::shared_ptr<runtime::PlanSlot> slot = core.plans.Insert(problem, complete, constraint, made);
+  const bool stale = constraint.fixed == 0 && chosen.origin == ChoiceOrigin::kStale;
+  if (core.on_miss == MissPolicy::kBackground && (missed || stale) && slot == made) {
+    core.background.Add(
+        [&core, complete, slot](const std::function<bool()>& stop) { TuneInBackground(core, complete, *slot, stop); });
   }
-  PlanReport report = plan->report;
-  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(plan), std::move(report)}));
+  const runtime::PreparedPlan* version = &slot->current();
+  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(slot), std::move(own), version}));
 }
+
+Status Engine::Prepare(std::span<const Problem> problems) const {
+  for (const Problem& problem : problems) {
+    auto plan = MakePlan(problem);
+    if (!plan) return plan.error().Within(Cat("preparing ", PrintProblem(problem)));
+    impl_->plans.Pin(problem, {});
+  }
+  return Ok();
+}
+
+void Engine::FinishTuning() const { impl_->background.Finish(); }
 
 Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const {
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
   const Problem aligned = std::visit([&](const auto& kind) { return WithAlignmentsOf(kind, roles); }, problem);
+  if (impl_->plans.Find(aligned, {}) == nullptr) {
+    LS_TRY(RefuseWhileCaptured(impl_->opened.device, stream, aligned));
+  }
   LS_ASSIGN(const Plan plan, MakePlan(aligned));
   return plan.Execute(stream, arguments);
 }

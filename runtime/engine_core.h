@@ -1,32 +1,20 @@
 // What an Engine and its Plans share: the opened device, the store and the kernels; private to runtime/.
 //
 // A Plan holds the core, so the device outlives every kernel that runs on it.
-// Thread-safety: everything but `plans` is immutable or safe by itself; `plans` is guarded by its mutex.
+// Thread-safety: every part is immutable or safe by itself.
 #pragma once
 
 #include <memory>
 #include <mutex>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "compiler/bindings.h"
-#include "compiler/compile.h"
 #include "laneshift/engine.h"
+#include "runtime/background_tuner.h"
 #include "runtime/engine_parts.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/open_device.h"
+#include "runtime/plan_table.h"
 
 namespace laneshift::runtime {
-
-// A plan without the device that keeps it valid. Immutable.
-struct PreparedPlan {
-  Problem problem;                           // complete
-  std::vector<compiler::BoundParam> params;  // of the kernel, in order
-  compiler::LaunchShape launch;
-  std::shared_ptr<const LoadedKernel> kernel;
-  PlanReport report;
-};
 
 struct EngineCore {
   EngineCore(const EngineOptions& options, OpenedDevice device);
@@ -36,9 +24,11 @@ struct EngineCore {
   DeviceTarget device_target;
   KernelCache kernels;
   Engine::Parts parts;
+  const MissPolicy on_miss;
 
-  std::mutex plans_mutex;
-  std::unordered_map<std::string, std::shared_ptr<const PreparedPlan>> plans;
+  PlanTable plans;
+  std::mutex tuning;           // one problem at a time; held by callers that wait for it
+  BackgroundTuner background;  // last: its thread uses all of the above
 };
 
 }  // namespace laneshift::runtime
@@ -51,8 +41,10 @@ struct Engine::Impl : runtime::EngineCore {
 
 struct Plan::Impl {
   std::shared_ptr<runtime::EngineCore> core;  // first: destroyed after the kernel
-  std::shared_ptr<const runtime::PreparedPlan> prepared;
-  PlanReport report;
+  std::shared_ptr<runtime::PlanSlot> slot;
+  // What making it cost, told as long as the slot has the version that it was made for; null if it was remembered.
+  std::unique_ptr<const PlanReport> own{};
+  const runtime::PreparedPlan* made_for = nullptr;
 };
 
 }  // namespace laneshift

@@ -3,6 +3,8 @@
 // Thread-safety: as the parts themselves; valid as long as the engine.
 #pragma once
 
+#include <functional>
+
 #include "device/device.h"
 #include "laneshift/engine.h"
 #include "runtime/device_target.h"
@@ -10,6 +12,10 @@
 #include "target/target.h"
 
 namespace laneshift {
+
+// Measures the problem and leaves the winner in the store, as its choice. Ends early, with an error, once `stop` says
+// so.
+using TuneFunction = std::function<Status(const Problem& problem, const std::function<bool()>& stop)>;
 
 struct Engine::Parts {
   const device::DriverApi& api;
@@ -19,6 +25,10 @@ struct Engine::Parts {
   runtime::DeviceTarget& device_target;  // `target` with what the device was measured to do
   std::string device_key;                // under which the store remembers it
   bool emulated;                         // then emulator::TakeReport() tells what the launches did
+  TuneFunction tune{};                   // how this engine measures; may be replaced before the first plan is made
+
+  // An engine on a device that the caller has opened, by whatever table of driver functions.
+  static Engine OpenOn(const EngineOptions& options, runtime::OpenedDevice device);
 };
 
 }  // namespace laneshift

@@ -12,6 +12,9 @@ namespace {
 
 using base::Cat;
 
+// Longer than any kernel takes: beyond it the one who compiles is stuck, and everybody helps himself.
+constexpr int kCompileWaitMs = 60000;
+
 // The name behind the first `.entry`: what the module is asked for, whoever wrote the PTX.
 Result<std::string> EntryOf(std::string_view ptx) {
   constexpr std::string_view kEntry = ".entry ";
@@ -61,6 +64,15 @@ KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Progra
     // A stored kernel that does not load any more is no reason to fail: it is made anew and replaced.
     LS_LOG(kRuntime, warn, "the stored kernel ", key, " does not load (", found.error().message,
            "); compiling it again");
+  }
+  // Of all processes that lack it, one compiles, and the others find what it made.
+  const store::FlightLock flight = store_.BeginFlight(Cat("compile ", key), kCompileWaitMs);
+  if (flight.waited()) {
+    stored = store_.GetKernel(key);
+    if (stored && stored->has_value()) {
+      Outcome found = FromStore(**stored, static_cast<unsigned>(program.smem_bytes));
+      if (found) return found;
+    }
   }
   return Compile(key, program, label);
 }

@@ -41,7 +41,7 @@ struct MergeTally {
 
 struct Verification {
   int64_t records = 0;
-  std::vector<std::string> findings;  // one line each; empty: sound
+  std::vector<std::string> findings{};  // one line each; empty: sound
 };
 
 // What may go. Choices of the generator that is kept never do.

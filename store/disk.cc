@@ -24,7 +24,6 @@ Result<Database> OpenUnchanged(const std::string& path, Database::Access access,
   LS_ASSIGN(Database database, Database::Open(path, access, busy_timeout_ms));
   LS_ASSIGN(const int64_t version, SchemaVersion(database));
   if (version == static_cast<int64_t>(Migrations().size())) return database;
-  if (version == 0) return MakeError(ErrorCode::kUnsupported, "the file is empty");
   // It cannot be migrated where it is.
   LS_ASSIGN(Database copy, database.CopyIntoMemory());
   LS_TRY(Migrate(copy));

@@ -1,61 +1,107 @@
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <memory>
-#include <nlohmann/json.hpp>
+// `laneshift db`: what the store holds, and what keeps it in order. The verbs are in db_contents.cc and db_upkeep.cc.
+#include "tools/db.h"
 
-#include "base/text.h"
-#include "store/store.h"
-#include "tools/exit_code.h"
-#include "tools/table.h"
+#include <CLI/CLI.hpp>
+#include <memory>
+
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
 namespace {
 
-using base::Cat;
-
-constexpr const char* kExamples = R"(
+constexpr const char* kFooter = R"(
 Examples:
   laneshift db stat
-  LANESHIFT_CACHE_DIR=build/store laneshift db stat --json)";
+  laneshift db show gemm m=4096 n=4096 k=4096
+  laneshift db export results.jsonl --only choices --only trials
+  laneshift db merge host1/laneshift.db host2.jsonl
+  laneshift db prune --older-than 90 --max-code 512M
+  laneshift db seal system.db
 
-Result<int> Stat(const Settings& settings, bool json) {
-  store::Store store = store::Store::Open({.directory = settings.store_directory});
-  const store::StoreSummary s = store.Stat();
-  if (json) {
-    const nlohmann::ordered_json object = {
-        {"path", s.path},       {"durable", s.durable}, {"schema_version", s.schema_version},
-        {"journal", s.journal}, {"kernels", s.kernels}, {"cubins", s.cubins},
-        {"choices", s.choices}, {"trials", s.trials},   {"facts", s.facts},
-        {"damaged", s.damaged}, {"bytes", s.bytes},     {"warnings", s.warnings}};
-    std::printf("%s\n", object.dump().c_str());
-    return kExitOk;
-  }
-  Table table({{"store"}, {s.path.empty() ? "(in memory)" : s.path}});
-  table.Add({{"durable"}, {s.durable ? "yes" : "no", s.durable ? Tint::kGood : Tint::kBad}});
-  table.Add({{"schema"}, {Cat("version ", s.schema_version, ", journal: ", s.journal)}});
-  table.Add({{"kernels"}, {Cat(s.kernels, ", ", s.cubins, " with machine code")}});
-  table.Add({{"choices"}, {Cat(s.choices)}});
-  table.Add({{"trials"}, {Cat(s.trials)}});
-  table.Add({{"facts"}, {Cat(s.facts)}});
-  table.Add({{"damaged"}, {Cat(s.damaged), s.damaged == 0 ? Tint::kPlain : Tint::kBad}});
-  table.Add({{"code"}, {PrintBytes(static_cast<double>(s.bytes))}});
-  std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
-  for (const std::string& warning : s.warnings) std::fprintf(stderr, "laneshift: warning: %s\n", warning.c_str());
-  return kExitOk;
+FILE is a database, a directory that holds one, or JSON lines ("-": standard input). Without one, or without --store, it
+is the own store (LANESHIFT_CACHE_DIR).
+
+Exit codes: 0 ok, 1 damage or differences were found, or something broke, 2 usage, 3 a file of a newer laneshift or of
+another program, 4 no such file.)";
+
+// One row a verb.
+struct DbVerb {
+  const char* name;
+  const char* what;
+  void (*add)(CLI::App& app, DbOptions& options);
+  Result<int> (*run)(const DbOptions& options, const Settings& settings);
+};
+
+void AddFile(CLI::App& app, DbOptions& options, const char* what, bool required) {
+  app.add_option("file", options.files, what)->required(required)->expected(required ? 1 : 0, 1);
 }
+void AddNothing(CLI::App&, DbOptions&) {}
+void AddOnly(CLI::App& app, DbOptions& options) {
+  app.add_option("--only", options.only, "choices, trials, facts or kernels; repeatable")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+void AddShow(CLI::App& app, DbOptions& options) {
+  app.add_option("name", options.words, "a problem, or the key of a kernel")->required();
+}
+void AddExport(CLI::App& app, DbOptions& options) {
+  AddFile(app, options, "where to; \"-\" or nothing: standard output", false);
+  AddOnly(app, options);
+}
+void AddMerge(CLI::App& app, DbOptions& options) {
+  app.add_option("file", options.files, "databases or JSON lines")->required();
+}
+void AddDiff(CLI::App& app, DbOptions& options) {
+  app.add_option("file", options.files, "one to compare with the own store, or two")->required()->expected(1, 2);
+}
+void AddVerify(CLI::App& app, DbOptions& options) {
+  AddFile(app, options, "the database to check; else the own one", false);
+}
+void AddPrune(CLI::App& app, DbOptions& options) {
+  app.add_option("--older-than", options.older_than_days,
+                 "kernels that were not used and trials that were not made for so many days");
+  app.add_option("--max-code", options.max_code, "the code beyond so many bytes (K, M and G are understood)");
+  app.add_flag("--other-generators", options.other_generators,
+               "kernels, choices and trials of all revisions of the code generator but this program's");
+  app.add_flag("--damaged", options.damaged, "what checksums refused and was kept for inspection");
+}
+void AddSeal(CLI::App& app, DbOptions& options) { AddFile(app, options, "the new file", true); }
+
+constexpr DbVerb kVerbs[] = {
+    {"stat", "What the store holds and where it is", AddNothing, DbStat},
+    {"list", "One line a record", AddOnly, DbList},
+    {"show", "Everything about a problem, or one kernel with its PTX", AddShow, DbShow},
+    {"export", "The records as JSON lines", AddExport, DbExport},
+    {"import", "Takes records from JSON lines (the same as merge)", AddMerge, DbMerge},
+    {"merge", "Takes the records of other stores; in any order and any number of times", AddMerge, DbMerge},
+    {"diff", "What two stores say differently; exit code 1 if they do", AddDiff, DbDiff},
+    {"verify", "Checks the file and every checksum; exit code 1 if something is damaged", AddVerify, DbVerify},
+    {"prune", "Removes what is old, large or of other generators", AddPrune, DbPrune},
+    {"seal", "Writes a compact read-only database, to be read under others' stores", AddSeal, DbSeal},
+};
 
 }  // namespace
 
 Verb AddDb(CLI::App& app, const Settings& settings) {
-  CLI::App* verb = app.add_subcommand("db", "Look into the store of kernels and choices");
-  auto json = std::make_shared<bool>(false);
-  CLI::App* stat = verb->add_subcommand("stat", "What the store holds and where it is");
+  CLI::App* verb = app.add_subcommand("db", "Look after the store of kernels, choices and trials");
   verb->require_subcommand(1);
-  stat->add_flag("--json", *json, "one JSON object on stdout");
-  stat->footer(kExamples);
-  verb->footer(kExamples);
-  return [json, settings] { return Stat(settings, *json); };
+  verb->footer(kFooter);
+  auto options = std::make_shared<DbOptions>();
+  std::vector<std::pair<CLI::App*, const DbVerb*>> subverbs;
+  for (const DbVerb& row : kVerbs) {
+    CLI::App* sub = verb->add_subcommand(row.name, row.what);
+    row.add(*sub, *options);
+    sub->add_option("--store", options->store, "the database to work on; else the own store");
+    sub->add_flag("--json", options->json, "JSON on stdout, one object a line");
+    sub->footer(kFooter);
+    subverbs.emplace_back(sub, &row);
+  }
+  return [options, settings, subverbs]() -> Result<int> {
+    for (const auto& [sub, row] : subverbs) {
+      if (sub->parsed()) return row->run(*options, settings);
+    }
+    return MakeError(ErrorCode::kInvalidArgument, "db needs one of its verbs; see laneshift db --help");
+  };
 }
 
 }  // namespace laneshift::tools

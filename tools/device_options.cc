@@ -77,12 +77,21 @@ void DeviceOptions::AddTo(CLI::App& app) {
   app.add_option("--ptxas", ptxas, "path of ptxas");
   app.add_option("--emulator-threads", emulator_threads, "host threads of the emulator; 0: all cores")
       ->capture_default_str();
+  app.add_option("--on-miss", on_miss,
+                 "where nothing measured is stored: heuristic (the model's best), tune (measure first), background "
+                 "(the model's best, and measure meanwhile) or error")
+      ->capture_default_str();
+  app.add_option("--system-store", system_store,
+                 "a sealed database, read where the own store has nothing (else LANESHIFT_SYSTEM_STORE)");
   AddPolicies(app, policies);
 }
 
 Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) const {
   EngineOptions options{.device = device, .target = target, .store_directory = settings.store_directory};
   options.ptxas = ptxas.empty() ? settings.ptxas : ptxas;
+  options.system_store = system_store.empty() ? settings.system_store : system_store;
+  options.tuner = settings.program;
+  LS_ASSIGN(options.on_miss, ParseMissPolicy(on_miss));
   options.emulator_threads = emulator_threads;
   options.policies = policies;
   if (emulator_threads < 0) {
@@ -93,6 +102,26 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   LS_ASSIGN(options.arithmetic, ParseArithmetic(arithmetic));
   LS_ASSIGN(options.assembler, ParseAssembler(assembler));
   return options;
+}
+
+std::vector<std::string> DeviceOptions::Words() const {
+  std::vector<std::string> words = {"--device",
+                                    device,
+                                    "--async",
+                                    async,
+                                    "--arithmetic",
+                                    arithmetic,
+                                    "--assembler",
+                                    assembler,
+                                    "--emulator-threads",
+                                    Cat(emulator_threads)};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--target", target);
+  add("--ptxas", ptxas);
+  for (const std::string& policy : policies) add("--policy", policy);
+  return words;
 }
 
 Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file) {

@@ -18,11 +18,14 @@ namespace laneshift::tools {
 // As written on the command line.
 struct DeviceOptions {
   std::string device = "auto", target, async = "eager", arithmetic = "hardware", assembler = "auto", ptxas;
+  std::string on_miss = "heuristic", system_store;
   int emulator_threads = 0;
   std::vector<std::string> policies;
 
   void AddTo(CLI::App& app);
   Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
+  // As they would be written on the command line of another verb of this program.
+  std::vector<std::string> Words() const;
 };
 
 // --policy, of verbs that use the emulator.

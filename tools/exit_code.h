@@ -7,10 +7,11 @@ namespace laneshift::tools {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailure = 1,      // a wrong result, or something broke
-  kExitUsage = 2,        // the command line or a problem is invalid
-  kExitUnsupported = 3,  // valid, but this target, schedule or build cannot; or it does not fit
-  kExitNoDevice = 4,     // no such device
+  kExitFailure = 1,        // a wrong result, or something broke
+  kExitUsage = 2,          // the command line or a problem is invalid
+  kExitUnsupported = 3,    // valid, but this target, schedule or build cannot; or it does not fit
+  kExitNoDevice = 4,       // no such device
+  kExitInterrupted = 130,  // Ctrl-C; what was measured until then is stored
 };
 
 ExitCode ExitCodeOf(ErrorCode code);

@@ -17,6 +17,7 @@ Start here:
   laneshift run --help
 
 Environment: LANESHIFT_CACHE_DIR says where kernels are kept (else XDG_CACHE_HOME/laneshift, else ~/.cache/laneshift),
+LANESHIFT_SYSTEM_STORE a sealed database to read under it,
 CUDA_HOME where a CUDA toolkit is, CUDNN_HOME where cuDNN is. Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem,
 3 unsupported or a schedule that does not fit, 4 no such device.)";
 
@@ -33,7 +34,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--verbose", verbose, "tell what happens, on stderr");
   const Settings settings = Settings::FromEnvironment();
   using Add = Verb (*)(CLI::App&, const Settings&);
-  constexpr Add kVerbs[] = {AddRun, AddCompile, AddInspect, AddExplain, AddProbe, AddEmulate, AddDoctor, AddDb};
+  constexpr Add kVerbs[] = {AddRun,    AddCompile, AddInspect, AddExplain, AddProbe, AddEmulate,
+                            AddDoctor, AddTune,    AddBench,   AddDb,      AddWorker};
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (const Add add : kVerbs) {
     Verb verb = add(app, settings);

@@ -8,9 +8,6 @@
 #include "base/text.h"
 #include "emulator/driver.h"
 #include "ir/element_type.h"
-#include "measure/cublas.h"
-#include "measure/cublaslt.h"
-#include "measure/cudnn.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
@@ -25,11 +22,7 @@ using measure::CompareAll;
 using measure::CompareOnDevice;
 using measure::CompareSample;
 using measure::Contender;
-using measure::Cublas;
-using measure::Cublaslt;
-using measure::Cudnn;
 using measure::DeviceOperands;
-using measure::ErrorBound;
 using measure::FindOverwrittenPadding;
 using measure::HostOperands;
 using measure::MedianMicroseconds;
@@ -70,50 +63,6 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   return operands;
 }
 
-// A peer that is open, and what it does not do of the problem.
-struct OpenPeer {
-  Contender call;
-  std::vector<std::string> notes;
-};
-
-// What cublasGemmEx does not take.
-Result<OpenPeer> OpenCublaslt(const GemmProblem& gemm, const RunSettings& settings, const device::Device& device,
-                              const device::Stream& stream, const GemmArguments& arguments) {
-  LS_ASSIGN(Cublaslt opened, Cublaslt::Open(settings.library_directories, device, stream, gemm, arguments));
-  auto cublaslt = std::make_shared<Cublaslt>(std::move(opened));
-  OpenPeer peer{[cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); }, {}};
-  peer.notes.push_back(Cat("cuBLASLt: ", cublaslt->choice()));
-  if (gemm.bias != BiasAxis::kNone) peer.notes.push_back("cuBLASLt runs without the bias");
-  return peer;
-}
-
-Result<OpenPeer> OpenCublas(const Problem& problem, const RunSettings& settings, const device::Device& device,
-                            const device::Stream& stream, const Arguments& arguments) {
-  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
-  if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
-  if (ir::IsEightBit(gemm->a)) {
-    return OpenCublaslt(*gemm, settings, device, stream, std::get<GemmArguments>(arguments));
-  }
-  LS_ASSIGN(Cublas opened, Cublas::Open(settings.library_directories, device, stream));
-  auto cublas = std::make_shared<Cublas>(std::move(opened));
-  OpenPeer peer{[cublas, gemm](const Arguments& a) { return cublas->Multiply(*gemm, std::get<GemmArguments>(a)); }, {}};
-  if (gemm->bias != BiasAxis::kNone) peer.notes.push_back("cuBLAS runs without the bias");
-  return peer;
-}
-
-Result<OpenPeer> OpenCudnn(const Problem& problem, const RunSettings& settings, const device::Device& device,
-                           const device::Stream& stream, const Arguments& arguments) {
-  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  if (conv == nullptr) return MakeError(ErrorCode::kUnsupported, "cuDNN is for convolutions; compare with --vs cublas");
-  LS_ASSIGN(Cudnn opened,
-            Cudnn::Open(settings.library_directories, device, stream, *conv, std::get<ConvArguments>(arguments)));
-  auto cudnn = std::make_shared<Cudnn>(std::move(opened));
-  OpenPeer peer{[cudnn](const Arguments& a) { return cudnn->Convolve(std::get<ConvArguments>(a)); }, {}};
-  peer.notes.push_back(Cat("cuDNN: ", cudnn->choice()));
-  if (conv->bias != ConvBias::kNone || conv->beta != 0) peer.notes.push_back("cuDNN runs without beta and bias");
-  return peer;
-}
-
 // One problem on one device, step by step.
 class ProblemRun {
  public:
@@ -145,8 +94,8 @@ class ProblemRun {
     }
     if (!parts_.emulated) {
       LS_TRY(Time(plan, uploaded));
-    } else if (settings_.vs != Peer::kNone) {
-      const std::string_view name = settings_.vs == Peer::kCublas ? "cublas" : "cudnn";
+    } else if (settings_.vs) {
+      const std::string_view name = measure::PeerName(*settings_.vs);
       outcome_.notes.push_back(
           Cat("--vs ", name, " compares times on a GPU; the emulator has none, so ", name, "_us is null"));
     }
@@ -210,21 +159,22 @@ class ProblemRun {
   Status Time(const Plan& plan, const DeviceOperands& operands) {
     std::vector<Contender> contenders = {
         [&](const Arguments& arguments) { return plan.Execute(stream_.handle(), arguments); }};
-    if (settings_.vs != Peer::kNone) {
-      auto peer = settings_.vs == Peer::kCublas
-                      ? OpenCublas(problem_, settings_, parts_.device, stream_, operands.arguments())
-                      : OpenCudnn(problem_, settings_, parts_.device, stream_, operands.arguments());
-      if (!peer) {
-        outcome_.notes.push_back(peer.error().message);
+    if (settings_.vs) {
+      auto calls = measure::OpenPeer(*settings_.vs, settings_.library_directories, parts_.device, stream_, problem_,
+                                     operands.arguments());
+      if (!calls) {
+        outcome_.notes.push_back(calls.error().message);
       } else {
-        contenders.push_back(std::move(peer->call));
-        outcome_.notes.insert(outcome_.notes.end(), peer->notes.begin(), peer->notes.end());
+        measure::PeerCall& usual = calls->front();
+        contenders.push_back(std::move(usual.call));
+        outcome_.notes.insert(outcome_.notes.end(), usual.notes.begin(), usual.notes.end());
       }
     }
     LS_ASSIGN(const std::vector<double> medians,
               MedianMicroseconds(parts_.device, stream_, operands, contenders, settings_.repeat));
     outcome_.time_us = medians[0];
-    if (medians.size() > 1) (settings_.vs == Peer::kCublas ? outcome_.cublas_us : outcome_.cudnn_us) = medians[1];
+    if (medians.size() > 1)
+      (*settings_.vs == measure::Peer::kCublas ? outcome_.cublas_us : outcome_.cudnn_us) = medians[1];
     return Ok();
   }
 
@@ -234,17 +184,9 @@ class ProblemRun {
     }
     if (!settings_.check) return;
     const Comparison& comparison = *outcome_.comparison;
-    const double bound = ErrorBound(problem_, parts_.target);
-    if (comparison.not_finite > 0) {
-      outcome_.failures.push_back(Cat(
-          comparison.not_finite, " of ", comparison.compared,
-          " elements are not finite or were never written, first: ", output_.PrintIndex(comparison.first_not_finite)));
-    } else {
-      outcome_.max_rel_err = comparison.RelativeError();
-      if (!comparison.Accepted(bound)) {
-        outcome_.failures.push_back(Cat("relative error ", *outcome_.max_rel_err, " is not below ", bound, " for ",
-                                        DataTypeName(output_.type), " output"));
-      }
+    if (comparison.not_finite == 0) outcome_.max_rel_err = comparison.RelativeError();
+    if (auto failure = measure::FailureOf(comparison, problem_, parts_.target)) {
+      outcome_.failures.push_back(std::move(*failure));
     }
     outcome_.verified = outcome_.failures.empty();
   }

@@ -10,20 +10,18 @@
 #include "emulator/report.h"
 #include "laneshift/engine.h"
 #include "measure/comparison.h"
+#include "measure/peer.h"
 
 namespace laneshift::tools {
 
 using measure::Comparison;
-
-// What laneshift is timed against, in turns.
-enum class Peer : uint8_t { kNone, kCublas, kCudnn };
 
 // What to do with each problem.
 struct RunSettings {
   // A seed for which even outputs of one element round to within the bound of their type.
   uint64_t seed = 12;
   bool check = false;
-  Peer vs = Peer::kNone;
+  std::optional<measure::Peer> vs{};  // what laneshift is timed against, in turns
   int repeat = 20;  // timed calls on a GPU
   ScheduleConstraint constraint;
   // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.

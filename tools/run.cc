@@ -35,14 +35,6 @@ struct RunOptions {
   bool json = false;
 };
 
-Result<Peer> ParsePeer(const std::string& text) {
-  if (text.empty()) return Peer::kNone;
-  if (text == "cublas") return Peer::kCublas;
-  if (text == "cudnn") return Peer::kCudnn;
-  return MakeError(ErrorCode::kInvalidArgument,
-                   base::Cat("--vs ", text, " is unknown; use --vs cublas (gemm) or --vs cudnn (conv)"));
-}
-
 int ExitCodeFor(const Result<RunOutcome>& outcome) {
   if (!outcome) return ExitCodeOf(outcome.error().code);
   return outcome->failures.empty() ? kExitOk : kExitFailure;
@@ -79,7 +71,9 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   run.library_directories = settings.library_directories;
   LS_ASSIGN(run.constraint, ConstraintOf(options.schedule));
   LS_TRY(CheckFiles(run, problems.size()));
-  LS_ASSIGN(run.vs, ParsePeer(options.vs));
+  if (!options.vs.empty()) {
+    LS_ASSIGN(run.vs, measure::ParsePeer(options.vs));
+  }
   if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--repeat ", run.repeat, " is below 1"));
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   LS_ASSIGN(const Engine engine, Engine::Open(engine_options));

@@ -37,6 +37,7 @@ Cell VerifiedCell(const RunOutcome& outcome) {
 }
 
 std::string KernelCell(const PlanReport& plan) {
+  if (plan.cache == CacheState::kMemory) return Cat(CacheStateName(plan.cache));
   if (plan.cache != CacheState::kCompiled) return Cat(CacheStateName(plan.cache), " in ", PrintDuration(plan.plan_ms));
   return Cat("compiled in ", PrintDuration(plan.plan_ms));
 }
@@ -74,6 +75,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["max_rel_err"] = outcome != nullptr ? OrNull(outcome->max_rel_err) : Json();
   json["hazards"] = outcome != nullptr ? OrNull(outcome->hazards) : Json();
   json["policies"] = outcome != nullptr ? OrNull(outcome->policies) : Json();
+  json["choice"] = plan != nullptr ? Json(ChoiceOriginName(plan->choice)) : Json();
   json["cache"] = plan != nullptr ? Json(CacheStateName(plan->cache)) : Json();
   json["ptx_ms"] = of_plan(&PlanReport::ptx_ms);
   json["assemble_ms"] = of_plan(&PlanReport::assemble_ms);

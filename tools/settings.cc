@@ -29,6 +29,9 @@ void AddLibraries(const std::string& home, Settings& settings) {
 Settings Settings::FromEnvironment() {
   Settings settings;
   settings.store_directory = StoreDirectory();
+  settings.system_store = Variable("LANESHIFT_SYSTEM_STORE");
+  std::error_code unknown;
+  settings.program = std::filesystem::read_symlink("/proc/self/exe", unknown);
   if (const std::string toolkit = Variable("CUDA_HOME"); !toolkit.empty()) {
     std::error_code unreadable;
     const std::string ptxas = toolkit + "/bin/ptxas";

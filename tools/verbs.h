@@ -23,6 +23,9 @@ Verb AddExplain(CLI::App& app, const Settings& settings);
 Verb AddEmulate(CLI::App& app, const Settings& settings);
 Verb AddProbe(CLI::App& app, const Settings& settings);
 Verb AddDoctor(CLI::App& app, const Settings& settings);
+Verb AddBench(CLI::App& app, const Settings& settings);
+Verb AddTune(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);
+Verb AddWorker(CLI::App& app, const Settings& settings);
 
 }  // namespace laneshift::tools

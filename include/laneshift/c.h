@@ -32,14 +32,35 @@ typedef enum {
 /* Null or empty strings mean the defaults of laneshift::EngineOptions. */
 laneshift_status laneshift_engine_open(const char* device, const char* target, const char* store_directory,
                                        laneshift_engine** engine, char* error, size_t error_bytes);
+
+/* The same with everything that can be said. Fill `struct_bytes` with sizeof(laneshift_options) and zero the rest: what
+   is null or zero has its default, and later versions only add members at the end. */
+typedef struct laneshift_options {
+  size_t struct_bytes;
+  const char* device;
+  const char* target;
+  const char* store_directory;
+  const char* system_store;
+  const char* on_miss; /* "heuristic", "tune", "background" or "error" */
+  const char* tuner;   /* path of the program laneshift */
+} laneshift_options;
+laneshift_status laneshift_engine_open_with(const laneshift_options* options, laneshift_engine** engine, char* error,
+                                            size_t error_bytes);
+/* Makes the plans of all problems beforehand, so that they are found at once and during a capture. */
+laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* const* problems, size_t count,
+                                          char* error, size_t error_bytes);
+/* Waits until nothing is left to measure in the background. */
+void laneshift_engine_finish_tuning(laneshift_engine* engine);
 void laneshift_engine_close(laneshift_engine* engine);
 
 /* `problem` in its one-line form; `schedule` a whole or partial schedule, or null. */
 laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* problem, const char* schedule,
                                      laneshift_plan** plan, char* error, size_t error_bytes);
-/* The schedule that the plan uses, and "memory", "store" or "compiled"; valid as long as the plan. */
+/* The schedule that the plan uses; where its kernel came from: "memory", "store" or "compiled"; and why it is this one:
+   "model", "prior", "predicted", "stale", "measured" or "given". Valid as long as the plan. */
 const char* laneshift_plan_schedule(const laneshift_plan* plan);
 const char* laneshift_plan_cache(const laneshift_plan* plan);
+const char* laneshift_plan_choice(const laneshift_plan* plan);
 size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan);
 void laneshift_plan_free(laneshift_plan* plan);
 

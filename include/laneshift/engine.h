@@ -5,14 +5,15 @@
 //   auto plan = engine->MakePlan(*problem);
 //   plan->Execute(stream, {.a = a, .b = b, .d = d});
 //
-// Thread-safety: an Engine may be used from any number of threads at once; a Plan is immutable and shareable. A Plan
-// keeps its engine's device alive. `Execute` allocates nothing on the device, synchronises nothing and touches no file:
-// it may be captured into a CUDA graph.
+// Thread-safety: an Engine may be used from any number of threads at once, and a Plan too. A Plan keeps its engine's
+// device alive. `Execute` allocates nothing on the device, synchronises nothing and touches no file: it may be captured
+// into a CUDA graph. Making a plan may load a kernel, which a capture forbids: Prepare() beforehand.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,6 +56,17 @@ enum class Assembler : uint8_t {
   kDriver,  // the driver's own compiler
 };
 
+// What MakePlan does about a problem of which no measured schedule is stored for the device.
+enum class MissPolicy : uint8_t {
+  kHeuristic,   // takes the timing model's best, at once
+  kTune,        // measures first, in a process of its own: seconds to minutes
+  kBackground,  // takes the timing model's best at once, measures meanwhile, and lets plans switch to the winner
+  kError,       // refuses: kNotFound
+};
+// "heuristic", "tune", "background", "error".
+std::string_view MissPolicyName(MissPolicy policy);
+Result<MissPolicy> ParseMissPolicy(std::string_view text);
+
 struct EngineOptions {
   // "cuda", "cuda:N", "emulator", or "auto": a GPU if there is one that has a target, else the emulator.
   std::string device = "auto";
@@ -62,6 +74,12 @@ struct EngineOptions {
   std::string target{};
   // Where kernels and choices are kept; empty: in memory only.
   std::string store_directory{};
+  // A database that is read where the store has nothing (`laneshift db seal` makes one). Empty: the one that was
+  // installed with laneshift, if there is one.
+  std::string system_store{};
+  MissPolicy on_miss = MissPolicy::kHeuristic;
+  // The program `laneshift`, which measures for kTune and kBackground. Empty: searched on PATH.
+  std::string tuner{};
   Assembler assembler = Assembler::kAuto;
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
   // Of the emulator; without effect on a GPU.
@@ -105,14 +123,26 @@ using Arguments = std::variant<GemmArguments, ConvArguments>;
 enum class CacheState : uint8_t { kMemory, kStore, kCompiled };
 std::string_view CacheStateName(CacheState state);  // "memory", "store", "compiled"
 
+// Why a plan has its schedule.
+enum class ChoiceOrigin : uint8_t {
+  kModel,      // the timing model's best
+  kPrior,      // measured with another revision of the code generator: a better guess, no measured choice
+  kPredicted,  // stored without a measurement: the best prediction, run and found right
+  kStale,      // measured under another driver; to be measured again when there is time
+  kMeasured,
+  kGiven,  // the caller's constraint left nothing open that a store could know
+};
+std::string_view ChoiceOriginName(ChoiceOrigin origin);  // "model", "prior", …
+
 // What a plan is and what making it cost.
 struct PlanReport {
   std::string problem;  // one-line form
   std::string target;
   std::string device;    // the device's own name
   std::string schedule;  // text form
+  ChoiceOrigin choice = ChoiceOrigin::kModel;
   CacheState cache = CacheState::kCompiled;
-  double plan_ms = 0;      // everything of MakePlan
+  double plan_ms = 0;      // everything of MakePlan; 0 if the plan was remembered
   double ptx_ms = 0;       // tile program to PTX; 0 if it came from a cache
   double assemble_ms = 0;  // PTX to loaded module; 0 if a cubin came from a cache
   int registers = 0;       // of a thread; 0 where the device does not tell (the emulator)
@@ -126,6 +156,8 @@ class Plan {
   Plan& operator=(Plan&&) noexcept;
   ~Plan();
 
+  // Of the schedule that the next Execute uses; valid as long as the plan. It changes where tuning in the background
+  // (MissPolicy::kBackground) finds a better one, which takes no more workspace.
   const PlanReport& report() const;
   // Device memory that Execute needs beside its arguments, in bytes. 0: none.
   size_t workspace_bytes() const;
@@ -156,11 +188,21 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
-  // Chooses a schedule (within `constraint`), compiles or fetches the kernel, loads it. May take milliseconds;
-  // afterwards the same problem is a look-up. kUnsupported: no schedule fits, and why.
+  // Chooses a schedule (within `constraint`), compiles or fetches the kernel, loads it. May take milliseconds, or as
+  // long as the miss policy allows; afterwards the same problem is a look-up. kUnsupported: no schedule fits, and why.
+  // kNotFound: as MissPolicy::kError says. kInvalidArgument also while the device is seen to be captured from; of
+  // streams that do not wait for the default stream it is not seen.
   Result<Plan> MakePlan(const Problem& problem, const ScheduleConstraint& constraint = {}) const;
 
-  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute.
+  // Makes the plans of all of them and keeps them, so that MakePlan and Run find them at once and work during a
+  // capture. The first failure ends it.
+  Status Prepare(std::span<const Problem> problems) const;
+
+  // Waits until nothing is left to measure in the background.
+  void FinishTuning() const;
+
+  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute. kInvalidArgument: `stream`
+  // is being captured and the plan is not there yet.
   Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
   Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));

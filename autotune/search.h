@@ -1,0 +1,73 @@
+// Search: which of the ranked schedules is the fastest, with few trials.
+//
+// A trial is one schedule that is compiled, checked against the reference and timed. Halving tries the first of the
+// ranking, then lets what was measured correct the predictions of what is like it and tries the best of the rest; the
+// fastest are then timed again, in turns, with twice the rounds each time, until one is significantly faster than all
+// others. Exhaustive tries every schedule and ends in the same way. Among those that cannot be told apart the previous
+// winner stays, else the first name wins, so that two searches choose the same.
+//
+// Given the same measurements the outcome is the same. Thread-safety: none; the Bench is called from Search's thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/statistics.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "store/records.h"
+
+namespace laneshift::autotune {
+
+struct Candidate {
+  Schedule schedule;
+  std::string name{};  // PrintSchedule
+  double predicted_us = 0;
+};
+
+// How a candidate fared: store::TrialRecord without what is the same for all of a search.
+struct Trial {
+  store::Verdict verdict = store::Verdict::kPassed;
+  std::string detail{};
+  std::vector<store::Sample> samples{};
+
+  bool Timed() const { return verdict == store::Verdict::kPassed && !samples.empty(); }
+};
+
+// Where candidates are tried. An Error means that nothing more can be tried at all.
+class Bench {
+ public:
+  virtual ~Bench() = default;
+  // Compiles, runs and checks each; one trial each, without samples.
+  virtual Result<std::vector<Trial>> Check(const std::vector<Schedule>& schedules) = 0;
+  // Times schedules that passed, in turns, `rounds` times; one trial each.
+  virtual Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds) = 0;
+};
+
+enum class SearchKind { kHalving, kExhaustive };
+std::string_view SearchKindName(SearchKind kind);  // "halving", "exhaustive"
+
+struct SearchOptions {
+  SearchKind kind = SearchKind::kHalving;
+  int max_trials = 16;  // the known ones included, so that a search that is repeated has nothing to do; exhaustive: all
+  // Asked between measurements; true ends the search with what is known.
+  std::function<bool()> expired = [] { return false; };
+  // Called for everything that is measured, as soon as it is.
+  std::function<void(const Candidate&, const Trial&)> on_trial = [](const Candidate&, const Trial&) {};
+};
+
+struct SearchOutcome {
+  std::optional<size_t> winner;              // nothing passed: nothing
+  std::vector<std::optional<Trial>> trials;  // by candidate, the known ones included
+  int tried = 0;                             // beyond the known ones
+  bool complete = true;                      // false: it expired
+};
+
+// `candidates`: best prediction first. `known`: by candidate, what earlier searches found; not tried again. `previous`:
+// the winner of an earlier search.
+Result<SearchOutcome> Search(const std::vector<Candidate>& candidates, std::vector<std::optional<Trial>> known,
+                             std::optional<size_t> previous, Bench& bench, const SearchOptions& options);
+
+}  // namespace laneshift::autotune

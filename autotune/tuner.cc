@@ -1,0 +1,260 @@
+#include "autotune/tuner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "autotune/ranking.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "compiler/compile.h"
+#include "store/choice_standing.h"
+
+namespace laneshift::autotune {
+namespace {
+
+using base::Cat;
+using store::ChoiceSource;
+using store::TrialRecord;
+using store::Verdict;
+
+// So many of the model's best are checked on an emulator before none is believed to be right.
+constexpr size_t kMaxVerified = 4;
+// So often a winner may turn out wrong when it is checked once more.
+constexpr int kMaxRelapses = 3;
+constexpr int kPatienceMs = 500;  // between two questions whether to stop
+
+class Tuning {
+ public:
+  Tuning(const Problem& problem, WorkerClient& worker, store::Store& store, const TuneOptions& options)
+      : problem_(problem), name_(PrintProblem(problem)), bench_(worker, name_), store_(store), options_(options) {}
+
+  Result<TuneOutcome> Run(const WorkerHello& hello) {
+    hello_ = hello;
+    LS_TRY(Rank());
+    LS_ASSIGN(const store::FlightLock alone, WaitForOthers());
+    ReadStore();
+    LS_TRY(hello.emulated ? Verify() : Measure());
+    return std::move(outcome_);
+  }
+
+ private:
+  Status Rank() {
+    LS_ASSIGN(const target::Target* target, target::FindTarget(hello_.target));
+    const Machine machine = MachineOf(*target, hello_.sm_count, hello_.device_key, store_);
+    const Ranking ranking = RankSchedules(problem_, options_.constraint, *target, machine);
+    if (ranking.schedules.empty()) {
+      // The chooser knows which of the reasons tells most.
+      LS_TRY(ChooseSchedule(problem_, options_.constraint, *target, machine));
+    }
+    for (const RankedSchedule& ranked : ranking.schedules) {
+      candidates_.push_back({ranked.schedule, PrintSchedule(ranked.schedule), ranked.predicted_us});
+    }
+    known_.resize(candidates_.size());
+    outcome_.problem = name_;
+    outcome_.target = hello_.target;
+    outcome_.device = hello_.device_key;
+    outcome_.device_name = hello_.device_name;
+    outcome_.default_schedule = candidates_.front().name;
+    outcome_.default_predicted_us = candidates_.front().predicted_us;
+    return Ok();
+  }
+
+  // Of several processes that tune the same, one does; the others find its trials in the store.
+  Result<store::FlightLock> WaitForOthers() {
+    for (;;) {
+      store::FlightLock lock =
+          store_.BeginFlight(Cat("tune ", name_, " ", hello_.target, " ", hello_.device_key), kPatienceMs);
+      if (lock.held() || !lock.waited()) return lock;
+      if (options_.stop())
+        return MakeError(ErrorCode::kTimeout, "stopped while another process was tuning the problem");
+    }
+  }
+
+  std::optional<size_t> IndexOf(std::string_view schedule) const {
+    const auto found = std::find_if(candidates_.begin(), candidates_.end(),
+                                    [&](const Candidate& candidate) { return candidate.name == schedule; });
+    if (found == candidates_.end()) return std::nullopt;
+    return static_cast<size_t>(found - candidates_.begin());
+  }
+
+  // Another generator makes other kernels, another driver may run them otherwise: their trials say nothing for certain.
+  bool IsOurs(const TrialRecord& record) const {
+    return record.generator == Cat(compiler::kGeneratorRevision) && record.driver == hello_.driver;
+  }
+
+  void ReadStore() {
+    const auto trials = store_.GetTrials(name_, hello_.target, hello_.device_key);
+    if (trials) {
+      for (const TrialRecord& record : *trials) {
+        const auto index = IsOurs(record) ? IndexOf(record.schedule) : std::nullopt;
+        if (!index) continue;
+        auto& known = known_[*index];
+        // One failure outweighs any number of passes.
+        if (known && known->verdict != Verdict::kPassed) continue;
+        known = Trial{.verdict = record.verdict, .detail = record.detail, .samples = record.samples};
+      }
+    }
+    for (const auto& known : known_) outcome_.known += known.has_value();
+    const auto choices = store_.GetChoices(name_, hello_.target, hello_.device_key);
+    if (!choices) return;
+    const auto picked = store::PickChoice(*choices, {Cat(compiler::kGeneratorRevision), hello_.driver});
+    if (picked && picked->record.source == ChoiceSource::kMeasured) previous_ = IndexOf(picked->record.schedule);
+  }
+
+  double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+
+  void Keep(const Candidate& candidate, const Trial& trial) {
+    TrialRecord record{.problem = name_,
+                       .target = hello_.target,
+                       .device = hello_.device_key,
+                       .schedule = candidate.name,
+                       .generator = Cat(compiler::kGeneratorRevision),
+                       .driver = hello_.driver,
+                       .verdict = trial.verdict,
+                       .detail = trial.detail,
+                       .predicted_us = candidate.predicted_us,
+                       .samples = trial.samples};
+    const Estimate estimate = EstimateOf(trial.samples);
+    record.time_us = estimate.median;
+    record.low_us = estimate.low;
+    record.high_us = estimate.high;
+    const Status kept = store_.PutTrial(record);
+    if (!kept) LS_LOG(kTune, warn, "a trial is not stored: ", kept.error().message);
+  }
+
+  void Report(const Candidate& candidate, const Trial& trial) {
+    Keep(candidate, trial);
+    const auto index = IndexOf(candidate.name);
+    known_[*index] = trial;
+    if (reported_.insert(*index).second) ++progress_.trials;
+    progress_.failed += trial.verdict != Verdict::kPassed;
+    Tell();
+  }
+
+  void Tell() {
+    progress_.problem = name_;
+    progress_.known = outcome_.known;
+    progress_.predicted_us = outcome_.default_predicted_us;
+    progress_.best_us.reset();
+    for (size_t i = 0; i < known_.size(); ++i) {
+      if (!known_[i] || !known_[i]->Timed()) continue;
+      const double us = EstimateOf(known_[i]->samples).median;
+      if (i == 0) progress_.default_us = us;
+      if (!progress_.best_us || us < *progress_.best_us) progress_.best_us = us;
+    }
+    progress_.seconds = Seconds();
+    options_.on_progress(progress_);
+  }
+
+  Status Measure() {
+    SearchOptions search{.kind = options_.search, .max_trials = options_.max_trials};
+    search.expired = [&] { return options_.stop() || (options_.max_seconds > 0 && Seconds() > options_.max_seconds); };
+    search.on_trial = [&](const Candidate& candidate, const Trial& trial) { Report(candidate, trial); };
+    const auto all = static_cast<int>(candidates_.size());
+    const int most = options_.search == SearchKind::kExhaustive ? all : std::min(all, options_.max_trials);
+    progress_.max_trials = std::max(0, most - outcome_.known);
+    Tell();
+    for (int relapses = 0;; ++relapses) {
+      LS_ASSIGN(SearchOutcome found, Search(candidates_, known_, previous_, bench_, search));
+      known_ = std::move(found.trials);
+      outcome_.trials += found.tried;
+      outcome_.complete = found.complete;
+      if (!found.winner) return NothingPassed();
+      // Once more: a race may have been won by luck. What is unchanged since it was last checked needs no second look.
+      if (outcome_.trials == 0 || !found.complete) return Finish(*found.winner);
+      LS_ASSIGN(std::vector<Trial> again, bench_.Check({candidates_[*found.winner].schedule}));
+      if (again.front().verdict == Verdict::kPassed) return Finish(*found.winner);
+      Report(candidates_[*found.winner], again.front());
+      if (relapses == kMaxRelapses) return NothingPassed();
+      // What is left was not tried a second time, but one of it wins now.
+      if (previous_ == found.winner) previous_.reset();
+    }
+  }
+
+  Status NothingPassed() const {
+    if (!outcome_.complete) return MakeError(ErrorCode::kTimeout, "stopped before a candidate was measured");
+    std::string first;
+    for (const auto& known : known_) {
+      if (known && known->verdict != Verdict::kPassed && first.empty()) first = known->detail;
+    }
+    return MakeError(ErrorCode::kWrongResult, Cat("none of the candidates passed; the first of them: ", first));
+  }
+
+  // Without times: the first of the ranking that computes the right numbers.
+  Status Verify() {
+    progress_.max_trials = 1;
+    Tell();
+    size_t checked = 0;
+    for (size_t i = 0; i < candidates_.size() && checked < kMaxVerified; ++i) {
+      if (known_[i] && known_[i]->verdict == Verdict::kPassed) return Finish(i);
+      if (known_[i]) continue;
+      if (options_.stop()) {
+        outcome_.complete = false;
+        return NothingPassed();
+      }
+      LS_ASSIGN(std::vector<Trial> trials, bench_.Check({candidates_[i].schedule}));
+      ++checked;
+      ++outcome_.trials;
+      Report(candidates_[i], trials.front());
+      if (trials.front().verdict == Verdict::kPassed) return Finish(i);
+    }
+    return NothingPassed();
+  }
+
+  Status Finish(size_t winner) {
+    const Candidate& candidate = candidates_[winner];
+    outcome_.schedule = candidate.name;
+    outcome_.predicted_us = candidate.predicted_us;
+    outcome_.verified = true;
+    outcome_.seconds = Seconds();
+    if (known_[winner]->Timed()) outcome_.time_us = EstimateOf(known_[winner]->samples);
+    if (known_[0] && known_[0]->Timed()) outcome_.default_us = EstimateOf(known_[0]->samples).median;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (known_[i]) ++outcome_.verdicts[static_cast<size_t>(known_[i]->verdict)];
+      outcome_.candidates.push_back({candidates_[i].name, candidates_[i].predicted_us, known_[i]});
+    }
+    store::ChoiceRecord choice{.problem = name_,
+                               .target = hello_.target,
+                               .device = hello_.device_key,
+                               .schedule = candidate.name,
+                               .source = outcome_.time_us ? ChoiceSource::kMeasured : ChoiceSource::kModel,
+                               .time_us = std::nullopt,
+                               .generator = Cat(compiler::kGeneratorRevision),
+                               .driver = hello_.driver};
+    if (outcome_.time_us) choice.time_us = outcome_.time_us->median;
+    return store_.PutChoice(choice);
+  }
+
+  const Problem& problem_;
+  const std::string name_;
+  WorkerBench bench_;
+  store::Store& store_;
+  const TuneOptions& options_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  WorkerHello hello_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::optional<Trial>> known_;  // by candidate
+  std::optional<size_t> previous_;
+  std::set<size_t> reported_;
+  TuneProgress progress_;
+  TuneOutcome outcome_;
+};
+
+}  // namespace
+
+Result<TuneOutcome> Tune(const Problem& problem, WorkerClient& worker, store::Store& store,
+                         const TuneOptions& options) {
+  LS_ASSIGN(const WorkerHello hello, worker.Hello());
+  return Tuning(problem, worker, store, options).Run(hello);
+}
+
+store::ChoiceSource SourceOfChoice(store::Store& store, const std::string& problem, const std::string& target,
+                                   const std::string& device_key, const std::string& driver) {
+  const auto choices = store.GetChoices(problem, target, device_key);
+  const auto picked = choices ? store::PickChoice(*choices, {Cat(compiler::kGeneratorRevision), driver}) : std::nullopt;
+  return picked && picked->standing != store::Standing::kPrior ? picked->record.source : ChoiceSource::kRule;
+}
+
+}  // namespace laneshift::autotune

@@ -1,0 +1,78 @@
+// WorkerClient: a Bench in another process. What a candidate does to its device, it does to the worker.
+//
+// The worker is started when it is first needed and again after it was lost. A candidate that takes the worker with it,
+// or is not done by its deadline, gets a verdict; where several were under way, each is tried once more by itself, so
+// that the others are not blamed. Thread-safety: none; one client, one thread.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/search.h"
+#include "autotune/worker_protocol.h"
+#include "base/line_process.h"
+
+namespace laneshift::autotune {
+
+struct WorkerOptions {
+  std::vector<std::string> argv;                    // the program that serves, with its arguments
+  std::chrono::milliseconds start_timeout{120000};  // opening a GPU
+  std::chrono::milliseconds open_timeout{600000};   // operands and reference of one problem
+  std::chrono::milliseconds compile_timeout{180000};
+  // Of one check, and of one round of timing; zero: ten seconds on a GPU, an hour on an emulator.
+  std::chrono::milliseconds trial_timeout{0};
+};
+
+class WorkerClient {
+ public:
+  explicit WorkerClient(WorkerOptions options) : options_(std::move(options)) {}
+
+  // On what the worker works; starts it if it does not run. Errors: it cannot be started, or what it says itself.
+  Result<WorkerHello> Hello();
+
+  // As Bench, for one problem after the other.
+  Result<std::vector<Trial>> Check(const std::string& problem, const std::vector<Schedule>& schedules);
+  Result<std::vector<Trial>> Time(const std::string& problem, const std::vector<Schedule>& schedules, int rounds);
+
+  // How many workers were lost to candidates.
+  int losses() const { return losses_; }
+
+ private:
+  // A reply, or how the worker was lost.
+  struct Answer {
+    std::optional<Message> reply{};
+    Trial loss{};
+  };
+  Result<Answer> Ask(const Message& request, std::chrono::milliseconds timeout);
+  Trial Lose(store::Verdict verdict, std::string_view what);
+  Status OpenProblem(const std::string& problem);
+  Result<std::vector<Trial>> Compile(const std::string& problem, const std::vector<Schedule>& schedules);
+  Result<Trial> CheckOne(const std::string& problem, const Schedule& schedule);
+  std::chrono::milliseconds TrialTimeout() const;
+
+  const WorkerOptions options_;
+  std::optional<base::LineProcess> process_;
+  std::optional<WorkerHello> hello_;
+  std::string opened_;  // the problem that the worker has ready
+  int losses_ = 0;
+};
+
+// The client as the Bench of one problem. REQUIRES: the client outlives it.
+class WorkerBench : public Bench {
+ public:
+  WorkerBench(WorkerClient& client, std::string problem) : client_(client), problem_(std::move(problem)) {}
+  Result<std::vector<Trial>> Check(const std::vector<Schedule>& schedules) override {
+    return client_.Check(problem_, schedules);
+  }
+  Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds) override {
+    return client_.Time(problem_, schedules, rounds);
+  }
+
+ private:
+  WorkerClient& client_;
+  const std::string problem_;
+};
+
+}  // namespace laneshift::autotune

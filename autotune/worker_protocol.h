@@ -1,0 +1,63 @@
+// What a tuner and its worker process say to each other: lines of text, one request, one reply.
+//
+//   open     problem                        -> opened
+//   compile  problem, schedule...           -> compiled  verdict...
+//   check    problem, schedule              -> checked   verdict
+//   time     problem, schedule..., rounds   -> timed     sample...
+//
+// A worker begins with `hello`, or with `error` if it cannot work. Every request may be answered by `error`.
+// Thread-safety: values and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "autotune/search.h"
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+#include "store/records.h"
+
+namespace laneshift::autotune {
+
+// A line: a word and fields "name=value" with tabs between them. Names may repeat; values may hold any text.
+struct Message {
+  std::string kind;
+  std::vector<std::pair<std::string, std::string>> fields{};
+
+  void Add(std::string_view name, std::string_view value) { fields.emplace_back(name, value); }
+  // The first value of that name, or empty.
+  std::string_view Find(std::string_view name) const;
+  std::vector<std::string_view> All(std::string_view name) const;
+
+  bool operator==(const Message&) const = default;
+};
+std::string PrintMessage(const Message& message);
+Result<Message> ParseMessage(std::string_view line);
+
+// On what a worker works.
+struct WorkerHello {
+  std::string target, device_key, device_name, driver;
+  int sm_count = 0;
+  bool emulated = false;  // then it checks, and has no times
+
+  bool operator==(const WorkerHello&) const = default;
+};
+Message Encode(const WorkerHello& hello);
+Result<WorkerHello> DecodeHello(const Message& message);
+
+Message EncodeError(const Error& error);
+// The error that the message carries, or one that says that the message is none of `expected`.
+Error DecodeError(const Message& message, std::string_view expected);
+
+// Verdicts without samples, in the order of the request; an empty detail is none.
+Message EncodeVerdicts(std::string_view kind, const std::vector<Trial>& trials);
+Result<std::vector<Trial>> DecodeVerdicts(std::string_view kind, const Message& message);
+
+// The samples of each schedule, in the order of the request.
+using SampleTable = std::vector<std::vector<store::Sample>>;
+Message EncodeSamples(const SampleTable& samples);
+Result<SampleTable> DecodeSamples(const Message& message, size_t schedules);
+
+}  // namespace laneshift::autotune

@@ -1,0 +1,134 @@
+#include "measure/problem_bench.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "emulator/driver.h"
+#include "measure/reduced_problem.h"
+#include "runtime/engine_parts.h"
+
+namespace laneshift::measure {
+namespace {
+
+using autotune::SampleTable;
+using autotune::Trial;
+using base::Cat;
+using store::Verdict;
+
+// Products that the host sums in whole.
+constexpr double kMaxHostProducts = 6e10;
+constexpr int64_t kHostSamples = 8192;
+
+Trial Failed(Verdict verdict, std::string detail) { return {.verdict = verdict, .detail = std::move(detail)}; }
+
+// What the emulator has noticed, if it makes a candidate unfit.
+std::optional<Trial> EmulatorsVerdict() {
+  const emulator::Report report = emulator::TakeReport();
+  if (!report.faults.empty())
+    return Failed(Verdict::kCrashed, Cat("the kernel stopped: ", report.faults.front().Print()));
+  if (report.hazards.empty()) return std::nullopt;
+  return Failed(Verdict::kWrong, Cat(report.hazards.size(), " hazards, first: ", report.hazards.front().Print()));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, const Problem& problem,
+                                                         const BenchOptions& options) {
+  const Engine::Parts& parts = engine.parts();
+  LS_ASSIGN(device::Stream stream, device::Stream::Create(parts.device.context()));
+  std::unique_ptr<ProblemBench> bench(new ProblemBench(engine, problem, options, std::move(stream)));
+  if (parts.emulated) return bench;
+  bench->host_ = HostOperands::Random(problem, options.seed);
+  LS_ASSIGN(bench->operands_,
+            DeviceOperands::Upload(parts.device.context(), bench->stream_, problem, bench->host_, kRedZoneBytes));
+  LS_TRY(bench->stream_.Synchronize());  // the copies read host_
+  // Where NVRTC is missing, or does not know the device, the host sums.
+  if (const auto nvrtc = Nvrtc::Open(options.library_directories)) {
+    if (auto reference = DeviceReference::Compile(*nvrtc, parts.device, problem)) {
+      bench->reference_ = std::move(*reference);
+      bench->host_ = {};
+    }
+  }
+  if (auto nvml = Nvml::Open(parts.device)) bench->nvml_ = std::move(*nvml);
+  return bench;
+}
+
+Result<std::shared_ptr<const Runnable>> ProblemBench::Prepare(const Problem& problem, const Schedule& schedule) const {
+  LS_ASSIGN(const ScheduleConstraint whole, ParseSchedule(PrintSchedule(schedule)));
+  return Runnable::Make(engine_, stream_, problem, whole, engine_.parts().emulated ? 0 : kRedZoneBytes);
+}
+
+Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem, const HostOperands& host,
+                                                         const DeviceOperands& operands) {
+  const StoredTensor output = Stored(problem, Role::kD);
+  HostTensor d{output, {}};
+  if (!reference_ || output.Padded()) {
+    d = HostTensor::Poisoned(output);
+    LS_TRY(operands.Download(stream_, d));
+    if (auto overwritten = FindOverwrittenPadding(d)) return overwritten;
+  }
+  Comparison comparison;
+  if (reference_) {
+    LS_ASSIGN(comparison, reference_->Compare(stream_, operands.arguments()));
+  } else if (ProblemFlops(problem) / 2 <= kMaxHostProducts) {
+    comparison = CompareAll(problem, host, d);
+  } else {
+    comparison = CompareSample(problem, host, d, kHostSamples, options_.seed);
+  }
+  return FailureOf(comparison, problem, engine_.parts().target);
+}
+
+Trial ProblemBench::CheckOn(const Problem& problem, const HostOperands& host, const DeviceOperands& operands,
+                            const Runnable& runnable) {
+  const bool emulated = engine_.parts().emulated;
+  if (emulated) (void)emulator::TakeReport();
+  Status ran = operands.PoisonOutput(stream_);
+  if (ran) ran = stream_.Synchronize();
+  if (!ran) return Failed(Verdict::kCrashed, Cat("the device was lost before: ", ran.error().message));
+  const Status launched = runnable.Execute(stream_, operands.arguments());
+  const Status done = launched ? stream_.Synchronize() : launched;
+  if (emulated) {
+    if (auto verdict = EmulatorsVerdict()) return *verdict;
+  }
+  if (!launched && launched.error().code != ErrorCode::kDriver)
+    return Failed(Verdict::kRefused, launched.error().message);
+  if (!done) return Failed(Verdict::kCrashed, done.error().message);
+  auto wrong = Compare(problem, host, operands);
+  if (!wrong) return Failed(Verdict::kCrashed, wrong.error().message);
+  if (*wrong) return Failed(Verdict::kWrong, **wrong);
+  auto damage = operands.Damage(stream_);
+  if (damage && !*damage) damage = runnable.Damage(stream_);
+  if (!damage) return Failed(Verdict::kCrashed, damage.error().message);
+  if (*damage) return Failed(Verdict::kWrong, Cat("the kernel wrote ", **damage));
+  return {};
+}
+
+Trial ProblemBench::Check(const Schedule& schedule) {
+  const Engine::Parts& parts = engine_.parts();
+  const Problem problem = parts.emulated ? ReducedProblem(problem_, schedule, parts.target) : problem_;
+  const auto runnable = Prepare(problem, schedule);
+  if (!runnable) return Failed(Verdict::kRefused, runnable.error().message);
+  if (!parts.emulated) return CheckOn(problem, host_, *operands_, **runnable);
+  const HostOperands host = HostOperands::Random(problem, options_.seed);
+  const auto operands = DeviceOperands::Upload(parts.device.context(), stream_, problem, host);
+  if (!operands) return Failed(Verdict::kCrashed, operands.error().message);
+  return CheckOn(problem, host, *operands, **runnable);
+}
+
+Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, int rounds) {
+  const Engine::Parts& parts = engine_.parts();
+  if (parts.emulated) return MakeError(ErrorCode::kUnsupported, "an emulated device has no times");
+  if (!rotating_) {
+    LS_ASSIGN(rotating_, RotatingOperands::Make(parts.device, stream_, *operands_));
+  }
+  std::vector<Contender> contenders;
+  for (const Schedule& schedule : schedules) {
+    LS_ASSIGN(const auto runnable, Prepare(problem_, schedule));
+    contenders.push_back([this, runnable](const Arguments& a) { return runnable->Execute(stream_, a); });
+  }
+  ReadConditions read;
+  if (nvml_) read = [this] { return nvml_->Read(); };
+  return TimeInTurns(parts.device, stream_, *rotating_, contenders, rounds, read);
+}
+
+}  // namespace laneshift::measure

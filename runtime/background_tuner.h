@@ -1,0 +1,42 @@
+// BackgroundTuner: works through problems one after another on a thread of its own, which starts with the first of
+// them.
+//
+// Thread-safety: all members may be called from any thread, but the destructor.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace laneshift::runtime {
+
+class BackgroundTuner {
+ public:
+  // Told to stop, a job should end soon.
+  using Job = std::function<void(const std::function<bool()>& stop)>;
+
+  BackgroundTuner() = default;
+  BackgroundTuner(const BackgroundTuner&) = delete;
+  BackgroundTuner& operator=(const BackgroundTuner&) = delete;
+  // Stops the job under way and drops the others.
+  ~BackgroundTuner();
+
+  void Add(Job job);
+  // Until no job is left.
+  void Finish();
+
+ private:
+  void Work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;  // guarded by mutex_, as is `busy_`
+  bool busy_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace laneshift::runtime

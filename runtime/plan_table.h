@@ -1,0 +1,80 @@
+// PlanTable: the plans that an engine remembers, found by the structs of problem and constraint: no text is made on the
+// way to a plan that is there.
+//
+// Thread-safety: all members may be called from any thread. A slot outlives the table for those who hold it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/bindings.h"
+#include "compiler/compile.h"
+#include "laneshift/engine.h"
+#include "runtime/kernel_cache.h"
+
+namespace laneshift::runtime {
+
+// A plan without the device that keeps it valid. Immutable.
+struct PreparedPlan {
+  Problem problem{};                           // complete
+  std::vector<compiler::BoundParam> params{};  // of the kernel, in order
+  compiler::LaunchShape launch{};
+  std::shared_ptr<const LoadedKernel> kernel{};
+  PlanReport report{};      // of the making
+  PlanReport remembered{};  // the same for those who find it made
+};
+
+// The present plan of a problem. Plans that were replaced stay until the slot goes: somebody may be launching them.
+class PlanSlot {
+ public:
+  explicit PlanSlot(std::unique_ptr<const PreparedPlan> first);
+  const PreparedPlan& current() const { return *current_.load(std::memory_order_acquire); }
+  void Switch(std::unique_ptr<const PreparedPlan> next);
+
+ private:
+  std::atomic<const PreparedPlan*> current_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<const PreparedPlan>> versions_;  // guarded by mutex_
+};
+
+class PlanTable {
+ public:
+  // Null: not there. A problem is found as it was given, complete or not.
+  std::shared_ptr<PlanSlot> Find(const Problem& problem, const ScheduleConstraint& constraint) const;
+  // Under the problem as given and as completed; returns the slot that is there already, if there is one.
+  std::shared_ptr<PlanSlot> Insert(const Problem& given, const Problem& complete, const ScheduleConstraint& constraint,
+                                   std::shared_ptr<PlanSlot> slot);
+  // Never forgotten from now on.
+  void Pin(const Problem& problem, const ScheduleConstraint& constraint);
+
+ private:
+  struct View {
+    const Problem& problem;
+    const ScheduleConstraint& constraint;
+  };
+  struct Key {
+    Problem problem;
+    ScheduleConstraint constraint;
+    operator View() const { return {problem, constraint}; }  // NOLINT: implicit by design
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const View& view) const;
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const View& a, const View& b) const;
+  };
+  struct Entry {
+    std::shared_ptr<PlanSlot> slot;
+    bool pinned = false;
+  };
+
+  mutable std::mutex mutex_;
+  std::unordered_map<Key, Entry, Hash, Equal> entries_;  // guarded by mutex_
+};
+
+}  // namespace laneshift::runtime

@@ -1,0 +1,29 @@
+// Which schedule a plan gets: the caller's, a stored one, or the timing model's best.
+//
+// Thread-safety: as the store.
+#pragma once
+
+#include "laneshift/engine.h"
+#include "runtime/engine_parts.h"
+#include "target/target.h"
+
+namespace laneshift::runtime {
+
+// A schedule that moves rows in Tensor Memory needs to know how the device does that, and no other has to wait for a
+// probe: the target is the one that the schedule is for.
+struct ChosenSchedule {
+  Schedule schedule;
+  const target::Target* target = nullptr;
+  ChoiceOrigin origin = ChoiceOrigin::kModel;
+};
+// A stored choice is taken only if the constraint admits it and it still builds.
+Result<ChosenSchedule> ChooseFor(Engine::Parts& parts, const Problem& problem, const ScheduleConstraint& constraint);
+
+// Whether a miss policy has nothing to do. What nobody can time is as good predicted as it will ever be.
+bool IsSettled(ChoiceOrigin origin, bool emulated);
+
+// The model's choices change with versions and are cheap to ask again; they are recorded for people (`laneshift db`),
+// not read back.
+void RememberModelChoice(Engine::Parts& parts, const Problem& problem, const Schedule& schedule);
+
+}  // namespace laneshift::runtime

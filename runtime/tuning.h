@@ -1,0 +1,21 @@
+// How an engine measures a problem: by the program `laneshift tune`, so that a candidate that goes wrong takes nothing
+// of the caller's with it. What it finds comes back through the store, which therefore has to be a file.
+#pragma once
+
+#include <string>
+
+#include "laneshift/engine.h"
+#include "runtime/engine_parts.h"
+
+namespace laneshift::runtime {
+
+// The function of an engine that was opened with `options`; it asks `stop` before it begins, and takes as long as a
+// search may take (kTuneBudget). REQUIRES: `parts` outlives it. kNotFound: there is no such program. kUnsupported: the
+// store is not a file that can be written.
+inline constexpr const char* kTuneBudget = "60s";
+TuneFunction MakeTuneFunction(const EngineOptions& options, Engine::Parts& parts);
+
+// The path of the system database: `given`, else the installed one where it exists, else empty.
+std::string SystemStore(const std::string& given);
+
+}  // namespace laneshift::runtime

@@ -1,0 +1,33 @@
+// The verbs of `laneshift db`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "laneshift/result.h"
+#include "tools/settings.h"
+
+namespace laneshift::tools {
+
+// As written on the command line; each verb reads what is its own.
+struct DbOptions {
+  std::string store;  // empty: the user's
+  bool json = false;
+  std::vector<std::string> files, words, only;
+  std::optional<double> older_than_days;
+  std::string max_code;
+  bool other_generators = false, damaged = false;
+};
+
+Result<int> DbStat(const DbOptions& options, const Settings& settings);
+Result<int> DbList(const DbOptions& options, const Settings& settings);
+Result<int> DbShow(const DbOptions& options, const Settings& settings);
+Result<int> DbExport(const DbOptions& options, const Settings& settings);
+Result<int> DbMerge(const DbOptions& options, const Settings& settings);
+Result<int> DbDiff(const DbOptions& options, const Settings& settings);
+Result<int> DbVerify(const DbOptions& options, const Settings& settings);
+Result<int> DbPrune(const DbOptions& options, const Settings& settings);
+Result<int> DbSeal(const DbOptions& options, const Settings& settings);
+
+}  // namespace laneshift::tools

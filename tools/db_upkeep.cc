@@ -1,0 +1,142 @@
+// The verbs of `db` that change a store or check it: merge and import, verify, prune, seal.
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "compiler/compile.h"
+#include "store/archive.h"
+#include "tools/db.h"
+#include "tools/exit_code.h"
+#include "tools/record_files.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+using Json = nlohmann::ordered_json;
+using store::Archive;
+
+constexpr double kSecondsPerDay = 86400;
+
+Result<Archive> OpenOwn(const DbOptions& options, const Settings& settings, Archive::Mode mode) {
+  LS_ASSIGN(const std::string path, DatabasePath(options.store, settings));
+  if (mode == Archive::Mode::kWrite) {
+    std::error_code failure;
+    std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), failure);
+  }
+  return Archive::Open(path, mode);
+}
+
+// "1500", "512M".
+Result<int64_t> ParseBytes(const std::string& text) {
+  constexpr std::string_view kUnits = "KMG";
+  int shift = 0;
+  std::string_view digits = text;
+  if (!digits.empty()) {
+    if (const size_t unit = kUnits.find(digits.back()); unit != std::string_view::npos) {
+      shift = 10 * (static_cast<int>(unit) + 1);
+      digits.remove_suffix(1);
+    }
+  }
+  const auto count = base::ParseInt(digits);
+  if (!count || *count < 0 || *count > (int64_t{1} << 60 >> shift)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("--max-code ", text, " is no number of bytes; use for example 512M"));
+  }
+  return *count << shift;
+}
+
+Result<store::PruneRule> RuleOf(const DbOptions& options) {
+  store::PruneRule rule;
+  if (options.older_than_days) {
+    if (!std::isfinite(*options.older_than_days) || *options.older_than_days < 0) {
+      return MakeError(ErrorCode::kInvalidArgument, "--older-than is below zero");
+    }
+    rule.unused_since = std::time(nullptr) - static_cast<int64_t>(*options.older_than_days * kSecondsPerDay);
+  }
+  if (!options.max_code.empty()) {
+    LS_ASSIGN(rule.max_code_bytes, ParseBytes(options.max_code));
+  }
+  if (options.other_generators) rule.only_generator = Cat(compiler::kGeneratorRevision);
+  rule.damaged = options.damaged;
+  if (rule.unused_since || rule.max_code_bytes || rule.only_generator || rule.damaged) return rule;
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      "nothing to prune was named; use --older-than DAYS, --max-code BYTES, --other-generators or --damaged");
+}
+
+}  // namespace
+
+Result<int> DbMerge(const DbOptions& options, const Settings& settings) {
+  LS_ASSIGN(Archive own, OpenOwn(options, settings, Archive::Mode::kWrite));
+  for (const std::string& file : options.files) {
+    LS_ASSIGN(const store::RecordSource source, OpenRecords(file, settings));
+    LS_ASSIGN(const store::MergeTally tally, own.Merge(source));
+    if (options.json) {
+      const Json json = {{"file", file}, {"added", tally.added}, {"replaced", tally.replaced}, {"kept", tally.kept}};
+      std::printf("%s\n", json.dump().c_str());
+    } else {
+      std::printf("%s: %lld added, %lld replaced, %lld kept\n", file.c_str(), static_cast<long long>(tally.added),
+                  static_cast<long long>(tally.replaced), static_cast<long long>(tally.kept));
+    }
+  }
+  return kExitOk;
+}
+
+Result<int> DbVerify(const DbOptions& options, const Settings& settings) {
+  const std::string named = options.files.empty() ? options.store : options.files.front();
+  LS_ASSIGN(const std::string path, DatabasePath(named, settings));
+  LS_ASSIGN(Archive archive, Archive::Open(path, Archive::Mode::kRead));
+  auto found = archive.Verify();
+  // A file so broken that it cannot be walked through has been verified too: it is damaged.
+  if (!found && found.error().code != ErrorCode::kCorrupt) return found.error().Within(path);
+  const store::Verification verification = found ? *found : store::Verification{.findings = {found.error().message}};
+  if (options.json) {
+    const Json json = {{"path", path}, {"records", verification.records}, {"findings", verification.findings}};
+    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    for (const std::string& finding : verification.findings) std::printf("%s\n", finding.c_str());
+    std::printf("%s: %lld records, %s\n", path.c_str(), static_cast<long long>(verification.records),
+                verification.findings.empty() ? "sound" : "DAMAGED");
+  }
+  return verification.findings.empty() ? kExitOk : kExitFailure;
+}
+
+Result<int> DbPrune(const DbOptions& options, const Settings& settings) {
+  LS_ASSIGN(const store::PruneRule rule, RuleOf(options));
+  LS_ASSIGN(const std::string path, DatabasePath(options.store, settings));
+  std::error_code unreadable;
+  if (!std::filesystem::exists(path, unreadable)) {
+    return MakeError(ErrorCode::kNotFound, Cat(path, ": there is no such file"));
+  }
+  LS_ASSIGN(Archive own, OpenOwn(options, settings, Archive::Mode::kWrite));
+  LS_ASSIGN(const store::PruneTally tally, own.Prune(rule));
+  if (options.json) {
+    const Json json = {
+        {"kernels", tally.kernels}, {"choices", tally.choices}, {"trials", tally.trials}, {"damaged", tally.damaged}};
+    std::printf("%s\n", json.dump().c_str());
+  } else {
+    std::printf("removed %lld kernels, %lld choices, %lld trials, %lld damaged records\n",
+                static_cast<long long>(tally.kernels), static_cast<long long>(tally.choices),
+                static_cast<long long>(tally.trials), static_cast<long long>(tally.damaged));
+  }
+  return kExitOk;
+}
+
+Result<int> DbSeal(const DbOptions& options, const Settings& settings) {
+  LS_ASSIGN(Archive own, OpenOwn(options, settings, Archive::Mode::kRead));
+  const std::string& path = options.files.front();
+  LS_TRY(own.Seal(path));
+  LS_ASSIGN(const std::string digest, own.ChoiceDigest());
+  if (options.json) {
+    std::printf("%s\n", Json{{"path", path}, {"digest", digest}}.dump().c_str());
+  } else {
+    std::printf("%s: sealed, choices %s\n", path.c_str(), digest.c_str());
+  }
+  return kExitOk;
+}
+
+}  // namespace laneshift::tools

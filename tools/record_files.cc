@@ -1,0 +1,88 @@
+#include "tools/record_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "base/text.h"
+#include "store/store.h"
+#include "tools/record_text.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+namespace fs = std::filesystem;
+
+Status VisitLines(std::istream& lines, const std::string& name, const store::RecordVisitor& visit) {
+  std::string line;
+  bool begun = false;
+  for (int64_t number = 1; std::getline(lines, line); ++number) {
+    if (base::Trim(line).empty()) continue;
+    const auto within = [&](const Error& error) { return error.Within(Cat(name, ":", number)); };
+    if (!begun) {
+      if (Status header = CheckRecordHeader(line); !header) return within(header.error());
+      begun = true;
+      continue;
+    }
+    auto record = ParseRecord(line);
+    if (!record) return within(record.error());
+    if (Status visited = visit(*record); !visited) return within(visited.error());
+  }
+  if (begun) return Ok();
+  return MakeError(ErrorCode::kCorrupt, Cat(name, ": there is not even the first line of a file of records"));
+}
+
+bool IsDatabase(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[16] = {};
+  file.read(magic, sizeof magic);
+  return std::string_view(magic, sizeof magic) == std::string_view("SQLite format 3\0", 16);
+}
+
+}  // namespace
+
+Result<std::string> DatabasePath(const std::string& path, const Settings& settings) {
+  const std::string& given = path.empty() ? settings.store_directory : path;
+  if (given.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "there is no store: neither LANESHIFT_CACHE_DIR nor HOME is set; name a file");
+  }
+  std::error_code unreadable;
+  const bool directory = path.empty() || fs::is_directory(given, unreadable);
+  return directory ? (fs::path(given) / store::kStoreFileName).string() : given;
+}
+
+Result<store::RecordSource> OpenRecords(const std::string& path, const Settings& settings) {
+  if (path == "-") {
+    return store::RecordSource(
+        [](const store::RecordVisitor& visit) { return VisitLines(std::cin, "standard input", visit); });
+  }
+  LS_ASSIGN(const std::string file, DatabasePath(path, settings));
+  std::error_code unreadable;
+  if (!fs::exists(file, unreadable)) {
+    return MakeError(ErrorCode::kNotFound, Cat(file, ": there is no such file"));
+  }
+  if (!IsDatabase(file)) {
+    return store::RecordSource([file](const store::RecordVisitor& visit) {
+      std::ifstream lines(file);
+      return VisitLines(lines, file, visit);
+    });
+  }
+  LS_ASSIGN(store::Archive opened, store::Archive::Open(file, store::Archive::Mode::kRead));
+  const auto archive = std::make_shared<store::Archive>(std::move(opened));
+  return store::RecordSource([archive](const store::RecordVisitor& visit) { return archive->Visit(visit); });
+}
+
+Result<std::vector<store::Record>> ReadRecords(const store::RecordSource& source) {
+  std::vector<store::Record> records;
+  const auto add = [&](const store::Record& record) {
+    records.push_back(record);
+    return Ok();
+  };
+  LS_TRY(source(add));
+  return records;
+}
+
+}  // namespace laneshift::tools

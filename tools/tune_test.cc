@@ -1,0 +1,127 @@
+// `tune` and `bench` as programs, on the emulator.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/line_process.h"
+#include "base/subprocess.h"
+#include "base/text.h"
+
+namespace laneshift::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+class TuneProgram : public testing::Test {
+ protected:
+  TuneProgram() {
+    std::string pattern = testing::TempDir() + "laneshift_tune_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    setenv("LANESHIFT_CACHE_DIR", directory_.c_str(), 1);
+  }
+  ~TuneProgram() override {
+    unsetenv("LANESHIFT_CACHE_DIR");
+    std::filesystem::remove_all(directory_);
+  }
+
+  static base::ProgramResult Call(std::vector<std::string> words) {
+    words.insert(words.begin(), LANESHIFT_PROGRAM);
+    const auto result = base::RunProgram({.argv = words, .timeout = std::chrono::minutes(5)});
+    EXPECT_TRUE(result.has_value());
+    return result ? *result : base::ProgramResult{};
+  }
+  static std::vector<Json> CallJson(std::vector<std::string> words) {
+    words.push_back("--json");
+    const base::ProgramResult result = Call(std::move(words));
+    EXPECT_EQ(result.exit_code, 0) << result.messages;
+    std::vector<Json> objects;
+    for (const std::string_view line : base::Split(base::Trim(result.output), '\n')) {
+      objects.push_back(Json::parse(line));
+    }
+    return objects;
+  }
+
+  std::string directory_;
+};
+
+constexpr char kTiny[] = "gemm m=96 n=64 k=128 a=bf16 b=bf16 d=bf16";
+
+TEST_F(TuneProgram, WithoutAGpuTheChoiceIsPredictedVerifiedStoredAndServed) {
+  const auto tuned = CallJson({"tune", kTiny, "--device", "emulator", "--target", "sm_100a"});
+  ASSERT_EQ(tuned.size(), 1u);
+  for (const char* key :
+       {"problem", "target", "device", "schedule", "time_us", "predicted_us", "measured", "trials", "verified"}) {
+    EXPECT_TRUE(tuned[0].contains(key)) << key;
+  }
+  EXPECT_EQ(tuned[0]["problem"], kTiny);
+  EXPECT_EQ(tuned[0]["target"], "sm_100a");
+  EXPECT_EQ(tuned[0]["measured"], false);
+  EXPECT_TRUE(tuned[0]["time_us"].is_null());
+  EXPECT_EQ(tuned[0]["verified"], true);
+  EXPECT_EQ(tuned[0]["trials"], 1);
+  EXPECT_GT(tuned[0]["predicted_us"], 0);
+
+  const auto again = CallJson({"tune", kTiny, "--device", "emulator", "--target", "sm_100a", "--candidates"});
+  EXPECT_EQ(again[0]["trials"], 0);
+  EXPECT_EQ(again[0]["known_trials"], 1);
+  EXPECT_EQ(again[0]["schedule"], tuned[0]["schedule"]);
+  EXPECT_EQ(again[0]["candidates"].size(), again[0]["space"]);
+
+  const auto run = CallJson({"run", kTiny, "--device", "emulator", "--target", "sm_100a", "--check"});
+  EXPECT_EQ(run[0]["schedule"], tuned[0]["schedule"]);
+  EXPECT_EQ(run[0]["cache"], "store");
+  EXPECT_EQ(run[0]["verified"], true);
+}
+
+TEST_F(TuneProgram, ShardsDivideTheProblems) {
+  std::vector<std::string> seen;
+  for (const char* shard : {"1/2", "2/2"}) {
+    for (const Json& tuned : CallJson({"tune", "gemm m=16 n=16 k=64", "gemm m=32 n=16 k=64", "gemm m=48 n=16 k=64",
+                                       "--device", "emulator", "--shard", shard})) {
+      seen.push_back(tuned["problem"].get<std::string>().substr(5, 4));
+    }
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"m=16", "m=48", "m=32"}));
+}
+
+TEST_F(TuneProgram, WhatIsNotUnderstoodIsRefusedBeforeAnythingRuns) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--budget", "soon"},
+                                                                                     {"--shard", "3/2"},
+                                                                                     {"--devices", "0,0"},
+                                                                                     {"--search", "luck"},
+                                                                                     {"--deadline", "-1"},
+                                                                                     {"--async", "sideways"}}) {
+    std::vector<std::string> call = {"tune", kTiny};
+    call.insert(call.end(), words.begin(), words.end());
+    const base::ProgramResult result = Call(call);
+    EXPECT_EQ(result.exit_code, 2) << words[0];
+    EXPECT_NE(result.messages.find("laneshift: error:"), std::string::npos) << result.messages;
+  }
+  EXPECT_EQ(Call({"tune", kTiny, "--device", "cuda:900"}).exit_code, 4);
+  EXPECT_EQ(Call({"bench", kTiny, "--device", "emulator"}).exit_code, 3);
+  EXPECT_EQ(Call({"bench", kTiny, "--vs", "somebody", "--device", "emulator"}).exit_code, 2);
+}
+
+TEST_F(TuneProgram, CtrlCStopsAfterThePresentTrialAndKeepsWhatWasDone) {
+  std::vector<std::string> words = {LANESHIFT_PROGRAM, "tune", "--json", "--device", "emulator"};
+  for (int m = 1; m <= 60; ++m) words.push_back(base::Cat("gemm m=", 16 * m, " n=16 k=64"));
+  auto tuner = base::LineProcess::Start(words);
+  ASSERT_TRUE(tuner.has_value());
+  ASSERT_TRUE(tuner->Read(std::chrono::minutes(2)).has_value());
+  ASSERT_EQ(kill(tuner->pid(), SIGINT), 0);
+  int told = 1;
+  while (tuner->Read(std::chrono::minutes(2))) ++told;
+  EXPECT_EQ(tuner->End(), "ended with exit code 130");
+  EXPECT_LT(told, 60);
+  // The first one is there; it is not tried again.
+  const auto first = CallJson({"tune", "gemm m=16 n=16 k=64", "--device", "emulator"});
+  EXPECT_EQ(first[0]["trials"], 0);
+}
+
+}  // namespace
+}  // namespace laneshift::tools
