@@ -454,8 +454,6 @@ class ConvBuilder : public KernelBuilder {
     }
   }
 
-  ValueId Blocks(Builder&) const override { LS_CHECK(false, "convolutions keep one accumulator for a tile"); }
-
   // The filter columns of one row, on one activation slot.
   void WriteRowProducts(Builder& b, ValueId accumulator, const Corner& corner) {
     std::map<int, ValueId> beside;  // lanes that are left out, by the columns that a tap stands beside the output pixel

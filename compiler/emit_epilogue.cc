@@ -300,8 +300,9 @@ void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::Sh
   Value* row = b.CreateAdd(b.CreateMul(own_pair, e.C32(kMatrixRows)), b.CreateAnd(cx.lane, e.C32(kMatrixRows - 1)));
   for (int pair = 0; pair < pairs; pair += at_once) {
     Value* offset = e.TileOffset(layout, b.CreateAdd(row, e.C32(pair * kMatrixRows)), byte);
-    e.StoreMatricesTransposed(e.Offset(copy_base, offset), Words(e, layout.type, fragment.values,
-                                                                 pair * kRegistersOfPair, at_once * kRegistersOfPair));
+    e.StoreMatricesTransposed(
+        e.Offset(copy_base, offset),
+        e.NarrowWords(layout.type, Run(fragment, pair * kRegistersOfPair, at_once * kRegistersOfPair)));
   }
 }
 

@@ -125,8 +125,8 @@ void KernelBuilder::PlanEpilogue() {
   // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
   // Memory bring powers of two.
   const ir::Swizzle swizzle =
-      ir::WidestSwizzle((Transposes() ? fragment_rows : std::gcd(schedule_.tile_n, kWidestPanel)) * bytes);
-  panel_ = Transposes() ? LargestPowerDividing(schedule_.tile_m, kMostTransposed) : ir::SpanBytes(swizzle) / bytes;
+      ir::WidestSwizzle((RowsAlongN() ? fragment_rows : std::gcd(schedule_.tile_n, kWidestPanel)) * bytes);
+  panel_ = RowsAlongN() ? LargestPowerDividing(schedule_.tile_m, kMostTransposed) : ir::SpanBytes(swizzle) / bytes;
   if (schedule_.d_store == StorePath::kDirect) return;
   // Two copies alternate only if the panels of a tile are even in number: else a tile would begin with the copy that
   // the last store may still read.
@@ -134,8 +134,8 @@ void KernelBuilder::PlanEpilogue() {
                               .layout = {.type = terms_.type,
                                          .outer_axis = Axis::kM,
                                          .inner_axis = Axis::kN,
-                                         .outer = Transposes() ? panel_ : fragment_rows,
-                                         .inner = Transposes() ? fragment_rows : panel_,
+                                         .outer = RowsAlongN() ? panel_ : fragment_rows,
+                                         .inner = RowsAlongN() ? fragment_rows : panel_,
                                          .swizzle = swizzle},
                               .copies = Panels() % 2 == 0 ? 2 : 1,
                               .warps = EpilogueWarps()});
@@ -188,7 +188,7 @@ ValueId KernelBuilder::IsLater(Builder& b, const Corner& corner, ValueId block) 
 
 void KernelBuilder::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId accumulate,
                              ir::MmaAttrs attrs) const {
-  if (Transposes()) {
+  if (RowsAlongN()) {
     std::swap(a_slot, b_slot);
     std::swap(attrs.a_tile, attrs.b_tile);
   }
@@ -337,8 +337,8 @@ void KernelBuilder::AddEpilogueRole() {
 
 // Where the rows of the accumulator that the warp holds begin in D.
 ValueId KernelBuilder::FirstRow(Builder& b, const Corner& corner) const {
-  const int rows = Transposes() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows;
-  return b.Add({Transposes() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows / EpilogueWarps()})});
+  const int rows = RowsAlongN() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows;
+  return b.Add({RowsAlongN() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows / EpilogueWarps()})});
 }
 
 // The tile's sums, a block of K at a time.
@@ -414,11 +414,11 @@ void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& c
   const ValueId own = terms_.promotes ? place_.row : FirstRow(b, corner);
   const bool bulk = schedule_.d_store == StorePath::kTma;
   std::vector<ValueId> start;
-  if (bulk && !Transposes()) start = StoreStart(b, own, corner);
+  if (bulk && !RowsAlongN()) start = StoreStart(b, own, corner);
   ForEachPanel(b, accumulator, [&](ValueId panel, ValueId first, ValueId fragment) {
-    const ValueId row = Transposes() ? b.Add({corner.row, first}) : own;
-    const ValueId column = Transposes() ? own : b.Add({corner.column, first});
-    if (bulk && Transposes()) start = StoreStart(b, row, corner);
+    const ValueId row = RowsAlongN() ? b.Add({corner.row, first}) : own;
+    const ValueId column = RowsAlongN() ? own : b.Add({corner.column, first});
+    if (bulk && RowsAlongN()) start = StoreStart(b, row, corner);
     if (SharesTiles()) {
       fragment = b.PartialSum({fragment, first, b.Mul({corner.number, corner.sections}), corner.sections});
     }
@@ -453,7 +453,7 @@ ValueId KernelBuilder::Finish(Builder& b, ValueId fragment, ValueId row, ValueId
 }
 
 ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {
-  const int run = Transposes() ? 1 : ir::FragmentLayout{fragment_, panel_}.Run();
+  const int run = RowsAlongN() ? 1 : ir::FragmentLayout{fragment_, panel_}.Run();
   const DataType type = operand == Operand::kC ? terms_.c_type : terms_.type;
   return {.operand = operand, .type = type, .vector = AccessWidthOf(operand, run), .rows = terms_.rows};
 }

@@ -131,7 +131,7 @@ class KernelBuilder {
 
  private:
   int EpilogueWarps() const { return 4 * schedule_.math_warpgroups; }
-  bool Transposes() const { return schedule_.rows == RowSide::kN; }
+  bool RowsAlongN() const { return schedule_.rows == RowSide::kN; }
   int Panels() const { return program_.Columns() / panel_; }
   RegisterSplit Registers() const;
   void PlanEpilogue();
