@@ -224,7 +224,7 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 scheduler=clc", ErrorCode::kUnsupported, "use static"},
       {"sm_100a", "conv n=1 h=14 w=14 c=128 k=64 r=3 s=3 pad=1",
        "tile=128x64 reuse=lane_shift d_store=rows cluster=2x1 ctas=2", ErrorCode::kUnsupported, "lanes of one CTA"},
-      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3", "tile=64x64x64 acc=1", ErrorCode::kUnsupported, "from 128 to 256"},
+      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3", "tile=64x64x64 acc=1", ErrorCode::kUnsupported, "from 128 to 512"},
       {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3", "tile=64x64x256 acc=1", ErrorCode::kUnsupported, "sum=fast"},
       {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3", "tile=64x256x128 acc=1", ErrorCode::kUnsupported, "at most 192"},
       {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3 a_major=m", "tile=64x64x128 acc=1", ErrorCode::kUnsupported,

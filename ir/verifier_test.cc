@@ -239,7 +239,7 @@ constexpr Broken kBrokenConvolutions[] = {
     {9, kShift, "box=bf16[m:1 k:64]", "box=f16[m:1 k:64]", "the box of map_edge is not a column of tile edge0"},
     {9, kPixels, "  param map_d box=bf16[m:32 n:64] swizzle=128\n", "", "param map_d is not declared"},
     {10, kShift, "reserve a\n", "reserve acc\n", "it reserves a slot of a channel that is not its own"},
-    {10, kGather, "    copy.load %0, %7, %1, %6 tile=w2 operand=b\n", "", "nothing loads tile w.w2"},
+    {10, kGather, "    copy.load %0, %9, %8, %7 tile=w2 operand=b\n", "", "nothing loads tile w.w2"},
     {4, kShiftLowered, "own column=0", "column=0", "of a lowered program has 0 arrivals"},
     {11, kShift, "          retire %189\n", "", "slot %189 is put, but not sent"},
     {11, kShift, "          release %188\n", "", "slot %188 is taken, but not released"},
