@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/mma_shape.h"
+#include "compiler/tile_walk.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -131,12 +132,6 @@ class RoleEmitter {
   Value* Answer(const Slot& slot) {
     return e_.Offset(cx_.Shared(ChannelOf(slot).grant_offset), b_.CreateMul(slot.stage, e_.C32(ir::kGrantBytes)));
   }
-  // Of an index or a number of CTAs, that of their clusters.
-  Value* OfCluster(Value* ctas) {
-    const int size = cx_.program.ClusterSize();
-    return size == 1 ? ctas : b_.CreateUDiv(ctas, e_.C32(static_cast<uint32_t>(size)));
-  }
-
   // Tensor Memory address of a slot, from `column` on.
   Value* Cells(const Slot& slot, int column = 0) {
     const ir::Channel& channel = ChannelOf(slot);
@@ -160,15 +155,8 @@ class RoleEmitter {
 
   void EmitOp(const Op& op);
   void EmitArrive(const Op& op);
-  // The walk over output tiles, or over blocks of them that a cluster computes at once.
-  struct Walk {
-    Value *rows, *columns, *total;
-    Value *own, *count;  // this cluster among all
-  };
-  Walk WalkOf(const Op& op);
-  // Row, column and batch of this CTA's part of the `linear`-th turn of the walk of `op`, in values_.
-  void PlaceTile(const Op& op, const Walk& walk, Value* linear);
   void EmitTiles(const Op& op);
+  void EmitTile(const Op& op, const TileWalk::Place& place);
   void EmitShares(const Op& op);
   void EmitTilesNext(const Op& op);
   Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
@@ -191,9 +179,7 @@ class RoleEmitter {
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   std::map<std::pair<int, int>, CursorState> cursors_;
-  struct {
-    Variable tile, more;
-  } turn_{};  // of the granted tiles at hand: the index of its cluster tile, and whether there is another
+  TileWalk::Turn turn_{};  // of the granted tiles at hand
   std::map<ValueId, Value*> values_;
   std::map<ValueId, Slot> slots_;
   std::map<ValueId, Fragment> fragments_;
@@ -448,117 +434,37 @@ void RoleEmitter::EmitFactorsAhead(const Op& op) {
   for (size_t i = 0; i < next.size(); ++i) e_.Store(next[i], loaded.values[i]);
 }
 
-// Tiles in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the
-// operands of few rows and few columns, which then come from L2. A cluster walks as one CTA whose tile is the
-// cluster's.
-RoleEmitter::Walk RoleEmitter::WalkOf(const Op& op) {
-  const auto by = [&](Value* count, int extent) {
-    return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
-  };
-  Value* rows = by(Index(op, 0), cx_.program.cluster_m);
-  Value* columns = by(Index(op, 1), cx_.program.cluster_n);
-  return {.rows = rows,
-          .columns = columns,
-          .total = b_.CreateMul(b_.CreateMul(rows, columns), Index(op, 2)),
-          .own = OfCluster(e_.CtaIndex()),
-          .count = OfCluster(e_.CtaCount())};
-}
-
-void RoleEmitter::PlaceTile(const Op& op, const Walk& walk, Value* linear) {
-  const auto of_cta = [&](Value* index, int extent, ir::Axis axis) {
-    if (extent == 1) return index;
-    return b_.CreateAdd(b_.CreateMul(index, e_.C32(extent)), cx_.cluster->Index(axis));
-  };
-  const auto* shares = std::get_if<ir::SharesAttrs>(&op.attrs);
-  const int raster = shares != nullptr ? shares->raster : op.As<ir::TilesAttrs>().raster;
-  Value* per_batch = b_.CreateMul(walk.rows, walk.columns);
-  Value* band_rows = e_.C32(std::max(1, raster / cx_.program.cluster_m));
-  Value* per_band = b_.CreateMul(band_rows, walk.columns);
-  Value* batch = b_.CreateUDiv(linear, per_batch);
-  Value* in_batch = b_.CreateURem(linear, per_batch);
-  Value* band = b_.CreateUDiv(in_batch, per_band);
-  Value* in_band = b_.CreateURem(in_batch, per_band);
-  Value* first_row = b_.CreateMul(band, band_rows);
-  Value* height = b_.CreateSub(walk.rows, first_row);
-  height = b_.CreateSelect(b_.CreateICmpULT(height, band_rows), height, band_rows);
-  Value* row = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
-  values_[op.result] = of_cta(row, cx_.program.cluster_m, ir::Axis::kM);
-  values_[op.result + 1] = of_cta(b_.CreateUDiv(in_band, height), cx_.program.cluster_n, ir::Axis::kN);
-  values_[op.result + 2] = batch;
-}
-
 void RoleEmitter::EmitTiles(const Op& op) {
-  const Walk walk = WalkOf(op);
-  Value* total = walk.total;
-  const Variable tile = e_.NewVariable(e_.I32(), walk.own);
-  const auto turn = [&](Value* linear) {
-    PlaceTile(op, walk, linear);
-    EmitBody(op.body);
-  };
-  if (op.As<ir::TilesAttrs>().granted != 0) {
-    // The grid has a cluster for each turn, so that the first one is there.
-    turn_ = {tile, e_.NewVariable(e_.I32(), e_.C32(0))};
-    return e_.DoWhile([&] {
-      turn(e_.Load(tile));
-      return b_.CreateICmpNE(e_.Load(turn_.more), e_.C32(0));
-    });
-  }
-  // A counted loop over this CTA's tiles: the tile itself advances by the number of CTAs.
-  Value* ctas = walk.count;
-  Value* first = e_.Load(tile);
-  Value* some = b_.CreateICmpULT(first, total);
-  Value* rest = b_.CreateSub(b_.CreateSub(total, first), e_.C32(1));
-  Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, ctas), e_.C32(1)), e_.C32(0));
-  e_.For(e_.C32(0), count, 1, [&](Value*) {
-    Value* linear = e_.Load(tile);
-    turn(linear);
-    e_.Store(tile, b_.CreateAdd(linear, ctas));
-  });
+  const TileWalk walk(cx_, op.As<ir::TilesAttrs>().raster, Index(op, 0), Index(op, 1), Index(op, 2));
+  const auto body = [&](const TileWalk::Place& place) { EmitTile(op, place); };
+  if (op.As<ir::TilesAttrs>().granted == 0) return walk.ForEach(body);
+  walk.ForEachGranted([&](const TileWalk::Turn& turn) { turn_ = turn; }, body);
+}
+
+void RoleEmitter::EmitTile(const Op& op, const TileWalk::Place& place) {
+  values_[op.result] = place.row;
+  values_[op.result + 1] = place.column;
+  values_[op.result + 2] = place.batch;
+  EmitBody(op.body);
 }
 
 void RoleEmitter::EmitShares(const Op& op) {
-  Value* blocks = Index(op, 3);
-  const Walk walk = WalkOf(op);
-  Value* cta = walk.own;
-  Value* ctas = walk.count;
-  Value* most = e_.C32(op.As<ir::SharesAttrs>().sections);
-  Value* sections = b_.CreateSelect(b_.CreateICmpULT(blocks, most), blocks, most);
-  Value* rounds = b_.CreateUDiv(walk.total, ctas);
-  Value* rest = b_.CreateURem(walk.total, ctas);
-  Value* cut = b_.CreateMul(rest, sections);
-  // Pieces cta, cta + ctas, …: those of one round are of one section, or of two, so that CTAs which share an operand
-  // read the same part of K at the same time.
-  Value* behind = b_.CreateUDiv(b_.CreateSub(b_.CreateSub(cut, cta), e_.C32(1)), ctas);
-  Value* pieces = b_.CreateSelect(b_.CreateICmpULT(cta, cut), b_.CreateAdd(behind, e_.C32(1)), e_.C32(0));
-  Value* divisor = b_.CreateSelect(b_.CreateICmpEQ(rest, e_.C32(0)), e_.C32(1), rest);
-  e_.For(e_.C32(0), b_.CreateAdd(pieces, rounds), 1, [&](Value* i) {
-    Value* is_cut = b_.CreateICmpULT(i, pieces);
-    const auto choose = [&](Value* of_piece, Value* of_whole) { return b_.CreateSelect(is_cut, of_piece, of_whole); };
-    Value* piece = b_.CreateAdd(b_.CreateMul(i, ctas), cta);
-    Value* number = b_.CreateURem(piece, divisor);
-    Value* section = choose(b_.CreateUDiv(piece, divisor), e_.C32(0));
-    Value* round = b_.CreateSub(i, pieces);
-    PlaceTile(op, walk, choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(round, ctas), cta))));
-    const auto block = [&](Value* of) { return b_.CreateUDiv(b_.CreateMul(of, blocks), sections); };
-    values_[op.result + 3] = choose(block(section), e_.C32(0));
-    values_[op.result + 4] = choose(block(b_.CreateAdd(section, e_.C32(1))), blocks);
-    // Of a cluster every CTA has a tile of its own.
-    const int cluster = cx_.program.ClusterSize();
-    if (cluster > 1) {
-      Value* rank = b_.CreateURem(e_.CtaIndex(), e_.C32(cluster));
-      number = b_.CreateAdd(b_.CreateMul(number, e_.C32(cluster)), rank);
-    }
-    values_[op.result + 5] = number;
-    values_[op.result + 6] = section;
-    values_[op.result + 7] = choose(sections, e_.C32(1));
-    EmitBody(op.body);
+  const auto& attrs = op.As<ir::SharesAttrs>();
+  const TileWalk walk(cx_, attrs.raster, Index(op, 0), Index(op, 1), Index(op, 2));
+  walk.ForEachShare(Index(op, 3), attrs.sections, [&](const TileWalk::Place& place, const TileWalk::Share& share) {
+    values_[op.result + 3] = share.first;
+    values_[op.result + 4] = share.end;
+    values_[op.result + 5] = share.number;
+    values_[op.result + 6] = share.section;
+    values_[op.result + 7] = share.sections;
+    EmitTile(op, place);
   });
 }
 
 void RoleEmitter::EmitTilesNext(const Op& op) {
   const Emitter::Grant grant = e_.ReadAnswer(Answer(SlotOf(op)));
   e_.Store(turn_.more, grant.granted);
-  e_.Store(turn_.tile, OfCluster(grant.first_cta));
+  e_.Store(turn_.tile, TileWalk::OfCluster(cx_, grant.first_cta));
 }
 
 void RoleEmitter::EmitTmaLoad(const Op& op) {

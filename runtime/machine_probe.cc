@@ -96,7 +96,7 @@ class Prober {
     const auto params = compiler::BindParams(problem, schedule, probe.program);
     const auto* memory = reinterpret_cast<const void*>(operands_.pointer());
     LaunchArguments arguments;
-    LS_TRY(arguments.Bind(device_.api(), params, {.a = memory, .b = memory}));
+    LS_TRY(arguments.Bind(device_.api(), params, {.a = memory, .b = memory}, nullptr));
     LS_ASSIGN(const device::Event start, device::Event::Create(device_.context()));
     LS_ASSIGN(const device::Event end, device::Event::Create(device_.context()));
     double least = 0;
