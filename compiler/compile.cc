@@ -6,6 +6,7 @@
 #include "base/fingerprint.h"
 #include "base/text.h"
 #include "compiler/bindings.h"
+#include "compiler/check_numerics.h"
 #include "compiler/check_schedule.h"
 #include "compiler/passes.h"
 
@@ -45,6 +46,7 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedul
   return std::visit(
       [&](const auto& kind) -> Result<ir::Program> {
         LS_TRY(CheckSchedule(kind, schedule, target));
+        LS_TRY(CheckNumerics(kind, schedule));
         return Build(kind, schedule, target);
       },
       problem);

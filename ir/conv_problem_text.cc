@@ -27,9 +27,9 @@ struct Pitch {
   ConvPitches ConvProblem::*tensor;
   int64_t ConvPitches::*distance;
 };
-using Member =
-    std::variant<int64_t ConvProblem::*, double ConvProblem::*, DataType ConvProblem::*, ConvBias ConvProblem::*,
-                 SumPrecision ConvProblem::*, Scaling ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
+using Member = std::variant<int64_t ConvProblem::*, double ConvProblem::*, DataType ConvProblem::*,
+                            ConvBias ConvProblem::*, SumPrecision ConvProblem::*, Scaling ConvProblem::*,
+                            Numerics ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
 
 // One row per key of the one-line form, in printed order. `w` has two rows: a number is the width, a type is a type.
 struct Key {
@@ -80,6 +80,7 @@ constexpr Key kKeys[] = {
     {"bias",     &ConvProblem::bias},
     {"sum",      &ConvProblem::sum},
     {"scale",    &ConvProblem::scale},
+    {"numerics", &ConvProblem::numerics},
     {"align_x",  &ConvProblem::align_x},
     {"align_w",  &ConvProblem::align_w},
     {"align_z",  &ConvProblem::align_z},
@@ -150,6 +151,10 @@ struct FieldParser {
     LS_ASSIGN(problem.*field, ParseSumValue(key.name, text));
     return Ok();
   }
+  Status operator()(Numerics ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseNumericsValue(key.name, text));
+    return Ok();
+  }
   Status operator()(Scaling ConvProblem::*field) const {
     LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
     return Ok();
@@ -199,6 +204,7 @@ struct FieldPrinter {
     return problem.*field == ConvBias::kNone ? "none" : "k";
   }
   std::string operator()(SumPrecision ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(Numerics ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(const Extent& extent) const { return Cat((problem.*extent.extents)[extent.dimension]); }
   std::string operator()(const PerDimension& list) const {

@@ -16,7 +16,7 @@ using base::Cat;
 
 using Member =
     std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*, Major GemmProblem::*,
-                 BiasAxis GemmProblem::*, SumPrecision GemmProblem::*, Scaling GemmProblem::*>;
+                 BiasAxis GemmProblem::*, SumPrecision GemmProblem::*, Scaling GemmProblem::*, Numerics GemmProblem::*>;
 
 // One row per key of the one-line form, in printed order.
 struct Key {
@@ -55,6 +55,7 @@ constexpr Key kKeys[] = {
     {"bias",     &GemmProblem::bias,     kOptional},
     {"sum",      &GemmProblem::sum,      kOptional},
     {"scale",    &GemmProblem::scale,    kOptional},
+    {"numerics", &GemmProblem::numerics, kOptional},
     {"align_a",  &GemmProblem::align_a,  kOptional},
     {"align_b",  &GemmProblem::align_b,  kOptional},
     {"align_c",  &GemmProblem::align_c,  kOptional},
@@ -99,6 +100,10 @@ struct FieldParser {
     LS_ASSIGN(problem.*field, ParseSumValue(key.name, text));
     return Ok();
   }
+  Status operator()(Numerics GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseNumericsValue(key.name, text));
+    return Ok();
+  }
   Status operator()(Scaling GemmProblem::*field) const {
     LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
     return Ok();
@@ -120,6 +125,7 @@ struct FieldPrinter {
     return std::string(kNames[static_cast<int>(problem.*field)]);
   }
   std::string operator()(SumPrecision GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(Numerics GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
 };
 

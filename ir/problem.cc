@@ -21,6 +21,8 @@ static_assert(std::size(kKinds) == std::variant_size_v<Problem>);
 
 std::string_view ProblemKind(const Problem& problem) { return kKinds[problem.index()].name; }
 
+std::string_view NumericsName(Numerics numerics) { return ir::NameOf(numerics); }
+
 Result<Problem> ParseProblem(std::string_view text) {
   const std::vector<std::string_view> words = base::Words(text);
   if (words.empty()) {

@@ -29,6 +29,7 @@ std::string KnownTypes() {
 }
 
 constexpr std::string_view kSumNames[] = {"f32", "fast"};
+constexpr std::string_view kNumericsNames[] = {"default", "deterministic", "batch_invariant"};
 constexpr std::string_view kScalingNames[] = {"none", "tensor", "block"};
 
 template <typename Enum, size_t kCount>
@@ -93,6 +94,15 @@ Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text) 
   return *sum;
 }
 std::string_view NameOf(SumPrecision sum) { return kSumNames[static_cast<size_t>(sum)]; }
+
+Result<Numerics> ParseNumericsValue(std::string_view key, std::string_view text) {
+  const auto numerics = FindName<Numerics>(kNumericsNames, text);
+  if (!numerics) {
+    return InvalidProblem(Cat(key, "=", text, " is unknown; use default, deterministic or batch_invariant"));
+  }
+  return *numerics;
+}
+std::string_view NameOf(Numerics numerics) { return kNumericsNames[static_cast<size_t>(numerics)]; }
 
 Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
   const auto scale = FindName<Scaling>(kScalingNames, text);

@@ -34,6 +34,8 @@ Result<double> ParseDoubleValue(std::string_view key, std::string_view text);
 Result<DataType> ParseTypeValue(std::string_view key, std::string_view text);
 Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text);
 Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text);
+Result<Numerics> ParseNumericsValue(std::string_view key, std::string_view text);
+std::string_view NameOf(Numerics numerics);
 std::string_view NameOf(SumPrecision sum);
 std::string_view NameOf(Scaling scale);
 bool NamesType(std::string_view text);

@@ -27,10 +27,11 @@ Result<device::Buffer> Upload(const device::Stream& stream, const Problem& probl
 
 }  // namespace
 
-Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host) {
+Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host,
+                   const ScheduleConstraint& constraint) {
   LS_ASSIGN(const Problem complete, CompleteProblem(problem));
   LS_ASSIGN(const GemmArguments from, runtime::RolesOf(complete, host));
-  LS_ASSIGN(const Plan plan, engine.MakePlan(complete));
+  LS_ASSIGN(const Plan plan, engine.MakePlan(complete, constraint));
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(engine.parts().device.context()));
   LS_ASSIGN(const device::Buffer a, Upload(stream, complete, ir::Role::kA, from.a));
   LS_ASSIGN(const device::Buffer b, Upload(stream, complete, ir::Role::kB, from.b));

@@ -27,14 +27,16 @@ class Mixer {
 void AddTo(Mixer& mixer, const GemmProblem& p) {
   mixer.Add({p.m, p.n, p.k, p.batch, p.lda ^ p.ldb << 20 ^ p.ldd << 40,
              static_cast<int64_t>(p.a) | static_cast<int64_t>(p.d) << 8 | static_cast<int64_t>(p.a_major) << 16 |
-                 static_cast<int64_t>(p.b_major) << 24 | static_cast<int64_t>(p.bias) << 32});
+                 static_cast<int64_t>(p.b_major) << 24 | static_cast<int64_t>(p.bias) << 32 |
+                 static_cast<int64_t>(p.numerics) << 40});
 }
 
 void AddTo(Mixer& mixer, const ConvProblem& p) {
   mixer.Add({p.n, p.c, p.k, p.groups, p.input[kDepth], p.input[kHeight], p.input[kWidth]});
   mixer.Add({p.filter[kHeight] ^ p.filter[kWidth] << 16 ^ p.filter[kDepth] << 32,
              p.pad_before[kWidth] ^ p.stride[kWidth] << 16 ^ p.dilation[kWidth] << 32,
-             static_cast<int64_t>(p.x) | static_cast<int64_t>(p.y) << 8 | static_cast<int64_t>(p.bias) << 16});
+             static_cast<int64_t>(p.x) | static_cast<int64_t>(p.y) << 8 | static_cast<int64_t>(p.bias) << 16 |
+                 static_cast<int64_t>(p.numerics) << 24});
 }
 
 }  // namespace

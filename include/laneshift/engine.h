@@ -202,8 +202,9 @@ class Engine {
   // Waits until nothing is left to measure in the background.
   void FinishTuning() const;
 
-  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute; by a schedule with split_k=1
-  // where the plan's needs a workspace. kInvalidArgument: `stream` is being captured and the plan is not there yet.
+  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute; by a schedule with
+  // split_k=1 where the plan's needs a workspace. kInvalidArgument: `stream` is being captured and the plan is not
+  // there yet.
   Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
   Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));

@@ -12,12 +12,15 @@ namespace laneshift {
 
 // `host` points to host memory, laid out as the problem says (pitches and batch strides included). What lies between
 // the rows of D (y) keeps its contents. Errors as MakePlan and Execute.
-Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host);
-inline Status RunFromHost(const Engine& engine, const Problem& problem, const GemmArguments& host) {
-  return RunFromHost(engine, problem, Arguments(host));
+Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host,
+                   const ScheduleConstraint& constraint = {});
+inline Status RunFromHost(const Engine& engine, const Problem& problem, const GemmArguments& host,
+                          const ScheduleConstraint& constraint = {}) {
+  return RunFromHost(engine, problem, Arguments(host), constraint);
 }
-inline Status RunFromHost(const Engine& engine, const Problem& problem, const ConvArguments& host) {
-  return RunFromHost(engine, problem, Arguments(host));
+inline Status RunFromHost(const Engine& engine, const Problem& problem, const ConvArguments& host,
+                          const ScheduleConstraint& constraint = {}) {
+  return RunFromHost(engine, problem, Arguments(host), constraint);
 }
 
 }  // namespace laneshift

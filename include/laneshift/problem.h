@@ -29,6 +29,17 @@ int64_t DataTypeBytes(DataType type);
 // Which index of a stored operand is contiguous in memory: K, or the other one (M of A, N of B).
 enum class Major : uint8_t { kK, kMn };
 
+// What a problem asks of its numbers beyond their accuracy. The schedule has to keep it, and so has every choice that
+// is stored for the problem.
+enum class Numerics : uint8_t {
+  kDefault,         // any order of summation that the schedule likes
+  kDeterministic,   // the same bits in every run
+  kBatchInvariant,  // deterministic, and what is computed from a row of A (an image of x) has the same bits however
+                    // many others there are
+};
+// "default", "deterministic", "batch_invariant".
+std::string_view NumericsName(Numerics numerics);
+
 // How a sum of 8-bit products is kept; sums of other types are f32 in both.
 enum class SumPrecision : uint8_t {
   kF32,   // f32; at most kPromotedRun products are summed with fewer bits on their way there
@@ -70,6 +81,7 @@ struct GemmProblem {
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
+  Numerics numerics = Numerics::kDefault;
   // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 the TMA cannot be
   // used.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
@@ -127,6 +139,7 @@ struct ConvProblem {
   ConvBias bias = ConvBias::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
+  Numerics numerics = Numerics::kDefault;
   // Alignment in bytes of each base pointer, as in GemmProblem.
   int64_t align_x = 16, align_w = 16, align_z = 16, align_y = 16;
 
