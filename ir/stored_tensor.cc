@@ -72,68 +72,69 @@ std::string StoredTensor::PrintIndex(int64_t element) const {
   return text + ")";
 }
 
-StoredTensor Stored(const GemmProblem& p, Role role) {
+StoredTensor Stored(const GemmProblem& p, OperandRole role) {
   const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
   switch (role) {
-    case Role::kA:
+    case OperandRole::kA:
       return StoredTensor::Matrices(p.a, p.batch, a_k ? p.m : p.k, a_k ? p.k : p.m, p.lda, p.stride_a);
-    case Role::kB:
+    case OperandRole::kB:
       return StoredTensor::Matrices(p.b, p.batch, b_k ? p.n : p.k, b_k ? p.k : p.n, p.ldb, p.stride_b);
-    case Role::kC:
+    case OperandRole::kC:
       return StoredTensor::Matrices(p.c, p.batch, p.m, p.n, p.ldc, p.stride_c);
-    case Role::kD:
+    case OperandRole::kD:
       return StoredTensor::Matrices(p.d, p.batch, p.m, p.n, p.ldd, p.stride_d);
-    case Role::kBias:
+    case OperandRole::kBias:
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
-    case Role::kScaleA:
+    case OperandRole::kScaleA:
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.k), p.m, p.m, ScaleRuns(p.k) * p.m);
-    case Role::kScaleB:
+    case OperandRole::kScaleB:
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.n), ScaleRuns(p.k), ScaleRuns(p.k),
                                     ScaleRuns(p.n) * ScaleRuns(p.k));
-    case Role::kScaleD:
+    case OperandRole::kScaleD:
       return Vector(DataType::kF32, 1);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
 
-StoredTensor Stored(const ConvProblem& p, Role role) {
+StoredTensor Stored(const ConvProblem& p, OperandRole role) {
   switch (role) {
-    case Role::kA:
+    case OperandRole::kA:
       return Images(p, p.x, p.n, p.input, p.c, p.x_pitch);
-    case Role::kB:
+    case OperandRole::kB:
       return Images(p, p.w, p.k, p.filter, p.c / p.groups, p.w_pitch);
-    case Role::kC:
+    case OperandRole::kC:
       return Images(p, p.z, p.n, p.Output(), p.k, p.z_pitch);
-    case Role::kD:
+    case OperandRole::kD:
       return Images(p, p.y, p.n, p.Output(), p.k, p.y_pitch);
-    case Role::kBias:
+    case OperandRole::kBias:
       return Vector(AddendType(p.y), p.k);
-    case Role::kScaleA:
-    case Role::kScaleB:
-    case Role::kScaleD:
+    case OperandRole::kScaleA:
+    case OperandRole::kScaleB:
+    case OperandRole::kScaleD:
       return Vector(DataType::kF32, 1);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
 
-StoredTensor Stored(const Problem& problem, Role role) {
+StoredTensor Stored(const Problem& problem, OperandRole role) {
   return std::visit([&](const auto& kind) { return Stored(kind, role); }, problem);
 }
 
-bool Uses(const Problem& problem, Role role) {
-  if (role == Role::kC) return std::visit([](const auto& kind) { return kind.beta != 0; }, problem);
+bool Uses(const Problem& problem, OperandRole role) {
+  if (role == OperandRole::kC) return std::visit([](const auto& kind) { return kind.beta != 0; }, problem);
   if (IsScale(role)) {
     const Scaling scale = std::visit([](const auto& kind) { return kind.scale; }, problem);
-    return scale != Scaling::kNone && (role != Role::kScaleD || IsEightBit(Stored(problem, Role::kD).type));
+    return scale != Scaling::kNone &&
+           (role != OperandRole::kScaleD || IsEightBit(Stored(problem, OperandRole::kD).type));
   }
-  if (role != Role::kBias) return true;
+  if (role != OperandRole::kBias) return true;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->bias != BiasAxis::kNone;
   return std::get<ConvProblem>(problem).bias != ConvBias::kNone;
 }
 
-int64_t AlignmentOf(const Problem& problem, Role role) {
+int64_t AlignmentOf(const Problem& problem, OperandRole role) {
   constexpr size_t kAligned = 4;
   constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
                                                      &GemmProblem::align_c, &GemmProblem::align_d};
@@ -147,13 +148,13 @@ int64_t AlignmentOf(const Problem& problem, Role role) {
 
 double ScaleBytes(const Problem& problem) {
   double bytes = 0;
-  for (const Role role : {Role::kScaleA, Role::kScaleB, Role::kScaleD}) {
+  for (const OperandRole role : {OperandRole::kScaleA, OperandRole::kScaleB, OperandRole::kScaleD}) {
     if (Uses(problem, role)) bytes += static_cast<double>(Stored(problem, role).Bytes());
   }
   return bytes;
 }
 
-std::string_view NameOf(const Problem& problem, Role role) {
+std::string_view NameOf(const Problem& problem, OperandRole role) {
   constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
                                                  {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
   static_assert(std::size(kNames) == std::variant_size_v<Problem>);

@@ -15,9 +15,9 @@ namespace laneshift::ir {
 
 // What an operand does, whatever the problem calls it: the x, w, z and y of a convolution are the A, B, C and D of a
 // GEMM.
-enum class Role : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD };
+enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD };
 inline constexpr size_t kRoles = 8;
-constexpr bool IsScale(Role role) { return role >= Role::kScaleA; }
+constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA; }
 
 // Rows of contiguous elements, in up to four dimensions around them. Distances in elements.
 struct StoredTensor {
@@ -47,15 +47,15 @@ struct StoredTensor {
 };
 
 // REQUIRES: the problem is complete. A bias that there is not has no elements that anybody reads.
-StoredTensor Stored(const GemmProblem& problem, Role role);
-StoredTensor Stored(const ConvProblem& problem, Role role);
-StoredTensor Stored(const Problem& problem, Role role);
+StoredTensor Stored(const GemmProblem& problem, OperandRole role);
+StoredTensor Stored(const ConvProblem& problem, OperandRole role);
+StoredTensor Stored(const Problem& problem, OperandRole role);
 
 // Whether a kernel reads or writes the operand: C with beta, the bias where there is one, factors as `scale` says.
-bool Uses(const Problem& problem, Role role);
+bool Uses(const Problem& problem, OperandRole role);
 
 // The alignment in bytes that the problem promises for the operand's base; 0: that of an element.
-int64_t AlignmentOf(const Problem& problem, Role role);
+int64_t AlignmentOf(const Problem& problem, OperandRole role);
 
 // Runs of kScaleRun in an extent, the last one possibly shorter.
 constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / kScaleRun; }
@@ -63,6 +63,6 @@ constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / 
 double ScaleBytes(const Problem& problem);
 
 // What the problem calls it: "a" or "x".
-std::string_view NameOf(const Problem& problem, Role role);
+std::string_view NameOf(const Problem& problem, OperandRole role);
 
 }  // namespace laneshift::ir

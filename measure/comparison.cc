@@ -38,8 +38,8 @@ double SumBound(const Kind& problem, const target::Target& target) {
 }  // namespace
 
 double ErrorBound(const Problem& problem, const target::Target& target) {
-  double bound = RoundingBound(ir::Stored(problem, ir::Role::kD).type);
-  if (ir::IsEightBit(ir::Stored(problem, ir::Role::kA).type)) {
+  double bound = RoundingBound(ir::Stored(problem, ir::OperandRole::kD).type);
+  if (ir::IsEightBit(ir::Stored(problem, ir::OperandRole::kA).type)) {
     bound += std::visit([&](const auto& kind) { return SumBound(kind, target); }, problem);
   }
   return bound;
@@ -47,7 +47,7 @@ double ErrorBound(const Problem& problem, const target::Target& target) {
 
 std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,
                                      const target::Target& target) {
-  const ir::StoredTensor output = ir::Stored(problem, ir::Role::kD);
+  const ir::StoredTensor output = ir::Stored(problem, ir::OperandRole::kD);
   if (comparison.not_finite > 0) {
     return base::Cat(
         comparison.not_finite, " of ", comparison.compared,

@@ -8,7 +8,7 @@
 namespace laneshift::measure {
 namespace {
 
-HostTensor Filled(const Problem& problem, Role role, const std::vector<float>& values) {
+HostTensor Filled(const Problem& problem, OperandRole role, const std::vector<float>& values) {
   HostTensor tensor = HostTensor::Poisoned(Stored(problem, role));
   EXPECT_EQ(tensor.shape.Elements(), static_cast<int64_t>(values.size())) << ir::NameOf(problem, role);
   const auto inner = static_cast<size_t>(tensor.shape.Inner());
@@ -31,10 +31,10 @@ TEST_P(ConvByHand, IsWhatTheReferenceSays) {
   const auto problem = ParseProblem(c.problem);
   ASSERT_TRUE(problem.has_value()) << problem.error().message;
   HostOperands operands{
-      .a = Filled(*problem, Role::kA, c.x), .b = Filled(*problem, Role::kB, c.w), .c = {}, .bias = {}};
-  if (!c.z.empty()) operands.c = Filled(*problem, Role::kC, c.z);
-  if (!c.bias.empty()) operands.bias = Filled(*problem, Role::kBias, c.bias);
-  HostTensor y = Filled(*problem, Role::kD, c.y);
+      .a = Filled(*problem, OperandRole::kA, c.x), .b = Filled(*problem, OperandRole::kB, c.w), .c = {}, .bias = {}};
+  if (!c.z.empty()) operands.c = Filled(*problem, OperandRole::kC, c.z);
+  if (!c.bias.empty()) operands.bias = Filled(*problem, OperandRole::kBias, c.bias);
+  HostTensor y = Filled(*problem, OperandRole::kD, c.y);
   const auto count = static_cast<int64_t>(c.y.size());
   for (const Comparison& right : {CompareAll(*problem, operands, y), CompareSample(*problem, operands, y, 50, 1)}) {
     EXPECT_EQ(right.error_squares, 0);
@@ -47,7 +47,7 @@ TEST_P(ConvByHand, IsWhatTheReferenceSays) {
   for (int64_t i = 0; i < count; ++i) {
     std::vector<float> wrong = c.y;
     wrong[static_cast<size_t>(i)] += 1;
-    const Comparison comparison = CompareAll(*problem, operands, Filled(*problem, Role::kD, wrong));
+    const Comparison comparison = CompareAll(*problem, operands, Filled(*problem, OperandRole::kD, wrong));
     EXPECT_EQ(comparison.compared, count);
     EXPECT_EQ(comparison.error_squares, 1) << i;
   }
@@ -118,7 +118,7 @@ double Definition(const ConvProblem& p, const HostOperands& operands, int64_t n,
 }
 
 HostTensor ComputeByDefinition(const ConvProblem& p, const HostOperands& operands) {
-  HostTensor y = HostTensor::Poisoned(Stored(p, Role::kD));
+  HostTensor y = HostTensor::Poisoned(Stored(p, OperandRole::kD));
   const Spatial extents = p.Output();
   for (int64_t n = 0; n < p.n; ++n) {
     Spatial out;

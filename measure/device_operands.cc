@@ -24,7 +24,7 @@ Result<GuardedBuffer> CloneBuffer(device::Context context, const device::Stream&
 // Every buffer by role, each made by `make(role)`.
 template <size_t... kIndices, typename Make>
 Result<std::array<GuardedBuffer, ir::kRoles>> MakeAll(std::index_sequence<kIndices...>, const Make& make) {
-  std::array<Result<GuardedBuffer>, ir::kRoles> made = {make(static_cast<Role>(kIndices))...};
+  std::array<Result<GuardedBuffer>, ir::kRoles> made = {make(static_cast<OperandRole>(kIndices))...};
   for (const Result<GuardedBuffer>& buffer : made) {
     if (!buffer) return buffer.error();
   }
@@ -43,31 +43,31 @@ DeviceOperands::DeviceOperands(Problem problem, Buffers buffers)
 Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const device::Stream& stream,
                                               const Problem& problem, const HostOperands& operands,
                                               size_t red_zone_bytes) {
-  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) -> Result<GuardedBuffer> {
+  LS_ASSIGN(Buffers buffers, MakeAll([&](OperandRole role) -> Result<GuardedBuffer> {
               if (const HostTensor* tensor = operands.Of(role)) {
                 return UploadMatrix(context, stream, *tensor, red_zone_bytes);
               }
-              return GuardedBuffer::Allocate(context, stream, Stored(problem, Role::kD).Bytes(), red_zone_bytes);
+              return GuardedBuffer::Allocate(context, stream, Stored(problem, OperandRole::kD).Bytes(), red_zone_bytes);
             }));
-  LS_TRY(buffers[static_cast<size_t>(Role::kD)].FillBytes(stream, 0xff));
+  LS_TRY(buffers[static_cast<size_t>(OperandRole::kD)].FillBytes(stream, 0xff));
   return DeviceOperands(problem, std::move(buffers));
 }
 
 Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const device::Stream& stream) const {
-  LS_ASSIGN(Buffers buffers, MakeAll([&](Role role) { return CloneBuffer(context, stream, Of(role)); }));
+  LS_ASSIGN(Buffers buffers, MakeAll([&](OperandRole role) { return CloneBuffer(context, stream, Of(role)); }));
   return DeviceOperands(problem_, std::move(buffers));
 }
 
 Arguments DeviceOperands::arguments() const {
-  const auto pointer = [&](Role role) { return reinterpret_cast<void*>(Of(role).pointer()); };
-  return runtime::ArgumentsOf(problem_, {.a = pointer(Role::kA),
-                                         .b = pointer(Role::kB),
-                                         .c = pointer(Role::kC),
-                                         .d = pointer(Role::kD),
-                                         .bias = pointer(Role::kBias),
-                                         .scale_a = pointer(Role::kScaleA),
-                                         .scale_b = pointer(Role::kScaleB),
-                                         .scale_d = pointer(Role::kScaleD)});
+  const auto pointer = [&](OperandRole role) { return reinterpret_cast<void*>(Of(role).pointer()); };
+  return runtime::ArgumentsOf(problem_, {.a = pointer(OperandRole::kA),
+                                         .b = pointer(OperandRole::kB),
+                                         .c = pointer(OperandRole::kC),
+                                         .d = pointer(OperandRole::kD),
+                                         .bias = pointer(OperandRole::kBias),
+                                         .scale_a = pointer(OperandRole::kScaleA),
+                                         .scale_b = pointer(OperandRole::kScaleB),
+                                         .scale_d = pointer(OperandRole::kScaleD)});
 }
 
 size_t DeviceOperands::bytes() const {
@@ -76,18 +76,20 @@ size_t DeviceOperands::bytes() const {
   return bytes;
 }
 
-Status DeviceOperands::PoisonOutput(const device::Stream& stream) const { return Of(Role::kD).FillBytes(stream, 0xff); }
+Status DeviceOperands::PoisonOutput(const device::Stream& stream) const {
+  return Of(OperandRole::kD).FillBytes(stream, 0xff);
+}
 
 Result<std::optional<std::string>> DeviceOperands::Damage(const device::Stream& stream) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     LS_ASSIGN(std::optional<std::string> damage, buffers_[i].Damage(stream));
-    if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, static_cast<Role>(i))));
+    if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, static_cast<OperandRole>(i))));
   }
   return std::optional<std::string>();
 }
 
 Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) const {
-  LS_TRY(Of(Role::kD).CopyToHost(stream, d.bytes.data()));
+  LS_TRY(Of(OperandRole::kD).CopyToHost(stream, d.bytes.data()));
   return stream.Synchronize();
 }
 

@@ -35,7 +35,7 @@ class DeviceOperands {
   using Buffers = std::array<GuardedBuffer, ir::kRoles>;  // by role; empty where the problem has none
 
   DeviceOperands(Problem problem, Buffers buffers);
-  const GuardedBuffer& Of(Role role) const { return buffers_[static_cast<size_t>(role)]; }
+  const GuardedBuffer& Of(OperandRole role) const { return buffers_[static_cast<size_t>(role)]; }
 
   Problem problem_;
   Buffers buffers_;

@@ -383,16 +383,15 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 
 Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const device::Device& device,
                                                  const Problem& problem, CodeForm form) {
-  const auto define = [&](std::string_view macro, Role role) {
+  const auto define = [&](std::string_view macro, OperandRole role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };
   const char* view_source = std::visit([](const auto& kind) { return ViewSource(kind); }, problem);
-  LS_ASSIGN(const std::string code,
-            nvrtc.Compile(
-                Cat(kTypes, view_source, kCheck), device.facts().ComputeName(),
-                {define("A_TYPE", Role::kA), define("B_TYPE", Role::kB), define("C_TYPE", Role::kC),
-                 define("OUT", Role::kD), define("BIAS", Role::kBias)},
-                form));
+  LS_ASSIGN(const std::string code, nvrtc.Compile(Cat(kTypes, view_source, kCheck), device.facts().ComputeName(),
+                                                  {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
+                                                   define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD),
+                                                   define("BIAS", OperandRole::kBias)},
+                                                  form));
   LS_ASSIGN(device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
                                                             : device::Module::LoadPtx(device.context(), code));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel("Check"));

@@ -259,14 +259,15 @@ ConvView ViewOf(const ConvProblem& problem, const HostOperands& operands) { retu
 }  // namespace
 
 HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
-  const auto random = [&](Role role) {
+  const auto random = [&](OperandRole role) {
     return ir::Uses(problem, role) ? HostTensor::Random(Stored(problem, role), role, seed) : HostTensor{};
   };
-  return {random(Role::kA),      random(Role::kB),      random(Role::kC),     random(Role::kBias),
-          random(Role::kScaleA), random(Role::kScaleB), random(Role::kScaleD)};
+  return {random(OperandRole::kA),     random(OperandRole::kB),      random(OperandRole::kC),
+          random(OperandRole::kBias),  random(OperandRole::kScaleA), random(OperandRole::kScaleB),
+          random(OperandRole::kScaleD)};
 }
 
-const HostTensor* HostOperands::Of(Role role) const {
+const HostTensor* HostOperands::Of(OperandRole role) const {
   const HostTensor* const tensors[] = {&a, &b, &c, nullptr, &bias, &scale_a, &scale_b, &scale_d};
   static_assert(std::size(tensors) == ir::kRoles);
   return tensors[static_cast<size_t>(role)];

@@ -16,7 +16,7 @@ struct HostOperands {
   HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{};
 
   // The operand of a role; null for D.
-  const HostTensor* Of(Role role) const;
+  const HostTensor* Of(OperandRole role) const;
 
   // Of the problem's shapes, by HostTensor::Random.
   static HostOperands Random(const Problem& problem, uint64_t seed);

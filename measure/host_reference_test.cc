@@ -30,7 +30,7 @@ double Definition(const GemmProblem& p, const HostOperands& o, int64_t batch, in
 }
 
 HostTensor ComputeByDefinition(const GemmProblem& p, const HostOperands& operands) {
-  HostTensor d = HostTensor::Poisoned(Stored(p, Role::kD));
+  HostTensor d = HostTensor::Poisoned(Stored(p, OperandRole::kD));
   for (int64_t batch = 0; batch < p.batch; ++batch) {
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
@@ -86,7 +86,7 @@ TEST(ReferenceFinds, ElementsThatWereNeverWritten) {
 
 TEST(ReferenceFinds, WritesIntoThePadding) {
   const GemmProblem p = Parse("gemm m=3 n=5 k=2 ldd=8");
-  HostTensor d = HostTensor::Random(Stored(p, Role::kD), Role::kD, 1);
+  HostTensor d = HostTensor::Random(Stored(p, OperandRole::kD), OperandRole::kD, 1);
   EXPECT_FALSE(FindOverwrittenPadding(d).has_value());
   StoreElement(d.bytes.data(), p.d, 8 + 6, 0.0f);
   ASSERT_TRUE(FindOverwrittenPadding(d).has_value());
@@ -94,7 +94,8 @@ TEST(ReferenceFinds, WritesIntoThePadding) {
 }
 
 TEST(RandomData, IsUniformAndTheSameEverywhere) {
-  const HostTensor x = HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), Role::kA, 1);
+  const HostTensor x =
+      HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), OperandRole::kA, 1);
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < 100; ++i) {
     for (int64_t j = 0; j < 100; ++j) {
@@ -108,12 +109,15 @@ TEST(RandomData, IsUniformAndTheSameEverywhere) {
   EXPECT_NEAR(sum / 1e4, 0, 0.03);
   EXPECT_NEAR(squares / 1e4, 1.0 / 3, 0.02);
   // Pitches do not change the numbers; seeds and matrices do.
-  EXPECT_EQ(HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 120, 12000), Role::kA, 1).At(7, 9),
-            x.At(7, 9));
-  EXPECT_NE(HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), Role::kB, 1).At(7, 9),
-            x.At(7, 9));
-  EXPECT_NE(HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), Role::kA, 2).At(7, 9),
-            x.At(7, 9));
+  EXPECT_EQ(
+      HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 120, 12000), OperandRole::kA, 1).At(7, 9),
+      x.At(7, 9));
+  EXPECT_NE(
+      HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), OperandRole::kB, 1).At(7, 9),
+      x.At(7, 9));
+  EXPECT_NE(
+      HostTensor::Random(StoredTensor::Matrices(DataType::kF32, 1, 100, 100, 100, 10000), OperandRole::kA, 2).At(7, 9),
+      x.At(7, 9));
 }
 
 }  // namespace

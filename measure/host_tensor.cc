@@ -67,7 +67,7 @@ HostTensor HostTensor::Poisoned(const StoredTensor& shape) {
   return {shape, std::vector<std::byte>(shape.Bytes(), std::byte{0xff})};
 }
 
-HostTensor HostTensor::Random(const StoredTensor& shape, Role role, uint64_t seed) {
+HostTensor HostTensor::Random(const StoredTensor& shape, OperandRole role, uint64_t seed) {
   HostTensor result = Poisoned(shape);
   const uint64_t key = Mix(seed * 8 + static_cast<uint64_t>(role));
   const int64_t inner = shape.Inner();

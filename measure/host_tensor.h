@@ -16,7 +16,7 @@
 
 namespace laneshift::measure {
 
-using ir::Role;
+using ir::OperandRole;
 using ir::Stored;
 using ir::StoredTensor;
 
@@ -28,7 +28,7 @@ struct HostTensor {
   static HostTensor Poisoned(const StoredTensor& shape);
   // Uniform in [-1, 1), factors in [0.5, 1.5), rounded to the type: a function of seed, role and logical index alone,
   // so the same everywhere.
-  static HostTensor Random(const StoredTensor& shape, Role role, uint64_t seed);
+  static HostTensor Random(const StoredTensor& shape, OperandRole role, uint64_t seed);
 
   // Element `i` of row `row`, counted through all dimensions.
   float At(int64_t row, int64_t i) const;

@@ -60,7 +60,7 @@ Result<std::shared_ptr<const Runnable>> ProblemBench::Prepare(const Problem& pro
 
 Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem, const HostOperands& host,
                                                          const DeviceOperands& operands) {
-  const StoredTensor output = Stored(problem, Role::kD);
+  const StoredTensor output = Stored(problem, OperandRole::kD);
   HostTensor d{output, {}};
   if (!reference_ || output.Padded()) {
     d = HostTensor::Poisoned(output);

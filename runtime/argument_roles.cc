@@ -72,14 +72,14 @@ Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
 }
 
 Status CheckPointers(const Problem& problem, const GemmArguments& roles) {
-  const std::pair<ir::Role, const void*> pointers[] = {{ir::Role::kA, roles.a},
-                                                       {ir::Role::kB, roles.b},
-                                                       {ir::Role::kC, roles.c},
-                                                       {ir::Role::kD, roles.d},
-                                                       {ir::Role::kBias, roles.bias},
-                                                       {ir::Role::kScaleA, roles.scale_a},
-                                                       {ir::Role::kScaleB, roles.scale_b},
-                                                       {ir::Role::kScaleD, roles.scale_d}};
+  const std::pair<ir::OperandRole, const void*> pointers[] = {{ir::OperandRole::kA, roles.a},
+                                                              {ir::OperandRole::kB, roles.b},
+                                                              {ir::OperandRole::kC, roles.c},
+                                                              {ir::OperandRole::kD, roles.d},
+                                                              {ir::OperandRole::kBias, roles.bias},
+                                                              {ir::OperandRole::kScaleA, roles.scale_a},
+                                                              {ir::OperandRole::kScaleB, roles.scale_b},
+                                                              {ir::OperandRole::kScaleD, roles.scale_d}};
   static_assert(std::size(pointers) == ir::kRoles);
   for (const auto& [role, pointer] : pointers) {
     if (!ir::Uses(problem, role)) continue;

@@ -13,7 +13,8 @@ namespace laneshift {
 namespace {
 
 // A copy of the operand; empty if the problem does not use it.
-Result<device::Buffer> Upload(const device::Stream& stream, const Problem& problem, ir::Role role, const void* from) {
+Result<device::Buffer> Upload(const device::Stream& stream, const Problem& problem, ir::OperandRole role,
+                              const void* from) {
   const size_t bytes = ir::Uses(problem, role) ? ir::Stored(problem, role).Bytes() : 0;
   if (bytes > 0 && from == nullptr) {
     const std::string_view name = ir::NameOf(problem, role);
@@ -33,14 +34,14 @@ Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments
   LS_ASSIGN(const GemmArguments from, runtime::RolesOf(complete, host));
   LS_ASSIGN(const Plan plan, engine.MakePlan(complete, constraint));
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(engine.parts().device.context()));
-  LS_ASSIGN(const device::Buffer a, Upload(stream, complete, ir::Role::kA, from.a));
-  LS_ASSIGN(const device::Buffer b, Upload(stream, complete, ir::Role::kB, from.b));
-  LS_ASSIGN(const device::Buffer c, Upload(stream, complete, ir::Role::kC, from.c));
-  LS_ASSIGN(const device::Buffer d, Upload(stream, complete, ir::Role::kD, from.d));
-  LS_ASSIGN(const device::Buffer bias, Upload(stream, complete, ir::Role::kBias, from.bias));
-  LS_ASSIGN(const device::Buffer scale_a, Upload(stream, complete, ir::Role::kScaleA, from.scale_a));
-  LS_ASSIGN(const device::Buffer scale_b, Upload(stream, complete, ir::Role::kScaleB, from.scale_b));
-  LS_ASSIGN(const device::Buffer scale_d, Upload(stream, complete, ir::Role::kScaleD, from.scale_d));
+  LS_ASSIGN(const device::Buffer a, Upload(stream, complete, ir::OperandRole::kA, from.a));
+  LS_ASSIGN(const device::Buffer b, Upload(stream, complete, ir::OperandRole::kB, from.b));
+  LS_ASSIGN(const device::Buffer c, Upload(stream, complete, ir::OperandRole::kC, from.c));
+  LS_ASSIGN(const device::Buffer d, Upload(stream, complete, ir::OperandRole::kD, from.d));
+  LS_ASSIGN(const device::Buffer bias, Upload(stream, complete, ir::OperandRole::kBias, from.bias));
+  LS_ASSIGN(const device::Buffer scale_a, Upload(stream, complete, ir::OperandRole::kScaleA, from.scale_a));
+  LS_ASSIGN(const device::Buffer scale_b, Upload(stream, complete, ir::OperandRole::kScaleB, from.scale_b));
+  LS_ASSIGN(const device::Buffer scale_d, Upload(stream, complete, ir::OperandRole::kScaleD, from.scale_d));
   const auto pointer = [](const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   const GemmArguments roles = {.a = pointer(a),
                                .b = pointer(b),

@@ -50,13 +50,13 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   // D was never written: every element is NaN.
   const auto poisoned = compare();
   ASSERT_TRUE(poisoned.has_value()) << poisoned.error().message;
-  EXPECT_EQ(poisoned->not_finite, Stored(c.problem, Role::kD).Elements());
+  EXPECT_EQ(poisoned->not_finite, Stored(c.problem, OperandRole::kD).Elements());
   EXPECT_EQ(poisoned->first_not_finite, 0);
 
   const auto plan = engine->MakePlan(c.problem);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   ASSERT_TRUE(plan->Execute(c.stream.handle(), c.device.arguments()).has_value());
-  HostTensor d = HostTensor::Poisoned(Stored(c.problem, Role::kD));
+  HostTensor d = HostTensor::Poisoned(Stored(c.problem, OperandRole::kD));
   ASSERT_TRUE(c.device.Download(c.stream, d).has_value());
   const Comparison on_host = CompareAll(c.problem, c.host, d);
   const auto on_device = compare();
@@ -79,7 +79,7 @@ TEST_P(ConvDeviceReference, AgreesWithTheHost) {
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const Case c(*engine, GetParam());
-  HostTensor y = HostTensor::Random(Stored(c.problem, Role::kD), Role::kD, 2);
+  HostTensor y = HostTensor::Random(Stored(c.problem, OperandRole::kD), OperandRole::kD, 2);
   const int64_t never_written = y.shape.Elements() / 2;
   const HostTensor poison = HostTensor::Poisoned(y.shape);
   StoreElement(y.bytes.data(), y.shape.type,

@@ -17,7 +17,7 @@
 namespace laneshift::tools {
 
 using measure::HostTensor;
-using measure::Role;
+using measure::OperandRole;
 using measure::Stored;
 using measure::StoredTensor;
 

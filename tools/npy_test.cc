@@ -32,8 +32,8 @@ TEST(Npy, RoundTripsEveryTypeAndPitch) {
   for (const char* text :
        {"gemm m=3 n=5 k=7 a=f16", "gemm m=3 n=5 k=7 batch=2 lda=9 stride_a=40", "gemm m=4 n=4 k=4 a_major=m lda=6"}) {
     const GemmProblem problem = Parse(text);
-    const StoredTensor shape = Stored(problem, Role::kA);
-    const HostTensor written = HostTensor::Random(shape, Role::kA, 3);
+    const StoredTensor shape = Stored(problem, OperandRole::kA);
+    const HostTensor written = HostTensor::Random(shape, OperandRole::kA, 3);
     const std::string path = TempFile("round_trip.npy");
     ASSERT_TRUE(WriteNpy(path, written).has_value());
     const auto read = ReadNpy(path, shape, "a");
@@ -47,7 +47,7 @@ TEST(Npy, ReadsWhatNumPySaves) {
   const float values[] = {1, 2, 3, 4, 5, 6};
   WriteFile(path, NpyBytes("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
                            std::string(reinterpret_cast<const char*>(values), sizeof values)));
-  const auto read = ReadNpy(path, Stored(Parse("gemm m=2 n=3 k=1 d=f32"), Role::kD), "d");
+  const auto read = ReadNpy(path, Stored(Parse("gemm m=2 n=3 k=1 d=f32"), OperandRole::kD), "d");
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->At(1, 2), 6);
 }
@@ -59,7 +59,7 @@ TEST(Npy, ReadsBf16AsItsBits) {
   for (const char* descr : {"<u2", "<V2", "|V2"}) {
     WriteFile(path,
               NpyBytes(base::Cat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (1, 2), }"), content));
-    const auto read = ReadNpy(path, Stored(Parse("gemm m=1 n=1 k=2"), Role::kA), "a");
+    const auto read = ReadNpy(path, Stored(Parse("gemm m=1 n=1 k=2"), OperandRole::kA), "a");
     ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(read->At(0, 0), 1.0f);
     EXPECT_EQ(read->At(0, 1), -2.0f);
@@ -69,13 +69,13 @@ TEST(Npy, ReadsBf16AsItsBits) {
 TEST(Npy, ConvolutionsHaveTheirSpatialDimensions) {
   const struct {
     const char* problem;
-    Role role;
+    OperandRole role;
     const char* shape;
-  } cases[] = {{"conv n=2 h=3 w=4 c=5 k=6 r=1 s=3 x_pixel=7", Role::kA, "(2, 3, 4, 5)"},
-               {"conv n=2 h=3 w=4 c=5 k=6 r=1 s=3 w_filter=20", Role::kB, "(6, 1, 3, 5)"},
-               {"conv n=1 h=3 w=4 c=5 k=6 r=1 s=3 y_row=20", Role::kD, "(1, 3, 2, 6)"},
-               {"conv n=2 w=4 c=5 k=6 s=3", Role::kA, "(2, 4, 5)"},
-               {"conv n=2 d=2 h=3 w=4 c=5 k=6 t=2 r=1 s=3", Role::kD, "(2, 1, 3, 2, 6)"}};
+  } cases[] = {{"conv n=2 h=3 w=4 c=5 k=6 r=1 s=3 x_pixel=7", OperandRole::kA, "(2, 3, 4, 5)"},
+               {"conv n=2 h=3 w=4 c=5 k=6 r=1 s=3 w_filter=20", OperandRole::kB, "(6, 1, 3, 5)"},
+               {"conv n=1 h=3 w=4 c=5 k=6 r=1 s=3 y_row=20", OperandRole::kD, "(1, 3, 2, 6)"},
+               {"conv n=2 w=4 c=5 k=6 s=3", OperandRole::kA, "(2, 4, 5)"},
+               {"conv n=2 d=2 h=3 w=4 c=5 k=6 t=2 r=1 s=3", OperandRole::kD, "(2, 1, 3, 2, 6)"}};
   for (const auto& c : cases) {
     const auto problem = ParseProblem(c.problem);
     ASSERT_TRUE(problem.has_value()) << problem.error().message;
@@ -93,8 +93,8 @@ TEST(Npy, ConvolutionsHaveTheirSpatialDimensions) {
 
 TEST(Npy, BiasHasOneDimension) {
   const GemmProblem problem = Parse("gemm m=3 n=5 k=7 d=f32 bias=n");
-  const StoredTensor shape = Stored(problem, Role::kBias);
-  const HostTensor written = HostTensor::Random(shape, Role::kBias, 1);
+  const StoredTensor shape = Stored(problem, OperandRole::kBias);
+  const HostTensor written = HostTensor::Random(shape, OperandRole::kBias, 1);
   const std::string path = TempFile("bias.npy");
   ASSERT_TRUE(WriteNpy(path, written).has_value());
   std::ifstream file(path, std::ios::binary);
@@ -126,7 +126,7 @@ TEST(Npy, RefusesByName) {
       {"{'descr': '<f2', 'fortran_order': False, 'shape': (-2, 3), }", twelve, "damaged .npy header"},
       {"{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }", twelve.substr(0, 11), "ends in row 1"},
   };
-  const StoredTensor shape = Stored(Parse("gemm m=2 n=1 k=3 a=f16"), Role::kA);
+  const StoredTensor shape = Stored(Parse("gemm m=2 n=1 k=3 a=f16"), OperandRole::kA);
   const std::string path = TempFile("bad.npy");
   for (const BadFile& bad : cases) {
     WriteFile(path, bad.header == nullptr ? bad.content : NpyBytes(bad.header, bad.content));
@@ -139,7 +139,7 @@ TEST(Npy, RefusesByName) {
 }
 
 TEST(Npy, MissingFilesAreNamed) {
-  const auto read = ReadNpy(TempFile("absent.npy"), Stored(Parse("gemm m=2 n=1 k=3"), Role::kA), "a");
+  const auto read = ReadNpy(TempFile("absent.npy"), Stored(Parse("gemm m=2 n=1 k=3"), OperandRole::kA), "a");
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().message.find("No such file"), std::string::npos) << read.error().message;
   const auto status = WriteNpy(TempFile("absent/d.npy"), HostTensor::Poisoned({}));

@@ -35,7 +35,7 @@ constexpr double kMaxHostProducts = 6e10;
 constexpr int64_t kSamples = 8192;
 
 // An operand from its file, or from the seed. A file for what the problem does not read is refused.
-Result<HostTensor> Operand(const Problem& problem, Role role, const std::string& path, uint64_t seed) {
+Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::string& path, uint64_t seed) {
   const std::string_view name = ir::NameOf(problem, role);
   if (ir::Uses(problem, role)) {
     const StoredTensor shape = Stored(problem, role);
@@ -43,23 +43,23 @@ Result<HostTensor> Operand(const Problem& problem, Role role, const std::string&
     return ReadNpy(path, shape, name);
   }
   if (path.empty()) return HostTensor{};
-  const std::string_view remedy = role == Role::kC       ? "a beta, such as beta=1"
-                                  : ir::IsScale(role)    ? "factors, such as scale=tensor"
-                                  : problem.index() == 0 ? "a bias, such as bias=n"
-                                                         : "a bias, such as bias=k";
+  const std::string_view remedy = role == OperandRole::kC ? "a beta, such as beta=1"
+                                  : ir::IsScale(role)     ? "factors, such as scale=tensor"
+                                  : problem.index() == 0  ? "a bias, such as bias=n"
+                                                          : "a bias, such as bias=k";
   return MakeError(ErrorCode::kInvalidArgument,
                    Cat("--", name, " ", path, ": the problem reads no ", name, "; give it ", remedy));
 }
 
 Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& settings) {
   HostOperands operands;
-  LS_ASSIGN(operands.a, Operand(problem, Role::kA, settings.a, settings.seed));
-  LS_ASSIGN(operands.b, Operand(problem, Role::kB, settings.b, settings.seed));
-  LS_ASSIGN(operands.c, Operand(problem, Role::kC, settings.c, settings.seed));
-  LS_ASSIGN(operands.bias, Operand(problem, Role::kBias, settings.bias, settings.seed));
-  LS_ASSIGN(operands.scale_a, Operand(problem, Role::kScaleA, settings.scale_a, settings.seed));
-  LS_ASSIGN(operands.scale_b, Operand(problem, Role::kScaleB, settings.scale_b, settings.seed));
-  LS_ASSIGN(operands.scale_d, Operand(problem, Role::kScaleD, settings.scale_d, settings.seed));
+  LS_ASSIGN(operands.a, Operand(problem, OperandRole::kA, settings.a, settings.seed));
+  LS_ASSIGN(operands.b, Operand(problem, OperandRole::kB, settings.b, settings.seed));
+  LS_ASSIGN(operands.c, Operand(problem, OperandRole::kC, settings.c, settings.seed));
+  LS_ASSIGN(operands.bias, Operand(problem, OperandRole::kBias, settings.bias, settings.seed));
+  LS_ASSIGN(operands.scale_a, Operand(problem, OperandRole::kScaleA, settings.scale_a, settings.seed));
+  LS_ASSIGN(operands.scale_b, Operand(problem, OperandRole::kScaleB, settings.scale_b, settings.seed));
+  LS_ASSIGN(operands.scale_d, Operand(problem, OperandRole::kScaleD, settings.scale_d, settings.seed));
   return operands;
 }
 
@@ -70,7 +70,7 @@ class ProblemRun {
       : engine_(engine),
         parts_(engine.parts()),
         problem_(problem),
-        output_(Stored(problem, Role::kD)),
+        output_(Stored(problem, OperandRole::kD)),
         settings_(settings),
         stream_(std::move(stream)) {}
 
