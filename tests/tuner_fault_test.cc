@@ -55,7 +55,7 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
     device_ = hello->device_key;
     const target::Target& target = **target::FindTarget(hello->target);
     const auto machine = autotune::MachineOf(target, hello->sm_count, hello->device_key, store);
-    const auto ranking = autotune::RankSchedules(problem_, {}, target, machine);
+    const auto ranking = autotune::RankSchedules(problem_, constraint_, target, machine);
     std::vector<std::pair<std::string, unsigned>> first;
     std::map<unsigned, int> users;
     for (const auto& ranked : ranking.schedules) {
@@ -71,7 +71,7 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
   }
 
   Result<TuneOutcome> Tune(WorkerClient& worker, store::Store& store) const {
-    return autotune::Tune(problem_, worker, store, {.max_trials = kTrials});
+    return autotune::Tune(problem_, worker, store, {.max_trials = kTrials, .constraint = constraint_});
   }
 
   std::vector<TrialRecord> Trials(store::Store& store) const {
@@ -94,6 +94,8 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
   }
 
   const Problem problem_ = *CompleteProblem(*ParseProblem("gemm m=65 n=72 k=64"));
+  // A small space, in which candidates differ by their shared memory.
+  const ScheduleConstraint constraint_ = *ParseSchedule("rows=m split_k=1 cluster=1x1");
   std::string directory_, log_, victim_, device_;
   unsigned victim_smem_ = 0;
 };
