@@ -329,6 +329,10 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckCluster(s, target, s.cluster_n * s.tile_m, s.tile_n / s.ctas));
   LS_TRY(CheckForms(s));
   const ConvGeometry geometry = GeometryOf(problem, s);
+  const int64_t blocks = (geometry.run + s.tile_k - 1) / s.tile_k;
+  if (geometry.known_filter && blocks > static_cast<int64_t>(kMostTiles))
+    return Refused(Cat("the filter stays in ", blocks, " tiles of ", s.tile_k, ", of ", kMostTiles,
+                       " that there may be; use a larger tile k"));
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));
