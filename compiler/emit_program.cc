@@ -37,6 +37,13 @@ uint64_t DescriptorBits(const SharedLayout& layout, const target::Target& target
   return bits;
 }
 
+// Whether the op, or one in its body, has one of the `count` values from `first` on as an operand.
+bool Names(const Op& op, ValueId first, ValueId count) {
+  const auto named = [&](ValueId id) { return id - first < count; };
+  return std::any_of(op.operands.begin(), op.operands.end(), named) ||
+         std::any_of(op.body.begin(), op.body.end(), [&](const Op& inner) { return Names(inner, first, count); });
+}
+
 // Position in a ring: stage and phase parity.
 struct CursorState {
   Variable stage, phase;
@@ -57,7 +64,7 @@ class RoleEmitter {
   void Emit() {
     CreateCursors(role_.body);
     CreateSums(role_.body);
-    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.program.Columns() / 2);
+    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.blocks * cx_.program.Columns() / 2);
     if (role_.elected != 0) {
       e_.IfElected([&] { EmitBody(role_.body); });
     } else {
@@ -83,7 +90,7 @@ class RoleEmitter {
     for (const Op& op : body) {
       CreateSums(op.body);
       if (op.kind != OpKind::kClearSums || !sums_.empty()) continue;
-      const ir::FragmentLayout whole{op.As<ir::ClearSumsAttrs>().fragment, cx_.program.tile_n};
+      const ir::FragmentLayout whole{op.As<ir::ClearSumsAttrs>().fragment, cx_.blocks * cx_.program.Columns()};
       for (int i = 0; i < whole.Registers(); ++i) sums_.push_back(e_.NewVariable(e_.F32(), Zero()));
     }
   }
@@ -156,7 +163,7 @@ class RoleEmitter {
   void EmitOp(const Op& op);
   void EmitArrive(const Op& op);
   void EmitTiles(const Op& op);
-  void EmitTile(const Op& op, const TileWalk::Place& place);
+  void EmitTile(const Op& op, const TileWalk& walk, Value* linear);
   void EmitShares(const Op& op);
   void EmitTilesNext(const Op& op);
   Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
@@ -251,6 +258,7 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kReserve:
     case OpKind::kRetire:
     case OpKind::kDrain:
+    case OpKind::kPass:
       LS_CHECK(false, "a channel operation is left: ", InfoOf(op.kind).mnemonic);
       return;
     case OpKind::kCursor: {
@@ -265,6 +273,16 @@ void RoleEmitter::EmitOp(const Op& op) {
       Value* wraps = b_.CreateICmpEQ(next, e_.C32(ChannelOf(slot).stages));
       e_.Store(slot.cursor.stage, b_.CreateSelect(wraps, e_.C32(0), next));
       e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, b_.CreateZExt(wraps, e_.I32())));
+      return;
+    }
+    case OpKind::kAdvanceBy: {
+      const Slot& slot = SlotOf(op);
+      Value* stages = e_.C32(static_cast<uint32_t>(ChannelOf(slot).stages));
+      Value* next = b_.CreateAdd(slot.stage, Index(op, 1));
+      e_.Store(slot.cursor.stage, b_.CreateURem(next, stages));
+      // Each time round the parity changes.
+      Value* rounds = b_.CreateAnd(b_.CreateUDiv(next, stages), e_.C32(1));
+      e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, rounds));
       return;
     }
     case OpKind::kBarrierWait: {
@@ -435,29 +453,38 @@ void RoleEmitter::EmitFactorsAhead(const Op& op) {
 }
 
 void RoleEmitter::EmitTiles(const Op& op) {
-  const TileWalk walk(cx_, op.As<ir::TilesAttrs>().raster, Index(op, 0), Index(op, 1), Index(op, 2));
-  const auto body = [&](const TileWalk::Place& place) { EmitTile(op, place); };
-  if (op.As<ir::TilesAttrs>().granted == 0) return walk.ForEach(body);
+  const auto& attrs = op.As<ir::TilesAttrs>();
+  const TileWalk walk(cx_, attrs.raster, Index(op, 0), Index(op, 1), Index(op, 2));
+  const auto body = [&](Value* linear) { EmitTile(op, walk, linear); };
+  if (attrs.granted == 0) return walk.ForEach(attrs.turn, attrs.turns, body);
   walk.ForEachGranted([&](const TileWalk::Turn& turn) { turn_ = turn; }, body);
 }
 
-void RoleEmitter::EmitTile(const Op& op, const TileWalk::Place& place) {
-  values_[op.result] = place.row;
-  values_[op.result + 1] = place.column;
-  values_[op.result + 2] = place.batch;
-  EmitBody(op.body);
+// Where a tile lies takes several divisions. They stand where the place is first needed: products do not wait for them.
+void RoleEmitter::EmitTile(const Op& op, const TileWalk& walk, Value* linear) {
+  bool placed = false;
+  for (const Op& inner : op.body) {
+    if (!placed && Names(inner, op.result, 3)) {
+      placed = true;
+      const TileWalk::Place place = walk.At(linear);
+      values_[op.result] = place.row;
+      values_[op.result + 1] = place.column;
+      values_[op.result + 2] = place.batch;
+    }
+    EmitOp(inner);
+  }
 }
 
 void RoleEmitter::EmitShares(const Op& op) {
   const auto& attrs = op.As<ir::SharesAttrs>();
   const TileWalk walk(cx_, attrs.raster, Index(op, 0), Index(op, 1), Index(op, 2));
-  walk.ForEachShare(Index(op, 3), attrs.sections, [&](const TileWalk::Place& place, const TileWalk::Share& share) {
+  walk.ForEachShare(Index(op, 3), attrs.sections, [&](Value* linear, const TileWalk::Share& share) {
     values_[op.result + 3] = share.first;
     values_[op.result + 4] = share.end;
     values_[op.result + 5] = share.number;
     values_[op.result + 6] = share.section;
     values_[op.result + 7] = share.sections;
-    EmitTile(op, place);
+    EmitTile(op, walk, linear);
   });
 }
 
@@ -575,9 +602,16 @@ void RoleEmitter::EmitMmaRegisters(const Op& op) {
   Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
   Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   e_.WgmmaFence();
+  const int columns = cx_.program.Columns();
   for (int k = 0; k < cx_.program.tile_k; k += Depth()) {
-    e_.Wgmma(cx_.program.Columns(), {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, Step(a_start, a, k),
-             Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
+    for (int block = 0; block < cx_.blocks; ++block) {
+      const int row = block * kWgmmaRows * role_.warps / kWarpgroupWarps;
+      Value* a_block = Step(a_start, a, k);
+      if (row > 0)
+        a_block = b_.CreateAdd(a_block, e_.C64(static_cast<uint64_t>(a.OffsetAlong(cx_.program.row_axis, row) >> 4)));
+      e_.Wgmma(columns, block * columns / 2, {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, a_block, Step(b_start, b, k),
+               k == 0 ? Index(op, 2) : e_.True());
+    }
   }
   e_.WgmmaCommit();
 }
@@ -630,6 +664,8 @@ class FrameEmitter {
     cx_.cluster = &cluster;
     InitBarriers(warp);
     AllocateTensorMemory(warp);
+    // Up to here nothing was read that another kernel may write: the launch overlaps the end of the one before.
+    emitter_.GridWait();
     Dispatch(tid, warp);
     FreeTensorMemory(warp);
     emitter_.Return();
@@ -728,6 +764,14 @@ class FrameEmitter {
         [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
   }
 
+  // The first of the roles that bring operands.
+  const Role* Loader() const {
+    for (const Role& role : program_.roles) {
+      if (role.kind == RoleKind::kLoad || role.kind == RoleKind::kCopy) return &role;
+    }
+    return nullptr;
+  }
+
   static int RegistersOf(const std::vector<const Role*>& roles) { return roles.empty() ? 0 : roles[0]->registers; }
 
   void DispatchArm(const std::vector<const Role*>& roles, Value* tid, Value* warp, bool increase) {
@@ -742,7 +786,10 @@ class FrameEmitter {
         cx_.warp = b.CreateSub(warp, first);
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
         cx_.threads = 32 * role->warps;
+        cx_.blocks = program_.Blocks(*role);
         RoleEmitter(cx_, *role).Emit();
+        // Its last tile is under way: what the next kernel sets up before it waits goes on beside the rest of this one.
+        if (role == Loader()) emitter_.LaunchDependents();
       });
     }
   }

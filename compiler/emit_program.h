@@ -24,6 +24,7 @@ struct RoleContext {
   Value* warp = nullptr;         // index of the warp in its role
   Value* thread = nullptr;       // index of the thread in its role
   int threads = 0;               // of the role
+  int blocks = 1;                // of its accumulator
   Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
 
   Value* Param(ir::Binding binding) const { return params.at(binding); }

@@ -22,6 +22,8 @@ constexpr std::string_view kLowered = "gemm_sm_100a_lowered";
 constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
 constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
 constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
+constexpr std::string_view kTurns = "gemm_turns_sm_90a_scheduled";
+constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
@@ -38,7 +40,7 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset,
-                                      kShift, kShiftLowered, kFused, kMasked}) {
+                                      kShift, kShiftLowered, kFused, kMasked, kTurns, kTurnsLowered}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -194,6 +196,10 @@ constexpr Broken kBroken[] = {
     {13, kLowered, "tmem_columns=512", "tmem_columns=256", "ends at column 512, behind the end 256"},
     {13, kLowered, "tmem_columns=512", "tmem_columns=500", "no power of two"},
     {13, kScheduled, "operands=bf16", "operands=bf16 tmem_columns=512", "without smem_bytes"},
+    {4, kTurns, "turns turns stages=1", "turns turns stages=2", "not one slot with nothing in it"},
+    {8, kTurns, "turn=1 turns=2", "turn=2 turns=2", "turn 2 of 2"},
+    {14, kTurns, "turn=1 turns=2", "turns=2", "2 roles take turn 0 of 2"},
+    {14, kTurns, "turn=1 turns=2", "turn=1 turns=3", "0 roles take turn 2 of 3"},
 };
 
 // The same for the ops of convolutions.
@@ -330,7 +336,7 @@ TEST(Verifier, NamesTheRoleAndTheOp) {
 }
 
 TEST(Verifier, EveryRuleHasACaseThatBreaksIt) {
-  for (int rule = 1; rule <= 13; ++rule) {
+  for (int rule = 1; rule <= 14; ++rule) {
     const bool broken =
         std::any_of(std::begin(kBroken), std::end(kBroken), [&](const Broken& b) { return b.rule == rule; });
     EXPECT_TRUE(broken) << "rule " << rule;
