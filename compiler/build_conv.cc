@@ -127,7 +127,11 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void AddActivation(Operand operand) {
-    AddParams({ir::BaseOf(operand), ir::PitchOf(operand), ir::WalkOf(operand).row});
+    AddParam(ir::BaseOf(operand));
+    AddPitches(operand);
+  }
+  void AddPitches(Operand operand) {
+    AddParams({ir::PitchOf(operand), ir::WalkOf(operand).row});
     if (geometry_.planes) AddParam(ir::WalkOf(operand).plane);
     AddParam(ir::StrideOf(operand));
   }
@@ -135,11 +139,13 @@ class ConvBuilder : public KernelBuilder {
   void AddOutputs(const SharedLayout& out) override {
     if (schedule().d_store == StorePath::kTma) {
       AddParam(Binding::kMapD, out);
+      if (terms().HasMatrices()) AddPitches(Operand::kD);
     } else {
       AddActivation(Operand::kD);
     }
     if (problem_.beta != 0) AddActivation(Operand::kC);
     if (problem_.bias != ConvBias::kNone) AddParam(Binding::kBaseBias);
+    AddEpilogueParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels, Binding::kFilters,
                Binding::kOutQ});
     for (size_t d = 0; d < Dimensions(); ++d) {

@@ -30,7 +30,8 @@ class GemmBuilder : public KernelBuilder {
  public:
   GemmBuilder(const GemmProblem& problem, const Schedule& schedule, const target::Target& target)
       : KernelBuilder("gemm", schedule, target, problem.a,
-                      {.type = problem.d, .c_type = problem.c, .adds_c = problem.beta != 0, .bias = problem.bias}),
+                      {.type = problem.d, .c_type = problem.c, .adds_c = problem.beta != 0, .bias = problem.bias,
+                     .steps = problem.epilogue}),
         problem_(problem) {}
 
  private:
@@ -51,9 +52,12 @@ class GemmBuilder : public KernelBuilder {
   }
 
   void AddOutputs(const SharedLayout& out) override {
-    AddOperandParams(Operand::kD, schedule().d_store == StorePath::kTma, out);
+    const bool bulk = schedule().d_store == StorePath::kTma;
+    AddOperandParams(Operand::kD, bulk, out);
+    if (bulk && terms().HasMatrices()) AddParams({Binding::kPitchD, Binding::kStrideD});
     if (problem_.beta != 0) AddOperandParams(Operand::kC, false, {});
     if (problem_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
+    AddEpilogueParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kAlpha});
     if (problem_.beta != 0) AddParam(Binding::kBeta);
   }

@@ -74,7 +74,7 @@ class GlobalFragment {
       const RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(2 * half), batch);
       row_inside_[half] = place.inside;
       Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
-      row_base_[half] = b.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b.CreateMul(offset, cx.e.C64(bytes_)));
+      row_base_[half] = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
     }
   }
   Value* Address(int j) const {
@@ -121,6 +121,10 @@ std::vector<Value*> LoadRun(Emitter& e, DataType type, Value* address, int count
   return values;
 }
 
+Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
+  return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
+}
+
 }  // namespace
 
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor) {
@@ -129,22 +133,36 @@ Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* facto
   return scaled;
 }
 
-Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
-                  Value* column, Value* batch) {
-  auto& b = cx.e.ir();
-  const GlobalFragment c(cx, fragment.layout, attrs, row, column, batch);
-  Fragment sum{fragment.layout, {}};
-  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
-    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, c.Address(j), attrs.vector, c.Inside(j));
-    for (int i = 0; i < attrs.vector; ++i) {
-      sum.values.push_back(b.CreateFAdd(fragment.values[j + i], b.CreateFMul(run[i], cx.Param(Binding::kBeta))));
-    }
+Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs) {
+  const auto number = [&](int i) {
+    return i < ir::NumbersOf(attrs.function) ? cx.Param(ir::EpilogueNumber(attrs.number + i)) : nullptr;
+  };
+  Fragment mapped{fragment.layout, {}};
+  for (Value* value : fragment.values) {
+    mapped.values.push_back(
+        EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
   }
-  return sum;
+  return mapped;
 }
 
-Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row,
-                     Value* column, Value* batch) {
+Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
+  const GlobalFragment matrix(cx, fragment.layout, place, row, column, batch);
+  Fragment combined{fragment.layout, {}};
+  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
+    for (int i = 0; i < attrs.vector; ++i) {
+      Value* other = attrs.beta != 0 ? cx.e.ir().CreateFMul(run[i], cx.Param(Binding::kBeta)) : run[i];
+      if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
+      combined.values.push_back(CombineWith(cx.e, attrs.how, fragment.values[j + i], other));
+    }
+  }
+  return combined;
+}
+
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ElementIndex index(cx, fragment.layout, row, column);
@@ -153,19 +171,19 @@ Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::
   // Each group of output channels has its own part of the vector; the matrices of a batch share it.
   Value* part = attrs.rows == ir::RowMap::kPixels ? b.CreateMul(batch, limit) : e.C32(0);
   std::map<int, Value*> loaded;  // by the constant part of the index
-  Fragment sum{fragment.layout, {}};
+  Fragment combined{fragment.layout, {}};
   for (int j = 0; j < fragment.layout.Registers(); ++j) {
     const int constant = by_row ? fragment.layout.RowOf(j) : fragment.layout.ColumnOf(j);
     if (loaded.find(constant) == loaded.end()) {
       Value* at = by_row ? index.Row(j) : index.Column(j);
       Value* address =
-          b.CreateAdd(cx.Param(Binding::kBaseBias),
+          b.CreateAdd(cx.Param(attrs.base),
                       b.CreateMul(b.CreateZExt(b.CreateAdd(at, part), e.I64()), e.C64(DataTypeBytes(attrs.type))));
       loaded[constant] = LoadRun(e, attrs.type, address, 1, b.CreateICmpULT(at, limit))[0];
     }
-    sum.values.push_back(b.CreateFAdd(fragment.values[j], loaded[constant]));
+    combined.values.push_back(CombineWith(e, attrs.how, fragment.values[j], loaded[constant]));
   }
-  return sum;
+  return combined;
 }
 
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,

@@ -133,10 +133,17 @@ class Emitter {
   Value* Half(Value* word, int index);                                // i16 half of a b32
   std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
 
+  // --- Functions of one f32, as the chip approximates them: 2^x and 1/x to about an ulp, tanh to 2^-11.
+  Value* Exp2(Value* x);
+  Value* Reciprocal(Value* x);
+  Value* Tanh(Value* x);
+
   llvm::IRBuilder<>& ir() { return b_; }
 
  private:
   llvm::CallInst* Intrinsic(unsigned id, llvm::ArrayRef<Value*> arguments = {}, llvm::ArrayRef<llvm::Type*> types = {});
+  Value* PureAsm(const std::string& text, const std::string& constraints, llvm::Type* result,
+                 llvm::ArrayRef<Value*> arguments);
   llvm::CallInst* Asm(const std::string& text, const std::string& constraints, llvm::Type* result,
                       llvm::ArrayRef<Value*> arguments);
   llvm::BasicBlock* NewBlock();

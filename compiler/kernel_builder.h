@@ -22,6 +22,10 @@ struct EpilogueTerms {
   bool adds_c = false;
   BiasAxis bias = BiasAxis::kNone;
   ir::RowMap rows = ir::RowMap::kMatrix;
+  Epilogue steps{};
+
+  // Whether a step reads or writes a matrix that lies as D does.
+  bool HasMatrices() const;
 };
 
 // Registers of a thread after setmaxnreg; 0: as launched.
@@ -77,6 +81,9 @@ class KernelBuilder {
   int AddChannel(ir::Channel channel);
   // A channel of one slot that is filled once and stays.
   int AddResidentChannel(ir::Channel channel);
+  // The operands and numbers of the epilogue, but for where its matrices lie.
+  void AddEpilogueParams();
+  const EpilogueTerms& terms() const { return terms_; }
   void AddParam(ir::Binding binding, ir::SharedLayout box = {}) { program_.params.push_back({binding, box}); }
   void AddParams(std::initializer_list<ir::Binding> bindings) {
     for (const ir::Binding binding : bindings) AddParam(binding);
@@ -100,7 +107,15 @@ class KernelBuilder {
   void AddEpilogueRole();
   void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
   ir::ValueId Finish(ir::Builder& b, ir::ValueId fragment, ir::ValueId row, ir::ValueId column, ir::ValueId batch);
+  // One step of the epilogue; counts the operands and numbers of those before it.
+  struct StepCursor {
+    int operand = 0, number = 0;
+  };
+  ir::ValueId WriteStep(ir::Builder& b, const EpilogueStep& step, StepCursor& cursor, ir::ValueId fragment,
+                        ir::ValueId row, ir::ValueId column, ir::ValueId batch);
   ir::GlobalAttrs GlobalAccess(ir::Operand operand) const;
+  // Of a matrix that lies as D does.
+  ir::GlobalAttrs StepAccess(ir::Binding base, DataType type) const;
 
   const Schedule schedule_;
   const bool in_tensor_memory_;

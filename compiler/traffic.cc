@@ -117,8 +117,9 @@ class RoleWalk {
       case OpKind::kAccRead:
       case OpKind::kAccRegisters:
       case OpKind::kScale:
-      case OpKind::kAddBias:
-      case OpKind::kAddC:
+      case OpKind::kCombineVector:
+      case OpKind::kCombineMatrix:
+      case OpKind::kMap:
       case OpKind::kStageStore:
       case OpKind::kTmaStore:
       case OpKind::kStorePixels:

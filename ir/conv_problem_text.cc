@@ -27,7 +27,7 @@ struct Pitch {
   int64_t ConvPitches::*distance;
 };
 using Member = std::variant<int64_t ConvProblem::*, double ConvProblem::*, DataType ConvProblem::*,
-                            ConvBias ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
+                            ConvBias ConvProblem::*, Epilogue ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
 
 // One row per key of the one-line form, in printed order. `w` has two rows: a number is the width, a type is a type.
 struct Key {
@@ -76,6 +76,7 @@ constexpr Key kKeys[] = {
     {"alpha",    &ConvProblem::alpha},
     {"beta",     &ConvProblem::beta},
     {"bias",     &ConvProblem::bias},
+    {"epilogue", &ConvProblem::epilogue},
     {"align_x",  &ConvProblem::align_x},
     {"align_w",  &ConvProblem::align_w},
     {"align_z",  &ConvProblem::align_z},
@@ -142,6 +143,10 @@ struct FieldParser {
     problem.*field = text == "none" ? ConvBias::kNone : ConvBias::kK;
     return Ok();
   }
+  Status operator()(Epilogue ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseEpilogue(text, kConvLetters));
+    return Ok();
+  }
   Status operator()(const Extent& extent) const {
     LS_ASSIGN((problem.*extent.extents)[extent.dimension], ParseIntValue(key.name, text));
     return Ok();
@@ -186,6 +191,7 @@ struct FieldPrinter {
   std::string operator()(ConvBias ConvProblem::*field) const {
     return problem.*field == ConvBias::kNone ? "none" : "k";
   }
+  std::string operator()(Epilogue ConvProblem::*field) const { return PrintEpilogue(problem.*field, kConvLetters); }
   std::string operator()(const Extent& extent) const { return Cat((problem.*extent.extents)[extent.dimension]); }
   std::string operator()(const PerDimension& list) const {
     std::vector<std::string> texts;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ir/epilogue.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 
@@ -13,7 +14,7 @@ namespace {
 using base::Cat;
 
 using Member = std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*,
-                            Major GemmProblem::*, BiasAxis GemmProblem::*>;
+                            Major GemmProblem::*, BiasAxis GemmProblem::*, Epilogue GemmProblem::*>;
 
 // One row per key of the one-line form, in printed order.
 struct Key {
@@ -50,6 +51,7 @@ constexpr Key kKeys[] = {
     {"alpha",    &GemmProblem::alpha,    kOptional},
     {"beta",     &GemmProblem::beta,     kOptional},
     {"bias",     &GemmProblem::bias,     kOptional},
+    {"epilogue", &GemmProblem::epilogue, kOptional},
     {"align_a",  &GemmProblem::align_a,  kOptional},
     {"align_b",  &GemmProblem::align_b,  kOptional},
     {"align_c",  &GemmProblem::align_c,  kOptional},
@@ -90,6 +92,10 @@ struct FieldParser {
     problem.*field = text == "none" ? BiasAxis::kNone : text == "m" ? BiasAxis::kM : BiasAxis::kN;
     return Ok();
   }
+  Status operator()(Epilogue GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseEpilogue(text, kGemmLetters));
+    return Ok();
+  }
 };
 
 struct FieldPrinter {
@@ -106,6 +112,7 @@ struct FieldPrinter {
     constexpr std::string_view kNames[] = {"none", "m", "n"};
     return std::string(kNames[static_cast<int>(problem.*field)]);
   }
+  std::string operator()(Epilogue GemmProblem::*field) const { return PrintEpilogue(problem.*field, kGemmLetters); }
 };
 
 // A stored matrix: `rows` runs of `inner` contiguous elements, `pitch` apart; matrices `stride` apart.
@@ -199,6 +206,7 @@ Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
 
 Result<Problem> Complete(GemmProblem gemm) {
   LS_TRY(Validate(gemm));
+  LS_ASSIGN(gemm.epilogue, CompleteEpilogue(std::move(gemm.epilogue), gemm.d, kGemmLetters));
   FillPacked(gemm);
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     if (matrix.letter == 'c' && gemm.beta == 0) continue;

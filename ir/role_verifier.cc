@@ -45,8 +45,9 @@ constexpr Placement kPlacements[] = {
     {OpKind::kAccRead,      Crew::kWarps,     kTensorMemory, Bit(RoleKind::kEpilogue)},
     {OpKind::kFenceTensor,  Crew::kAny,       kTensorMemory, kAnyRole},
     {OpKind::kScale,        Crew::kWarps,     0,             kReaders},
-    {OpKind::kAddBias,      Crew::kWarps,     0,             kReaders},
-    {OpKind::kAddC,         Crew::kWarps,     0,             kReaders},
+    {OpKind::kCombineVector, Crew::kWarps,    0,             kReaders},
+    {OpKind::kCombineMatrix, Crew::kWarps,    0,             kReaders},
+    {OpKind::kMap,          Crew::kWarps,     0,             kReaders},
     {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
     {OpKind::kTmaStore,     Crew::kWarps,     kTma,          kReaders},
     {OpKind::kStorePixels,  Crew::kWarps,     kTma,          kReaders},
@@ -436,18 +437,30 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckFragment(op);
     case OpKind::kScale:
       return CheckScalar(op.As<ScaleAttrs>().binding, ParamKind::kFloat);
-    case OpKind::kAddBias:
-      if (op.As<BiasAttrs>().axis == BiasAxis::kNone) return Broken(8, "a bias has an axis");
-      return Needs({Binding::kBaseBias, op.As<BiasAttrs>().axis == BiasAxis::kM ? Binding::kM : Binding::kN});
-    case OpKind::kAddC:
-      LS_TRY(Needs({Binding::kBeta}));
-      return CheckGlobal(op);
+    case OpKind::kCombineVector: {
+      const auto& attrs = op.As<CombineVectorAttrs>();
+      if (attrs.axis == BiasAxis::kNone) return Broken(8, "a vector has an axis");
+      LS_TRY(NeedsPointer(attrs.base));
+      return Needs({attrs.axis == BiasAxis::kM ? Binding::kM : Binding::kN});
+    }
+    case OpKind::kCombineMatrix: {
+      const auto& attrs = op.As<CombineMatrixAttrs>();
+      if (attrs.beta != 0) LS_TRY(Needs({Binding::kBeta}));
+      return CheckGlobal(op, {attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows});
+    }
+    case OpKind::kMap:
+      for (int i = 0; i < NumbersOf(op.As<MapAttrs>().function); ++i) {
+        if (!InRange(op.As<MapAttrs>().number + i, 0, kMaxEpilogueNumbers)) return Broken(8, "there is no such number");
+        LS_TRY(Needs({EpilogueNumber(op.As<MapAttrs>().number + i)}));
+      }
+      return Ok();
     case OpKind::kGlobalStore:
-      return CheckGlobal(op);
+      return CheckGlobal(op, op.As<GlobalAttrs>());
     case OpKind::kStageStore:
     case OpKind::kTmaStore:
       return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kStoreRows:
+      LS_TRY(Needs({Binding::kBaseD}));
       LS_TRY(NeedsRows(Operand::kD, op.As<StoreRowsAttrs>().rows));
       return CheckStaging(op, op.As<StoreRowsAttrs>().buffer);
     case OpKind::kStorePixels:
@@ -679,7 +692,7 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
 
 // What places rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
-  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+  LS_TRY(Needs({PitchOf(operand), StrideOf(operand)}));
   if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
   return NeedsBounds(operand);
 }
@@ -704,9 +717,11 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
                         buffer.name));
 }
 
-Status RoleVerifier::CheckGlobal(const Op& op) const {
-  const auto& attrs = op.As<GlobalAttrs>();
-  const Operand operand = op.kind == OpKind::kAddC ? Operand::kC : Operand::kD;
+// An operand of the epilogue lies as D does.
+Status RoleVerifier::CheckGlobal(const Op& op, const GlobalAttrs& attrs) const {
+  LS_TRY(NeedsPointer(attrs.base));
+  const bool reads = op.kind == OpKind::kCombineMatrix;
+  const Operand operand = reads && attrs.base == BaseOf(Operand::kC) ? Operand::kC : Operand::kD;
   if (attrs.operand != operand)
     return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
   const int run = values_[op.operands[0]].fragment.Run();
@@ -717,6 +732,11 @@ Status RoleVerifier::CheckGlobal(const Op& op) const {
                   Cat("vector=", attrs.vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
   }
   return NeedsRows(operand, attrs.rows);
+}
+
+Status RoleVerifier::NeedsPointer(Binding base) const {
+  if (InfoOf(base).kind == ParamKind::kPointer) return Needs({base});
+  return Broken(8, Cat("param ", InfoOf(base).name, " is no pointer"));
 }
 
 }  // namespace laneshift::ir

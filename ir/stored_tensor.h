@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "laneshift/problem.h"
 
@@ -48,6 +49,15 @@ struct StoredTensor {
 StoredTensor Stored(const GemmProblem& problem, Role role);
 StoredTensor Stored(const ConvProblem& problem, Role role);
 StoredTensor Stored(const Problem& problem, Role role);
+
+// An operand of the epilogue, in the order of EpilogueArguments.
+struct EpilogueTensor {
+  std::string name;  // "epilogue[0] (bias_n)"
+  StoredTensor tensor;
+  bool written = false;
+};
+// REQUIRES: the problem is complete.
+std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);
 
 // Whether a kernel reads or writes the operand: C with beta, the bias where there is one.
 bool Uses(const Problem& problem, Role role);
