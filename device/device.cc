@@ -59,9 +59,11 @@ Result<DeviceFacts> ReadFacts(const DriverApi& api, CuDevice device, int ordinal
 std::string DeviceFacts::ComputeName() const { return base::Cat("sm_", compute_major, compute_minor); }
 
 std::string DeviceFacts::Key() const {
-  return base::Cat(name, "/", ComputeName(), "/", sm_count, "sm/driver ", driver_version / 1000, ".",
-                   driver_version % 1000 / 10);
+  return base::Cat(name, "/", ComputeName(), "/", sm_count, "sm/", clock_khz / 1000, "MHz/", memory_bus_bits, "bit/",
+                   memory_clock_khz / 1000, "MHz");
 }
+
+std::string DeviceFacts::Driver() const { return base::Cat(driver_version / 1000, ".", driver_version % 1000 / 10); }
 
 Result<Device> OpenDevice(const DriverApi& api, int ordinal) {
   LS_TRY(DriverStatus(api, api.Init(0), "cuInit"));

@@ -36,8 +36,11 @@ struct DeviceFacts {
 
   // "sm_90": without the letter, which says what code may use rather than what the device is.
   std::string ComputeName() const;
-  // What measurements on this device are filed under: "NVIDIA H200/sm_90/132sm/driver 13.0".
+  // What measurements on devices like this one are filed under: "NVIDIA H200/sm_90/132sm/1980MHz/6144bit/3201MHz". What
+  // changes without changing the chip (the ordinal, the driver) is not in it.
   std::string Key() const;
+  // "13.0": what a measurement was made under.
+  std::string Driver() const;
 };
 
 class Device {

@@ -27,13 +27,51 @@ class DeviceTest : public testing::Test {
   DriverApi api_ = FakeDriver::Reset();
 };
 
+// Every field is in one of the two lists, so that a new one must be thought about.
+TEST(DeviceFacts, TheKeyHasWhatMakesAChipAndNothingElse) {
+  const DeviceFacts facts{.ordinal = 1,
+                          .name = "NVIDIA H200",
+                          .compute_major = 9,
+                          .driver_version = 13000,
+                          .sm_count = 132,
+                          .clock_khz = 1980000,
+                          .memory_clock_khz = 3201000,
+                          .memory_bus_bits = 6144,
+                          .memory_bytes = 1};
+  EXPECT_EQ(facts.Key(), "NVIDIA H200/sm_90/132sm/1980MHz/6144bit/3201MHz");
+  const auto with = [&](auto field, auto value) {
+    DeviceFacts changed = facts;
+    changed.*field = value;
+    return changed.Key();
+  };
+  EXPECT_NE(with(&DeviceFacts::name, std::string("NVIDIA H200 MIG 1g.18gb")), facts.Key());
+  for (int DeviceFacts::*field :
+       {&DeviceFacts::compute_major, &DeviceFacts::compute_minor, &DeviceFacts::sm_count, &DeviceFacts::clock_khz,
+        &DeviceFacts::memory_clock_khz, &DeviceFacts::memory_bus_bits}) {
+    EXPECT_NE(with(field, 7777777), facts.Key());
+  }
+  // Another place, another driver, and what follows from the chip.
+  for (int DeviceFacts::*field :
+       {&DeviceFacts::ordinal, &DeviceFacts::driver_version, &DeviceFacts::warp_size, &DeviceFacts::max_threads_per_cta,
+        &DeviceFacts::max_threads_per_sm, &DeviceFacts::registers_per_cta, &DeviceFacts::smem_per_cta_bytes,
+        &DeviceFacts::smem_per_cta_optin_bytes, &DeviceFacts::smem_per_sm_bytes,
+        &DeviceFacts::smem_reserved_per_cta_bytes, &DeviceFacts::l2_bytes}) {
+    EXPECT_EQ(with(field, 7777777), facts.Key());
+  }
+  EXPECT_EQ(with(&DeviceFacts::memory_bytes, size_t{7}), facts.Key())
+      << "drivers keep different amounts for themselves";
+  EXPECT_EQ(with(&DeviceFacts::clusters, true), facts.Key());
+  EXPECT_EQ(with(&DeviceFacts::tensor_maps, true), facts.Key());
+}
+
 TEST_F(DeviceTest, FactsComeFromTheDriver) {
   Device device = Open();
   EXPECT_EQ(device.facts().ComputeName(), "sm_90");
   EXPECT_EQ(device.facts().sm_count, 132);
   EXPECT_EQ(device.facts().smem_per_cta_optin_bytes, 232448);
   EXPECT_TRUE(device.facts().clusters);
-  EXPECT_EQ(device.facts().Key(), "Fake H200/sm_90/132sm/driver 13.0");
+  EXPECT_EQ(device.facts().Key(), "Fake H200/sm_90/132sm/0MHz/0bit/0MHz");
+  EXPECT_EQ(device.facts().Driver(), "13.0");
 }
 
 TEST_F(DeviceTest, AMissingDeviceIsNamed) {

@@ -12,6 +12,7 @@
 #include "runtime/engine_core.h"
 #include "runtime/launch_arguments.h"
 #include "runtime/stopwatch.h"
+#include "store/choice_standing.h"
 
 namespace laneshift {
 namespace {
@@ -47,9 +48,10 @@ std::string PlanKey(const std::string& problem, const ScheduleConstraint& constr
 Result<Schedule> ChooseFor(Engine::Parts& parts, const target::Target& target, const Problem& problem,
                            const ScheduleConstraint& constraint) {
   const device::DeviceFacts& facts = parts.device.facts();
-  auto stored = parts.store.GetChoice(PrintProblem(problem), std::string(parts.target.name), parts.device_key);
-  if (stored && stored->has_value() && (*stored)->source != store::ChoiceSource::kRule) {
-    const auto parsed = ParseSchedule((*stored)->schedule);
+  const auto stored = parts.store.GetChoices(PrintProblem(problem), std::string(parts.target.name), parts.device_key);
+  const store::Revision revision{Cat(compiler::kGeneratorRevision), facts.Driver()};
+  if (const auto picked = stored ? store::PickChoice(*stored, revision) : std::nullopt) {
+    const auto parsed = ParseSchedule(picked->record.schedule);
     if (parsed && constraint.Admits(parsed->value) && compiler::ValidateSchedule(problem, parsed->value, target)) {
       return parsed->value;
     }
@@ -82,7 +84,8 @@ void RememberRule(Engine::Parts& parts, const Problem& problem, const Schedule& 
                                .device = parts.device_key,
                                .schedule = PrintSchedule(schedule),
                                .source = store::ChoiceSource::kRule,
-                               .time_us = {}});
+                               .generator = Cat(compiler::kGeneratorRevision),
+                               .driver = parts.device.facts().Driver()});
 }
 
 void Describe(const Engine::Parts& parts, const Schedule& schedule, const runtime::FoundKernel& found,

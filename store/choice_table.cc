@@ -2,30 +2,34 @@
 
 #include "base/check.h"
 #include "base/fingerprint.h"
+#include "base/text.h"
 
 namespace laneshift::store {
 namespace {
 
 constexpr ChoiceSource kSources[] = {ChoiceSource::kRule, ChoiceSource::kModel, ChoiceSource::kMeasured};
 
-std::optional<ChoiceSource> SourceFrom(std::string_view name) {
-  for (ChoiceSource source : kSources) {
-    if (ChoiceSourceName(source) == name) return source;
-  }
-  return std::nullopt;
-}
+constexpr char kSelect[] =
+    "SELECT problem, target, device, generator, driver, schedule, source, time_us, created, checksum FROM choices ";
 
-std::string Checksum(const ChoiceRecord& r) {
-  return base::Fingerprinter()
-      .Text("problem", r.problem)
-      .Text("target", r.target)
-      .Text("device", r.device)
-      .Text("schedule", r.schedule)
-      .Text("source", ChoiceSourceName(r.source))
-      .Flag("timed", r.time_us.has_value())
-      .Real("time_us", r.time_us.value_or(0))
-      .Finish()
-      .Hex();
+struct ChoiceRow {
+  ChoiceRecord record;
+  bool sound = false;
+};
+
+ChoiceRow RowAt(const Statement& row) {
+  const std::optional<ChoiceSource> source = ChoiceSourceFrom(row.TextAt(6));
+  ChoiceRecord r{.problem = row.TextAt(0),
+                 .target = row.TextAt(1),
+                 .device = row.TextAt(2),
+                 .schedule = row.TextAt(5),
+                 .source = source.value_or(ChoiceSource::kRule),
+                 .generator = row.TextAt(3),
+                 .driver = row.TextAt(4),
+                 .created = row.IntegerAt(8)};
+  if (!row.IsNull(7)) r.time_us = row.RealAt(7);
+  const bool sound = source && ChoiceChecksum(r) == row.TextAt(9);
+  return {std::move(r), sound};
 }
 
 }  // namespace
@@ -42,44 +46,74 @@ std::string_view ChoiceSourceName(ChoiceSource source) {
   LS_CHECK(false, "choice source out of range: ", static_cast<int>(source));
 }
 
-Result<std::optional<ChoiceRecord>> ReadChoice(Database& database, const std::string& problem,
-                                               const std::string& target, const std::string& device) {
-  LS_ASSIGN(Statement select, database.Prepare("SELECT schedule, source, time_us, created, checksum FROM choices "
-                                               "WHERE problem = ? AND target = ? AND device = ?"));
+std::optional<ChoiceSource> ChoiceSourceFrom(std::string_view name) {
+  for (const ChoiceSource source : kSources) {
+    if (ChoiceSourceName(source) == name) return source;
+  }
+  return std::nullopt;
+}
+
+std::string ChoiceChecksum(const ChoiceRecord& r) {
+  base::Fingerprinter print;
+  print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("schedule", r.schedule);
+  print.Text("source", ChoiceSourceName(r.source)).Flag("timed", r.time_us.has_value());
+  print.Real("time_us", r.time_us.value_or(0));
+  // Rows of schema 4 have neither, and were summed without.
+  if (!r.generator.empty()) print.Text("generator", r.generator);
+  if (!r.driver.empty()) print.Text("driver", r.driver);
+  return print.Finish().Hex();
+}
+
+Result<std::vector<ChoiceRecord>> ReadChoices(Database& database, const std::string& problem, const std::string& target,
+                                              const std::string& device) {
+  LS_ASSIGN(Statement select,
+            database.Prepare(base::Cat(kSelect, "WHERE problem = ? AND target = ? AND device = ? ORDER BY generator")));
   select.Text(problem).Text(target).Text(device);
-  LS_ASSIGN(bool found, select.Step());
-  std::optional<ChoiceRecord> none;
-  if (!found) return none;
-  std::optional<ChoiceSource> source = SourceFrom(select.TextAt(1));
-  if (!source) return none;
-  ChoiceRecord r{.problem = problem,
-                 .target = target,
-                 .device = device,
-                 .schedule = select.TextAt(0),
-                 .source = *source,
-                 .time_us = std::nullopt,
-                 .created = select.IntegerAt(3)};
-  if (!select.IsNull(2)) r.time_us = select.RealAt(2);
-  if (Checksum(r) != select.TextAt(4)) return none;
-  return std::optional(std::move(r));
+  std::vector<ChoiceRecord> choices;
+  for (;;) {
+    LS_ASSIGN(const bool found, select.Step());
+    if (!found) return choices;
+    ChoiceRow row = RowAt(select);
+    if (row.sound) choices.push_back(std::move(row.record));
+  }
+}
+
+Status VisitChoices(Database& database, const std::function<Status(const ChoiceRecord& record, bool sound)>& visit) {
+  LS_ASSIGN(Statement select, database.Prepare(base::Cat(kSelect, "ORDER BY problem, target, device, generator")));
+  for (;;) {
+    LS_ASSIGN(const bool found, select.Step());
+    if (!found) return Ok();
+    const ChoiceRow row = RowAt(select);
+    LS_TRY(visit(row.record, row.sound));
+  }
 }
 
 Status WriteChoice(Database& database, const ChoiceRecord& record, int64_t now) {
   LS_ASSIGN(Transaction transaction, Transaction::Begin(database));
   // Inside the transaction, so that two processes cannot both find a weaker row.
-  LS_ASSIGN(std::optional<ChoiceRecord> present, ReadChoice(database, record.problem, record.target, record.device));
-  if (present && present->source > record.source) return Ok();
-  LS_ASSIGN(Statement insert, database.Prepare("INSERT OR REPLACE INTO choices (problem, target, device, schedule, "
-                                               "source, time_us, created, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
-  insert.Text(record.problem).Text(record.target).Text(record.device).Text(record.schedule);
-  insert.Text(ChoiceSourceName(record.source));
+  LS_ASSIGN(const std::vector<ChoiceRecord> present,
+            ReadChoices(database, record.problem, record.target, record.device));
+  for (const ChoiceRecord& other : present) {
+    if (other.generator == record.generator && other.source > record.source) return Ok();
+  }
+  ChoiceRecord dated = record;
+  if (dated.created == 0) dated.created = now;
+  LS_TRY(ReplaceChoice(database, dated));
+  return transaction.Commit();
+}
+
+Status ReplaceChoice(Database& database, const ChoiceRecord& record) {
+  LS_ASSIGN(Statement insert, database.Prepare("INSERT OR REPLACE INTO choices (problem, target, device, generator, "
+                                               "driver, schedule, source, time_us, created, checksum) "
+                                               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Text(record.problem).Text(record.target).Text(record.device).Text(record.generator).Text(record.driver);
+  insert.Text(record.schedule).Text(ChoiceSourceName(record.source));
   if (record.time_us) {
     insert.Real(*record.time_us);
   } else {
     insert.Null();
   }
-  LS_TRY(insert.Integer(record.created != 0 ? record.created : now).Text(Checksum(record)).Run());
-  return transaction.Commit();
+  return insert.Integer(record.created).Text(ChoiceChecksum(record)).Run();
 }
 
 }  // namespace laneshift::store

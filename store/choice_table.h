@@ -3,17 +3,33 @@
 // Thread-safety: none; the owner of the Database serialises.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "store/database.h"
 #include "store/records.h"
 
 namespace laneshift::store {
 
 std::string_view ChoiceSourceName(ChoiceSource source);
+std::optional<ChoiceSource> ChoiceSourceFrom(std::string_view name);
 
-// A row whose checksum is wrong is no row: the next write replaces it.
-Result<std::optional<ChoiceRecord>> ReadChoice(Database& database, const std::string& problem,
-                                               const std::string& target, const std::string& device);
-// Without effect if a sound row of a stronger source is there.
+// What a reader trusts of it.
+std::string ChoiceChecksum(const ChoiceRecord& record);
+
+// One for each generator, in the order of their names. A row whose checksum is wrong is no row: the next write replaces
+// it.
+Result<std::vector<ChoiceRecord>> ReadChoices(Database& database, const std::string& problem, const std::string& target,
+                                              const std::string& device);
+// Every row, in the order of its key. `sound`: its checksum is right.
+Status VisitChoices(Database& database, const std::function<Status(const ChoiceRecord& record, bool sound)>& visit);
+
+// Without effect if a sound row of the same generator and of a stronger source is there.
 Status WriteChoice(Database& database, const ChoiceRecord& record, int64_t now);
+// Inside of the caller's transaction, whatever is there.
+Status ReplaceChoice(Database& database, const ChoiceRecord& record);
 
 }  // namespace laneshift::store

@@ -23,7 +23,7 @@ struct KernelRecord {
   std::string schedule;   // its text form
   std::string generator;  // revision of the code generator
   std::string ptx;
-  std::optional<CubinRecord> cubin;
+  std::optional<CubinRecord> cubin{};
   int64_t created = 0;    // set by the store when it is 0
   int64_t last_used = 0;  // kept by the store, to the hour
 };
@@ -31,14 +31,59 @@ struct KernelRecord {
 // From the weakest to the strongest: a choice is never replaced by one of a weaker source.
 enum class ChoiceSource { kRule, kModel, kMeasured };
 
+// One for each problem, target, device and generator: versions of laneshift that share a store do not overwrite each
+// other's choices.
 struct ChoiceRecord {
   std::string problem;
   std::string target;
   std::string device;  // DeviceFacts::Key(), or the emulator's
   std::string schedule;
   ChoiceSource source = ChoiceSource::kRule;
-  std::optional<double> time_us;
+  std::optional<double> time_us{};
+  std::string generator{};  // revision of the code generator that it was made with; empty: before they were recorded
+  std::string driver{};     // DeviceFacts::Driver() of that time
+  int64_t created = 0;      // set by the store when it is 0
+
+  bool operator==(const ChoiceRecord&) const = default;
+};
+
+// How a candidate fared. All but kPassed are kept so that no later run tries it blindly again.
+enum class Verdict {
+  kPassed,   // right, and timed
+  kWrong,    // ran and computed something else, or wrote where it must not
+  kCrashed,  // took its worker process or the device's context with it
+  kHung,     // was still running at its deadline
+  kRefused,  // did not compile, load or launch
+};
+
+// The state of the device during one sample; what could not be read is absent.
+struct Conditions {
+  std::optional<double> sm_mhz{}, memory_mhz{}, temperature_c{}, power_w{};
+  std::optional<int64_t> throttle_reasons{};  // the driver's bit mask; 0: none
+
+  bool operator==(const Conditions&) const = default;
+};
+
+struct Sample {
+  double time_us = 0;
+  Conditions conditions{};
+
+  bool operator==(const Sample&) const = default;
+};
+
+// One candidate, measured once. Never changed once stored; what it says is its identity.
+struct TrialRecord {
+  std::string problem, target, device, schedule;  // as in ChoiceRecord
+  std::string generator, driver;
+  Verdict verdict = Verdict::kPassed;
+  std::string detail{};  // for people: why it did not pass. One line of text; other bytes are replaced by '?'
+  std::optional<double> predicted_us{};
+  std::vector<Sample> samples{};
+  // Median and confidence interval; 0 without samples. Finite, as all times are.
+  double time_us = 0, low_us = 0, high_us = 0;
   int64_t created = 0;  // set by the store when it is 0
+
+  bool operator==(const TrialRecord&) const = default;
 };
 
 // What a device does, as a probe measured it.
@@ -47,6 +92,8 @@ struct FactRecord {
   std::string name;
   std::string answer;
   int64_t created = 0;  // set by the store when it is 0
+
+  bool operator==(const FactRecord&) const = default;
 };
 
 struct StoreSummary {
@@ -56,6 +103,7 @@ struct StoreSummary {
   int64_t kernels = 0;
   int64_t cubins = 0;
   int64_t choices = 0;
+  int64_t trials = 0;
   int64_t facts = 0;
   int64_t damaged = 0;
   int64_t bytes = 0;  // of PTX and cubins

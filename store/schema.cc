@@ -60,6 +60,64 @@ CREATE TABLE facts (
   PRIMARY KEY (device, name)
 );
 )sql"},
+    // A trial's id is the fingerprint of all that it says: identity and checksum in one.
+    {"trials with their samples", R"sql(
+CREATE TABLE devices (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
+CREATE TABLE problems (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE schedules (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE trials (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  problem INTEGER NOT NULL REFERENCES problems(id),
+  target TEXT NOT NULL,
+  device INTEGER NOT NULL REFERENCES devices(id),
+  schedule INTEGER NOT NULL REFERENCES schedules(id),
+  generator TEXT NOT NULL,
+  driver TEXT NOT NULL,
+  verdict TEXT NOT NULL CHECK (verdict IN ('passed', 'wrong', 'crashed', 'hung', 'refused')),
+  detail TEXT NOT NULL,
+  predicted_us REAL,
+  time_us REAL NOT NULL,
+  low_us REAL NOT NULL,
+  high_us REAL NOT NULL,
+  created INTEGER NOT NULL
+);
+CREATE INDEX trials_by_problem ON trials(problem, target, device);
+CREATE TABLE samples (
+  trial INTEGER NOT NULL REFERENCES trials(number),
+  n INTEGER NOT NULL,
+  time_us REAL NOT NULL,
+  sm_mhz REAL,
+  memory_mhz REAL,
+  temperature_c REAL,
+  power_w REAL,
+  throttle_reasons INTEGER,
+  PRIMARY KEY (trial, n)
+) WITHOUT ROWID;
+)sql"},
+    // Choices of before are of no known generator, and their checksums say nothing of one.
+    {"choices by generator, with the driver", R"sql(
+CREATE TABLE choices_by_generator (
+  problem TEXT NOT NULL,
+  target TEXT NOT NULL,
+  device TEXT NOT NULL,
+  generator TEXT NOT NULL,
+  driver TEXT NOT NULL,
+  schedule TEXT NOT NULL,
+  source TEXT NOT NULL CHECK (source IN ('rule', 'model', 'measured')),
+  time_us REAL,
+  created INTEGER NOT NULL,
+  checksum TEXT NOT NULL,
+  PRIMARY KEY (problem, target, device, generator)
+);
+INSERT INTO choices_by_generator
+  SELECT problem, target, device, '', '', schedule, source, time_us, created, checksum FROM choices;
+DROP TABLE choices;
+ALTER TABLE choices_by_generator RENAME TO choices;
+)sql"},
+    {"properties of the file as a whole, such as its seal", R"sql(
+CREATE TABLE properties (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL);
+)sql"},
 };
 
 }  // namespace

@@ -1,7 +1,11 @@
 #include "store/store.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <iterator>
 #include <mutex>
+#include <tuple>
 #include <type_traits>
 
 #include "base/check.h"
@@ -12,6 +16,7 @@
 #include "store/fact_table.h"
 #include "store/kernel_table.h"
 #include "store/schema.h"
+#include "store/trial_table.h"
 
 namespace laneshift::store {
 namespace {
@@ -51,6 +56,22 @@ struct Store::State {
     if (stored) return std::move(*stored);
     Degrade(stored.error(), /*keep_reading=*/false);
     return {};
+  }
+
+  // Of every layer, the newest first.
+  template <typename Read>
+  typename std::invoke_result_t<Read, Database&>::value_type ReadAll(Read read) {
+    auto all = read(memory);
+    LS_CHECK(all.has_value(), "reading from memory failed: ", all.error().message);
+    if (disk.database) {
+      auto stored = read(*disk.database);
+      if (stored) {
+        all->insert(all->end(), std::make_move_iterator(stored->begin()), std::make_move_iterator(stored->end()));
+      } else {
+        Degrade(stored.error(), /*keep_reading=*/false);
+      }
+    }
+    return std::move(*all);
   }
 
   template <typename Write>
@@ -162,24 +183,58 @@ Status Store::PutCubin(const std::string& key, const std::string& assembler, con
   return state_->WriteEither([&](Database& database) { return WriteKernel(database, *kernel, Now()); });
 }
 
-Result<std::optional<ChoiceRecord>> Store::GetChoice(const std::string& problem, const std::string& target,
-                                                     const std::string& device) {
+Result<std::vector<ChoiceRecord>> Store::GetChoices(const std::string& problem, const std::string& target,
+                                                    const std::string& device) {
   std::lock_guard lock(state_->mutex);
-  return state_->ReadEither([&](Database& database) { return ReadChoice(database, problem, target, device); });
+  std::vector<ChoiceRecord> all =
+      state_->ReadAll([&](Database& database) { return ReadChoices(database, problem, target, device); });
+  // Of each generator the strongest; among equals the one of the upper layer.
+  std::vector<ChoiceRecord> strongest;
+  for (ChoiceRecord& choice : all) {
+    const auto same = std::find_if(strongest.begin(), strongest.end(),
+                                   [&](const ChoiceRecord& other) { return other.generator == choice.generator; });
+    if (same == strongest.end()) {
+      strongest.push_back(std::move(choice));
+    } else if (choice.source > same->source) {
+      *same = std::move(choice);
+    }
+  }
+  return strongest;
 }
 
 Status Store::PutChoice(const ChoiceRecord& record) {
   if (record.problem.empty() || record.schedule.empty()) {
     return MakeError(ErrorCode::kInvalidArgument, "a choice needs a problem and a schedule");
   }
-  std::lock_guard lock(state_->mutex);
-  if (!state_->disk.writable) {
-    // Memory goes before the file when reading: a weaker choice must not hide a stronger one there.
-    std::optional<ChoiceRecord> present = state_->ReadEither(
-        [&](Database& database) { return ReadChoice(database, record.problem, record.target, record.device); });
-    if (present && present->source > record.source) return Ok();
+  if (!std::isfinite(record.time_us.value_or(0))) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat("the choice for ", record.problem, " has a time without end"));
   }
+  std::lock_guard lock(state_->mutex);
   return state_->WriteEither([&](Database& database) { return WriteChoice(database, record, Now()); });
+}
+
+Result<std::vector<TrialRecord>> Store::GetTrials(const std::string& problem, const std::string& target,
+                                                  const std::string& device) {
+  std::lock_guard lock(state_->mutex);
+  std::vector<TrialRecord> all =
+      state_->ReadAll([&](Database& database) { return ReadTrials(database, problem, target, device); });
+  // Layers may hold the same trial: a system database is made of users' ones.
+  std::vector<std::pair<std::string, TrialRecord>> named;
+  for (TrialRecord& trial : all) named.emplace_back(TrialId(trial), std::move(trial));
+  const auto order = [](const auto& named_trial) { return std::tie(named_trial.second.created, named_trial.first); };
+  std::sort(named.begin(), named.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::vector<TrialRecord> trials;
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (i == 0 || named[i].first != named[i - 1].first) trials.push_back(std::move(named[i].second));
+  }
+  return trials;
+}
+
+Status Store::PutTrial(const TrialRecord& record) {
+  LS_TRY(CheckTrial(record));
+  const TrialRecord canonical = CanonicalTrial(record, Now());
+  std::lock_guard lock(state_->mutex);
+  return state_->WriteEither([&](Database& database) { return WriteTrial(database, canonical); });
 }
 
 Result<std::optional<FactRecord>> Store::GetFact(const std::string& device, const std::string& name) {
@@ -201,14 +256,15 @@ StoreSummary Store::Stat() {
   auto count = [&](Database& database) -> Status {
     LS_ASSIGN(Statement select, database.Prepare("SELECT (SELECT count(*) FROM kernels), "
                                                  "(SELECT count(*) FROM kernels WHERE cubin IS NOT NULL), "
-                                                 "(SELECT count(*) FROM choices), (SELECT count(*) FROM facts), "
+                                                 "(SELECT count(*) FROM choices), (SELECT count(*) FROM trials), "
+                                                 "(SELECT count(*) FROM facts), "
                                                  "(SELECT count(*) FROM damaged), "
                                                  "(SELECT ifnull(sum(bytes), 0) FROM kernels)"));
     LS_ASSIGN(bool row, select.Step());
     LS_CHECK(row, "a query of counts yields a row");
-    int64_t* fields[] = {&summary.kernels, &summary.cubins,  &summary.choices,
+    int64_t* fields[] = {&summary.kernels, &summary.cubins,  &summary.choices, &summary.trials,
                          &summary.facts,   &summary.damaged, &summary.bytes};
-    for (int i = 0; i < 6; ++i) *fields[i] += select.IntegerAt(i);
+    for (int i = 0; i < 7; ++i) *fields[i] += select.IntegerAt(i);
     return Ok();
   };
   Disk& disk = state_->disk;

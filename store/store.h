@@ -1,5 +1,5 @@
-// Store: what outlives a process: generated kernels by key, the choice of schedule per problem and device,
-// and what was measured of devices.
+// Store: what outlives a process: generated kernels by key, the choice of schedule per problem and device, the trials
+// that it rests on, and what was measured of devices.
 //
 // The store never fails a run. Where its file is missing, locked, read-only, full or corrupt, what was readable stays
 // readable where possible, writes go to memory, durable() turns false and one warning says why. A corrupt file is
@@ -47,10 +47,17 @@ class Store {
   // Adds or replaces the cubin of a stored kernel; kNotFound if there is no such kernel.
   Status PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes);
 
-  Result<std::optional<ChoiceRecord>> GetChoice(const std::string& problem, const std::string& target,
-                                                const std::string& device);
-  // Without effect where a choice of a stronger source is stored (ChoiceSource).
+  // One for each generator that made one; PickChoice (store/choice_standing.h) says which to go by.
+  Result<std::vector<ChoiceRecord>> GetChoices(const std::string& problem, const std::string& target,
+                                               const std::string& device);
+  // Without effect where a choice of the same generator and of a stronger source is stored (ChoiceSource).
   Status PutChoice(const ChoiceRecord& record);
+
+  // Everything that was measured of a problem on a device, oldest first.
+  Result<std::vector<TrialRecord>> GetTrials(const std::string& problem, const std::string& target,
+                                             const std::string& device);
+  // The trial and all of its samples, or nothing.
+  Status PutTrial(const TrialRecord& record);
 
   // What was measured of a device; the last measurement counts.
   Result<std::optional<FactRecord>> GetFact(const std::string& device, const std::string& name);

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "store/choice_standing.h"
 #include "store/database.h"
 #include "store/schema.h"
 
@@ -45,7 +46,9 @@ ChoiceRecord MakeChoice(ChoiceSource source, const std::string& schedule) {
           .device = "emulator",
           .schedule = schedule,
           .source = source,
-          .time_us = source == ChoiceSource::kMeasured ? std::optional(12.5) : std::nullopt};
+          .time_us = source == ChoiceSource::kMeasured ? std::optional(12.5) : std::nullopt,
+          .generator = "r1",
+          .driver = "driver 13.0"};
 }
 
 std::string ReadBytes(const std::string& path) {
@@ -86,6 +89,12 @@ class StoreTest : public testing::Test {
     for (int i = 0; i < kernels; ++i) ASSERT_TRUE(store.PutKernel(MakeKernel(Cat("k", i), 5000)));
     ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kRule, "rule")));
   }
+  static std::optional<ChoiceRecord> ChoiceOf(Store& store, const std::string& device = "emulator") {
+    const auto choices = store.GetChoices("gemm m=1 n=2 k=3", "sm_100a", device);
+    EXPECT_TRUE(choices);
+    const auto picked = PickChoice(*choices, {"r1", "driver 13.0"});
+    return picked ? std::optional(picked->record) : std::nullopt;
+  }
   // In spite of what happened to the disk, the store does its work.
   void ExpectWorks(Store& store) {
     ASSERT_TRUE(store.PutKernel(MakeKernel("fresh")));
@@ -93,9 +102,9 @@ class StoreTest : public testing::Test {
     ASSERT_TRUE(kernel && *kernel);
     EXPECT_EQ((*kernel)->ptx, MakeKernel("fresh").ptx);
     ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kMeasured, "fresh")));
-    auto choice = store.GetChoice("gemm m=1 n=2 k=3", "sm_100a", "emulator");
-    ASSERT_TRUE(choice && *choice);
-    EXPECT_EQ((*choice)->schedule, "fresh");
+    const auto choice = ChoiceOf(store);
+    ASSERT_TRUE(choice);
+    EXPECT_EQ(choice->schedule, "fresh");
   }
   void ExpectMemoryWithOneWarning(Store& store, const std::string& part) {
     ExpectWorks(store);
@@ -139,12 +148,10 @@ TEST_F(StoreTest, KernelsCubinsAndChoicesOutliveTheStore) {
   ASSERT_TRUE((*kernel)->cubin);
   EXPECT_EQ((*kernel)->cubin->assembler, "ptxas 13.0.88");
   EXPECT_EQ((*kernel)->cubin->bytes, std::string("\177ELF\0x", 6));
-  auto choice = store.GetChoice("gemm m=1 n=2 k=3", "sm_100a", "emulator");
-  ASSERT_TRUE(choice && *choice);
-  EXPECT_EQ((*choice)->time_us, 12.5);
-  auto other = store.GetChoice("gemm m=1 n=2 k=3", "sm_100a", "another device");
-  ASSERT_TRUE(other);
-  EXPECT_EQ(*other, std::nullopt);
+  const auto choice = ChoiceOf(store);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->time_us, 12.5);
+  EXPECT_EQ(ChoiceOf(store, "another device"), std::nullopt);
 
   StoreSummary summary = store.Stat();
   EXPECT_EQ(summary.kernels, 1);
@@ -170,7 +177,7 @@ TEST_F(StoreTest, ANewPtxDropsTheOldCubinAndTheSamePtxKeepsIt) {
 
 TEST_F(StoreTest, AWeakerChoiceDoesNotReplaceAStronger) {
   Store store = Open();
-  auto stored = [&] { return (**store.GetChoice("gemm m=1 n=2 k=3", "sm_100a", "emulator")).schedule; };
+  auto stored = [&] { return ChoiceOf(store)->schedule; };
   ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kModel, "model")));
   ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kRule, "rule")));
   EXPECT_EQ(stored(), "model");

@@ -24,10 +24,10 @@ Result<int> Stat(const Settings& settings, bool json) {
   const store::StoreSummary s = store.Stat();
   if (json) {
     const nlohmann::ordered_json object = {
-        {"path", s.path},       {"durable", s.durable},  {"schema_version", s.schema_version},
-        {"journal", s.journal}, {"kernels", s.kernels},  {"cubins", s.cubins},
-        {"choices", s.choices}, {"facts", s.facts},      {"damaged", s.damaged},
-        {"bytes", s.bytes},     {"warnings", s.warnings}};
+        {"path", s.path},       {"durable", s.durable}, {"schema_version", s.schema_version},
+        {"journal", s.journal}, {"kernels", s.kernels}, {"cubins", s.cubins},
+        {"choices", s.choices}, {"trials", s.trials},   {"facts", s.facts},
+        {"damaged", s.damaged}, {"bytes", s.bytes},     {"warnings", s.warnings}};
     std::printf("%s\n", object.dump().c_str());
     return kExitOk;
   }
@@ -36,6 +36,7 @@ Result<int> Stat(const Settings& settings, bool json) {
   table.Add({{"schema"}, {Cat("version ", s.schema_version, ", journal: ", s.journal)}});
   table.Add({{"kernels"}, {Cat(s.kernels, ", ", s.cubins, " with machine code")}});
   table.Add({{"choices"}, {Cat(s.choices)}});
+  table.Add({{"trials"}, {Cat(s.trials)}});
   table.Add({{"facts"}, {Cat(s.facts)}});
   table.Add({{"damaged"}, {Cat(s.damaged), s.damaged == 0 ? Tint::kPlain : Tint::kBad}});
   table.Add({{"code"}, {PrintBytes(static_cast<double>(s.bytes))}});

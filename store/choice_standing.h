@@ -1,0 +1,35 @@
+// What a stored choice is worth to the laneshift and the driver that ask for it.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/records.h"
+
+namespace laneshift::store {
+
+// From the best to the least.
+enum class Standing {
+  kCurrent,  // made by this generator under this driver
+  kStale,    // by this generator under another driver: served, and to be measured again when there is time
+  kPrior,    // by another generator: a candidate to begin with, no measured choice
+};
+
+// Who asks.
+struct Revision {
+  std::string generator, driver;
+};
+
+struct StandingChoice {
+  ChoiceRecord record;
+  Standing standing = Standing::kCurrent;
+};
+
+// The choice to go by, of those that are stored for one problem, target and device: of this generator before another's,
+// of a stronger source before a weaker one, the youngest. Rules are no choice: they are cheap to ask again.
+std::optional<StandingChoice> PickChoice(const std::vector<ChoiceRecord>& choices, const Revision& revision);
+
+}  // namespace laneshift::store
