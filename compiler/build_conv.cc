@@ -29,7 +29,8 @@ class ConvBuilder : public KernelBuilder {
                        .c_type = problem.z,
                        .adds_c = problem.beta != 0,
                        .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
-                       .rows = ir::RowMap::kPixels}),
+                       .rows = ir::RowMap::kPixels,
+                       .steps = problem.epilogue}),
         problem_(problem),
         shift_issues_(target.tensor_facts.shift_scope == target::ShiftScope::kAddressed ? ir::kRefreshedRows : 1),
         geometry_(GeometryOf(problem, schedule)) {}

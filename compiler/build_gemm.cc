@@ -30,8 +30,11 @@ class GemmBuilder : public KernelBuilder {
  public:
   GemmBuilder(const GemmProblem& problem, const Schedule& schedule, const target::Target& target)
       : KernelBuilder("gemm", schedule, target, problem.a,
-                      {.type = problem.d, .c_type = problem.c, .adds_c = problem.beta != 0, .bias = problem.bias,
-                     .steps = problem.epilogue}),
+                      {.type = problem.d,
+                       .c_type = problem.c,
+                       .adds_c = problem.beta != 0,
+                       .bias = problem.bias,
+                       .steps = problem.epilogue}),
         problem_(problem) {}
 
  private:

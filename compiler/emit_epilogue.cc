@@ -139,8 +139,7 @@ Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapA
   };
   Fragment mapped{fragment.layout, {}};
   for (Value* value : fragment.values) {
-    mapped.values.push_back(
-        EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
+    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
   }
   return mapped;
 }
@@ -176,9 +175,8 @@ Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, cons
     const int constant = by_row ? fragment.layout.RowOf(j) : fragment.layout.ColumnOf(j);
     if (loaded.find(constant) == loaded.end()) {
       Value* at = by_row ? index.Row(j) : index.Column(j);
-      Value* address =
-          b.CreateAdd(cx.Param(attrs.base),
-                      b.CreateMul(b.CreateZExt(b.CreateAdd(at, part), e.I64()), e.C64(DataTypeBytes(attrs.type))));
+      Value* address = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(b.CreateZExt(b.CreateAdd(at, part), e.I64()),
+                                                                     e.C64(DataTypeBytes(attrs.type))));
       loaded[constant] = LoadRun(e, attrs.type, address, 1, b.CreateICmpULT(at, limit))[0];
     }
     combined.values.push_back(CombineWith(e, attrs.how, fragment.values[j], loaded[constant]));

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "ir/problem_keys.h"
+#include "ir/program_text.h"
 
 namespace laneshift::ir {
 namespace {
@@ -52,7 +53,7 @@ bool HasAxis(const StepInfo& step) {
   return step.operand == StepOperand::kRowVector || step.operand == StepOperand::kColumnVector;
 }
 
-std::string NameOf(const StepInfo& step, AxisLetters letters) {
+std::string StepName(const StepInfo& step, AxisLetters letters) {
   return HasAxis(step) ? Cat(step.name, "_", LetterOf(step, letters)) : std::string(step.name);
 }
 
@@ -60,7 +61,7 @@ Result<EpilogueKind> FindKind(std::string_view name, AxisLetters letters) {
   std::vector<std::string> known;
   for (size_t i = 0; i < std::size(kSteps); ++i) {
     if (HasAxis(kSteps[i]) && LetterOf(kSteps[i], letters) == '\0') continue;
-    known.push_back(NameOf(kSteps[i], letters));
+    known.push_back(StepName(kSteps[i], letters));
     if (known.back() == name) return static_cast<EpilogueKind>(i);
   }
   return InvalidProblem(Cat("epilogue: ", base::UnknownName("step", name, {known.begin(), known.end()})));
@@ -89,8 +90,8 @@ Result<EpilogueStep> ParseStep(std::string_view text, AxisLetters letters) {
     LS_ASSIGN(step.numbers[static_cast<size_t>(numbers++)], ParseDoubleValue(Cat("epilogue ", fields[0]), fields[i]));
   }
   if (numbers < info.needed_numbers) {
-    return InvalidProblem(Cat("epilogue: '", text, "' lacks numbers; write ", fields[0],
-                              info.needed_numbers == 1 ? ":0.5" : ":0:6"));
+    return InvalidProblem(
+        Cat("epilogue: '", text, "' lacks numbers; write ", fields[0], info.needed_numbers == 1 ? ":0.5" : ":0:6"));
   }
   return step;
 }
@@ -106,13 +107,13 @@ double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double NormalShare(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 constexpr double kTanhCubic = 0.044715;
 // gelu_tanh(x) = x * Sigmoid(TanhArgument(x))
-double TanhArgument(double x) {
-  return 2 * std::sqrt(2 / std::numbers::pi) * (x + kTanhCubic * x * x * x);
-}
+double TanhArgument(double x) { return 2 * std::sqrt(2 / std::numbers::pi) * (x + kTanhCubic * x * x * x); }
 
 }  // namespace
 
 const StepInfo& InfoOf(EpilogueKind kind) { return kSteps[static_cast<size_t>(kind)]; }
+
+std::string_view FunctionName(Function function) { return NameOf(function); }
 
 int NumbersOf(Function function) { return function == Function::kClamp ? 2 : function == Function::kLeakyRelu ? 1 : 0; }
 
@@ -128,7 +129,7 @@ Result<Epilogue> ParseEpilogue(std::string_view text, AxisLetters letters) {
 
 std::string PrintStep(const EpilogueStep& step, AxisLetters letters) {
   const StepInfo& info = InfoOf(step.kind);
-  std::string text = NameOf(info, letters);
+  std::string text = StepName(info, letters);
   for (int i = 0; i < info.numbers; ++i) {
     const double number = step.numbers[static_cast<size_t>(i)];
     if (i < info.needed_numbers || number != info.default_number) text += Cat(":", PrintNumber(number));
@@ -145,6 +146,9 @@ std::string PrintEpilogue(const Epilogue& epilogue, AxisLetters letters) {
 }
 
 Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType type, AxisLetters letters) {
+  if (epilogue.overflows()) {
+    return InvalidProblem(Cat("epilogue: there may be ", kMaxEpilogueSteps, " steps, here are more"));
+  }
   int operands = 0, numbers = 0;
   for (EpilogueStep& step : epilogue) {
     const StepInfo& info = InfoOf(step.kind);
@@ -168,6 +172,14 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType type, AxisLetters 
                               kMaxEpilogueOperands, " and ", kMaxEpilogueNumbers));
   }
   return epilogue;
+}
+
+std::vector<double> NumbersOf(const Epilogue& epilogue) {
+  std::vector<double> numbers;
+  for (const EpilogueStep& step : epilogue) {
+    numbers.insert(numbers.end(), step.numbers.begin(), step.numbers.begin() + InfoOf(step.kind).numbers);
+  }
+  return numbers;
 }
 
 std::vector<EpilogueStep> StepsWithOperand(const Epilogue& epilogue) {

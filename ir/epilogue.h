@@ -44,6 +44,8 @@ struct StepInfo {
 };
 const StepInfo& InfoOf(EpilogueKind kind);
 
+std::string_view FunctionName(Function function);
+
 // How many numbers the function has.
 int NumbersOf(Function function);
 
@@ -62,6 +64,9 @@ std::string PrintStep(const EpilogueStep& step, AxisLetters letters);
 
 // Checks counts and numbers; an operand of D's type is left to be just that.
 Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType type, AxisLetters letters);
+
+// The numbers of all steps, in order.
+std::vector<double> NumbersOf(const Epilogue& epilogue);
 
 // The steps that have an operand, in order: what EpilogueArguments are of.
 std::vector<EpilogueStep> StepsWithOperand(const Epilogue& epilogue);

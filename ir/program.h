@@ -86,21 +86,21 @@ namespace laneshift::ir {
   BINDING(SpreadD, "spread_d", kInt32)     \
   BINDING(Alpha, "alpha", kFloat)          \
   BINDING(Beta, "beta", kFloat)            \
-  BINDING(BaseE0, "base_e0", kPointer)  \
-  BINDING(BaseE1, "base_e1", kPointer)  \
-  BINDING(BaseE2, "base_e2", kPointer)  \
-  BINDING(BaseE3, "base_e3", kPointer)  \
-  BINDING(BaseE4, "base_e4", kPointer)  \
-  BINDING(BaseE5, "base_e5", kPointer)  \
-  BINDING(BaseE6, "base_e6", kPointer)  \
-  BINDING(BaseE7, "base_e7", kPointer)  \
-  BINDING(NumberE0, "number_e0", kFloat)  \
-  BINDING(NumberE1, "number_e1", kFloat)  \
-  BINDING(NumberE2, "number_e2", kFloat)  \
-  BINDING(NumberE3, "number_e3", kFloat)  \
-  BINDING(NumberE4, "number_e4", kFloat)  \
-  BINDING(NumberE5, "number_e5", kFloat)  \
-  BINDING(NumberE6, "number_e6", kFloat)  \
+  BINDING(BaseE0, "base_e0", kPointer)     \
+  BINDING(BaseE1, "base_e1", kPointer)     \
+  BINDING(BaseE2, "base_e2", kPointer)     \
+  BINDING(BaseE3, "base_e3", kPointer)     \
+  BINDING(BaseE4, "base_e4", kPointer)     \
+  BINDING(BaseE5, "base_e5", kPointer)     \
+  BINDING(BaseE6, "base_e6", kPointer)     \
+  BINDING(BaseE7, "base_e7", kPointer)     \
+  BINDING(NumberE0, "number_e0", kFloat)   \
+  BINDING(NumberE1, "number_e1", kFloat)   \
+  BINDING(NumberE2, "number_e2", kFloat)   \
+  BINDING(NumberE3, "number_e3", kFloat)   \
+  BINDING(NumberE4, "number_e4", kFloat)   \
+  BINDING(NumberE5, "number_e5", kFloat)   \
+  BINDING(NumberE6, "number_e6", kFloat)   \
   BINDING(NumberE7, "number_e7", kFloat)
 
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
@@ -304,7 +304,7 @@ struct CombineMatrixAttrs {
 };
 struct MapAttrs {
   Function function = Function::kIdentity;
-  int number = 0;  // of the epilogue: the function's first, where it has any
+  int number = 0;       // of the epilogue: the function's first, where it has any
   int approximate = 0;  // 1: to the precision of 16-bit outputs
   bool operator==(const MapAttrs&) const = default;
 };
@@ -333,9 +333,8 @@ struct WarpRowAttrs {
 using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
                            DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                            PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs,
-                           CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, GlobalAttrs,
-                           StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
+                           CombineMatrixAttrs, MapAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -30,43 +30,60 @@ void* Pointer(const Buffer& buffer) { return reinterpret_cast<void*>(buffer.poin
 
 }  // namespace
 
-DeviceOperands::DeviceOperands(Problem problem, Buffer a, Buffer b, Buffer c, Buffer d, Buffer bias)
-    : problem_(std::move(problem)),
-      a_(std::move(a)),
-      b_(std::move(b)),
-      c_(std::move(c)),
-      d_(std::move(d)),
-      bias_(std::move(bias)) {}
+DeviceOperands::DeviceOperands(Problem problem, std::vector<Buffer> buffers)
+    : problem_(std::move(problem)), buffers_(std::move(buffers)) {}
 
 Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const device::Stream& stream,
                                               const Problem& problem, const HostOperands& operands) {
-  LS_ASSIGN(Buffer a, UploadMatrix(context, stream, operands.a));
-  LS_ASSIGN(Buffer b, UploadMatrix(context, stream, operands.b));
-  LS_ASSIGN(Buffer c, UploadMatrix(context, stream, operands.c));
-  LS_ASSIGN(Buffer bias, UploadMatrix(context, stream, operands.bias));
-  LS_ASSIGN(Buffer d, Buffer::Allocate(context, Stored(problem, Role::kD).Bytes()));
-  LS_TRY(d.FillBytes(stream, 0xff));
-  return DeviceOperands(problem, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  const HostTensor d{.shape = Stored(problem, Role::kD), .bytes = {}};
+  std::vector<const HostTensor*> tensors = {&operands.a, &operands.b, &operands.c, &d, &operands.bias};
+  for (const HostTensor& operand : operands.epilogue) tensors.push_back(&operand);
+  std::vector<Buffer> buffers;
+  for (const HostTensor* tensor : tensors) {
+    if (tensor != &d) {
+      LS_ASSIGN(Buffer buffer, UploadMatrix(context, stream, *tensor));
+      buffers.push_back(std::move(buffer));
+      continue;
+    }
+    LS_ASSIGN(Buffer buffer, Buffer::Allocate(context, d.shape.Bytes()));
+    LS_TRY(buffer.FillBytes(stream, 0xff));
+    buffers.push_back(std::move(buffer));
+  }
+  return DeviceOperands(problem, std::move(buffers));
 }
 
 Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const device::Stream& stream) const {
-  LS_ASSIGN(Buffer a, CloneBuffer(context, stream, a_));
-  LS_ASSIGN(Buffer b, CloneBuffer(context, stream, b_));
-  LS_ASSIGN(Buffer c, CloneBuffer(context, stream, c_));
-  LS_ASSIGN(Buffer d, CloneBuffer(context, stream, d_));
-  LS_ASSIGN(Buffer bias, CloneBuffer(context, stream, bias_));
-  return DeviceOperands(problem_, std::move(a), std::move(b), std::move(c), std::move(d), std::move(bias));
+  std::vector<Buffer> buffers;
+  for (const Buffer& from : buffers_) {
+    LS_ASSIGN(Buffer buffer, CloneBuffer(context, stream, from));
+    buffers.push_back(std::move(buffer));
+  }
+  return DeviceOperands(problem_, std::move(buffers));
 }
 
 Arguments DeviceOperands::arguments() const {
-  return runtime::ArgumentsOf(
-      problem_, {.a = Pointer(a_), .b = Pointer(b_), .c = Pointer(c_), .d = Pointer(d_), .bias = Pointer(bias_)});
+  const auto pointer = [&](Role role) { return Pointer(buffers_[static_cast<size_t>(role)]); };
+  GemmArguments roles{.a = pointer(Role::kA),
+                      .b = pointer(Role::kB),
+                      .c = pointer(Role::kC),
+                      .d = pointer(Role::kD),
+                      .bias = pointer(Role::kBias)};
+  for (size_t i = kRoles; i < buffers_.size(); ++i) roles.epilogue[i - kRoles] = Pointer(buffers_[i]);
+  return runtime::ArgumentsOf(problem_, roles);
 }
 
-size_t DeviceOperands::bytes() const { return a_.size() + b_.size() + c_.size() + d_.size() + bias_.size(); }
+size_t DeviceOperands::bytes() const {
+  size_t bytes = 0;
+  for (const Buffer& buffer : buffers_) bytes += buffer.size();
+  return bytes;
+}
 
-Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) const {
-  LS_TRY(d_.CopyToHost(stream, d.bytes.data(), d.bytes.size()));
+Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const {
+  const auto copy = [&](const Buffer& from, HostTensor& to) {
+    return from.CopyToHost(stream, to.bytes.data(), to.bytes.size());
+  };
+  LS_TRY(copy(buffers_[static_cast<size_t>(Role::kD)], d));
+  for (size_t i = 0; i < epilogue.size(); ++i) LS_TRY(copy(buffers_[kRoles + i], epilogue[i]));
   return stream.Synchronize();
 }
 

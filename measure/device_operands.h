@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "device/buffer.h"
 #include "laneshift/engine.h"
@@ -21,14 +22,15 @@ class DeviceOperands {
 
   Arguments arguments() const;
   size_t bytes() const;
-  // D as it is now; waits for the stream.
-  Status Download(const device::Stream& stream, HostTensor& d) const;
+  // D as it is now, and what the epilogue wrote; waits for the stream.
+  Status Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const;
 
  private:
-  DeviceOperands(Problem problem, device::Buffer a, device::Buffer b, device::Buffer c, device::Buffer d,
-                 device::Buffer bias);
+  DeviceOperands(Problem problem, std::vector<device::Buffer> buffers);
+
+  static constexpr size_t kRoles = static_cast<size_t>(Role::kBias) + 1;
   Problem problem_;
-  device::Buffer a_, b_, c_, d_, bias_;  // by role
+  std::vector<device::Buffer> buffers_;  // by role, then those of the epilogue
 };
 
 }  // namespace laneshift::measure

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "ir/epilogue.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {
@@ -114,20 +115,6 @@ class ConvView {
   const int64_t channels_;  // of a group
 };
 
-// The rest of the epilogue, in double precision.
-struct Epilogue {
-  double alpha, beta;
-  const HostTensor& c;
-
-  template <typename View>
-  double Finish(const View& view, int64_t batch, int64_t i, int64_t j, double sum) const {
-    const int64_t column = view.StoredColumn(batch, j);
-    double value = alpha * sum + static_cast<double>(view.Bias(i, column));
-    if (beta != 0) value += beta * static_cast<double>(c.At(view.StoredRow(batch, i), column));
-    return value;
-  }
-};
-
 void Count(const HostTensor& d, int64_t row, int64_t column, double reference, Comparison& into) {
   const double out = d.At(row, column);
   ++into.compared;
@@ -146,6 +133,49 @@ void Count(const HostTensor& d, int64_t row, int64_t column, double reference, C
   into.rounding_squares += unavoidable * unavoidable;
 }
 
+// The rest of the epilogue, in double precision.
+struct Finish {
+  double alpha, beta;
+  const Epilogue& epilogue;
+  const HostOperands& operands;
+
+  // The value of D's element, given the sum of products; what the epilogue stores on the way is counted.
+  template <typename View>
+  double operator()(const View& view, int64_t batch, int64_t i, int64_t j, double sum, Comparison& into) const {
+    const int64_t row = view.StoredRow(batch, i), column = view.StoredColumn(batch, j);
+    double value = alpha * sum + static_cast<double>(view.Bias(i, column));
+    if (beta != 0) value += beta * static_cast<double>(operands.c.At(row, column));
+    size_t operand = 0;
+    for (const EpilogueStep& step : epilogue) {
+      const ir::StepInfo& info = ir::InfoOf(step.kind);
+      const HostTensor* tensor = info.operand == ir::StepOperand::kNone ? nullptr : &operands.epilogue[operand++];
+      const auto other = [&]() -> double {
+        if (tensor == nullptr) return step.numbers[0];
+        if (info.operand == ir::StepOperand::kRowVector) return tensor->At(0, i);
+        return info.operand == ir::StepOperand::kColumnVector ? tensor->At(0, column) : tensor->At(row, column);
+      };
+      switch (info.action) {
+        case ir::StepAction::kMultiply:
+          value *= other();
+          break;
+        case ir::StepAction::kAdd:
+          value += other();
+          break;
+        case ir::StepAction::kApply:
+          value = ir::Evaluate(info.function, step.numbers, value);
+          break;
+        case ir::StepAction::kDerivative:
+          value *= ir::EvaluateDerivative(info.function, step.numbers, other());
+          break;
+        case ir::StepAction::kStore:
+          Count(*tensor, row, column, value, into);
+          break;
+      }
+    }
+    return value;
+  }
+};
+
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
 void MultiplyBlock(int64_t k, const float* a, const float* b, double (&sums)[kRows][kColumns]) {
   for (auto& row : sums) std::fill(std::begin(row), std::end(row), 0.0);
@@ -163,7 +193,7 @@ struct Piece {
 };
 
 template <typename View>
-Comparison ComparePiece(const View& view, const Epilogue& epilogue, const HostTensor& d, const Piece& piece) {
+Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor& d, const Piece& piece) {
   const int64_t columns = std::min<int64_t>(kColumns, view.columns() - piece.first);
   const int64_t depth = view.depth();
   std::vector<float> b(static_cast<size_t>(depth * kColumns)), a(static_cast<size_t>(depth * kRows));
@@ -178,7 +208,7 @@ Comparison ComparePiece(const View& view, const Epilogue& epilogue, const HostTe
       for (int64_t c = 0; c < columns; ++c) {
         const int64_t j = piece.first + c;
         Count(d, view.StoredRow(piece.batch, row + r), view.StoredColumn(piece.batch, j),
-              epilogue.Finish(view, piece.batch, row + r, j, sums[r][c]), result);
+              finish(view, piece.batch, row + r, j, sums[r][c], result), result);
       }
     }
   }
@@ -193,7 +223,7 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
 }
 
 template <typename View>
-Comparison CompareView(const View& view, const Epilogue& epilogue, const HostTensor& d) {
+Comparison CompareView(const View& view, const Finish& finish, const HostTensor& d) {
   // A convolution may have few columns and very many rows, so rows are shared out too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
@@ -206,13 +236,13 @@ Comparison CompareView(const View& view, const Epilogue& epilogue, const HostTen
   }
   std::vector<Comparison> parts(pieces.size());
   ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t item) {
-    parts[static_cast<size_t>(item)] = ComparePiece(view, epilogue, d, pieces[static_cast<size_t>(item)]);
+    parts[static_cast<size_t>(item)] = ComparePiece(view, finish, d, pieces[static_cast<size_t>(item)]);
   });
   return Total(parts, "cpu");
 }
 
 template <typename View>
-Comparison SampleView(const View& view, const Epilogue& epilogue, const HostTensor& d, int64_t samples, uint64_t seed) {
+Comparison SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * view.columns() - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
@@ -227,8 +257,8 @@ Comparison SampleView(const View& view, const Epilogue& epilogue, const HostTens
     view.Right(batch, j, right.data(), 1);
     double sum = 0;
     for (size_t q = 0; q < left.size(); ++q) sum += static_cast<double>(left[q]) * static_cast<double>(right[q]);
-    Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), epilogue.Finish(view, batch, i, j, sum),
-          parts[static_cast<size_t>(item)]);
+    Comparison& part = parts[static_cast<size_t>(item)];
+    Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), finish(view, batch, i, j, sum, part), part);
   });
   return Total(parts, base::Cat("cpu, ", samples, " elements"));
 }
@@ -238,17 +268,30 @@ ConvView ViewOf(const ConvProblem& problem, const HostOperands& operands) { retu
 
 }  // namespace
 
+std::vector<HostTensor> HostOperands::RandomEpilogue(const Problem& problem, uint64_t seed) {
+  std::vector<HostTensor> operands;
+  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+    // Each has a seed of its own: the role of C is not taken by another tensor of the shape.
+    const uint64_t own = seed + 1 + operands.size();
+    operands.push_back(operand.written ? HostTensor::Poisoned(operand.tensor)
+                                       : HostTensor::Random(operand.tensor, Role::kC, own));
+  }
+  return operands;
+}
+
 HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
   const auto random = [&](Role role) {
     return ir::Uses(problem, role) ? HostTensor::Random(Stored(problem, role), role, seed) : HostTensor{};
   };
-  return {random(Role::kA), random(Role::kB), random(Role::kC), random(Role::kBias)};
+  HostOperands operands{random(Role::kA), random(Role::kB), random(Role::kC), random(Role::kBias)};
+  operands.epilogue = RandomEpilogue(problem, seed);
+  return operands;
 }
 
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
   return std::visit(
       [&](const auto& kind) {
-        return CompareView(ViewOf(kind, operands), Epilogue{kind.alpha, kind.beta, operands.c}, d);
+        return CompareView(ViewOf(kind, operands), Finish{kind.alpha, kind.beta, kind.epilogue, operands}, d);
       },
       problem);
 }
@@ -257,7 +300,8 @@ Comparison CompareSample(const Problem& problem, const HostOperands& operands, c
                          uint64_t seed) {
   return std::visit(
       [&](const auto& kind) {
-        return SampleView(ViewOf(kind, operands), Epilogue{kind.alpha, kind.beta, operands.c}, d, samples, seed);
+        return SampleView(ViewOf(kind, operands), Finish{kind.alpha, kind.beta, kind.epilogue, operands}, d, samples,
+                          seed);
       },
       problem);
 }

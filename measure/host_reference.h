@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "measure/comparison.h"
 #include "measure/host_tensor.h"
@@ -14,9 +15,11 @@ namespace laneshift::measure {
 // empty where the problem does not read them.
 struct HostOperands {
   HostTensor a, b, c, bias;
+  std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold what was written
 
   // Of the problem's shapes, by HostTensor::Random.
   static HostOperands Random(const Problem& problem, uint64_t seed);
+  static std::vector<HostTensor> RandomEpilogue(const Problem& problem, uint64_t seed);
 };
 
 // REQUIRES: `problem` is complete and the shapes are its own.

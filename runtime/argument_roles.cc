@@ -17,12 +17,14 @@ Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments
   }
   if (const GemmArguments* gemm = std::get_if<GemmArguments>(&arguments)) return *gemm;
   const ConvArguments& conv = std::get<ConvArguments>(arguments);
-  return GemmArguments{.a = conv.x, .b = conv.w, .c = conv.z, .d = conv.y, .bias = conv.bias};
+  return GemmArguments{
+      .a = conv.x, .b = conv.w, .c = conv.z, .d = conv.y, .bias = conv.bias, .epilogue = conv.epilogue};
 }
 
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
   if (std::holds_alternative<GemmProblem>(problem)) return roles;
-  return ConvArguments{.x = roles.a, .w = roles.b, .z = roles.c, .y = roles.d, .bias = roles.bias};
+  return ConvArguments{
+      .x = roles.a, .w = roles.b, .z = roles.c, .y = roles.d, .bias = roles.bias, .epilogue = roles.epilogue};
 }
 
 }  // namespace laneshift::runtime

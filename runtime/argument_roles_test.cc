@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/argument_pointers.h"
 #include "runtime/launch_arguments.h"
 
 namespace laneshift::runtime {

@@ -8,6 +8,7 @@
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "device/launch.h"
+#include "runtime/argument_pointers.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
 #include "runtime/launch_arguments.h"

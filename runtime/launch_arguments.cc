@@ -1,7 +1,6 @@
 #include "runtime/launch_arguments.h"
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -85,61 +84,16 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
 
 const void* PointerOf(Binding binding, const GemmArguments& arguments) {
   if (binding == Binding::kBaseBias) return arguments.bias;
+  for (int i = 0; i < kMaxEpilogueOperands; ++i) {
+    if (binding == ir::EpilogueBase(i)) return arguments.epilogue[static_cast<size_t>(i)];
+  }
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD}) {
     if (ir::BaseOf(operand) == binding) return AddressOf(operand, arguments);
   }
   LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no pointer");
 }
 
-struct PointerRule {
-  std::string_view name;
-  const void* pointer;
-  bool needed;
-  int64_t align;
-};
-
-std::array<PointerRule, 5> RulesOf(const GemmProblem& problem, const GemmArguments& given) {
-  return {{{"a", given.a, true, problem.align_a},
-           {"b", given.b, true, problem.align_b},
-           {"c", given.c, problem.beta != 0, problem.align_c},
-           {"d", given.d, true, problem.align_d},
-           {"bias", given.bias, problem.bias != BiasAxis::kNone, DataTypeBytes(problem.d)}}};
-}
-
-std::array<PointerRule, 5> RulesOf(const ConvProblem& problem, const ConvArguments& given) {
-  return {{{"x", given.x, true, problem.align_x},
-           {"w", given.w, true, problem.align_w},
-           {"z", given.z, problem.beta != 0, problem.align_z},
-           {"y", given.y, true, problem.align_y},
-           {"bias", given.bias, problem.bias != ConvBias::kNone, DataTypeBytes(problem.y)}}};
-}
-
-Status CheckPointer(const PointerRule& rule) {
-  if (!rule.needed) return Ok();
-  if (rule.pointer == nullptr) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
-  }
-  const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
-  if (address % static_cast<uintptr_t>(rule.align) == 0) return Ok();
-  const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
-  const std::string remedy =
-      rule.name == "bias" ? "pass whole elements" : Cat("align it, or make the plan with align_", rule.name, "=", own);
-  return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own,
-                                                    " bytes, the plan needs ", rule.align, "; ", remedy));
-}
-
 }  // namespace
-
-Status CheckPointers(const Problem& problem, const Arguments& arguments) {
-  const std::array<PointerRule, 5> rules =
-      std::holds_alternative<GemmProblem>(problem)
-          ? RulesOf(std::get<GemmProblem>(problem), std::get<GemmArguments>(arguments))
-          : RulesOf(std::get<ConvProblem>(problem), std::get<ConvArguments>(arguments));
-  for (const PointerRule& rule : rules) LS_TRY(CheckPointer(rule));
-  return Ok();
-}
 
 Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params,
                              const GemmArguments& roles) {

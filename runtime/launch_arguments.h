@@ -14,10 +14,6 @@
 
 namespace laneshift::runtime {
 
-// kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: both are of
-// one kind.
-Status CheckPointers(const Problem& problem, const Arguments& arguments);
-
 class LaunchArguments {
  public:
   LaunchArguments() = default;

@@ -7,12 +7,12 @@
 
 #include "base/text.h"
 #include "emulator/driver.h"
-#include "runtime/engine_parts.h"
 #include "measure/cublas.h"
 #include "measure/cudnn.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
+#include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
 
@@ -61,6 +61,7 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   LS_ASSIGN(operands.b, Operand(problem, Role::kB, settings.b, settings.seed));
   LS_ASSIGN(operands.c, Operand(problem, Role::kC, settings.c, settings.seed));
   LS_ASSIGN(operands.bias, Operand(problem, Role::kBias, settings.bias, settings.seed));
+  operands.epilogue = HostOperands::RandomEpilogue(problem, settings.seed);
   return operands;
 }
 
@@ -106,7 +107,7 @@ class ProblemRun {
         stream_(std::move(stream)) {}
 
   Result<RunOutcome> Run() {
-    LS_ASSIGN(const HostOperands operands, PrepareOperands(problem_, settings_));
+    LS_ASSIGN(HostOperands operands, PrepareOperands(problem_, settings_));
     LS_ASSIGN(const Plan plan, engine_.MakePlan(problem_, settings_.constraint));
     outcome_.plan = plan.report();
     LS_ASSIGN(const DeviceOperands uploaded,
@@ -115,7 +116,7 @@ class ProblemRun {
     HostTensor d{output_, {}};
     if (NeedsDownload()) {
       d = HostTensor::Poisoned(d.shape);
-      LS_TRY(uploaded.Download(stream_, d));
+      LS_TRY(uploaded.Download(stream_, d, operands.epilogue));
     }
     if (settings_.check) LS_TRY(Check(operands, uploaded, d));
     if (!settings_.out.empty()) LS_TRY(WriteNpy(settings_.out, d));
@@ -183,6 +184,9 @@ class ProblemRun {
     }
     if (d.bytes.empty()) return Ok();
     if (auto overwritten = FindOverwrittenPadding(d)) outcome_.failures.push_back(std::move(*overwritten));
+    for (const HostTensor& operand : operands.epilogue) {
+      if (auto overwritten = FindOverwrittenPadding(operand)) outcome_.failures.push_back(std::move(*overwritten));
+    }
     return Ok();
   }
 

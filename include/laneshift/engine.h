@@ -69,13 +69,15 @@ struct EngineOptions {
   std::vector<std::string> policies{};
 };
 
-// Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`.
+// Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`. `epilogue`: the
+// operands of the problem's epilogue, in the order of the steps that have one.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* c = nullptr;
   void* d = nullptr;
   const void* bias = nullptr;
+  EpilogueArguments epilogue{};
 };
 
 // The same of a convolution. `z` is read where beta != 0, `bias` where the problem has one. `y` may equal `z`.
@@ -85,6 +87,7 @@ struct ConvArguments {
   const void* z = nullptr;
   void* y = nullptr;
   const void* bias = nullptr;
+  EpilogueArguments epilogue{};
 };
 
 // One alternative for each kind of problem, in the order of Problem.
