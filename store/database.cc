@@ -145,6 +145,18 @@ Result<Database> Database::OpenInMemory() {
   return database;
 }
 
+Result<Database> Database::CopyIntoMemory() {
+  LS_ASSIGN(Database copy, OpenInMemory());
+  sqlite3_backup* backup = sqlite3_backup_init(copy.handle_.get(), "main", handle_.get(), "main");
+  if (backup == nullptr) {
+    return SqliteError(sqlite3_extended_errcode(copy.handle_.get()), sqlite3_errmsg(copy.handle_.get()));
+  }
+  (void)sqlite3_backup_step(backup, -1);
+  const int result = sqlite3_backup_finish(backup);
+  if (result != SQLITE_OK) return SqliteError(result, "copying it into memory");
+  return copy;
+}
+
 Status Database::Execute(const std::string& sql) {
   int result = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (result == SQLITE_OK) return Ok();
@@ -171,6 +183,8 @@ Result<std::string> Database::Text(std::string_view sql) {
   LS_ASSIGN(bool row, statement.Step());
   return row ? statement.TextAt(0) : std::string();
 }
+
+int64_t Database::Changes() const { return sqlite3_changes64(handle_.get()); }
 
 Result<Transaction> Transaction::Begin(Database& database) {
   // IMMEDIATE: the write lock is waited for here, under the busy timeout, and not met half-way.

@@ -59,12 +59,16 @@ class Database {
   };
   static Result<Database> Open(const std::string& path, Access access, int busy_timeout_ms);
   static Result<Database> OpenInMemory();
+  // A copy of all of it, in memory.
+  Result<Database> CopyIntoMemory();
 
   Status Execute(const std::string& sql);
   Result<Statement> Prepare(std::string_view sql);
   // The single integer or text that `sql` yields.
   Result<int64_t> Integer(std::string_view sql);
   Result<std::string> Text(std::string_view sql);
+  // Rows that the last INSERT, UPDATE or DELETE changed.
+  int64_t Changes() const;
 
  private:
   struct Close {

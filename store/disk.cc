@@ -11,16 +11,41 @@ namespace {
 
 using base::Cat;
 
-struct OpenedFile {
-  Database database;
-  std::string journal;
-};
+Status RefuseSealed(Database& database) {
+  LS_ASSIGN(const int64_t tables,
+            database.Integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'properties'"));
+  if (tables == 0) return Ok();
+  LS_ASSIGN(const std::string sealed, database.Text("SELECT value FROM properties WHERE name = 'sealed'"));
+  if (sealed.empty()) return Ok();
+  return MakeError(ErrorCode::kUnsupported, "the file is sealed: it is for reading, under a store of one's own");
+}
+
+Result<Database> OpenUnchanged(const std::string& path, Database::Access access, int busy_timeout_ms) {
+  LS_ASSIGN(Database database, Database::Open(path, access, busy_timeout_ms));
+  LS_ASSIGN(const int64_t version, SchemaVersion(database));
+  if (version == static_cast<int64_t>(Migrations().size())) return database;
+  if (version == 0) return MakeError(ErrorCode::kUnsupported, "the file is empty");
+  // It cannot be migrated where it is.
+  LS_ASSIGN(Database copy, database.CopyIntoMemory());
+  LS_TRY(Migrate(copy));
+  return copy;
+}
+
+void Use(Disk& disk, OpenedFile file, bool writable) {
+  disk.database = std::move(file.database);
+  disk.journal = std::move(file.journal);
+  disk.writable = writable;
+  disk.identity = IdentityOf(disk.path);
+}
+
+}  // namespace
 
 Result<OpenedFile> OpenToWrite(const std::string& path, const StoreOptions& options) {
   LS_ASSIGN(Database database, Database::Open(path, Database::Access::kCreate, options.busy_timeout_ms));
   // Refuses other programs' and newer files before anything is written to them.
   if (Result<int64_t> version = SchemaVersion(database); !version) return std::move(version).error();
-  bool local = OnLocalFilesystem(std::filesystem::path(path).parent_path());
+  LS_TRY(RefuseSealed(database));
+  bool local = OnLocalFilesystem(std::filesystem::absolute(path).parent_path());
   LS_ASSIGN(std::string journal, database.Text(local ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE"));
   // In WAL mode NORMAL keeps every commit through a crash of the process, and a sound file through a loss of power.
   LS_TRY(database.Execute(local ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL"));
@@ -32,35 +57,17 @@ Result<OpenedFile> OpenToWrite(const std::string& path, const StoreOptions& opti
   return OpenedFile{std::move(database), std::move(journal)};
 }
 
-Result<OpenedFile> OpenToRead(const std::string& path, Database::Access access, const StoreOptions& options) {
-  LS_ASSIGN(Database database, Database::Open(path, access, options.busy_timeout_ms));
-  LS_ASSIGN(int64_t version, SchemaVersion(database));
-  if (version != static_cast<int64_t>(Migrations().size())) {
-    return MakeError(ErrorCode::kUnsupported, Cat("schema version ", version, " cannot be migrated in place"));
-  }
-  return OpenedFile{std::move(database), "read-only"};
-}
-
-// A file that may not be written is still worth reading.
-std::optional<OpenedFile> OpenReadOnly(const std::string& path, const StoreOptions& options) {
-  if (auto file = OpenToRead(path, Database::Access::kReadOnly, options)) return std::move(file).value();
+Result<Database> OpenToRead(const std::string& path, int busy_timeout_ms) {
+  Result<Database> locking = OpenUnchanged(path, Database::Access::kReadOnly, busy_timeout_ms);
+  if (locking) return locking;
   // Reading in WAL mode takes a -shm file, which a read-only directory cannot get. Without a log nobody is writing, and
   // the main file is complete.
   std::error_code failure;
   auto log_bytes = std::filesystem::file_size(path + "-wal", failure);
-  if (!failure && log_bytes > 0) return std::nullopt;
-  if (auto file = OpenToRead(path, Database::Access::kImmutable, options)) return std::move(file).value();
-  return std::nullopt;
+  if (!failure && log_bytes > 0) return locking;
+  Result<Database> immutable = OpenUnchanged(path, Database::Access::kImmutable, busy_timeout_ms);
+  return immutable ? std::move(immutable) : std::move(locking);
 }
-
-void Use(Disk& disk, OpenedFile file, bool writable) {
-  disk.database = std::move(file.database);
-  disk.journal = std::move(file.journal);
-  disk.writable = writable;
-  disk.identity = IdentityOf(disk.path);
-}
-
-}  // namespace
 
 Disk OpenDisk(const StoreOptions& options) {
   Disk disk;
@@ -90,14 +97,20 @@ Disk OpenDisk(const StoreOptions& options) {
     return disk;
   }
   const Error& error = file.error();
-  std::optional<OpenedFile> readable;
+  std::optional<Database> readable;
   // Not where it is locked: that would wait a second time; and not where it is corrupt.
-  if (error.code != ErrorCode::kTimeout && error.code != ErrorCode::kCorrupt)
-    readable = OpenReadOnly(disk.path, options);
+  if (error.code != ErrorCode::kTimeout && error.code != ErrorCode::kCorrupt) {
+    if (auto opened = OpenToRead(disk.path, options.busy_timeout_ms)) readable = std::move(*opened);
+  }
   disk.warnings.push_back(Cat("store ", disk.path, ": ", error.message,
                               readable ? "; reading it, and writing to memory" : "; using memory"));
-  if (readable) Use(disk, std::move(*readable), false);
+  if (readable) Use(disk, {std::move(*readable), "read-only"}, false);
   return disk;
+}
+
+Result<Database> OpenSystem(const std::string& path, int busy_timeout_ms) {
+  if (!IdentityOf(path)) return MakeError(ErrorCode::kNotFound, "there is no such file");
+  return OpenUnchanged(path, Database::Access::kImmutable, busy_timeout_ms);
 }
 
 std::string SetAsideDisk(Disk& disk, int lock_timeout_ms) {

@@ -24,6 +24,19 @@ struct Disk {
 
 Disk OpenDisk(const StoreOptions& options);
 
+// The file at `options.directory`/kStoreFileName or any other: made if missing, its schema brought up to date.
+struct OpenedFile {
+  Database database;
+  std::string journal;
+};
+Result<OpenedFile> OpenToWrite(const std::string& path, const StoreOptions& options);
+
+// The file as it is, unchanged; an older schema is brought up to date in memory. Where not even a lock can be taken, it
+// is read without.
+Result<Database> OpenToRead(const std::string& path, int busy_timeout_ms);
+// Never with a lock.
+Result<Database> OpenSystem(const std::string& path, int busy_timeout_ms);
+
 // Closes and renames the file after a corruption; the sentence for the warning.
 std::string SetAsideDisk(Disk& disk, int lock_timeout_ms);
 

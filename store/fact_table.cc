@@ -24,12 +24,30 @@ Result<std::optional<FactRecord>> ReadFact(Database& database, const std::string
 }
 
 Status WriteFact(Database& database, const FactRecord& record, int64_t now) {
-  LS_ASSIGN(Transaction transaction, Transaction::Begin(database));
+  FactRecord dated = record;
+  if (dated.created == 0) dated.created = now;
+  return ReplaceFact(database, dated);
+}
+
+Status VisitFacts(Database& database, const std::function<Status(const FactRecord& record, bool sound)>& visit) {
+  LS_ASSIGN(Statement select,
+            database.Prepare("SELECT device, name, answer, created, checksum FROM facts ORDER BY device, name"));
+  for (;;) {
+    LS_ASSIGN(const bool found, select.Step());
+    if (!found) return Ok();
+    const FactRecord r{.device = select.TextAt(0),
+                       .name = select.TextAt(1),
+                       .answer = select.TextAt(2),
+                       .created = select.IntegerAt(3)};
+    LS_TRY(visit(r, Checksum(r) == select.TextAt(4)));
+  }
+}
+
+Status ReplaceFact(Database& database, const FactRecord& record) {
   LS_ASSIGN(Statement insert, database.Prepare("INSERT OR REPLACE INTO facts (device, name, answer, created, checksum) "
                                                "VALUES (?, ?, ?, ?, ?)"));
   insert.Text(record.device).Text(record.name).Text(record.answer);
-  LS_TRY(insert.Integer(record.created != 0 ? record.created : now).Text(Checksum(record)).Run());
-  return transaction.Commit();
+  return insert.Integer(record.created).Text(Checksum(record)).Run();
 }
 
 }  // namespace laneshift::store

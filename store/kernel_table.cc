@@ -78,6 +78,38 @@ ON CONFLICT (key) DO UPDATE SET
   return transaction.Commit();
 }
 
+Status VisitKernels(Database& database,
+                    const std::function<Status(const std::string& key, const KernelRow& row)>& visit) {
+  LS_ASSIGN(Statement keys, database.Prepare("SELECT key FROM kernels ORDER BY key"));
+  for (;;) {
+    LS_ASSIGN(const bool found, keys.Step());
+    if (!found) return Ok();
+    LS_ASSIGN(const KernelRow row, ReadKernel(database, keys.TextAt(0)));
+    LS_TRY(visit(keys.TextAt(0), row));
+  }
+}
+
+Status ReplaceKernel(Database& database, const KernelRecord& r) {
+  LS_ASSIGN(
+      Statement insert,
+      database.Prepare("INSERT OR REPLACE INTO kernels (key, target, problem, schedule, generator, ptx, checksum, "
+                       "created, last_used, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Text(r.key).Text(r.target).Text(r.problem).Text(r.schedule).Text(r.generator).Blob(r.ptx).Text(Checksum(r));
+  LS_TRY(insert.Integer(r.created).Integer(r.last_used).Integer(static_cast<int64_t>(r.ptx.size())).Run());
+  return r.cubin ? WriteCubin(database, r.key, *r.cubin) : Ok();
+}
+
+Status EvictKernels(Database& database, int64_t max_bytes, const std::string& keep) {
+  LS_ASSIGN(const int64_t bytes, database.Integer("SELECT ifnull(sum(bytes), 0) FROM kernels"));
+  if (bytes <= max_bytes) return Ok();
+  LS_ASSIGN(Statement evict, database.Prepare(R"sql(
+DELETE FROM kernels WHERE key <> ?1 AND key IN (
+  SELECT key FROM (SELECT key, sum(bytes) OVER (ORDER BY key = ?1 DESC, last_used DESC, key) AS running FROM kernels)
+  WHERE running > ?2)
+)sql"));
+  return evict.Text(keep).Integer(max_bytes).Run();
+}
+
 Status WriteCubin(Database& database, const std::string& key, const CubinRecord& cubin) {
   LS_ASSIGN(Statement update,
             database.Prepare("UPDATE kernels SET cubin = ?, assembler = ?, cubin_checksum = ?, bytes = length(ptx) + ? "

@@ -14,6 +14,8 @@ namespace laneshift::store {
 struct CubinRecord {
   std::string assembler;  // which program made it, e.g. "ptxas 13.0.88"
   std::string bytes;
+
+  bool operator==(const CubinRecord&) const = default;
 };
 
 struct KernelRecord {
@@ -26,6 +28,8 @@ struct KernelRecord {
   std::optional<CubinRecord> cubin{};
   int64_t created = 0;    // set by the store when it is 0
   int64_t last_used = 0;  // kept by the store, to the hour
+
+  bool operator==(const KernelRecord&) const = default;
 };
 
 // From the weakest to the strongest: a choice is never replaced by one of a weaker source.
@@ -107,6 +111,9 @@ struct StoreSummary {
   int64_t facts = 0;
   int64_t damaged = 0;
   int64_t bytes = 0;  // of PTX and cubins
+  // Of the system database; empty and 0 without one.
+  std::string system_path;
+  int64_t system_kernels = 0, system_choices = 0;
   bool durable = false;
   std::vector<std::string> warnings;
 };

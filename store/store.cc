@@ -44,6 +44,28 @@ struct Store::State {
   explicit State(const StoreOptions& given) : options(given), memory(OpenMemory()) {
     if (!options.directory.empty()) disk = OpenDisk(options);
     for (const std::string& warning : disk.warnings) LS_LOG(kStore, warn, warning);
+    if (options.system_path.empty()) return;
+    Result<Database> opened = OpenSystem(options.system_path, options.busy_timeout_ms);
+    if (opened) {
+      system = std::move(*opened);
+    } else {
+      LeaveSystem(opened.error());
+    }
+  }
+
+  void LeaveSystem(const Error& error) {
+    system.reset();
+    Warn(Cat("system store ", options.system_path, ": ", error.message, "; doing without"));
+  }
+
+  // What the system database says, where there is one and it can be read.
+  template <typename Read>
+  typename std::invoke_result_t<Read, Database&>::value_type ReadSystem(Read read) {
+    if (!system) return {};
+    auto stored = read(*system);
+    if (stored) return std::move(*stored);
+    LeaveSystem(stored.error());
+    return {};
   }
 
   // Memory holds only what the disk refused, and is newer.
@@ -51,11 +73,13 @@ struct Store::State {
   typename std::invoke_result_t<Read, Database&>::value_type ReadEither(Read read) {
     auto remembered = read(memory);
     LS_CHECK(remembered.has_value(), "reading from memory failed: ", remembered.error().message);
-    if (*remembered || !disk.database) return std::move(*remembered);
-    auto stored = read(*disk.database);
-    if (stored) return std::move(*stored);
-    Degrade(stored.error(), /*keep_reading=*/false);
-    return {};
+    if (*remembered) return std::move(*remembered);
+    if (disk.database) {
+      auto stored = read(*disk.database);
+      if (stored && *stored) return std::move(*stored);
+      if (!stored) Degrade(stored.error(), /*keep_reading=*/false);
+    }
+    return ReadSystem(read);
   }
 
   // Of every layer, the newest first.
@@ -63,14 +87,18 @@ struct Store::State {
   typename std::invoke_result_t<Read, Database&>::value_type ReadAll(Read read) {
     auto all = read(memory);
     LS_CHECK(all.has_value(), "reading from memory failed: ", all.error().message);
+    const auto append = [&](auto more) {
+      all->insert(all->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    };
     if (disk.database) {
       auto stored = read(*disk.database);
       if (stored) {
-        all->insert(all->end(), std::make_move_iterator(stored->begin()), std::make_move_iterator(stored->end()));
+        append(std::move(*stored));
       } else {
         Degrade(stored.error(), /*keep_reading=*/false);
       }
     }
+    append(ReadSystem(read));
     return std::move(*all);
   }
 
@@ -84,15 +112,21 @@ struct Store::State {
     return write(memory);
   }
 
-  // Out of the way of the run: no more writes, and no reads either unless the disk only refused a write.
+  Status WriteKernelEither(const KernelRecord& record) {
+    return WriteEither([&](Database& database) -> Status {
+      LS_TRY(WriteKernel(database, record, Now()));
+      if (options.max_code_bytes == 0) return Ok();
+      return EvictKernels(database, options.max_code_bytes, record.key);
+    });
+  }
+
+  // Out of the way of the run: no more writes, and no reads either unless it was a write that failed.
   void Degrade(const Error& error, bool keep_reading) {
     disk.writable = false;
     std::string what = Cat("store ", disk.path, ": ", error.message, "; ");
-    bool readable = error.code == ErrorCode::kResourceExhausted || error.code == ErrorCode::kUnsupported ||
-                    error.code == ErrorCode::kTimeout;
     if (error.code == ErrorCode::kCorrupt) {
       what += SetAsideDisk(disk, options.busy_timeout_ms);
-    } else if (keep_reading && readable) {
+    } else if (keep_reading) {
       what += "reading it, and writing to memory";
     } else {
       disk.database.reset();
@@ -115,7 +149,7 @@ struct Store::State {
   Result<std::optional<KernelRecord>> TakeKernel(Database& database, const std::string& key) {
     LS_ASSIGN(KernelRow row, ReadKernel(database, key));
     std::optional<KernelRecord> none;
-    bool writable = &database == &memory || disk.writable;
+    bool writable = &database == &memory || (disk.database && &database == &*disk.database && disk.writable);
     if (row.state == RowState::kMissing) return none;
     if (row.state != RowState::kSound) {
       Warn(Cat("store ", disk.path, ": the ", row.state == RowState::kDamaged ? "kernel " : "cubin of kernel ", key,
@@ -139,6 +173,7 @@ struct Store::State {
   std::mutex mutex;
   Database memory;
   Disk disk;
+  std::optional<Database> system;
 };
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -169,7 +204,7 @@ Status Store::PutKernel(const KernelRecord& record) {
   if (record.key.empty()) return MakeError(ErrorCode::kInvalidArgument, "a kernel needs a key");
   if (record.ptx.empty()) return MakeError(ErrorCode::kInvalidArgument, Cat("kernel ", record.key, " has no PTX"));
   std::lock_guard lock(state_->mutex);
-  return state_->WriteEither([&](Database& database) { return WriteKernel(database, record, Now()); });
+  return state_->WriteKernelEither(record);
 }
 
 Status Store::PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes) {
@@ -180,7 +215,7 @@ Status Store::PutCubin(const std::string& key, const std::string& assembler, con
   if (!kernel) return MakeError(ErrorCode::kNotFound, Cat("no kernel ", key, " to add a cubin to"));
   // The whole record: memory may have to take it without having had the PTX.
   kernel->cubin = CubinRecord{assembler, bytes};
-  return state_->WriteEither([&](Database& database) { return WriteKernel(database, *kernel, Now()); });
+  return state_->WriteKernelEither(*kernel);
 }
 
 Result<std::vector<ChoiceRecord>> Store::GetChoices(const std::string& problem, const std::string& target,
@@ -250,6 +285,17 @@ Status Store::PutFact(const FactRecord& record) {
   return state_->WriteEither([&](Database& database) { return WriteFact(database, record, Now()); });
 }
 
+FlightLock Store::BeginFlight(const std::string& what, int timeout_ms) {
+  std::string path;
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->disk.writable) return {};
+    path = state_->disk.path;
+  }
+  // Without the mutex: others may read while this one waits.
+  return FlightLock::Acquire(path, what, timeout_ms);
+}
+
 StoreSummary Store::Stat() {
   std::lock_guard lock(state_->mutex);
   StoreSummary summary;
@@ -273,6 +319,14 @@ StoreSummary Store::Stat() {
   }
   Status counted = count(state_->memory);
   LS_CHECK(counted.has_value(), "counting memory failed: ", counted.error().message);
+  if (state_->system) {
+    summary.system_path = state_->options.system_path;
+    const auto count_rows = [&](const char* sql) {
+      return state_->ReadSystem([&](Database& database) { return database.Integer(sql); });
+    };
+    summary.system_kernels = count_rows("SELECT count(*) FROM kernels");
+    summary.system_choices = count_rows("SELECT count(*) FROM choices");
+  }
   summary.path = disk.path;
   summary.journal = disk.database ? disk.journal : "memory";
   summary.schema_version = static_cast<int64_t>(Migrations().size());

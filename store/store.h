@@ -7,6 +7,7 @@
 // miss and is moved to the table `damaged`. A file of a newer laneshift or of another program is left as it is.
 // docs/store.md has the cases.
 //
+// Reading goes through layers: what the file refused and memory took, the user's file, a read-only system database.
 // Each Put is one transaction; processes may share the file. The Errors that remain are the caller's (an empty key).
 // Thread-safety: one Store may be used from many threads. Not to be used in a child after fork().
 #pragma once
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "laneshift/result.h"
+#include "store/flight_lock.h"
 #include "store/records.h"
 
 namespace laneshift::store {
@@ -27,6 +29,11 @@ struct StoreOptions {
   std::string directory;       // made if missing; empty: memory only, which is no failure
   int busy_timeout_ms = 2000;  // how long another process's lock is waited for
   int64_t max_bytes = 0;       // of the file; 0: no limit. Beyond it the store behaves as on a full disk
+  // Of the code of all kernels. Beyond it those that were not used for longest go; 0: no limit.
+  int64_t max_code_bytes = int64_t{2} << 30;
+  // A database that is read where the user's has nothing, and never written (`laneshift db seal` makes one). Empty:
+  // none.
+  std::string system_path{};
 };
 
 class Store {
@@ -62,6 +69,10 @@ class Store {
   // What was measured of a device; the last measurement counts.
   Result<std::optional<FactRecord>> GetFact(const std::string& device, const std::string& name);
   Status PutFact(const FactRecord& record);
+
+  // Held by the one process that makes what all lack ("compile <key>", "tune <problem>"): ask the store again once it
+  // is held. Not held where there is no file to lock, or past the time-out.
+  FlightLock BeginFlight(const std::string& what, int timeout_ms);
 
   // Counts over the file and, where it is no longer written, over memory.
   StoreSummary Stat();

@@ -1,0 +1,324 @@
+#include "store/archive.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "base/fingerprint.h"
+#include "base/text.h"
+#include "store/choice_table.h"
+#include "store/disk.h"
+#include "store/fact_table.h"
+#include "store/kernel_table.h"
+#include "store/schema.h"
+#include "store/trial_table.h"
+
+namespace laneshift::store {
+namespace {
+
+using base::Cat;
+
+constexpr int kBusyTimeoutMs = 10000;
+
+std::string NameOf(const ChoiceRecord& r) {
+  return base::Join({r.problem, r.target, r.device, Cat("generator ", r.generator)}, " | ");
+}
+std::string NameOf(const FactRecord& r) { return Cat(r.device, " | ", r.name); }
+std::string NameOf(const KernelRecord& r) { return r.key; }
+std::string NameOf(const TrialRecord& r) { return TrialId(r); }
+
+// Total orders: records of one name that compare equal say the same.
+auto Rank(const ChoiceRecord& r) { return std::tuple(r.source, r.created, ChoiceChecksum(r)); }
+auto Rank(const FactRecord& r) { return std::tuple(r.created, r.answer); }
+// A kernel with machine code before one without.
+auto Rank(const KernelRecord& r) {
+  return std::tuple(std::tie(r.ptx, r.target, r.problem, r.schedule, r.generator), r.cubin.has_value(),
+                    r.cubin ? r.cubin->assembler : std::string(), r.cubin ? r.cubin->bytes : std::string());
+}
+
+template <typename R>
+R GreaterOf(const R& a, const R& b) {
+  return Rank(a) < Rank(b) ? b : a;
+}
+TrialRecord GreaterOf(const TrialRecord& a, const TrialRecord&) { return a; }
+KernelRecord GreaterOf(const KernelRecord& a, const KernelRecord& b) {
+  KernelRecord greater = Rank(a) < Rank(b) ? b : a;
+  greater.created = std::min(a.created, b.created);
+  greater.last_used = std::max(a.last_used, b.last_used);
+  return greater;
+}
+
+// What is there under the record's name, if it is sound.
+Result<std::optional<ChoiceRecord>> Present(Database& database, const ChoiceRecord& r) {
+  LS_ASSIGN(std::vector<ChoiceRecord> choices, ReadChoices(database, r.problem, r.target, r.device));
+  std::optional<ChoiceRecord> none;
+  for (ChoiceRecord& choice : choices) {
+    if (choice.generator == r.generator) return std::optional(std::move(choice));
+  }
+  return none;
+}
+Result<std::optional<FactRecord>> Present(Database& database, const FactRecord& r) {
+  return ReadFact(database, r.device, r.name);
+}
+Result<std::optional<KernelRecord>> Present(Database& database, const KernelRecord& r) {
+  LS_ASSIGN(KernelRow row, ReadKernel(database, r.key));
+  std::optional<KernelRecord> none;
+  if (row.state == RowState::kMissing || row.state == RowState::kDamaged) return none;
+  return std::optional(std::move(row.record));
+}
+
+Status Replace(Database& database, const ChoiceRecord& r) { return ReplaceChoice(database, r); }
+Status Replace(Database& database, const FactRecord& r) { return ReplaceFact(database, r); }
+Status Replace(Database& database, const KernelRecord& r) { return ReplaceKernel(database, r); }
+
+// Files of others pass through here: what Put would refuse is refused.
+Status CheckRecord(const Record& record) {
+  if (const auto* trial = std::get_if<TrialRecord>(&record)) return CheckTrial(*trial);
+  const auto* kernel = std::get_if<KernelRecord>(&record);
+  const auto* choice = std::get_if<ChoiceRecord>(&record);
+  const auto* fact = std::get_if<FactRecord>(&record);
+  const bool whole = kernel != nullptr   ? !kernel->key.empty() && !kernel->ptx.empty()
+                     : choice != nullptr ? !choice->problem.empty() && !choice->schedule.empty()
+                                         : !fact->device.empty() && !fact->name.empty();
+  if (whole) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument, Cat("a ", RecordKind(record), " without a name or contents"));
+}
+
+Status MergeInto(Database& database, const TrialRecord& record, MergeTally& tally) {
+  LS_ASSIGN(const bool added, InsertTrial(database, CanonicalTrial(record, 0)));
+  ++(added ? tally.added : tally.kept);
+  return Ok();
+}
+template <typename R>
+Status MergeInto(Database& database, const R& record, MergeTally& tally) {
+  LS_ASSIGN(const std::optional<R> present, Present(database, record));
+  const R merged = present ? GreaterOf(*present, record) : record;
+  const bool same = present && merged == *present;
+  ++(!present ? tally.added : same ? tally.kept : tally.replaced);
+  return same ? Ok() : Replace(database, merged);
+}
+
+Status VerifyFile(Database& database, Verification& found) {
+  LS_ASSIGN(Statement check, database.Prepare("PRAGMA integrity_check(20)"));
+  for (;;) {
+    LS_ASSIGN(const bool row, check.Step());
+    if (!row) break;
+    if (check.TextAt(0) != "ok") found.findings.push_back(check.TextAt(0));
+  }
+  const std::pair<const char*, const char*> orphans[] = {
+      {"SELECT count(*) FROM samples WHERE trial NOT IN (SELECT number FROM trials)", "samples of no trial"},
+      {"SELECT count(*) FROM trials WHERE problem NOT IN (SELECT id FROM problems) OR device NOT IN "
+       "(SELECT id FROM devices) OR schedule NOT IN (SELECT id FROM schedules)",
+       "trials of an unknown problem, device or schedule"}};
+  for (const auto& [sql, what] : orphans) {
+    LS_ASSIGN(const int64_t count, database.Integer(sql));
+    if (count > 0) found.findings.push_back(Cat(count, " ", what));
+  }
+  return Ok();
+}
+
+Status VerifyRecords(Database& database, Verification& found) {
+  const auto note = [&](const Record& record, bool sound) {
+    ++found.records;
+    if (!sound) found.findings.push_back(Cat(RecordKind(record), " ", RecordName(record), ": the checksum is wrong"));
+    return Ok();
+  };
+  LS_TRY(VisitChoices(database, note));
+  LS_TRY(VisitFacts(database, note));
+  const auto note_kernel = [&](const std::string& key, const KernelRow& row) -> Status {
+    ++found.records;
+    if (row.state == RowState::kDamaged) found.findings.push_back(Cat("kernel ", key, ": the checksum is wrong"));
+    if (row.state == RowState::kCubinDamaged) {
+      found.findings.push_back(Cat("kernel ", key, ": the checksum of its machine code is wrong"));
+    }
+    return Ok();
+  };
+  LS_TRY(VisitKernels(database, note_kernel));
+  return VisitTrials(database, [&](const TrialRecord& record, const std::string& stored_id) -> Status {
+    ++found.records;
+    if (TrialId(record) != stored_id) found.findings.push_back(Cat("trial ", stored_id, ": its id is not its own"));
+    return Ok();
+  });
+}
+
+// Deletes, and says how many rows went.
+Result<int64_t> Finish(Database& database, Statement& statement) {
+  LS_TRY(statement.Run());
+  return database.Changes();
+}
+Result<int64_t> DeleteBefore(Database& database, std::string_view table, std::string_view time, int64_t since) {
+  LS_ASSIGN(Statement statement, database.Prepare(Cat("DELETE FROM ", table, " WHERE ", time, " < ?")));
+  return Finish(database, statement.Integer(since));
+}
+Result<int64_t> DeleteOtherGenerators(Database& database, std::string_view table, const std::string& generator) {
+  LS_ASSIGN(Statement statement, database.Prepare(Cat("DELETE FROM ", table, " WHERE generator <> ?")));
+  return Finish(database, statement.Text(generator));
+}
+
+Status DropOrphans(Database& database) {
+  return database.Execute(
+      "DELETE FROM samples WHERE trial NOT IN (SELECT number FROM trials);"
+      "DELETE FROM problems WHERE id NOT IN (SELECT problem FROM trials);"
+      "DELETE FROM devices WHERE id NOT IN (SELECT device FROM trials);"
+      "DELETE FROM schedules WHERE id NOT IN (SELECT schedule FROM trials)");
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  return quoted + "'";
+}
+
+Error FileError(std::string_view what, const std::string& path) {
+  return MakeError(ErrorCode::kDriver, Cat("cannot ", what, " ", path, ": ", std::strerror(errno)));
+}
+
+Status MarkSealed(const std::string& path, const std::string& digest) {
+  LS_ASSIGN(Database copy, Database::Open(path, Database::Access::kCreate, kBusyTimeoutMs));
+  LS_TRY(copy.Execute("PRAGMA journal_mode=DELETE"));
+  LS_TRY(copy.Execute("DELETE FROM damaged"));
+  LS_ASSIGN(Statement insert, copy.Prepare("INSERT OR REPLACE INTO properties (name, value) VALUES ('sealed', ?)"));
+  LS_TRY(insert.Text(digest).Run());
+  return Ok();
+}
+
+}  // namespace
+
+std::string_view RecordKind(const Record& record) {
+  constexpr std::string_view kKinds[] = {"choice", "fact", "kernel", "trial"};
+  static_assert(std::size(kKinds) == std::variant_size_v<Record>);
+  return kKinds[record.index()];
+}
+
+std::string RecordName(const Record& record) {
+  return std::visit([](const auto& r) { return NameOf(r); }, record);
+}
+
+Record Greater(const Record& a, const Record& b) {
+  LS_CHECK(a.index() == b.index(), "records of two kinds: ", RecordKind(a), " and ", RecordKind(b));
+  return std::visit([&](const auto& r) { return Record(GreaterOf(r, std::get<std::decay_t<decltype(r)>>(b))); }, a);
+}
+
+bool SaysTheSame(const Record& a, const Record& b) {
+  if (!std::holds_alternative<KernelRecord>(a) || !std::holds_alternative<KernelRecord>(b)) return a == b;
+  KernelRecord left = std::get<KernelRecord>(a);
+  const KernelRecord& right = std::get<KernelRecord>(b);
+  left.created = right.created;
+  left.last_used = right.last_used;
+  return left == right;
+}
+
+Result<Archive> Archive::Open(const std::string& path, Mode mode) {
+  if (mode == Mode::kRead) {
+    if (!IdentityOf(path)) return MakeError(ErrorCode::kNotFound, Cat(path, ": there is no such file"));
+    Result<Database> database = OpenToRead(path, kBusyTimeoutMs);
+    if (!database) return database.error().Within(path);
+    return Archive(std::move(*database));
+  }
+  Result<OpenedFile> file = OpenToWrite(path, {.directory = {}, .busy_timeout_ms = kBusyTimeoutMs});
+  if (!file) return file.error().Within(path);
+  return Archive(std::move(file->database));
+}
+
+Status Archive::Visit(const RecordVisitor& visit) {
+  const auto sound_alone = [&](const Record& record, bool sound) { return sound ? visit(record) : Ok(); };
+  LS_TRY(VisitChoices(database_, sound_alone));
+  LS_TRY(VisitFacts(database_, sound_alone));
+  const auto sound_kernel = [&](const std::string&, const KernelRow& row) {
+    return row.state == RowState::kDamaged ? Ok() : visit(row.record);
+  };
+  LS_TRY(VisitKernels(database_, sound_kernel));
+  return VisitTrials(database_, [&](const TrialRecord& record, const std::string& stored_id) {
+    return TrialId(record) == stored_id ? visit(record) : Ok();
+  });
+}
+
+Result<MergeTally> Archive::Merge(const RecordSource& source) {
+  MergeTally tally;
+  LS_ASSIGN(Transaction transaction, Transaction::Begin(database_));
+  const auto take = [&](const Record& record) -> Status {
+    LS_TRY(CheckRecord(record));
+    return std::visit([&](const auto& r) { return MergeInto(database_, r, tally); }, record);
+  };
+  LS_TRY(source(take));
+  LS_TRY(transaction.Commit());
+  return tally;
+}
+
+Result<Verification> Archive::Verify() {
+  Verification found;
+  LS_TRY(VerifyFile(database_, found));
+  LS_TRY(VerifyRecords(database_, found));
+  return found;
+}
+
+Result<PruneTally> Archive::Prune(const PruneRule& rule) {
+  PruneTally tally;
+  LS_ASSIGN(Transaction transaction, Transaction::Begin(database_));
+  if (rule.unused_since) {
+    const int64_t since = *rule.unused_since;
+    LS_ASSIGN(tally.kernels, DeleteBefore(database_, "kernels", "last_used", since));
+    LS_ASSIGN(tally.trials, DeleteBefore(database_, "trials", "created", since));
+  }
+  if (rule.only_generator) {
+    const std::pair<const char*, int64_t*> counts[] = {
+        {"kernels", &tally.kernels}, {"choices", &tally.choices}, {"trials", &tally.trials}};
+    for (const auto& [table, count] : counts) {
+      LS_ASSIGN(const int64_t gone, DeleteOtherGenerators(database_, table, *rule.only_generator));
+      *count += gone;
+    }
+  }
+  if (rule.max_code_bytes) {
+    LS_ASSIGN(const int64_t before, database_.Integer("SELECT count(*) FROM kernels"));
+    LS_TRY(EvictKernels(database_, *rule.max_code_bytes, ""));
+    LS_ASSIGN(const int64_t after, database_.Integer("SELECT count(*) FROM kernels"));
+    tally.kernels += before - after;
+  }
+  if (rule.damaged) {
+    LS_ASSIGN(tally.damaged, database_.Integer("SELECT count(*) FROM damaged"));
+    LS_TRY(database_.Execute("DELETE FROM damaged"));
+  }
+  LS_TRY(DropOrphans(database_));
+  LS_TRY(transaction.Commit());
+  // Gives the room back; where somebody is reading, the next one will.
+  (void)database_.Execute("VACUUM");
+  return tally;
+}
+
+Status Archive::Seal(const std::string& path) {
+  if (IdentityOf(path)) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat(path, " is there already; name a new file"));
+  }
+  LS_ASSIGN(const std::string digest, ChoiceDigest());
+  const std::string partial = Cat(path, ".partial-", getpid());
+  (void)unlink(partial.c_str());
+  Status made = database_.Execute(Cat("VACUUM INTO ", Quoted(partial)));
+  if (made) made = MarkSealed(partial, digest);
+  if (made && chmod(partial.c_str(), 0444) != 0) made = FileError("make read-only", partial);
+  // link() refuses a name that somebody else has taken meanwhile.
+  if (made && link(partial.c_str(), path.c_str()) != 0) made = FileError("write", path);
+  (void)unlink(partial.c_str());
+  if (!made) return made.error().Within(Cat("sealing ", path));
+  return Ok();
+}
+
+Result<std::string> Archive::ChoiceDigest() {
+  base::Fingerprinter print;
+  const auto add = [&](const ChoiceRecord& r, bool sound) -> Status {
+    if (!sound || r.source == ChoiceSource::kRule) return Ok();
+    print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("generator", r.generator);
+    print.Text("schedule", r.schedule).Text("source", ChoiceSourceName(r.source));
+    return Ok();
+  };
+  LS_TRY(VisitChoices(database_, add));
+  return print.Finish().Hex();
+}
+
+}  // namespace laneshift::store
