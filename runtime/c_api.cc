@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "laneshift/c.h"
 #include "laneshift/engine.h"
 
@@ -127,12 +128,28 @@ void laneshift_plan_free(laneshift_plan* plan) { delete plan; }
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, CUstream_st* stream, const void* a, const void* b,
                                         const void* c, void* d, const void* bias, void* workspace, char* error,
                                         size_t error_bytes) {
+  return laneshift_plan_execute_fused(plan, stream, a, b, c, d, bias, nullptr, 0, workspace, error, error_bytes);
+}
+
+laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstream_st* stream, const void* a,
+                                              const void* b, const void* c, void* d, const void* bias,
+                                              void* const* epilogue, size_t count, void* workspace, char* error,
+                                              size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
-    if (plan->of_conv) {
-      return plan->plan.Execute(stream, {.x = a, .w = b, .z = c, .y = d, .bias = bias}, workspace);
+    if (count > 0 && epilogue == nullptr) return Missing("epilogue");
+    laneshift::EpilogueArguments operands{};
+    if (count > operands.size()) {
+      return laneshift::MakeError(
+          laneshift::ErrorCode::kInvalidArgument,
+          laneshift::base::Cat(count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
     }
-    return plan->plan.Execute(stream, {.a = a, .b = b, .c = c, .d = d, .bias = bias}, workspace);
+    std::copy_n(epilogue, count, operands.begin());
+    if (plan->of_conv) {
+      return plan->plan.Execute(stream, {.x = a, .w = b, .z = c, .y = d, .bias = bias, .epilogue = operands},
+                                workspace);
+    }
+    return plan->plan.Execute(stream, {.a = a, .b = b, .c = c, .d = d, .bias = bias, .epilogue = operands}, workspace);
   });
 }
 

@@ -49,6 +49,13 @@ laneshift_status laneshift_plan_execute(const laneshift_plan* plan, struct CUstr
                                         const void* b, const void* c, void* d, const void* bias, void* workspace,
                                         char* error, size_t error_bytes);
 
+/* The same for a problem with an epilogue: `epilogue` has `count` addresses, those of its operands in the order of the
+   steps that have one. */
+laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
+                                              const void* b, const void* c, void* d, const void* bias,
+                                              void* const* epilogue, size_t count, void* workspace, char* error,
+                                              size_t error_bytes);
+
 #ifdef __cplusplus
 }
 #endif
