@@ -6,32 +6,18 @@
 #include "base/text.h"
 
 namespace laneshift::autotune {
-namespace {
-
 using target::Feature;
-
-struct Row {
-  std::string_view name, unit;
-  double b200, h200;
-  std::string_view doc, source;
-  double Machine::*field;
-};
-constexpr Row kRows[] = {
-#define FACT(field, unit, b200, h200, doc, source) {#field, unit, b200, h200, doc, source, &Machine::field},
-#include "autotune/machine_facts.def"
-};
-
-}  // namespace
 
 std::vector<MachineFact> FactsOf(const Machine& machine) {
   std::vector<MachineFact> facts;
-  for (const Row& row : kRows) facts.push_back({row.name, row.unit, row.doc, row.source, machine.*row.field});
+  for (const MachineRow& row : kMachineRows)
+    facts.push_back({row.name, row.unit, row.doc, row.source, machine.*row.field});
   return facts;
 }
 
 Status SetFact(Machine& machine, std::string_view name, std::string_view answer) {
   std::vector<std::string_view> names;
-  for (const Row& row : kRows) {
+  for (const MachineRow& row : kMachineRows) {
     names.push_back(row.name);
     if (row.name != name) continue;
     double value = 0;
@@ -48,7 +34,8 @@ Status SetFact(Machine& machine, std::string_view name, std::string_view answer)
 
 Machine PublishedMachine(const target::Target& target, int sm_count) {
   Machine machine{.sm_count = sm_count > 0 ? sm_count : target.default_sm_count};
-  for (const Row& row : kRows) machine.*row.field = target.Has(Feature::kTensorMemory) ? row.b200 : row.h200;
+  for (const MachineRow& row : kMachineRows)
+    machine.*row.field = target.Has(Feature::kTensorMemory) ? row.b200 : row.h200;
   return machine;
 }
 
@@ -56,7 +43,7 @@ std::string StoredName(std::string_view fact) { return base::Cat("machine.", fac
 
 Machine MachineOf(const target::Target& target, int sm_count, const std::string& device_key, store::Store& store) {
   Machine machine = PublishedMachine(target, sm_count);
-  for (const Row& row : kRows) {
+  for (const MachineRow& row : kMachineRows) {
     const auto record = store.GetFact(device_key, StoredName(row.name));
     if (record && record->has_value()) (void)SetFact(machine, row.name, (*record)->answer);
   }

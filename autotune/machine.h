@@ -23,6 +23,18 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
+// A row of the table.
+struct MachineRow {
+  std::string_view name, unit;
+  double b200, h200;
+  std::string_view doc, source;
+  double Machine::*field;
+};
+inline constexpr MachineRow kMachineRows[] = {
+#define FACT(field, unit, b200, h200, doc, source) {#field, unit, b200, h200, doc, source, &Machine::field},
+#include "autotune/machine_facts.def"
+};
+
 // One fact, for people and for files.
 struct MachineFact {
   std::string_view name, unit;

@@ -23,7 +23,7 @@ TEST(Machine, EveryFactIsPublishedForBothTargets) {
 TEST(Machine, WrongFactsAreRefusedByName) {
   Machine machine = PublishedMachine(TargetNamed("sm_90a"));
   const Machine before = machine;
-  EXPECT_NE(SetFact(machine, "load_latencies", "1").error().message.find("did you mean 'load_latency'"),
+  EXPECT_NE(SetFact(machine, "load_latencie", "1").error().message.find("did you mean 'load_latency'"),
             std::string::npos);
   for (const char* answer : {"", "-1", "0", "nan", "1e999", "12 clocks"}) {
     EXPECT_FALSE(SetFact(machine, "load_latency", answer)) << answer;

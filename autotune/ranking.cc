@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace laneshift::autotune {
@@ -23,8 +24,9 @@ Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constrai
   Space space = EnumerateSchedules(problem, constraint, target);
   Ranking ranking{.schedules = {}, .refused = std::move(space.refused)};
   for (const Schedule& schedule : space.schedules) {
-    const Prediction prediction = PredictTime(problem, schedule, target, machine);
-    ranking.schedules.push_back({schedule, prediction.us, prediction.bound});
+    const auto prediction = PredictTime(problem, schedule, target, machine);
+    LS_CHECK(prediction.has_value(), "a schedule of the space does not build");
+    ranking.schedules.push_back({schedule, prediction->us, prediction->bound, *prediction});
   }
   std::stable_sort(ranking.schedules.begin(), ranking.schedules.end(),
                    [](const RankedSchedule& a, const RankedSchedule& b) { return a.predicted_us < b.predicted_us; });

@@ -16,6 +16,7 @@ struct RankedSchedule {
   Schedule schedule;
   double predicted_us = 0;
   Bound bound{};
+  Prediction prediction{};
 };
 
 struct Ranking {

@@ -12,19 +12,27 @@ struct ModeRow {
   std::string_view name;
   Reuse reuse;
   LoadPath a_load;
+  ShiftForm shift;
+  Border border;
   std::string_view constraint;
 };
+// clang-format off
 constexpr ModeRow kModes[] = {
-    {"im2col", Reuse::kIm2col, LoadPath::kTma, "reuse=im2col a_load=tma"},
-    {"gather", Reuse::kIm2col, LoadPath::kCopy, "reuse=im2col a_load=copy"},
-    {"row_offset", Reuse::kRowOffset, LoadPath::kTma, "reuse=row_offset a_load=tma"},
-    {"lane_shift", Reuse::kLaneShift, LoadPath::kTma, "reuse=lane_shift a_load=tma"},
+    {"im2col", Reuse::kIm2col, LoadPath::kTma, ShiftForm::kSeparate, Border::kZeros, "reuse=im2col a_load=tma"},
+    {"gather", Reuse::kIm2col, LoadPath::kCopy, ShiftForm::kSeparate, Border::kZeros, "reuse=im2col a_load=copy"},
+    {"row_offset", Reuse::kRowOffset, LoadPath::kTma, ShiftForm::kSeparate, Border::kZeros, "reuse=row_offset border=zeros"},
+    {"row_offset border=mask", Reuse::kRowOffset, LoadPath::kTma, ShiftForm::kSeparate, Border::kMask, "reuse=row_offset border=mask"},
+    {"lane_shift", Reuse::kLaneShift, LoadPath::kTma, ShiftForm::kSeparate, Border::kZeros, "reuse=lane_shift shift=separate border=zeros"},
+    {"lane_shift border=mask", Reuse::kLaneShift, LoadPath::kTma, ShiftForm::kSeparate, Border::kMask, "reuse=lane_shift shift=separate border=mask"},
+    {"lane_shift shift=fused", Reuse::kLaneShift, LoadPath::kTma, ShiftForm::kFused, Border::kZeros, "reuse=lane_shift shift=fused border=zeros"},
 };
+// clang-format on
 
 Result<ReuseMode> Describe(const ModeRow& row, const Problem& problem, const Schedule& chosen,
                            const target::Target& target, int sm_count) {
   ReuseMode mode{.name = row.name, .schedule = chosen};
-  mode.chosen = chosen.reuse == row.reuse && chosen.a_load == row.a_load;
+  mode.chosen = chosen.reuse == row.reuse && chosen.a_load == row.a_load && chosen.shift == row.shift &&
+                chosen.border == row.border;
   if (!mode.chosen) {
     const auto constraint = ParseSchedule(row.constraint);
     LS_CHECK(constraint.has_value(), "the constraint of mode ", row.name, " is no schedule");

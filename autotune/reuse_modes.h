@@ -16,7 +16,7 @@
 namespace laneshift::autotune {
 
 struct ReuseMode {
-  std::string_view name;  // "im2col", "gather", "row_offset", "lane_shift"
+  std::string_view name;  // "im2col", "gather", "row_offset", "lane_shift"; and variants, as "lane_shift shift=fused"
   Schedule schedule{};
   bool chosen = false;
   compiler::KernelTraffic traffic{};

@@ -46,6 +46,7 @@ struct Variant {
   Reuse reuse;
   LoadPath a_load;
   std::vector<int> depths;  // of a K block
+  Border border = Border::kZeros;
 };
 std::vector<Variant> VariantsOf(const GemmProblem&, const ScheduleConstraint&, const Target&) {
   return {{Reuse::kNone, LoadPath::kTma, {64, 128}}};
@@ -65,7 +66,12 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
   if (problem.filter[kWidth] == 1) return variants;
   if (depths[0] < 32) depths = {32};
   variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, depths});
-  if (target.Has(Feature::kTensorMemory)) variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {64}});
+  if (!target.Has(Feature::kTensorMemory)) return variants;
+  variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {64}});
+  // No position of the walk is lost to a halo.
+  const bool open = constraint.Apply(Schedule{.reuse = Reuse::kRowOffset}).reuse == Reuse::kRowOffset;
+  if (open && compiler::CentreColumn(problem) >= 0)
+    variants.push_back({Reuse::kRowOffset, LoadPath::kTma, depths, Border::kMask});
   return variants;
 }
 
@@ -82,15 +88,18 @@ std::vector<Schedule> Shapes(const Kind& problem, const ScheduleConstraint& cons
                    .acc_stages = tensor_memory ? acc : 1,
                    .math_warpgroups = tensor_memory ? 1 : m / 64,
                    .a_load = variant.a_load,
-                   .reuse = variant.reuse};
+                   .reuse = variant.reuse,
+                   .border = variant.border};
     shape = constraint.Apply(WithPaths(problem, constraint.Apply(shape)));
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   };
   for (const Variant& variant : VariantsOf(problem, constraint, target)) {
-    // Lanes move all together: a lower tile is no schedule, and its refusal would hide a better reason.
-    const bool moves_lanes = constraint.Apply({.reuse = variant.reuse}).reuse == Reuse::kLaneShift;
+    // Lanes are moved and left out in tiles of all of them: a lower tile is no schedule, and its refusal would hide a
+    // better reason.
+    const Schedule asked = constraint.Apply({.reuse = variant.reuse, .border = variant.border});
+    const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
     for (const int m : {128, 64}) {
-      if (moves_lanes && m != 128) continue;
+      if (needs_lanes && m != 128) continue;
       for (const int n : {256, 224, 192, 160, 128, 112, 96, 80, 64, 48, 32, 16}) {
         for (const int k : variant.depths) {
           for (const int acc : {2, 1}) add(variant, m, n, k, acc);

@@ -3,59 +3,116 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autotune/work.h"
+#include "autotune/simulation.h"
+#include "compiler/compile.h"
 
 namespace laneshift::autotune {
 namespace {
 
-using target::Feature;
-using target::Target;
+constexpr double kUseOfL2 = 0.6;  // part of the cache that holds what will be used again
 
-constexpr double kShortestBlock = 350;  // barriers, issue and copies of a K block of any size
-constexpr double kBlockLatency = 20;    // what a K block adds to the slowest of its parts
-constexpr double kTileLatency = 900;    // fill of the pipeline and hand-over of one tile
-constexpr int kFullRateRows = 128;      // an MMA with fewer rows takes as long as one with these (tcgen05, M = 64)
-
-constexpr double kGatherPerClock = 0.5;  // accesses of the threads that gather an operand
-
-constexpr std::string_view kBoundNames[] = {
-#define LS_BOUND_NAME(Name, text, doc) text,
-    LS_BOUNDS(LS_BOUND_NAME)
-#undef LS_BOUND_NAME
+struct BoundText {
+  std::string_view name, doc;
+};
+constexpr BoundText kBoundTexts[] = {
+#define LS_BOUND_TEXT(Name, text, doc) {text, doc},
+    LS_BOUNDS(LS_BOUND_TEXT)
+#undef LS_BOUND_TEXT
 };
 
-double CeilDiv(double a, double b) { return std::ceil(a / b); }
+// How the tiles of a problem fall to the SMs.
+struct Spread {
+  double rounds = 1;     // tiles of the busiest SM
+  double active = 1;     // SMs at work, on average
+  double in_flight = 1;  // tiles that are computed at once
+};
+
+Spread SpreadOf(const Pipeline& p, const Machine& machine) {
+  const double sms = p.most_sms > 0 ? std::min<double>(p.most_sms, machine.sm_count) : machine.sm_count;
+  const double groups = std::max(1.0, std::floor(sms / p.sms_per_tile));
+  Spread spread;
+  spread.rounds = std::ceil(p.tiles / groups);
+  spread.active = std::min<double>(sms, p.tiles * p.sms_per_tile / spread.rounds);
+  spread.in_flight = std::min(p.tiles, groups * p.ctas_per_sm);
+  return spread;
+}
+
+// What memory has to deliver, and how often a tile's load has to wait for it.
+struct MemoryReads {
+  double bytes = 0;
+  double waits = 0;  // part of the loads
+};
+
+MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spread) {
+  // Each half of the cache keeps what its own SMs read, so that what all read counts twice.
+  if (!p.cold && p.a.unique_bytes + p.b.unique_bytes < machine.l2_bytes * 1e6 / 2) return {};
+  const double room = machine.l2_bytes * 1e6 * kUseOfL2;
+  const double rows = std::min(p.raster, p.tile_rows);
+  const double columns = std::min(p.tile_columns, std::max(1.0, spread.in_flight / rows));
+  double a = p.a.unique_bytes;
+  double b = p.b.unique_bytes;
+  if (a + b > room) {
+    // Rows of tiles are walked in bands: B is read for each of them unless it stays, the band's part of A once.
+    if (b > room / 2) b *= std::ceil(p.tile_rows / rows);
+    if (a * rows / p.tile_rows > room) a *= std::ceil(p.tile_columns / columns);
+  }
+  const auto waits = [&](double read, double filled, double sharers) {
+    return filled > 0 ? std::min(1.0, read / filled * sharers) : 0;
+  };
+  return {.bytes = a + b,
+          .waits = std::max(waits(a, p.a.tile_bytes * p.tiles, columns), waits(b, p.b.tile_bytes * p.tiles, rows))};
+}
+
+SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads) {
+  SmShare share;
+  share.load_rate = std::min(machine.port, machine.l2_rate * machine.sm_count / spread.active);
+  const double filled = (p.a.tile_bytes + p.b.tile_bytes) * p.tiles * p.sms_per_tile;
+  if (reads.bytes > 0 && filled > 0) {
+    const double memory =
+        machine.memory_rate * 1e3 / machine.clock_ghz / spread.active * std::max(1.0, filled / reads.bytes);
+    if (memory < share.load_rate) {
+      share.load_rate = memory;
+      share.load_bound = Bound::kMemory;
+    }
+  }
+  share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
+  share.store_rate = machine.store_rate;
+  return share;
+}
 
 }  // namespace
 
-std::string_view BoundName(Bound bound) { return kBoundNames[static_cast<size_t>(bound)]; }
+std::string_view BoundName(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].name; }
+std::string_view BoundDoc(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].doc; }
 
-Prediction PredictTime(const Problem& problem, const Schedule& s, const Target& target, const Machine& machine) {
-  const Work work = WorkOf(problem, s);
-  const double rounds = CeilDiv(work.tiles, machine.sm_count);
-  const bool tensor_memory = target.Has(Feature::kTensorMemory);
-  const double rows = tensor_memory ? std::max(s.tile_m, kFullRateRows) : s.tile_m;
-  const double tensor = rows * s.tile_n * s.tile_k / target.mma_macs_per_clock;
-  const double reads = work.shared_bytes / machine.shared_bytes_per_clock;
-  const double multiply = std::max(tensor, reads);
-  const double load = work.block_bytes / machine.load_bytes_per_clock + work.gathered / kGatherPerClock;
-  // A stage is taken from the start of its load until the MMA of the block behind it is issued.
-  const int stages = s.reuse > Reuse::kIm2col ? s.filter_stages : s.stages;
-  const double ring = (machine.load_latency + load + 2 * multiply) / stages;
-  const double block = std::max({multiply, load, ring, kShortestBlock}) + kBlockLatency;
-  const double epilogue = s.tile_m * s.tile_n * work.element_bytes_d / machine.store_bytes_per_clock;
-  const double exposed =
-      s.acc_stages > 1 ? std::max(0.0, epilogue - work.blocks * block) * (rounds - 1) + epilogue : epilogue * rounds;
-  const double clocks = rounds * (work.blocks * block + kTileLatency) + exposed;
-  Prediction p{.us = clocks / machine.clock_ghz / 1000 + machine.launch_us, .bound = Bound::kLatency};
-  if (exposed > clocks / 2) {
-    p.bound = Bound::kEpilogue;
-  } else if (load + kBlockLatency == block) {
-    p.bound = Bound::kLoads;
-  } else if (multiply + kBlockLatency == block) {
-    p.bound = tensor < reads ? Bound::kSharedMemory : Bound::kTensorCore;
+Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
+  const Spread spread = SpreadOf(pipeline, machine);
+  const MemoryReads reads = ReadsOf(pipeline, machine, spread);
+  const SmTime time = SimulateSm(pipeline, machine, ShareOf(pipeline, machine, spread, reads), spread.rounds);
+  Prediction p;
+  p.memory_bytes = reads.bytes + pipeline.stored_bytes;
+  p.tensor_share = std::min(1.0, time.tensor_clocks / time.end.clocks * spread.active / machine.sm_count);
+  p.clock_ghz = machine.clock_ghz - (machine.clock_ghz - machine.busy_clock_ghz) * p.tensor_share;
+  for (size_t i = 0; i < kBoundCount; ++i) {
+    // Memory has a clock of its own.
+    const bool of_memory = static_cast<Bound>(i) == Bound::kMemory;
+    p.by_us[i] = time.end.by[i] / (of_memory ? machine.clock_ghz : p.clock_ghz) / 1e3;
+    p.us += p.by_us[i];
   }
+  const auto spend = [&](Bound bound, double us) {
+    p.by_us[static_cast<size_t>(bound)] += us;
+    p.us += us;
+  };
+  spend(Bound::kMemory, std::max(0.0, p.memory_bytes / machine.memory_rate / 1e6 - p.us));
+  p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
+  spend(Bound::kLaunch, machine.launch_us);
   return p;
+}
+
+Result<Prediction> PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                               const Machine& machine) {
+  LS_ASSIGN(const ir::Program program, compiler::SketchProgram(problem, schedule, target));
+  return PredictTime(PipelineOf(problem, schedule, program, target), machine);
 }
 
 }  // namespace laneshift::autotune

@@ -1,11 +1,16 @@
-// Timing model: how long a kernel takes, from what it does.
+// Timing model: how long a kernel takes on a machine, from what its tile program does.
+//
+// Of all SMs the busiest is simulated (autotune/simulation.h) with its share of what all of them share: the way from
+// L2, memory, power. docs/timing-model.md tells what is modelled, how it was calibrated and how far it is off.
 //
 // Thread-safety: pure functions.
 #pragma once
 
-#include <string_view>
+#include <array>
 
 #include "autotune/machine.h"
+#include "autotune/moment.h"
+#include "autotune/pipeline.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
@@ -13,30 +18,19 @@
 
 namespace laneshift::autotune {
 
-// What a kernel waits for most of its time.
-#define LS_BOUNDS(BOUND)                                                                      \
-  BOUND(TensorCore, "tensor core", "the tensor core multiplies without a pause")              \
-  BOUND(SharedMemory, "shared memory", "operands are read from shared memory")                \
-  BOUND(Loads, "loads", "operands come from L2 or memory at the rate that they have")         \
-  BOUND(Latency, "latency", "blocks of K wait for loads: the ring is too short to hide them") \
-  BOUND(Epilogue, "epilogue", "outputs are converted and stored")                             \
-  BOUND(Launch, "launch", "the kernel starts and ends")
-
-enum class Bound {
-#define LS_BOUND_ENUM(Name, text, doc) k##Name,
-  LS_BOUNDS(LS_BOUND_ENUM)
-#undef LS_BOUND_ENUM
-};
-// "tensor core", …
-std::string_view BoundName(Bound bound);
-
 struct Prediction {
   double us = 0;
-  Bound bound{};
+  Bound bound{};                            // what the critical path spends most time on
+  std::array<double, kBoundCount> by_us{};  // the critical path; sums to `us`
+  double clock_ghz = 0;                     // that the power limit leaves
+  double tensor_share = 0;                  // of the time of all SMs, that their tensor cores multiply
+  double memory_bytes = 0;                  // read and written
 };
 
-// REQUIRES: `problem` is complete and ValidateSchedule accepts the schedule.
-Prediction PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
-                       const Machine& machine);
+Prediction PredictTime(const Pipeline& pipeline, const Machine& machine);
+
+// Errors as ValidateSchedule. REQUIRES: `problem` is complete.
+Result<Prediction> PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                               const Machine& machine);
 
 }  // namespace laneshift::autotune

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "compiler/conv_geometry.h"
@@ -16,8 +17,7 @@ using ir::Operand;
 using ir::SharedLayout;
 using ir::ValueId;
 
-constexpr int kRowGroup = 8;  // rows of a swizzle pattern
-constexpr int kPartitionLanes = 32;
+constexpr int kRowGroup = 8;                // rows of a swizzle pattern
 constexpr int kCellBytes = 4;               // of Tensor Memory
 constexpr int kOperandsInTensorMemory = 2;  // one is copied while the products of the other run
 
@@ -33,6 +33,7 @@ class ConvBuilder : public KernelBuilder {
                        .steps = problem.epilogue}),
         problem_(problem),
         shift_issues_(target.tensor_facts.shift_scope == target::ShiftScope::kAddressed ? ir::kRefreshedRows : 1),
+        moves_before_(target.tensor_facts.ashift_time == target::AshiftTime::kBefore),
         geometry_(GeometryOf(problem, schedule)) {}
 
  private:
@@ -44,14 +45,29 @@ class ConvBuilder : public KernelBuilder {
   bool KnowsFilter() const { return geometry_.known_filter; }
   int KnownBlocks() const { return static_cast<int>((geometry_.run + schedule().tile_k - 1) / schedule().tile_k); }
   int StepW() const { return static_cast<int>(problem_.stride[kWidth]); }
-  // Rows that the last tap of a phase lies behind its first one.
-  int LastRow(int phase) const {
-    int last = 0;
-    for (const ConvGeometry::Column& column : geometry_.columns) {
-      if (column.phase == phase) last = std::max(last, column.row);
+  bool Fuses() const { return Shifts() && schedule().shift == ShiftForm::kFused; }
+  // The rows that the lanes of a phase move to, from one to the next.
+  std::vector<int> MovesOf(int phase) const {
+    std::vector<int> rows;
+    for (int chain = 0; chain < geometry_.Chains(); ++chain) {
+      const std::vector<ConvGeometry::Column> columns = geometry_.ColumnsOf(chain);
+      if (columns.front().phase != phase) continue;
+      for (int row = columns.front().row; row < columns.back().row; ++row) rows.push_back(row + 1);
     }
-    return last;
+    return rows;
   }
+  // Rows of an activation tile beside one for each lane or row of the product.
+  int SpareRows() const {
+    if (!Shifts()) return geometry_.halo;
+    int rows = 0;
+    for (int chain = 0; chain < geometry_.Chains(); ++chain) {
+      rows = std::max(rows, geometry_.ColumnsOf(chain).front().row);
+    }
+    return rows;
+  }
+  // A tile whose last lanes are lost is loaded in pieces, one for each partition, that overlap.
+  int Pieces() const { return geometry_.lost > 0 ? ir::kRefreshedRows : 1; }
+  int KeptRows() const override { return geometry_.lost > 0 ? geometry_.TileRows(schedule()) : 0; }
   // The tile of a phase's refreshed rows in the activation channel, or -1.
   int EdgeTile(int phase) const { return edge_tiles_.empty() ? -1 : edge_tiles_[static_cast<size_t>(phase)]; }
   bool Gathers() const { return schedule().a_load == LoadPath::kCopy; }
@@ -71,12 +87,12 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void AddOperands() override {
-    x_tile_ = Tile(Axis::kM, WholeGroups(schedule().tile_m + (Shifts() ? 0 : geometry_.halo)));
+    x_tile_ = Tile(Axis::kM, WholeGroups(schedule().tile_m + SpareRows()));
     w_tile_ = Tile(Axis::kN, schedule().tile_n);
     if (geometry_.Reuses()) {
       ir::Channel x{.name = "x", .stages = schedule().stages};
       for (size_t i = 0; i < geometry_.phases.size(); ++i) x.tiles.push_back({base::Cat("x", i), x_tile_});
-      if (Shifts()) AddEdgeTiles(x);
+      if (Shifts() && !Fuses()) AddEdgeTiles(x);
       x_channel_ = AddChannel(std::move(x));
       w_channel_ =
           AddChannel({.name = std::string(kFilterRing), .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
@@ -94,8 +110,8 @@ class ConvBuilder : public KernelBuilder {
       if (geometry_.planes) AddParam(Binding::kPlaneA);
       AddParam(Binding::kStrideA);
     } else {
-      AddParam(Binding::kMapA, x_tile_);
-      if (Shifts() && geometry_.halo > 0) AddParam(Binding::kMapEdge, Tile(Axis::kM, 1));
+      AddParam(Binding::kMapA, Pieces() > 1 ? Tile(Axis::kM, ir::kPartitionLanes) : x_tile_);
+      if (!edge_tiles_.empty() && geometry_.halo > 0) AddParam(Binding::kMapEdge, Tile(Axis::kM, 1));
     }
     if (Shifts()) {
       const int cells = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x)) / kCellBytes;
@@ -120,7 +136,7 @@ class ConvBuilder : public KernelBuilder {
   void AddEdgeTiles(ir::Channel& x) {
     edge_tiles_.assign(geometry_.phases.size(), -1);
     for (size_t i = 0; i < geometry_.phases.size(); ++i) {
-      const int rows = LastRow(static_cast<int>(i)) * ir::kRefreshedRows;
+      const int rows = static_cast<int>(MovesOf(static_cast<int>(i)).size()) * ir::kRefreshedRows;
       if (rows == 0) continue;
       edge_tiles_[i] = static_cast<int>(x.tiles.size());
       x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, WholeGroups(rows))});
@@ -183,6 +199,21 @@ class ConvBuilder : public KernelBuilder {
     return at;
   }
 
+  // Where the activations of a tile start in x. With a masked border that is the filter's reach to the left before the
+  // tile: for the first tile in the image before the first one, where nothing is, and no lane reads it.
+  std::vector<ValueId> TileStart(Builder& b, ValueId position, ValueId group) const {
+    if (!geometry_.masks_border) return WalkStart(b, position, group);
+    ValueId of_image = b.ParamValue(Binding::kWalkQ);
+    for (size_t d = 1; d < Dimensions(); ++d) {
+      of_image = b.Mul({of_image, b.ParamValue(ir::kSpatialBindings[d].outputs)});
+    }
+    const ValueId pad = b.ParamValue(Binding::kPadW);
+    std::vector<ValueId> at = WalkStart(b, b.Sub({b.Add({position, of_image}), pad}), group);
+    at[1] = b.Add({at[1], pad});  // the walk is over the image's own columns
+    at.back() = b.Sub({at.back(), b.Constant(1)});
+    return at;
+  }
+
   // A position in the loop over K: the tap (columns are left out where taps of a row are unrolled) and the channels.
   struct Depth {
     std::vector<ValueId> taps;  // column, row, [plane]
@@ -232,20 +263,21 @@ class ConvBuilder : public KernelBuilder {
     if (Gathers()) return WriteGather(b, path, corner, filter);
     const bool loads_x = path == LoadPath::kTma;
     const bool loads_w = path == schedule().b_load;
-    std::vector<ValueId> start;
-    std::vector<std::vector<ValueId>> edges;
+    std::vector<std::vector<ValueId>> starts;
+    EdgeStarts edges;
     if (loads_x) {
-      start = WalkStart(b, corner.row, corner.batch);
-      for (int p = 0; Shifts() && p < ir::kRefreshedRows; ++p) {
-        const ValueId last = b.Constant((p + 1) * kPartitionLanes - 1);
-        edges.push_back(WalkStart(b, b.Add({corner.row, last}), corner.batch));
+      const int piece = geometry_.TileRows(schedule()) / Pieces();
+      for (int p = 0; p < Pieces(); ++p) {
+        const ValueId row = p == 0 ? corner.row : b.Add({corner.row, b.Constant(p * piece)});
+        starts.push_back(TileStart(b, row, corner.batch));
       }
+      if (!edge_tiles_.empty()) edges = StartEdges(b, corner);
     }
     ForEachDepth(b, geometry_.Reuses(), [&](const Depth& depth) {
       if (!geometry_.Reuses()) {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
         const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA};
-        if (loads_x) LoadX(b, slot, box, start, depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
+        if (loads_x) LoadX(b, slot, box, starts[0], depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
         if (loads_w) LoadW(b, slot, 1, path, depth.channel, filter, TapNumber(b, depth, depth.taps[0]));
         b.Send({slot});
         return;
@@ -254,7 +286,11 @@ class ConvBuilder : public KernelBuilder {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
         for (size_t i = 0; i < geometry_.phases.size(); ++i) {
           const int tile = static_cast<int>(i);
-          LoadX(b, slot, {.tile = tile, .map = Binding::kMapA}, start, depth, b.Constant(geometry_.phases[i]));
+          for (size_t p = 0; p < starts.size(); ++p) {
+            const ir::PixelLoadAttrs box{
+                .tile = tile, .map = Binding::kMapA, .row = static_cast<int>(p) * ir::kPartitionLanes};
+            LoadX(b, slot, box, starts[p], depth, b.Constant(geometry_.phases[i]));
+          }
           if (EdgeTile(tile) >= 0) LoadEdge(b, slot, tile, edges, depth);
         }
         b.Send({slot});
@@ -279,16 +315,37 @@ class ConvBuilder : public KernelBuilder {
     b.LoadPixels(operands, box);
   }
 
-  // What the last lane of each partition needs when the lanes of `phase` have moved by 1, 2, …: four positions each
-  // time, side by side, read from the lane's own position on.
-  void LoadEdge(Builder& b, ValueId slot, int phase, const std::vector<std::vector<ValueId>>& edges,
-                const Depth& depth) {
-    for (int row = 1; row <= LastRow(phase); ++row) {
-      const ValueId offset = b.Constant(geometry_.phases[static_cast<size_t>(phase)] + row * StepW());
-      for (int p = 0; p < ir::kRefreshedRows; ++p) {
-        const ir::PixelLoadAttrs box{
-            .tile = EdgeTile(phase), .map = Binding::kMapEdge, .row = (row - 1) * ir::kRefreshedRows + p};
-        LoadX(b, slot, box, edges[static_cast<size_t>(p)], depth, offset);
+  // Where the walk stands at the last lane of each partition, for each row that the lanes move to. With zeros beside
+  // the image that is one place, from which the copy's offset leads on; with a masked border the walk leads on, since
+  // what lies beside the image for this lane is inside of it for the lane that the row moves to next.
+  using EdgeStarts = std::map<int, std::vector<std::vector<ValueId>>>;  // by row
+  EdgeStarts StartEdges(Builder& b, const Corner& corner) const {
+    EdgeStarts starts;
+    const auto start_at = [&](int row) {
+      std::vector<std::vector<ValueId>> lanes;
+      for (int p = 1; p <= ir::kRefreshedRows; ++p) {
+        const ValueId position = b.Add({corner.row, b.Constant(p * ir::kPartitionLanes - 1 + row)});
+        lanes.push_back(TileStart(b, position, corner.batch));
+      }
+      return lanes;
+    };
+    if (!geometry_.masks_border) starts[0] = start_at(0);
+    for (size_t phase = 0; phase < geometry_.phases.size(); ++phase) {
+      for (const int row : MovesOf(static_cast<int>(phase))) {
+        starts[row] = geometry_.masks_border ? start_at(row) : starts[0];
+      }
+    }
+    return starts;
+  }
+
+  // What the last lane of each partition needs when the lanes of `phase` move: four positions each time, side by side.
+  void LoadEdge(Builder& b, ValueId slot, int phase, const EdgeStarts& edges, const Depth& depth) {
+    int to = 0;
+    for (const int row : MovesOf(phase)) {
+      const int beyond = geometry_.masks_border ? 0 : row * StepW();
+      const ValueId offset = b.Constant(geometry_.phases[static_cast<size_t>(phase)] + beyond);
+      for (const std::vector<ValueId>& start : edges.at(row)) {
+        LoadX(b, slot, {.tile = EdgeTile(phase), .map = Binding::kMapEdge, .row = to++}, start, depth, offset);
       }
     }
   }
@@ -351,8 +408,8 @@ class ConvBuilder : public KernelBuilder {
 
   // ---- products
 
-  void WriteProducts(Builder& b, ValueId accumulator) override {
-    if (geometry_.Reuses()) return WriteRowProducts(b, accumulator);
+  void WriteProducts(Builder& b, ValueId accumulator, const Corner& corner) override {
+    if (geometry_.Reuses()) return WriteRowProducts(b, accumulator, corner);
     // The filter tile lies in the same slot unless it stays.
     const auto multiply = [&](ValueId later, ir::MmaAttrs attrs) {
       const ValueId slot = b.Take({}, {.channel = x_channel_});
@@ -371,19 +428,27 @@ class ConvBuilder : public KernelBuilder {
   }
 
   // The filter columns of one row, on one activation slot.
-  void WriteRowProducts(Builder& b, ValueId accumulator) {
+  void WriteRowProducts(Builder& b, ValueId accumulator, const Corner& corner) {
+    std::map<int, ValueId> beside;  // lanes that are left out, by the columns that a tap stands beside the output pixel
+    for (const ConvGeometry::Column& column : geometry_.columns) {
+      if (column.beside != 0) beside[column.beside] = b.LanesBeside({corner.row}, {.columns = column.beside});
+    }
     ForEachDepth(b, true, [&](const Depth& depth) {
       const ValueId x = b.Take({}, {.channel = x_channel_});
-      if (Shifts()) {
-        for (size_t i = 0; i < geometry_.phases.size(); ++i)
-          WriteShiftChain(b, accumulator, x, static_cast<int>(i), depth);
-      } else {
-        for (const ConvGeometry::Column& column : geometry_.columns) {
-          const ValueId w = b.Take({}, {.channel = w_channel_});
-          const ValueId later = Later(b, column, depth);
-          Multiply(b, accumulator, x, w, later, {.a_tile = column.phase, .b_tile = 0, .a_row = column.row});
-          ReleaseOperand(b, w, later);
+      for (int chain = 0; Shifts() && chain < geometry_.Chains(); ++chain) {
+        WriteChain(b, x, geometry_.ColumnsOf(chain), {accumulator, depth, beside});
+      }
+      for (const ConvGeometry::Column& column : geometry_.columns) {
+        if (Shifts()) break;
+        const ValueId w = b.Take({}, {.channel = w_channel_});
+        const ValueId later = Later(b, column, depth);
+        const ir::MmaAttrs attrs{.a_tile = column.phase, .b_tile = 0, .a_row = column.row};
+        if (column.beside == 0) {
+          Multiply(b, accumulator, x, w, later, attrs);
+        } else {
+          b.Mma({accumulator, x, w, later, beside.at(column.beside)}, attrs);
         }
+        ReleaseOperand(b, w, later);
       }
       ReleaseOperand(b, x, depth.later);
     });
@@ -391,37 +456,83 @@ class ConvBuilder : public KernelBuilder {
 
   // Whether anything was accumulated before this column of this turn.
   ValueId Later(Builder& b, const ConvGeometry::Column& column, const Depth& depth) const {
-    return &column == &geometry_.columns.front() ? depth.later : b.Less({b.Constant(0), b.Constant(1)});
+    return column.s == geometry_.columns.front().s ? depth.later : b.Less({b.Constant(0), b.Constant(1)});
   }
 
-  // One phase of a filter row with A in Tensor Memory: copy; then for each column mma, shift, refresh. Every two
-  // neighbours are a pair that the hardware keeps in order, so nothing waits. A shift behind a refresh is no such pair:
-  // where dilation moves the lanes more than once between two columns, an idle product stands between.
-  void WriteShiftChain(Builder& b, ValueId accumulator, ValueId x, int phase, const Depth& depth) {
+  // What the products of a chain are added to.
+  struct Sums {
+    ValueId accumulator;
+    const Depth& depth;
+    const std::map<int, ValueId>& beside;
+  };
+
+  // A chain of columns of a filter row with A in Tensor Memory: copied once, then moved by lanes.
+  void WriteChain(Builder& b, ValueId x, const std::vector<ConvGeometry::Column>& columns, const Sums& sums) {
     const ValueId a = b.Reserve({}, {.channel = a_channel_});
-    b.TensorCopy({a, x}, {.tile = phase});
-    int row = 0;
-    for (size_t i = 0; i < geometry_.columns.size(); ++i) {
-      const ConvGeometry::Column& column = geometry_.columns[i];
-      if (column.phase != phase) continue;
-      const bool last = i + 1 == geometry_.columns.size() || geometry_.columns[i + 1].phase != phase;
-      const int next_row = last ? column.row : geometry_.columns[i + 1].row;
-      const ValueId w = b.Take({}, {.channel = w_channel_});
-      b.MmaTensor({accumulator, a, w, Later(b, column, depth)}, {.b_tile = 0});
-      for (; row + 1 < next_row; ++row) {
-        Shift(b, a, x, phase, row);
-        b.MmaTensor({accumulator, a, w, b.Less({b.Constant(0), b.Constant(1)})}, {.b_tile = 0, .idle = 1});
-      }
-      b.Release({w});
-      if (row < next_row) Shift(b, a, x, phase, row++);
+    b.TensorCopy({a, x}, {.tile = columns.front().phase, .row = columns.front().row});
+    if (Fuses()) {
+      MultiplyFused(b, a, columns, sums);
+    } else {
+      MultiplyAndShift(b, a, x, columns, sums);
     }
     b.Retire({a});
   }
 
+  void MultiplyColumn(Builder& b, ValueId a, ValueId w, const ConvGeometry::Column& column, const Sums& sums,
+                      const ir::MmaTensorAttrs& attrs) const {
+    std::vector<ValueId> operands = {sums.accumulator, a, w, Later(b, column, sums.depth)};
+    if (column.beside != 0) operands.push_back(sums.beside.at(column.beside));
+    b.MmaTensor(operands, attrs);
+  }
+  // A product that writes nothing, and orders the moves before and behind it.
+  void MultiplyIdly(Builder& b, ValueId a, ValueId w, const Sums& sums, int shift) const {
+    b.MmaTensor({sums.accumulator, a, w, b.Less({b.Constant(0), b.Constant(1)})},
+                {.b_tile = 0, .idle = 1, .shift = shift});
+  }
+
+  // For each column mma, shift, refresh. Every two neighbours are a pair that the hardware keeps in order, so nothing
+  // waits. A shift behind a refresh is no such pair: where dilation moves the lanes more than once between two columns,
+  // an idle product stands between.
+  void MultiplyAndShift(Builder& b, ValueId a, ValueId x, const std::vector<ConvGeometry::Column>& columns,
+                        const Sums& sums) {
+    const int phase = columns.front().phase;
+    int row = columns.front().row;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const int next_row = columns[std::min(i + 1, columns.size() - 1)].row;
+      const ValueId w = b.Take({}, {.channel = w_channel_});
+      MultiplyColumn(b, a, w, columns[i], sums, {.b_tile = 0});
+      for (; row + 1 < next_row; ++row) {
+        Shift(b, a, x, phase, row);
+        MultiplyIdly(b, a, w, sums, 0);
+      }
+      b.Release({w});
+      if (row < next_row) Shift(b, a, x, phase, row++);
+    }
+  }
+
+  // Products that move the lanes themselves, before they multiply or behind it as the device does. What a move leaves
+  // behind is not refreshed: those lanes of the tile are lost, and the products leave them out. Products of one
+  // accumulator are in order, so nothing waits either.
+  void MultiplyFused(Builder& b, ValueId a, const std::vector<ConvGeometry::Column>& columns, const Sums& sums) {
+    const int first = columns.front().row;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const int before = moves_before_ && i > 0 ? columns[i].row - columns[i - 1].row : 0;
+      const int behind = !moves_before_ && i + 1 < columns.size() ? columns[i + 1].row - columns[i].row : 0;
+      const ValueId w = b.Take({}, {.channel = w_channel_});
+      for (int move = 1; move < before; ++move) MultiplyIdly(b, a, w, sums, 1);
+      MultiplyColumn(b, a, w, columns[i], sums,
+                     {.b_tile = 0, .shift = before + behind > 0 ? 1 : 0, .lost = columns[i].row - first});
+      for (int move = 1; move < behind; ++move) MultiplyIdly(b, a, w, sums, 1);
+      b.Release({w});
+    }
+  }
+
   // Moves the lanes from `row` rows behind the tile's first position to row + 1.
-  void Shift(Builder& b, ValueId a, ValueId x, int phase, int row) {
+  void Shift(Builder& b, ValueId a, ValueId x, int phase, int row) const {
+    const std::vector<int> moves = MovesOf(phase);
+    const auto move = static_cast<int>(std::find(moves.begin(), moves.end(), row + 1) - moves.begin());
     b.TensorShift({a}, {.issues = shift_issues_});
-    b.TensorRefresh({a, x}, {.tile = EdgeTile(phase), .row = row * ir::kRefreshedRows});
+    b.TensorRefresh({a, x}, {.tile = EdgeTile(phase), .row = move * ir::kRefreshedRows});
   }
 
   // ---- output
@@ -437,7 +548,8 @@ class ConvBuilder : public KernelBuilder {
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
 
   const ConvProblem& problem_;
-  const int shift_issues_;  // one for each partition where an issue moves the addressed one alone
+  const int shift_issues_;   // one for each partition where an issue moves the addressed one alone
+  const bool moves_before_;  // what a fused shift multiplies: the rows moved, or as they were
   const ConvGeometry geometry_;
   SharedLayout x_tile_, w_tile_;
   std::vector<int> edge_tiles_;      // per phase

@@ -89,7 +89,7 @@ class GemmBuilder : public KernelBuilder {
     });
   }
 
-  void WriteProducts(Builder& b, ValueId accumulator) override {
+  void WriteProducts(Builder& b, ValueId accumulator, const Corner&) override {
     ForEach(b, KBlocks(b), [&](ValueId block) {
       const ValueId slot = b.Take({}, {.channel = operands_});
       const ValueId later = b.Less({b.Constant(0), block});

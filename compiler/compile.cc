@@ -67,6 +67,10 @@ Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& sched
                    .tmem_columns = program.tmem_columns};
 }
 
+Result<ir::Program> SketchProgram(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+  return BuildChecked(problem, schedule, target);
+}
+
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                  std::vector<PassDump>* dumps) {
   LS_ASSIGN(ir::Program program, BuildChecked(problem, schedule, target));
@@ -90,7 +94,7 @@ std::string KernelKey(const ir::Program& program) {
 
 LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
   const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
+  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.TileRows()) *
                         CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
   return {.grid = static_cast<unsigned>(std::min<int64_t>(tiles, sm_count)),
           .threads = static_cast<unsigned>(program.threads),

@@ -34,6 +34,10 @@ struct Footprint {
 // (CompleteProblem).
 Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
 
+// The tile program as it is built: channels are abstract, sizes are known, nothing is verified. For estimates, which
+// need many of them. Errors as ValidateSchedule, but for what does not fit.
+Result<ir::Program> SketchProgram(const Problem& problem, const Schedule& schedule, const target::Target& target);
+
 // The tile program after each pass, for inspection.
 struct PassDump {
   std::string pass;

@@ -111,7 +111,9 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"conv_gather", "sm_90a", "conv n=1 h=14 w=14 c=3 k=64 r=7 s=7 pad=3 stride=2",
        "tile=128x64 stages=4 a_load=copy b_load=copy reuse=im2col d_store=rows"},
       {"conv_row_offset", "sm_90a", kConv, "tile=128x64 stages=3 reuse=row_offset d_store=rows"},
-      {"conv_lane_shift", "sm_100a", kConv, "tile=128x64 stages=3 reuse=lane_shift d_store=rows"}};
+      {"conv_row_offset_masked", "sm_100a", kConv, "tile=128x64 stages=3 reuse=row_offset border=mask"},
+      {"conv_lane_shift", "sm_100a", kConv, "tile=128x64 stages=3 reuse=lane_shift d_store=rows"},
+      {"conv_lane_shift_fused", "sm_100a", kConv, "tile=128x64 stages=3 reuse=lane_shift shift=fused d_store=rows"}};
   for (const auto& [stem, target, problem, schedule] : cases) {
     const target::Target& chip = TargetNamed(target);
     std::vector<PassDump> dumps;

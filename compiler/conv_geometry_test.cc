@@ -66,6 +66,60 @@ TEST(ConvGeometry, PlansReuseAsByHand) {
   }
 }
 
+TEST(ConvGeometry, MaskedBordersWalkTheImageAndBeginAtTheCentre) {
+  Schedule schedule;
+  schedule.reuse = Reuse::kLaneShift;
+  schedule.border = Border::kMask;
+  const ConvProblem problem = Conv("n=2 h=9 w=14 c=8 k=8 r=3 s=5 pad=1,4 dilation=1,2");
+  const ConvGeometry geometry = GeometryOf(problem, schedule);
+  EXPECT_TRUE(geometry.masks_border);
+  EXPECT_EQ(geometry.walk_q, 14);
+  EXPECT_EQ(geometry.positions, 2 * 9 * 14);
+  EXPECT_EQ(ColumnsOf(geometry), "2:0+4 3:0+6 4:0+8 0:0+0 1:0+2");
+  ASSERT_EQ(geometry.Chains(), 2);
+  EXPECT_EQ(geometry.ColumnsOf(0).size(), 3u);
+  EXPECT_EQ(geometry.ColumnsOf(0).front().beside, 0);
+  EXPECT_EQ(geometry.ColumnsOf(0).back().beside, 4);
+  EXPECT_EQ(geometry.ColumnsOf(1).front().beside, -4);
+  EXPECT_EQ(geometry.ColumnsOf(1).back().beside, -2);
+  const Im2colBox box = BoxOfX(problem, geometry);
+  EXPECT_EQ(box.lower[0], 0);
+  EXPECT_EQ(box.upper[0], 0);
+  EXPECT_EQ(box.lower[1], -1);
+}
+
+TEST(ConvGeometry, BordersAreMaskedOnlyWhereAColumnStandsOnTheOutput) {
+  EXPECT_EQ(CentreColumn(Conv("n=1 w=14 c=8 k=8 s=3 pad=1")), 1);
+  EXPECT_EQ(CentreColumn(Conv("n=1 w=14 c=8 k=8 s=3 pad=0:2")), 0);
+  EXPECT_EQ(CentreColumn(Conv("n=1 w=14 c=8 k=8 s=3 pad=4:0 dilation=2")), 2);
+  for (const char* other : {"n=1 w=14 c=8 k=8 s=3", "n=1 w=14 c=8 k=8 s=3 pad=2", "n=1 w=14 c=8 k=8 s=3 pad=1 stride=2",
+                            "n=1 w=14 c=8 k=8 s=3 pad=1:3 dilation=2"}) {
+    EXPECT_EQ(CentreColumn(Conv(other)), -1) << other;
+    Schedule schedule;
+    schedule.reuse = Reuse::kRowOffset;
+    schedule.border = Border::kMask;
+    EXPECT_FALSE(GeometryOf(Conv(other), schedule).masks_border) << other;
+  }
+}
+
+TEST(ConvGeometry, FusedShiftsLoseTheLanesOfTheLongestChain) {
+  Schedule schedule;
+  schedule.reuse = Reuse::kLaneShift;
+  schedule.shift = ShiftForm::kFused;
+  const struct {
+    const char* problem;
+    int lost;
+  } cases[] = {{"n=1 h=9 w=30 c=8 k=8 r=3 s=3 pad=1", 2},
+               {"n=1 w=30 c=8 k=8 s=5 dilation=3", 12},
+               {"n=1 w=30 c=8 k=8 s=5 stride=2", 2},
+               {"n=1 w=30 c=8 k=8 s=3 stride=3", 0}};
+  for (const auto& c : cases) {
+    const ConvGeometry geometry = GeometryOf(Conv(c.problem), schedule);
+    EXPECT_EQ(geometry.lost, c.lost) << c.problem;
+    EXPECT_EQ(geometry.TileRows(schedule), 128 - 4 * c.lost) << c.problem;
+  }
+}
+
 TEST(ConvGeometry, WithoutReuseTheWalkIsTheOutput) {
   const ConvGeometry geometry = GeometryWith(Conv("n=2 h=9 w=11 c=24 k=8 r=3 s=5 pad=1 groups=2"), Reuse::kIm2col);
   EXPECT_FALSE(geometry.Reuses());

@@ -88,6 +88,52 @@ INSTANTIATE_TEST_SUITE_P(All, LaneShiftPtx,
                                          Chain{"conv n=1 h=28 w=28 c=64 k=32 r=3 s=3 pad=1 stride=2",
                                                "tile=128x32x64 reuse=lane_shift d_store=direct", 3, 4, 2, 0}));
 
+// Products that move their lanes: S - 1 of them in a chain (and an idle one for each further lane), the others none; no
+// shift, no refresh, and nothing that waits but for filters.
+class FusedShiftPtx : public testing::TestWithParam<Chain> {};
+
+TEST_P(FusedShiftPtx, MovesLanesByProductsAlone) {
+  const Chain& c = GetParam();
+  const std::vector<std::string> lines = LinesOf(c.problem, c.schedule);
+  const std::vector<std::string> chain = ChainOf(lines);
+  const int moves = c.filter_columns - c.phases + c.idle;
+  EXPECT_EQ(Count(lines, "tcgen05.cp.cta_group::1.128x256b"), c.phases * c.groups);
+  EXPECT_EQ(Count(lines, "tcgen05.cp."), c.phases * c.groups) << "a refresh";
+  EXPECT_EQ(Count(lines, "tcgen05.shift."), 0);
+  EXPECT_EQ(Count(chain, ".ashift"), moves * c.groups);
+  EXPECT_EQ(Count(chain, "tcgen05.mma."), (c.filter_columns + c.idle) * c.groups);
+  EXPECT_EQ(Count(chain, "mbarrier.try_wait"), c.filter_columns + (c.phases - 1));
+  EXPECT_EQ(Count(chain, "tcgen05.wait") + Count(chain, "bar.") - Count(chain, "mbar."), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FusedShiftPtx,
+    testing::Values(Chain{"conv n=1 h=28 w=28 c=64 k=64 r=3 s=3 pad=1",
+                          "tile=128x64x64 reuse=lane_shift shift=fused d_store=direct", 3, 4, 1, 0},
+                    Chain{"conv n=1 h=28 w=28 c=128 k=64 r=5 s=7 pad=1",
+                          "tile=128x64x64 reuse=lane_shift shift=fused d_store=rows", 7, 4, 1, 0},
+                    Chain{"conv n=1 h=28 w=28 c=64 k=32 r=3 s=3 pad=1 dilation=2",
+                          "tile=128x32x64 reuse=lane_shift shift=fused d_store=direct", 3, 4, 1, 2},
+                    Chain{"conv n=1 h=28 w=28 c=64 k=32 r=3 s=3 pad=1 stride=2",
+                          "tile=128x32x64 reuse=lane_shift shift=fused d_store=direct", 3, 4, 2, 0}));
+
+// A mask of lanes on the products beside the output pixel, none on its own.
+TEST(MaskedBorderPtx, LeavesLanesOutOfEveryColumnButTheCentre) {
+  constexpr const char* kProblem = "conv n=1 h=28 w=28 c=64 k=64 r=3 s=5 pad=1,2";
+  const auto masked = [](const std::vector<std::string>& lines) {
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return Holds(line, "tcgen05.mma.") && line.find('{') != std::string::npos;
+    });
+  };
+  for (const char* schedule :
+       {"tile=128x64x64 reuse=row_offset border=mask", "tile=128x64x64 reuse=lane_shift border=mask"}) {
+    const std::vector<std::string> lines = LinesOf(kProblem, schedule);
+    EXPECT_EQ(Count(lines, "tcgen05.mma."), 5 * 4) << schedule;
+    EXPECT_EQ(masked(lines), 4 * 4) << schedule;
+  }
+  EXPECT_EQ(masked(LinesOf(kProblem, "tile=128x64x64 reuse=row_offset border=zeros d_store=rows")), 0);
+}
+
 TEST(LaneShiftPtx, OtherModesHaveNoChain) {
   for (const char* schedule : {"tile=128x64x64 reuse=im2col", "tile=128x64x64 reuse=row_offset d_store=direct"}) {
     const std::vector<std::string> lines = LinesOf("conv n=1 h=28 w=28 c=64 k=64 r=3 s=3 pad=1", schedule);
@@ -110,6 +156,21 @@ TEST(CheckConvSchedule, NamesTheRule) {
       {"sm_90a", "conv w=9 c=64 k=64 s=3", "tile=64x64x64 acc=1 reuse=lane_shift", "use reuse=row_offset"},
       {"sm_100a", "conv h=9 w=9 c=64 k=64 r=3 s=3 w_row=200", "reuse=im2col", "not at one distance"},
       {"sm_100a", "gemm m=64 n=64 k=64", "reuse=im2col", "use reuse=none"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "shift=fused", "use reuse=lane_shift or shift=separate"},
+      {"sm_100a", "gemm m=64 n=64 k=64", "border=mask", "use reuse=row_offset or border=zeros"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=row_offset shift=fused", "use reuse=lane_shift or shift"},
+      {"sm_100a", "conv w=300 c=64 k=64 s=5 dilation=8", "reuse=lane_shift shift=fused", "loses the 32 lanes"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=im2col border=mask", "use reuse=row_offset or border=zeros"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=row_offset border=mask", "rows of 9 give 7 at stride 1"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1 stride=2", "reuse=row_offset border=mask",
+       "rows of 9 give 5 at stride 2"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1:3 dilation=2", "reuse=row_offset border=mask", "use border=zeros"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "tile=64x64x64 reuse=row_offset border=mask", "tile m=128 instead"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=lane_shift shift=fused border=mask", "use shift=separate or"},
+      {"sm_100a", "conv w=90 c=64 k=64 s=3 pad=32 dilation=32", "reuse=row_offset border=mask", "reaches 32 columns"},
+      {"sm_100a", "conv w=1 c=64 k=64 s=5 pad=2", "reuse=row_offset border=mask", "smaller than the padding"},
+      {"sm_90a", "conv w=9 c=64 k=64 s=3 pad=1", "tile=64x64x64 acc=1 reuse=row_offset border=mask",
+       "which sm_90a has not"},
   };
   for (const auto& [target, problem, schedule, message] : cases) {
     const auto parsed = ParseProblem(problem);

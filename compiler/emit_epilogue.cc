@@ -62,6 +62,14 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
 }
 
+// Whether a row of the warp is kept, where the last ones are lost; else `inside` alone.
+Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside) {
+  constexpr int kWarpThreads = 32;
+  if (cx.program.kept_rows == 0) return inside;
+  const int kept = cx.program.kept_rows * kWarpThreads / cx.threads;
+  return cx.e.ir().CreateAnd(inside, cx.e.ir().CreateICmpULT(row_of_warp, cx.e.C32(kept)));
+}
+
 // Addresses and bounds of a fragment's runs in global memory.
 class GlobalFragment {
  public:
@@ -72,7 +80,8 @@ class GlobalFragment {
     // A fragment has at most two distinct rows a lane.
     for (int half = 0; half < 2; ++half) {
       const RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(2 * half), batch);
-      row_inside_[half] = place.inside;
+      Value* row_of_warp = b.CreateAdd(index_.lane_row, cx.e.C32(layout.RowOf(2 * half)));
+      row_inside_[half] = Kept(cx, row_of_warp, place.inside);
       Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
       row_base_[half] = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
     }
@@ -217,7 +226,7 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap r
     const RowPlace place = PlaceRow(cx, ir::Operand::kD, rows, b.CreateAdd(row, own), batch);
     Value* element = b.CreateAdd(place.offset, b.CreateZExt(at, e.I64()));
     Value* address = b.CreateAdd(cx.Param(Binding::kBaseD), b.CreateMul(element, e.C64(bytes)));
-    e.StoreGlobal(address, words, b.CreateAnd(place.inside, column_inside));
+    e.StoreGlobal(address, words, b.CreateAnd(Kept(cx, own, place.inside), column_inside));
   }
   e.WarpSync();  // the copy may be written again
 }

@@ -141,6 +141,7 @@ class RoleEmitter {
   void EmitLoadPixels(const Op& op);
   void EmitMma(const Op& op);
   void EmitMmaTensor(const Op& op);
+  Value* DisabledLanes(const Op& op, uint32_t of_each_word);
   void EmitTensorCopy(const Op& op);
   void EmitTensorRefresh(const Op& op);
   void EmitMmaRegisters(const Op& op);
@@ -259,6 +260,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitGatherPixels(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1),
                               Index(op, 2), Index(op, 3));
     }
+    case OpKind::kLanesBeside:
+      values_[op.result] = EmitLanesBeside(cx_, op.As<ir::LanesBesideAttrs>().columns, Index(op, 0));
+      return;
     case OpKind::kMma:
       return EmitMma(op);
     case OpKind::kMmaTensor:
@@ -391,9 +395,18 @@ void RoleEmitter::EmitMma(const Op& op) {
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   const uint32_t instruction =
       InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, !a.KMajor(), !b.KMajor());
+  Value* disabled = DisabledLanes(op, 0);
   for (int k = 0; k < cx_.program.tile_k; k += kMmaK) {
-    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True());
+    e_.TensorMma(d, Step(a_start, a, k), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(), disabled);
   }
+}
+
+// The lanes that a product leaves out: bits of each word of 32 lanes, and those that it is given. Null: none.
+Value* RoleEmitter::DisabledLanes(const Op& op, uint32_t of_each_word) {
+  Value* given = op.operands.size() > 4 ? Index(op, 4) : nullptr;
+  if (of_each_word == 0) return given;
+  Value* words = b_.CreateVectorSplat(ir::kRefreshedRows, e_.C32(of_each_word));
+  return given == nullptr ? words : b_.CreateOr(given, words);
 }
 
 void RoleEmitter::EmitMmaTensor(const Op& op) {
@@ -403,16 +416,18 @@ void RoleEmitter::EmitMmaTensor(const Op& op) {
   Value* d = Cells(SlotOf(op, 0));
   const uint32_t instruction =
       InstructionBits(cx_.program.operand_type, cx_.program.tile_m, cx_.program.tile_n, false, !b.KMajor());
+  const uint32_t lost = attrs.lost == 0 ? 0 : ~0u << (ir::kPartitionLanes - attrs.lost);
+  Value* disabled = DisabledLanes(op, attrs.idle != 0 ? ~0u : lost);
   ForEachDepth([&](int k, int column) {
     e_.TensorMmaA(d, Cells(SlotOf(op, 1), column), Step(b_start, b, k), instruction, k == 0 ? Index(op, 3) : e_.True(),
-                  attrs.idle != 0, /*shift=*/false);
+                  disabled, attrs.shift != 0);
   });
 }
 
 void RoleEmitter::EmitTensorCopy(const Op& op) {
-  const int tile = op.As<ir::TensorCopyAttrs>().tile;
-  const SharedLayout& layout = LayoutOf(SlotOf(op, 1), tile);
-  Value* start = Descriptor(SlotOf(op, 1), tile);
+  const auto& attrs = op.As<ir::TensorCopyAttrs>();
+  const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
+  Value* start = Descriptor(SlotOf(op, 1), attrs.tile, FirstRow(layout, attrs.row));
   ForEachDepth([&](int k, int column) { e_.TensorCopy(Cells(SlotOf(op), column), Step(start, layout, k)); });
 }
 

@@ -57,6 +57,10 @@ Value* EmitDerivative(Emitter& e, ir::Function function, Value* x);
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
                   Value* inner, Value* outer, Value* batch);
 
+// emit_lanes.cc: the lanes of a tile of positions from `position` on whose row does not reach `columns` further, as
+// four words of 32 lanes.
+Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position);
+
 // emit_gather.cc: a tile of positions x (tap, channel), the same way.
 void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,
                       Value* tile_base, Value* inner, Value* position, Value* group);

@@ -51,7 +51,7 @@ class ProbeEmitter {
       e_.TensorRefresh(Cells(ColumnOf(ProbeExperiment::kRefresh)), Tile(kFreshOffset));
       e_.TensorMmaA(Cells(kProductColumn), Cells(ColumnOf(ProbeExperiment::kAshift)), Tile(kFilterOffset),
                     InstructionBits(DataType::kBf16, static_cast<int>(kProbeThreads), kProductN, false, false),
-                    e_.False(), /*masked=*/false, /*shift=*/true);
+                    e_.False(), /*disabled=*/nullptr, /*shift=*/true);
     });
     WriteResult(ProbeExperiment::kShift, ColumnOf(ProbeExperiment::kShift));
     WriteResult(ProbeExperiment::kRefresh, ColumnOf(ProbeExperiment::kRefresh));

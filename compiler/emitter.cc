@@ -285,21 +285,27 @@ void Emitter::TensorFence(bool after) {
   Intrinsic(after ? nv::nvvm_tcgen05_fence_after_thread_sync : nv::nvvm_tcgen05_fence_before_thread_sync);
 }
 
-void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate) {
+void Emitter::TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate,
+                        Value* disabled) {
   constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
-  Intrinsic(nv::nvvm_tcgen05_mma_shared,
-            {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor, C32(instruction), accumulate,
-             C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor,
+                                   C32(instruction), accumulate};
+  if (disabled != nullptr) {
+    arguments.insert(arguments.end(), {disabled, C32(kKindF16), C32(kCollectorDiscard)});
+    Intrinsic(nv::nvvm_tcgen05_mma_shared_disable_output_lane_cg1, arguments);
+    return;
+  }
+  arguments.insert(arguments.end(), {C32(kKindF16), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  Intrinsic(nv::nvvm_tcgen05_mma_shared, arguments);
 }
-void Emitter::TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, bool masked,
-                         bool shift) {
+void Emitter::TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate,
+                         Value* disabled, bool shift) {
   constexpr uint32_t kKindF16 = 0, kCtaGroup1 = 1, kCollectorDiscard = 0;
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
                                    b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor, C32(instruction),
                                    accumulate};
-  if (masked) {
-    arguments.push_back(llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(4), b_.getInt32(~0u)));
-    arguments.insert(arguments.end(), {C32(kKindF16), C32(kCollectorDiscard)});
+  if (disabled != nullptr) {
+    arguments.insert(arguments.end(), {disabled, C32(kKindF16), C32(kCollectorDiscard)});
     Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1_ashift
                     : nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1,
               arguments);

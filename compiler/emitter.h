@@ -92,9 +92,11 @@ class Emitter {
   void TensorRelinquish();
   void TensorDealloc(Value* address, int columns);
   void TensorFence(bool after);
-  void TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate);
-  // A in Tensor Memory. `masked`: no lane of D is written. `shift`: .ashift.
-  void TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, bool masked,
+  // `disabled`: four words of lanes of D that are not written, or null.
+  void TensorMma(Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction, Value* accumulate,
+                 Value* disabled);
+  // A in Tensor Memory. `shift`: .ashift.
+  void TensorMmaA(Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate, Value* disabled,
                   bool shift);
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition

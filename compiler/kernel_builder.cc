@@ -46,6 +46,7 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
 }
 
 ir::Program KernelBuilder::Build() {
+  program_.kept_rows = KeptRows();
   AddOperands();
   for (size_t i = 0; i < program_.channels.size(); ++i) {
     const bool stays = std::find(residents_.begin(), residents_.end(), static_cast<int>(i)) != residents_.end();
@@ -105,7 +106,7 @@ void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(
 }
 
 void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corner&)>& write) {
-  const ValueId tile_m = b.Constant(schedule_.tile_m);
+  const ValueId tile_m = b.Constant(program_.TileRows());
   const ValueId tile_n = b.Constant(schedule_.tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
@@ -171,9 +172,9 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
 void KernelBuilder::AddMmaRole() {
   AddRole({.name = "mma", .kind = RoleKind::kMma, .first_warp = kMmaWarp, .warps = 1, .elected = 1}, [&](Builder& b) {
     TakeResidents(b);
-    ForEachTile(b, [&](const Corner&) {
+    ForEachTile(b, [&](const Corner& corner) {
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
-      WriteProducts(b, accumulator);
+      WriteProducts(b, accumulator, corner);
       b.Send({accumulator});
     });
     ReleaseResidents(b);
@@ -194,7 +195,7 @@ void KernelBuilder::AddEpilogueRole() {
       if (in_tensor_memory_) {
         accumulator = b.Take({}, {.channel = accumulators_});
       } else {
-        WriteProducts(b, accumulator);
+        WriteProducts(b, accumulator, corner);
         for (const int channel : operand_channels_) b.Drain({}, {.channel = channel, .lag = kReleaseLag});
       }
       WriteTile(b, accumulator, corner);
@@ -205,7 +206,7 @@ void KernelBuilder::AddEpilogueRole() {
 }
 
 void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& corner) {
-  const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = ir::FragmentLayout{fragment_}.Rows()})});
+  const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = program_.TileRows() / EpilogueWarps()})});
   const bool bulk = schedule_.d_store == StorePath::kTma;
   const std::vector<ValueId> start = bulk ? StoreStart(b, row, corner) : std::vector<ValueId>{};
   const auto write_panel = [&](ValueId panel, ValueId first, ValueId fragment) {

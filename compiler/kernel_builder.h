@@ -66,7 +66,9 @@ class KernelBuilder {
   virtual void TakeResidents(ir::Builder&) {}
   virtual void ReleaseResidents(ir::Builder&) {}
   // The loop over K: Multiply() and ReleaseOperand() for each slot. `accumulator` is kNoValue for registers.
-  virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator) = 0;
+  virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
+  // Rows of a tile that count, where each warp of the epilogue drops the last of its own; 0: all.
+  virtual int KeptRows() const { return 0; }
   // Coordinates, behind the column, of the bulk store of a warp's rows from `row` on. Once per tile.
   virtual std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) = 0;
   virtual void WriteBulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,

@@ -96,6 +96,7 @@ class RoleWalk {
       case OpKind::kDiv:
       case OpKind::kRem:
       case OpKind::kLess:
+      case OpKind::kLanesBeside:
       case OpKind::kTiles:
       case OpKind::kPut:
       case OpKind::kSend:
@@ -218,7 +219,7 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
     tile += walk.OfOneTile(role.body);
   }
   const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.tile_m) *
+  const int64_t tiles = CeilDiv(size(ir::Binding::kM), program.TileRows()) *
                         CeilDiv(size(ir::Binding::kN), program.tile_n) * size(ir::Binding::kBatch);
   const int64_t ctas = std::min<int64_t>(tiles, sm_count);
   KernelTraffic traffic{.all = tile * tiles, .busiest = tile * CeilDiv(tiles, ctas)};

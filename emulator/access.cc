@@ -168,6 +168,12 @@ bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane,
     return false;
   }
   Cluster& cluster = warp.cta().cluster();
+  if (to.space == Space::kShared || to.space == Space::kGlobal) {
+    // Whether an atomic operation changes anything it says itself.
+    if (Writes(kind) && kind != AccessKind::kAtomic) cluster.NoteChange();
+    if (Spin* spin = cluster.watch(); spin != nullptr && Reads(kind))
+      spin->Note({to.space, to.space == Space::kShared ? to.offset : address, to.cta, to.host, bytes});
+  }
   if (to.space == Space::kShared) {
     if (cluster.checks()) {
       if (to.cta != &warp.cta()) cluster.Visit(warp, *to.cta, lane);

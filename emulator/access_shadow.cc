@@ -27,7 +27,7 @@ SharedShadow::SharedShadow(uint32_t base, uint32_t bytes)
     : base_(base),
       // Zero pages are valid words, and most of a CTA's shared memory never sees an ordinary access.
       words_(static_cast<Word*>(std::calloc(bytes / 4 + 8, sizeof(Word)))),
-      granules_(bytes / 16 + 2) {
+      blocks_((base + bytes) / GranuleWord::kBlockBytes + 2) {
   LS_CHECK(words_ != nullptr, "no memory for the shadow of ", bytes, " bytes of shared memory");
 }
 
@@ -64,7 +64,8 @@ void SharedShadow::AddWarp(Word& word, const Accessor& by) {
       index = free_readers_.back();
       free_readers_.pop_back();
     }
-    readers_[index].push_back({ReaderOf(word), word.read_line});
+    readers_[index].push_back(
+        {ReaderOf(word), word.read_line, static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences});
     word.read_clock = index;
     word.flags = static_cast<uint8_t>((word.flags & ~kSeveralLanes) | kSeveralWarps);
   }
@@ -76,9 +77,11 @@ void SharedShadow::AddWarp(Word& word, const Accessor& by) {
     if (same_lane || reader.moment.lane != kAllLanes) reader.moment.lane = now.lane;
     reader.moment.clock = now.clock;
     reader.line = by.line;
+    reader.lane = by.lane;
+    reader.fences = by.fences;
     return;
   }
-  readers_[word.read_clock].push_back({now, by.line});
+  readers_[word.read_clock].push_back({now, by.line, by.lane, by.fences});
 }
 
 void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
@@ -95,6 +98,7 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
       word.flags |= kSeveralLanes;
       word.bytes = static_cast<uint8_t>(word.bytes | bytes << 4);
       word.read_clock = now.clock;
+      word.read_fences = by.fences;
       return;
     }
     word.flags = static_cast<uint8_t>(word.flags & ~kSeveralLanes);
@@ -103,17 +107,18 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
   // The same lane again keeps what is said about the others.
   word.reader = thread;
   word.read_clock = now.clock;
+  word.read_fences = by.fences;
   word.bytes = static_cast<uint8_t>(word.bytes | bytes << 4);
   word.read_line = by.line;
 }
 
 Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
-  Rival rival = CheckAsync(offset, offset + bytes, false, *by.knowledge, by.lane);
+  Rival rival = CheckAsync(GranuleWord::Of(offset, offset + bytes), false, *by.knowledge, by.lane);
   const uint32_t begin = offset - base_;
   for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w) {
     Word& word = words_[w];
     const uint8_t covered = BytesOf(w, begin, bytes);
-    granules_[w >> 2].ordinary = true;
+    OrdinaryOf(w) |= BitOf(w);
     if (word.writer != 0 && (word.bytes & covered) != 0 && !(by.strong && (word.flags & kStrongWrite)) &&
         !by.knowledge->Knows(by.lane, WriterOf(word)) && !rival) {
       rival = {Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
@@ -124,13 +129,16 @@ Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
 }
 
 Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
-  Rival rival = CheckAsync(offset, offset + bytes, true, *by.knowledge, by.lane);
+  Rival rival;
+  ForEachGranuleWord({offset, offset + bytes}, [&](GranuleWord word) {
+    if (!rival) rival = CheckAsync(word, true, *by.knowledge, by.lane);
+  });
   const Epoch now = by.knowledge->Now(by.lane);
   const uint32_t begin = offset - base_;
   for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w) {
     Word& word = words_[w];
     const uint8_t covered = BytesOf(w, begin, bytes);
-    granules_[w >> 2].ordinary = true;
+    OrdinaryOf(w) |= BitOf(w);
     if (!rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
     // Lanes of one warp that store to one word in turn mostly store one value: not reported.
     if (!rival && word.writer != 0 && word.reader == 0 && (word.bytes & covered) != 0 &&
@@ -149,68 +157,124 @@ Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
   return rival;
 }
 
-Rival SharedShadow::CheckAsync(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const {
-  for (uint32_t g = (begin - base_) >> 4, last = (end - base_ + 15) >> 4; g < last; ++g) {
-    const Granule& granule = granules_[g];
-    const uint32_t offset = base_ + 16 * g;
+Rival SharedShadow::CheckAsync(GranuleWord word, bool write, const Knowledge& issuer, uint8_t lane) const {
+  for (const Segment& segment : blocks_[word.block].segments) {
+    const uint64_t common = segment.mask & word.mask;
+    if (common == 0) continue;
+    const auto rival = [&](Conflict conflict, const RecordRef& record) -> Rival {
+      const auto granule = static_cast<uint32_t>(std::countr_zero(common));
+      return {conflict, word.block * GranuleWord::kBlockBytes + 16 * granule, {}, record.get(), record->line};
+    };
     bool read_since = false;
-    for (const RecordRef& read : granule.reads) {
+    for (const RecordRef& read : segment.reads) {
       if (!read) break;
       read_since = true;
-      if (write && !read->KnownTo(issuer, lane)) return {Conflict::kWriteAfterRead, offset, {}, read.get(), read->line};
+      if (write && !read->KnownTo(issuer, lane)) return rival(Conflict::kWriteAfterRead, read);
     }
-    if (granule.write && !(write && read_since) && !granule.write->KnownTo(issuer, lane)) {
-      return {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite,
-              offset,
-              {},
-              granule.write.get(),
-              granule.write->line};
-    }
+    if (segment.write && !(write && read_since) && !segment.write->KnownTo(issuer, lane))
+      return rival(write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, segment.write);
   }
   return {};
 }
 
 Rival SharedShadow::CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const {
-  for (uint32_t g = (begin - base_) >> 4, last = (end - base_ + 15) >> 4; g < last; ++g) {
-    if (!granules_[g].ordinary) continue;
-    for (uint32_t w = std::max(4 * g, (begin - base_) >> 2); w < 4 * g + 4 && 4 * w < end - base_; ++w) {
-      const Word& word = words_[w];
-      if (write) {
-        if (Rival rival = CheckReads(word, base_ + 4 * w, 0xf, issuer, lane, false)) return rival;
-      }
-      if (word.writer != 0 && !(write && word.reader != 0) && !issuer.Knows(lane, WriterOf(word))) {
-        return {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr,
-                word.write_line};
-      }
+  Rival rival;
+  ForEachOrdinary(begin, end, [&](uint32_t w) {
+    if (rival) return;
+    const Word& word = words_[w];
+    if (write) rival = CheckReads(word, base_ + 4 * w, 0xf, issuer, lane, false);
+    if (!rival && word.writer != 0 && !(write && word.reader != 0) && !issuer.Knows(lane, WriterOf(word))) {
+      rival = {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr,
+               word.write_line};
     }
-  }
-  return {};
+  });
+  return rival;
 }
 
-void SharedShadow::NoteAsync(uint32_t begin, uint32_t end, bool write, const RecordRef& record) {
-  for (uint32_t g = (begin - base_) >> 4, last = (end - base_ + 15) >> 4; g < last; ++g) {
-    Granule& granule = granules_[g];
+bool SharedShadow::Segment::Alike(const Segment& other) const {
+  return write.get() == other.write.get() &&
+         std::equal(reads.begin(), reads.end(), other.reads.begin(),
+                    [](const RecordRef& a, const RecordRef& b) { return a.get() == b.get(); });
+}
+
+void SharedShadow::Segment::AddRead(const RecordRef& record) {
+  size_t at = 0;
+  while (at + 1 < reads.size() && reads[at] && reads[at]->issuer != record->issuer) ++at;
+  reads[at] = record;
+}
+
+void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& record) {
+  std::vector<Segment>& segments = blocks_[word.block].segments;
+  // What the operation changes leaves its old segments and comes back in new ones.
+  std::vector<Segment> changed;
+  uint64_t fresh = word.mask;
+  for (Segment& segment : segments) {
+    const uint64_t common = segment.mask & word.mask;
+    if (common == 0) continue;
+    segment.mask &= ~common;
+    if (write) continue;
+    fresh &= ~common;
+    changed.push_back(segment);
+    changed.back().mask = common;
+    changed.back().AddRead(record);
+  }
+  std::erase_if(segments, [](const Segment& segment) { return segment.mask == 0; });
+  if (fresh != 0) {
+    Segment& segment = changed.emplace_back();
+    segment.mask = fresh;
     if (write) {
-      granule.write = record;
-      for (RecordRef& read : granule.reads) read = RecordRef();
-      continue;
+      segment.write = record;
+    } else {
+      segment.AddRead(record);
     }
-    size_t at = 0;
-    while (at + 1 < granule.reads.size() && granule.reads[at] && granule.reads[at]->issuer != record->issuer) ++at;
-    granule.reads[at] = record;
+  }
+  for (Segment& segment : changed) {
+    const auto like =
+        std::find_if(segments.begin(), segments.end(), [&](const Segment& s) { return s.Alike(segment); });
+    if (like != segments.end()) {
+      like->mask |= segment.mask;
+    } else {
+      segments.push_back(std::move(segment));
+    }
   }
 }
 
 void SharedShadow::Forget(uint32_t begin, uint32_t end) {
-  for (uint32_t g = (begin - base_) >> 4, last = (end - base_ + 15) >> 4; g < last; ++g) {
-    if (!granules_[g].ordinary) continue;
-    for (uint32_t w = 4 * g; w < 4 * g + 4; ++w) {
-      if (4 * w + 4 <= begin - base_ || 4 * w >= end - base_) continue;
-      DropReaders(words_[w]);
-      words_[w] = {};
-    }
-    granules_[g].ordinary = begin - base_ > 16 * g || end - base_ < 16 * g + 16;
+  ForEachOrdinary(begin, end, [&](uint32_t w) {
+    DropReaders(words_[w]);
+    words_[w] = {};
+  });
+  const uint32_t first = (begin + 15) & ~15u, last = end & ~15u;
+  if (first >= last) return;
+  ForEachGranuleWord({first, last}, [&](GranuleWord word) { blocks_[word.block].ordinary &= ~word.mask; });
+}
+
+void TensorShadow::Cut(std::vector<Run>& runs, int column) {
+  for (auto run = runs.begin(); run != runs.end(); ++run) {
+    if (column <= run->begin || column >= run->end) continue;
+    Run left = *run;
+    left.end = run->begin = column;
+    runs.insert(run, std::move(left));
+    return;
   }
+}
+
+void TensorShadow::Join(std::vector<Run>& runs) {
+  size_t kept = 0;
+  for (size_t r = 1; r < runs.size(); ++r) {
+    if (runs[r].cell == runs[kept].cell) {
+      runs[kept].end = runs[r].end;
+    } else if (++kept != r) {
+      runs[kept] = std::move(runs[r]);
+    }
+  }
+  runs.resize(kept + 1);
+}
+
+std::array<std::vector<TensorShadow::Run>, TensorShadow::kQuarters> TensorShadow::AllColumns() {
+  std::array<std::vector<Run>, kQuarters> all;
+  for (auto& runs : all) runs.push_back({0, TensorMemory::kColumns, {}});
+  return all;
 }
 
 }  // namespace laneshift::emulator

@@ -2,7 +2,8 @@
 // ordered behind that.
 //
 // Ordinary accesses are remembered per 32-bit word (the last write, and the reads since), completed asynchronous
-// operations per 16-byte granule, and per column and quarter of the lanes of Tensor Memory. An access is ordered behind
+// operations per 16-byte granule, and per column and quarter of the lanes of Tensor Memory; granules of a KiB, and
+// columns side by side, that have seen the same are remembered together. An access is ordered behind
 // another one if the accessing lane knows a moment at which the other one was over (vector_clock.h). A write stands for
 // the reads before it, and reads stand for the write before them: each was checked when it happened.
 // Thread-safety: none; it belongs to its cluster's host thread. It exists only where hazards are looked for.
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -17,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/units/cta_state.h"
 #include "emulator/units/tensor_memory.h"
 #include "emulator/vector_clock.h"
 
@@ -93,12 +96,14 @@ class SharedShadow {
   // Remembers an ordinary access and says what it is not ordered behind.
   Rival Read(uint32_t offset, uint32_t bytes, const Accessor& by);
   Rival Write(uint32_t offset, uint32_t bytes, const Accessor& by);
-  // What an asynchronous operation of `lane` is not ordered behind: other operations, and ordinary accesses. Nothing is
-  // remembered yet.
-  Rival CheckAsync(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const;
+  // What an asynchronous operation of `lane` is not ordered behind: other operations on the granules of `word`, and
+  // ordinary accesses of [begin, end). Nothing is remembered yet.
+  Rival CheckAsync(GranuleWord word, bool write, const Knowledge& issuer, uint8_t lane) const;
   Rival CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const;
   // An operation whose completion somebody has seen.
-  void NoteAsync(uint32_t begin, uint32_t end, bool write, const RecordRef& record);
+  void NoteAsync(GranuleWord word, bool write, const RecordRef& record);
+  // Whether an ordinary access has touched any of these granules since they were forgotten.
+  bool Ordinary(GranuleWord word) const { return (blocks_[word.block].ordinary & word.mask) != 0; }
   // What an asynchronous write makes of earlier accesses.
   void Forget(uint32_t begin, uint32_t end);
 
@@ -110,21 +115,39 @@ class SharedShadow {
     uint8_t lane = 0;
     int line = 0;
   };
+  // The same for the first word that was loaded.
+  template <typename Fences>
+  bool FindUnfencedRead(uint32_t begin, uint32_t end, Fences fences, Unfenced& found) const {
+    bool any = false;
+    const auto check = [&](uint32_t w, const Epoch& moment, uint8_t lane, uint16_t had, int line) {
+      if (any || static_cast<uint16_t>(fences(moment.agent, lane)) != had) return;
+      found = {base_ + 4 * w, moment.agent, lane, line};
+      any = true;
+    };
+    ForEachOrdinary(begin, end, [&](uint32_t w) {
+      const Word& word = words_[w];
+      if (any || word.reader == 0) return;
+      if (!(word.flags & kSeveralWarps))
+        return check(w, ReaderOf(word), static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences,
+                     word.read_line);
+      for (const Reader& reader : readers_[word.read_clock])
+        check(w, reader.moment, reader.lane, reader.fences, reader.line);
+    });
+    return any;
+  }
   template <typename Fences>
   bool FindUnfenced(uint32_t begin, uint32_t end, Fences fences, Unfenced& found) const {
-    for (uint32_t g = (begin - base_) >> 4, last = (end - base_ + 15) >> 4; g < last; ++g) {
-      if (!granules_[g].ordinary) continue;
-      for (uint32_t w = std::max(4 * g, (begin - base_) >> 2); w < 4 * g + 4 && 4 * w < end - base_; ++w) {
-        const Word& word = words_[w];
-        if (word.writer == 0) continue;
-        const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
-        const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
-        if (static_cast<uint16_t>(fences(agent, lane)) != word.fences) continue;
-        found = {base_ + 4 * w, agent, lane, word.write_line};
-        return true;
-      }
-    }
-    return false;
+    bool any = false;
+    ForEachOrdinary(begin, end, [&](uint32_t w) {
+      const Word& word = words_[w];
+      if (any || word.writer == 0) return;
+      const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
+      const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
+      if (static_cast<uint16_t>(fences(agent, lane)) != word.fences) return;
+      found = {base_ + 4 * w, agent, lane, word.write_line};
+      any = true;
+    });
+    return any;
   }
 
  private:
@@ -132,7 +155,7 @@ class SharedShadow {
   struct Word {
     uint32_t write_clock, read_clock;  // read_clock: an index into readers_ if there are several
     uint16_t writer, reader;
-    uint16_t fences;
+    uint16_t fences, read_fences;
     uint8_t bytes;  // low half: written, high half: read
     uint8_t flags;
     int32_t write_line, read_line;
@@ -141,11 +164,21 @@ class SharedShadow {
   struct Reader {
     Epoch moment;
     int line;
+    uint8_t lane;  // the newest one
+    uint16_t fences;
   };
-  struct Granule {
+  // Granules of one KiB that the same asynchronous operations have touched.
+  struct Segment {
+    uint64_t mask = 0;
     RecordRef write;
     std::array<RecordRef, 3> reads;  // the newest ones of different issuers
-    bool ordinary = false;           // its words have been touched by ordinary accesses
+
+    bool Alike(const Segment& other) const;
+    void AddRead(const RecordRef& record);
+  };
+  struct Block {
+    std::vector<Segment> segments;  // disjoint; granules in none have seen no operation
+    uint64_t ordinary = 0;          // granules whose words have been touched by ordinary accesses
   };
   struct Free {
     void operator()(Word* words) const { std::free(words); }
@@ -164,10 +197,23 @@ class SharedShadow {
   void AddReader(Word& word, uint8_t bytes, const Accessor& by);
   void AddWarp(Word& word, const Accessor& by);
   void DropReaders(Word& word);
+  uint64_t& OrdinaryOf(uint32_t word) { return blocks_[(base_ + 4 * word) / GranuleWord::kBlockBytes].ordinary; }
+  static uint64_t BitOf(uint32_t word) { return uint64_t{1} << (word / 4 % 64); }
+  // Calls visit(index) for each word of [begin, end) whose granule has been touched by ordinary accesses.
+  template <typename Visit>
+  void ForEachOrdinary(uint32_t begin, uint32_t end, Visit visit) const {
+    ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
+      for (uint64_t rest = word.mask & blocks_[word.block].ordinary; rest != 0; rest &= rest - 1) {
+        const uint32_t at = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
+        const uint32_t first = std::max(at, begin & ~3u), last = std::min(at + 16, end);
+        for (uint32_t offset = first; offset < last; offset += 4) visit((offset - base_) / 4);
+      }
+    });
+  }
 
   uint32_t base_;
   std::unique_ptr<Word[], Free> words_;
-  std::vector<Granule> granules_;
+  std::vector<Block> blocks_;  // from offset 0
   std::vector<std::vector<Reader>> readers_;
   std::vector<uint32_t> free_readers_;
 };
@@ -178,16 +224,52 @@ class TensorShadow {
   struct Cell {
     RecordRef write, read;
     uint64_t written_at = 0, read_at = 0;  // cluster ticks, for fences
+
+    bool operator==(const Cell& other) const {
+      return write.get() == other.write.get() && read.get() == other.read.get() && written_at == other.written_at &&
+             read_at == other.read_at;
+    }
   };
   static constexpr int kQuarters = 4;
 
-  Cell& At(int column, int quarter) { return cells_[static_cast<size_t>(column * kQuarters + quarter)]; }
+  // Calls visit(first column, end, cell) for the columns [begin, end) of a quarter, until it returns false. Returns
+  // whether it never did.
+  template <typename Visit>
+  bool ForEach(int quarter, int begin, int end, Visit visit) const {
+    for (const Run& run : runs_[static_cast<size_t>(quarter)]) {
+      if (run.end <= begin) continue;
+      if (run.begin >= end) break;
+      if (!visit(std::max(run.begin, begin), std::min(run.end, end), run.cell)) return false;
+    }
+    return true;
+  }
+  // Calls change(cell) for what the columns [begin, end) of a quarter have seen.
+  template <typename Change>
+  void Update(int quarter, int begin, int end, Change change) {
+    std::vector<Run>& runs = runs_[static_cast<size_t>(quarter)];
+    Cut(runs, begin);
+    Cut(runs, end);
+    for (Run& run : runs) {
+      if (run.begin >= begin && run.end <= end) change(run.cell);
+    }
+    Join(runs);
+  }
   void Forget(int column, int columns) {
-    for (int c = column * kQuarters; c < (column + columns) * kQuarters; ++c) cells_[static_cast<size_t>(c)] = {};
+    for (int quarter = 0; quarter < kQuarters; ++quarter)
+      Update(quarter, column, column + columns, [](Cell& cell) { cell = {}; });
   }
 
  private:
-  std::vector<Cell> cells_ = std::vector<Cell>(static_cast<size_t>(TensorMemory::kColumns * kQuarters));
+  // Columns side by side with the same history.
+  struct Run {
+    int begin, end;
+    Cell cell;
+  };
+  static void Cut(std::vector<Run>& runs, int column);
+  static void Join(std::vector<Run>& runs);
+
+  std::array<std::vector<Run>, kQuarters> runs_ = AllColumns();
+  static std::array<std::vector<Run>, kQuarters> AllColumns();
 };
 
 }  // namespace laneshift::emulator

@@ -185,6 +185,9 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   if (!quiet) CheckPendingShared(op, use);
   CheckSharedOrder(op, use);
   if (!IsAsyncProxy(op.kind)) return;
+  bool ordinary = false;
+  use.ForEachWord([&](GranuleWord word) { ordinary |= use.cta->shared_shadow->Ordinary(word); });
+  if (!ordinary) return;
   SharedShadow::Unfenced stored;
   const auto fences = [&](uint16_t agent, uint8_t lane) {
     const size_t warps = use.cta->warps.size();
@@ -200,9 +203,19 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
                ", which warp ", stored.agent, " lane ", int{stored.lane}, " stored in line ", stored.line,
                " without a fence.proxy.async after it"));
   }
-  if (use.write) {
-    use.ForEachRun([&](uint32_t begin, uint32_t end) { use.cta->shared_shadow->Forget(begin, end); });
+  if (!use.write) return;
+  bool unfenced_read = false;
+  use.ForEachRun([&](uint32_t begin, uint32_t end) {
+    unfenced_read = unfenced_read || use.cta->shared_shadow->FindUnfencedRead(begin, end, fences, stored);
+  });
+  if (unfenced_read) {
+    NotePolicy(Policy::kReadFence);
+    if (machine().policies.read_fence == ReadFence::kRequired)
+      Hazard(HazardKind::kMissingProxyFence, op,
+             Cat("this ", NameOf(op.kind), " overwrites shared offset ", stored.offset, ", which warp ", stored.agent,
+                 " lane ", int{stored.lane}, " loaded in line ", stored.line, " without a fence.proxy.async after it"));
   }
+  use.ForEachRun([&](uint32_t begin, uint32_t end) { use.cta->shared_shadow->Forget(begin, end); });
 }
 
 // Granule by granule; the first finding stands for all.
@@ -298,6 +311,7 @@ void Cluster::FindPredecessors(AsyncOp& op) {
 
 bool Cluster::Issue(const OpHandle& op) {
   op->serial = ++op_serial_;
+  NoteChange();
   op->place = op->warp->Here(op->lane);
   op->at = op->warp->position();
   if (IsTensorQueue(op->kind)) FindPredecessors(*op);
@@ -343,6 +357,7 @@ bool Cluster::Complete(const OpHandle& op) {
     if (waits) continue;
     open.pop_back();
     next->state = AsyncOp::State::kDone;
+    NoteChange();
     RemovePending(*next);
     if (checks()) {
       for (const AsyncOp::SharedUse& use : next->shared) {

@@ -14,6 +14,8 @@ using base::Cat;
 constexpr uint64_t kQuantum = 4096;
 // A waiter is told "not yet" this often without any event before the cluster counts as deadlocked.
 constexpr uint64_t kPatience = 8;
+// So often lanes may go on without the others, and nothing comes of it.
+constexpr uint64_t kReleases = 64;
 // Rounds of spinning without an event before other clusters get the host thread.
 constexpr int kRoundsBeforeYield = 4;
 
@@ -152,7 +154,9 @@ bool Cluster::RunRound(bool& ran) {
   return true;
 }
 
-Cluster::Result Cluster::Run() {
+Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
+  host_ = &host;
+  const uint64_t news_before = news();
   int idle_rounds = 0;
   while (true) {
     if (live_threads() == 0) {
@@ -175,17 +179,30 @@ Cluster::Result Cluster::Run() {
     }
     if (ran) {
       if (++idle_rounds < kRoundsBeforeYield) continue;
-      return Result::kYield;
+      idle_rounds = 0;
+      if (effort == Effort::kLastResort && (TimeOutWaiters() || ReleaseParts())) continue;
+      if (news() != news_before) return Result::kYield;
+      const Repetition all = AllRepeat();
+      if (all == Repetition::kFault) return Result::kFault;
+      return all == Repetition::kFound && news() == news_before ? Result::kStuck : Result::kYield;
     }
-    if (TimeOutWaiters()) continue;
-    bool released = false;
-    for (const auto& cta : ctas_) {
-      for (const auto& warp : cta->warps) released = warp->ReleaseParts() || released;
-    }
-    if (released) continue;
+    if (TimeOutWaiters() || ReleaseParts()) continue;
     ReportDeadlock();
     return Result::kFault;
   }
+}
+
+bool Cluster::ReleaseParts() {
+  if (last_release_news_ != news()) {
+    last_release_news_ = news();
+    releases_without_news_ = 0;
+  }
+  if (++releases_without_news_ > kReleases) return false;
+  bool released = false;
+  for (const auto& cta : ctas_) {
+    for (const auto& warp : cta->warps) released = warp->ReleaseParts() || released;
+  }
+  return released;
 }
 
 bool Cluster::TimeOutWaiters() {

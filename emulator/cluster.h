@@ -19,17 +19,16 @@
 #include <vector>
 
 #include "emulator/access_shadow.h"
+#include "emulator/host_thread.h"
 #include "emulator/memory.h"
 #include "emulator/pending_ranges.h"
-#include "emulator/plan_cache.h"
 #include "emulator/program.h"
 #include "emulator/report.h"
+#include "emulator/spin.h"
 #include "emulator/tensor_map_edits.h"
 #include "emulator/units/fused_sum.h"
 #include "emulator/units/mbarrier.h"
-#include "emulator/units/tcgen05_mma.h"
 #include "emulator/units/tensor_memory.h"
-#include "emulator/units/wgmma.h"
 #include "emulator/warp.h"
 
 namespace laneshift::emulator {
@@ -269,14 +268,19 @@ class Cta {
 
 class Cluster {
  public:
-  enum class Result : uint8_t { kDone, kYield, kFault };
+  // kStuck: all its warps wait or repeat themselves, and nothing happened in the whole run.
+  enum class Result : uint8_t { kDone, kYield, kStuck, kFault };
+  // kLastResort: no other cluster can help either, so that waits end with "not yet" and lanes stop waiting for others.
+  enum class Effort : uint8_t { kUsual, kLastResort };
 
   // Takes a cluster that has not started from the grid: the index of its first CTA.
   using Cancel = std::function<std::optional<std::array<uint32_t, 3>>()>;
   Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel = {});
   ~Cluster();
   // Runs until the end, a fault, or nothing but other clusters can bring progress.
-  Result Run();
+  Result Run(HostThread& host, Effort effort);
+  // It is stuck for good: makes that its fault, with a picture.
+  void ReportLivelock();
 
   const Launch& launch() const { return launch_; }
   const Machine& machine() const { return *launch_.machine; }
@@ -299,6 +303,11 @@ class Cluster {
   // Something happened that may let a blocked path go on. Events are counted from 1.
   void Signal() { ++events_; }
   uint64_t events() const { return events_; }
+  // Something changed that a running path may see: memory, a barrier, an asynchronous operation.
+  void NoteChange() { ++changes_; }
+  uint64_t news() const { return events_ + changes_; }
+  // Takes notes of what a warp reads; nullptr unless a repetition is being looked for.
+  Spin* watch() const { return watch_; }
   // A clock for fences: every reading is later than the one before.
   uint64_t Tick() { return ++clock_; }
 
@@ -349,19 +358,26 @@ class Cluster {
   uint32_t live_threads() const;
   void NoteExit(Cta& cta);
 
-  PlanCache<MmaRequest, PlannedMma> mma_plans;
-  PlanCache<WgmmaRequest, PlannedWgmma> wgmma_plans;
+  // Of the thread that runs it now.
+  HostThread& host() { return *host_; }
 
  private:
+  enum class Repetition : uint8_t { kNone, kFound, kFault };
   bool RunRound(bool& ran);
   bool CompleteSomething();
   bool CompleteAtRandom();
   bool TimeOutWaiters();
+  bool ReleaseParts();
+  // livelock.cc
+  Repetition AllRepeat();
+  Repetition FindRepetition(Warp& warp, Spin& spin);
+  std::string DescribeSpin(const Spin& spin) const;
   // deadlock.cc
   void ReportDeadlock();
   void DrawWaits(Fault& fault);
   std::string DescribeWait(Warp& warp, const Path& path);
   std::vector<Warp*> WhoCouldEnd(Warp& warp, const Path& path);
+  std::vector<Warp*> Arrivers(Warp& warp, uint32_t barrier);
   void CheckExit(Cta& cta);
   void FindPredecessors(AsyncOp& op);
   void CheckIssue(AsyncOp& op);
@@ -386,10 +402,14 @@ class Cluster {
   std::vector<std::unique_ptr<Cta>> ctas_;
   std::optional<Fault> fault_;
   Counters counters_;
-  uint64_t events_ = 1, clock_ = 1;
+  HostThread* host_ = nullptr;
+  uint64_t events_ = 1, changes_ = 0, clock_ = 1;
   uint64_t executed_ = 0;
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
+  uint64_t releases_without_news_ = 0, last_release_news_ = 0;
+  std::vector<Spin> spins_;  // that AllRepeat has found
+  Spin* watch_ = nullptr;
   size_t next_warp_ = 0;
   PendingRanges pending_global_;  // of operations that were not released yet
   std::vector<TensorPair> pairs_;

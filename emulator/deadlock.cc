@@ -1,7 +1,9 @@
-// The picture of a deadlock: who waits for what, who could end that wait, and the cycle. Part of Cluster.
+// The picture of a deadlock or livelock: who waits for what, or repeats what, who could end that, and the cycle. Part
+// of Cluster.
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <map>
 
 #include "base/text.h"
@@ -25,10 +27,11 @@ bool WaitsAt(Warp& warp, WaitState::Kind kind, uint32_t object) {
   });
 }
 
-// One path that waits, and the warps that could end its waiting.
+// A path that waits or a warp that repeats itself, and the warps that could end that.
 struct Waiter {
   Warp* warp;
-  const Path* path;
+  int line, lane;
+  std::string what;
   std::vector<Warp*> could_end;
 };
 
@@ -60,6 +63,15 @@ std::vector<Warp*> FindCycle(const std::vector<Waiter>& waiters) {
 
 }  // namespace
 
+std::vector<Warp*> Cluster::Arrivers(Warp& warp, uint32_t barrier) {
+  std::vector<Warp*> who;
+  if (BarrierSlot* slot = FindBarrier(warp.cta(), barrier)) {
+    std::copy_if(slot->arrivers.begin(), slot->arrivers.end(), std::back_inserter(who),
+                 [](const Warp* other) { return !other->done(); });
+  }
+  return who;
+}
+
 std::vector<Warp*> Cluster::WhoCouldEnd(Warp& warp, const Path& path) {
   std::vector<Warp*> who;
   const auto add = [&](auto& warps, auto condition) {
@@ -70,8 +82,7 @@ std::vector<Warp*> Cluster::WhoCouldEnd(Warp& warp, const Path& path) {
   const WaitState& wait = path.wait;
   switch (wait.kind) {
     case WaitState::Kind::kMbarrier:
-      if (BarrierSlot* slot = FindBarrier(warp.cta(), wait.object)) add(slot->arrivers, [](Warp&) { return true; });
-      break;
+      return Arrivers(warp, wait.object);
     case WaitState::Kind::kNamedBarrier:
       add(warp.cta().warps, [&](Warp& other) { return !WaitsAt(other, wait.kind, wait.object); });
       break;
@@ -143,19 +154,30 @@ void Cluster::ReportDeadlock() {
 
 void Cluster::DrawWaits(Fault& fault) {
   std::vector<Waiter> waiters;
+  for (const Spin& spin : spins_) {
+    if (waiters.size() == kMaxWaits) break;
+    Waiter waiter = {spin.warp, spin.first_line, -1, DescribeSpin(spin), {}};
+    for (const uint32_t barrier : spin.barriers) {
+      const std::vector<Warp*> arrivers = Arrivers(*spin.warp, barrier);
+      waiter.could_end.insert(waiter.could_end.end(), arrivers.begin(), arrivers.end());
+    }
+    waiters.push_back(std::move(waiter));
+  }
   for (const auto& cta : ctas_) {
     for (const auto& warp : cta->warps) {
       for (const Path& path : warp->paths()) {
-        if (path.state == Path::State::kBlocked && waiters.size() < kMaxWaits)
-          waiters.push_back({warp.get(), &path, WhoCouldEnd(*warp, path)});
+        if (path.state != Path::State::kBlocked || waiters.size() == kMaxWaits) continue;
+        waiters.push_back({warp.get(), warp->LineOf(path.pc),
+                           std::popcount(path.mask) == 1 ? std::countr_zero(path.mask) : -1,
+                           "waits " + DescribeWait(*warp, path), WhoCouldEnd(*warp, path)});
       }
     }
   }
   for (const Waiter& waiter : waiters) {
     WaitingPath wait;
-    wait.who = waiter.warp->Here(std::popcount(waiter.path->mask) == 1 ? std::countr_zero(waiter.path->mask) : -1);
-    wait.who.line = waiter.warp->LineOf(waiter.path->pc);
-    wait.what = "waits " + DescribeWait(*waiter.warp, *waiter.path);
+    wait.who = waiter.warp->Here(waiter.lane);
+    wait.who.line = waiter.line;
+    wait.what = waiter.what;
     for (Warp* other : waiter.could_end) wait.could_end.push_back(NameOf(*other));
     fault.waits.push_back(std::move(wait));
   }

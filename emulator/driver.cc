@@ -58,6 +58,7 @@ CuResult ResultOf(FaultKind kind) {
     case FaultKind::kLaunchFailure:
       return kCuErrorLaunchFailed;
     case FaultKind::kDeadlock:
+    case FaultKind::kLivelock:
     case FaultKind::kBudget:
       return kCuErrorLaunchTimeout;
   }

@@ -27,9 +27,9 @@ struct Options {
   HazardChecks hazards = HazardChecks::kOn;
   Arithmetic arithmetic = Arithmetic::kHardware;
   uint64_t instruction_budget = uint64_t{1} << 34;  // warp instructions per cluster
-  Policies policies;  // answers where the manual is silent: units/policies.def
+  Policies policies;                                // answers where the manual is silent: units/policies.def
   Cancellation cancellation = Cancellation::kGrant;
-  uint64_t memory_bytes = uint64_t{64} << 30;       // of the emulated device; host pages are taken when touched
+  uint64_t memory_bytes = uint64_t{64} << 30;  // of the emulated device; host pages are taken when touched
   // Called with one line, without its end, for what the driver API has no words for: why a module was refused, hazards,
   // faults, functions that are not provided. May be null.
   void (*notice)(const std::string& line) = nullptr;

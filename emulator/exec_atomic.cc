@@ -105,9 +105,15 @@ bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t 
   const auto op = static_cast<AtomOp>(i.modifiers & 0xff);
   // Sums of f32 in global memory flush subnormal numbers, in shared memory they do not (PTX ISA, atom).
   if constexpr (kCombine == CombineF32) {
-    if (at.space == Space::kGlobal) return old = Exchange<W, CombineFlushedF32>(at.host, op, b, c), true;
+    if (at.space == Space::kGlobal) {
+      old = Exchange<W, CombineFlushedF32>(at.host, op, b, c);
+      w.cta().cluster().NoteChange();
+      return true;
+    }
   }
   old = Exchange<W, kCombine>(at.host, op, b, c);
+  // A lock that is not free, or a word that is only read.
+  if (static_cast<W>(kCombine(op, old, b, c)) != static_cast<W>(old)) w.cta().cluster().NoteChange();
   return true;
 }
 
@@ -161,8 +167,11 @@ Outcome Atomic128(Warp& w, const Instruction& i, uint32_t mask) {
       const std::lock_guard lock(mutex);
       std::memcpy(old, at.host, 16);
       const uint64_t* wanted = w.At<uint64_t>(i[2]) + 2 * lane;
-      if (!compares || std::memcmp(old, wanted, 16) == 0)
-        std::memcpy(at.host, w.At<uint64_t>(i[compares ? 3 : 2]) + 2 * lane, 16);
+      const uint64_t* value = w.At<uint64_t>(i[compares ? 3 : 2]) + 2 * lane;
+      if (!compares || std::memcmp(old, wanted, 16) == 0) {
+        if (std::memcmp(old, value, 16) != 0) w.cta().cluster().NoteChange();
+        std::memcpy(at.host, value, 16);
+      }
     }
     std::memcpy(w.At<uint64_t>(i[0]) + 2 * lane, old, 16);
   }

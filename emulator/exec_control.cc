@@ -154,6 +154,7 @@ Outcome ReduceFloat(Warp& w, const Instruction& i, uint32_t mask) {
 // Counts the executing lanes in; true when that completes the barrier's generation.
 bool ArriveAtBarrier(Warp& w, NamedBarrier& barrier, uint32_t count, uint32_t mask) {
   // With an explicit count the warps count whole, whatever of them has exited.
+  w.cta().cluster().NoteChange();
   barrier.arrived += count != 0 && mask == w.live() ? kLanes : static_cast<uint32_t>(std::popcount(mask));
   barrier.expected = count;
   w.Release(mask, barrier.gathering);
@@ -245,6 +246,7 @@ Outcome ClusterArrive(Warp& w, const Instruction& i, uint32_t mask) {
   if (i.modifiers == 0 || w.fences_memory) w.Release(mask, cluster.barrier_gathering);
   w.Release(mask, cluster.barrier_met);
   w.cluster_generation = cluster.barrier_generation;
+  cluster.NoteChange();
   cluster.barrier_arrived += static_cast<uint32_t>(std::popcount(mask));
   cluster.CheckClusterBarrier();
   return Outcome::kNext;

@@ -1,5 +1,6 @@
 // mbarrier instructions.
 
+#include <array>
 #include <bit>
 
 #include "base/text.h"
@@ -82,11 +83,17 @@ Outcome Invalidate(Warp& w, const Instruction& i, uint32_t mask) {
 // operands: state, [a], count or bytes
 Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
   const BarrierSlot* last = nullptr;
+  // All lanes touch the object before any of them releases: what one arrival tells for all covers that.
+  std::array<BarrierSlot*, kLanes> slots;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
-    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, true, at);
-    if (slot == nullptr) return Outcome::kFault;
+    slots[static_cast<size_t>(lane)] = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, true, at);
+    if (slots[static_cast<size_t>(lane)] == nullptr) return Outcome::kFault;
+  }
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    BarrierSlot* slot = slots[static_cast<size_t>(lane)];
     const int64_t value = i[2].slot != kNoSlot ? static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[2], lane))) : 1;
     Mbarrier& state = slot->state;
     if (slot != last) slot->NoteArriver(&w);
@@ -143,6 +150,7 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
       if (slot != last && Orders(w, i)) w.Acquire(Alike(w, i[1], rest, lane), slot->Told(parity));
       last = slot;
     } else {
+      if (Spin* spin = cluster.watch()) spin->NoteBarrier(at.offset);
       blocked_on = at.offset;
       parity_of_block = parity;
     }

@@ -125,12 +125,16 @@ Outcome BulkStoreInto(Warp& w, const Instruction& i, uint32_t mask) {
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
     // Atomic reductions into one place are not kept apart from each other.
     if constexpr (!kReduce) op->global.push_back({target, target + bytes, true});
-    op->effect = [from, target, bytes, kept, reduction, element](AsyncOp& self) {
+    op->effect = [=](AsyncOp& self) {
       Allocation* cache = nullptr;
       if constexpr (kReduce) {
         uint8_t* to = GlobalBytesOf(self, target, bytes, AccessKind::kAtomic, cache);
         if (to == nullptr) return false;
         ReduceElements(element, reduction, to, from.host, bytes);
+      } else if (kept == 0xffff) {
+        uint8_t* to = GlobalBytesOf(self, target, bytes, AccessKind::kWrite, cache);
+        if (to == nullptr) return false;
+        std::memcpy(to, from.host, bytes);
       } else {
         // Bit b of the mask: byte b of every 16.
         for (uint32_t b = 0; b < bytes; ++b) {

@@ -104,7 +104,7 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     const std::vector<Cta*> ctas = CtasOfGroup(w, request.qualifiers.cta_group, lane);
     if (ctas.empty()) return Outcome::kFault;
     // All CTAs of a launch have windows of one size.
-    auto planned = cluster.mma_plans.Find(request, request.b ^ request.instruction, [&] {
+    auto planned = cluster.host().mma_plans.Find(request, request.b ^ request.instruction, [&] {
       std::vector<SharedWindow> windows;
       for (Cta* cta : ctas) windows.push_back(cta->shared().Window());
       return PlanMma(request, windows, cluster.machine().policies);
@@ -125,7 +125,7 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
       std::vector<CtaState> states;
       for (Cta* cta : ctas) states.push_back(cta->Units());
       Cluster& own = self.warp->cta().cluster();
-      auto report = ExecuteMma(*plan, own.machine().arithmetic, states);
+      auto report = ExecuteMma(*plan, own.machine().arithmetic, states, own.host().operands);
       if (!report.has_value()) {
         own.SetFault({FaultKind::kIllegalInstruction, self.place, report.error().message});
         return false;

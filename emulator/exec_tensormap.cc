@@ -124,6 +124,7 @@ Outcome Replace(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!LocateQuietly(w, i.space, w.AddressOf(i[0], lane), 128, lane, at)) return Outcome::kFault;
+    w.cta().cluster().NoteChange();
     if (at.space != Space::kGlobal && at.space != Space::kShared)
       return w.Fault(FaultKind::kInvalidAddressSpace, lane, "only a tensor map in global or shared memory is edited");
     auto map = DecodeTensorMap(std::span<const uint8_t, 128>(at.host, 128));

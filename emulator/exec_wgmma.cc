@@ -60,8 +60,8 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = cta.cluster();
   const int lane = std::countr_zero(mask);
   const WgmmaRequest request = RequestOf(w, i, lane);
-  auto planned = cluster.wgmma_plans.Find(request, request.b_descriptor,
-                                          [&] { return PlanWgmma(request, cta.shared().Window()); });
+  auto planned = cluster.host().wgmma_plans.Find(request, request.b_descriptor,
+                                                 [&] { return PlanWgmma(request, cta.shared().Window()); });
   if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
   const std::shared_ptr<const PlannedWgmma> plan = std::move(*planned);
   if (i[0].count != static_cast<uint32_t>(plan->d_registers)) {
@@ -100,7 +100,8 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   group.last = op;
   op->effect = [plan, d, a, metadata, &cta](AsyncOp& self) {
     Cluster& own = cta.cluster();
-    auto done = ExecuteWgmma(*plan, own.machine().arithmetic, cta.shared().Window(), a, d, metadata);
+    auto done =
+        ExecuteWgmma(*plan, own.machine().arithmetic, cta.shared().Window(), a, d, metadata, own.host().operands);
     if (!done.has_value()) own.SetFault({FaultKind::kIllegalInstruction, self.place, done.error().message});
     return done.has_value();
   };

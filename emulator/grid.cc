@@ -1,6 +1,7 @@
 #include "emulator/grid.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -22,6 +23,10 @@ bool Cancels(const Launch& launch) {
 // Clusters form chains: one starts when its predecessor in the chain has ended, unless that one has cancelled it. A
 // kernel that cancels runs in a quarter as many chains as clusters, any other one in as many. Which cluster cancels
 // which does so not depend on the number of host threads.
+//
+// Livelock: `news_` counts the runs in which a cluster did anything. A cluster that was stuck in a whole run begun
+// after the last news sees nothing new until there are more. When all are, each is run once more as a last resort; when
+// that brings no news either, none ever will.
 class Queue {
  public:
   Queue(const Launch& launch, uint64_t clusters)
@@ -30,29 +35,50 @@ class Queue {
     for (uint64_t c = 0; c < next_of_chain_.size(); ++c) next_of_chain_[c] = c + chains_;
   }
 
-  std::unique_ptr<Cluster> Take() {
-    uint64_t index;
-    {
-      const std::lock_guard lock(mutex_);
-      if (fault_) return nullptr;
-      if (next_ < chains_) {
-        index = next_++;
-      } else if (!successors_.empty()) {
-        index = successors_.front();
-        successors_.pop_front();
-      } else {
-        if (yielded_.empty()) return nullptr;
-        auto cluster = std::move(yielded_.front());
-        yielded_.pop_front();
-        return cluster;
-      }
+  // A cluster that some host thread runs next, and how.
+  struct Turn {
+    std::unique_ptr<Cluster> cluster;  // nullptr: there is nothing left to do
+    Cluster::Effort effort = Cluster::Effort::kUsual;
+    uint64_t begun_at = 0;  // news_
+  };
+  Turn Take() {
+    std::unique_lock lock(mutex_);
+    // A stuck cluster is worth a turn only when a running one may have changed something.
+    changed_.wait(lock,
+                  [this] { return fault_ || Startable() || running_ == 0 || (!waiting_.empty() && !AllStuck()); });
+    if (fault_) return {};
+    if (Startable()) {
+      const uint64_t index = next_ < chains_ ? next_++ : successors_.front();
+      if (index >= chains_) successors_.pop_front();
+      ++running_;
+      const uint64_t begun_at = news_;
+      lock.unlock();
+      return {std::make_unique<Cluster>(launch_, static_cast<uint32_t>(index), CancelOf(index % chains_)),
+              Cluster::Effort::kUsual, begun_at};
     }
-    return std::make_unique<Cluster>(launch_, static_cast<uint32_t>(index), CancelOf(index % chains_));
+    if (waiting_.empty()) return {};
+    auto next = waiting_.begin();
+    auto effort = Cluster::Effort::kUsual;
+    if (AllStuck()) {
+      next = std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& w) { return w.tried_at != news_; });
+      if (next == waiting_.end()) return ReportLivelock(), Turn{};
+      effort = Cluster::Effort::kLastResort;
+    }
+    Turn turn{std::move(next->cluster), effort, news_};
+    waiting_.erase(next);
+    ++running_;
+    return turn;
   }
 
-  void Return(std::unique_ptr<Cluster> cluster) {
+  // The cluster has something to wait for.
+  void Return(Turn turn, bool stuck) {
     const std::lock_guard lock(mutex_);
-    yielded_.push_back(std::move(cluster));
+    --running_;
+    if (!stuck) ++news_;
+    const bool last_resort = turn.effort == Cluster::Effort::kLastResort;
+    waiting_.push_back(
+        {std::move(turn.cluster), stuck ? turn.begun_at : kNever, stuck && last_resort ? turn.begun_at : kNever});
+    changed_.notify_all();
   }
 
   void Finish(Cluster& cluster) {
@@ -73,9 +99,12 @@ class Queue {
       counters.rows[row] += opcodes[o];
     }
     const std::lock_guard lock(mutex_);
+    --running_;
+    ++news_;
     counters_.Add(counters);
     if (cluster.fault() && !fault_) fault_ = cluster.fault();
     if (const auto next = NextOf(cluster.linear_index() % chains_)) successors_.push_back(*next);
+    changed_.notify_all();
   }
 
   GridResult Result() { return {fault_, counters_}; }
@@ -95,22 +124,50 @@ class Queue {
     };
   }
 
+  static constexpr uint64_t kNever = ~uint64_t{0};
+  struct Waiting {
+    std::unique_ptr<Cluster> cluster;
+    uint64_t stuck_at, tried_at;  // the news when it began a run in which it was stuck; and one as a last resort
+  };
+
+  // REQUIRES of these: mutex_ is held.
+  bool Startable() const { return next_ < chains_ || !successors_.empty(); }
+  bool AllStuck() const {
+    return !waiting_.empty() &&
+           std::all_of(waiting_.begin(), waiting_.end(), [this](const Waiting& w) { return w.stuck_at == news_; });
+  }
+  void ReportLivelock() {
+    const auto first = std::min_element(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) {
+      return a.cluster->linear_index() < b.cluster->linear_index();
+    });
+    first->cluster->ReportLivelock();
+    fault_ = first->cluster->fault();
+    changed_.notify_all();
+  }
+
   const Launch& launch_;
   uint64_t clusters_, chains_, next_ = 0;
   std::vector<uint64_t> next_of_chain_;  // empty: nothing can be cancelled
   std::deque<uint64_t> successors_;      // clusters whose predecessors have ended
   std::mutex mutex_;
-  std::deque<std::unique_ptr<Cluster>> yielded_;
+  std::condition_variable changed_;
+  std::deque<Waiting> waiting_;
+  int running_ = 0;
+  uint64_t news_ = 0;
   std::optional<Fault> fault_;
   Counters counters_;
 };
 
 void Work(Queue& queue) {
-  while (auto cluster = queue.Take()) {
-    if (cluster->Run() == Cluster::Result::kYield) {
-      queue.Return(std::move(cluster));
+  HostThread host;
+  while (true) {
+    Queue::Turn turn = queue.Take();
+    if (turn.cluster == nullptr) return;
+    const Cluster::Result result = turn.cluster->Run(host, turn.effort);
+    if (result == Cluster::Result::kYield || result == Cluster::Result::kStuck) {
+      queue.Return(std::move(turn), result == Cluster::Result::kStuck);
     } else {
-      queue.Finish(*cluster);
+      queue.Finish(*turn.cluster);
     }
   }
 }

@@ -167,6 +167,35 @@ TEST(RemoteMemory, MustBeAliveWhileItIsUsed) {
   }
 }
 
+// A whole warp arrives at an mbarrier of the other CTA, which must not end before it has seen that.
+TEST(RemoteMemory, IsAliveForAnArrivalThatIsWaitedFor) {
+  const auto run = [](const std::string& wait) {
+    const std::string text =
+        std::string(kHeader) +
+        ".visible .entry k() {\n.reg .b32 %r<9>; .reg .pred %p<4>;\n.shared .align 8 .b64 bar;\n"
+        "mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, %tid.x; mov.u32 %r3, bar; setp.eq.u32 %p1, %r1, 1;\n"
+        "setp.eq.u32 %p2, %r2, 0; @%p2 mbarrier.init.shared.b64 [bar], 32;\n"
+        "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n@%p1 bra A;\n" +
+        wait +
+        "ret;\nA: mapa.shared::cluster.u32 %r4, %r3, 0; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];\n"
+        "ret;\n}\n";
+    Options options;
+    options.completion = Completion::kLate;
+    TestDevice device(options);
+    const device::CuFunction kernel = device.Load(text, "k");
+    EXPECT_NE(kernel, nullptr) << device.log;
+    if (kernel != nullptr) {
+      EXPECT_EQ(device.Launch(kernel, {2, 1, 1}, 32, 0, {}, 2), device::kCuSuccess);
+    }
+    return TakeReport();
+  };
+  const Report right = run("W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [bar], 0; @!%p3 bra W;\n");
+  EXPECT_TRUE(right.Clean()) << right.Print();
+  const Report wrong = run("");
+  ASSERT_FALSE(wrong.hazards.empty());
+  EXPECT_EQ(wrong.hazards[0].kind, HazardKind::kRemoteLifetime) << wrong.Print();
+}
+
 // Warp 0 waits for an arrival of warp 1, which waits for one of warp 0.
 TEST(Deadlock, NamesTheCycle) {
   const std::string arrive = "mbarrier.arrive.shared.b64 %rd5, ";
@@ -194,6 +223,38 @@ TEST(Deadlock, NamesTheCycle) {
   EXPECT_EQ(fault.waits[1].could_end, std::vector<std::string>{"CTA (0,0,0) warp 0"}) << fault.Picture();
   EXPECT_EQ(fault.cycle.size(), 2u) << fault.Picture();
   EXPECT_NE(fault.Picture().find("32 of 32 arrivals pending"), std::string::npos) << fault.Picture();
+}
+
+// A tile is loaded, read by ordinary loads, and loaded again. Whether that needs a fence is a policy; an order between
+// the loads and the second copy it needs in any case.
+TEST(ReadFence, IsAskedForByPolicy) {
+  const std::string before = LS_INIT_BARRIER LS_LOAD LS_WAIT "ld.shared.b32 %r5, [%r4];\n",
+                    after = LS_LOAD "W2: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 1;\n@!%p2 bra W2;\n";
+  const auto run = [&](const std::string& fence, ReadFence answer) {
+    Options options;
+    options.completion = Completion::kLate;
+    options.policies.read_fence = answer;
+    TestDevice device(options);
+    const device::CuFunction kernel = device.Load(KernelText(before + fence + "bar.warp.sync -1;\n" + after), "k");
+    EXPECT_NE(kernel, nullptr) << device.log;
+    device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(256, 1));
+    if (kernel != nullptr) {
+      EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 32, 0, {&out}), device::kCuSuccess);
+    }
+    return TakeReport();
+  };
+  const auto uses = [](const Report& report) {
+    return report.counters.policies[static_cast<size_t>(Policy::kReadFence)];
+  };
+  const Report optional = run("", ReadFence::kOptional);
+  EXPECT_TRUE(optional.Clean()) << optional.Print();
+  EXPECT_EQ(uses(optional), 1u);
+  const Report required = run("", ReadFence::kRequired);
+  ASSERT_EQ(required.hazards.size(), 1u) << required.Print();
+  EXPECT_EQ(required.hazards[0].kind, HazardKind::kMissingProxyFence);
+  const Report fenced = run("fence.proxy.async.shared::cta;\n", ReadFence::kRequired);
+  EXPECT_TRUE(fenced.Clean()) << fenced.Print();
+  EXPECT_EQ(uses(fenced), 0u);
 }
 
 struct FaultCase {

@@ -145,10 +145,16 @@ void Cluster::CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use)
   const SharedShadow& shadow = *use.cta->shared_shadow;
   const Knowledge& issuer = op.warp->knowledge;
   Rival rival;
-  use.ForEachRun([&](uint32_t begin, uint32_t end) {
-    if (!rival) rival = shadow.CheckAsync(begin, end, use.write, issuer, LaneOf(op));
-    if (!rival) rival = shadow.CheckWords(begin, end, use.write, issuer, LaneOf(op));
+  bool ordinary = false;
+  use.ForEachWord([&](GranuleWord word) {
+    if (!rival) rival = shadow.CheckAsync(word, use.write, issuer, LaneOf(op));
+    ordinary |= shadow.Ordinary(word);
   });
+  if (ordinary) {
+    use.ForEachRun([&](uint32_t begin, uint32_t end) {
+      if (!rival) rival = shadow.CheckWords(begin, end, use.write, issuer, LaneOf(op));
+    });
+  }
   if (!rival) return;
   Hazard(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, op,
          Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", rival.offset,
@@ -194,22 +200,27 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
     });
   };
   const TensorShadow::Cell* fine = nullptr;  // mostly the same operations have touched the whole range
-  for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
-    for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
-      const TensorShadow::Cell& cell = shadow.At(c, quarter);
-      if (fine != nullptr && fine->read.get() == cell.read.get() && fine->write.get() == cell.write.get()) continue;
-      // The later of the two came behind the earlier one, and so does what comes behind the later.
-      const bool read_last = cell.read && (!cell.write || cell.read_at > cell.written_at);
-      const RecordRef& last = read_last ? cell.read : cell.write;
-      if (!last || lack_of(last, read_last ? cell.read_at : cell.written_at) == Lack::kNothing) {
-        fine = &cell;
-        continue;
-      }
-      if (behind_pending(c, quarter)) continue;
-      if (cell.write && reported(cell.write, cell.written_at, c)) return;
-      if (use.write && cell.read && reported(cell.read, cell.read_at, c)) return;
-      fine = &cell;
+  const auto is_fine = [&](int begin, int end, int quarter, const TensorShadow::Cell& cell) {
+    if (fine != nullptr && fine->read.get() == cell.read.get() && fine->write.get() == cell.write.get()) return true;
+    // The later of the two came behind the earlier one, and so does what comes behind the later.
+    const bool read_last = cell.read && (!cell.write || cell.read_at > cell.written_at);
+    const RecordRef& last = read_last ? cell.read : cell.write;
+    if (last && lack_of(last, read_last ? cell.read_at : cell.written_at) != Lack::kNothing) {
+      int column = begin;
+      while (column < end && behind_pending(column, quarter)) ++column;
+      if (column == end) return true;
+      if (cell.write && reported(cell.write, cell.written_at, column)) return false;
+      if (use.write && cell.read && reported(cell.read, cell.read_at, column)) return false;
     }
+    fine = &cell;
+    return true;
+  };
+  const int end = std::min<int>(use.range.column + use.range.columns, TensorMemory::kColumns);
+  for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
+    const bool all_fine = shadow.ForEach(
+        quarter, use.range.column, end,
+        [&](int first, int last, const TensorShadow::Cell& cell) { return is_fine(first, last, quarter, cell); });
+    if (!all_fine) return;
   }
 }
 
@@ -225,18 +236,17 @@ void Cluster::NoteUses(const AsyncOp& op, bool reads, bool writes) {
                            static_cast<uint16_t>(op.warp->proxy_fences[LaneOf(op)]), op.at.line};
       (void)use.cta->shared_shadow->Write(use.range.begin, use.range.end - use.range.begin, by);
     } else {
-      use.ForEachRun(
-          [&](uint32_t begin, uint32_t end) { use.cta->shared_shadow->NoteAsync(begin, end, use.write, op.record); });
+      use.ForEachWord([&](GranuleWord word) { use.cta->shared_shadow->NoteAsync(word, use.write, op.record); });
     }
   }
   const uint64_t now = Tick();
   for (const AsyncOp::TensorUse& use : op.tensor) {
-    for (int c = use.range.column; c < use.range.column + use.range.columns && c < TensorMemory::kColumns; ++c) {
-      for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
-        TensorShadow::Cell& cell = use.cta->tensor_shadow().At(c, quarter);
+    const int end = std::min<int>(use.range.column + use.range.columns, TensorMemory::kColumns);
+    for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
+      use.cta->tensor_shadow().Update(quarter, use.range.column, end, [&](TensorShadow::Cell& cell) {
         (use.write ? cell.write : cell.read) = op.record;
         (use.write ? cell.written_at : cell.read_at) = now;
-      }
+      });
     }
   }
 }

@@ -1,8 +1,9 @@
-// Plans of the instructions that a cluster has issued: a loop issues the same few requests again for every turn of its
-// ring of stages.
+// Plans of the instructions that clusters have issued: a loop issues the same few requests again for every turn of its
+// ring of stages, and so do all clusters of a launch.
 //
-// Thread-safety: none; a cluster has its own. Invariant: a plan depends on its request and on what is the same for all
-// instructions of the cluster (the size of the window, the policies), never on the contents of memory.
+// Thread-safety: none; each host thread of a launch has its own. Invariant: a plan depends on its request and on what
+// is the same for all instructions of the launch (the size of the window, the policies), never on the contents of
+// memory.
 #pragma once
 
 #include <array>

@@ -126,6 +126,7 @@ Outcome ExecutePrint(Warp& w, const Instruction& i, uint32_t mask) {
     const uint32_t count = arguments.count();
     const uint64_t at = w.AddressOf(i[0], lane);
     if (i[0].slot != kNoSlot && at + 4 <= w.local_bytes()) std::memcpy(w.Local(lane) + at, &count, 4);
+    w.cta().cluster().NoteChange();
     if (PrintLog* prints = w.cta().cluster().machine().prints) prints->Add(text);
   }
   return Outcome::kNext;

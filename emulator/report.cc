@@ -34,6 +34,8 @@ std::string_view NameOf(FaultKind kind) {
       return "launch failure";
     case FaultKind::kDeadlock:
       return "deadlock";
+    case FaultKind::kLivelock:
+      return "livelock";
     case FaultKind::kBudget:
       return "instruction budget used up";
   }
@@ -89,7 +91,14 @@ void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(kind, std::pair(place.kernel, place.line));
   if (const auto known = entries_.find(key); known != entries_.end()) {
-    ++known->second.count;
+    Hazard& hazard = known->second;
+    ++hazard.count;
+    // The first CTA of the grid stands for the others, whichever host thread was faster.
+    const auto order = [](const Place& p) { return std::array{p.cta[2], p.cta[1], p.cta[0]}; };
+    if (order(place) < order(hazard.place)) {
+      hazard.place = place;
+      hazard.message = std::move(message);
+    }
   } else if (entries_.size() < kMaxEntries) {
     entries_.emplace(key, Hazard{kind, place, std::move(message), 1});
   }

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "emulator/ptx_types.h"
-#include "emulator/units/policies.h"
 #include "emulator/units/fused_sum.h"
+#include "emulator/units/policies.h"
 
 namespace laneshift::emulator {
 
@@ -41,7 +41,7 @@ struct Place {
 
 struct Hazard {
   HazardKind kind;
-  Place place;  // of the first occurrence
+  Place place;  // of the first occurrence in the first CTA of the grid that has it
   std::string message;
   uint64_t count = 1;
 
@@ -55,6 +55,7 @@ enum class FaultKind : uint8_t {
   kInvalidAddressSpace,
   kLaunchFailure,  // what hardware answers with "unspecified launch failure": trap, mbarrier overflow
   kDeadlock,
+  kLivelock,
   kBudget,
 };
 std::string_view NameOf(FaultKind kind);
@@ -70,7 +71,7 @@ struct Fault {
   FaultKind kind = FaultKind::kLaunchFailure;
   Place place;
   std::string message;
-  // Of a deadlock or a used-up budget: everybody who waits, and warps each of which waits for the next.
+  // Of a deadlock, a livelock or a used-up budget: everybody who waits, and warps each of which waits for the next.
   std::vector<WaitingPath> waits = {};
   std::vector<std::string> cycle = {};
 
@@ -95,7 +96,7 @@ struct Counters {
   std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
   // Operations whose result depends on a policy.
   std::array<uint64_t, kPolicies> policies{};
-  std::vector<uint64_t> rows;               // warp instructions by row of the instruction table; short if none
+  std::vector<uint64_t> rows;  // warp instructions by row of the instruction table; short if none
 
   void Add(const Counters& other);
 };

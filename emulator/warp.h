@@ -57,6 +57,15 @@ struct Path {
   std::shared_ptr<const CallFrame> frame;  // of the function that it is in; null in the kernel itself
 };
 
+// All that decides what a warp does next, but for memory and barriers.
+struct WarpState {
+  uint32_t live = 0, carry = 0;
+  std::array<uint64_t, kLanes> local_top{};
+  std::vector<Path> paths;
+  std::vector<std::byte> registers;
+  std::vector<uint8_t> local;
+};
+
 // Operations of one thread that it waits for in groups: bulk copies, cp.async, wgmma.
 struct OpGroups {
   std::vector<OpHandle> open;
@@ -149,6 +158,9 @@ class Warp {
   bool Run(size_t index, uint64_t budget, uint64_t& executed);
   std::vector<Path>& paths() { return paths_; }
   bool done() const { return live_ == 0; }
+  // For the proof of a livelock (livelock.cc).
+  void Remember(WarpState& state) const;
+  bool IsAt(const WarpState& state) const;
   // Lets lanes that wait at a reconvergence point go on without the rest. False if there are none.
   bool ReleaseParts();
   uint64_t instructions() const { return warp_instructions_; }

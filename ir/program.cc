@@ -52,6 +52,22 @@ static_assert(BodiesDefineNoResult());
 const BindingInfo& InfoOf(Binding binding) { return kBindings[static_cast<int>(binding)]; }
 const OpInfo& InfoOf(OpKind kind) { return kOps[static_cast<int>(kind)]; }
 
+ValueType TypeOfLetter(char letter) {
+  switch (letter) {
+    case 'i':
+      return ValueType::kIndex;
+    case 'p':
+      return ValueType::kPredicate;
+    case 's':
+      return ValueType::kSlot;
+    case 'f':
+      return ValueType::kFragment;
+    case 'l':
+      return ValueType::kLanes;
+  }
+  LS_CHECK(false, "no type has the letter ", letter);
+}
+
 std::string_view OperandName(Operand operand) {
   constexpr std::string_view kNames[] = {"a", "b", "c", "d"};
   return kNames[static_cast<int>(operand)];

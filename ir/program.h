@@ -156,12 +156,14 @@ struct Param {
   bool operator==(const Param&) const = default;
 };
 
-constexpr int kBarrierBytes = 8;   // of one mbarrier
-constexpr int kRefreshedRows = 4;  // lanes that a shift leaves behind: the last of each 32
+constexpr int kBarrierBytes = 8;                                // of one mbarrier
+constexpr int kTensorLanes = 128;                               // of Tensor Memory
+constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
+constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment };
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
@@ -248,11 +250,14 @@ struct MmaAttrs {
 };
 struct MmaTensorAttrs {
   int b_tile = 0;
-  int idle = 0;  // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int idle = 0;   // 1: no lane of the accumulator is written; orders what comes before with what comes behind
+  int shift = 0;  // 1: moves the lanes of A as tensor.shift does, before or behind the product (a fact of the device)
+  int lost = 0;   // the last so many of each 32 lanes of the accumulator are not written
   bool operator==(const MmaTensorAttrs&) const = default;
 };
 struct TensorCopyAttrs {
   int tile = 0;
+  int row = 0;  // of the tile, that goes to lane 0
   bool operator==(const TensorCopyAttrs&) const = default;
 };
 struct TensorShiftAttrs {
@@ -263,6 +268,10 @@ struct TensorRefreshAttrs {
   int tile = 0;
   int row = 0;  // first of the tile's four rows
   bool operator==(const TensorRefreshAttrs&) const = default;
+};
+struct LanesBesideAttrs {
+  int columns = 0;  // to the right; negative: to the left
+  bool operator==(const LanesBesideAttrs&) const = default;
 };
 struct AccReadAttrs {
   int columns = 0;
@@ -333,8 +342,9 @@ struct WarpRowAttrs {
 using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, TilesAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
                            DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                            PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                           TensorRefreshAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                           CombineMatrixAttrs, MapAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                           TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs,
+                           CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs,
+                           WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -358,6 +368,8 @@ struct OpInfo {
   bool TakesOperands(size_t count) const { return Open() ? count >= FixedOperands() : count == FixedOperands(); }
 };
 const OpInfo& InfoOf(OpKind kind);
+// The type that a letter of a row's operands stands for.
+ValueType TypeOfLetter(char letter);
 constexpr int kOpCount = 0
 #define OP(...) +1
 #include "ir/ops.def"
@@ -429,6 +441,7 @@ struct Program {
   Stage stage = Stage::kScheduled;
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
+  int kept_rows = 0;  // of a tile: where each warp's last lanes are lost, the rows that are left; 0: all
   DataType operand_type = DataType::kBf16;
   std::vector<Param> params;
   std::vector<Channel> channels;
@@ -439,6 +452,8 @@ struct Program {
   int tmem_slot_offset = -1;      // assigned: where tcgen05.alloc stores the address
   int tmem_columns = 0;           // assigned: allocated, a power of two of at least 32, or 0
 
+  // Rows of D that a tile gives.
+  int TileRows() const { return kept_rows == 0 ? tile_m : kept_rows; }
   const Param* FindParam(Binding binding) const;
   bool operator==(const Program&) const = default;
 };

@@ -50,8 +50,8 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", 
 template <>
 inline constexpr std::array<std::string_view, 5> kEnumNames<RoleKind>{"load", "copy", "mma", "epilogue", "math"};
 template <>
-inline constexpr std::array<std::string_view, 5> kEnumNames<ValueType>{"none", "index", "predicate", "slot",
-                                                                       "fragment"};
+inline constexpr std::array<std::string_view, 6> kEnumNames<ValueType>{"none", "index",    "predicate",
+                                                                       "slot", "fragment", "lanes"};
 template <>
 inline constexpr auto kEnumNames<Binding> = std::to_array<std::string_view>({
 #define LS_BINDING_NAME(Name, text, kind) text,
@@ -158,9 +158,14 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"row", &MmaAttrs::a_row, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
-    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag}};
+    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag},
+    Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional, Meaning::kFlag},
+    Field{"lost", &MmaTensorAttrs::lost, Presence::kOptional}};
+template <> inline constexpr auto kFields<LanesBesideAttrs> = std::tuple{
+    Field{"columns", &LanesBesideAttrs::columns}};
 template <> inline constexpr auto kFields<TensorCopyAttrs> = std::tuple{
-    Field{"tile", &TensorCopyAttrs::tile, Presence::kAlways, Meaning::kTile}};
+    Field{"tile", &TensorCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"row", &TensorCopyAttrs::row, Presence::kOptional}};
 template <> inline constexpr auto kFields<TensorShiftAttrs> = std::tuple{
     Field{"issues", &TensorShiftAttrs::issues, Presence::kOptional}};
 template <> inline constexpr auto kFields<TensorRefreshAttrs> = std::tuple{
@@ -214,6 +219,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"stage", &Program::stage},
     Field{"threads", &Program::threads},
     JoinedField{"tile", 'x', std::array{&Program::tile_m, &Program::tile_n, &Program::tile_k}},
+    Field{"kept_rows", &Program::kept_rows, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"smem_bytes", &Program::smem_bytes, Presence::kOptional},
     Field{"tmem_slot", &Program::tmem_slot_offset, Presence::kOptional, Meaning::kOffset},

@@ -162,11 +162,7 @@ std::string OperandList(std::string_view signature) {
       list += " …";
       continue;
     }
-    const ValueType type = c == 'i'   ? ValueType::kIndex
-                           : c == 'p' ? ValueType::kPredicate
-                           : c == 's' ? ValueType::kSlot
-                                      : ValueType::kFragment;
-    list += Cat(list.empty() ? "" : ", ", NameOf(type));
+    list += Cat(list.empty() ? "" : ", ", NameOf(TypeOfLetter(c)));
   }
   return list;
 }

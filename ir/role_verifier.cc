@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <span>
 
 #include "base/text.h"
@@ -35,6 +36,7 @@ constexpr Placement kPlacements[] = {
     {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
     {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
+    {OpKind::kLanesBeside,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kTensorCopy,   Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kTensorShift,  Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kTensorRefresh, Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
@@ -57,13 +59,6 @@ constexpr Placement kPlacements[] = {
     {OpKind::kWarpRow,      Crew::kWarps,     0,             kReaders},
 };
 // clang-format on
-
-ValueType TypeOfLetter(char letter) {
-  return letter == 'i'   ? ValueType::kIndex
-         : letter == 'p' ? ValueType::kPredicate
-         : letter == 's' ? ValueType::kSlot
-                         : ValueType::kFragment;
-}
 
 // The type of operand `i` of a row; the last one repeats before a '*'.
 ValueType OperandType(std::string_view signature, size_t i) {
@@ -362,7 +357,12 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
     return Broken(8, "pending is negative");
   }
   const auto* rows = std::get_if<WarpRowAttrs>(&op.attrs);
-  if (rows == nullptr || rows->rows == 16 || rows->rows == 32) return Ok();
+  if (rows == nullptr) return Ok();
+  if (program_.kept_rows != 0) {
+    if (rows->rows * role_->warps == program_.kept_rows) return Ok();
+    return Broken(8, Cat("a warp keeps ", program_.kept_rows / role_->warps, " rows, not ", rows->rows));
+  }
+  if (rows->rows == 16 || rows->rows == 32) return Ok();
   return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
 }
 
@@ -424,6 +424,8 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckLoadPixels(op);
     case OpKind::kGatherPixels:
       return CheckGather(op);
+    case OpKind::kLanesBeside:
+      return CheckLanes(op);
     case OpKind::kMma:
     case OpKind::kMmaRegisters:
       return CheckMma(op);
@@ -456,14 +458,17 @@ Status RoleVerifier::Check(const Op& op) {
       return Ok();
     case OpKind::kGlobalStore:
       return CheckGlobal(op, op.As<GlobalAttrs>());
-    case OpKind::kStageStore:
     case OpKind::kTmaStore:
+      LS_TRY(CheckBulkStore());
+      return CheckStaging(op, op.As<StageAttrs>().buffer);
+    case OpKind::kStageStore:
       return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kStoreRows:
       LS_TRY(Needs({Binding::kBaseD}));
       LS_TRY(NeedsRows(Operand::kD, op.As<StoreRowsAttrs>().rows));
       return CheckStaging(op, op.As<StoreRowsAttrs>().buffer);
     case OpKind::kStorePixels:
+      LS_TRY(CheckBulkStore());
       if (op.operands.size() != 5 && op.operands.size() != 6) return Broken(7, "a walk starts at 3 or 4 indices");
       return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kConst:
@@ -593,8 +598,23 @@ Status RoleVerifier::CheckGather(const Op& op) {
                 Binding::kSpreadH});
 }
 
+// Lanes are positions of a tile: those of a full one, and as many to the left or right as a word has.
+Status RoleVerifier::CheckLanes(const Op& op) const {
+  const int columns = op.As<LanesBesideAttrs>().columns;
+  if (columns == 0 || std::abs(columns) >= kPartitionLanes)
+    return Broken(8, Cat("columns=", columns, " is no distance of 1 to ", kPartitionLanes - 1));
+  if (program_.tile_m != kTensorLanes || program_.kept_rows != 0)
+    return Broken(12, Cat("lanes are positions only in tiles of ", kTensorLanes, " that keep all"));
+  return Needs({Binding::kWalkQ});
+}
+
+Status RoleVerifier::CheckBulkStore() const {
+  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
+}
+
 Status RoleVerifier::CheckMma(const Op& op) const {
   const auto& attrs = op.As<MmaAttrs>();
+  if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
   const bool registers = op.kind == OpKind::kMmaRegisters;
   const size_t first = registers ? 0 : 1;
   const struct {
@@ -648,6 +668,14 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
     const int issues = op.As<TensorShiftAttrs>().issues;
     return issues == 1 || issues == 4 ? Ok() : Broken(12, Cat("a shift is 1 or 4 issues, not ", issues));
   }
+  if (multiplies) {
+    const auto& attrs = op.As<MmaTensorAttrs>();
+    if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
+    if (!InRange(attrs.lost, 0, kPartitionLanes))
+      return Broken(8, Cat("of ", kPartitionLanes, " lanes ", attrs.lost, " are lost"));
+    if ((attrs.shift != 0 || attrs.lost != 0) && program_.tile_m != kTensorLanes)
+      return Broken(12, Cat("a shift moves ", kTensorLanes, " lanes"));
+  }
   const Channel& source = ChannelOfSlot(op.operands[multiplies ? 2 : 1]);
   const int tile = multiplies                       ? op.As<MmaTensorAttrs>().b_tile
                    : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().tile
@@ -656,7 +684,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
     return Broken(8, Cat("channel ", source.name, " has no tile ", tile));
   const SharedLayout& layout = source.tiles[static_cast<size_t>(tile)].layout;
   const int rows = multiplies                       ? program_.tile_n
-                   : op.kind == OpKind::kTensorCopy ? program_.tile_m
+                   : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().row + program_.tile_m
                                                     : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
   if (layout.type == program_.operand_type && layout.KMajor() && layout.inner == program_.tile_k &&
       layout.outer >= rows) {

@@ -68,6 +68,8 @@ class RoleVerifier {
   Status CheckLoad(const Op& op, const LoadAttrs& attrs);
   Status CheckLoadPixels(const Op& op);
   Status CheckGather(const Op& op);
+  Status CheckLanes(const Op& op) const;
+  Status CheckBulkStore() const;
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;
   Status CheckFragment(const Op& op) const;

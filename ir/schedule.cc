@@ -1,5 +1,6 @@
 #include "laneshift/schedule.h"
 
+#include <array>
 #include <span>
 #include <utility>
 #include <variant>
@@ -11,11 +12,22 @@ namespace {
 
 using base::Cat;
 
-constexpr std::string_view kLoadPaths[] = {"tma", "copy"};
-constexpr std::string_view kStorePaths[] = {"tma", "direct", "rows"};
-constexpr std::string_view kReuses[] = {"none", "im2col", "row_offset", "lane_shift"};
+// The names of the ways of a decision, in the order of its enum.
+template <typename Enum>
+constexpr std::array<std::string_view, 0> kNames{};
+template <>
+constexpr std::array<std::string_view, 2> kNames<LoadPath>{"tma", "copy"};
+template <>
+constexpr std::array<std::string_view, 3> kNames<StorePath>{"tma", "direct", "rows"};
+template <>
+constexpr std::array<std::string_view, 4> kNames<Reuse>{"none", "im2col", "row_offset", "lane_shift"};
+template <>
+constexpr std::array<std::string_view, 2> kNames<ShiftForm>{"separate", "fused"};
+template <>
+constexpr std::array<std::string_view, 2> kNames<Border>{"zeros", "mask"};
 
-using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*>;
+using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*,
+                            ShiftForm Schedule::*, Border Schedule::*>;
 
 // One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
@@ -32,6 +44,8 @@ constexpr Field kALoad[] = {{&Schedule::a_load}};
 constexpr Field kBLoad[] = {{&Schedule::b_load}};
 constexpr Field kDStore[] = {{&Schedule::d_store}};
 constexpr Field kReuse[] = {{&Schedule::reuse}};
+constexpr Field kShift[] = {{&Schedule::shift}};
+constexpr Field kBorder[] = {{&Schedule::border}};
 constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
@@ -54,6 +68,8 @@ constexpr Key kKeys[] = {
     {"b_load",  kBLoad,  1, "the same for B"},
     {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads for any alignment, or stores by threads along rows of whole 16 bytes"},
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
+    {"shift",   kShift,  1, "with reuse=lane_shift: lanes are moved by an instruction of its own and refreshed, or by the product, and those left behind are lost"},
+    {"border",  kBorder, 1, "with reuse (sm_100a): filter columns beside the image meet zeros that the TMA brings, or the product masks their lanes"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, beside the `stages` of activations"},
 };
 // clang-format on
@@ -101,23 +117,19 @@ struct FieldParser {
     schedule.*member = static_cast<int>(*value);
     return Ok();
   }
-  Status operator()(LoadPath Schedule::*member) const { return ParseName(key, text, kLoadPaths, schedule.*member); }
-  Status operator()(StorePath Schedule::*member) const { return ParseName(key, text, kStorePaths, schedule.*member); }
-  Status operator()(Reuse Schedule::*member) const { return ParseName(key, text, kReuses, schedule.*member); }
+  template <typename Enum>
+  Status operator()(Enum Schedule::*member) const {
+    return ParseName(key, text, kNames<Enum>, schedule.*member);
+  }
 };
 
 struct FieldPrinter {
   const Schedule& schedule;
 
   std::string operator()(int Schedule::*member) const { return Cat(schedule.*member); }
-  std::string operator()(LoadPath Schedule::*member) const {
-    return std::string(kLoadPaths[static_cast<int>(schedule.*member)]);
-  }
-  std::string operator()(StorePath Schedule::*member) const {
-    return std::string(kStorePaths[static_cast<int>(schedule.*member)]);
-  }
-  std::string operator()(Reuse Schedule::*member) const {
-    return std::string(kReuses[static_cast<int>(schedule.*member)]);
+  template <typename Enum>
+  std::string operator()(Enum Schedule::*member) const {
+    return std::string(kNames<Enum>[static_cast<size_t>(schedule.*member)]);
   }
 };
 
@@ -125,9 +137,10 @@ struct ValuesPrinter {
   const Field& field;
 
   std::string operator()(int Schedule::*) const { return Cat("1 to ", field.largest); }
-  std::string operator()(LoadPath Schedule::*) const { return Choice(kLoadPaths); }
-  std::string operator()(StorePath Schedule::*) const { return Choice(kStorePaths); }
-  std::string operator()(Reuse Schedule::*) const { return Choice(kReuses); }
+  template <typename Enum>
+  std::string operator()(Enum Schedule::*) const {
+    return Choice(kNames<Enum>);
+  }
 };
 
 std::string PrintKey(const Key& key, const Schedule& schedule) {

@@ -5,12 +5,12 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 12) - 1;
+constexpr uint32_t kAllFields = (1u << 14) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
             "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma d_store=tma reuse=none "
-            "filter_stages=4");
+            "shift=separate border=zeros filter_stages=4");
 }
 
 TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
@@ -23,7 +23,10 @@ TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
                      .raster = 16,
                      .a_load = LoadPath::kCopy,
                      .b_load = LoadPath::kTma,
-                     .d_store = StorePath::kDirect};
+                     .d_store = StorePath::kDirect,
+                     .reuse = Reuse::kLaneShift,
+                     .shift = ShiftForm::kFused,
+                     .border = Border::kMask};
   for (const Schedule& schedule : {Schedule{}, odd}) {
     const auto parsed = ParseSchedule(PrintSchedule(schedule));
     ASSERT_TRUE(parsed.has_value()) << parsed.error().message;

@@ -1,7 +1,8 @@
 // The invariants of a tile program. A message names the rule by its number here.
 //
 //  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against;
-//     its CTA has whole warps, at most 1024 threads; its tile is positive.
+//     its CTA has whole warps, at most 1024 threads; its tile is positive. Rows that are lost are as many of each
+//     32 lanes of a tile of 128.
 //  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
 //     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
@@ -29,7 +30,8 @@
 //     bulk copies bring.
 // 12. An MMA's tiles have the operands' type and hold the program's tile from the row on where the product
 //     begins, its accumulator the tile's rows and columns; fragments lie inside the accumulator and fill the buffer
-//     that they are staged in.
+//     that they are staged in. Lanes are left out, lost and moved by a product in tiles of 128 rows alone; where rows
+//     are lost, D leaves by stores of threads.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
@@ -85,6 +87,11 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   for (const int extent : {program.tile_m, program.tile_n, program.tile_k}) {
     if (extent < 1 || extent > kMaxExtent)
       return BrokenRule(1, Cat("tile extent ", extent, " is not 1 to ", kMaxExtent));
+  }
+  if (program.kept_rows != 0 && (program.kept_rows < 0 || program.kept_rows >= program.tile_m ||
+                                 program.tile_m != kTensorLanes || program.kept_rows % kRefreshedRows != 0)) {
+    return BrokenRule(1, Cat("kept_rows=", program.kept_rows, " is no equal part of each ", kPartitionLanes, " of ",
+                             kTensorLanes, " rows"));
   }
   LS_TRY(CheckNames("channel", program.channels));
   LS_TRY(CheckNames("buffer", program.buffers));

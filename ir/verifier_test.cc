@@ -21,6 +21,13 @@ constexpr std::string_view kScheduled = "gemm_sm_100a_scheduled";
 constexpr std::string_view kLowered = "gemm_sm_100a_lowered";
 constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
 constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
+constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
+constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
+constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
+constexpr std::string_view kShift = "conv_lane_shift_sm_100a_scheduled";
+constexpr std::string_view kShiftLowered = "conv_lane_shift_sm_100a_lowered";
+constexpr std::string_view kFused = "conv_lane_shift_fused_sm_100a_scheduled";
+constexpr std::string_view kMasked = "conv_row_offset_masked_sm_100a_scheduled";
 
 Status Verify(const Program& program) {
   const auto target = target::FindTarget(program.target);
@@ -29,7 +36,8 @@ Status Verify(const Program& program) {
 }
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
-  for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered}) {
+  for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered, kPixels, kGather, kOffset, kShift,
+                                      kShiftLowered, kFused, kMasked}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -179,9 +187,70 @@ constexpr Broken kBroken[] = {
     {13, kLowered, "tmem_columns=512", "tmem_columns=500", "no power of two"},
     {13, kScheduled, "operands=bf16", "operands=bf16 tmem_columns=512", "without smem_bytes"},
 };
+
+// The same for the ops of convolutions.
+constexpr Broken kBrokenConvolutions[] = {
+    {1, kFused, "kept_rows=120", "kept_rows=122", "kept_rows=122 is no equal part of each 32 of 128 rows"},
+    {1, kFused, "kept_rows=120", "kept_rows=128", "kept_rows=128 is no equal part"},
+    {1, kFused, "kept_rows=120", "kept_rows=-4", "kept_rows=-4 is no equal part"},
+    {3, kShift, "box=bf16[m:1 k:64]", "box=bf16[m:2 k:64]", "2 rows, not a multiple of 8"},
+    {4, kShift, "channel x shared stages=3", "channel x shared stages=3 own", "is a role's own, but not in Tensor Memory"},
+    {6, kShift, "          send %116\n", "          send %116\n          tensor.shift %116\n", "does not stand in a role of kind load"},
+    {6, kShift, "          send %116\n", "          tensor.copy %116, %116 tile=x0\n          send %116\n", "does not stand in a role of kind load"},
+    {6, kShift, "          send %116\n", "          tensor.refresh %116, %116 tile=edge0 row=0\n          send %116\n", "does not stand in a role of kind load"},
+    {6, kShift, "kind=mma warps=1+1 elected", "kind=mma warps=1+1", "it is for one thread"},
+    {6, kGather, "      send %25\n", "      tma.load.pixels %25, %26, %20, %20, %19, %26, %26 tile=x map=map_a\n      send %25\n", "does not stand in a role of kind copy"},
+    {6, kOffset, "          send %44\n", "          copy.load.pixels %44, %45, %20, %9 tile=x0 vector=8\n          send %44\n", "does not stand in a role of kind load"},
+    {7, kPixels, "%20, %50, %53 tile=x", "%20, %50 tile=x", "a walk has a channel, 3 or 4 starts and 2 or 3 offsets"},
+    {7, kPixels, "%104, %107, %108 buffer", "%104, %107 buffer", "a walk starts at 3 or 4 indices"},
+    {7, kMasked, "lanes.beside %83 columns=1", "lanes.beside %85 columns=1", "operand %85 is of type slot, not index"},
+    {7, kMasked, ", %86 a=", ", %86, %87 a=", "a product is given lanes more than once"},
+    {7, kMasked, ", %86 a=", ", %83 a=", "operand %83 is of type index, not lanes"},
+    {8, kPixels, "map=map_a", "map=alpha", "map is no tensor map"},
+    {8, kShift, "tile=edge0 map=map_edge row=7", "tile=edge0 map=map_edge row=8", "a box from row 8 on leaves the tile of 8 rows"},
+    {8, kShift, "tile=edge0 map=map_edge row=1", "tile=edge0 map=map_edge row=-1", "a box from row -1 on leaves the tile"},
+    {8, kShift, "tile=x0 map=map_a", "tile=7 map=map_a", "has no tile 7"},
+    {8, kShift, "tensor.copy %189, %188 tile=x0", "tensor.copy %189, %188 tile=7", "has no tile 7"},
+    {8, kShift, "%190, %187 b=w", "%190, %187 b=7", "has no tile 7"},
+    {8, kGather, "tile=x vector=1", "tile=x vector=4", "vector=4 is not 1 or 8"},
+    {8, kGather, "channels=3 columns=7", "columns=7", "a filter is known in all extents, or in none"},
+    {8, kGather, "columns=7 rows=7", "columns=0 rows=7", "a filter is known in all extents, or in none"},
+    {8, kGather, "first=64", "first=-64", "only blocks of a known filter have a first element"},
+    {8, kGather, "vector=1 channels=3", "vector=8 channels=3", "their accesses are of single ones"},
+    {8, kGather, "tile=w0 operand=b", "tile=w0 operand=a taps", "only threads find taps, and only those of B"},
+    {8, kFused, "shift lost=1", "shift lost=32", "of 32 lanes 32 are lost"},
+    {8, kFused, "warp.row rows=30", "warp.row rows=32", "a warp keeps 30 rows, not 32"},
+    {8, kMasked, "columns=1\n", "columns=0\n", "columns=0 is no distance of 1 to 31"},
+    {8, kMasked, "columns=-1\n", "columns=-32\n", "columns=-32 is no distance of 1 to 31"},
+    {9, kGather, "  param in_w\n", "", "param in_w is not declared"},
+    {9, kGather, "  param row_a\n", "", "param row_a is not declared"},
+    {9, kGather, "tile=w0 operand=b", "tile=w0 operand=b taps", "param row_b is not declared"},
+    {9, kGather, "  param out_q\n", "", "param out_q is not declared"},
+    {9, kOffset, "box=bf16[m:136 k:64]", "box=f16[m:136 k:64]", "the box of map_a is not a column of tile x0"},
+    {9, kOffset, "box=bf16[m:136 k:64]", "box=bf16[m:144 k:64]", "the box of map_a is not a column of tile x0"},
+    {9, kShift, "box=bf16[m:1 k:64]", "box=f16[m:1 k:64]", "the box of map_edge is not a column of tile edge0"},
+    {9, kPixels, "  param map_d box=bf16[m:32 n:64] swizzle=128\n", "", "param map_d is not declared"},
+    {10, kShift, "reserve a\n", "reserve acc\n", "it reserves a slot of a channel that is not its own"},
+    {10, kGather, "    copy.load %0, %9, %8, %7 tile=w2 operand=b\n", "", "nothing loads tile w.w2"},
+    {4, kShiftLowered, "own column=0", "column=0", "of a lowered program has 0 arrivals"},
+    {11, kShift, "          retire %189\n", "", "slot %189 is put, but not sent"},
+    {11, kShift, "          release %188\n", "", "slot %188 is taken, but not released"},
+    {11, kShift, "%190, %187 b=w\n          release %190\n", "%190, %187 b=w\n          release %190\n          mma.tensor %174, %189, %190, %187 b=w\n", "is used after it was sent, released or passed"},
+    {12, kShift, "columns=32 own", "columns=64 own", "is no operand of 128 lanes and 32 columns"},
+    {12, kShift, "rows=128 columns=32 own", "rows=64 columns=32 own", "is no operand of 128 lanes and 32 columns"},
+    {12, kShift, "tensor.copy %189, %188 tile=x0", "tensor.copy %189, %188 tile=edge0", "tile edge0 has not 128 rows"},
+    {12, kShift, "tensor.copy %189, %188 tile=x0", "tensor.copy %189, %188 tile=x0 row=1", "tile x0 has not 129 rows"},
+    {12, kShift, "tile=edge0 row=4\n          %195", "tile=edge0 row=5\n          %195", "tile edge0 has not 9 rows"},
+    {12, kShift, "tensor.shift %189\n", "tensor.shift %189 issues=2\n", "a shift is 1 or 4 issues, not 2"},
+    {12, kShift, "tensor.shift %189\n", "tensor.shift %174\n", "channel acc is no operand"},
+    {12, kOffset, "row=2\n", "row=9\n", "tile x0 is not bf16 of m=128"},
+    {12, kOffset, "row=1\n", "row=-1\n", "tile x0 is not bf16 of m=128"},
+    {13, kShiftLowered, "own column=0", "own column=1", "overlap at column"},
+};
 // clang-format on
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenProgram, testing::ValuesIn(kBroken));
+INSTANTIATE_TEST_SUITE_P(Convolutions, BrokenProgram, testing::ValuesIn(kBrokenConvolutions));
 
 // What no text can say, since the parser refuses it.
 struct BrokenStruct {
@@ -211,6 +280,35 @@ TEST(Verifier, RefusesWhatTheParserCannotRead) {
     Program program = *whole;
     broken.breaks(program);
     const Status status = Verify(program);
+    ASSERT_FALSE(status.has_value()) << broken.message;
+    EXPECT_NE(status.error().message.find(broken.message), std::string::npos) << status.error().message;
+  }
+}
+
+// What takes more than one replacement.
+struct BrokenConvolution {
+  const char* message;
+  std::string_view program;
+  void (*breaks)(Program&);
+};
+
+constexpr BrokenConvolution kBrokenConvolutionStructs[] = {
+    {"rule 12: a product begins inside a tile only where its rows are spans of 64 or 128 bytes", kOffset,
+     [](Program& p) { p.params[0].box.swizzle = p.channels[0].tiles[0].layout.swizzle = Swizzle::k32; }},
+    {"rule 12: lanes are positions only in tiles of 128 that keep all", kMasked, [](Program& p) { p.kept_rows = 120; }},
+    {"rule 12: a shift moves 128 lanes", kFused,
+     [](Program& p) {
+       p.kept_rows = 0;
+       p.tile_m = p.channels[2].rows = 64;
+     }},
+};
+
+TEST(Verifier, RefusesConvolutionsThatBreakARuleInSeveralPlaces) {
+  for (const BrokenConvolution& broken : kBrokenConvolutionStructs) {
+    auto program = ParseProgram(Golden(broken.program));
+    ASSERT_TRUE(program.has_value()) << program.error().message;
+    broken.breaks(*program);
+    const Status status = Verify(*program);
     ASSERT_FALSE(status.has_value()) << broken.message;
     EXPECT_NE(status.error().message.find(broken.message), std::string::npos) << status.error().message;
   }

@@ -142,6 +142,66 @@ def lane_shift():
     return d
 
 
+def fused():
+    """Lanes of a fused shift: partitions overlap by what a filter row of three columns moves."""
+    cell, width, step, lost = 19, 52, 130, 2
+    kept = PARTITION - lost
+    d = Drawing(760, 440, "What the lanes hold when the product moves them")
+    d.text(20, 24, "Position held by each lane of A in Tensor Memory (m = 0; partitions of 4 lanes, 2 of them kept)", bold=True)
+    for column in range(lost + 1):
+        x = 60 + column * step
+        d.text(x + width / 2, 52, f"mma, column {column}", 11, "middle")
+        for lane in range(LANES):
+            first, i = lane // PARTITION * kept, lane % PARTITION
+            y = 62 + lane * cell + lane // PARTITION * 6
+            left_out = i >= PARTITION - column
+            fill = STALE if left_out else PIXEL if i < kept else DROPPED
+            d.box(x, y, width, cell, fill, first + min(i + column, PARTITION - 1))
+            if column == 0:
+                d.text(x - 8, y + 14, lane, 10, "end", FAINT)
+        if column < lost:
+            d.line(x + width + 4, 226, x + step - 4, 226, arrow=True)
+            d.text(x + width + 39, 219, "its .ashift", 9, "middle", FAINT)
+    x = 60 + 3 * step
+    d.text(x + 70, 40, "loaded by four copies", 11, "middle")
+    d.text(x + 70, 53, "of overlapping runs", 11, "middle")
+    for partition in range(LANES // PARTITION):
+        y = 62 + partition * (PARTITION * cell + 6)
+        first = partition * kept
+        d.box(x, y, 140, PARTITION * cell, PIXEL, f"positions {first} to {first + PARTITION - 1}")
+    d.text(x + 160, 230, "stored: 8 of 16;", 11)
+    d.text(x + 160, 246, "of 128 lanes: 120", 11)
+    d.legend(60, 428, [(PIXEL, "counts"), (DROPPED, "right, of the next partition too"), (STALE, "left behind: masked")])
+    return d
+
+
+def masked():
+    """Two rows of a 5-wide image under a filter of three columns, padded by 1, and masked."""
+    width, cell, lanes = 5, 34, 12
+    d = Drawing(700, 330, "Lanes that a masked border leaves out")
+    d.text(20, 24, "The walk over the image's own columns: rows of 5, no zeros between them", bold=True)
+    d.text(20, 60, "staged", 11, colour=FAINT)
+    for i in range(lanes + 2):
+        position = i - 1
+        inside = position >= 0
+        d.box(110 + i * cell, 42, cell, 26, PIXEL if position // width % 2 == 0 and inside else SECOND if inside else DROPPED,
+              f"x{position % width}" if inside else "")
+    d.text(20, 104, "output of lane", 11, colour=FAINT)
+    for lane in range(lanes):
+        d.box(110 + (lane + 1) * cell, 88, cell, 26, PIXEL if lane // width % 2 == 0 else SECOND, f"y{lane % width}")
+    for row, (s, beside, note) in enumerate(((1, 0, "first: every lane"), (2, 1, "without the last column"), (0, -1, "without the first column"))):
+        y = 142 + row * 46
+        d.text(20, y + 17, f"column {s}", 12)
+        for lane in range(lanes):
+            q = lane % width + beside
+            out = not 0 <= q < width
+            d.box(110 + (lane + 1) * cell, y, cell, 26, STALE if out else FRESH, "" if out else f"x{q}")
+        d.text(110 + (lanes + 1) * cell + 8, y + 17, note, 11, colour=FAINT)
+    d.text(20, 290, "Mask words are made once a tile, from the column of its first position. Zeros would take 7 positions a row for 5 outputs.", 11)
+    d.legend(20, 318, [(PIXEL, "an image row"), (SECOND, "the next one"), (FRESH, "multiplied"), (STALE, "left out by the mask")])
+    return d
+
+
 def chain_row(d, y, label, steps):
     """Boxes of one issuing thread; `steps` are (text, fill)."""
     d.text(20, y - 12, label, bold=True)
@@ -254,6 +314,8 @@ PICTURES = {
     "walk": walk,
     "row_offset": row_offset,
     "lane_shift": lane_shift,
+    "fused": fused,
+    "masked": masked,
     "chain": chain,
     "stride": stride,
     "gather": gather,

@@ -54,5 +54,24 @@ TEST(ConvReuse, LaneShiftCopiesItToTensorMemoryOnceForARow) {
   EXPECT_EQ(counters.bytes_global_to_shared, chains * (kTileX + moves * kEdge + kColumns * kTileW));
 }
 
+// The product moves the lanes: no shift, no refreshed rows; four runs of 32 positions make the tile.
+TEST(ConvReuse, FusedShiftsNeedNothingButTheCopy) {
+  const emulator::Counters counters = CountersOf("sm_100a", "reuse=lane_shift shift=fused");
+  const uint64_t chains = kRows * kBlocks;
+  EXPECT_EQ(counters.tensor_copies, chains * kGroups);
+  EXPECT_EQ(counters.tensor_copy_bytes, chains * kTileX);
+  EXPECT_EQ(counters.tensor_shifts, 0u);
+  EXPECT_EQ(counters.bytes_global_to_shared, chains * (kTileX + kColumns * kTileW));
+}
+
+// Rows of 14 positions, a copy for each of the two chains, one move in all.
+TEST(ConvReuse, MaskedBordersCopyTwiceAndMoveOnceLess) {
+  const emulator::Counters counters = CountersOf("sm_100a", "reuse=lane_shift border=mask");
+  const uint64_t chains = kRows * kBlocks, spare = 8 * 128;
+  EXPECT_EQ(counters.tensor_copies, chains * kGroups * 3);
+  EXPECT_EQ(counters.tensor_shifts, chains * kGroups);
+  EXPECT_EQ(counters.bytes_global_to_shared, chains * (kTileX + spare + kEdge + kColumns * kTileW));
+}
+
 }  // namespace
 }  // namespace laneshift

@@ -48,8 +48,7 @@ const std::vector<Arrow>& Arrows() {
         "store/", "autotune/", "runtime/"}},
       {"tools/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver.h", "emulator/report.h",
-        "emulator/driver_functions.h", "emulator/driver_types.h",
-        "store/", "autotune/", "runtime/", "measure/"}},
+        "emulator/driver_functions.h", "emulator/driver_types.h", "store/", "autotune/", "runtime/", "measure/"}},
       {"bench/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/", "store/", "autotune/",
         "runtime/"}},
@@ -81,7 +80,7 @@ const std::vector<Confinement>& Confinements() {
       {"CUDA's own headers",
        "#include [<\"](cuda|cuda_runtime|nvrtc|cublas|cudnn)[A-Za-z_]*\\.h",
        {"device/driver_types_test.cc", "emulator/cudart/types_test.cc"}},
-      {"CLI11", "#include [<\"]CLI/", {"tools/"}},
+      {"CLI11", "#include [<\"]CLI/", {"tools/", "bench/"}},
       {"JSON", "#include [<\"]nlohmann/", {"tools/"}},
   };
   return confinements;

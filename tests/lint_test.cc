@@ -136,7 +136,10 @@ TEST(Lint, BansMatchWhatTheyMean) {
   }
   for (const char* good :
        {"// never throw", "  Say(\"could not throw\");", "  friend class Engine;", "  auto n = 1'000; f(\"catch (\");",
-        "$HOME/.cache/laneshift", "  int compute_major = 9;", "${prefix}/home/x", "the home" "/work" "/tmp split"}) {
+        "$HOME/.cache/laneshift", "  int compute_major = 9;", "${prefix}/home/x",
+        "the home"
+        "/work"
+        "/tmp split"}) {
     EXPECT_FALSE(broken(good)) << good;
   }
 }

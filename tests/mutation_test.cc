@@ -30,7 +30,7 @@ namespace {
 constexpr const char* kOrders[] = {"late", "random:1", "random:2", "random:3"};
 
 // Several tiles a CTA and a ring of two: everything is used again and again.
-enum Kernel { kTma100, kTma90, kCopy100, kCopy90 };
+enum Kernel { kTma100, kTma90, kCopy100, kCopy90, kShift100, kFused100, kMasked100 };
 struct KernelFacts {
   const char* target;
   const char* problem;
@@ -38,11 +38,15 @@ struct KernelFacts {
   int orders = 100;  // random ones that the unbroken kernel is run in
   friend void PrintTo(const KernelFacts& facts, std::ostream* out) { *out << facts.target << " " << facts.problem; }
 };
+constexpr const char* kConv = "conv n=1 h=4 w=29 c=320 k=2384 r=1 s=3 pad=0,1";
 constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
     {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
     {"sm_100a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
     {"sm_90a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
+    {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift"},
+    {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=lane_shift shift=fused"},
+    {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=row_offset border=mask"},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
@@ -190,6 +194,11 @@ constexpr KernelFacts kUnbroken[] = {
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2"},
     {"sm_90a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2"},
+    {"sm_100a", "conv n=2 h=5 w=29 c=72 k=24 r=3 s=3 pad=1", "tile=128x16x64 stages=2 reuse=lane_shift", 20},
+    {"sm_100a", "conv n=2 h=5 w=29 c=72 k=24 r=3 s=3 pad=1", "tile=128x16x64 stages=2 reuse=lane_shift shift=fused",
+     20},
+    {"sm_100a", "conv n=2 h=5 w=29 c=72 k=24 r=3 s=7 pad=1,3", "tile=128x16x64 stages=2 reuse=lane_shift border=mask",
+     20},
 };
 class Unbroken : public testing::TestWithParam<KernelFacts> {};
 

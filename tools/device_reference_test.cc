@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/engine_parts.h"
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
 #include "measure/host_reference.h"
+#include "runtime/engine_parts.h"
 #include "tools/settings.h"
 
 namespace laneshift::measure {

@@ -44,10 +44,10 @@ EngineOptions OnEmulator(const std::vector<std::string>& policies, const std::st
   return options;
 }
 
-RunSettings LaneShift() {
+RunSettings LaneShift(const std::string& form = "") {
   RunSettings settings;
   settings.check = true;
-  settings.constraint = *ParseSchedule("reuse=lane_shift");
+  settings.constraint = *ParseSchedule("reuse=lane_shift " + form);
   return settings;
 }
 
@@ -100,6 +100,47 @@ TEST(LaneShift, IsRightUnderEveryScopeAndRefusedWhereRowsCannotBeRefreshed) {
   }
 }
 
+TEST(FusedShift, IsRightUnderEveryAnswerAndRefusedWhereItMovesSomeLanesOnly) {
+  for (const char* order : {"eager", "late", "random:5"}) {
+    for (const Answer& answer : kAnswers) {
+      const auto engine = Engine::Open(OnEmulator(answer.policies, order));
+      ASSERT_TRUE(engine.has_value()) << engine.error().message;
+      for (const char* problem : kProblems) {
+        const auto outcome = RunProblem(*engine, *ParseProblem(problem), LaneShift("shift=fused"));
+        const std::string what = base::Cat(base::Join(answer.policies, " "), " ", order, " ", problem);
+        if (answer.facts.shift_scope == ShiftScope::kAddressed) {
+          ASSERT_FALSE(outcome.has_value()) << what;
+          EXPECT_EQ(outcome.error().code, ErrorCode::kUnsupported);
+          EXPECT_NE(outcome.error().message.find("does not move all lanes"), std::string::npos)
+              << outcome.error().message;
+        } else {
+          EXPECT_EQ(Why(outcome), "right") << what;
+          EXPECT_TRUE(outcome.has_value() && outcome->verified == true) << what;
+        }
+      }
+    }
+  }
+}
+
+TEST(FusedShift, TheKernelForAnotherTimeIsWrong) {
+  const struct {
+    std::vector<std::string> device;
+    target::TensorFacts believed;
+  } cases[] = {
+      {{"ashift_time=before"}, {}},
+      {{}, {.ashift_time = AshiftTime::kBefore}},
+  };
+  for (const auto& c : cases) {
+    const auto engine = Engine::Open(OnEmulator(c.device));
+    ASSERT_TRUE(engine.has_value()) << engine.error().message;
+    Believe(*engine, c.believed);
+    const auto outcome = RunProblem(*engine, *ParseProblem(kProblems[0]), LaneShift("shift=fused"));
+    ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+    EXPECT_EQ(outcome->verified, false);
+    EXPECT_FALSE(outcome->failures.empty());
+  }
+}
+
 TEST(LaneShift, TheKernelForAnotherAnswerIsWrong) {
   const struct {
     std::vector<std::string> device;
@@ -123,13 +164,15 @@ TEST(LaneShift, TheKernelForAnotherAnswerIsWrong) {
 
 TEST(LaneShift, OneShiftForEachPartitionOnlyWhereTheDeviceAsksForIt) {
   uint64_t shifts[2] = {};
+  ScheduleConstraint constraint = LaneShift().constraint;
   for (int addressed = 0; addressed < 2; ++addressed) {
     const auto engine = Engine::Open(
         OnEmulator(addressed ? std::vector<std::string>{"shift_scope=addressed"} : std::vector<std::string>{}));
     ASSERT_TRUE(engine.has_value());
     const Problem problem = *ParseProblem(kProblems[0]);
-    const auto plan = engine->MakePlan(problem, LaneShift().constraint);
+    const auto plan = engine->MakePlan(problem, constraint);
     ASSERT_TRUE(plan.has_value()) << plan.error().message;
+    constraint = *ParseSchedule(plan->report().schedule);  // the same for both answers
     const Engine::Parts& parts = engine->parts();
     const auto program = compiler::BuildProgram(
         *CompleteProblem(problem), ParseSchedule(plan->report().schedule)->value, parts.device_target.Get());

@@ -33,7 +33,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--verbose", verbose, "tell what happens, on stderr");
   const Settings settings = Settings::FromEnvironment();
   using Add = Verb (*)(CLI::App&, const Settings&);
-  constexpr Add kVerbs[] = {AddRun, AddCompile, AddInspect, AddEmulate, AddDoctor, AddDb};
+  constexpr Add kVerbs[] = {AddRun, AddCompile, AddInspect, AddExplain, AddEmulate, AddDoctor, AddDb};
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (const Add add : kVerbs) {
     Verb verb = add(app, settings);

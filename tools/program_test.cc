@@ -202,7 +202,7 @@ TEST_F(Program, InspectComparesTheModesOfAConvolution) {
   const std::vector<std::string> call = {"inspect", kConv, "--schedule", "reuse=lane_shift", "--no-ptx"};
   EXPECT_NE(Call(call).output.find("lane_shift *"), std::string::npos);
   const Json modes = CallJson(call).at(0)["modes"];
-  ASSERT_EQ(modes.size(), 4u);
+  ASSERT_EQ(modes.size(), 7u);
   for (const Json& mode : modes) {
     EXPECT_EQ(mode["chosen"], mode["reuse"] == "lane_shift");
     EXPECT_TRUE(mode["refused"].is_null()) << mode.dump();

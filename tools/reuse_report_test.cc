@@ -8,6 +8,7 @@
 
 #include "autotune/ranking.h"
 #include "base/text.h"
+#include "compiler/compile.h"
 #include "device/buffer.h"
 #include "device/stream.h"
 #include "emulator/driver.h"
@@ -40,6 +41,11 @@ constexpr Case kCases[] = {
     {"lane_shift", "sm_100a", "lane_shift", kPlain},
     {"dilated_lane_shift", "sm_100a", "lane_shift", kDilated},
     {"strided_lane_shift", "sm_100a", "lane_shift", kStrided},
+    {"masked_row_offset", "sm_100a", "row_offset border=mask", kPlain},
+    {"masked_lane_shift", "sm_100a", "lane_shift border=mask", kPlain},
+    {"fused_lane_shift", "sm_100a", "lane_shift shift=fused", kPlain},
+    {"dilated_fused_lane_shift", "sm_100a", "lane_shift shift=fused", kDilated},
+    {"strided_fused_lane_shift", "sm_100a", "lane_shift shift=fused", kStrided},
 };
 
 constexpr int kSms = 4;
@@ -131,15 +137,43 @@ TEST(ReuseModes, SayWhyTheyAreRefused) {
     return autotune::CompareReuseModes(problem, *autotune::ChooseSchedule(problem, {}, hopper, kSms), hopper, kSms);
   }();
   const nlohmann::ordered_json json = ReuseModesJson(modes);
-  ASSERT_EQ(json.size(), 4u);
-  EXPECT_NE(json[3]["refused"].get<std::string>().find("Tensor Memory, which sm_90a has not"), std::string::npos);
-  EXPECT_TRUE(json[3]["schedule"].is_null());
-  EXPECT_TRUE(json[3]["bound"].is_null());
+  ASSERT_EQ(json.size(), 7u);
+  for (const int of_tensor_memory : {3, 4, 5, 6}) {
+    const auto& mode = json[static_cast<size_t>(of_tensor_memory)];
+    EXPECT_NE(mode["refused"].get<std::string>().find("Tensor Memory, which sm_90a has not"), std::string::npos);
+    EXPECT_TRUE(mode["schedule"].is_null());
+    EXPECT_TRUE(mode["bound"].is_null());
+  }
   EXPECT_TRUE(json[0]["refused"].is_null());
   EXPECT_GT(json[0]["bound"]["clocks"].get<double>(), 0);
   const std::string text = ReuseModesText(modes);
   EXPECT_NE(text.find("lane_shift: no schedule fits on sm_90a"), std::string::npos) << text;
   EXPECT_NE(text.find("im2col"), std::string::npos) << text;
+}
+
+// Masked borders take the positions between image rows away: 16 of 14 x 14 pixels, of which 14 rows of 16 stood in 14
+// tiles of 128, are 25 instead of 28. Fused shifts give 8 lanes of 128 up and bring no refreshed rows.
+TEST(ReuseModes, VariantsSaveWhatTheyPromise) {
+  const target::Target& target = **target::FindTarget("sm_100a");
+  const Problem problem = *ParseProblem("conv n=16 h=14 w=14 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16");
+  const auto traffic_of = [&](const char* constraint) {
+    const auto schedule =
+        *autotune::ChooseSchedule(problem, *ParseSchedule(base::Cat("tile=128x64x64 ", constraint)), target, kSms);
+    const auto program = *compiler::BuildProgram(problem, schedule, target);
+    return compiler::CountTraffic(problem, schedule, program, target, kSms).all;
+  };
+  constexpr int64_t kProducts = 9 * 4;  // of a tile
+  EXPECT_EQ(traffic_of("reuse=row_offset").mma_instructions, 28 * kProducts);
+  EXPECT_EQ(traffic_of("reuse=row_offset border=mask").mma_instructions, 25 * kProducts);
+  EXPECT_EQ(traffic_of("reuse=lane_shift border=mask").mma_instructions, 25 * kProducts);
+  // The chain from the centre on and the one from the left begin with a copy each; the second one has no move.
+  EXPECT_EQ(traffic_of("reuse=lane_shift border=mask").tensor_copies, 25 * 3 * 2 * 4);
+  EXPECT_EQ(traffic_of("reuse=lane_shift border=mask").tensor_shifts, 25 * 3 * 4);
+  const compiler::Traffic fused = traffic_of("reuse=lane_shift shift=fused");
+  EXPECT_EQ(fused.mma_instructions, 30 * kProducts);  // 3584 positions, 120 a tile
+  EXPECT_EQ(fused.tensor_copies, 30 * 3 * 4);
+  EXPECT_EQ(fused.tensor_shifts + fused.tensor_refreshes, 0);
+  EXPECT_EQ(fused.bulk_bytes, 30 * (3 * 128 * 128 + 9 * 64 * 128));
 }
 
 TEST(ReuseModes, AreOfConvolutionsAlone) {

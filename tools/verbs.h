@@ -19,6 +19,7 @@ using Verb = std::function<Result<int>()>;
 Verb AddRun(CLI::App& app, const Settings& settings);
 Verb AddCompile(CLI::App& app, const Settings& settings);
 Verb AddInspect(CLI::App& app, const Settings& settings);
+Verb AddExplain(CLI::App& app, const Settings& settings);
 Verb AddEmulate(CLI::App& app, const Settings& settings);
 Verb AddDoctor(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);

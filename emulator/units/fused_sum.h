@@ -17,6 +17,11 @@ namespace laneshift::emulator {
 
 enum class Arithmetic : uint8_t { kHardware, kFast };
 
+// What MultiplyAccumulate must know of its operands.
+inline OperandRows::Detail DetailFor(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kFast ? OperandRows::Detail::kValues : OperandRows::Detail::kValuesAndPowers;
+}
+
 // The adder's parameters.
 struct AdderRule {
   int keep = 25;     // fraction bits kept below the top exponent

@@ -80,7 +80,7 @@ void OperandRows::Prepare(Side side, ElementType type, int rows, int k) {
     powers_.clear();
   } else {
     values_.resize(elements);
-    powers_.resize(elements);
+    powers_.resize(detail_ == Detail::kValues ? 0 : elements);
     integers_.clear();
   }
   // Rows overwrite everything but the padding.
@@ -91,43 +91,42 @@ void OperandRows::Prepare(Side side, ElementType type, int rows, int k) {
       continue;
     }
     std::fill_n(values_.begin() + static_cast<ptrdiff_t>(first), count, 0.0f);
-    std::fill_n(powers_.begin() + static_cast<ptrdiff_t>(first), count, 0.0f);
+    if (!powers_.empty()) std::fill_n(powers_.begin() + static_cast<ptrdiff_t>(first), count, 0.0f);
   }
   facts_.assign(static_cast<size_t>(rows), RowFacts{});
   all_ = RowFacts{};
 }
 
-void OperandRows::StoreRow(int row, const uint32_t* codes, bool negate) {
+void OperandRows::StoreIntegers(int row, const uint32_t* codes) {
   const size_t step = side_ == Side::kA ? 1 : static_cast<size_t>(pitch_);
   size_t at = At(row, 0);
-  if (IsInteger(type_)) {
-    for (int i = 0; i < k_; ++i, at += step) {
-      integers_[at] = type_ == ElementType::kS8 ? static_cast<int8_t>(codes[i]) : static_cast<uint8_t>(codes[i]);
-    }
+  for (int i = 0; i < k_; ++i, at += step) {
+    integers_[at] = type_ == ElementType::kS8 ? static_cast<int8_t>(codes[i]) : static_cast<uint8_t>(codes[i]);
+  }
+}
+
+void OperandRows::Decode(int row, const uint32_t* codes, bool negate, float* values, float* powers) {
+  ToValues(type_, codes, k_, values);
+  const uint32_t flip = negate ? 0x80000000u : 0;
+  if (powers == nullptr) {
+    if (!negate) return;
+    ForEachInEights(k_, [=](int i) { values[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(values[i]) ^ flip); });
     return;
   }
-  std::array<float, kMaxK> values, powers;
-  ToValues(type_, codes, k_, values.data());
   const base::FloatFormatInfo& info = base::InfoOf(FormatOf(type_));
   // The adder does not normalise: a subnormal counts with its format's least exponent.
   const int32_t least_power = (1 - info.bias + 127) << 23;
-  const uint32_t flip = negate ? 0x80000000u : 0;
   int32_t highest = 0, lowest = 0xff << 23;
   // Without branches, for the vectoriser; powers are positive, so integers order them.
   ForEachInEights(k_, [&](int i) {
-    const auto at_i = static_cast<size_t>(i);
-    const uint32_t word = std::bit_cast<uint32_t>(values[at_i]);
+    const uint32_t word = std::bit_cast<uint32_t>(values[i]);
     const int32_t nonzero = (word & 0x7fffffff) != 0 ? -1 : 0;
     const int32_t power = std::max(static_cast<int32_t>(word & 0x7f800000), least_power) & nonzero;
     highest = std::max(highest, power);
     lowest = std::min(lowest, power | (~nonzero & (0xff << 23)));
-    values[at_i] = std::bit_cast<float>(word ^ flip);
-    powers[at_i] = std::bit_cast<float>(power);
+    values[i] = std::bit_cast<float>(word ^ flip);
+    powers[i] = std::bit_cast<float>(power);
   });
-  for (size_t i = 0; i < static_cast<size_t>(k_); ++i, at += step) {
-    values_[at] = values[i];
-    powers_[at] = powers[i];
-  }
   RowFacts& facts = facts_[static_cast<size_t>(row)];
   if (highest == 0) return;
   facts.zero = false;
@@ -140,19 +139,58 @@ void OperandRows::StoreRow(int row, const uint32_t* codes, bool negate) {
   all_.least = std::min(all_.least, facts.least);
 }
 
+template <typename CodesOf>
+void OperandRows::StoreRows(CodesOf codes_of, bool negate) {
+  const bool with_powers = !powers_.empty();
+  if (IsInteger(type_)) {
+    for (int row = 0; row < rows_; ++row) StoreIntegers(row, codes_of(row));
+    return;
+  }
+  if (side_ == Side::kA) {
+    for (int row = 0; row < rows_; ++row) {
+      const size_t at = At(row, 0);
+      Decode(row, codes_of(row), negate, &values_[at], with_powers ? &powers_[at] : nullptr);
+    }
+    return;
+  }
+  // A few rows at a time, so that the transposition writes whole runs of them.
+  constexpr int kBlock = 16;
+  std::array<std::array<float, kMaxK>, kBlock> values, powers;
+  const auto transpose = [&](const auto& block, int first, int count, float* to) {
+    to += first;
+    for (int k = 0; k < k_; ++k, to += pitch_) {
+      if (count == kBlock) {
+        for (size_t r = 0; r < kBlock; ++r) to[r] = block[r][static_cast<size_t>(k)];
+      } else {
+        for (int r = 0; r < count; ++r) to[r] = block[static_cast<size_t>(r)][static_cast<size_t>(k)];
+      }
+    }
+  };
+  for (int first = 0; first < rows_; first += kBlock) {
+    const int count = std::min(kBlock, rows_ - first);
+    for (int r = 0; r < count; ++r) {
+      const auto at = static_cast<size_t>(r);
+      Decode(first + r, codes_of(first + r), negate, values[at].data(), with_powers ? powers[at].data() : nullptr);
+    }
+    transpose(values, first, count, values_.data());
+    if (with_powers) transpose(powers, first, count, powers_.data());
+  }
+}
+
 void OperandRows::Load(Side side, ElementType type, Packing packing, int rows, int k, const uint8_t* bytes,
                        size_t row_bytes, bool negate) {
   Prepare(side, type, rows, k);
   std::array<uint32_t, kMaxK> codes;
-  for (int row = 0; row < rows; ++row) {
+  const auto codes_of = [&](int row) {
     UnpackElements(type, packing, bytes + static_cast<size_t>(row) * row_bytes, k, codes.data());
-    StoreRow(row, codes.data(), negate);
-  }
+    return codes.data();
+  };
+  StoreRows(codes_of, negate);
 }
 
 void OperandRows::LoadCodes(Side side, ElementType type, int rows, int k, const uint32_t* codes, bool negate) {
   Prepare(side, type, rows, k);
-  for (int row = 0; row < rows; ++row) StoreRow(row, codes + static_cast<size_t>(row) * static_cast<size_t>(k), negate);
+  StoreRows([&](int row) { return codes + static_cast<size_t>(row) * static_cast<size_t>(k); }, negate);
 }
 
 void OperandRows::LoadScales(ScaleType type, int factors, const uint8_t* bytes) {

@@ -21,12 +21,17 @@ class OperandRows {
   static constexpr int kMaxK = 128;
   static constexpr int kPadding = 32;  // rows of B are padded to a multiple of this
 
+  // What is kept of an element: its value alone is enough for Arithmetic::kFast.
+  enum class Detail : uint8_t { kValues, kValuesAndPowers };
+
   struct RowFacts {
     bool zero = true;                      // every element is zero
     bool special = false;                  // an infinity or a NaN is among them
     int16_t least = 512, greatest = -512;  // exponents of the nonzero elements
   };
 
+  // For what is loaded from now on. Without powers there are no facts of rows either.
+  void set_detail(Detail detail) { detail_ = detail; }
   // `bytes` holds `rows` rows of K packed elements, `row_bytes` apart. Old contents are dropped, storage is reused.
   // REQUIRES: k <= kMaxK.
   void Load(Side side, ElementType type, Packing packing, int rows, int k, const uint8_t* bytes, size_t row_bytes,
@@ -57,8 +62,14 @@ class OperandRows {
 
  private:
   void Prepare(Side side, ElementType type, int rows, int k);
-  void StoreRow(int row, const uint32_t* codes, bool negate);
+  // Stores all rows; codes_of(row) gives the element bits of one, good until the next call.
+  template <typename CodesOf>
+  void StoreRows(CodesOf codes_of, bool negate);
+  void StoreIntegers(int row, const uint32_t* codes);
+  // The elements of one row, and their powers where they are wanted.
+  void Decode(int row, const uint32_t* codes, bool negate, float* values, float* powers);
 
+  Detail detail_ = Detail::kValuesAndPowers;
   Side side_ = Side::kA;
   ElementType type_ = ElementType::kF16;
   int rows_ = 0, k_ = 0, pitch_ = 0;
@@ -70,6 +81,13 @@ class OperandRows {
   ScaleType scale_type_ = ScaleType::kUe8m0;
   int factors_ = 0;
   std::vector<uint8_t> scales_;
+};
+
+// What the executions of tensor-core instructions use one after another; contents are of no interest to the next one.
+struct OperandBuffers {
+  OperandRows a, b;
+  std::vector<uint8_t> bytes_a, bytes_b;
+  std::vector<uint32_t> cells;
 };
 
 }  // namespace laneshift::emulator

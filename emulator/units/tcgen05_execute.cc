@@ -25,8 +25,14 @@ Packing PackingOf(const PlannedMma& plan, ElementType type, bool in_tensor_memor
 // One execution: the operands of one CTA at a time.
 class Execution {
  public:
-  Execution(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas)
-      : plan_(plan), shape_(plan.shape), ctas_(ctas), rows_(plan.shape.m / plan.ctas), groups_(GroupsOf(plan.layout)) {
+  Execution(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas, OperandBuffers& buffers)
+      : plan_(plan),
+        shape_(plan.shape),
+        ctas_(ctas),
+        rows_(plan.shape.m / plan.ctas),
+        groups_(GroupsOf(plan.layout)),
+        buffers_(buffers) {
+    for (OperandRows* rows : {&buffers.a, &buffers.b}) rows->set_detail(DetailFor(arithmetic));
     const MmaKind kind = plan.request.qualifiers.kind;
     options_.d = shape_.d;
     options_.adder =
@@ -69,22 +75,21 @@ class Execution {
   void FetchB() {
     b_row_bytes_ = static_cast<size_t>(plan_.tile_b.k_bytes);
     const auto per_cta = static_cast<size_t>(plan_.tile_b.mn);
-    std::vector<uint8_t> tiles(per_cta * ctas_.size() * b_row_bytes_);
+    std::vector<uint8_t>& tiles = buffers_.bytes_b;
+    tiles.resize(per_cta * ctas_.size() * b_row_bytes_);
     for (size_t cta = 0; cta < ctas_.size(); ++cta) {
       GatherTile(plan_.b, plan_.tile_b, ctas_[cta].shared, tiles.data() + cta * per_cta * b_row_bytes_, b_row_bytes_);
     }
-    const size_t shift = static_cast<size_t>(plan_.zero_columns.shift) * b_row_bytes_;
-    b_.assign(tiles.begin() + static_cast<ptrdiff_t>(shift),
-              tiles.begin() + static_cast<ptrdiff_t>(shift + static_cast<size_t>(shape_.n) * b_row_bytes_));
+    b_ = tiles.data() + static_cast<size_t>(plan_.zero_columns.shift) * b_row_bytes_;
     for (size_t n = 0; n < plan_.zero_columns.zero.size(); ++n) {
-      if (plan_.zero_columns.zero[n])
-        std::fill_n(b_.begin() + static_cast<ptrdiff_t>(n * b_row_bytes_), b_row_bytes_, 0);
+      if (plan_.zero_columns.zero[n]) std::fill_n(b_ + n * b_row_bytes_, b_row_bytes_, uint8_t{0});
     }
   }
 
   // The rows of A that `group` multiplies.
   Status LoadA(int cta, int group, OperandRows& a) {
-    std::vector<uint8_t> bytes(static_cast<size_t>(rows_) * kStepBytes);
+    std::vector<uint8_t>& bytes = buffers_.bytes_a;
+    bytes.resize(static_cast<size_t>(rows_) * kStepBytes);
     const auto* address = std::get_if<TensorAddress>(&plan_.request.a);
     const CtaState& state = ctas_[static_cast<size_t>(cta)];
     if (address == nullptr) {
@@ -124,7 +129,7 @@ class Execution {
 
   void LoadB(int first, int columns, OperandRows& b) {
     b.Load(OperandRows::Side::kB, shape_.b, PackingOf(plan_, shape_.b, false), columns, shape_.k,
-           b_.data() + static_cast<size_t>(first) * b_row_bytes_, b_row_bytes_, shape_.negate_b);
+           b_ + static_cast<size_t>(first) * b_row_bytes_, b_row_bytes_, shape_.negate_b);
   }
 
   // The scale factors of `count` rows or columns at `address`; `lanes` is the first lane of the copy that counts, and
@@ -198,7 +203,7 @@ class Execution {
     // With A in Tensor Memory every group multiplies its own copy; from shared memory there is only one.
     const int parts = std::holds_alternative<TensorAddress>(plan_.request.a) || plan_.request.metadata ? groups_ : 1;
     const int columns = shape_.n / parts;
-    OperandRows a, b;
+    OperandRows &a = buffers_.a, &b = buffers_.b;
     for (int part = 0; part < parts; ++part) {
       LS_TRY(LoadA(cta, part, a));
       LoadB(part * columns, columns, b);
@@ -289,7 +294,8 @@ class Execution {
   std::span<const CtaState> ctas_;
   int rows_, groups_;
   SumOptions options_;
-  std::vector<uint8_t> b_;
+  OperandBuffers& buffers_;
+  uint8_t* b_ = nullptr;  // all columns of B, packed
   size_t b_row_bytes_ = 0;
   std::vector<std::vector<uint32_t>> results_;  // per CTA: rows x N
   std::optional<MmaReport::Unwritten> unwritten_;
@@ -298,9 +304,10 @@ class Execution {
 
 }  // namespace
 
-Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas) {
+Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas,
+                             OperandBuffers& buffers) {
   LS_CHECK(static_cast<int>(ctas.size()) == plan.ctas, "CTAs ", ctas.size(), " for cta_group ", plan.ctas);
-  Execution execution(plan, arithmetic, ctas);
+  Execution execution(plan, arithmetic, ctas, buffers);
   LS_TRY(execution.Run());
   return MmaReport{execution.unwritten(), execution.used()};
 }

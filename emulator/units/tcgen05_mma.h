@@ -72,6 +72,11 @@ struct MmaReport {
   PolicySet used;  // besides the plan's: what only the contents show
 };
 // Error: what only the contents can show, e.g. an illegal sparsity code.
-Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas);
+Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas,
+                             OperandBuffers& buffers);
+inline Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas) {
+  OperandBuffers buffers;
+  return ExecuteMma(plan, arithmetic, ctas, buffers);
+}
 
 }  // namespace laneshift::emulator

@@ -187,14 +187,16 @@ Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& 
 
 Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
                     std::span<const uint32_t* const> a, std::span<uint32_t* const> d,
-                    std::span<const uint32_t* const> metadata) {
+                    std::span<const uint32_t* const> metadata, OperandBuffers& buffers) {
   const WgmmaRequest& r = plan.request;
   LS_CHECK(static_cast<int>(d.size()) == 4 * plan.d_registers, "accumulator registers ", d.size());
   LS_CHECK(a.size() == (r.a_descriptor ? 0u : 16u), "operand registers ", a.size());
   LS_CHECK(metadata.size() == (r.selector ? 4u : 0u), "metadata registers ", metadata.size());
   const int column_bytes = ColumnBytes(r);
-  std::vector<uint8_t> bytes(static_cast<size_t>(std::max(kM, r.n) * column_bytes));
-  OperandRows rows_a, rows_b;
+  std::vector<uint8_t>& bytes = buffers.bytes_a;
+  bytes.resize(static_cast<size_t>(std::max(kM, r.n) * column_bytes));
+  OperandRows &rows_a = buffers.a, &rows_b = buffers.b;
+  for (OperandRows* rows : {&rows_a, &rows_b}) rows->set_detail(DetailFor(arithmetic));
   if (r.a_descriptor) {
     GatherTile(plan.a, TileOf(r.a, r.transpose_a, kM), window, bytes.data(), kStepBytes);
   } else {
@@ -221,7 +223,8 @@ Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const Share
   options.arithmetic = arithmetic;
   options.accumulate = r.accumulate;
   options.saturate = r.saturate;
-  std::vector<uint32_t> cells(static_cast<size_t>(kM * r.n));
+  std::vector<uint32_t>& cells = buffers.cells;
+  cells.resize(static_cast<size_t>(kM * r.n));
   const Fragments fragments{plan.d_registers, r.n, r.d == AccumulatorType::kF16};
   fragments.ToTile(d, cells.data());
   MultiplyAccumulate(rows_a, rows_b, options, {cells.data(), static_cast<size_t>(r.n)});

@@ -47,7 +47,13 @@ Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& 
 // sparsity code that is not legal.
 Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
                     std::span<const uint32_t* const> a, std::span<uint32_t* const> d,
-                    std::span<const uint32_t* const> metadata = {});
+                    std::span<const uint32_t* const> metadata, OperandBuffers& buffers);
+inline Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
+                           std::span<const uint32_t* const> a, std::span<uint32_t* const> d,
+                           std::span<const uint32_t* const> metadata = {}) {
+  OperandBuffers buffers;
+  return ExecuteWgmma(plan, arithmetic, window, a, d, metadata, buffers);
+}
 
 // The thread of the warpgroup and the lowest bit of its register that hold the code of a chunk of a row (four elements
 // of K; two of tf32), as an H200 reads them.

@@ -31,7 +31,20 @@ enum class Reuse : uint8_t {
   kNone,       // not a convolution
   kIm2col,     // loaded anew for each column of the filter
   kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows further on
-  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes move
+  kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; from column to column its lanes
+               // move
+};
+
+// With kLaneShift: what moves the lanes.
+enum class ShiftForm : uint8_t {
+  kSeparate,  // tcgen05.shift, and a refresh of the lanes that it leaves behind: all 128 lanes count
+  kFused,     // the product itself (tcgen05.mma.ashift): the lanes that it leaves behind are lost for the tile
+};
+
+// With reuse: what becomes of filter columns beside the image.
+enum class Border : uint8_t {
+  kZeros,  // the TMA brings zeros: rows of the walk are longer than those of the output
+  kMask,   // the product leaves those lanes out: rows of the walk are those of the output
 };
 
 struct Schedule {
@@ -43,6 +56,8 @@ struct Schedule {
   LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
   StorePath d_store = StorePath::kTma;
   Reuse reuse = Reuse::kNone;
+  ShiftForm shift = ShiftForm::kSeparate;
+  Border border = Border::kZeros;
   int filter_stages = 4;  // with reuse: the ring of filter tiles beside that of activation tiles, which has `stages`
 
   bool operator==(const Schedule&) const = default;

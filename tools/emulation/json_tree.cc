@@ -118,7 +118,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       if (parent.kind == JsonNode::Kind::kArray) {
         node = &parent.elements.emplace_back();
       } else {
-        node = &parent.members.emplace_back(key_, JsonNode()).second;
+        parent.members.push_back({key_, {}});
+        node = &parent.members.back().node;
       }
     }
     node->kind = kind;
@@ -151,8 +152,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
 const JsonNode* JsonNode::Find(std::string_view key) const {
   const auto known =
-      std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == key; });
-  return known == members.end() ? nullptr : &known->second;
+      std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.key == key; });
+  return known == members.end() ? nullptr : &known->node;
 }
 
 std::string_view Describe(JsonNode::Kind kind) {

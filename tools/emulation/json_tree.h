@@ -16,6 +16,8 @@
 
 namespace laneshift::tools {
 
+struct JsonMember;
+
 struct JsonNode {
   enum class Kind : uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kArray, kObject };
   Kind kind = Kind::kNull;
@@ -26,9 +28,13 @@ struct JsonNode {
   double number = 0;      // kInteger and kFloat
   std::string text;       // kString
   std::vector<JsonNode> elements;
-  std::vector<std::pair<std::string, JsonNode>> members;  // in the order of the text
+  std::vector<JsonMember> members;  // in the order of the text
 
   const JsonNode* Find(std::string_view key) const;
+};
+struct JsonMember {
+  std::string key;
+  JsonNode node;
 };
 // "an object", "a string", …
 std::string_view Describe(JsonNode::Kind kind);

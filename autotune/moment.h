@@ -1,0 +1,62 @@
+// Moment: a point in time and the way that led to it: how much of it each kind of work took on the critical path.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace laneshift::autotune {
+
+// What a kernel can spend its time on.
+// BOUND(Name, text, doc)
+#define LS_BOUNDS(BOUND)                                                                        \
+  BOUND(TensorCore, "tensor core", "the tensor core multiplies at its full rate")               \
+  BOUND(SharedMemory, "shared memory", "the tensor core waits for operands from shared memory") \
+  BOUND(L2, "L2", "operands come from L2 at the rate that it has")                              \
+  BOUND(Memory, "memory", "operands come from or sums go to memory at the rate that it has")    \
+  BOUND(LoadLatency, "load latency", "a load is under way that too few others overlap")         \
+  BOUND(ProductLatency, "product latency", "a product has to end before the next step")         \
+  BOUND(Issue, "issue", "threads issue instructions and pass barriers")                         \
+  BOUND(Outside, "outside", "bulk copies fill rows outside of the tensor with zeros")           \
+  BOUND(Gather, "gather", "threads load an operand element by element")                         \
+  BOUND(Epilogue, "epilogue", "sums are read and converted")                                    \
+  BOUND(Store, "store", "the output leaves the SM")                                             \
+  BOUND(Launch, "launch", "the kernel starts and ends")
+
+enum class Bound {
+#define LS_BOUND_ENUM(Name, text, doc) k##Name,
+  LS_BOUNDS(LS_BOUND_ENUM)
+#undef LS_BOUND_ENUM
+};
+inline constexpr size_t kBoundCount = 0
+#define LS_BOUND_COUNT(...) +1
+    LS_BOUNDS(LS_BOUND_COUNT);
+#undef LS_BOUND_COUNT
+
+// "tensor core", …
+std::string_view BoundName(Bound bound);
+// "the tensor core multiplies at its full rate", …
+std::string_view BoundDoc(Bound bound);
+
+struct Moment {
+  double clocks = 0;
+  std::array<double, kBoundCount> by{};  // sums to `clocks`
+
+  void Spend(Bound bound, double more) {
+    clocks += more;
+    by[static_cast<size_t>(bound)] += more;
+  }
+  Moment After(Bound bound, double more) const {
+    Moment later = *this;
+    later.Spend(bound, more);
+    return later;
+  }
+  // Not before `other`.
+  void Await(const Moment& other) {
+    if (other.clocks > clocks) *this = other;
+  }
+};
+
+}  // namespace laneshift::autotune

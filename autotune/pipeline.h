@@ -1,0 +1,105 @@
+// Pipeline: a kernel as the timing model sees it: roles that work through lists of timed steps and exchange slots of
+// rings. It says what each step moves or multiplies, never how long that takes: that is the machine's affair.
+//
+// PipelineOf derives it from a tile program; what no tile program expresses (a published kernel, for calibration) is
+// written down as one directly. The loop over K is cut short where it is long: the steps of `counted` of `products`
+// multiplications of a tile are listed, and the model extrapolates.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "ir/program.h"
+#include "laneshift/problem.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::autotune {
+
+enum class StepKind : uint8_t {
+  kPut,           // waits for a free slot of the ring
+  kSend,          // the slot is full once the loads or products issued into it are done
+  kTake,          // waits for a full slot
+  kRelease,       // the slot is free once the products issued so far are done
+  kReleaseLate,   // waits for the products before the last one; then the slot `lag` before is free
+  kDrain,         // waits for all products; then the last `lag` slots are free
+  kLoad,          // bulk copies of `bytes` into the slot
+  kGather,        // `accesses` of threads that fill the slot
+  kProduct,       // of tile_m x tile_n, `depth` times 32 bytes of K
+  kTensorCopy,    // `bytes` of shared memory to Tensor Memory
+  kTensorMove,    // `issues` shifts or refreshes of Tensor Memory
+  kReadSums,      // `bytes` of sums to registers
+  kConvert,       // `elements` in registers
+  kReadGlobal,    // `bytes` into registers: C or bias
+  kStage,         // `bytes` of registers to shared memory
+  kStore,         // `bytes` by bulk copies
+  kStoreWait,     // until at most `lag` bulk stores of the role still read shared memory
+  kStoreThreads,  // `bytes` by stores of threads, `row_bytes` to a run
+};
+
+enum class GatherKind : uint8_t {
+  kCopy,    // elements of a matrix
+  kPixels,  // pixels of any filter
+  kKnown,   // pixels of a filter that the code knows
+};
+
+struct Step {
+  StepKind kind{};
+  int ring = -1;
+  int lag = 0;
+  double bytes = 0;      // of one SM
+  bool of_b = false;     // a load or gather of B, not of A
+  double row_bytes = 0;  // contiguous in memory, of a load or store
+  double outside = 0;    // rows of a load that lie outside of the tensor, on average
+  double sharers = 1;    // SMs that one load serves
+  double issues = 1;     // instructions of a load, copy or move
+  double accesses = 0;
+  double elements = 0;
+  // Of a product: rows and columns of one instruction on this SM, how many of them side by side (warpgroups), how deep.
+  double rows = 0, columns = 0, units = 1, depth = 0;
+  bool a_shared = true;        // A comes from shared memory
+  double b_share = 1;          // part of B that this SM reads for itself
+  bool tensor_memory = false;  // tcgen05
+  bool full_rate = true;       // half the rows are idle otherwise (tcgen05, 64 rows)
+  bool pair = false;           // two SMs work on it together
+  GatherKind gather{};
+};
+
+struct PipelineRing {
+  int stages = 1, producers = 0, consumers = 0;
+};
+
+struct PipelineRole {
+  std::vector<Step> before, tile, after;  // once, for each output tile, once
+};
+
+// What the SMs read together, for the share that reaches memory.
+struct OperandReads {
+  double unique_bytes = 0;  // of the whole problem
+  double tile_bytes = 0;    // that one tile brings
+};
+
+struct Pipeline {
+  std::vector<PipelineRing> rings;
+  std::vector<PipelineRole> roles;
+  double products = 0, counted = 0;  // multiplications of one tile, and those among the steps
+  double tiles = 0;                  // of the whole problem
+  double tile_rows = 0, tile_columns = 0, raster = 1;
+  double sms_per_tile = 1;  // that share a tile: a CTA pair's two
+  bool persistent = true;   // CTAs walk over tiles; otherwise each starts anew
+  double ctas_per_sm = 1;
+  double most_sms = 0;                         // that are used; 0: all
+  OperandReads a, b;
+  double stored_bytes = 0;  // of the whole problem
+  bool cold = true;         // the operands come from memory, not from what the L2 cache still has
+};
+
+// REQUIRES: `program` is the schedule's for this problem, and not lowered.
+Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
+                    const target::Target& target);
+
+}  // namespace laneshift::autotune

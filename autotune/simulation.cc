@@ -1,0 +1,383 @@
+#include "autotune/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace laneshift::autotune {
+namespace {
+
+// Tiles that are simulated; what follows repeats the last two of them.
+constexpr int kSimulatedTiles = 5;
+constexpr double kStepBytes = 32;  // of a row of an operand that one instruction multiplies
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kStoreRow = 32;  // bytes: a sector of memory
+
+double GatherRate(GatherKind kind, const Machine& machine) {
+  switch (kind) {
+    case GatherKind::kCopy:
+      return machine.copy_rate;
+    case GatherKind::kPixels:
+      return machine.gather_rate;
+    case GatherKind::kKnown:
+      return machine.known_gather_rate;
+  }
+  __builtin_unreachable();
+}
+
+// The slots of a ring. Slot i of n is used for the i-th, (i+n)-th, … time round.
+class SlotRing {
+ public:
+  explicit SlotRing(const PipelineRing& ring)
+      : ring_(ring), full_(Slots()), free_(Slots()), sent_(Slots(), 0), freed_(Slots(), 0) {}
+
+  // The moment when the `index`-th use of a slot may begin, or its contents are there; null: nobody has said yet.
+  const Moment* Free(int index) const {
+    return freed_[Slot(index)] >= Round(index) * std::max(1, ring_.consumers) ? &free_[Slot(index)] : nullptr;
+  }
+  const Moment* Full(int index) const {
+    return sent_[Slot(index)] >= (Round(index) + 1) * std::max(1, ring_.producers) ? &full_[Slot(index)] : nullptr;
+  }
+  void Fill(int index, const Moment& moment) {
+    full_[Slot(index)].Await(moment);
+    ++sent_[Slot(index)];
+  }
+  void Release(int index, const Moment& moment) {
+    free_[Slot(index)].Await(moment);
+    ++freed_[Slot(index)];
+  }
+
+ private:
+  size_t Slots() const { return static_cast<size_t>(std::max(1, ring_.stages)); }
+  size_t Slot(int index) const { return static_cast<size_t>(index) % Slots(); }
+  int Round(int index) const { return index / static_cast<int>(Slots()); }
+
+  PipelineRing ring_;
+  std::vector<Moment> full_, free_;
+  std::vector<int> sent_, freed_;
+};
+
+// What the CTAs of an SM share.
+struct Resources {
+  Moment tensor, loads, stores;
+  double tensor_clocks = 0;
+};
+
+// Where a role stands in a ring.
+struct Place {
+  int put = 0, sent = 0, taken = 0, freed = 0;
+};
+
+class RoleRun {
+ public:
+  RoleRun(const PipelineRole& role, size_t rings) : role_(role), places_(rings) {}
+
+  const Moment& time() const { return time_; }
+  void Await(const Moment& moment) { time_.Await(moment); }
+  bool finished() const { return list_ == 3; }
+  int tiles() const { return tiles_; }
+  // When each listed tile was done.
+  const std::vector<Moment>& tile_ends() const { return tile_ends_; }
+  // Clocks and causes of one product in the later half of a tile's.
+  const Moment& early_product() const { return early_; }
+  const Moment& last_product() const { return done_; }
+
+  // Runs until the role has to wait for another one. False: it could not go on at all.
+  bool Run(std::vector<SlotRing>& rings, Resources& shared, const Machine& machine, const SmShare& share, int tiles,
+           double early, bool once, double until) {
+    bool moved = false;
+    while (!finished() && time_.clocks <= until) {
+      const std::vector<Step>& steps = list_ == 0 ? role_.before : list_ == 1 ? role_.tile : role_.after;
+      if (list_ == 1 && next_ == 0 && !began_) {
+        began_ = true;
+        time_.Spend(Bound::kIssue, machine.tile_start);
+        products_ = 0;
+      }
+      if (next_ == steps.size()) {
+        moved = true;
+        next_ = 0;
+        if (list_ != 1) {
+          ++list_;
+          continue;
+        }
+        began_ = false;
+        tile_ends_.push_back(time_);
+        if (++tiles_ == tiles) ++list_;
+        if (once && list_ == 1) return true;
+        continue;
+      }
+      if (!Step1(steps[next_], rings, shared, machine, share)) return moved;
+      if (steps[next_].kind == StepKind::kProduct && ++products_ == early) early_ = done_;
+      ++next_;
+      moved = true;
+    }
+    return moved;
+  }
+
+ private:
+  bool Step1(const Step& step, std::vector<SlotRing>& rings, Resources& shared, const Machine& machine,
+             const SmShare& share) {
+    switch (step.kind) {
+      case StepKind::kPut: {
+        Place& place = places_[static_cast<size_t>(step.ring)];
+        const Moment* free = rings[static_cast<size_t>(step.ring)].Free(place.put);
+        if (free == nullptr) return false;
+        if (place.put > 0) time_.Await(free->clocks > 0 ? free->After(Bound::kIssue, machine.signal) : *free);
+        ++place.put;
+        arrived_ = {};
+        return true;
+      }
+      case StepKind::kSend: {
+        Place& place = places_[static_cast<size_t>(step.ring)];
+        Moment full = time_;
+        full.Await(arrived_);
+        if (multiplied_) full.Await(done_.After(Bound::kProductLatency, signal_));
+        rings[static_cast<size_t>(step.ring)].Fill(place.sent++, full);
+        return true;
+      }
+      case StepKind::kTake: {
+        Place& place = places_[static_cast<size_t>(step.ring)];
+        const Moment* full = rings[static_cast<size_t>(step.ring)].Full(place.taken);
+        if (full == nullptr) return false;
+        time_.Await(full->After(Bound::kIssue, machine.signal));
+        ++place.taken;
+        return true;
+      }
+      case StepKind::kRelease: {
+        Place& place = places_[static_cast<size_t>(step.ring)];
+        Moment freed = time_;
+        if (multiplied_) freed.Await(done_.After(Bound::kProductLatency, signal_));
+        rings[static_cast<size_t>(step.ring)].Release(place.freed++, freed);
+        return true;
+      }
+      case StepKind::kReleaseLate: {
+        Place& place = places_[static_cast<size_t>(step.ring)];
+        time_.Await(before_done_.clocks > 0 ? before_done_.After(Bound::kProductLatency, signal_) : before_done_);
+        if (place.taken - place.freed > step.lag) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
+        return true;
+      }
+      case StepKind::kDrain: {
+        Place& place = places_[static_cast<size_t>(step.ring)];
+        time_.Await(done_.After(Bound::kProductLatency, signal_));
+        while (place.freed < place.taken) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
+        return true;
+      }
+      case StepKind::kLoad:
+        return Load(step, shared, machine, share);
+      case StepKind::kGather:
+        time_.Spend(Bound::kGather, step.accesses / GatherRate(step.gather, machine));
+        return true;
+      case StepKind::kProduct: {
+        const ProductTime product = TimeOf(step, machine);
+        time_.Spend(Bound::kIssue, step.depth * machine.product_issue);
+        Begin(shared.tensor);
+        shared.tensor.Spend(product.bound, product.clocks);
+        shared.tensor_clocks += product.clocks;
+        before_done_ = done_;
+        done_ = shared.tensor.After(Bound::kProductLatency, machine.product_latency);
+        signal_ = machine.product_signal + (step.pair ? machine.pair_signal : 0);
+        multiplied_ = true;
+        return true;
+      }
+      case StepKind::kTensorCopy:
+        Begin(shared.tensor);
+        shared.tensor.Spend(Bound::kSharedMemory, step.bytes / machine.shared_read);
+        return true;
+      case StepKind::kTensorMove:
+        Begin(shared.tensor);
+        shared.tensor.Spend(Bound::kSharedMemory, step.issues * machine.tensor_move);
+        return true;
+      case StepKind::kReadSums:
+        time_.Spend(Bound::kEpilogue, machine.sums_latency + step.bytes / machine.sums_read);
+        return true;
+      case StepKind::kConvert:
+        return true;
+      case StepKind::kReadGlobal:
+        time_.Spend(Bound::kEpilogue, machine.global_latency + step.bytes / share.load_rate);
+        return true;
+      case StepKind::kStage:
+        time_.Spend(Bound::kEpilogue, step.elements / machine.convert_rate);
+        return true;
+      case StepKind::kStore: {
+        Begin(shared.stores);
+        shared.stores.Spend(share.store_bound, step.bytes / share.store_rate);
+        stored_.push_back(shared.stores.After(Bound::kStore, machine.store_latency));
+        return true;
+      }
+      case StepKind::kStoreWait: {
+        const size_t kept = static_cast<size_t>(step.lag);
+        if (stored_.size() > kept) time_.Await(stored_[stored_.size() - 1 - kept]);
+        return true;
+      }
+      case StepKind::kStoreThreads: {
+        const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
+        Begin(shared.stores);
+        shared.stores.Spend(share.store_bound,
+                            step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate));
+        time_.Await(shared.stores);
+        return true;
+      }
+    }
+    return true;
+  }
+
+  bool Load(const Step& step, Resources& shared, const Machine& machine, const SmShare& share) {
+    time_.Spend(Bound::kIssue, step.issues * machine.load_issue);
+    // The first byte arrives a latency after the issue, but not before those of earlier loads.
+    Moment first = time_.After(Bound::kLoadLatency, share.load_latency);
+    const double rows = step.bytes / std::max(16.0, step.row_bytes) / machine.load_rows;
+    const double clocks = std::max(step.bytes / step.sharers / share.load_rate, step.bytes / machine.port);
+    shared.loads.Await(first);
+    shared.loads.Spend(share.load_bound, std::max(rows, clocks));
+    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, step.outside * machine.outside_row);
+    arrived_.Await(shared.loads);
+    return true;
+  }
+
+  // The resource is not used before the role asks for it.
+  void Begin(Moment& resource) const { resource.Await(time_); }
+
+  const PipelineRole& role_;
+  std::vector<Place> places_;
+  Moment time_, arrived_, done_, before_done_, early_;
+  std::vector<Moment> stored_, tile_ends_;
+  double signal_ = 0;
+  size_t next_ = 0;
+  int list_ = 0, tiles_ = 0, products_ = 0;
+  bool began_ = false, multiplied_ = false;
+};
+
+// A CTA that stays on its SM, or successors of which each begins when the one before has ended.
+class CtaRun {
+ public:
+  explicit CtaRun(const Pipeline& pipeline) : pipeline_(pipeline) {
+    for (const PipelineRing& ring : pipeline.rings) rings_.emplace_back(ring);
+    for (const PipelineRole& role : pipeline.roles) roles_.emplace_back(role, pipeline.rings.size());
+  }
+
+  // Roles run until they have to wait, or have passed `until`. False: nothing could move.
+  bool Run(Resources& shared, const Machine& machine, const SmShare& share, int tiles, double until) {
+    const double early = std::max(1.0, std::floor(pipeline_.counted / 2));
+    bool moved = false;
+    for (RoleRun& role : roles_) {
+      if (!pipeline_.persistent && role.tiles() > done_) continue;
+      moved |= role.Run(rings_, shared, machine, share, tiles, early, !pipeline_.persistent, until);
+    }
+    if (!pipeline_.persistent && !finished() &&
+        std::all_of(roles_.begin(), roles_.end(), [&](const RoleRun& r) { return r.tiles() > done_; })) {
+      ++done_;
+      const Moment begin = end().After(Bound::kLaunch, machine.cta_start);
+      for (RoleRun& role : roles_) role.Await(begin);
+      moved = true;
+    }
+    return moved;
+  }
+  // The least time of a role that still has something to do.
+  double Front() const {
+    double front = kNever;
+    for (const RoleRun& role : roles_) {
+      if (!role.finished() && (pipeline_.persistent || role.tiles() == done_))
+        front = std::min(front, role.time().clocks);
+    }
+    return front;
+  }
+  bool finished() const {
+    return std::all_of(roles_.begin(), roles_.end(), [](const RoleRun& r) { return r.finished(); });
+  }
+  Moment end() const {
+    Moment end;
+    for (const RoleRun& role : roles_) end.Await(role.time());
+    return end;
+  }
+  // When the last role was done with a tile.
+  Moment TileEnd(int tile) const {
+    Moment end;
+    for (const RoleRun& role : roles_) {
+      if (static_cast<size_t>(tile) < role.tile_ends().size()) end.Await(role.tile_ends()[static_cast<size_t>(tile)]);
+    }
+    return end;
+  }
+  const RoleRun* Multiplier() const {
+    for (const RoleRun& role : roles_) {
+      if (role.last_product().clocks > 0) return &role;
+    }
+    return nullptr;
+  }
+
+ private:
+  const Pipeline& pipeline_;
+  std::vector<SlotRing> rings_;
+  std::vector<RoleRun> roles_;
+  int done_ = 0;  // tiles, of a CTA that does not stay
+};
+
+// `moment` and `times` what lies between two others, on average.
+void Repeat(Moment& moment, const Moment& from, const Moment& to, double times) {
+  const double clocks = std::max(0.0, to.clocks - from.clocks) * times;
+  if (clocks <= 0) return;
+  Moment between;
+  for (size_t i = 0; i < kBoundCount; ++i) {
+    between.Spend(static_cast<Bound>(i), std::max(0.0, to.by[i] - from.by[i]));
+  }
+  // Where the ways to both differ, the later one's share stands for both.
+  const Moment& shares = between.clocks > 0 ? between : to;
+  for (size_t i = 0; i < kBoundCount; ++i) {
+    moment.Spend(static_cast<Bound>(i), clocks * shares.by[i] / shares.clocks);
+  }
+}
+
+}  // namespace
+
+ProductTime TimeOf(const Step& p, const Machine& machine) {
+  // An instruction covers 32 bytes of K of all its rows in half as many clocks as it has columns.
+  const double columns = p.tensor_memory && p.pair && p.rows <= 64 ? p.columns / 2 : p.columns;
+  const double multiply = columns / 2 * p.units;
+  const double read = ((p.a_shared ? p.rows : 0) + p.columns * p.b_share) * p.units * kStepBytes / machine.shared_read;
+  return {.clocks = p.depth * std::max(multiply, read),
+          .bound = read > multiply ? Bound::kSharedMemory : Bound::kTensorCore};
+}
+
+SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
+  const double count = std::max(1.0, std::min(pipeline.ctas_per_sm, tiles));
+  const double per_cta = std::ceil(tiles / count);
+  const int simulated = static_cast<int>(std::min<double>(per_cta, kSimulatedTiles));
+  std::vector<CtaRun> ctas;
+  for (int i = 0; i < static_cast<int>(count); ++i) ctas.emplace_back(pipeline);
+  Resources shared;
+  for (bool moved = true; moved;) {
+    moved = false;
+    // Several CTAs take turns in the order of time, so that what they share is given to who asks first.
+    double front = kNever;
+    if (ctas.size() > 1) {
+      for (const CtaRun& cta : ctas) front = std::min(front, cta.Front());
+    }
+    for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated, front);
+    if (!moved && ctas.size() > 1) {
+      for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated, kNever);
+    }
+  }
+  SmTime time;
+  const CtaRun* last = &ctas.front();
+  for (const CtaRun& cta : ctas) {
+    LS_CHECK(cta.finished(), "the roles of a pipeline wait for each other");
+    if (cta.end().clocks > last->end().clocks) last = &cta;
+  }
+  time.end = last->end();
+  double stretch = 1;
+  // Tiles, then turns of the loop over K, that were not listed.
+  if (per_cta > simulated && simulated >= 3) {
+    Repeat(time.end, last->TileEnd(simulated - 3), last->TileEnd(simulated - 1), (per_cta - simulated) / 2);
+    stretch = per_cta / simulated;
+  }
+  time.tensor_clocks = shared.tensor_clocks * stretch * pipeline.products / std::max(1.0, pipeline.counted);
+  if (const RoleRun* multiplier = last->Multiplier(); multiplier != nullptr && pipeline.products > pipeline.counted) {
+    const double early = std::max(1.0, std::floor(pipeline.counted / 2));
+    Repeat(time.end, multiplier->early_product(), multiplier->last_product(),
+           (pipeline.products - pipeline.counted) / (pipeline.counted - early) * per_cta);
+  }
+  return time;
+}
+
+}  // namespace laneshift::autotune

@@ -1,0 +1,40 @@
+// Simulation: the roles of a pipeline on one SM, step by step.
+//
+// Each role has its own time; what two of them share (the tensor core, the way from L2, the way out) is a resource that
+// is busy until a moment. Slots of rings pass moments from role to role. A role runs until it needs a slot that nobody
+// has filled or freed yet, then the next one does: no queue of events is needed, because a slot's moment never changes.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include "autotune/machine.h"
+#include "autotune/moment.h"
+#include "autotune/pipeline.h"
+
+namespace laneshift::autotune {
+
+// What one SM has of what all share, for one kernel.
+struct SmShare {
+  double load_rate = 0;           // bytes a clock
+  Bound load_bound = Bound::kL2;  // what gives that rate
+  double load_latency = 0;        // clocks
+  double store_rate = 0;          // bytes a clock
+  Bound store_bound = Bound::kStore;
+};
+
+struct SmTime {
+  Moment end;                // of the last tile
+  double tensor_clocks = 0;  // that the tensor core is busy with products
+};
+
+// The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part).
+SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
+
+// Clocks that the tensor core of an SM is held by a product, and whether its operands' way is why.
+struct ProductTime {
+  double clocks = 0;
+  Bound bound = Bound::kTensorCore;
+};
+ProductTime TimeOf(const Step& product, const Machine& machine);
+
+}  // namespace laneshift::autotune

@@ -1,0 +1,128 @@
+#include "autotune/timing_model.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "autotune/simulation.h"
+
+namespace laneshift::autotune {
+namespace {
+
+const target::Target& TargetNamed(const char* name) { return **target::FindTarget(name); }
+
+Prediction Predict(const char* target, const char* problem, const char* schedule) {
+  const auto p = PredictTime(*ParseProblem(problem), ParseSchedule(schedule)->value, TargetNamed(target),
+                             PublishedMachine(TargetNamed(target)));
+  EXPECT_TRUE(p.has_value()) << schedule << ": " << p.error().message;
+  return p ? *p : Prediction{};
+}
+
+struct Interval {
+  const char* what;
+  Step product;
+  double clocks;  // between two instructions, measured
+};
+
+class Product : public testing::TestWithParam<Interval> {};
+
+TEST_P(Product, HoldsThePipeAsLongAsMeasured) {
+  const Interval& row = GetParam();
+  EXPECT_NEAR(TimeOf(row.product, PublishedMachine(TargetNamed("sm_100a"))).clocks, row.clocks, 0.08 * row.clocks)
+      << row.what;
+}
+
+Step Tcgen05(double rows, double columns, bool a_shared, bool pair) {
+  return {.kind = StepKind::kProduct,
+          .rows = pair ? rows / 2 : rows,
+          .columns = columns,
+          .depth = 1,
+          .a_shared = a_shared,
+          .b_share = pair ? 0.5 : 1,
+          .tensor_memory = true,
+          .pair = pair};
+}
+Step Wgmma(double columns) { return {.kind = StepKind::kProduct, .rows = 64, .columns = columns, .depth = 1}; }
+
+// SemiAnalysisAI/microbench-blackwell (umma_latency) on a B200; wgmma on an H200 (tests/words).
+INSTANTIATE_TEST_SUITE_P(Measured, Product,
+                         testing::Values(Interval{"SS m64 n64", Tcgen05(64, 64, true, false), 32},
+                                         Interval{"SS m128 n64", Tcgen05(128, 64, true, false), 48},
+                                         Interval{"SS m128 n96", Tcgen05(128, 96, true, false), 56},
+                                         Interval{"SS m128 n256", Tcgen05(128, 256, true, false), 128},
+                                         Interval{"TS m128 n64", Tcgen05(128, 64, false, false), 32},
+                                         Interval{"SS pair m256 n64", Tcgen05(256, 64, true, true), 43},
+                                         Interval{"SS pair m256 n256", Tcgen05(256, 256, true, true), 128},
+                                         Interval{"SS pair m128 n128", Tcgen05(128, 128, true, true), 32},
+                                         Interval{"wgmma n256", Wgmma(256), 127},
+                                         Interval{"wgmma n16", Wgmma(16), 20}));
+
+TEST(TimingModel, BreakdownSumsToTheTime) {
+  for (const char* target : {"sm_100a", "sm_90a"}) {
+    const char* schedule = target == std::string_view("sm_90a") ? "acc=1 math=2" : "acc=2";
+    for (const char* problem : {"gemm m=4096 n=4096 k=4096", "gemm m=16 n=512 k=64", "gemm m=1 n=8 k=8"}) {
+      const Prediction p = Predict(target, problem, schedule);
+      EXPECT_NEAR(std::accumulate(p.by_us.begin(), p.by_us.end(), 0.0), p.us, 1e-6 * p.us) << target << problem;
+      EXPECT_GT(p.us, 0);
+    }
+  }
+}
+
+// The loop over K and the tiles are cut short and extrapolated: where the cut is must not show.
+TEST(TimingModel, TimeGrowsSteadilyWithKAndTiles) {
+  const std::string schedule = "tile=128x256x64 stages=4 acc=1 math=2";
+  double last = 0, step = 0;
+  for (int k = 1024; k <= 8192; k += 1024) {
+    const double us = Predict("sm_90a", ("gemm m=4096 n=4096 k=" + std::to_string(k)).c_str(), schedule.c_str()).us;
+    if (step > 0) {
+      EXPECT_NEAR(us - last, step, 0.25 * step) << k;
+    }
+    if (last > 0) step = us - last;
+    last = us;
+  }
+  const double one = Predict("sm_90a", "gemm m=2816 n=1536 k=512", schedule.c_str()).us;  // a tile for each SM
+  const double eight = Predict("sm_90a", "gemm m=22528 n=1536 k=512", schedule.c_str()).us;
+  EXPECT_GT(eight, 5 * one - 4 * PublishedMachine(TargetNamed("sm_90a")).launch_us - one);
+  EXPECT_LT(eight, 8.5 * one);
+}
+
+TEST(TimingModel, NamesWhatBinds) {
+  EXPECT_EQ(Predict("sm_90a", "gemm m=8192 n=8192 k=8192", "tile=128x256x64 stages=4 acc=1 math=2").bound,
+            Bound::kTensorCore);
+  EXPECT_EQ(Predict("sm_90a", "gemm m=64 n=32768 k=8192", "tile=64x256x64 stages=5 acc=1 math=1").bound,
+            Bound::kMemory);
+  EXPECT_EQ(Predict("sm_90a", "gemm m=512 n=512 k=8192", "tile=64x64x64 stages=2 acc=1 math=1").bound,
+            Bound::kLoadLatency);
+}
+
+TEST(TimingModel, MoreStagesHideMoreLatency) {
+  double last = 1e9;
+  for (const char* stages : {"stages=2", "stages=3", "stages=4", "stages=6"}) {
+    const std::string schedule = std::string("tile=128x128x64 acc=2 ") + stages;
+    const double us = Predict("sm_100a", "gemm m=1024 n=1024 k=8192", schedule.c_str()).us;
+    EXPECT_LT(us, last) << stages;
+    last = us;
+  }
+}
+
+TEST(TimingModel, OverlappedEpilogueIsFaster) {
+  const char* problem = "gemm m=8192 n=8192 k=512";
+  EXPECT_LT(Predict("sm_100a", problem, "tile=128x256x64 stages=4 acc=2").us,
+            Predict("sm_100a", problem, "tile=128x256x64 stages=4 acc=1").us);
+}
+
+// A faster machine is never slower.
+TEST(TimingModel, FollowsEveryRate) {
+  const target::Target& target = TargetNamed("sm_90a");
+  const Problem problem = *ParseProblem("gemm m=64 n=4096 k=7168");
+  const Schedule schedule = ParseSchedule("tile=64x64x64 stages=3 acc=1 math=1")->value;
+  const Machine usual = PublishedMachine(target);
+  for (double Machine::*latency : {&Machine::load_latency, &Machine::launch_us, &Machine::signal}) {
+    Machine slower = usual;
+    slower.*latency *= 2;
+    EXPECT_GT(PredictTime(problem, schedule, target, slower)->us, PredictTime(problem, schedule, target, usual)->us);
+  }
+}
+
+}  // namespace
+}  // namespace laneshift::autotune

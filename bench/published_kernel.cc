@@ -1,0 +1,266 @@
+#include "bench/published_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include "base/text.h"
+
+namespace laneshift::bench {
+namespace {
+
+using autotune::Pipeline;
+using autotune::PipelineRole;
+using autotune::Step;
+using autotune::StepKind;
+
+constexpr double kListedBlocks = 48;
+constexpr int kOperands = 0, kSums = 1;  // rings
+constexpr int kPanel = 64;               // columns that an epilogue treats at once
+constexpr double kSharedBytes = 227.0 * 1024;
+constexpr int kTensorColumns = 512;
+constexpr double kOutBytes = 2, kSumBytes = 4;
+
+// The words of a line, and those of `common` behind them.
+class Words {
+ public:
+  Words(std::string_view line, const std::map<std::string, std::string>& common) : words_(common) {
+    for (const std::string_view word : base::Words(line)) {
+      const size_t equals = word.find('=');
+      if (equals != std::string_view::npos) words_[std::string(word.substr(0, equals))] = word.substr(equals + 1);
+    }
+  }
+  std::string Text(const std::string& key, const std::string& usual = "") const {
+    const auto found = words_.find(key);
+    return found == words_.end() ? usual : found->second;
+  }
+  double Number(const std::string& key, double usual = 0) const {
+    const auto found = words_.find(key);
+    return found == words_.end() ? usual : std::strtod(found->second.c_str(), nullptr);
+  }
+  const std::map<std::string, std::string>& all() const { return words_; }
+
+ private:
+  std::map<std::string, std::string> words_;
+};
+
+struct PublishedKernel {
+  double m, n, k, bytes;
+  double tile_m, tile_n, tile_k;
+  int stages, group, acc;
+  bool specialised, persistent, waits_each, overlaps;
+  double row, kstep;
+  std::string scales;
+
+  double Blocks() const { return std::ceil(k / tile_k); }
+  double Listed() const { return std::min(Blocks(), kListedBlocks); }
+  double OwnRows() const { return tile_m / group; }  // on one SM
+};
+
+PublishedKernel KernelOf(const Words& words) {
+  const auto tile = base::Split(words.all().at("tile"), 'x');
+  const auto extent = [&](size_t i) { return std::strtod(std::string(tile[i]).c_str(), nullptr); };
+  return {.m = words.Number("m"),
+          .n = words.Number("n"),
+          .k = words.Number("k"),
+          .bytes = words.Number("bits") / 8,
+          .tile_m = extent(0),
+          .tile_n = extent(1),
+          .tile_k = extent(2),
+          .stages = static_cast<int>(words.Number("stages")),
+          .group = static_cast<int>(words.Number("cta_group", 1)),
+          .acc = static_cast<int>(words.Number("acc", 1)),
+          .specialised = words.Number("ws") != 0,
+          .persistent = words.Number("persistent") != 0,
+          .waits_each = words.Text("wait") == "each",
+          .overlaps = words.Number("overlap") != 0,
+          .row = words.Number("row", std::min(128.0, extent(2) * words.Number("bits") / 8)),
+          .kstep = words.Number("kstep", 32),
+          .scales = words.Text("scales")};
+}
+
+class RoleWriter {
+ public:
+  RoleWriter(const PublishedKernel& kernel, std::vector<Step>& steps) : k_(kernel), steps_(steps) {}
+
+  void Add(StepKind kind, int ring = -1, int lag = 0) { steps_.push_back({.kind = kind, .ring = ring, .lag = lag}); }
+  void Load() {
+    Add(StepKind::kPut, kOperands);
+    Operand(k_.OwnRows(), false);
+    Operand(k_.tile_n / k_.group, true);
+    if (k_.scales == "tma" || k_.scales == "cp") Scales();
+    Add(StepKind::kSend, kOperands);
+  }
+  void Product() {
+    if (k_.scales == "threads" || k_.scales == "tma") {
+      // Threads bring the scales from memory, or from shared memory, to Tensor Memory before the product.
+      steps_.push_back({.kind = k_.scales == "threads" ? StepKind::kReadGlobal : StepKind::kStage,
+                        .bytes = ScaleBytes(),
+                        .elements = ScaleBytes()});
+      steps_.push_back({.kind = StepKind::kReadSums, .bytes = ScaleBytes()});
+    }
+    if (k_.scales == "cp") steps_.push_back({.kind = StepKind::kTensorCopy, .bytes = ScaleBytes()});
+    steps_.push_back({.kind = StepKind::kProduct,
+                      .rows = k_.OwnRows(),
+                      .columns = k_.tile_n,
+                      .depth = k_.tile_k * k_.bytes / k_.kstep,
+                      .b_share = 1.0 / k_.group,
+                      .tensor_memory = true,
+                      .pair = k_.group == 2});
+  }
+  void Epilogue() {
+    for (double column = 0; column < k_.tile_n; column += kPanel) {
+      const double elements = k_.OwnRows() * std::min<double>(kPanel, k_.tile_n - column);
+      steps_.push_back({.kind = StepKind::kReadSums, .bytes = elements * kSumBytes});
+      Add(StepKind::kStoreWait, -1, 1);
+      steps_.push_back({.kind = StepKind::kStage, .elements = elements});
+      steps_.push_back({.kind = StepKind::kStore, .bytes = elements * kOutBytes, .row_bytes = 128});
+    }
+  }
+
+ private:
+  void Operand(double rows, bool of_b) {
+    const double bytes = rows * k_.tile_k * k_.bytes;
+    steps_.push_back({.kind = StepKind::kLoad,
+                      .bytes = bytes,
+                      .of_b = of_b,
+                      .row_bytes = k_.row,
+                      .issues = std::max(1.0, k_.tile_k * k_.bytes / 128)});
+  }
+  // One byte for 32 elements, for A and B.
+  double ScaleBytes() const { return (k_.OwnRows() + k_.tile_n) * k_.tile_k / 32; }
+  void Scales() { steps_.push_back({.kind = StepKind::kLoad, .bytes = ScaleBytes(), .row_bytes = 128, .issues = 2}); }
+
+  const PublishedKernel& k_;
+  std::vector<Step>& steps_;
+};
+
+// Loads, products and epilogue by different warps.
+std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
+  std::vector<PipelineRole> roles(3);
+  RoleWriter load(k, roles[0].tile), multiply(k, roles[1].tile), epilogue(k, roles[2].tile);
+  multiply.Add(StepKind::kPut, kSums);
+  for (double block = 0; block < k.Listed(); ++block) {
+    load.Load();
+    multiply.Add(StepKind::kTake, kOperands);
+    multiply.Product();
+    multiply.Add(StepKind::kRelease, kOperands);
+  }
+  multiply.Add(StepKind::kSend, kSums);
+  epilogue.Add(StepKind::kTake, kSums);
+  epilogue.Epilogue();
+  epilogue.Add(StepKind::kRelease, kSums);
+  return roles;
+}
+
+// One thread does one after the other; loads are `stages - 1` blocks ahead.
+std::vector<PipelineRole> InTurns(const PublishedKernel& k) {
+  std::vector<PipelineRole> roles(1);
+  RoleWriter all(k, roles[0].tile);
+  const double ahead = std::min<double>(k.stages - 1, k.Listed());
+  const bool keeps = k.persistent && k.overlaps;
+  // With overlap the first blocks of a tile were issued before the epilogue of the tile before.
+  RoleWriter before(k, keeps ? roles[0].before : roles[0].tile);
+  for (double block = 0; block < ahead; ++block) before.Load();
+  for (double block = 0; block < k.Listed(); ++block) {
+    const bool more = block + ahead < k.Listed();
+    if (k.waits_each || k.stages == 1) {
+      if (more) all.Load();
+      all.Add(StepKind::kTake, kOperands);
+      all.Product();
+      all.Add(StepKind::kDrain, kOperands);
+    } else {
+      all.Add(StepKind::kTake, kOperands);
+      all.Product();
+      all.Add(StepKind::kReleaseLate, kOperands, 1);
+      if (more) all.Load();
+    }
+  }
+  all.Add(StepKind::kDrain, kOperands);
+  if (keeps) {
+    for (double block = 0; block < ahead; ++block) all.Load();
+  }
+  all.Epilogue();
+  if (!keeps) all.Add(StepKind::kStoreWait, -1, 0);
+  return roles;
+}
+
+// What fits beside each other on an SM.
+double CtasOf(const PublishedKernel& k) {
+  const double out = k.OwnRows() * std::min<double>(k.tile_n, 2 * kPanel) * kOutBytes;
+  const double shared = k.stages * (k.OwnRows() + k.tile_n / k.group) * k.tile_k * k.bytes + out;
+  const double by_tensor = std::floor(kTensorColumns / (k.tile_n * k.acc));
+  return std::clamp(std::floor(kSharedBytes / shared), 1.0, std::max(1.0, by_tensor));
+}
+
+Pipeline PipelineOf(const PublishedKernel& k, const Words& words) {
+  Pipeline pipeline;
+  pipeline.rings = {{.stages = k.stages, .producers = 1, .consumers = 1},
+                    {.stages = k.acc, .producers = 1, .consumers = 1}};
+  pipeline.roles = k.specialised ? Specialised(k) : InTurns(k);
+  pipeline.products = k.Blocks();
+  pipeline.counted = k.Listed();
+  pipeline.tile_rows = std::ceil(k.m / k.tile_m);
+  pipeline.tile_columns = std::ceil(k.n / k.tile_n);
+  pipeline.tiles = pipeline.tile_rows * pipeline.tile_columns;
+  pipeline.raster = words.Number("raster", 8);
+  pipeline.sms_per_tile = k.group;
+  pipeline.persistent = k.persistent;
+  pipeline.ctas_per_sm = k.persistent ? 1 : words.Number("ctas", CtasOf(k));
+  pipeline.a = {.unique_bytes = k.m * k.k * k.bytes, .tile_bytes = k.OwnRows() * k.k * k.bytes};
+  pipeline.b = {.unique_bytes = k.n * k.k * k.bytes, .tile_bytes = k.tile_n / k.group * k.k * k.bytes};
+  pipeline.stored_bytes = k.m * k.n * kOutBytes;
+  pipeline.cold = words.Number("cold", 1) != 0;
+  return pipeline;
+}
+
+Result<std::map<std::string, autotune::Machine>> ReadNodes(const std::string& path, const target::Target& target) {
+  std::ifstream file(path);
+  if (!file) return MakeError(ErrorCode::kNotFound, base::Cat("cannot read ", path));
+  std::map<std::string, autotune::Machine> nodes;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const Words words(line, {});
+    autotune::Machine machine = autotune::PublishedMachine(target, static_cast<int>(words.Number("sms")));
+    machine.clock_ghz = words.Number("clock");
+    machine.busy_clock_ghz = words.Number("busy");
+    nodes[words.Text("node")] = machine;
+  }
+  return nodes;
+}
+
+}  // namespace
+
+Result<std::vector<Sample>> ReadPublished(const std::string& path, const target::Target& target) {
+  std::ifstream file(path);
+  if (!file) return MakeError(ErrorCode::kNotFound, base::Cat("cannot read ", path));
+  LS_ASSIGN(const auto nodes, ReadNodes(path.substr(0, path.rfind('/') + 1) + "nodes.txt", target));
+  std::map<std::string, std::string> common;
+  std::vector<Sample> samples;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const Words words(line, common);
+    if (line.starts_with("common ")) {
+      common = words.all();
+      continue;
+    }
+    const auto node = nodes.find(words.Text("node"));
+    if (node == nodes.end()) return MakeError(ErrorCode::kNotFound, base::Cat("no such node: ", line));
+    const PublishedKernel kernel = KernelOf(words);
+    Sample sample{.series = words.Text("series"),
+                  .name = base::Cat(words.Text("name"), " ", words.Text("tile"), " stages=", kernel.stages, " k=",
+                                    words.Text("k"), " ws=", words.Text("ws"), " pers=", words.Text("persistent"),
+                                    " cg=", words.Text("cta_group"), " raster=", words.Text("raster")),
+                  .node = words.Text("node"),
+                  .pipeline = PipelineOf(kernel, words),
+                  .machine = node->second,
+                  .flops = 2 * kernel.m * kernel.n * kernel.k};
+    sample.pipeline.most_sms = words.Number("sms");
+    sample.us = sample.flops / words.Number("tflops") / 1e6;
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+}  // namespace laneshift::bench

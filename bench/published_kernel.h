@@ -1,0 +1,32 @@
+// Published kernels: facts about kernels of others, one line of key=value words each, and the pipelines that they are.
+//
+//   m n k           the GEMM;  bits: of an operand's element
+//   tile            MxNxK of a CTA, or of a pair;  stages, cta_group, acc: as in a Schedule
+//   ws              1: loads, products and epilogue are separate warps; 0: one thread does one after the other
+//   persistent      1: CTAs stay and walk over tiles
+//   wait            of ws=0: `each`: a product is waited for before the next is issued; `late`: the one before it
+//   overlap         of ws=0, persistent: 1: loads of the next tile are under way during the epilogue
+//   ctas            on an SM at once; left out: as many as shared memory and Tensor Memory hold
+//   raster, sms     tile rows of a band; SMs in use
+//   row             bytes of a row of a bulk copy; left out: 128
+//   scales          of block-scaled products: how scales come to Tensor Memory: `threads`, `tma` or `cp`
+//   kstep           bytes of K of one instruction; left out: 32
+//   cold            0: the operands are in the L2 cache
+//   node            the machine, a line of nodes.txt;  series, name: what is compared;  source;  tflops: the result
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/timing_samples.h"
+#include "laneshift/result.h"
+#include "target/target.h"
+
+namespace laneshift::bench {
+
+// `path` is a file of such lines, a line `common …` gives words that those below it share. nodes.txt lies beside it.
+Result<std::vector<Sample>> ReadPublished(const std::string& path, const target::Target& target);
+
+}  // namespace laneshift::bench

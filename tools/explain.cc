@@ -1,0 +1,194 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "autotune/ranking.h"
+#include "base/text.h"
+#include "runtime/engine_parts.h"
+#include "tools/device_options.h"
+#include "tools/exit_code.h"
+#include "tools/table.h"
+#include "tools/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+using autotune::Bound;
+using autotune::Machine;
+using autotune::RankedSchedule;
+using autotune::Ranking;
+using base::Cat;
+using Json = nlohmann::ordered_json;
+
+constexpr double kShownShare = 0.03;  // of the time, below which a cause is left out of the table
+
+constexpr const char* kExamples = R"(
+Examples:
+  laneshift explain gemm m=4096 n=4096 k=4096
+  laneshift explain gemm m=16 n=8192 k=8192 --target sm_90a --top 5
+  laneshift explain conv n=32 h=28 w=28 c=128 k=128 r=3 s=3 pad=1 --target sm_90a --schedule "reuse=row_offset a_load=tma"
+  laneshift explain gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=9" --refused
+  laneshift explain gemm m=4096 n=4096 k=4096 --json
+
+Times come from the timing model (docs/timing-model.md), for the published facts of the target's product, or for what
+`laneshift probe` has measured of the GPU at hand. The breakdown is of the critical path.)";
+
+struct ExplainOptions {
+  std::vector<std::string> words;
+  std::string target, schedule;
+  size_t top = 10;
+  bool json = false, refused = false;
+};
+
+// What the times are predicted for.
+struct Subject {
+  const target::Target* target = nullptr;
+  Machine machine;
+  std::string description;
+};
+
+// The target that was named, with its product; else the GPU at hand with what is stored of it; else the first target.
+Result<Subject> SubjectOf(const ExplainOptions& options, const Settings& settings) {
+  Subject subject;
+  if (options.target.empty()) {
+    const auto engine = Engine::Open({.device = "cuda", .store_directory = settings.store_directory});
+    if (engine) {
+      const Engine::Parts& parts = engine->parts();
+      LS_ASSIGN(subject.target, target::FindTarget(parts.target.name));
+      subject.machine = autotune::MachineOf(parts.target, parts.device.facts().sm_count, parts.device_key, parts.store);
+      subject.description = parts.device.facts().name;
+      return subject;
+    }
+  }
+  const std::string name = options.target.empty() ? std::string(target::Targets().front().name) : options.target;
+  LS_ASSIGN(subject.target, target::FindTarget(name));
+  subject.machine = autotune::PublishedMachine(*subject.target);
+  subject.description = Cat("published facts, ", subject.machine.sm_count, " SMs");
+  return subject;
+}
+
+Json CandidateJson(const RankedSchedule& candidate, const Problem& problem) {
+  const autotune::Prediction& p = candidate.prediction;
+  Json breakdown = Json::object();
+  for (size_t i = 0; i < p.by_us.size(); ++i) {
+    if (p.by_us[i] > 0) breakdown[autotune::BoundName(static_cast<Bound>(i))] = p.by_us[i];
+  }
+  return {{"schedule", PrintSchedule(candidate.schedule)},
+          {"predicted_us", candidate.predicted_us},
+          {"bound", autotune::BoundName(candidate.bound)},
+          {"tflops", ProblemFlops(problem) / p.us * 1e-6},
+          {"clock_ghz", p.clock_ghz},
+          {"tensor_share", p.tensor_share},
+          {"memory_bytes", p.memory_bytes},
+          {"breakdown_us", std::move(breakdown)}};
+}
+
+void PrintJson(const Problem& problem, const Ranking& ranking, const ExplainOptions& options) {
+  size_t shown = 0;
+  for (const RankedSchedule& candidate : ranking.schedules) {
+    if (options.top > 0 && shown++ == options.top) break;
+    std::printf("%s\n", CandidateJson(candidate, problem).dump().c_str());
+  }
+  if (!options.refused) return;
+  for (const autotune::RefusedSchedule& refused : ranking.refused) {
+    const Json object = {{"schedule", PrintSchedule(refused.schedule)}, {"refused", refused.reason.message}};
+    std::printf("%s\n", object.dump().c_str());
+  }
+}
+
+// "tensor core 80%, store 12%": the larger causes, largest first.
+std::string Breakdown(const autotune::Prediction& p) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < p.by_us.size(); ++i) {
+    if (p.by_us[i] >= kShownShare * p.us) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p.by_us[a] > p.by_us[b]; });
+  std::string text;
+  for (const size_t i : order) {
+    text += Cat(text.empty() ? "" : ", ", autotune::BoundName(static_cast<Bound>(i)), " ",
+                PrintFixed(100 * p.by_us[i] / p.us, 0), "%");
+  }
+  return text;
+}
+
+void PrintRefused(const Ranking& ranking, bool all) {
+  if (ranking.refused.empty()) return;
+  std::printf("\n%zu more were refused%s\n", ranking.refused.size(), all ? ":" : ", for example (--refused: all):");
+  std::map<std::string, int> told;  // one example for each way in which a message begins
+  for (const autotune::RefusedSchedule& refused : ranking.refused) {
+    const std::string kind = refused.reason.message.substr(0, refused.reason.message.find_first_of("0123456789"));
+    if (told[kind]++ > 0 && !all) continue;
+    std::printf("  %s\n    %s\n", PrintSchedule(refused.schedule).c_str(), refused.reason.message.c_str());
+  }
+}
+
+void PrintPages(const Problem& problem, const Subject& subject, const Ranking& ranking, const ExplainOptions& options) {
+  std::printf("problem  %s\ntarget   %s (%s)\n", PrintProblem(problem).c_str(),
+              std::string(subject.target->name).c_str(), subject.description.c_str());
+  Table table({{"#", Align::kRight},
+               {"us", Align::kRight},
+               {"TFLOP/s", Align::kRight},
+               {"GHz", Align::kRight},
+               {"critical path"},
+               {"schedule"}});
+  size_t shown = 0;
+  for (const RankedSchedule& candidate : ranking.schedules) {
+    if (options.top > 0 && shown == options.top) break;
+    const autotune::Prediction& p = candidate.prediction;
+    table.Add({{Cat(++shown)},
+               {PrintFixed(p.us, 2), shown == 1 ? Tint::kGood : Tint::kPlain},
+               {PrintFixed(ProblemFlops(problem) / p.us * 1e-6, 0)},
+               {PrintFixed(p.clock_ghz, 2)},
+               {Breakdown(p)},
+               {PrintSchedule(candidate.schedule), Tint::kFaint}});
+  }
+  std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
+  if (shown < ranking.schedules.size()) {
+    std::printf("and %zu slower ones (--top 0: all)\n", ranking.schedules.size() - shown);
+  }
+  PrintRefused(ranking, options.refused);
+}
+
+Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}));
+  if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "explain takes one problem at a time");
+  LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
+  LS_ASSIGN(const Subject subject, SubjectOf(options, settings));
+  const Ranking ranking = autotune::RankSchedules(problems[0], constraint, *subject.target, subject.machine);
+  if (options.json) {
+    PrintJson(problems[0], ranking, options);
+  } else {
+    PrintPages(problems[0], subject, ranking, options);
+  }
+  if (!ranking.schedules.empty()) return kExitOk;
+  // No candidate: the reason that the chooser would give.
+  LS_ASSIGN(const Schedule none, autotune::ChooseSchedule(problems[0], constraint, *subject.target, subject.machine));
+  (void)none;
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb AddExplain(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand(
+      "explain",
+      "Rank the schedules of a problem by predicted time, and say what bounds each and why others are refused");
+  auto options = std::make_shared<ExplainOptions>();
+  verb->add_option("problem", options->words, "one problem, as bare words")->required();
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a");
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule: only candidates that agree with it");
+  verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given");
+  verb->add_flag("--refused", options->refused, "show every refused schedule");
+  verb->add_flag("--json", options->json, "one JSON object a candidate, one a line, best first, on stdout");
+  verb->footer(kExamples);
+  return [options, settings, verb] {
+    ExplainOptions given = *options;
+    if (given.json && verb->count("--top") == 0) given.top = 0;
+    return Explain(given, settings);
+  };
+}
+
+}  // namespace laneshift::tools
