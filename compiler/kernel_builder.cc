@@ -153,9 +153,11 @@ void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(
   b.InBody([&] { write(index); });
 }
 
-void KernelBuilder::ForEachTile(Builder& b, int turn, const std::function<void(ValueId)>& write) {
-  const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), b.Constant(program_.TileRows())});
-  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), b.Constant(schedule_.tile_n)});
+void KernelBuilder::ForEachTile(Builder& b, int turn, const std::function<void(const Tile&)>& write) {
+  const ValueId tile_m = b.Constant(program_.TileRows());
+  const ValueId tile_n = b.Constant(schedule_.tile_n);
+  const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
+  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
   const bool granted = grants_ >= 0;
   const ValueId batch = b.ParamValue(Binding::kBatch);
   const int raster = schedule_.raster;
@@ -166,7 +168,7 @@ void KernelBuilder::ForEachTile(Builder& b, int turn, const std::function<void(V
                                                                          .turn = std::max(turn, 0),
                                                                          .turns = turn < 0 ? 1 : Turns()});
   b.InBody([&] {
-    write(first);
+    write({first, tile_m, tile_n});
     if (!granted) return;
     const ValueId answer = b.Take({}, {.channel = grants_});
     b.TilesNext({answer});
@@ -174,26 +176,26 @@ void KernelBuilder::ForEachTile(Builder& b, int turn, const std::function<void(V
   });
 }
 
-KernelBuilder::Corner KernelBuilder::ShareOf(ValueId tile) const {
-  Corner corner{ir::kNoValue, ir::kNoValue, Builder::Argument(tile, 2)};
+KernelBuilder::Corner KernelBuilder::ShareOf(const Tile& tile) const {
+  Corner corner{ir::kNoValue, ir::kNoValue, Builder::Argument(tile.first, 2)};
   if (!SharesTiles()) return corner;
-  corner.first = Builder::Argument(tile, 3);
-  corner.end = Builder::Argument(tile, 4);
-  corner.number = Builder::Argument(tile, 5);
-  corner.section = Builder::Argument(tile, 6);
-  corner.sections = Builder::Argument(tile, 7);
+  corner.first = Builder::Argument(tile.first, 3);
+  corner.end = Builder::Argument(tile.first, 4);
+  corner.number = Builder::Argument(tile.first, 5);
+  corner.section = Builder::Argument(tile.first, 6);
+  corner.sections = Builder::Argument(tile.first, 7);
   return corner;
 }
 
-KernelBuilder::Corner KernelBuilder::CornerOf(Builder& b, ValueId tile) const {
+KernelBuilder::Corner KernelBuilder::CornerOf(Builder& b, const Tile& tile) const {
   Corner corner = ShareOf(tile);
-  corner.row = b.Mul({Builder::Argument(tile, 0), b.Constant(program_.TileRows())});
-  corner.column = b.Mul({Builder::Argument(tile, 1), b.Constant(schedule_.tile_n)});
+  corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
+  corner.column = b.Mul({Builder::Argument(tile.first, 1), tile.columns});
   return corner;
 }
 
 void KernelBuilder::ForEachCorner(Builder& b, const std::function<void(const Corner&)>& write) {
-  ForEachTile(b, kEveryTurn, [&](ValueId tile) { write(CornerOf(b, tile)); });
+  ForEachTile(b, kEveryTurn, [&](const Tile& tile) { write(CornerOf(b, tile)); });
 }
 
 // The next tile is that of the role that takes turns with this one.
@@ -323,7 +325,7 @@ void KernelBuilder::AddScheduleRole() {
   const ir::Role role{
       .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = 1};
   AddRole(role, [&](Builder& b) {
-    ForEachTile(b, kEveryTurn, [&](ValueId) {
+    ForEachTile(b, kEveryTurn, [&](const Tile&) {
       const ValueId answer = b.Put({}, {.channel = grants_});
       b.Request({answer});
       b.Send({answer});
@@ -343,7 +345,7 @@ void KernelBuilder::AddEpilogueRole(int turn) {
   AddRole(role, [&](Builder& b) {
     if (!in_tensor_memory_) TakeResidents(b);
     LoadTensorFactors(b);
-    ForEachTile(b, turn, [&](ValueId tile) {
+    ForEachTile(b, turn, [&](const Tile& tile) {
       if (turn > 0) PassTile(b);
       WriteTurn(b, turn, tile);
       if (turn < Turns() - 1) PassTile(b);
@@ -353,7 +355,7 @@ void KernelBuilder::AddEpilogueRole(int turn) {
   });
 }
 
-void KernelBuilder::WriteTurn(Builder& b, int turn, ValueId tile) {
+void KernelBuilder::WriteTurn(Builder& b, int turn, const Tile& tile) {
   if (in_tensor_memory_ && !terms_.promotes) {
     const Corner corner = CornerOf(b, tile);
     return WriteTile(b, b.Take({}, {.channel = accumulators_}), corner);

@@ -154,19 +154,23 @@ class KernelBuilder {
   int Panels() const { return AccumulatorColumns() / panel_; }
   RegisterSplit Registers() const;
   void PlanEpilogue();
-  // Calls `write` inside a loop over the tiles that are the role's, with the loop's first argument.
-  void ForEachTile(ir::Builder& b, int turn, const std::function<void(ir::ValueId)>& write);
+  // A turn of a loop over tiles: the loop's first argument, and the extents of a tile, which are defined before it.
+  struct Tile {
+    ir::ValueId first, rows, columns;
+  };
+  // Calls `write` inside a loop over the tiles that are the role's.
+  void ForEachTile(ir::Builder& b, int turn, const std::function<void(const Tile&)>& write);
   void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write);
   // The share of the work that a turn of that loop is, and where its tile lies too.
-  Corner ShareOf(ir::ValueId tile) const;
-  Corner CornerOf(ir::Builder& b, ir::ValueId tile) const;
+  Corner ShareOf(const Tile& tile) const;
+  Corner CornerOf(ir::Builder& b, const Tile& tile) const;
   void PassTile(ir::Builder& b) const;
   void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
   void AddLoadRole(LoadPath path);
   void AddMmaRole();
   void AddScheduleRole();
   void AddEpilogueRole(int turn);
-  void WriteTurn(ir::Builder& b, int turn, ir::ValueId tile);
+  void WriteTurn(ir::Builder& b, int turn, const Tile& tile);
   void WriteProductsInTurn(ir::Builder& b, int turn, const Corner& corner);
   ir::ValueId FirstRow(ir::Builder& b, const Corner& corner) const;
   void WriteSums(ir::Builder& b, int turn, const Corner& corner);
