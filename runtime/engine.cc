@@ -87,6 +87,11 @@ Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& 
   plan->kernel = found->loaded;
   LS_ASSIGN(const int most, MostClusters(core.parts.device, plan->kernel->kernel, program));
   plan->launch = compiler::PlanLaunch(problem, chosen.schedule, program, most);
+  // CTAs of a kernel that may start early would else come to SMs in pairs, where one before it has left most room.
+  if (core.overlap == device::LaunchOverlap::kProgrammatic) {
+    plan->launch.smem_bytes =
+        std::max(plan->launch.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen.target)));
+  }
   Describe(core.parts, chosen, *found, *plan);
   const bool own_choice = chosen.origin == ChoiceOrigin::kModel || chosen.origin == ChoiceOrigin::kPrior;
   if (found->cache == CacheState::kCompiled && own_choice) {

@@ -1,5 +1,6 @@
 #include "runtime/kernel_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -137,7 +138,7 @@ Result<std::shared_ptr<const LoadedKernel>> KernelCache::Load(const std::string&
   LS_ASSIGN(device::Module module,
             cubin ? device::Module::LoadCubin(context, cubin->bytes) : device::Module::LoadPtx(context, ptx));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel(entry));
-  LS_TRY(kernel.AllowDynamicSmem(smem_bytes));
+  LS_TRY(kernel.AllowDynamicSmem(std::max(smem_bytes, AloneBytes(target_))));
   return std::make_shared<const LoadedKernel>(std::move(module), std::move(kernel));
 }
 

@@ -49,6 +49,9 @@ struct AssemblerChoice {
   std::string ptxas;  // path; empty: searched
 };
 
+// Dynamic shared memory of which no two CTAs fit on an SM. Every kernel is allowed so much.
+constexpr int AloneBytes(const target::Target& target) { return target.smem_bytes / 2; }
+
 class KernelCache {
  public:
   // REQUIRES: `device`, `target` and `store` outlive the cache.
