@@ -73,8 +73,32 @@ struct PipelineRing {
   int stages = 1, producers = 0, consumers = 0;
 };
 
+// Steps in the order in which they are made. What a loop repeats is kept once.
+class StepList {
+ public:
+  void Add(const Step& step);
+  // `times` more of what was added from the `first`-th on. REQUIRES: first <= size().
+  void Repeat(size_t first, int64_t times);
+  size_t size() const { return order_.size(); }
+  const Step& operator[](size_t i) const { return steps_[order_[i]]; }
+
+  // Each step that was added, and how often it is made.
+  struct Counted {
+    Step step;
+    double times = 0;
+  };
+  std::vector<Counted> Count() const;
+  // The steps that were added, for changes that concern each of them.
+  std::vector<Step>& added() { return steps_; }
+  const std::vector<Step>& added() const { return steps_; }
+
+ private:
+  std::vector<Step> steps_;
+  std::vector<uint32_t> order_;  // indices of steps_
+};
+
 struct PipelineRole {
-  std::vector<Step> before, tile, after;  // once, for each output tile, once
+  StepList before, tile, after;  // once, for each output tile, once
 };
 
 // What the SMs read together, for the share that reaches memory.

@@ -27,6 +27,22 @@ double GatherRate(GatherKind kind, const Machine& machine) {
   __builtin_unreachable();
 }
 
+// Clocks of the way from L2 that a load holds, beside those of its rows outside.
+double LoadClocks(const Step& step, const Machine& machine, const SmShare& share) {
+  const double rows = step.bytes / std::max(16.0, step.row_bytes) / machine.load_rows;
+  return std::max({rows, step.bytes / step.sharers / share.load_rate, step.bytes / machine.port});
+}
+double OutsideClocks(const Step& step, const SmShare& share) { return step.outside * share.outside_row; }
+// Of the way out.
+double StoreClocks(const Step& step, const SmShare& share) { return step.bytes / share.store_rate; }
+double ThreadStoreClocks(const Step& step, const Machine& machine, const SmShare& share) {
+  const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
+  return step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate);
+}
+// Of the tensor core, by what is no product.
+double CopyClocks(const Step& step, const Machine& machine) { return step.bytes / machine.shared_read; }
+double MoveClocks(const Step& step, const Machine& machine) { return step.issues * machine.tensor_move; }
+
 // The slots of a ring. Slot i of n is used for the i-th, (i+n)-th, … time round.
 class SlotRing {
  public:
@@ -62,7 +78,6 @@ class SlotRing {
 // What the CTAs of an SM share.
 struct Resources {
   Moment tensor, loads, stores;
-  double tensor_clocks = 0;
 };
 
 // Where a role stands in a ring.
@@ -89,7 +104,7 @@ class RoleRun {
            double early, bool once, double until) {
     bool moved = false;
     while (!finished() && time_.clocks <= until) {
-      const std::vector<Step>& steps = list_ == 0 ? role_.before : list_ == 1 ? role_.tile : role_.after;
+      const StepList& steps = list_ == 0 ? role_.before : list_ == 1 ? role_.tile : role_.after;
       if (list_ == 1 && next_ == 0 && !began_) {
         began_ = true;
         time_.Spend(Bound::kIssue, machine.tile_start);
@@ -174,7 +189,6 @@ class RoleRun {
         time_.Spend(Bound::kIssue, step.depth * machine.product_issue);
         Begin(shared.tensor);
         shared.tensor.Spend(product.bound, product.clocks);
-        shared.tensor_clocks += product.clocks;
         before_done_ = done_;
         done_ = shared.tensor.After(Bound::kProductLatency, machine.product_latency);
         signal_ = machine.product_signal + (step.pair ? machine.pair_signal : 0);
@@ -183,11 +197,11 @@ class RoleRun {
       }
       case StepKind::kTensorCopy:
         Begin(shared.tensor);
-        shared.tensor.Spend(Bound::kSharedMemory, step.bytes / machine.shared_read);
+        shared.tensor.Spend(Bound::kSharedMemory, CopyClocks(step, machine));
         return true;
       case StepKind::kTensorMove:
         Begin(shared.tensor);
-        shared.tensor.Spend(Bound::kSharedMemory, step.issues * machine.tensor_move);
+        shared.tensor.Spend(Bound::kSharedMemory, MoveClocks(step, machine));
         return true;
       case StepKind::kReadSums:
         time_.Spend(Bound::kEpilogue, machine.sums_latency + step.bytes / machine.sums_read);
@@ -202,7 +216,7 @@ class RoleRun {
         return true;
       case StepKind::kStore: {
         Begin(shared.stores);
-        shared.stores.Spend(share.store_bound, step.bytes / share.store_rate);
+        shared.stores.Spend(share.store_bound, StoreClocks(step, share));
         stored_.push_back(shared.stores.After(Bound::kStore, machine.store_latency));
         return true;
       }
@@ -211,14 +225,11 @@ class RoleRun {
         if (stored_.size() > kept) time_.Await(stored_[stored_.size() - 1 - kept]);
         return true;
       }
-      case StepKind::kStoreThreads: {
-        const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
+      case StepKind::kStoreThreads:
         Begin(shared.stores);
-        shared.stores.Spend(share.store_bound,
-                            step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate));
+        shared.stores.Spend(share.store_bound, ThreadStoreClocks(step, machine, share));
         time_.Await(shared.stores);
         return true;
-      }
     }
     return true;
   }
@@ -227,11 +238,9 @@ class RoleRun {
     time_.Spend(Bound::kIssue, step.issues * machine.load_issue);
     // The first byte arrives a latency after the issue, but not before those of earlier loads.
     Moment first = time_.After(Bound::kLoadLatency, share.load_latency);
-    const double rows = step.bytes / std::max(16.0, step.row_bytes) / machine.load_rows;
-    const double clocks = std::max(step.bytes / step.sharers / share.load_rate, step.bytes / machine.port);
     shared.loads.Await(first);
-    shared.loads.Spend(share.load_bound, std::max(rows, clocks));
-    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, step.outside * share.outside_row);
+    shared.loads.Spend(share.load_bound, LoadClocks(step, machine, share));
+    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, OutsideClocks(step, share));
     arrived_.Await(shared.loads);
     return true;
   }
@@ -339,6 +348,25 @@ ProductTime TimeOf(const Step& p, const Machine& machine) {
           .bound = read > multiply ? Bound::kSharedMemory : Bound::kTensorCore};
 }
 
+BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
+  // The turns of the loop over K that are not listed are as those that are.
+  const double turns = pipeline.products / std::max(1.0, pipeline.counted) * tiles;
+  BusyClocks busy;
+  for (const PipelineRole& role : pipeline.roles) {
+    for (const auto& [step, times] : role.tile.Count()) {
+      if (step.kind == StepKind::kProduct) busy.products += times * turns * TimeOf(step, machine).clocks;
+      if (step.kind == StepKind::kTensorCopy) busy.tensor += times * turns * CopyClocks(step, machine);
+      if (step.kind == StepKind::kTensorMove) busy.tensor += times * turns * MoveClocks(step, machine);
+      if (step.kind == StepKind::kLoad)
+        busy.loads += times * turns * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
+      if (step.kind == StepKind::kStore) busy.stores += times * tiles * StoreClocks(step, share);
+      if (step.kind == StepKind::kStoreThreads) busy.stores += times * tiles * ThreadStoreClocks(step, machine, share);
+    }
+  }
+  busy.tensor += busy.products;
+  return busy;
+}
+
 SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
   const double count = std::max(1.0, std::min(pipeline.ctas_per_sm, tiles));
   const double per_cta = std::ceil(tiles / count);
@@ -365,18 +393,24 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
     if (cta.end().clocks > last->end().clocks) last = &cta;
   }
   time.end = last->end();
-  double stretch = 1;
   // Tiles, then turns of the loop over K, that were not listed.
   if (per_cta > simulated && simulated >= 3) {
     Repeat(time.end, last->TileEnd(simulated - 3), last->TileEnd(simulated - 1), (per_cta - simulated) / 2);
-    stretch = per_cta / simulated;
   }
-  time.tensor_clocks = shared.tensor_clocks * stretch * pipeline.products / std::max(1.0, pipeline.counted);
   if (const RoleRun* multiplier = last->Multiplier(); multiplier != nullptr && pipeline.products > pipeline.counted) {
     const double early = std::max(1.0, std::floor(pipeline.counted / 2));
     Repeat(time.end, multiplier->early_product(), multiplier->last_product(),
            (pipeline.products - pipeline.counted) / (pipeline.counted - early) * per_cta);
   }
+  const BusyClocks busy = BusyOf(pipeline, machine, share, tiles);
+  time.tensor_clocks = busy.products;
+  // What was not simulated may repeat a part that was faster than all of it can be.
+  const auto last_at = [&](Bound bound, double clocks) {
+    if (clocks > time.end.clocks) time.end.Spend(bound, clocks - time.end.clocks);
+  };
+  last_at(Bound::kTensorCore, busy.tensor);
+  last_at(share.load_bound, busy.loads);
+  last_at(share.store_bound, busy.stores);
   return time;
 }
 

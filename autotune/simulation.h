@@ -7,6 +7,8 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <algorithm>
+
 #include "autotune/machine.h"
 #include "autotune/moment.h"
 #include "autotune/pipeline.h"
@@ -28,7 +30,17 @@ struct SmTime {
   double tensor_clocks = 0;  // that the tensor core is busy with products
 };
 
-// The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part).
+// Clocks for which `tiles` output tiles keep what the CTAs of an SM share busy.
+struct BusyClocks {
+  double tensor = 0, loads = 0, stores = 0;
+  double products = 0;  // of `tensor`
+
+  double Most() const { return std::max({tensor, loads, stores}); }
+};
+BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
+
+// The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part); at least the clocks
+// for which they keep it busy.
 SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
 
 // Clocks that the tensor core of an SM is held by a product, and whether its operands' way is why.

@@ -82,19 +82,48 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
   return share;
 }
 
+// What decides about one SM.
+struct Shares {
+  Spread spread;
+  MemoryReads reads;
+  SmShare share;
+};
+Shares SharesOf(const Pipeline& p, const Machine& machine) {
+  const Spread spread = SpreadOf(p, machine);
+  const MemoryReads reads = ReadsOf(p, machine, spread);
+  return {spread, reads, ShareOf(p, machine, spread, reads)};
+}
+
+// The clock while the tensor cores of all SMs multiply for so much of the time.
+double ClockAt(double tensor_share, const Machine& machine) {
+  return machine.clock_ghz - (machine.clock_ghz - machine.busy_clock_ghz) * tensor_share;
+}
+
 }  // namespace
 
 std::string_view BoundName(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].name; }
 std::string_view BoundDoc(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].doc; }
 
+double LeastTime(const Pipeline& pipeline, const Machine& machine) {
+  constexpr double kRounding = 1 - 1e-9;
+  const Shares shares = SharesOf(pipeline, machine);
+  const BusyClocks busy = BusyOf(pipeline, machine, shares.share, shares.spread.rounds);
+  const double clocks = busy.Most();
+  const double share = std::min(1.0, busy.products / std::max(1.0, clocks) * shares.spread.active / machine.sm_count);
+  // Waiting longer lets the clock rise; that makes up for the wait only if power costs more than half of the clock.
+  const bool sinks = machine.busy_clock_ghz >= machine.clock_ghz / 2 && shares.share.load_bound != Bound::kMemory;
+  const double us = clocks / (sinks ? ClockAt(share, machine) : machine.clock_ghz) / 1e3;
+  const double memory_us = (shares.reads.bytes + pipeline.stored_bytes) / machine.memory_rate / 1e6;
+  return (std::max(us, memory_us) + machine.launch_us) * kRounding;
+}
+
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
-  const Spread spread = SpreadOf(pipeline, machine);
-  const MemoryReads reads = ReadsOf(pipeline, machine, spread);
-  const SmTime time = SimulateSm(pipeline, machine, ShareOf(pipeline, machine, spread, reads), spread.rounds);
+  const auto [spread, reads, share] = SharesOf(pipeline, machine);
+  const SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
   p.tensor_share = std::min(1.0, time.tensor_clocks / time.end.clocks * spread.active / machine.sm_count);
-  p.clock_ghz = machine.clock_ghz - (machine.clock_ghz - machine.busy_clock_ghz) * p.tensor_share;
+  p.clock_ghz = ClockAt(p.tensor_share, machine);
   for (size_t i = 0; i < kBoundCount; ++i) {
     // Memory has a clock of its own.
     const bool of_memory = static_cast<Bound>(i) == Bound::kMemory;
@@ -113,8 +142,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
 
 Result<Prediction> PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                const Machine& machine) {
-  LS_ASSIGN(const ir::Program program, compiler::SketchProgram(problem, schedule, target));
-  return PredictTime(PipelineOf(problem, schedule, program, target), machine);
+  LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(problem, schedule, target));
+  return PredictTime(PipelineOf(problem, schedule, sketch.program, target), machine);
 }
 
 }  // namespace laneshift::autotune

@@ -153,11 +153,13 @@ MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& ge
 
 }  // namespace
 
-double NumberOf(const Problem& problem, const Schedule& schedule, Binding binding) {
-  if (const auto* conv = std::get_if<ConvProblem>(&problem)) {
-    return Find(kConvNumbers, binding, *conv, GeometryOf(*conv, schedule));
-  }
-  return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem));
+ProblemNumbers::ProblemNumbers(const Problem& problem, const Schedule& schedule) : problem_(problem) {
+  if (const auto* conv = std::get_if<ConvProblem>(&problem)) geometry_ = GeometryOf(*conv, schedule);
+}
+
+double ProblemNumbers::Of(Binding binding) const {
+  if (geometry_) return Find(kConvNumbers, binding, std::get<ConvProblem>(problem_), *geometry_);
+  return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem_));
 }
 
 int64_t KBlocksOf(const Problem& problem, const Schedule& schedule) {
@@ -170,6 +172,7 @@ int64_t KBlocksOf(const Problem& problem, const Schedule& schedule) {
 }
 
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
+  const ProblemNumbers numbers(problem, schedule);
   std::vector<BoundParam> bound;
   for (const ir::Param& param : program.params) {
     bound.push_back({.param = param});
@@ -177,7 +180,7 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
     if (kind == ir::ParamKind::kTensorMap) {
       bound.back().tensor = TensorOf(problem, schedule, param);
     } else if (kind != ir::ParamKind::kPointer) {
-      bound.back().number = NumberOf(problem, schedule, param.binding);
+      bound.back().number = numbers.Of(param.binding);
     }
   }
   return bound;

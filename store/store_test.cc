@@ -479,7 +479,12 @@ TEST_F(StoreTest, FactsAreOfOneDeviceAndTheLastMeasurementCounts) {
     Store store = Open();
     ASSERT_TRUE(store.PutFact({.device = "one", .name = "scope", .answer = "groups"}));
     ASSERT_TRUE(store.PutFact({.device = "one", .name = "scope", .answer = "addressed"}));
+    ASSERT_TRUE(store.PutFact({.device = "one", .name = "rate", .answer = "2"}));
     ASSERT_TRUE(store.PutFact({.device = "two", .name = "scope", .answer = "cta"}));
+    const auto facts = store.GetFacts("one");
+    ASSERT_TRUE(facts && facts->size() == 2u);
+    EXPECT_EQ((*facts)[0].answer, "2");
+    EXPECT_EQ((*facts)[1].answer, "addressed");
     EXPECT_FALSE(store.PutFact({.device = "", .name = "scope", .answer = "cta"}));
     EXPECT_EQ(store.Stat().facts, 2);
   }
