@@ -31,7 +31,11 @@ class StepWriter {
  public:
   StepWriter(const compiler::ProblemNumbers& numbers, const ir::Program& program, const target::Target& target,
              const ir::Role& role)
-      : program_(program), target_(target), role_(role), indices_(numbers, program), slots_(program.values.size(), -1) {}
+      : program_(program),
+        target_(target),
+        role_(role),
+        indices_(numbers, program),
+        slots_(program.values.size(), -1) {}
 
   PipelineRole Write() {
     bool behind = false;
@@ -324,7 +328,7 @@ class StepWriter {
 
 double CountOf(const PipelineRole& role, StepKind kind) {
   double times = 0;
-  for (const StepList::Counted& counted : role.tile.Count()) times += counted.step.kind == kind ? counted.times : 0;
+  for (size_t i = 0; i < role.tile.kinds(); ++i) times += role.tile.kind(i).kind == kind ? role.tile.times(i) : 0;
   return times;
 }
 
@@ -332,7 +336,8 @@ void CountUsers(Pipeline& pipeline) {
   for (const PipelineRole& role : pipeline.roles) {
     std::vector<bool> fills(pipeline.rings.size()), empties(pipeline.rings.size());
     for (const StepList* steps : {&role.before, &role.tile, &role.after}) {
-      for (const Step& step : steps->added()) {
+      for (size_t i = 0; i < steps->kinds(); ++i) {
+        const Step& step = steps->kind(i);
         if (step.ring < 0) continue;
         const auto ring = static_cast<size_t>(step.ring);
         if (step.kind == StepKind::kSend) fills[ring] = true;
@@ -350,7 +355,8 @@ void CountUsers(Pipeline& pipeline) {
 // The rows of bulk copies that lie outside, on average over the tiles.
 void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
   for (PipelineRole& role : pipeline.roles) {
-    for (Step& step : role.tile.added()) {
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      Step& step = role.tile.kind(i);
       if (step.kind == StepKind::kLoad)
         step.outside = step.bytes / step.row_bytes * (step.of_b ? outside_b : outside_a);
     }
@@ -361,9 +367,10 @@ void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
 void CountReads(Pipeline& pipeline) {
   const double scale = pipeline.products / std::max(1.0, pipeline.counted);
   for (const PipelineRole& role : pipeline.roles) {
-    for (const auto& [step, times] : role.tile.Count()) {
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      const Step& step = role.tile.kind(i);
       if (step.kind != StepKind::kLoad && step.kind != StepKind::kGather) continue;
-      (step.of_b ? pipeline.b : pipeline.a).tile_bytes += times * step.bytes / step.sharers * scale;
+      (step.of_b ? pipeline.b : pipeline.a).tile_bytes += role.tile.times(i) * step.bytes / step.sharers * scale;
     }
   }
 }
@@ -390,20 +397,14 @@ void CountMemory(const ConvProblem& p, Pipeline& pipeline) {
 void StepList::Add(const Step& step) {
   order_.push_back(static_cast<uint32_t>(steps_.size()));
   steps_.push_back(step);
+  times_.push_back(1);
 }
 
 void StepList::Repeat(size_t first, int64_t times) {
   const size_t turn = order_.size() - first;
+  for (size_t i = first; i < first + turn; ++i) times_[order_[i]] += static_cast<double>(times);
   order_.resize(order_.size() + turn * static_cast<size_t>(times));
   for (size_t i = first + turn; i < order_.size(); ++i) order_[i] = order_[i - turn];
-}
-
-std::vector<StepList::Counted> StepList::Count() const {
-  std::vector<Counted> counted;
-  counted.reserve(steps_.size());
-  for (const Step& step : steps_) counted.push_back({.step = step});
-  for (const uint32_t index : order_) counted[index].times += 1;
-  return counted;
 }
 
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,

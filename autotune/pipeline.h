@@ -82,18 +82,16 @@ class StepList {
   size_t size() const { return order_.size(); }
   const Step& operator[](size_t i) const { return steps_[order_[i]]; }
 
-  // Each step that was added, and how often it is made.
-  struct Counted {
-    Step step;
-    double times = 0;
-  };
-  std::vector<Counted> Count() const;
-  // The steps that were added, for changes that concern each of them.
-  std::vector<Step>& added() { return steps_; }
-  const std::vector<Step>& added() const { return steps_; }
+  // What was added: each step once.
+  size_t kinds() const { return steps_.size(); }
+  Step& kind(size_t i) { return steps_[i]; }
+  const Step& kind(size_t i) const { return steps_[i]; }
+  // How often it is made.
+  double times(size_t i) const { return times_[i]; }
 
  private:
   std::vector<Step> steps_;
+  std::vector<double> times_;    // of each
   std::vector<uint32_t> order_;  // indices of steps_
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/fingerprint.h"
@@ -17,32 +17,6 @@ const Error& ReasonOf(const std::vector<RefusedSchedule>& refused) {
     return r.reason.code == ErrorCode::kResourceExhausted;
   });
   return memory != refused.end() ? memory->reason : refused.back().reason;
-}
-
-// A schedule that is not predicted yet.
-struct Bounded {
-  Schedule schedule;
-  Pipeline pipeline;
-  double least_us = 0;
-};
-
-// The first of those that are predicted to be fastest.
-size_t FastestOf(const std::vector<Bounded>& candidates, const Machine& machine) {
-  std::vector<size_t> order(candidates.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return candidates[a].least_us < candidates[b].least_us; });
-  size_t fastest = order.front();
-  double fastest_us = std::numeric_limits<double>::infinity();
-  for (const size_t i : order) {
-    if (candidates[i].least_us > fastest_us) break;
-    const double us = PredictTime(candidates[i].pipeline, machine).us;
-    if (us < fastest_us || (us == fastest_us && i < fastest)) {
-      fastest = i;
-      fastest_us = us;
-    }
-  }
-  return fastest;
 }
 
 }  // namespace
@@ -76,18 +50,23 @@ Error NothingFits(const std::vector<RefusedSchedule>& refused, const target::Tar
 
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
                                 const target::Target& target, const Machine& machine) {
-  std::vector<Bounded> candidates;
+  std::optional<Schedule> best;
+  double best_us = std::numeric_limits<double>::infinity();
   std::vector<RefusedSchedule> refused;
   VisitSchedules(
       problem, constraint, target,
       [&](const Schedule& schedule, const ir::Program& program) {
-        Pipeline pipeline = PipelineOf(problem, schedule, program, target);
-        const double least_us = LeastTime(pipeline, machine);
-        candidates.push_back({schedule, std::move(pipeline), least_us});
+        const Pipeline pipeline = PipelineOf(problem, schedule, program, target);
+        // Of equals the first is the best: so what can at most be equal needs no prediction either.
+        if (LeastTime(pipeline, machine) >= best_us) return;
+        const double us = PredictTime(pipeline, machine).us;
+        if (us >= best_us) return;
+        best = schedule;
+        best_us = us;
       },
       [&](RefusedSchedule reason) { refused.push_back(std::move(reason)); });
-  if (candidates.empty()) return NothingFits(refused, target);
-  return candidates[FastestOf(candidates, machine)].schedule;
+  if (!best) return NothingFits(refused, target);
+  return *best;
 }
 
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,

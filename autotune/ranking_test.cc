@@ -46,8 +46,10 @@ TEST_P(ChooseOnTarget, PruningNeverDropsTheBest) {
   for (const char* text : kVaried) {
     const Problem problem = *ParseProblem(text);
     // Also where power, memory or launches cost otherwise.
-    for (const auto& [fact, factor] : {std::pair(&Machine::busy_clock_ghz, 1.0), {&Machine::busy_clock_ghz, 0.4},
-                                       {&Machine::memory_rate, 0.2}, {&Machine::launch_us, 10.0}}) {
+    for (const auto& [fact, factor] : {std::pair(&Machine::busy_clock_ghz, 1.0),
+                                       {&Machine::busy_clock_ghz, 0.4},
+                                       {&Machine::memory_rate, 0.2},
+                                       {&Machine::launch_us, 10.0}}) {
       Machine machine = PublishedMachine(target);
       machine.*fact *= factor;
       const auto chosen = ChooseSchedule(problem, {}, target, machine);

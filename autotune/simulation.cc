@@ -39,6 +39,11 @@ double ThreadStoreClocks(const Step& step, const Machine& machine, const SmShare
   const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
   return step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate);
 }
+// Of a thread that treats sums.
+double SumsClocks(const Step& step, const Machine& machine) {
+  return machine.sums_latency + step.bytes / machine.sums_read;
+}
+double StageClocks(const Step& step, const Machine& machine) { return step.elements / machine.convert_rate; }
 // Of the tensor core, by what is no product.
 double CopyClocks(const Step& step, const Machine& machine) { return step.bytes / machine.shared_read; }
 double MoveClocks(const Step& step, const Machine& machine) { return step.issues * machine.tensor_move; }
@@ -204,7 +209,7 @@ class RoleRun {
         shared.tensor.Spend(Bound::kSharedMemory, MoveClocks(step, machine));
         return true;
       case StepKind::kReadSums:
-        time_.Spend(Bound::kEpilogue, machine.sums_latency + step.bytes / machine.sums_read);
+        time_.Spend(Bound::kEpilogue, SumsClocks(step, machine));
         return true;
       case StepKind::kConvert:
         return true;
@@ -212,7 +217,7 @@ class RoleRun {
         time_.Spend(Bound::kEpilogue, machine.global_latency + step.bytes / share.load_rate);
         return true;
       case StepKind::kStage:
-        time_.Spend(Bound::kEpilogue, step.elements / machine.convert_rate);
+        time_.Spend(Bound::kEpilogue, StageClocks(step, machine));
         return true;
       case StepKind::kStore: {
         Begin(shared.stores);
@@ -337,6 +342,75 @@ void Repeat(Moment& moment, const Moment& from, const Moment& to, double times) 
   }
 }
 
+// What one tile takes of a role and of what roles share.
+struct TileClocks {
+  double products = 0, moves = 0;  // of the tensor core
+  double loads = 0, stores = 0;
+  double issue = 0;     // by the role's threads
+  double sums = 0;      // spent on sums behind the products
+  bool drains = false;  // the role waits for its products before it treats sums
+
+  // Products and their issue overlap; sums follow them.
+  double Serial(const Machine& machine) const {
+    if (!drains || products == 0) return issue + sums;
+    return std::max(issue, products + machine.product_latency + machine.product_signal) + sums;
+  }
+};
+// `turns`: how often a listed turn of the loop over K is made.
+TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmShare& share, double turns) {
+  TileClocks tile;
+  for (size_t i = 0; i < steps.kinds(); ++i) {
+    const Step& step = steps.kind(i);
+    const double times = steps.times(i);
+    switch (step.kind) {
+      case StepKind::kProduct:
+        tile.products += times * turns * TimeOf(step, machine).clocks;
+        tile.issue += times * turns * step.depth * machine.product_issue;
+        break;
+      case StepKind::kTensorCopy:
+        tile.moves += times * turns * CopyClocks(step, machine);
+        break;
+      case StepKind::kTensorMove:
+        tile.moves += times * turns * MoveClocks(step, machine);
+        break;
+      case StepKind::kLoad:
+        tile.loads += times * turns * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
+        tile.issue += times * turns * step.issues * machine.load_issue;
+        break;
+      case StepKind::kGather:
+        tile.issue += times * turns * step.accesses / GatherRate(step.gather, machine);
+        break;
+      case StepKind::kStore:
+        tile.stores += times * StoreClocks(step, share);
+        break;
+      case StepKind::kStoreThreads:
+        tile.stores += times * ThreadStoreClocks(step, machine, share);
+        tile.sums += times * ThreadStoreClocks(step, machine, share);
+        break;
+      case StepKind::kReadSums:
+        tile.sums += times * SumsClocks(step, machine);
+        break;
+      case StepKind::kStage:
+        tile.sums += times * StageClocks(step, machine);
+        break;
+      case StepKind::kDrain:
+        tile.drains = true;
+        break;
+      // They wait, or read as much in every tile as is not worth a bound.
+      case StepKind::kPut:
+      case StepKind::kSend:
+      case StepKind::kTake:
+      case StepKind::kRelease:
+      case StepKind::kReleaseLate:
+      case StepKind::kConvert:
+      case StepKind::kReadGlobal:
+      case StepKind::kStoreWait:
+        break;
+    }
+  }
+  return tile;
+}
+
 }  // namespace
 
 ProductTime TimeOf(const Step& p, const Machine& machine) {
@@ -350,20 +424,24 @@ ProductTime TimeOf(const Step& p, const Machine& machine) {
 
 BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
   // The turns of the loop over K that are not listed are as those that are.
-  const double turns = pipeline.products / std::max(1.0, pipeline.counted) * tiles;
+  const double turns = pipeline.products / std::max(1.0, pipeline.counted);
+  const double per_cta = std::ceil(tiles / std::max(1.0, std::min(pipeline.ctas_per_sm, tiles)));
   BusyClocks busy;
+  double head = 0, tail = 0;
+  bool mixed = false;  // loads may follow the last sums
   for (const PipelineRole& role : pipeline.roles) {
-    for (const auto& [step, times] : role.tile.Count()) {
-      if (step.kind == StepKind::kProduct) busy.products += times * turns * TimeOf(step, machine).clocks;
-      if (step.kind == StepKind::kTensorCopy) busy.tensor += times * turns * CopyClocks(step, machine);
-      if (step.kind == StepKind::kTensorMove) busy.tensor += times * turns * MoveClocks(step, machine);
-      if (step.kind == StepKind::kLoad)
-        busy.loads += times * turns * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
-      if (step.kind == StepKind::kStore) busy.stores += times * tiles * StoreClocks(step, share);
-      if (step.kind == StepKind::kStoreThreads) busy.stores += times * tiles * ThreadStoreClocks(step, machine, share);
-    }
+    const TileClocks tile = ClocksOfTile(role.tile, machine, share, turns);
+    busy.products += tiles * tile.products;
+    busy.tensor += tiles * (tile.products + tile.moves);
+    busy.loads += tiles * tile.loads;
+    busy.stores += tiles * tile.stores;
+    busy.role = std::max(busy.role, per_cta * (machine.tile_start + tile.Serial(machine)));
+    if (tile.loads > 0) head = share.load_latency;
+    if (tile.sums > 0) tail = std::max(tail, tile.sums);
+    mixed |= tile.loads > 0 && tile.sums > 0;
   }
-  busy.tensor += busy.products;
+  if (busy.tensor > 0) busy.tensor += head + machine.product_latency + machine.product_signal + tail;
+  if (busy.loads > 0) busy.loads += head + (mixed ? 0 : tail);
   return busy;
 }
 
@@ -409,6 +487,7 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
     if (clocks > time.end.clocks) time.end.Spend(bound, clocks - time.end.clocks);
   };
   last_at(Bound::kTensorCore, busy.tensor);
+  last_at(Bound::kIssue, busy.role);
   last_at(share.load_bound, busy.loads);
   last_at(share.store_bound, busy.stores);
   return time;

@@ -30,12 +30,14 @@ struct SmTime {
   double tensor_clocks = 0;  // that the tensor core is busy with products
 };
 
-// Clocks for which `tiles` output tiles keep what the CTAs of an SM share busy.
+// Clocks that `tiles` output tiles take at least, whatever is overlapped: what the CTAs of an SM share is busy for so
+// long, with what comes before its first use and behind its last; and the busiest role of a CTA does one thing after
+// the other.
 struct BusyClocks {
-  double tensor = 0, loads = 0, stores = 0;
-  double products = 0;  // of `tensor`
+  double tensor = 0, loads = 0, stores = 0, role = 0;
+  double products = 0;  // of the tensor core's, without head and tail
 
-  double Most() const { return std::max({tensor, loads, stores}); }
+  double Most() const { return std::max({tensor, loads, stores, role}); }
 };
 BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
 

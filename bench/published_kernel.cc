@@ -97,18 +97,18 @@ class RoleWriter {
     if (k_.scales == "threads" || k_.scales == "tma") {
       // Threads bring the scales from memory, or from shared memory, to Tensor Memory before the product.
       steps_.Add({.kind = k_.scales == "threads" ? StepKind::kReadGlobal : StepKind::kStage,
-                        .bytes = ScaleBytes(),
-                        .elements = ScaleBytes()});
+                  .bytes = ScaleBytes(),
+                  .elements = ScaleBytes()});
       steps_.Add({.kind = StepKind::kReadSums, .bytes = ScaleBytes()});
     }
     if (k_.scales == "cp") steps_.Add({.kind = StepKind::kTensorCopy, .bytes = ScaleBytes()});
     steps_.Add({.kind = StepKind::kProduct,
-                      .rows = k_.OwnRows(),
-                      .columns = k_.tile_n,
-                      .depth = k_.tile_k * k_.bytes / k_.kstep,
-                      .b_share = 1.0 / k_.group,
-                      .tensor_memory = true,
-                      .pair = k_.group == 2});
+                .rows = k_.OwnRows(),
+                .columns = k_.tile_n,
+                .depth = k_.tile_k * k_.bytes / k_.kstep,
+                .b_share = 1.0 / k_.group,
+                .tensor_memory = true,
+                .pair = k_.group == 2});
   }
   void Epilogue() {
     for (double column = 0; column < k_.tile_n; column += kPanel) {
@@ -124,10 +124,10 @@ class RoleWriter {
   void Operand(double rows, bool of_b) {
     const double bytes = rows * k_.tile_k * k_.bytes;
     steps_.Add({.kind = StepKind::kLoad,
-                      .bytes = bytes,
-                      .of_b = of_b,
-                      .row_bytes = k_.row,
-                      .issues = std::max(1.0, k_.tile_k * k_.bytes / 128)});
+                .bytes = bytes,
+                .of_b = of_b,
+                .row_bytes = k_.row,
+                .issues = std::max(1.0, k_.tile_k * k_.bytes / 128)});
   }
   // One byte for 32 elements, for A and B.
   double ScaleBytes() const { return (k_.OwnRows() + k_.tile_n) * k_.tile_k / 32; }

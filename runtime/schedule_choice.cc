@@ -79,7 +79,8 @@ Result<ChosenSchedule> ChooseOn(Engine::Parts& parts, const target::Target& targ
   std::vector<store::ChoiceRecord> stored;
   if (auto found = parts.store.GetChoices(text, std::string(target.name), parts.device_key)) stored = std::move(*found);
   if (const auto picked = store::PickChoice(stored, RevisionOf(parts))) {
-    if (const auto schedule = question.Take(picked->record)) return ChosenSchedule{*schedule, &target, OriginOf(*picked)};
+    if (const auto schedule = question.Take(picked->record))
+      return ChosenSchedule{*schedule, &target, OriginOf(*picked)};
   }
   LS_ASSIGN(const Schedule schedule, ChooseByModel(parts, question, text, stored));
   const ChoiceOrigin origin = constraint.fixed == 0 ? ChoiceOrigin::kModel : ChoiceOrigin::kGiven;

@@ -486,7 +486,7 @@ TEST_F(StoreTest, FactsAreOfOneDeviceAndTheLastMeasurementCounts) {
     EXPECT_EQ((*facts)[0].answer, "2");
     EXPECT_EQ((*facts)[1].answer, "addressed");
     EXPECT_FALSE(store.PutFact({.device = "", .name = "scope", .answer = "cta"}));
-    EXPECT_EQ(store.Stat().facts, 2);
+    EXPECT_EQ(store.Stat().facts, 3);
   }
   Store store = Open();
   const auto one = store.GetFact("one", "scope");
