@@ -316,7 +316,9 @@ TEST_F(UpkeepTest, AKilledSealLeavesAWholeFileOrNone) {
       [&](bool finished, const std::string& when) {
         EXPECT_EQ(CountOthers(directory_.File(), when), kMoved);
         EXPECT_TRUE(fs::exists(sealed) || !finished) << when;
-        if (fs::exists(sealed)) EXPECT_EQ(CountOthers(sealed, when), kMoved);
+        if (fs::exists(sealed)) {
+          EXPECT_EQ(CountOthers(sealed, when), kMoved);
+        }
         fs::remove(sealed);
       });
 }
