@@ -372,7 +372,7 @@ void CountReads(Pipeline& pipeline) {
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
       const Step& step = role.tile.kind(i);
       if (step.kind != StepKind::kLoad && step.kind != StepKind::kGather) continue;
-      (step.of_b ? pipeline.b : pipeline.a).tile_bytes += role.tile.times(i) * step.bytes / step.sharers * scale;
+      (step.of_b ? pipeline.b : pipeline.a).tile_bytes += role.tile.times(i) * step.Inside() / step.sharers * scale;
     }
   }
 }
@@ -426,7 +426,6 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
     }
   }
   CountUsers(pipeline);
-  CountReads(pipeline);
   const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
   pipeline.tile_rows = static_cast<double>(CeilDiv(size(ir::Binding::kM), program.TileRows()));
   pipeline.tile_columns = static_cast<double>(CeilDiv(size(ir::Binding::kN), program.tile_n));
@@ -438,6 +437,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   };
   CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.TileRows()),
                outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
+  CountReads(pipeline);
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
   return pipeline;
 }

@@ -67,6 +67,9 @@ struct Step {
   bool full_rate = true;       // half the rows are idle otherwise (tcgen05, 64 rows)
   bool pair = false;           // two SMs work on it together
   GatherKind gather{};
+
+  // Bytes of a load or gather that exist.
+  double Inside() const { return bytes - outside * row_bytes; }
 };
 
 struct PipelineRing {

@@ -27,10 +27,14 @@ double GatherRate(GatherKind kind, const Machine& machine) {
   __builtin_unreachable();
 }
 
-// Clocks of the way from L2 that a load holds, beside those of its rows outside.
+// Clocks of the way from L2 that a load holds, beside those of its rows outside, which come from nowhere.
 double LoadClocks(const Step& step, const Machine& machine, const SmShare& share) {
-  const double rows = step.bytes / std::max(16.0, step.row_bytes) / machine.load_rows;
-  return std::max({rows, step.bytes / step.sharers / share.load_rate, step.bytes / machine.port});
+  const double rows = step.bytes / std::max(16.0, step.row_bytes) - step.outside;
+  return std::max(
+      {rows / machine.load_rows, step.Inside() / step.sharers / share.load_rate, step.Inside() / machine.port});
+}
+double MemoryClocks(const Step& step, const SmShare& share) {
+  return step.Inside() / step.sharers * share.memory_clocks;
 }
 double OutsideClocks(const Step& step, const SmShare& share) { return step.outside * share.outside_row; }
 // Of the way out.
@@ -82,7 +86,7 @@ class SlotRing {
 
 // What the CTAs of an SM share.
 struct Resources {
-  Moment tensor, loads, stores;
+  Moment tensor, loads, memory, stores;
 };
 
 // Where a role stands in a ring.
@@ -244,9 +248,14 @@ class RoleRun {
     // The first byte arrives a latency after the issue, but not before those of earlier loads.
     Moment first = time_.After(Bound::kLoadLatency, share.load_latency);
     shared.loads.Await(first);
-    shared.loads.Spend(share.load_bound, LoadClocks(step, machine, share));
+    shared.loads.Spend(Bound::kL2, LoadClocks(step, machine, share));
     if (step.outside > 0) shared.loads.Spend(Bound::kOutside, OutsideClocks(step, share));
     arrived_.Await(shared.loads);
+    if (share.memory_clocks > 0) {
+      shared.memory.Await(first);
+      shared.memory.Spend(Bound::kMemory, MemoryClocks(step, share));
+      arrived_.Await(shared.memory);
+    }
     return true;
   }
 
@@ -345,7 +354,7 @@ void Repeat(Moment& moment, const Moment& from, const Moment& to, double times) 
 // What one tile takes of a role and of what roles share.
 struct TileClocks {
   double products = 0, moves = 0;  // of the tensor core
-  double loads = 0, stores = 0;
+  double loads = 0, memory = 0, stores = 0;
   double issue = 0;     // by the role's threads
   double sums = 0;      // spent on sums behind the products
   bool drains = false;  // the role waits for its products before it treats sums
@@ -375,6 +384,7 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
         break;
       case StepKind::kLoad:
         tile.loads += times * turns * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
+        tile.memory += times * turns * MemoryClocks(step, share);
         tile.issue += times * turns * step.issues * machine.load_issue;
         break;
       case StepKind::kGather:
@@ -434,6 +444,7 @@ BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShar
     busy.products += tiles * tile.products;
     busy.tensor += tiles * (tile.products + tile.moves);
     busy.loads += tiles * tile.loads;
+    busy.memory += tiles * tile.memory;
     busy.stores += tiles * tile.stores;
     busy.role = std::max(busy.role, per_cta * (machine.tile_start + tile.Serial(machine)));
     if (tile.loads > 0) head = share.load_latency;
@@ -480,15 +491,15 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
     Repeat(time.end, multiplier->early_product(), multiplier->last_product(),
            (pipeline.products - pipeline.counted) / (pipeline.counted - early) * per_cta);
   }
-  const BusyClocks busy = BusyOf(pipeline, machine, share, tiles);
-  time.tensor_clocks = busy.products;
+  const BusyClocks& busy = time.busy = BusyOf(pipeline, machine, share, tiles);
   // What was not simulated may repeat a part that was faster than all of it can be.
   const auto last_at = [&](Bound bound, double clocks) {
     if (clocks > time.end.clocks) time.end.Spend(bound, clocks - time.end.clocks);
   };
   last_at(Bound::kTensorCore, busy.tensor);
   last_at(Bound::kIssue, busy.role);
-  last_at(share.load_bound, busy.loads);
+  last_at(Bound::kL2, busy.loads);
+  last_at(Bound::kMemory, busy.memory);
   last_at(share.store_bound, busy.stores);
   return time;
 }
