@@ -66,6 +66,7 @@ struct Step {
   bool tensor_memory = false;  // tcgen05
   bool full_rate = true;       // half the rows are idle otherwise (tcgen05, 64 rows)
   bool pair = false;           // two SMs work on it together
+  bool at_once = false;        // a send or release that does not wait for products
   GatherKind gather{};
 
   // Bytes of a load or gather that exist.
@@ -74,6 +75,7 @@ struct Step {
 
 struct PipelineRing {
   int stages = 1, producers = 0, consumers = 0;
+  bool turns = false;  // its slots carry nothing: who holds one may multiply
 };
 
 // Steps in the order in which they are made. What a loop repeats is kept once.
@@ -99,7 +101,8 @@ class StepList {
 };
 
 struct PipelineRole {
-  StepList before, tile, after;  // once, for each output tile, once
+  StepList before, tile, after;  // once, for each output tile that is the role's, once
+  int turn = 0, turns = 1;       // of each so many tiles, which one is
 };
 
 // What the SMs read together, for the share that reaches memory.
