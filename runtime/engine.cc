@@ -93,10 +93,6 @@ Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& 
         std::max(plan->launch.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen.target)));
   }
   Describe(core.parts, chosen, *found, *plan);
-  const bool own_choice = chosen.origin == ChoiceOrigin::kModel || chosen.origin == ChoiceOrigin::kPrior;
-  if (found->cache == CacheState::kCompiled && own_choice) {
-    runtime::RememberModelChoice(core.parts, problem, chosen.schedule);
-  }
   return plan;
 }
 
