@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ struct PtxModule {
   std::string entry;    // name of the kernel
   std::string llvm_ir;  // before optimisation; only where asked for
 };
+
+// The PTX of users' functions (compiler/function_module.h), by digest.
+using FunctionTexts = std::map<std::string, std::string>;
 
 // LLVM IR by the NVPTX back end, then text. kInternal if the emitted PTX breaks a rule of ptx_check.h.
 Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& target, bool with_llvm_ir = false);

@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "ir/layout.h"
+#include "laneshift/epilogue_function.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
 #include "target/target.h"
@@ -456,6 +457,24 @@ struct Role {
   bool operator==(const Role&) const = default;
 };
 
+// What a user's function takes behind the value.
+struct FunctionInput {
+  FunctionOperand kind = FunctionOperand::kNumber;
+  DataType type = DataType::kF32;  // in memory
+  int count = 0;                   // elements of a table
+
+  bool operator==(const FunctionInput&) const = default;
+};
+
+// A user's function that the program calls.
+struct ProgramFunction {
+  std::string name;    // an identifier: names of C++ have their other characters replaced
+  std::string digest;  // as in FunctionCall
+  std::vector<FunctionInput> inputs{};
+
+  bool operator==(const ProgramFunction&) const = default;
+};
+
 struct Program {
   std::string name = "gemm";
   std::string target;
@@ -470,6 +489,7 @@ struct Program {
   std::vector<Param> params;
   std::vector<Channel> channels;
   std::vector<Buffer> buffers;
+  std::vector<ProgramFunction> functions;
   std::vector<Role> roles;
   std::vector<ValueType> values;  // type of each ValueId
   int smem_bytes = -1;            // assigned: dynamic shared memory of a CTA
