@@ -34,7 +34,8 @@ struct Place {
   int line = 0;
   std::array<uint32_t, 3> cta{};
   int warp = 0;
-  int lane = -1;  // -1: the warp as a whole
+  int lane = -1;         // -1: the warp as a whole
+  std::string function;  // that the line belongs to; empty: the kernel itself
 
   std::string Print() const;
 };

@@ -186,17 +186,22 @@ Place Warp::Here(int lane) const {
   return place;
 }
 
+Place Warp::Named(Place place) const {
+  place.function = std::string(kernel_.FunctionAt(place.line));
+  return place;
+}
+
 Outcome Warp::Fault(FaultKind kind, int lane, std::string message) {
   emulator::Fault fault;
   fault.kind = kind;
-  fault.place = Here(lane);
+  fault.place = Named(Here(lane));
   fault.message = std::move(message);
   cta_.cluster().SetFault(std::move(fault));
   return Outcome::kFault;
 }
 
 void Warp::Report(HazardKind kind, int lane, std::string message) {
-  if (HazardLog* log = cta_.cluster().machine().hazards) log->Add(kind, Here(lane), std::move(message));
+  if (HazardLog* log = cta_.cluster().machine().hazards) log->Add(kind, Named(Here(lane)), std::move(message));
 }
 
 int Warp::LineOf(uint32_t pc) const { return kernel_.code[pc].at.line; }

@@ -27,7 +27,7 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& ta
             autotune::ChooseSchedule(problem, constraint, *result.target, result.target->default_sm_count));
   LS_ASSIGN(result.program, compiler::BuildProgram(problem, result.schedule, *result.target, &result.passes));
   const runtime::Stopwatch watch;
-  LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target, keep == Keep::kPtxAndLlvm));
+  LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target, {.with_llvm_ir = keep == Keep::kPtxAndLlvm}));
   result.ptx_ms = watch.Milliseconds();
   return result;
 }
