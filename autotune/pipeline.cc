@@ -145,11 +145,13 @@ class StepWriter {
       case OpKind::kScale:
       case OpKind::kScaleBy:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
-      case OpKind::kAddBias:
+      case OpKind::kMap:
+      case OpKind::kCombineVector:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
-      case OpKind::kAddC:
-        return Add(steps, {.kind = StepKind::kReadGlobal,
-                           .bytes = Elements() * static_cast<double>(DataTypeBytes(op.As<ir::GlobalAttrs>().type))});
+      case OpKind::kCombineMatrix:
+        return Add(steps,
+                   {.kind = StepKind::kReadGlobal,
+                    .bytes = Elements() * static_cast<double>(DataTypeBytes(op.As<ir::CombineMatrixAttrs>().type))});
       case OpKind::kStageStore: {
         const auto& out = BufferOf(op.As<ir::StageAttrs>().buffer).layout;
         return Add(steps, {.kind = StepKind::kStage, .bytes = Elements() * out.ElementBytes(), .elements = Elements()});

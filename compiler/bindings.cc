@@ -154,6 +154,10 @@ MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& ge
 }  // namespace
 
 double NumberOf(const Problem& problem, const Schedule& schedule, Binding binding) {
+  if (binding >= ir::EpilogueNumber(0) && binding <= ir::EpilogueNumber(kMaxEpilogueNumbers - 1)) {
+    const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+    return ir::NumbersOf(epilogue)[static_cast<size_t>(binding) - static_cast<size_t>(ir::EpilogueNumber(0))];
+  }
   if (const auto* conv = std::get_if<ConvProblem>(&problem)) {
     return Find(kConvNumbers, binding, *conv, GeometryOf(*conv, schedule));
   }

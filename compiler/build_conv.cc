@@ -33,7 +33,8 @@ class ConvBuilder : public KernelBuilder {
                        .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
                        .scale = problem.scale,
                        .promotes = Promotes(problem, target),
-                       .rows = ir::RowMap::kPixels}),
+                       .rows = ir::RowMap::kPixels,
+                       .steps = problem.epilogue}),
         problem_(problem),
         shift_issues_(target.tensor_facts.shift_scope == target::ShiftScope::kAddressed ? ir::kRefreshedRows : 1),
         moves_before_(target.tensor_facts.ashift_time == target::AshiftTime::kBefore),
@@ -149,7 +150,11 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void AddActivation(Operand operand) {
-    AddParams({ir::BaseOf(operand), ir::PitchOf(operand), ir::WalkOf(operand).row});
+    AddParam(ir::BaseOf(operand));
+    AddPitches(operand);
+  }
+  void AddPitches(Operand operand) {
+    AddParams({ir::PitchOf(operand), ir::WalkOf(operand).row});
     if (geometry_.planes) AddParam(ir::WalkOf(operand).plane);
     AddParam(ir::StrideOf(operand));
   }
@@ -157,12 +162,14 @@ class ConvBuilder : public KernelBuilder {
   void AddOutputs(const SharedLayout& out) override {
     if (schedule().d_store == StorePath::kTma) {
       AddParam(Binding::kMapD, out);
+      if (terms().HasMatrices()) AddPitches(Operand::kD);
     } else {
       AddActivation(Operand::kD);
     }
     if (problem_.beta != 0) AddActivation(Operand::kC);
     if (problem_.bias != ConvBias::kNone) AddParam(Binding::kBaseBias);
     AddFactorParams();
+    AddEpilogueParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels, Binding::kFilters,
                Binding::kOutQ});
     for (size_t d = 0; d < Dimensions(); ++d) {

@@ -38,7 +38,8 @@ class GemmBuilder : public KernelBuilder {
                        .adds_c = problem.beta != 0,
                        .bias = problem.bias,
                        .scale = problem.scale,
-                       .promotes = Promotes(problem, target)}),
+                       .promotes = Promotes(problem, target),
+                       .steps = problem.epilogue}),
         problem_(problem),
         transposes_a_(Transposes(problem, Operand::kA, target)),
         transposes_b_(Transposes(problem, Operand::kB, target)) {}
@@ -61,10 +62,13 @@ class GemmBuilder : public KernelBuilder {
   }
 
   void AddOutputs(const SharedLayout& out) override {
-    AddOperandParams(Operand::kD, schedule().d_store == StorePath::kTma, out);
+    const bool bulk = schedule().d_store == StorePath::kTma;
+    AddOperandParams(Operand::kD, bulk, out);
+    if (bulk && terms().HasMatrices()) AddParams({Binding::kPitchD, Binding::kStrideD});
     if (problem_.beta != 0) AddOperandParams(Operand::kC, false, {});
     if (problem_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
     AddFactorParams();
+    AddEpilogueParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kAlpha});
     if (problem_.beta != 0) AddParam(Binding::kBeta);
   }

@@ -93,7 +93,7 @@ class GlobalFragment {
       RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
       place.inside = Kept(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
       Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
-      Value* base = b.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b.CreateMul(offset, cx.e.C64(bytes_)));
+      Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
       rows_[index_.RowOf(j)] = {place.inside, base};
     }
   }
@@ -127,6 +127,10 @@ void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value
   const int bytes = static_cast<int>(DataTypeBytes(type) * static_cast<int64_t>(values.size()));
   if (bytes >= 4) return e.StoreGlobal(address, e.NarrowWords(type, values), inside);
   e.StoreGlobalElement(bytes, address, e.NarrowHalf(type, values), inside);
+}
+
+Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
+  return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
 }
 
 }  // namespace
@@ -213,22 +217,35 @@ Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, 
   return fragment;
 }
 
-Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
-                  Value* column, Value* batch) {
-  auto& b = cx.e.ir();
-  const GlobalFragment c(cx, fragment.layout, attrs, row, column, batch);
-  Fragment sum{fragment.layout, {}};
-  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
-    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, c.Address(j), attrs.vector, c.Inside(j));
-    for (int i = 0; i < attrs.vector; ++i) {
-      sum.values.push_back(b.CreateFAdd(fragment.values[j + i], b.CreateFMul(run[i], cx.Param(Binding::kBeta))));
-    }
+Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs) {
+  const auto number = [&](int i) {
+    return i < ir::NumbersOf(attrs.function) ? cx.Param(ir::EpilogueNumber(attrs.number + i)) : nullptr;
+  };
+  Fragment mapped{fragment.layout, {}};
+  for (Value* value : fragment.values) {
+    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
   }
-  return sum;
+  return mapped;
 }
 
-Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row,
-                     Value* column, Value* batch) {
+Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
+  const GlobalFragment matrix(cx, fragment.layout, place, row, column, batch);
+  Fragment combined{fragment.layout, {}};
+  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
+    for (int i = 0; i < attrs.vector; ++i) {
+      Value* other = attrs.beta != 0 ? cx.e.ir().CreateFMul(run[i], cx.Param(Binding::kBeta)) : run[i];
+      if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
+      combined.values.push_back(CombineWith(cx.e, attrs.how, fragment.values[j + i], other));
+    }
+  }
+  return combined;
+}
+
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ElementIndex index(cx, fragment.layout, row, column);
@@ -237,19 +254,18 @@ Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::
   // Each group of output channels has its own part of the vector; the matrices of a batch share it.
   Value* part = attrs.rows == ir::RowMap::kPixels ? b.CreateMul(batch, limit) : e.C32(0);
   std::map<int, Value*> loaded;  // by the constant part of the index
-  Fragment sum{fragment.layout, {}};
+  Fragment combined{fragment.layout, {}};
   for (int j = 0; j < fragment.layout.Registers(); ++j) {
     const int constant = by_row ? index.RowOf(j) : index.ColumnOf(j);
     if (loaded.find(constant) == loaded.end()) {
       Value* at = by_row ? index.Row(j) : index.Column(j);
-      Value* address =
-          b.CreateAdd(cx.Param(Binding::kBaseBias),
-                      b.CreateMul(b.CreateZExt(b.CreateAdd(at, part), e.I64()), e.C64(DataTypeBytes(attrs.type))));
+      Value* address = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(b.CreateZExt(b.CreateAdd(at, part), e.I64()),
+                                                                     e.C64(DataTypeBytes(attrs.type))));
       loaded[constant] = LoadRun(e, attrs.type, address, 1, b.CreateICmpULT(at, limit))[0];
     }
-    sum.values.push_back(b.CreateFAdd(fragment.values[j], loaded[constant]));
+    combined.values.push_back(CombineWith(e, attrs.how, fragment.values[j], loaded[constant]));
   }
-  return sum;
+  return combined;
 }
 
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,

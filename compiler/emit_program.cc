@@ -355,13 +355,16 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kReadSums:
       fragments_[op.result] = EmitReadSums(cx_, sums_, op.As<ir::ReadSumsAttrs>());
       return;
-    case OpKind::kAddBias:
-      fragments_[op.result] =
-          EmitAddBias(cx_, FragmentOf(op), op.As<ir::BiasAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
+    case OpKind::kCombineVector:
+      fragments_[op.result] = EmitCombineVector(cx_, FragmentOf(op), op.As<ir::CombineVectorAttrs>(), Index(op, 1),
+                                                Index(op, 2), Index(op, 3));
       return;
-    case OpKind::kAddC:
-      fragments_[op.result] =
-          EmitAddC(cx_, FragmentOf(op), op.As<ir::GlobalAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
+    case OpKind::kCombineMatrix:
+      fragments_[op.result] = EmitCombineMatrix(cx_, FragmentOf(op), op.As<ir::CombineMatrixAttrs>(), Index(op, 1),
+                                                Index(op, 2), Index(op, 3));
+      return;
+    case OpKind::kMap:
+      fragments_[op.result] = EmitMap(cx_, FragmentOf(op), op.As<ir::MapAttrs>());
       return;
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();

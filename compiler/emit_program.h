@@ -51,10 +51,11 @@ void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const
                  const Factors* factors);
 Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs);
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
-Fragment EmitAddC(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
-                  Value* column, Value* batch);
-Fragment EmitAddBias(const RoleContext& cx, const Fragment& fragment, const ir::BiasAttrs& attrs, Value* row,
-                     Value* column, Value* batch);
+Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs);
+Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
+                           Value* row, Value* column, Value* batch);
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch);
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                      Value* column, Value* batch);
 void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
@@ -65,6 +66,11 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);
 Value* EmitPartialArrive(const RoleContext& cx, Value* tile, Value* sections);
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces);
+// emit_function.cc: `first` and `second` are the function's numbers, where it has any. `approximate`: to the precision
+// of 16-bit outputs.
+Value* EmitFunction(Emitter& e, ir::Function function, bool approximate, Value* x, Value* first, Value* second);
+// REQUIRES: a step of an epilogue takes the derivative.
+Value* EmitDerivative(Emitter& e, ir::Function function, Value* x);
 
 // emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,

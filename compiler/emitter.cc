@@ -66,6 +66,19 @@ llvm::CallInst* Emitter::Asm(const std::string& text, const std::string& constra
   return call;
 }
 
+// Of registers alone: may be moved, merged and dropped.
+Value* Emitter::PureAsm(const std::string& text, const std::string& constraints, Type* result,
+                        ArrayRef<Value*> arguments) {
+  std::vector<Type*> types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  auto* type = llvm::FunctionType::get(result, types, false);
+  llvm::CallInst* call =
+      b_.CreateCall(type, llvm::InlineAsm::get(type, text, constraints, /*hasSideEffects=*/false), arguments);
+  call->addFnAttr(llvm::Attribute::NoUnwind);
+  call->setDoesNotAccessMemory();
+  return call;
+}
+
 llvm::BasicBlock* Emitter::NewBlock() { return llvm::BasicBlock::Create(b_.getContext(), "", function_); }
 
 std::vector<Value*> Emitter::Unpack(Value* aggregate, int count) {
@@ -509,6 +522,10 @@ Value* Emitter::TileOffset(const ir::SharedLayout& layout, Value* row, Value* by
   }
   return b_.CreateAdd(line, b_.CreateXor(byte, b_.CreateShl(phase, 4)));
 }
+
+Value* Emitter::Exp2(Value* x) { return PureAsm("ex2.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::Reciprocal(Value* x) { return PureAsm("rcp.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::Tanh(Value* x) { return PureAsm("tanh.approx.f32 $0, $1;", "=f,f", F32(), {x}); }
 
 // ----------------------------------------------------------------------------------------------------------
 // conversions

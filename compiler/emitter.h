@@ -167,10 +167,17 @@ class Emitter {
   // Elements of `bytes` -> b32, the first one low.
   std::vector<Value*> JoinElements(int bytes, const std::vector<Value*>& elements);
 
+  // --- Functions of one f32, as the chip approximates them: 2^x and 1/x to about an ulp, tanh to 2^-11.
+  Value* Exp2(Value* x);
+  Value* Reciprocal(Value* x);
+  Value* Tanh(Value* x);
+
   llvm::IRBuilder<>& ir() { return b_; }
 
  private:
   llvm::CallInst* Intrinsic(unsigned id, llvm::ArrayRef<Value*> arguments = {}, llvm::ArrayRef<llvm::Type*> types = {});
+  Value* PureAsm(const std::string& text, const std::string& constraints, llvm::Type* result,
+                 llvm::ArrayRef<Value*> arguments);
   llvm::CallInst* Asm(const std::string& text, const std::string& constraints, llvm::Type* result,
                       llvm::ArrayRef<Value*> arguments);
   llvm::BasicBlock* NewBlock();

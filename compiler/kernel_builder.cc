@@ -52,7 +52,7 @@ constexpr int kReleaseLag = 1;
 
 KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const target::Target& target,
                              DataType operand_type, EpilogueTerms terms)
-    : schedule_(schedule), in_tensor_memory_(target.Has(target::Feature::kTensorMemory)), terms_(terms) {
+    : schedule_(schedule), in_tensor_memory_(target.Has(target::Feature::kTensorMemory)), terms_(std::move(terms)) {
   program_.name = std::move(name);
   program_.target = target.name;
   program_.tile_m = schedule.tile_m;
@@ -444,18 +444,96 @@ ValueId KernelBuilder::Finish(Builder& b, ValueId fragment, ValueId row, ValueId
   fragment = b.Scale({fragment}, {.binding = Binding::kAlpha});
   fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleA);
   fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleB);
-  if (terms_.adds_c) fragment = b.AddC({fragment, row, column, batch}, GlobalAccess(Operand::kC));
-  if (terms_.bias != BiasAxis::kNone) {
-    fragment = b.AddBias({fragment, row, column, batch},
-                         {.axis = terms_.bias, .type = ir::AddendType(terms_.type), .rows = terms_.rows});
+  if (terms_.adds_c) {
+    const ir::GlobalAttrs c = GlobalAccess(Operand::kC);
+    fragment = b.CombineMatrix(
+        {fragment, row, column, batch},
+        {.base = c.base, .operand = c.operand, .type = c.type, .vector = c.vector, .rows = c.rows, .beta = 1});
   }
+  if (terms_.bias != BiasAxis::kNone) {
+    fragment = b.CombineVector({fragment, row, column, batch},
+                               {.axis = terms_.bias, .type = ir::AddendType(terms_.type), .rows = terms_.rows});
+  }
+  StepCursor cursor;
+  for (const EpilogueStep& step : terms_.steps) fragment = WriteStep(b, step, cursor, fragment, row, column, batch);
   return ScaleByPointer(b, fragment, Binding::kBaseScaleD);
+}
+
+ValueId KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, StepCursor& cursor, ValueId fragment,
+                                 ValueId row, ValueId column, ValueId batch) {
+  const ir::StepInfo& info = ir::InfoOf(step.kind);
+  const int number = cursor.number;
+  cursor.number += info.numbers;
+  if (info.operand == ir::StepOperand::kNone) {
+    if (info.action == ir::StepAction::kMultiply) {
+      return b.Scale({fragment}, {.binding = ir::EpilogueNumber(number)});
+    }
+    return b.Map(
+        {fragment},
+        {.function = info.function, .number = info.numbers > 0 ? number : 0, .approximate = terms_.KeepsF32() ? 0 : 1});
+  }
+  const Binding base = ir::EpilogueBase(cursor.operand++);
+  const DataType type = ir::OperandTypeOf(step, terms_.type);
+  const ir::Combine how = info.action == ir::StepAction::kAdd ? ir::Combine::kAdd : ir::Combine::kMultiply;
+  const std::vector<ValueId> at = {fragment, row, column, batch};
+  if (info.operand == ir::StepOperand::kRowVector || info.operand == ir::StepOperand::kColumnVector) {
+    const BiasAxis axis = info.operand == ir::StepOperand::kRowVector ? BiasAxis::kM : BiasAxis::kN;
+    return b.CombineVector(at, {.base = base, .how = how, .axis = axis, .type = type, .rows = terms_.rows});
+  }
+  const ir::GlobalAttrs access = StepAccess(base, type);
+  if (info.operand == ir::StepOperand::kOutput) {
+    b.GlobalStore(at, access);
+    return fragment;
+  }
+  return b.CombineMatrix(at, {.base = base,
+                              .how = how,
+                              .operand = access.operand,
+                              .type = type,
+                              .vector = access.vector,
+                              .rows = terms_.rows,
+                              .derivative = info.function});
+}
+
+void KernelBuilder::AddEpilogueParams() {
+  StepCursor cursor;
+  for (const EpilogueStep& step : terms_.steps) {
+    const ir::StepInfo& info = ir::InfoOf(step.kind);
+    if (info.operand != ir::StepOperand::kNone) AddParam(ir::EpilogueBase(cursor.operand++));
+    for (int i = 0; i < info.numbers; ++i) AddParam(ir::EpilogueNumber(cursor.number++));
+  }
+}
+
+bool EpilogueTerms::HasMatrices() const {
+  return std::any_of(steps.begin(), steps.end(), [](const EpilogueStep& step) {
+    const ir::StepOperand operand = ir::InfoOf(step.kind).operand;
+    return operand == ir::StepOperand::kMatrix || operand == ir::StepOperand::kOutput;
+  });
+}
+
+bool EpilogueTerms::KeepsF32() const {
+  return type == DataType::kF32 || std::any_of(steps.begin(), steps.end(), [&](const EpilogueStep& step) {
+           return ir::InfoOf(step.kind).operand == ir::StepOperand::kOutput &&
+                  ir::OperandTypeOf(step, type) == DataType::kF32;
+         });
 }
 
 ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {
   const int run = RowsAlongN() ? 1 : ir::FragmentLayout{fragment_, panel_}.Run();
   const DataType type = operand == Operand::kC ? terms_.c_type : terms_.type;
-  return {.operand = operand, .type = type, .vector = AccessWidthOf(operand, run), .rows = terms_.rows};
+  return {.operand = operand,
+          .base = ir::BaseOf(operand),
+          .type = type,
+          .vector = AccessWidthOf(operand, run),
+          .rows = terms_.rows};
+}
+
+// As wide as D's accesses, within 16 bytes: the matrix begins at a multiple of those, and its runs are D's.
+ir::GlobalAttrs KernelBuilder::StepAccess(Binding base, DataType type) const {
+  ir::GlobalAttrs access = GlobalAccess(Operand::kD);
+  access.base = base;
+  access.type = type;
+  access.vector = std::min(access.vector, static_cast<int>(16 / DataTypeBytes(type)));
+  return access;
 }
 
 }  // namespace laneshift::compiler

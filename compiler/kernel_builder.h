@@ -25,6 +25,12 @@ struct EpilogueTerms {
   Scaling scale = Scaling::kNone;
   bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
   ir::RowMap rows = ir::RowMap::kMatrix;
+  Epilogue steps{};
+
+  // Whether a step reads or writes a matrix that lies as D does.
+  bool HasMatrices() const;
+  // Whether anything is stored with the precision of f32.
+  bool KeepsF32() const;
 };
 
 // Registers of a thread after setmaxnreg; 0: as launched.
@@ -104,6 +110,9 @@ class KernelBuilder {
   int ColumnsOfB() const { return schedule_.tile_n / schedule_.ctas; }
   // A channel of one slot that is filled once and stays.
   int AddResidentChannel(ir::Channel channel);
+  // The operands and numbers of the epilogue, but for where its matrices lie.
+  void AddEpilogueParams();
+  const EpilogueTerms& terms() const { return terms_; }
   void AddParam(ir::Binding binding, ir::SharedLayout box = {}) { program_.params.push_back({binding, box}); }
   void AddParams(std::initializer_list<ir::Binding> bindings) {
     for (const ir::Binding binding : bindings) AddParam(binding);
@@ -151,7 +160,15 @@ class KernelBuilder {
   void LoadTensorFactors(ir::Builder& b);
   ir::ValueId ScaleByPointer(ir::Builder& b, ir::ValueId fragment, ir::Binding binding) const;
   ir::ValueId Finish(ir::Builder& b, ir::ValueId fragment, ir::ValueId row, ir::ValueId column, ir::ValueId batch);
+  // One step of the epilogue; counts the operands and numbers of those before it.
+  struct StepCursor {
+    int operand = 0, number = 0;
+  };
+  ir::ValueId WriteStep(ir::Builder& b, const EpilogueStep& step, StepCursor& cursor, ir::ValueId fragment,
+                        ir::ValueId row, ir::ValueId column, ir::ValueId batch);
   ir::GlobalAttrs GlobalAccess(ir::Operand operand) const;
+  // Of a matrix that lies as D does.
+  ir::GlobalAttrs StepAccess(ir::Binding base, DataType type) const;
 
   const Schedule schedule_;
   const bool in_tensor_memory_;

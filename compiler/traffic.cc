@@ -144,8 +144,9 @@ class RoleWalk {
       case OpKind::kAddSums:
       case OpKind::kAddScaledSums:
       case OpKind::kReadSums:
-      case OpKind::kAddBias:
-      case OpKind::kAddC:
+      case OpKind::kCombineVector:
+      case OpKind::kCombineMatrix:
+      case OpKind::kMap:
       case OpKind::kStageStore:
       case OpKind::kTmaStore:
       case OpKind::kStorePixels:

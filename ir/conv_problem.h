@@ -6,9 +6,13 @@
 #include <array>
 #include <string_view>
 
+#include "ir/epilogue.h"
 #include "laneshift/problem.h"
 
 namespace laneshift::ir {
+
+// Rows of y are pixels: no vector goes along them.
+constexpr AxisLetters kConvLetters = {'\0', 'k'};
 
 // One of x, w, z and y: `outer` images or filters of extents[0] x [1] x [2] runs of `inner` contiguous elements.
 struct ConvTensor {

@@ -28,8 +28,8 @@ struct Pitch {
   int64_t ConvPitches::*distance;
 };
 using Member = std::variant<int64_t ConvProblem::*, double ConvProblem::*, DataType ConvProblem::*,
-                            ConvBias ConvProblem::*, SumPrecision ConvProblem::*, Scaling ConvProblem::*,
-                            Numerics ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
+                            ConvBias ConvProblem::*, Epilogue ConvProblem::*, SumPrecision ConvProblem::*,
+                            Scaling ConvProblem::*, Numerics ConvProblem::*, Extent, PerDimension, Pads, Pitch>;
 
 // One row per key of the one-line form, in printed order. `w` has two rows: a number is the width, a type is a type.
 struct Key {
@@ -78,6 +78,7 @@ constexpr Key kKeys[] = {
     {"alpha",    &ConvProblem::alpha},
     {"beta",     &ConvProblem::beta},
     {"bias",     &ConvProblem::bias},
+    {"epilogue", &ConvProblem::epilogue},
     {"sum",      &ConvProblem::sum},
     {"scale",    &ConvProblem::scale},
     {"numerics", &ConvProblem::numerics},
@@ -147,6 +148,10 @@ struct FieldParser {
     problem.*field = text == "none" ? ConvBias::kNone : ConvBias::kK;
     return Ok();
   }
+  Status operator()(Epilogue ConvProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseEpilogue(text, kConvLetters));
+    return Ok();
+  }
   Status operator()(SumPrecision ConvProblem::*field) const {
     LS_ASSIGN(problem.*field, ParseSumValue(key.name, text));
     return Ok();
@@ -206,6 +211,7 @@ struct FieldPrinter {
   std::string operator()(SumPrecision ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Numerics ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(Epilogue ConvProblem::*field) const { return PrintEpilogue(problem.*field, kConvLetters); }
   std::string operator()(const Extent& extent) const { return Cat((problem.*extent.extents)[extent.dimension]); }
   std::string operator()(const PerDimension& list) const {
     std::vector<std::string> texts;

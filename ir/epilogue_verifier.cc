@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "base/text.h"
+#include "ir/epilogue.h"
 #include "ir/role_verifier.h"
 
 namespace laneshift::ir {
@@ -51,7 +52,7 @@ Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
 
 // What places rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
-  LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+  LS_TRY(Needs({PitchOf(operand), StrideOf(operand)}));
   if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
   return NeedsBounds(operand);
 }
@@ -79,9 +80,11 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
                         buffer.name));
 }
 
-Status RoleVerifier::CheckGlobal(const Op& op) const {
-  const auto& attrs = op.As<GlobalAttrs>();
-  const Operand operand = op.kind == OpKind::kAddC ? Operand::kC : Operand::kD;
+// An operand of the epilogue lies as D does.
+Status RoleVerifier::CheckGlobal(const Op& op, const GlobalAttrs& attrs) const {
+  LS_TRY(NeedsPointer(attrs.base));
+  const bool reads = op.kind == OpKind::kCombineMatrix;
+  const Operand operand = reads && attrs.base == BaseOf(Operand::kC) ? Operand::kC : Operand::kD;
   if (attrs.operand != operand)
     return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
   const int run = program_.row_axis == Axis::kM ? values_[op.operands[0]].fragment.Run() : 1;
@@ -92,6 +95,32 @@ Status RoleVerifier::CheckGlobal(const Op& op) const {
                   Cat("vector=", attrs.vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
   }
   return NeedsRows(operand, attrs.rows);
+}
+
+Status RoleVerifier::NeedsPointer(Binding base) const {
+  if (InfoOf(base).kind == ParamKind::kPointer) return Needs({base});
+  return Broken(8, Cat("param ", InfoOf(base).name, " is no pointer"));
+}
+
+// An op that a step of the epilogue is.
+Status RoleVerifier::CheckStep(const Op& op) const {
+  if (op.kind == OpKind::kCombineVector) {
+    const auto& attrs = op.As<CombineVectorAttrs>();
+    if (attrs.axis == BiasAxis::kNone) return Broken(8, "a vector has an axis");
+    LS_TRY(NeedsPointer(attrs.base));
+    return Needs({attrs.axis == BiasAxis::kM ? Binding::kM : Binding::kN});
+  }
+  if (op.kind == OpKind::kCombineMatrix) {
+    const auto& attrs = op.As<CombineMatrixAttrs>();
+    if (attrs.beta != 0) LS_TRY(Needs({Binding::kBeta}));
+    return CheckGlobal(op, {attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows});
+  }
+  const auto& attrs = op.As<MapAttrs>();
+  for (int i = 0; i < NumbersOf(attrs.function); ++i) {
+    if (!InRange(attrs.number + i, 0, kMaxEpilogueNumbers)) return Broken(8, "there is no such number");
+    LS_TRY(Needs({EpilogueNumber(attrs.number + i)}));
+  }
+  return Ok();
 }
 
 }  // namespace laneshift::ir

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 #include "ir/stored_tensor.h"
@@ -14,9 +15,9 @@ namespace {
 
 using base::Cat;
 
-using Member =
-    std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*, Major GemmProblem::*,
-                 BiasAxis GemmProblem::*, SumPrecision GemmProblem::*, Scaling GemmProblem::*, Numerics GemmProblem::*>;
+using Member = std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*,
+                            Major GemmProblem::*, BiasAxis GemmProblem::*, Epilogue GemmProblem::*,
+                            SumPrecision GemmProblem::*, Scaling GemmProblem::*, Numerics GemmProblem::*>;
 
 // One row per key of the one-line form, in printed order.
 struct Key {
@@ -53,6 +54,7 @@ constexpr Key kKeys[] = {
     {"alpha",    &GemmProblem::alpha,    kOptional},
     {"beta",     &GemmProblem::beta,     kOptional},
     {"bias",     &GemmProblem::bias,     kOptional},
+    {"epilogue", &GemmProblem::epilogue, kOptional},
     {"sum",      &GemmProblem::sum,      kOptional},
     {"scale",    &GemmProblem::scale,    kOptional},
     {"numerics", &GemmProblem::numerics, kOptional},
@@ -96,6 +98,10 @@ struct FieldParser {
     problem.*field = text == "none" ? BiasAxis::kNone : text == "m" ? BiasAxis::kM : BiasAxis::kN;
     return Ok();
   }
+  Status operator()(Epilogue GemmProblem::*field) const {
+    LS_ASSIGN(problem.*field, ParseEpilogue(text, kGemmLetters));
+    return Ok();
+  }
   Status operator()(SumPrecision GemmProblem::*field) const {
     LS_ASSIGN(problem.*field, ParseSumValue(key.name, text));
     return Ok();
@@ -127,6 +133,7 @@ struct FieldPrinter {
   std::string operator()(SumPrecision GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Numerics GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(Epilogue GemmProblem::*field) const { return PrintEpilogue(problem.*field, kGemmLetters); }
 };
 
 // A stored matrix: `rows` runs of `inner` contiguous elements, `pitch` apart; matrices `stride` apart.
@@ -221,6 +228,7 @@ Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
 
 Result<Problem> Complete(GemmProblem gemm) {
   LS_TRY(Validate(gemm));
+  LS_ASSIGN(gemm.epilogue, CompleteEpilogue(std::move(gemm.epilogue), gemm.d, kGemmLetters));
   FillPacked(gemm);
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     if (matrix.letter == 'c' && gemm.beta == 0) continue;

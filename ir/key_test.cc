@@ -14,10 +14,10 @@ namespace {
 template <typename F>
 void ForEachField(GemmProblem& problem, F&& visit) {
   auto& [m, n, k, batch, a, b, c, d, a_major, b_major, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d,
-         alpha, beta, bias, sum, scale, numerics, align_a, align_b, align_c, align_d] = problem;
+         alpha, beta, bias, sum, scale, numerics, align_a, align_b, align_c, align_d, epilogue] = problem;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
   all(m, n, k, batch, a, b, c, d, a_major, b_major, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d, alpha,
-      beta, bias, sum, scale, numerics, align_a, align_b, align_c, align_d);
+      beta, bias, sum, scale, numerics, align_a, align_b, align_c, align_d, epilogue);
 }
 
 template <typename F>
@@ -29,9 +29,10 @@ void ForEachField(ConvPitches& pitches, F&& visit) {
 template <typename F>
 void ForEachField(ConvProblem& problem, F&& visit) {
   auto& [n, c, k, groups, input, filter, pad_before, pad_after, stride, dilation, x, w, z, y, x_pitch, w_pitch, z_pitch,
-         y_pitch, alpha, beta, bias, sum, scale, numerics, align_x, align_w, align_z, align_y] = problem;
+         y_pitch, alpha, beta, bias, sum, scale, numerics, align_x, align_w, align_z, align_y, epilogue] = problem;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
-  all(n, c, k, groups, x, w, z, y, alpha, beta, bias, sum, scale, numerics, align_x, align_w, align_z, align_y);
+  all(n, c, k, groups, x, w, z, y, alpha, beta, bias, sum, scale, numerics, align_x, align_w, align_z, align_y,
+      epilogue);
   for (Spatial* spatial : {&input, &filter, &pad_before, &pad_after, &stride, &dilation}) {
     for (int64_t& value : *spatial) visit(value);
   }
@@ -45,6 +46,10 @@ void ForEachField(Schedule& schedule, F&& visit) {
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
   all(tile_m, tile_n, tile_k, stages, acc_stages, math_warpgroups, raster, a_load, b_load, d_store, reuse, shift,
       border, filter_stages, cluster_m, cluster_n, ctas, scheduler, rows, split_k);
+}
+
+void Change(Epilogue& epilogue) {
+  epilogue.push_back({.kind = EpilogueKind::kRelu, .numbers = {}, .operand_type = {}});
 }
 
 template <typename T>

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift {
 namespace {
@@ -53,7 +54,11 @@ double ProblemFlops(const Problem& problem) {
 }
 
 double ProblemBytes(const Problem& problem) {
-  return std::visit([](const auto& kind) { return ir::Bytes(kind); }, problem);
+  double bytes = std::visit([](const auto& kind) { return ir::Bytes(kind); }, problem);
+  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+    bytes += static_cast<double>(operand.tensor.Elements() * DataTypeBytes(operand.tensor.type));
+  }
+  return bytes;
 }
 
 }  // namespace laneshift

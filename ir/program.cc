@@ -96,6 +96,16 @@ Binding StrideOf(Operand operand) {
   return kStrides[static_cast<int>(operand)];
 }
 
+Binding EpilogueBase(int operand) {
+  LS_CHECK(operand >= 0 && operand < kMaxEpilogueOperands, "the epilogue has no operand ", operand);
+  return static_cast<Binding>(static_cast<int>(Binding::kBaseE0) + operand);
+}
+
+Binding EpilogueNumber(int number) {
+  LS_CHECK(number >= 0 && number < kMaxEpilogueNumbers, "the epilogue has no number ", number);
+  return static_cast<Binding>(static_cast<int>(Binding::kNumberE0) + number);
+}
+
 WalkBindings WalkOf(Operand operand) {
   constexpr WalkBindings kWalks[] = {{Binding::kRowA, Binding::kPlaneA},
                                      {Binding::kRowB, Binding::kPlaneB},

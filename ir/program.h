@@ -37,6 +37,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/epilogue.h"
 #include "ir/layout.h"
 #include "laneshift/epilogue_function.h"
 #include "laneshift/result.h"
@@ -103,7 +104,23 @@ namespace laneshift::ir {
   BINDING(SpreadH, "spread_h", kInt32)          \
   BINDING(SpreadD, "spread_d", kInt32)          \
   BINDING(Alpha, "alpha", kFloat)               \
-  BINDING(Beta, "beta", kFloat)
+  BINDING(Beta, "beta", kFloat)                 \
+  BINDING(BaseE0, "base_e0", kPointer)          \
+  BINDING(BaseE1, "base_e1", kPointer)          \
+  BINDING(BaseE2, "base_e2", kPointer)          \
+  BINDING(BaseE3, "base_e3", kPointer)          \
+  BINDING(BaseE4, "base_e4", kPointer)          \
+  BINDING(BaseE5, "base_e5", kPointer)          \
+  BINDING(BaseE6, "base_e6", kPointer)          \
+  BINDING(BaseE7, "base_e7", kPointer)          \
+  BINDING(NumberE0, "number_e0", kFloat)        \
+  BINDING(NumberE1, "number_e1", kFloat)        \
+  BINDING(NumberE2, "number_e2", kFloat)        \
+  BINDING(NumberE3, "number_e3", kFloat)        \
+  BINDING(NumberE4, "number_e4", kFloat)        \
+  BINDING(NumberE5, "number_e5", kFloat)        \
+  BINDING(NumberE6, "number_e6", kFloat)        \
+  BINDING(NumberE7, "number_e7", kFloat)
 
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
 enum class Binding : uint8_t {
@@ -126,6 +143,10 @@ Binding MapOf(Operand operand);
 Binding BaseOf(Operand operand);
 Binding PitchOf(Operand operand);
 Binding StrideOf(Operand operand);
+
+// The operands and numbers of the epilogue, in order.
+Binding EpilogueBase(int operand);
+Binding EpilogueNumber(int number);
 
 // What a kernel knows of one spatial dimension of a convolution; in kSpatialBindings width, height, depth.
 struct SpatialBindings {
@@ -332,14 +353,37 @@ struct ReadSumsAttrs {
 // How a row index addresses memory: rows `pitch` apart, or positions of a convolution's walk.
 enum class RowMap : uint8_t { kMatrix, kPixels };
 
-struct BiasAttrs {
+// What an operand of the epilogue does with an element.
+enum class Combine : uint8_t { kAdd, kMultiply };
+
+struct CombineVectorAttrs {
+  Binding base = Binding::kBaseBias;
+  Combine how = Combine::kAdd;
   BiasAxis axis = BiasAxis::kN;
   DataType type = DataType::kF32;
   RowMap rows = RowMap::kMatrix;  // pixels: each group of output channels has its own part of the vector
-  bool operator==(const BiasAttrs&) const = default;
+  bool operator==(const CombineVectorAttrs&) const = default;
+};
+struct CombineMatrixAttrs {
+  Binding base = Binding::kBaseC;
+  Combine how = Combine::kAdd;
+  Operand operand = Operand::kC;  // as which it lies
+  DataType type = DataType::kF32;
+  int vector = 1;  // as in GlobalAttrs
+  RowMap rows = RowMap::kMatrix;
+  int beta = 0;                               // 1: times beta first
+  Function derivative = Function::kIdentity;  // which is taken at the element of the matrix, instead of the element
+  bool operator==(const CombineMatrixAttrs&) const = default;
+};
+struct MapAttrs {
+  Function function = Function::kIdentity;
+  int number = 0;       // of the epilogue: the function's first, where it has any
+  int approximate = 0;  // 1: to the precision of 16-bit outputs
+  bool operator==(const MapAttrs&) const = default;
 };
 struct GlobalAttrs {
-  Operand operand = Operand::kD;
+  Operand operand = Operand::kD;  // as which it lies
+  Binding base = Binding::kBaseD;
   DataType type = DataType::kF32;
   int vector = 1;  // elements of one access; every run of that many columns is inside or outside as a whole
   RowMap rows = RowMap::kMatrix;
@@ -359,12 +403,13 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs,
-                           ChannelAttrs, ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs,
-                           FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs,
-                           TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs,
-                           AccRegistersAttrs, ScaleAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs,
-                           BiasAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
+                 ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                 PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
+                 TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
+                 CombineMatrixAttrs, MapAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs, GlobalAttrs,
+                 StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

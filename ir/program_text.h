@@ -37,6 +37,11 @@ inline constexpr std::array<std::string_view, 6> kEnumNames<FunctionOperand>{"ro
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8"};
 template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Combine>{"add", "multiply"};
+template <>
+inline constexpr std::array<std::string_view, 9> kEnumNames<Function>{
+    "identity", "relu", "leaky_relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "clamp"};
+template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<RowMap>{"matrix", "pixels"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty"};
@@ -207,12 +212,28 @@ template <> inline constexpr auto kFields<ReadSumsAttrs> = std::tuple{
     Field{"column", &ReadSumsAttrs::column},
     Field{"columns", &ReadSumsAttrs::columns},
     Field{"fragment", &ReadSumsAttrs::fragment}};
-template <> inline constexpr auto kFields<BiasAttrs> = std::tuple{
-    Field{"axis", &BiasAttrs::axis},
-    Field{"type", &BiasAttrs::type},
-    Field{"rows", &BiasAttrs::rows, Presence::kOptional}};
+template <> inline constexpr auto kFields<CombineVectorAttrs> = std::tuple{
+    Field{"base", &CombineVectorAttrs::base},
+    Field{"how", &CombineVectorAttrs::how},
+    Field{"axis", &CombineVectorAttrs::axis},
+    Field{"type", &CombineVectorAttrs::type},
+    Field{"rows", &CombineVectorAttrs::rows, Presence::kOptional}};
+template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
+    Field{"base", &CombineMatrixAttrs::base},
+    Field{"how", &CombineMatrixAttrs::how},
+    Field{"operand", &CombineMatrixAttrs::operand},
+    Field{"type", &CombineMatrixAttrs::type},
+    Field{"vector", &CombineMatrixAttrs::vector},
+    Field{"rows", &CombineMatrixAttrs::rows, Presence::kOptional},
+    Field{"beta", &CombineMatrixAttrs::beta, Presence::kOptional, Meaning::kFlag},
+    Field{"derivative", &CombineMatrixAttrs::derivative, Presence::kOptional}};
+template <> inline constexpr auto kFields<MapAttrs> = std::tuple{
+    Field{"function", &MapAttrs::function},
+    Field{"number", &MapAttrs::number, Presence::kOptional},
+    Field{"approximate", &MapAttrs::approximate, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
+    Field{"base", &GlobalAttrs::base, Presence::kOptional},
     Field{"type", &GlobalAttrs::type},
     Field{"vector", &GlobalAttrs::vector},
     Field{"rows", &GlobalAttrs::rows, Presence::kOptional}};

@@ -409,20 +409,19 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckSums(op.As<AddSumsAttrs>().column, values_[op.operands[0]].fragment);
     case OpKind::kReadSums:
       return CheckSums(op.As<ReadSumsAttrs>().column, FragmentOf(op));
-    case OpKind::kAddBias:
-      if (op.As<BiasAttrs>().axis == BiasAxis::kNone) return Broken(8, "a bias has an axis");
-      return Needs({Binding::kBaseBias, op.As<BiasAttrs>().axis == BiasAxis::kM ? Binding::kM : Binding::kN});
-    case OpKind::kAddC:
-      LS_TRY(Needs({Binding::kBeta}));
-      return CheckGlobal(op);
+    case OpKind::kCombineVector:
+    case OpKind::kCombineMatrix:
+    case OpKind::kMap:
+      return CheckStep(op);
     case OpKind::kGlobalStore:
-      return CheckGlobal(op);
+      return CheckGlobal(op, op.As<GlobalAttrs>());
     case OpKind::kTmaStore:
       LS_TRY(CheckBulkStore());
       return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kStageStore:
       return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kStoreRows:
+      LS_TRY(Needs({Binding::kBaseD}));
       LS_TRY(NeedsRows(Operand::kD, op.As<StoreRowsAttrs>().rows));
       return CheckStaging(op, op.As<StoreRowsAttrs>().buffer);
     case OpKind::kStorePixels:

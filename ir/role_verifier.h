@@ -90,7 +90,9 @@ class RoleVerifier {
   Status CheckSums(int column, const FragmentLayout& piece) const;
   Status CheckStaging(const Op& op, int index) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
-  Status CheckGlobal(const Op& op) const;
+  Status CheckGlobal(const Op& op, const GlobalAttrs& attrs) const;
+  Status NeedsPointer(Binding base) const;
+  Status CheckStep(const Op& op) const;
   Status Open(const Op& op, SlotState state);
   Status Close(const Op& op, SlotState expected);
   Status Needs(std::initializer_list<Binding> bindings) const;

@@ -2,7 +2,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "ir/conv_problem.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
 
 namespace laneshift::ir {
 namespace {
@@ -120,6 +122,25 @@ StoredTensor Stored(const ConvProblem& p, OperandRole role) {
 
 StoredTensor Stored(const Problem& problem, OperandRole role) {
   return std::visit([&](const auto& kind) { return Stored(kind, role); }, problem);
+}
+
+std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  const Epilogue& epilogue = gemm != nullptr ? gemm->epilogue : std::get<ConvProblem>(problem).epilogue;
+  const AxisLetters letters = gemm != nullptr ? kGemmLetters : kConvLetters;
+  const StoredTensor output = Stored(problem, OperandRole::kD);
+  std::vector<EpilogueTensor> tensors;
+  for (const EpilogueStep& step : StepsWithOperand(epilogue)) {
+    const StepOperand operand = InfoOf(step.kind).operand;
+    StoredTensor tensor = output;
+    if (operand == StepOperand::kRowVector) tensor = Vector(output.type, gemm != nullptr ? gemm->m : 0);
+    if (operand == StepOperand::kColumnVector) tensor = Vector(output.type, output.Inner());
+    tensor.type = OperandTypeOf(step, output.type);
+    tensors.push_back({.name = base::Cat("epilogue[", tensors.size(), "] (", PrintStep(step, letters), ")"),
+                       .tensor = tensor,
+                       .written = operand == StepOperand::kOutput});
+  }
+  return tensors;
 }
 
 bool Uses(const Problem& problem, OperandRole role) {

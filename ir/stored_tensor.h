@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "laneshift/problem.h"
 
@@ -50,6 +51,15 @@ struct StoredTensor {
 StoredTensor Stored(const GemmProblem& problem, OperandRole role);
 StoredTensor Stored(const ConvProblem& problem, OperandRole role);
 StoredTensor Stored(const Problem& problem, OperandRole role);
+
+// An operand of the epilogue, in the order of EpilogueArguments.
+struct EpilogueTensor {
+  std::string name;  // "epilogue[0] (bias_n)"
+  StoredTensor tensor;
+  bool written = false;
+};
+// REQUIRES: the problem is complete.
+std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);
 
 // Whether a kernel reads or writes the operand: C with beta, the bias where there is one, factors as `scale` says.
 bool Uses(const Problem& problem, OperandRole role);

@@ -133,7 +133,7 @@ constexpr Broken kBroken[] = {
     {8, kScheduled, "by=alpha", "by=m", "param m is no float"},
     {8, kScheduled, "pending=1", "pending=-1", "pending is negative"},
     {8, kScheduled, "rows=32\n", "rows=8\n", "16 or 32 rows, not 8"},
-    {8, kHopper, "axis=n", "axis=none", "a bias has an axis"},
+    {8, kHopper, "axis=n", "axis=none", "a vector has an axis"},
     {8, kHopper, "operand=c", "operand=d", "its operand is c, not d"},
     {8, kHopper, "vector=2", "vector=4", "vector=4 is no power of two that divides runs of 2"},
     {8, kHopper, "drain channel=ab lag=1", "drain channel=ab lag=0", "a drain without lag"},

@@ -37,8 +37,8 @@ Result<std::array<GuardedBuffer, ir::kRoles>> MakeAll(const Make& make) {
 
 }  // namespace
 
-DeviceOperands::DeviceOperands(Problem problem, Buffers buffers)
-    : problem_(std::move(problem)), buffers_(std::move(buffers)) {}
+DeviceOperands::DeviceOperands(Problem problem, Buffers buffers, std::vector<GuardedBuffer> epilogue)
+    : problem_(std::move(problem)), buffers_(std::move(buffers)), epilogue_(std::move(epilogue)) {}
 
 Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const device::Stream& stream,
                                               const Problem& problem, const HostOperands& operands,
@@ -50,33 +50,52 @@ Result<DeviceOperands> DeviceOperands::Upload(device::Context context, const dev
               return GuardedBuffer::Allocate(context, stream, Stored(problem, OperandRole::kD).Bytes(), red_zone_bytes);
             }));
   LS_TRY(buffers[static_cast<size_t>(OperandRole::kD)].FillBytes(stream, 0xff));
-  return DeviceOperands(problem, std::move(buffers));
+  std::vector<GuardedBuffer> epilogue;
+  for (const HostTensor& operand : operands.epilogue) {
+    LS_ASSIGN(GuardedBuffer buffer, UploadMatrix(context, stream, operand, red_zone_bytes));
+    epilogue.push_back(std::move(buffer));
+  }
+  return DeviceOperands(problem, std::move(buffers), std::move(epilogue));
 }
 
 Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const device::Stream& stream) const {
   LS_ASSIGN(Buffers buffers, MakeAll([&](OperandRole role) { return CloneBuffer(context, stream, Of(role)); }));
-  return DeviceOperands(problem_, std::move(buffers));
+  std::vector<GuardedBuffer> epilogue;
+  for (const GuardedBuffer& from : epilogue_) {
+    LS_ASSIGN(GuardedBuffer buffer, CloneBuffer(context, stream, from));
+    epilogue.push_back(std::move(buffer));
+  }
+  return DeviceOperands(problem_, std::move(buffers), std::move(epilogue));
 }
 
 Arguments DeviceOperands::arguments() const {
   const auto pointer = [&](OperandRole role) { return reinterpret_cast<void*>(Of(role).pointer()); };
-  return runtime::ArgumentsOf(problem_, {.a = pointer(OperandRole::kA),
-                                         .b = pointer(OperandRole::kB),
-                                         .c = pointer(OperandRole::kC),
-                                         .d = pointer(OperandRole::kD),
-                                         .bias = pointer(OperandRole::kBias),
-                                         .scale_a = pointer(OperandRole::kScaleA),
-                                         .scale_b = pointer(OperandRole::kScaleB),
-                                         .scale_d = pointer(OperandRole::kScaleD)});
+  GemmArguments roles{.a = pointer(OperandRole::kA),
+                      .b = pointer(OperandRole::kB),
+                      .c = pointer(OperandRole::kC),
+                      .d = pointer(OperandRole::kD),
+                      .bias = pointer(OperandRole::kBias),
+                      .scale_a = pointer(OperandRole::kScaleA),
+                      .scale_b = pointer(OperandRole::kScaleB),
+                      .scale_d = pointer(OperandRole::kScaleD)};
+  for (size_t i = 0; i < epilogue_.size(); ++i) {
+    roles.epilogue[i] = reinterpret_cast<void*>(epilogue_[i].pointer());
+  }
+  return runtime::ArgumentsOf(problem_, roles);
 }
 
 size_t DeviceOperands::bytes() const {
   size_t bytes = 0;
   for (const GuardedBuffer& buffer : buffers_) bytes += buffer.size();
+  for (const GuardedBuffer& buffer : epilogue_) bytes += buffer.size();
   return bytes;
 }
 
 Status DeviceOperands::PoisonOutput(const device::Stream& stream) const {
+  const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem_);
+  for (size_t i = 0; i < epilogue_.size(); ++i) {
+    if (tensors[i].written) LS_TRY(epilogue_[i].FillBytes(stream, 0xff));
+  }
   return Of(OperandRole::kD).FillBytes(stream, 0xff);
 }
 
@@ -85,11 +104,16 @@ Result<std::optional<std::string>> DeviceOperands::Damage(const device::Stream& 
     LS_ASSIGN(std::optional<std::string> damage, buffers_[i].Damage(stream));
     if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, static_cast<OperandRole>(i))));
   }
+  for (size_t i = 0; i < epilogue_.size(); ++i) {
+    LS_ASSIGN(std::optional<std::string> damage, epilogue_[i].Damage(stream));
+    if (damage) return std::optional(base::Cat(*damage, " of ", ir::EpilogueTensors(problem_)[i].name));
+  }
   return std::optional<std::string>();
 }
 
-Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d) const {
+Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const {
   LS_TRY(Of(OperandRole::kD).CopyToHost(stream, d.bytes.data()));
+  for (size_t i = 0; i < epilogue.size(); ++i) LS_TRY(epilogue_[i].CopyToHost(stream, epilogue[i].bytes.data()));
   return stream.Synchronize();
 }
 

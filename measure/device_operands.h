@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "laneshift/engine.h"
 #include "measure/guarded_buffer.h"
@@ -24,21 +25,22 @@ class DeviceOperands {
 
   Arguments arguments() const;
   size_t bytes() const;
-  // Every byte of D is 0xff again.
+  // Every byte of D, and of what the epilogue writes, is 0xff again.
   Status PoisonOutput(const device::Stream& stream) const;
-  // D as it is now; waits for the stream.
-  Status Download(const device::Stream& stream, HostTensor& d) const;
+  // D as it is now, and what the epilogue wrote; waits for the stream.
+  Status Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const;
   // What was written beside the operands: "8 bytes behind the end of d"; waits for the stream.
   Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:
   using Buffers = std::array<GuardedBuffer, ir::kRoles>;  // by role; empty where the problem has none
 
-  DeviceOperands(Problem problem, Buffers buffers);
+  DeviceOperands(Problem problem, Buffers buffers, std::vector<GuardedBuffer> epilogue);
   const GuardedBuffer& Of(OperandRole role) const { return buffers_[static_cast<size_t>(role)]; }
 
   Problem problem_;
   Buffers buffers_;
+  std::vector<GuardedBuffer> epilogue_;  // of its operands, in order
 };
 
 }  // namespace laneshift::measure

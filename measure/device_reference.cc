@@ -7,6 +7,8 @@
 #include "device/buffer.h"
 #include "device/launch.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
+#include "ir/stored_tensor.h"
 #include "measure/host_tensor.h"
 #include "runtime/argument_roles.h"
 
@@ -65,19 +67,21 @@ __device__ inline float Rounded(double value, const E5m2&) {
   return Widen(E5m2{(unsigned char)pair});
 }
 
+// What is stored of a value beyond the largest number of the type.
+template <typename T>
+__device__ inline double Saturated(double value, const T&) { return value; }
+__device__ inline double Saturated(double value, const E4m3&) { return fmin(fmax(value, -448.0), 448.0); }
+__device__ inline double Saturated(double value, const E5m2&) { return fmin(fmax(value, -57344.0), 57344.0); }
+
 // Factors: of whole tensors (1), or of A by row and run of K and of B by runs of N and K (2).
 struct Factors {
   const float* a;
   const float* b;
   const float* d;
   long long scaling, run;
-  double largest;  // what D saturates at; 0: it does not
 
   __device__ double OfSum() const { return scaling == 1 ? (double)a[0] * b[0] : 1.0; }
-  __device__ double Stored(double value) const {
-    if (d != 0) value *= d[0];
-    return largest == 0 ? value : fmin(fmax(value, -largest), largest);
-  }
+  __device__ double Stored(double value) const { return d == 0 ? value : value * d[0]; }
 };
 
 struct Totals { double error_squares, reference_squares, rounding_squares; long long compared, not_finite, first_not_finite; };
@@ -95,6 +99,7 @@ struct View {
   long long bias_axis, m, n, k, batches;
   double alpha, beta;
   Factors factors;
+  void* epilogue[8];
 
   __device__ bool LeftByDepth() const { return sa.column == 1; }
   __device__ bool RightByDepth() const { return sb.row == 1; }
@@ -113,8 +118,12 @@ struct View {
     return Widen(c[batch * sc.stride + row * sc.row + column * sc.column]);
   }
   __device__ float D(long long batch, long long row, long long column) const {
-    return Widen(d[batch * sd.stride + row * sd.row + column * sd.column]);
+    return Widen(d[Place(batch, row, column)]);
   }
+  __device__ long long Place(long long batch, long long row, long long column) const {
+    return batch * sd.stride + row * sd.row + column * sd.column;
+  }
+  __device__ long long Column(long long, long long column) const { return column; }
   __device__ float Bias(long long, long long row, long long column) const {
     return bias_axis == 0 ? 0.0f : Widen(bias[bias_axis == 1 ? row : column]);
   }
@@ -137,6 +146,7 @@ struct View {
   long long has_bias, m, n, k, batches;  // n: filters of a group
   double alpha, beta;
   Factors factors;
+  void* epilogue[8];
   unsigned channels;  // of a group
   unsigned filter[3], output[3];
   long long input[3], before[3], stride[3], dilation[3];
@@ -177,8 +187,12 @@ struct View {
     return Widen(c[Pixel(z, row) + group * n + column]);
   }
   __device__ float D(long long group, long long row, long long column) const {
-    return Widen(d[Pixel(y, row) + group * n + column]);
+    return Widen(d[Place(group, row, column)]);
   }
+  __device__ long long Place(long long group, long long row, long long column) const {
+    return Pixel(y, row) + group * n + column;
+  }
+  __device__ long long Column(long long group, long long column) const { return group * n + column; }
   __device__ float Bias(long long group, long long, long long column) const {
     return has_bias == 0 ? 0.0f : Widen(bias[group * n + column]);
   }
@@ -188,14 +202,67 @@ struct View {
 };
 )cuda";
 
+// What a thread has compared.
+constexpr const char* kTally = R"cuda(
+struct Tally {
+  double error = 0, reference = 0, rounding = 0;
+  long long compared = 0, bad = 0, first = 0x7fffffffffffffffLL;
+
+  template <typename T>
+  __device__ void Count(const T& stored, double value, long long index) {
+    const double out = Widen(stored);
+    value = Saturated(value, stored);
+    ++compared;
+    if (!isfinite(value)) return;
+    if (!isfinite(out)) {
+      ++bad;
+      first = index < first ? index : first;
+      return;
+    }
+    error += (out - value) * (out - value);
+    reference += value * value;
+    const double unavoidable = Rounded(value, stored) - value;
+    rounding += unavoidable * unavoidable;
+  }
+  __device__ void AddTo(Totals* totals) const {
+    atomicAdd(&totals->error_squares, error);
+    atomicAdd(&totals->reference_squares, reference);
+    atomicAdd(&totals->rounding_squares, rounding);
+    atomicAdd((unsigned long long*)&totals->compared, (unsigned long long)compared);
+    atomicAdd((unsigned long long*)&totals->not_finite, (unsigned long long)bad);
+    atomicMin(&totals->first_not_finite, first);
+  }
+};
+)cuda";
+
+// The functions of ir::Function and their derivatives.
+constexpr const char* kFunctions = R"cuda(
+__device__ double identity(double x) { return x; }
+__device__ double relu(double x) { return x > 0 ? x : 0; }
+__device__ double leaky_relu(double x, double slope) { return x > 0 ? x : x * slope; }
+__device__ double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
+__device__ double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+__device__ double silu(double x) { return x * sigmoid(x); }
+__device__ double normal(double x) { return 0.5 * erfc(-x * 0.70710678118654752); }
+__device__ double gelu(double x) { return x * normal(x); }
+__device__ double gelu_argument(double x) { return 1.5957691216057308 * (x + 0.044715 * x * x * x); }
+__device__ double gelu_tanh(double x) { return x * sigmoid(gelu_argument(x)); }
+__device__ double drelu(double x) { return x > 0 ? 1 : 0; }
+__device__ double dgelu(double x) { return normal(x) + x * exp(-x * x / 2) * 0.39894228040143268; }
+__device__ double dsilu(double x) { const double s = sigmoid(x); return s + x * s * (1 - s); }
+__device__ double dgelu_tanh(double x) {
+  const double s = sigmoid(gelu_argument(x));
+  return s + x * s * (1 - s) * 1.5957691216057308 * (1 + 3 * 0.044715 * x * x);
+}
+)cuda";
+
 constexpr const char* kCheck = R"cuda(
 extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ View view, Totals* totals) {
   __shared__ float left_tile[16][64 + 1], right_tile[16][64 + 1];
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
   const long long m = view.m, n = view.n, k = view.k;
   const long long tiles_m = (m + 63) / 64, tiles_n = (n + 63) / 64;
-  double error = 0, reference = 0, rounding = 0;
-  long long compared = 0, bad = 0, first = 0x7fffffffffffffffLL;
+  Tally tally;
   for (long long tile = blockIdx.x; tile < tiles_m * tiles_n * view.batches; tile += gridDim.x) {
     const long long batch = tile / (tiles_m * tiles_n);
     const long long row0 = tile / tiles_n % tiles_m * 64, column0 = tile % tiles_n * 64;
@@ -223,29 +290,12 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
         if (row >= m || column >= n) continue;
         double value = view.alpha * view.factors.OfSum() * sum[i][j] + view.Bias(batch, row, column);
         if (view.beta != 0) value += view.beta * view.C(batch, row, column);
-        value = view.factors.Stored(value);
-        const double out = view.D(batch, row, column);
-        ++compared;
-        if (!isfinite(value)) continue;
-        if (!isfinite(out)) {
-          ++bad;
-          const long long index = view.Index(batch, row, column);
-          first = index < first ? index : first;
-          continue;
-        }
-        error += (out - value) * (out - value);
-        reference += value * value;
-        const double unavoidable = Rounded(value, view.d[0]) - value;
-        rounding += unavoidable * unavoidable;
+        value = view.factors.Stored(Epilogue(view, tally, value, batch, row, column));
+        tally.Count(view.d[view.Place(batch, row, column)], value, view.Index(batch, row, column));
       }
     }
   }
-  atomicAdd(&totals->error_squares, error);
-  atomicAdd(&totals->reference_squares, reference);
-  atomicAdd(&totals->rounding_squares, rounding);
-  atomicAdd((unsigned long long*)&totals->compared, (unsigned long long)compared);
-  atomicAdd((unsigned long long*)&totals->not_finite, (unsigned long long)bad);
-  atomicMin(&totals->first_not_finite, first);
+  tally.AddTo(totals);
 }
 )cuda";
 
@@ -259,17 +309,55 @@ struct Factors {  // as in kTypes
   const void* b;
   const void* d;
   int64_t scaling, run;
-  double largest;
 };
 
 Factors FactorsOf(Scaling scaling, DataType output, const GemmArguments& roles) {
-  const bool saturates = ir::InfoOf(output).Saturates();
   return {.a = roles.scale_a,
           .b = roles.scale_b,
-          .d = scaling != Scaling::kNone && saturates ? roles.scale_d : nullptr,
+          .d = scaling != Scaling::kNone && ir::IsEightBit(output) ? roles.scale_d : nullptr,
           .scaling = static_cast<int64_t>(scaling),
-          .run = kScaleRun,
-          .largest = saturates ? ir::LargestOf(output) : 0};
+          .run = kScaleRun};
+}
+
+// One step as a statement on `value`.
+std::string StepSource(const EpilogueStep& step, size_t operand, std::string_view type) {
+  const ir::StepInfo& info = ir::InfoOf(step.kind);
+  std::string numbers;
+  for (int i = 0; i < info.numbers; ++i) numbers += Cat(", ", base::PrintDouble(step.numbers[static_cast<size_t>(i)]));
+  const std::string_view place = info.operand == ir::StepOperand::kRowVector      ? "row"
+                                 : info.operand == ir::StepOperand::kColumnVector ? "view.Column(batch, column)"
+                                                                                  : "view.Place(batch, row, column)";
+  const std::string stored = Cat("((const ", type, "*)view.epilogue[", operand, "])[", place, "]");
+  const std::string other =
+      info.operand == ir::StepOperand::kNone ? base::PrintDouble(step.numbers[0]) : Cat("(double)Widen(", stored, ")");
+  const std::string_view function = ir::FunctionName(info.function);
+  switch (info.action) {
+    case ir::StepAction::kMultiply:
+      return Cat("  value *= ", other, ";\n");
+    case ir::StepAction::kAdd:
+      return Cat("  value += ", other, ";\n");
+    case ir::StepAction::kApply:
+      return Cat("  value = ", function, "(value", numbers, ");\n");
+    case ir::StepAction::kDerivative:
+      return Cat("  value *= d", function, "(", other, ");\n");
+    case ir::StepAction::kStore:
+      return Cat("  tally.Count(", stored, ", value, view.Index(batch, row, column));\n");
+  }
+  return "";
+}
+
+std::string EpilogueSource(const Problem& problem) {
+  std::string source =
+      "__device__ inline double Epilogue(const View& view, Tally& tally, double value, long long batch, long long row, "
+      "long long column) {\n";
+  const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
+  size_t operand = 0;
+  for (const EpilogueStep& step : std::visit([](const auto& kind) { return kind.epilogue; }, problem)) {
+    const bool none = ir::InfoOf(step.kind).operand == ir::StepOperand::kNone;
+    source += StepSource(step, operand, none ? "" : ir::InfoOf(tensors[operand].tensor.type).source);
+    operand += none ? 0 : 1;
+  }
+  return source + "  return value;\n}\n";
 }
 
 struct Steps {
@@ -288,6 +376,7 @@ struct GemmView {  // as View in kGemmView
   int64_t bias_axis, m, n, k, batches;
   double alpha, beta;
   Factors factors;
+  EpilogueArguments epilogue;
 };
 
 GemmView ViewOf(const GemmProblem& p, const GemmArguments& roles) {
@@ -310,7 +399,8 @@ GemmView ViewOf(const GemmProblem& p, const GemmArguments& roles) {
           .batches = p.batch,
           .alpha = p.alpha,
           .beta = p.beta,
-          .factors = FactorsOf(p.scale, p.d, roles)};
+          .factors = FactorsOf(p.scale, p.d, roles),
+          .epilogue = roles.epilogue};
 }
 
 struct ConvView {  // as View in kConvView
@@ -326,6 +416,7 @@ struct ConvView {  // as View in kConvView
   int64_t has_bias, m, n, k, batches;
   double alpha, beta;
   Factors factors;
+  EpilogueArguments epilogue;
   uint32_t channels;
   std::array<uint32_t, 3> filter, output;
   Spatial input, before, stride, dilation;
@@ -355,6 +446,7 @@ ConvView ViewOf(const ConvProblem& p, const GemmArguments& roles) {
           .alpha = p.alpha,
           .beta = p.beta,
           .factors = FactorsOf(p.scale, p.y, roles),
+          .epilogue = roles.epilogue,
           .channels = static_cast<uint32_t>(channels),
           .filter = narrow(p.filter),
           .output = narrow(output),
@@ -387,11 +479,13 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };
   const char* view_source = std::visit([](const auto& kind) { return ViewSource(kind); }, problem);
-  LS_ASSIGN(const std::string code, nvrtc.Compile(Cat(kTypes, view_source, kCheck), device.facts().ComputeName(),
-                                                  {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
-                                                   define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD),
-                                                   define("BIAS", OperandRole::kBias)},
-                                                  form));
+  LS_ASSIGN(
+      const std::string code,
+      nvrtc.Compile(
+          Cat(kTypes, view_source, kTally, kFunctions, EpilogueSource(problem), kCheck), device.facts().ComputeName(),
+          {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB), define("C_TYPE", OperandRole::kC),
+           define("OUT", OperandRole::kD), define("BIAS", OperandRole::kBias)},
+          form));
   LS_ASSIGN(device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
                                                             : device::Module::LoadPtx(device.context(), code));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel("Check"));

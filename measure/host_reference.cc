@@ -6,8 +6,10 @@
 #include <random>
 #include <vector>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {
@@ -122,32 +124,6 @@ class ConvView {
   const int64_t channels_;  // of a group
 };
 
-// The rest of the epilogue, in double precision.
-class Epilogue {
- public:
-  Epilogue(double alpha, double beta, Scaling scale, const HostOperands& operands, DataType output)
-      : alpha_(alpha), beta_(beta), c_(operands.c) {
-    if (scale == Scaling::kTensor) alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
-    if (!ir::InfoOf(output).Saturates()) return;
-    largest_ = ir::LargestOf(output);
-    if (scale != Scaling::kNone) last_ = operands.scale_d.At(0, 0);
-  }
-
-  template <typename View>
-  double Finish(const View& view, int64_t batch, int64_t i, int64_t j, double sum) const {
-    const int64_t column = view.StoredColumn(batch, j);
-    double value = alpha_ * sum + static_cast<double>(view.Bias(i, column));
-    if (beta_ != 0) value += beta_ * static_cast<double>(c_.At(view.StoredRow(batch, i), column));
-    return std::clamp(value * last_, -largest_, largest_);
-  }
-
- private:
-  double alpha_, beta_;
-  double last_ = 1;  // the factor of D
-  double largest_ = std::numeric_limits<double>::infinity();
-  const HostTensor& c_;
-};
-
 void Count(const HostTensor& d, int64_t row, int64_t column, double reference, Comparison& into) {
   const double out = d.At(row, column);
   ++into.compared;
@@ -166,6 +142,75 @@ void Count(const HostTensor& d, int64_t row, int64_t column, double reference, C
   into.rounding_squares += unavoidable * unavoidable;
 }
 
+// As conversions to the type leave a value that is beyond its largest number.
+double Saturated(DataType type, double value) {
+  if (!ir::InfoOf(type).Saturates()) return value;
+  return std::clamp(value, -ir::LargestOf(type), ir::LargestOf(type));
+}
+
+// What becomes of a sum, in double precision.
+class Finish {
+ public:
+  template <typename Kind>
+  Finish(const Kind& problem, const HostOperands& operands, DataType output)
+      : output_(output), alpha_(problem.alpha), beta_(problem.beta), epilogue_(problem.epilogue), operands_(operands) {
+    if (problem.scale == Scaling::kTensor) {
+      alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
+    }
+    if (ir::IsEightBit(output) && problem.scale != Scaling::kNone) last_ = operands.scale_d.At(0, 0);
+  }
+
+  // The value of D's element, given the sum of products; what the epilogue stores on the way is counted.
+  template <typename View>
+  double operator()(const View& view, int64_t batch, int64_t i, int64_t j, double sum, Comparison& into) const {
+    const int64_t row = view.StoredRow(batch, i), column = view.StoredColumn(batch, j);
+    double value = alpha_ * sum + static_cast<double>(view.Bias(i, column));
+    if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column));
+    size_t operand = 0;
+    for (const EpilogueStep& step : epilogue_) {
+      const bool none = ir::InfoOf(step.kind).operand == ir::StepOperand::kNone;
+      value = After(step, none ? nullptr : &operands_.epilogue[operand++], value, {i, row, column}, into);
+    }
+    return Saturated(output_, value * last_);
+  }
+
+ private:
+  struct Place {
+    int64_t row_of_product, row, column;
+  };
+
+  static double After(const EpilogueStep& step, const HostTensor* tensor, double value, const Place& at,
+                      Comparison& into) {
+    const ir::StepInfo& info = ir::InfoOf(step.kind);
+    const auto other = [&]() -> double {
+      if (tensor == nullptr) return step.numbers[0];
+      if (info.operand == ir::StepOperand::kRowVector) return tensor->At(0, at.row_of_product);
+      return info.operand == ir::StepOperand::kColumnVector ? tensor->At(0, at.column) : tensor->At(at.row, at.column);
+    };
+    switch (info.action) {
+      case ir::StepAction::kMultiply:
+        return value * other();
+      case ir::StepAction::kAdd:
+        return value + other();
+      case ir::StepAction::kApply:
+        return ir::Evaluate(info.function, step.numbers, value);
+      case ir::StepAction::kDerivative:
+        return value * ir::EvaluateDerivative(info.function, step.numbers, other());
+      case ir::StepAction::kStore:
+        Count(*tensor, at.row, at.column, Saturated(tensor->shape.type, value), into);
+        return value;
+    }
+    LS_CHECK(false, "unknown action ", static_cast<int>(info.action));
+  }
+
+  const DataType output_;
+  double alpha_;
+  const double beta_;
+  double last_ = 1;  // the factor of D
+  const Epilogue& epilogue_;
+  const HostOperands& operands_;
+};
+
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
 void MultiplyBlock(int64_t k, const float* a, const float* b, double (&sums)[kRows][kColumns]) {
   for (auto& row : sums) std::fill(std::begin(row), std::end(row), 0.0);
@@ -183,7 +228,7 @@ struct Piece {
 };
 
 template <typename View>
-Comparison ComparePiece(const View& view, const Epilogue& epilogue, const HostTensor& d, const Piece& piece) {
+Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor& d, const Piece& piece) {
   const int64_t columns = std::min<int64_t>(kColumns, view.columns() - piece.first);
   const int64_t depth = view.depth();
   std::vector<float> b(static_cast<size_t>(depth * kColumns)), a(static_cast<size_t>(depth * kRows));
@@ -198,7 +243,7 @@ Comparison ComparePiece(const View& view, const Epilogue& epilogue, const HostTe
       for (int64_t c = 0; c < columns; ++c) {
         const int64_t j = piece.first + c;
         Count(d, view.StoredRow(piece.batch, row + r), view.StoredColumn(piece.batch, j),
-              epilogue.Finish(view, piece.batch, row + r, j, sums[r][c]), result);
+              finish(view, piece.batch, row + r, j, sums[r][c], result), result);
       }
     }
   }
@@ -213,7 +258,7 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
 }
 
 template <typename View>
-Comparison CompareView(const View& view, const Epilogue& epilogue, const HostTensor& d) {
+Comparison CompareView(const View& view, const Finish& finish, const HostTensor& d) {
   // A convolution may have few columns and very many rows, so rows are shared out too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
@@ -226,13 +271,13 @@ Comparison CompareView(const View& view, const Epilogue& epilogue, const HostTen
   }
   std::vector<Comparison> parts(pieces.size());
   ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t item) {
-    parts[static_cast<size_t>(item)] = ComparePiece(view, epilogue, d, pieces[static_cast<size_t>(item)]);
+    parts[static_cast<size_t>(item)] = ComparePiece(view, finish, d, pieces[static_cast<size_t>(item)]);
   });
   return Total(parts, "cpu");
 }
 
 template <typename View>
-Comparison SampleView(const View& view, const Epilogue& epilogue, const HostTensor& d, int64_t samples, uint64_t seed) {
+Comparison SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * view.columns() - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
@@ -247,8 +292,8 @@ Comparison SampleView(const View& view, const Epilogue& epilogue, const HostTens
     view.Right(batch, j, right.data(), 1);
     double sum = 0;
     for (size_t q = 0; q < left.size(); ++q) sum += static_cast<double>(left[q]) * static_cast<double>(right[q]);
-    Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), epilogue.Finish(view, batch, i, j, sum),
-          parts[static_cast<size_t>(item)]);
+    Comparison& part = parts[static_cast<size_t>(item)];
+    Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), finish(view, batch, i, j, sum, part), part);
   });
   return Total(parts, base::Cat("cpu, ", samples, " elements"));
 }
@@ -258,13 +303,26 @@ ConvView ViewOf(const ConvProblem& problem, const HostOperands& operands) { retu
 
 }  // namespace
 
+std::vector<HostTensor> HostOperands::RandomEpilogue(const Problem& problem, uint64_t seed) {
+  std::vector<HostTensor> operands;
+  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+    // Each has a seed of its own: the role of C is not taken by another tensor of the shape.
+    const uint64_t own = seed + 1 + operands.size();
+    operands.push_back(operand.written ? HostTensor::Poisoned(operand.tensor)
+                                       : HostTensor::Random(operand.tensor, OperandRole::kC, own));
+  }
+  return operands;
+}
+
 HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
   const auto random = [&](OperandRole role) {
     return ir::Uses(problem, role) ? HostTensor::Random(Stored(problem, role), role, seed) : HostTensor{};
   };
-  return {random(OperandRole::kA),     random(OperandRole::kB),      random(OperandRole::kC),
-          random(OperandRole::kBias),  random(OperandRole::kScaleA), random(OperandRole::kScaleB),
-          random(OperandRole::kScaleD)};
+  HostOperands operands{random(OperandRole::kA),     random(OperandRole::kB),      random(OperandRole::kC),
+                        random(OperandRole::kBias),  random(OperandRole::kScaleA), random(OperandRole::kScaleB),
+                        random(OperandRole::kScaleD)};
+  operands.epilogue = RandomEpilogue(problem, seed);
+  return operands;
 }
 
 const HostTensor* HostOperands::Of(OperandRole role) const {
@@ -275,10 +333,7 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
 
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
   return std::visit(
-      [&](const auto& kind) {
-        const Epilogue epilogue(kind.alpha, kind.beta, kind.scale, operands, d.shape.type);
-        return CompareView(ViewOf(kind, operands), epilogue, d);
-      },
+      [&](const auto& kind) { return CompareView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d); },
       problem);
 }
 
@@ -286,8 +341,7 @@ Comparison CompareSample(const Problem& problem, const HostOperands& operands, c
                          uint64_t seed) {
   return std::visit(
       [&](const auto& kind) {
-        const Epilogue epilogue(kind.alpha, kind.beta, kind.scale, operands, d.shape.type);
-        return SampleView(ViewOf(kind, operands), epilogue, d, samples, seed);
+        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d, samples, seed);
       },
       problem);
 }

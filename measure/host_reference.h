@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "measure/comparison.h"
 #include "measure/host_tensor.h"
@@ -14,12 +15,14 @@ namespace laneshift::measure {
 // not read may be empty.
 struct HostOperands {
   HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{};
+  std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold what was written
 
   // The operand of a role; null for D.
   const HostTensor* Of(OperandRole role) const;
 
   // Of the problem's shapes, by HostTensor::Random.
   static HostOperands Random(const Problem& problem, uint64_t seed);
+  static std::vector<HostTensor> RandomEpilogue(const Problem& problem, uint64_t seed);
 };
 
 // REQUIRES: `problem` is complete and the shapes are its own.

@@ -58,14 +58,17 @@ Result<std::shared_ptr<const Runnable>> ProblemBench::Prepare(const Problem& pro
   return Runnable::Make(engine_, stream_, problem, whole, engine_.parts().emulated ? 0 : kRedZoneBytes);
 }
 
-Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem, const HostOperands& host,
+Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem, HostOperands& host,
                                                          const DeviceOperands& operands) {
   const StoredTensor output = Stored(problem, OperandRole::kD);
   HostTensor d{output, {}};
   if (!reference_ || output.Padded()) {
     d = HostTensor::Poisoned(output);
-    LS_TRY(operands.Download(stream_, d));
+    LS_TRY(operands.Download(stream_, d, host.epilogue));
     if (auto overwritten = FindOverwrittenPadding(d)) return overwritten;
+    for (const HostTensor& operand : host.epilogue) {
+      if (auto overwritten = FindOverwrittenPadding(operand)) return overwritten;
+    }
   }
   Comparison comparison;
   if (reference_) {
@@ -78,7 +81,7 @@ Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem,
   return FailureOf(comparison, problem, engine_.parts().target);
 }
 
-Trial ProblemBench::CheckOn(const Problem& problem, const HostOperands& host, const DeviceOperands& operands,
+Trial ProblemBench::CheckOn(const Problem& problem, HostOperands& host, const DeviceOperands& operands,
                             const Runnable& runnable) {
   const bool emulated = engine_.parts().emulated;
   if (emulated) (void)emulator::TakeReport();
@@ -109,7 +112,7 @@ Trial ProblemBench::Check(const Schedule& schedule) {
   const auto runnable = Prepare(problem, schedule);
   if (!runnable) return Failed(Verdict::kRefused, runnable.error().message);
   if (!parts.emulated) return CheckOn(problem, host_, *operands_, **runnable);
-  const HostOperands host = HostOperands::Random(problem, options_.seed);
+  HostOperands host = HostOperands::Random(problem, options_.seed);
   const auto operands = DeviceOperands::Upload(parts.device.context(), stream_, problem, host);
   if (!operands) return Failed(Verdict::kCrashed, operands.error().message);
   return CheckOn(problem, host, *operands, **runnable);

@@ -41,9 +41,10 @@ class ProblemBench {
   ProblemBench(const Engine& engine, Problem problem, BenchOptions options, device::Stream stream)
       : engine_(engine), problem_(std::move(problem)), options_(std::move(options)), stream_(std::move(stream)) {}
   Result<std::shared_ptr<const Runnable>> Prepare(const Problem& problem, const Schedule& schedule) const;
-  autotune::Trial CheckOn(const Problem& problem, const HostOperands& host, const DeviceOperands& operands,
+  autotune::Trial CheckOn(const Problem& problem, HostOperands& host, const DeviceOperands& operands,
                           const Runnable& runnable);
-  Result<std::optional<std::string>> Compare(const Problem& problem, const HostOperands& host,
+  // What the epilogue wrote is brought into `host`.
+  Result<std::optional<std::string>> Compare(const Problem& problem, HostOperands& host,
                                              const DeviceOperands& operands);
 
   const Engine& engine_;

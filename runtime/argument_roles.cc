@@ -15,12 +15,27 @@ namespace {
 
 using base::Cat;
 
+// What helps a pointer that is aligned to less than the plan needs.
+enum class Remedy : uint8_t { kPromiseLess, kWholeElements, kAlign };
+
 struct PointerRule {
   std::string_view name;
   const void* pointer;
   int64_t align;
-  bool whole_elements;  // the alignment is that of an element, which no plan can lower
+  Remedy remedy;
 };
+
+std::string PrintRemedy(const PointerRule& rule, uintptr_t own) {
+  switch (rule.remedy) {
+    case Remedy::kPromiseLess:
+      return Cat("align it, or make the plan with align_", rule.name, "=", own);
+    case Remedy::kWholeElements:
+      return "pass whole elements";
+    case Remedy::kAlign:
+      return "align it";
+  }
+  return "";
+}
 
 Status CheckPointer(const PointerRule& rule) {
   if (rule.pointer == nullptr) {
@@ -31,10 +46,22 @@ Status CheckPointer(const PointerRule& rule) {
   const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
   if (address % static_cast<uintptr_t>(rule.align) == 0) return Ok();
   const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
-  const std::string remedy =
-      rule.whole_elements ? "pass whole elements" : Cat("align it, or make the plan with align_", rule.name, "=", own);
-  return MakeError(ErrorCode::kInvalidArgument, Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own,
-                                                    " bytes, the plan needs ", rule.align, "; ", remedy));
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own, " bytes, the plan needs ",
+                       rule.align, "; ", PrintRemedy(rule, own)));
+}
+
+Status CheckEpilogue(const Problem& problem, const EpilogueArguments& given) {
+  const bool none = std::visit([](const auto& kind) { return kind.epilogue.empty(); }, problem);
+  if (none) return Ok();
+  constexpr int64_t kMatrixAlignment = 16;
+  size_t i = 0;
+  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+    const bool vector = operand.tensor.Rows() == 1 && operand.tensor.rank == 1;
+    const int64_t align = vector ? DataTypeBytes(operand.tensor.type) : kMatrixAlignment;
+    LS_TRY(CheckPointer({operand.name, given[i++], align, vector ? Remedy::kWholeElements : Remedy::kAlign}));
+  }
+  return Ok();
 }
 
 }  // namespace
@@ -56,7 +83,8 @@ Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments
                        .bias = conv.bias,
                        .scale_a = conv.scale_x,
                        .scale_b = conv.scale_w,
-                       .scale_d = conv.scale_y};
+                       .scale_d = conv.scale_y,
+                       .epilogue = conv.epilogue};
 }
 
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
@@ -68,7 +96,8 @@ Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
                        .bias = roles.bias,
                        .scale_x = roles.scale_a,
                        .scale_w = roles.scale_b,
-                       .scale_y = roles.scale_d};
+                       .scale_y = roles.scale_d,
+                       .epilogue = roles.epilogue};
 }
 
 Status CheckPointers(const Problem& problem, const GemmArguments& roles) {
@@ -85,9 +114,10 @@ Status CheckPointers(const Problem& problem, const GemmArguments& roles) {
     if (!ir::Uses(problem, role)) continue;
     const int64_t promised = ir::AlignmentOf(problem, role);
     const int64_t align = promised != 0 ? promised : DataTypeBytes(ir::Stored(problem, role).type);
-    LS_TRY(CheckPointer({ir::NameOf(problem, role), pointer, align, promised == 0}));
+    const Remedy remedy = promised != 0 ? Remedy::kPromiseLess : Remedy::kWholeElements;
+    LS_TRY(CheckPointer({ir::NameOf(problem, role), pointer, align, remedy}));
   }
-  return Ok();
+  return CheckEpilogue(problem, roles.epilogue);
 }
 
 }  // namespace laneshift::runtime

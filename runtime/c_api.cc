@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "laneshift/c.h"
 #include "laneshift/engine.h"
 
@@ -167,24 +168,54 @@ void laneshift_plan_free(laneshift_plan* plan) { delete plan; }
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, CUstream_st* stream, const void* a, const void* b,
                                         const void* c, void* d, const void* bias, void* workspace, char* error,
                                         size_t error_bytes) {
-  return laneshift_plan_execute_scaled(plan, stream, a, b, c, d, bias, nullptr, nullptr, nullptr, workspace, error,
-                                       error_bytes);
+  return laneshift_plan_execute_fused(plan, stream, a, b, c, d, bias, nullptr, nullptr, nullptr, nullptr, 0, workspace,
+                                      error, error_bytes);
 }
 
 laneshift_status laneshift_plan_execute_scaled(const laneshift_plan* plan, CUstream_st* stream, const void* a,
                                                const void* b, const void* c, void* d, const void* bias,
                                                const void* scale_a, const void* scale_b, const void* scale_d,
                                                void* workspace, char* error, size_t error_bytes) {
+  return laneshift_plan_execute_fused(plan, stream, a, b, c, d, bias, scale_a, scale_b, scale_d, nullptr, 0, workspace,
+                                      error, error_bytes);
+}
+
+laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstream_st* stream, const void* a,
+                                              const void* b, const void* c, void* d, const void* bias,
+                                              const void* scale_a, const void* scale_b, const void* scale_d,
+                                              void* const* epilogue, size_t count, void* workspace, char* error,
+                                              size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
-    const laneshift::GemmArguments roles{
-        .a = a, .b = b, .c = c, .d = d, .bias = bias, .scale_a = scale_a, .scale_b = scale_b, .scale_d = scale_d};
+    if (count > 0 && epilogue == nullptr) return Missing("epilogue");
+    laneshift::EpilogueArguments operands{};
+    if (count > operands.size()) {
+      return laneshift::MakeError(
+          laneshift::ErrorCode::kInvalidArgument,
+          laneshift::base::Cat(count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
+    }
+    std::copy_n(epilogue, count, operands.begin());
+    const laneshift::GemmArguments roles{.a = a,
+                                         .b = b,
+                                         .c = c,
+                                         .d = d,
+                                         .bias = bias,
+                                         .scale_a = scale_a,
+                                         .scale_b = scale_b,
+                                         .scale_d = scale_d,
+                                         .epilogue = operands};
     if (!plan->of_conv) return plan->plan.Execute(stream, roles, workspace);
-    return plan->plan.Execute(
-        stream,
-        laneshift::ConvArguments{
-            .x = a, .w = b, .z = c, .y = d, .bias = bias, .scale_x = scale_a, .scale_w = scale_b, .scale_y = scale_d},
-        workspace);
+    return plan->plan.Execute(stream,
+                              laneshift::ConvArguments{.x = a,
+                                                       .w = b,
+                                                       .z = c,
+                                                       .y = d,
+                                                       .bias = bias,
+                                                       .scale_x = scale_a,
+                                                       .scale_w = scale_b,
+                                                       .scale_y = scale_d,
+                                                       .epilogue = operands},
+                              workspace);
   });
 }
 

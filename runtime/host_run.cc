@@ -12,18 +12,22 @@
 namespace laneshift {
 namespace {
 
-// A copy of the operand; empty if the problem does not use it.
-Result<device::Buffer> Upload(const device::Stream& stream, const Problem& problem, ir::OperandRole role,
-                              const void* from) {
-  const size_t bytes = ir::Uses(problem, role) ? ir::Stored(problem, role).Bytes() : 0;
+Result<device::Buffer> UploadTensor(const device::Stream& stream, std::string_view name, size_t bytes,
+                                    const void* from) {
   if (bytes > 0 && from == nullptr) {
-    const std::string_view name = ir::NameOf(problem, role);
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("pointer ", name, " is null, but the problem needs ", name));
   }
   LS_ASSIGN(device::Buffer buffer, device::Buffer::Allocate(stream.context(), bytes));
   if (bytes > 0) LS_TRY(buffer.CopyFromHost(stream, from, bytes));
   return buffer;
+}
+
+// A copy of the operand; empty if the problem does not use it.
+Result<device::Buffer> Upload(const device::Stream& stream, const Problem& problem, ir::OperandRole role,
+                              const void* from) {
+  const size_t bytes = ir::Uses(problem, role) ? ir::Stored(problem, role).Bytes() : 0;
+  return UploadTensor(stream, ir::NameOf(problem, role), bytes, from);
 }
 
 }  // namespace
@@ -43,18 +47,29 @@ Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments
   LS_ASSIGN(const device::Buffer scale_b, Upload(stream, complete, ir::OperandRole::kScaleB, from.scale_b));
   LS_ASSIGN(const device::Buffer scale_d, Upload(stream, complete, ir::OperandRole::kScaleD, from.scale_d));
   const auto pointer = [](const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
-  const GemmArguments roles = {.a = pointer(a),
-                               .b = pointer(b),
-                               .c = pointer(c),
-                               .d = pointer(d),
-                               .bias = pointer(bias),
-                               .scale_a = pointer(scale_a),
-                               .scale_b = pointer(scale_b),
-                               .scale_d = pointer(scale_d)};
+  GemmArguments roles = {.a = pointer(a),
+                         .b = pointer(b),
+                         .c = pointer(c),
+                         .d = pointer(d),
+                         .bias = pointer(bias),
+                         .scale_a = pointer(scale_a),
+                         .scale_b = pointer(scale_b),
+                         .scale_d = pointer(scale_d)};
+  const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(complete);
+  std::vector<device::Buffer> epilogue;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    LS_ASSIGN(device::Buffer buffer,
+              UploadTensor(stream, tensors[i].name, tensors[i].tensor.Bytes(), from.epilogue[i]));
+    epilogue.push_back(std::move(buffer));
+    roles.epilogue[i] = pointer(epilogue.back());
+  }
   LS_ASSIGN(const device::Buffer workspace, device::Buffer::Allocate(stream.context(), plan.workspace_bytes()));
   if (workspace.size() > 0) LS_TRY(workspace.FillBytes(stream, 0));
   LS_TRY(plan.Execute(stream.handle(), runtime::ArgumentsOf(complete, roles), pointer(workspace)));
   LS_TRY(d.CopyToHost(stream, from.d, d.size()));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].written) LS_TRY(epilogue[i].CopyToHost(stream, from.epilogue[i], epilogue[i].size()));
+  }
   return stream.Synchronize();
 }
 

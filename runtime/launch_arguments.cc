@@ -87,6 +87,9 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
   for (const auto& [vector, pointer] : kVectors) {
     if (vector == binding) return arguments.*pointer;
   }
+  for (int i = 0; i < kMaxEpilogueOperands; ++i) {
+    if (binding == ir::EpilogueBase(i)) return arguments.epilogue[static_cast<size_t>(i)];
+  }
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD}) {
     if (ir::BaseOf(operand) == binding) return AddressOf(operand, arguments);
   }

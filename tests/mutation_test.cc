@@ -151,6 +151,7 @@ class Bench {
     options.target = facts_.target;
     options.store_directory = directory_;
     options.async_order = *ParseAsyncOrder(order);
+    options.policies = {"read_fence=required"};  // our kernels do not rely on the lenient answer
     const auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.has_value());
     tools::RunSettings settings;
@@ -209,6 +210,7 @@ constexpr KernelFacts kUnbroken[] = {
     kKernels[kCluster90],
     kKernels[kCluster100],
     kKernels[kPair100],
+    kKernels[kClc100],
     {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2"},

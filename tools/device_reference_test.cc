@@ -57,7 +57,7 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   ASSERT_TRUE(plan->Execute(c.stream.handle(), c.device.arguments()).has_value());
   HostTensor d = HostTensor::Poisoned(Stored(c.problem, OperandRole::kD));
-  ASSERT_TRUE(c.device.Download(c.stream, d).has_value());
+  ASSERT_TRUE(c.device.Download(c.stream, d, c.host.epilogue).has_value());
   const Comparison on_host = CompareAll(c.problem, c.host, d);
   const auto on_device = compare();
   ASSERT_TRUE(on_device.has_value()) << on_device.error().message;
@@ -68,7 +68,9 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceReference,
                          testing::Values("gemm m=70 n=33 k=20 a=bf16 d=bf16",
                                          "gemm m=9 n=65 k=40 a=f16 d=f16 batch=2 a_major=m b_major=n beta=0.5 bias=m",
-                                         "gemm m=5 n=7 k=3 a=f16 d=f32 lda=11 ldd=9 alpha=-2 bias=n"));
+                                         "gemm m=5 n=7 k=3 a=f16 d=f32 lda=11 ldd=9 alpha=-2 bias=n",
+                                         "gemm m=21 n=40 k=16 d=f32 ldd=44 epilogue=scale_m:bf16+aux:bf16+gelu+dsilu",
+                                         "gemm m=9 n=33 k=40 epilogue=bias_n:f32+clamp:-1:0.5+residual+dgelu_tanh"));
 
 class ConvDeviceReference : public testing::TestWithParam<const char*> {};
 

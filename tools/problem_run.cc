@@ -60,6 +60,7 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   LS_ASSIGN(operands.scale_a, Operand(problem, OperandRole::kScaleA, settings.scale_a, settings.seed));
   LS_ASSIGN(operands.scale_b, Operand(problem, OperandRole::kScaleB, settings.scale_b, settings.seed));
   LS_ASSIGN(operands.scale_d, Operand(problem, OperandRole::kScaleD, settings.scale_d, settings.seed));
+  operands.epilogue = HostOperands::RandomEpilogue(problem, settings.seed);
   return operands;
 }
 
@@ -75,7 +76,7 @@ class ProblemRun {
         stream_(std::move(stream)) {}
 
   Result<RunOutcome> Run() {
-    LS_ASSIGN(const HostOperands operands, PrepareOperands(problem_, settings_));
+    LS_ASSIGN(HostOperands operands, PrepareOperands(problem_, settings_));
     LS_ASSIGN(const Plan plan, engine_.MakePlan(problem_, settings_.constraint));
     outcome_.plan = plan.report();
     LS_ASSIGN(workspace_, device::Buffer::Allocate(parts_.device.context(), plan.workspace_bytes()));
@@ -86,7 +87,7 @@ class ProblemRun {
     HostTensor d{output_, {}};
     if (NeedsDownload()) {
       d = HostTensor::Poisoned(d.shape);
-      LS_TRY(uploaded.Download(stream_, d));
+      LS_TRY(uploaded.Download(stream_, d, operands.epilogue));
     }
     if (settings_.check) LS_TRY(Check(operands, uploaded, d));
     if (!settings_.out.empty()) LS_TRY(WriteNpy(settings_.out, d));
@@ -156,6 +157,9 @@ class ProblemRun {
     }
     if (d.bytes.empty()) return Ok();
     if (auto overwritten = FindOverwrittenPadding(d)) outcome_.failures.push_back(std::move(*overwritten));
+    for (const HostTensor& operand : operands.epilogue) {
+      if (auto overwritten = FindOverwrittenPadding(operand)) outcome_.failures.push_back(std::move(*overwritten));
+    }
     return Ok();
   }
 

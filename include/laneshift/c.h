@@ -76,6 +76,13 @@ laneshift_status laneshift_plan_execute_scaled(const laneshift_plan* plan, struc
                                                const void* b, const void* c, void* d, const void* bias,
                                                const void* scale_a, const void* scale_b, const void* scale_d,
                                                void* workspace, char* error, size_t error_bytes);
+/* The same for a problem with an epilogue: `epilogue` has `count` addresses, those of its operands in the order of the
+   steps that have one. The factors are null where the problem has none. */
+laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
+                                              const void* b, const void* c, void* d, const void* bias,
+                                              const void* scale_a, const void* scale_b, const void* scale_d,
+                                              void* const* epilogue, size_t count, void* workspace, char* error,
+                                              size_t error_bytes);
 
 #ifdef __cplusplus
 }

@@ -99,7 +99,8 @@ struct EngineOptions {
 };
 
 // Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`. The factors, f32,
-// are read where the problem's `scale` says so (laneshift/problem.h), that of D where D is 8-bit besides.
+// are read where the problem's `scale` says so (laneshift/problem.h), that of D where D is 8-bit besides. `epilogue`:
+// the operands of the problem's epilogue, in the order of the steps that have one.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -109,6 +110,7 @@ struct GemmArguments {
   const void* scale_a = nullptr;
   const void* scale_b = nullptr;
   const void* scale_d = nullptr;
+  EpilogueArguments epilogue{};
 };
 
 // The same of a convolution. `z` is read where beta != 0, `bias` where the problem has one. `y` may equal `z`.
@@ -121,6 +123,7 @@ struct ConvArguments {
   const void* scale_x = nullptr;
   const void* scale_w = nullptr;
   const void* scale_y = nullptr;
+  EpilogueArguments epilogue{};
 };
 
 // One alternative for each kind of problem, in the order of Problem.

@@ -5,6 +5,7 @@
 //   gemm m=7 n=1000 k=129 batch=4 a=f16 a_major=m d=f32 alpha=0.5 beta=1 bias=n
 //   gemm m=64 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block
 //   conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16
+//   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 epilogue=bias_n+gelu_tanh
 //   conv n=8 w=1000 c=64 k=64 s=9 pad=4:4 dilation=2 x=f16 w=f16 y=f32 bias=k
 //
 // Thread-safety: values.
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <variant>
 
+#include "laneshift/epilogue.h"
 #include "laneshift/result.h"
 
 namespace laneshift {
@@ -85,6 +87,7 @@ struct GemmProblem {
   // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 the TMA cannot be
   // used.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
+  Epilogue epilogue{};  // what else happens to an element on its way to D
 
   bool operator==(const GemmProblem&) const = default;
 };
@@ -142,6 +145,7 @@ struct ConvProblem {
   Numerics numerics = Numerics::kDefault;
   // Alignment in bytes of each base pointer, as in GemmProblem.
   int64_t align_x = 16, align_w = 16, align_z = 16, align_y = 16;
+  Epilogue epilogue{};  // what else happens to an element on its way to y
 
   // Extent of y. REQUIRES: the problem is complete.
   Spatial Output() const;

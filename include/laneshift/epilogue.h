@@ -1,0 +1,93 @@
+// The epilogue: what happens to v = alpha * sum + beta * C + bias, in f32, on its way to D: steps in order, each on
+// every element. Part of a problem, with a one-line form:
+//
+//   gemm m=4096 n=4096 k=4096 epilogue=bias_n+gelu_tanh
+//   gemm m=4096 n=4096 k=4096 epilogue=scale_m:f32+residual+clamp:0:6
+//   conv n=8 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 epilogue=bias_k:f32+residual+relu
+//
+// A step is its name, then its numbers and the type of its operand, separated by colons. Without a type the operand has
+// that of D, or bf16 where D is 8-bit. Operands are passed in the order of the steps that have one
+// (GemmArguments::epilogue). A vector is packed; a matrix lies as D does (pitches and strides in elements are D's),
+// begins at a multiple of 16 bytes and may be D.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+
+namespace laneshift {
+
+enum class DataType : uint8_t;
+
+// Rows and columns are those of D; of a convolution a row is an output pixel, a column an output channel.
+enum class EpilogueKind : uint8_t {
+  kScale,             // scale:x         v * x
+  kScaleRow,          // scale_m         v * s[row]
+  kScaleColumn,       // scale_n         v * s[column]; of a convolution scale_k
+  kBiasRow,           // bias_m          v + s[row]
+  kBiasColumn,        // bias_n          v + s[column]; of a convolution bias_k
+  kResidual,          // residual        v + r[row, column]
+  kMultiply,          // multiply        v * r[row, column]
+  kRelu,              // relu            max(v, 0)
+  kLeakyRelu,         // leaky_relu:x    v where v > 0, else v * x (0.01 if left out)
+  kGelu,              // gelu            v * (1 + erf(v / sqrt(2))) / 2
+  kGeluTanh,          // gelu_tanh       v * (1 + tanh(sqrt(2/pi) * (v + 0.044715 v^3))) / 2
+  kSilu,              // silu            v / (1 + exp(-v))
+  kSigmoid,           // sigmoid         1 / (1 + exp(-v))
+  kTanh,              // tanh            tanh(v)
+  kClamp,             // clamp:x:y       min(max(v, x), y)
+  kAux,               // aux             stores v as it is here to r[row, column], and goes on with it
+  kReluGradient,      // drelu           v where r[row, column] > 0, else 0
+  kGeluGradient,      // dgelu           v * gelu'(r[row, column])
+  kGeluTanhGradient,  // dgelu_tanh      v * gelu_tanh'(r[row, column])
+  kSiluGradient,      // dsilu           v * silu'(r[row, column])
+};
+
+struct EpilogueStep {
+  EpilogueKind kind{};
+  std::array<double, 2> numbers{};         // as many as its kind has
+  std::optional<DataType> operand_type{};  // none: that of D
+
+  bool operator==(const EpilogueStep&) const = default;
+};
+
+// What one problem may have of each.
+constexpr size_t kMaxEpilogueSteps = 12;
+constexpr int kMaxEpilogueOperands = 8;
+constexpr int kMaxEpilogueNumbers = 8;
+
+// The steps, in place: problems stay plain values. What does not fit is counted, and refused by CompleteProblem.
+class Epilogue {
+ public:
+  Epilogue() = default;
+  Epilogue(std::initializer_list<EpilogueStep> steps) {
+    for (const EpilogueStep& step : steps) push_back(step);
+  }
+  void push_back(const EpilogueStep& step) {
+    if (asked_ < kMaxEpilogueSteps) steps_[asked_] = step;
+    ++asked_;
+  }
+  bool empty() const { return asked_ == 0; }
+  size_t size() const { return asked_ < kMaxEpilogueSteps ? asked_ : kMaxEpilogueSteps; }
+  bool overflows() const { return asked_ > kMaxEpilogueSteps; }
+  const EpilogueStep& operator[](size_t i) const { return steps_[i]; }
+  EpilogueStep* begin() { return steps_.data(); }
+  EpilogueStep* end() { return steps_.data() + size(); }
+  const EpilogueStep* begin() const { return steps_.data(); }
+  const EpilogueStep* end() const { return steps_.data() + size(); }
+
+  bool operator==(const Epilogue&) const = default;
+
+ private:
+  std::array<EpilogueStep, kMaxEpilogueSteps> steps_{};  // those behind the last are default ones
+  size_t asked_ = 0;
+};
+
+// Addresses of the operands, in the order of the steps that have one.
+using EpilogueArguments = std::array<void*, kMaxEpilogueOperands>;
+
+}  // namespace laneshift

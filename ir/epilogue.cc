@@ -1,0 +1,251 @@
+#include "ir/epilogue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numbers>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "ir/element_type.h"
+#include "ir/problem_keys.h"
+#include "ir/program_text.h"
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+
+// In the order of EpilogueKind.
+// clang-format off
+constexpr StepInfo kSteps[] = {
+    {"scale",      StepAction::kMultiply,   StepOperand::kNone,         Function::kIdentity,  1, 1, 0},
+    {"scale",      StepAction::kMultiply,   StepOperand::kRowVector},
+    {"scale",      StepAction::kMultiply,   StepOperand::kColumnVector},
+    {"bias",       StepAction::kAdd,        StepOperand::kRowVector},
+    {"bias",       StepAction::kAdd,        StepOperand::kColumnVector},
+    {"residual",   StepAction::kAdd,        StepOperand::kMatrix},
+    {"multiply",   StepAction::kMultiply,   StepOperand::kMatrix},
+    {"relu",       StepAction::kApply,      StepOperand::kNone,         Function::kRelu},
+    {"leaky_relu", StepAction::kApply,      StepOperand::kNone,         Function::kLeakyRelu, 1, 0, 0.01},
+    {"gelu",       StepAction::kApply,      StepOperand::kNone,         Function::kGelu},
+    {"gelu_tanh",  StepAction::kApply,      StepOperand::kNone,         Function::kGeluTanh},
+    {"silu",       StepAction::kApply,      StepOperand::kNone,         Function::kSilu},
+    {"sigmoid",    StepAction::kApply,      StepOperand::kNone,         Function::kSigmoid},
+    {"tanh",       StepAction::kApply,      StepOperand::kNone,         Function::kTanh},
+    {"clamp",      StepAction::kApply,      StepOperand::kNone,         Function::kClamp,     2, 2, 0},
+    {"aux",        StepAction::kStore,      StepOperand::kOutput},
+    {"drelu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kRelu},
+    {"dgelu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kGelu},
+    {"dgelu_tanh", StepAction::kDerivative, StepOperand::kMatrix,       Function::kGeluTanh},
+    {"dsilu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kSilu},
+};
+// clang-format on
+static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kSiluGradient) + 1);
+
+// The letter behind the name; 0 for a step without an axis.
+char LetterOf(const StepInfo& step, AxisLetters letters) {
+  if (step.operand == StepOperand::kRowVector) return letters.row;
+  return step.operand == StepOperand::kColumnVector ? letters.column : '\0';
+}
+
+bool HasAxis(const StepInfo& step) {
+  return step.operand == StepOperand::kRowVector || step.operand == StepOperand::kColumnVector;
+}
+
+std::string StepName(const StepInfo& step, AxisLetters letters) {
+  return HasAxis(step) ? Cat(step.name, "_", LetterOf(step, letters)) : std::string(step.name);
+}
+
+Result<EpilogueKind> FindKind(std::string_view name, AxisLetters letters) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < std::size(kSteps); ++i) {
+    if (HasAxis(kSteps[i]) && LetterOf(kSteps[i], letters) == '\0') continue;
+    known.push_back(StepName(kSteps[i], letters));
+    if (known.back() == name) return static_cast<EpilogueKind>(i);
+  }
+  return InvalidProblem(Cat("epilogue: ", base::UnknownName("step", name, {known.begin(), known.end()})));
+}
+
+Result<EpilogueStep> ParseStep(std::string_view text, AxisLetters letters) {
+  const std::vector<std::string_view> fields = base::Split(text, ':');
+  LS_ASSIGN(const EpilogueKind kind, FindKind(fields[0], letters));
+  const StepInfo& info = InfoOf(kind);
+  EpilogueStep step{.kind = kind, .numbers = {}, .operand_type = {}};
+  std::fill_n(step.numbers.begin(), info.numbers, info.default_number);
+  int numbers = 0;
+  for (size_t i = 1; i < fields.size(); ++i) {
+    if (NamesType(fields[i])) {
+      if (info.operand == StepOperand::kNone || i + 1 != fields.size()) {
+        return InvalidProblem(Cat("epilogue: '", text, "' has a type where there is none; ", fields[0],
+                                  info.operand == StepOperand::kNone ? " has no operand" : " has it last"));
+      }
+      LS_ASSIGN(step.operand_type, ParseTypeValue(Cat("epilogue ", fields[0]), fields[i]));
+      continue;
+    }
+    if (numbers == info.numbers) {
+      return InvalidProblem(Cat("epilogue: '", text, "' has too many fields; ", fields[0], " has ", info.numbers,
+                                info.numbers == 1 ? " number" : " numbers"));
+    }
+    LS_ASSIGN(step.numbers[static_cast<size_t>(numbers++)], ParseDoubleValue(Cat("epilogue ", fields[0]), fields[i]));
+  }
+  if (numbers < info.needed_numbers) {
+    return InvalidProblem(
+        Cat("epilogue: '", text, "' lacks numbers; write ", fields[0], info.needed_numbers == 1 ? ":0.5" : ":0:6"));
+  }
+  return step;
+}
+
+// A plus sign separates steps, so an exponent has none.
+std::string PrintNumber(double number) {
+  std::string text = base::PrintDouble(number);
+  text.erase(std::remove(text.begin(), text.end(), '+'), text.end());
+  return text;
+}
+
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double NormalShare(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+constexpr double kTanhCubic = 0.044715;
+// gelu_tanh(x) = x * Sigmoid(TanhArgument(x))
+double TanhArgument(double x) { return 2 * std::sqrt(2 / std::numbers::pi) * (x + kTanhCubic * x * x * x); }
+
+}  // namespace
+
+const StepInfo& InfoOf(EpilogueKind kind) { return kSteps[static_cast<size_t>(kind)]; }
+
+std::string_view FunctionName(Function function) { return NameOf(function); }
+
+int NumbersOf(Function function) { return function == Function::kClamp ? 2 : function == Function::kLeakyRelu ? 1 : 0; }
+
+Result<Epilogue> ParseEpilogue(std::string_view text, AxisLetters letters) {
+  Epilogue epilogue;
+  if (text == "none") return epilogue;
+  for (const std::string_view word : base::Split(text, '+')) {
+    LS_ASSIGN(const EpilogueStep step, ParseStep(word, letters));
+    epilogue.push_back(step);
+  }
+  return epilogue;
+}
+
+std::string PrintStep(const EpilogueStep& step, AxisLetters letters) {
+  const StepInfo& info = InfoOf(step.kind);
+  std::string text = StepName(info, letters);
+  for (int i = 0; i < info.numbers; ++i) {
+    const double number = step.numbers[static_cast<size_t>(i)];
+    if (i < info.needed_numbers || number != info.default_number) text += Cat(":", PrintNumber(number));
+  }
+  if (step.operand_type) text += Cat(":", DataTypeName(*step.operand_type));
+  return text;
+}
+
+std::string PrintEpilogue(const Epilogue& epilogue, AxisLetters letters) {
+  if (epilogue.empty()) return "none";
+  std::vector<std::string> steps;
+  for (const EpilogueStep& step : epilogue) steps.push_back(PrintStep(step, letters));
+  return base::Join(steps, "+");
+}
+
+Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, AxisLetters letters) {
+  if (epilogue.overflows()) {
+    return InvalidProblem(Cat("epilogue: there may be ", kMaxEpilogueSteps, " steps, here are more"));
+  }
+  int operands = 0, numbers = 0;
+  for (EpilogueStep& step : epilogue) {
+    const StepInfo& info = InfoOf(step.kind);
+    if (HasAxis(info) && LetterOf(info, letters) == '\0') {
+      return InvalidProblem(Cat("epilogue: this kind of problem has no '", info.name, "' along rows"));
+    }
+    if (info.operand == StepOperand::kNone || step.operand_type == AddendType(d)) step.operand_type.reset();
+    for (int i = 0; i < info.numbers; ++i) {
+      if (!std::isfinite(step.numbers[static_cast<size_t>(i)])) {
+        return InvalidProblem(Cat("epilogue: a number of '", info.name, "' is not finite"));
+      }
+    }
+    if (step.kind == EpilogueKind::kClamp && step.numbers[0] > step.numbers[1]) {
+      return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters), "' has its lower bound above its upper one"));
+    }
+    operands += info.operand != StepOperand::kNone;
+    numbers += info.numbers;
+  }
+  if (operands > kMaxEpilogueOperands || numbers > kMaxEpilogueNumbers) {
+    return InvalidProblem(Cat("epilogue: ", operands, " operands and ", numbers, " numbers; there may be ",
+                              kMaxEpilogueOperands, " and ", kMaxEpilogueNumbers));
+  }
+  return epilogue;
+}
+
+DataType OperandTypeOf(const EpilogueStep& step, DataType d) { return step.operand_type.value_or(AddendType(d)); }
+
+std::vector<double> NumbersOf(const Epilogue& epilogue) {
+  std::vector<double> numbers;
+  for (const EpilogueStep& step : epilogue) {
+    numbers.insert(numbers.end(), step.numbers.begin(), step.numbers.begin() + InfoOf(step.kind).numbers);
+  }
+  return numbers;
+}
+
+std::vector<EpilogueStep> StepsWithOperand(const Epilogue& epilogue) {
+  std::vector<EpilogueStep> steps;
+  std::copy_if(epilogue.begin(), epilogue.end(), std::back_inserter(steps),
+               [](const EpilogueStep& step) { return InfoOf(step.kind).operand != StepOperand::kNone; });
+  return steps;
+}
+
+double Evaluate(Function function, const std::array<double, 2>& numbers, double x) {
+  switch (function) {
+    case Function::kIdentity:
+      return x;
+    case Function::kRelu:
+      return std::max(x, 0.0);
+    case Function::kLeakyRelu:
+      return x > 0 ? x : x * numbers[0];
+    case Function::kGelu:
+      return x * NormalShare(x);
+    case Function::kGeluTanh:
+      return x * Sigmoid(TanhArgument(x));
+    case Function::kSilu:
+      return x * Sigmoid(x);
+    case Function::kSigmoid:
+      return Sigmoid(x);
+    case Function::kTanh:
+      return std::tanh(x);
+    case Function::kClamp:
+      return std::min(std::max(x, numbers[0]), numbers[1]);
+  }
+  LS_CHECK(false, "unknown function ", static_cast<int>(function));
+}
+
+double EvaluateDerivative(Function function, const std::array<double, 2>& numbers, double x) {
+  switch (function) {
+    case Function::kIdentity:
+      return 1;
+    case Function::kRelu:
+      return x > 0 ? 1 : 0;
+    case Function::kLeakyRelu:
+      return x > 0 ? 1 : numbers[0];
+    case Function::kGelu:
+      return NormalShare(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+    case Function::kGeluTanh: {
+      const double s = Sigmoid(TanhArgument(x));
+      return s + x * s * (1 - s) * 2 * std::sqrt(2 / std::numbers::pi) * (1 + 3 * kTanhCubic * x * x);
+    }
+    case Function::kSilu: {
+      const double s = Sigmoid(x);
+      return s + x * s * (1 - s);
+    }
+    case Function::kSigmoid: {
+      const double s = Sigmoid(x);
+      return s * (1 - s);
+    }
+    case Function::kTanh: {
+      const double t = std::tanh(x);
+      return 1 - t * t;
+    }
+    case Function::kClamp:
+      return x >= numbers[0] && x <= numbers[1] ? 1 : 0;
+  }
+  LS_CHECK(false, "unknown function ", static_cast<int>(function));
+}
+
+}  // namespace laneshift::ir

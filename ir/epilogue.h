@@ -1,0 +1,81 @@
+// The steps of an epilogue as a table, and their text form.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+
+namespace laneshift::ir {
+
+// What a step reads or writes beside v.
+enum class StepOperand : uint8_t {
+  kNone,
+  kRowVector,     // one value for each row of D
+  kColumnVector,  // one for each column
+  kMatrix,        // one for each element
+  kOutput,        // the same, written
+};
+
+// A function of one variable. `clamp` and `leaky_relu` have numbers.
+enum class Function : uint8_t { kIdentity, kRelu, kLeakyRelu, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh, kClamp };
+
+// How a step comes to its result.
+enum class StepAction : uint8_t {
+  kMultiply,    // v times the number or the operand
+  kAdd,         // v plus the operand
+  kApply,       // function(v)
+  kDerivative,  // v times the derivative of the function at the operand
+  kStore,       // v, after it was stored to the operand
+};
+
+struct StepInfo {
+  std::string_view name;  // without the letter of an axis
+  StepAction action;
+  StepOperand operand;
+  Function function = Function::kIdentity;
+  int numbers = 0;
+  int needed_numbers = 0;  // the others have a default
+  double default_number = 0;
+};
+const StepInfo& InfoOf(EpilogueKind kind);
+
+std::string_view FunctionName(Function function);
+
+// How many numbers the function has.
+int NumbersOf(Function function);
+
+// What a kind of problem calls rows and columns of D; 0: there are no vectors along them.
+struct AxisLetters {
+  char row = 0, column = 0;
+};
+
+constexpr AxisLetters kGemmLetters = {'m', 'n'};
+
+// kInvalidArgument names the step that is wrong and what would be right.
+Result<Epilogue> ParseEpilogue(std::string_view text, AxisLetters letters);
+// ParseEpilogue(PrintEpilogue(e)) == e.
+std::string PrintEpilogue(const Epilogue& epilogue, AxisLetters letters);
+std::string PrintStep(const EpilogueStep& step, AxisLetters letters);
+
+// Checks counts and numbers. `d` is D's type; an operand of the type that it has anyway is left to be just that.
+Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, AxisLetters letters);
+
+// The type of a step's operand in a problem whose D is of type `d`: AddendType(d) unless it says another.
+DataType OperandTypeOf(const EpilogueStep& step, DataType d);
+
+// The numbers of all steps, in order.
+std::vector<double> NumbersOf(const Epilogue& epilogue);
+
+// The steps that have an operand, in order: what EpilogueArguments are of.
+std::vector<EpilogueStep> StepsWithOperand(const Epilogue& epilogue);
+
+// The function and its derivative in double precision. `numbers` are those of the step.
+double Evaluate(Function function, const std::array<double, 2>& numbers, double x);
+double EvaluateDerivative(Function function, const std::array<double, 2>& numbers, double x);
+
+}  // namespace laneshift::ir

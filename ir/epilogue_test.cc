@@ -1,0 +1,78 @@
+#include "ir/epilogue.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/stored_tensor.h"
+
+namespace laneshift::ir {
+namespace {
+
+TEST(Epilogue, PrintsAsItIsWritten) {
+  for (const char* text : {"bias_n+gelu_tanh", "scale:0.5+scale_m+scale_n:f32", "residual+clamp:-1:6+aux:f32",
+                           "leaky_relu:0.25+dsilu", "scale:1e-20+clamp:-1e30:1e30"}) {
+    const auto epilogue = ParseEpilogue(text, kGemmLetters);
+    ASSERT_TRUE(epilogue.has_value()) << epilogue.error().message;
+    EXPECT_EQ(PrintEpilogue(*epilogue, kGemmLetters), text);
+  }
+  EXPECT_EQ(PrintEpilogue(*ParseEpilogue("leaky_relu:0.01", kGemmLetters), kGemmLetters), "leaky_relu");
+  EXPECT_TRUE(ParseEpilogue("none", kGemmLetters)->empty());
+}
+
+TEST(Epilogue, IsPartOfTheProblem) {
+  const std::string line = "gemm m=16 n=32 k=64 a=bf16 b=bf16 d=bf16 epilogue=bias_n:f32+gelu_tanh";
+  EXPECT_EQ(PrintProblem(*ParseProblem(line)), line);
+  const std::string conv = "conv n=1 h=8 w=8 c=8 k=8 r=3 s=3 x=bf16 w=bf16 y=bf16 epilogue=bias_k+residual+relu";
+  EXPECT_EQ(PrintProblem(*ParseProblem(conv)), conv);
+  // The type of D need not be said.
+  EXPECT_EQ(*ParseProblem("gemm m=16 n=32 k=64 epilogue=bias_n:bf16"),
+            *ParseProblem("gemm m=16 n=32 k=64 epilogue=bias_n"));
+}
+
+TEST(Epilogue, ErrorsNameTheStep) {
+  const auto message = [](const char* text, AxisLetters letters) {
+    const auto epilogue = ParseEpilogue(text, letters);
+    const auto complete = epilogue ? CompleteEpilogue(*epilogue, DataType::kBf16, letters) : epilogue;
+    EXPECT_FALSE(complete.has_value()) << text;
+    return complete ? std::string() : complete.error().message;
+  };
+  EXPECT_NE(message("bias_n+gellu", kGemmLetters).find("did you mean 'gelu'?"), std::string::npos);
+  EXPECT_NE(message("bias_m", {0, 'k'}).find("unknown step 'bias_m'"), std::string::npos);
+  EXPECT_NE(message("scale", kGemmLetters).find("lacks numbers"), std::string::npos);
+  EXPECT_NE(message("relu:1", kGemmLetters).find("too many fields"), std::string::npos);
+  EXPECT_NE(message("relu:f32", kGemmLetters).find("has no operand"), std::string::npos);
+  EXPECT_NE(message("clamp:2:1", kGemmLetters).find("lower bound above"), std::string::npos);
+  EXPECT_NE(message("relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu", kGemmLetters).find("12 steps"),
+            std::string::npos);
+  EXPECT_NE(message("aux+aux+aux+aux+aux+aux+aux+aux+aux", kGemmLetters).find("9 operands"), std::string::npos);
+}
+
+TEST(Epilogue, OperandsLieAsTheyAreSaidTo) {
+  const Problem problem = *ParseProblem("gemm m=6 n=10 k=8 batch=2 ldd=12 epilogue=bias_m+relu+scale_n:f32+aux:f32");
+  const auto tensors = EpilogueTensors(problem);
+  ASSERT_EQ(tensors.size(), 3u);
+  EXPECT_EQ(tensors[0].tensor.Elements(), 6);
+  EXPECT_EQ(tensors[1].tensor.Elements(), 10);
+  EXPECT_EQ(tensors[1].tensor.type, DataType::kF32);
+  EXPECT_EQ(tensors[2].tensor.RowStart(6), 6 * 12);
+  EXPECT_TRUE(tensors[2].written);
+  EXPECT_EQ(tensors[2].name, "epilogue[2] (aux:f32)");
+}
+
+// The derivatives that steps take are those of the functions.
+TEST(Epilogue, DerivativesAreSlopes) {
+  constexpr double kStep = 1e-5;
+  for (const Function f : {Function::kRelu, Function::kGelu, Function::kGeluTanh, Function::kSilu, Function::kSigmoid,
+                           Function::kTanh, Function::kLeakyRelu}) {
+    for (const double x : {-3.0, -0.7, -0.01, 0.02, 0.9, 4.0}) {
+      const double slope = (Evaluate(f, {0.1, 0}, x + kStep) - Evaluate(f, {0.1, 0}, x - kStep)) / (2 * kStep);
+      EXPECT_NEAR(EvaluateDerivative(f, {0.1, 0}, x), slope, 1e-8) << FunctionName(f) << " at " << x;
+    }
+  }
+  EXPECT_NEAR(Evaluate(Function::kGelu, {}, 1), 0.8413447460685429, 1e-15);
+  EXPECT_NEAR(Evaluate(Function::kGeluTanh, {}, 1), 0.8411919906082768, 1e-12);
+}
+
+}  // namespace
+}  // namespace laneshift::ir
