@@ -366,6 +366,10 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kMap:
       fragments_[op.result] = EmitMap(cx_, FragmentOf(op), op.As<ir::MapAttrs>());
       return;
+    case OpKind::kCall:
+      fragments_[op.result] =
+          EmitCall(cx_, FragmentOf(op), op.As<ir::CallAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
+      return;
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
       return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer],
@@ -617,11 +621,11 @@ void RoleEmitter::EmitTmaStore(const Op& op) {
 // The kernel around its roles.
 class FrameEmitter {
  public:
-  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module)
+  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module, FunctionTable& functions)
       : program_(program),
         target_(target),
         emitter_(module, target),
-        cx_{.program = program, .target = target, .e = emitter_} {}
+        cx_{.program = program, .target = target, .e = emitter_, .functions = &functions} {}
 
   void Emit(const std::string& entry) {
     BeginKernel(entry);
@@ -759,8 +763,8 @@ class FrameEmitter {
 }  // namespace
 
 void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
-                 const std::string& entry) {
-  FrameEmitter(program, target, module).Emit(entry);
+                 const std::string& entry, FunctionTable& functions) {
+  FrameEmitter(program, target, module, functions).Emit(entry);
 }
 
 }  // namespace laneshift::compiler

@@ -123,4 +123,26 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   return Ok();
 }
 
+// Every input of the function is a parameter of the kernel, and D's rows say where its matrices lie.
+Status RoleVerifier::CheckCall(const Op& op) const {
+  const auto& attrs = op.As<CallAttrs>();
+  if (!InRange(attrs.function, 0, static_cast<int64_t>(program_.functions.size()))) {
+    return Broken(8, Cat("there is no function ", attrs.function));
+  }
+  int operand = attrs.operand, number = attrs.number;
+  for (const FunctionInput& input : program_.functions[static_cast<size_t>(attrs.function)].inputs) {
+    const bool is_number = input.kind == FunctionOperand::kNumber;
+    const int index = is_number ? number++ : operand++;
+    if (!InRange(index, 0, is_number ? kMaxEpilogueNumbers : kMaxEpilogueOperands)) {
+      return Broken(8, Cat("the epilogue has no ", is_number ? "number " : "operand ", index));
+    }
+    LS_TRY(Needs({is_number ? EpilogueNumber(index) : EpilogueBase(index)}));
+  }
+  return CheckGlobal(op, {.operand = Operand::kD,
+                          .base = BaseOf(Operand::kD),
+                          .type = DataType::kE4m3,
+                          .vector = attrs.vector,
+                          .rows = attrs.rows});
+}
+
 }  // namespace laneshift::ir

@@ -375,6 +375,14 @@ struct CombineMatrixAttrs {
   Function derivative = Function::kIdentity;  // which is taken at the element of the matrix, instead of the element
   bool operator==(const CombineMatrixAttrs&) const = default;
 };
+// How a user's function is called: its operands and numbers are those of the epilogue from `operand` and `number` on.
+struct CallAttrs {
+  int function = 0;
+  int operand = 0, number = 0;
+  int vector = 1;  // as in GlobalAttrs, of elements of D
+  RowMap rows = RowMap::kMatrix;
+  bool operator==(const CallAttrs&) const = default;
+};
 struct MapAttrs {
   Function function = Function::kIdentity;
   int number = 0;       // of the epilogue: the function's first, where it has any
@@ -408,8 +416,8 @@ using Attrs =
                  ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
                  TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs, GlobalAttrs,
-                 StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs,
+                 GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -227,6 +227,12 @@ template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"rows", &CombineMatrixAttrs::rows, Presence::kOptional},
     Field{"beta", &CombineMatrixAttrs::beta, Presence::kOptional, Meaning::kFlag},
     Field{"derivative", &CombineMatrixAttrs::derivative, Presence::kOptional}};
+template <> inline constexpr auto kFields<CallAttrs> = std::tuple{
+    Field{"function", &CallAttrs::function, Presence::kAlways, Meaning::kFunction},
+    Field{"operand", &CallAttrs::operand, Presence::kOptional},
+    Field{"number", &CallAttrs::number, Presence::kOptional},
+    Field{"vector", &CallAttrs::vector},
+    Field{"rows", &CallAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<MapAttrs> = std::tuple{
     Field{"function", &MapAttrs::function},
     Field{"number", &MapAttrs::number, Presence::kOptional},

@@ -256,7 +256,8 @@ class Parser {
 
   Status Value(std::string_view name, Meaning meaning, std::string& value) {
     LS_ASSIGN(const Token token, Word(name));
-    if (meaning != Meaning::kText && !IsIdentifier(token.text)) return ErrorAt(token, Cat("expected a ", name, ", not ", Quoted(token)));
+    if (meaning != Meaning::kText && !IsIdentifier(token.text))
+      return ErrorAt(token, Cat("expected a ", name, ", not ", Quoted(token)));
     value = std::string(token.text);
     return Ok();
   }

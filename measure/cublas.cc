@@ -3,10 +3,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "ir/element_type.h"
-#include "base/shared_library.h"
 
 namespace laneshift::measure {
 namespace {

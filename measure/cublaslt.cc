@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/event.h"
 #include "ir/element_type.h"
-#include "base/shared_library.h"
 
 namespace laneshift::measure {
 namespace {

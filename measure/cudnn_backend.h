@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_library.h"
 #include "device/driver_api.h"
 #include "laneshift/result.h"
-#include "base/shared_library.h"
 
 namespace laneshift::measure::cudnn {
 

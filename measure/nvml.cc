@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "device/driver_error.h"
-#include "base/shared_library.h"
 
 namespace laneshift::measure {
 namespace {

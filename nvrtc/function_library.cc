@@ -110,7 +110,7 @@ FunctionLibrary::Toolkit FunctionLibrary::Look(const LibraryOptions& options) {
   directories.push_back("/usr/local/cuda/lib64");
   std::error_code unreadable;
   if (!options.nvrtc.empty()) {
-    toolkit.compiler = fs::weakly_canonical(options.nvrtc, unreadable).filename();
+    if (fs::exists(options.nvrtc, unreadable)) toolkit.compiler = fs::canonical(options.nvrtc, unreadable).filename();
     directories = {fs::path(options.nvrtc).parent_path()};
   }
   for (const std::string& directory : directories) {
@@ -279,21 +279,29 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
   return ParseProblem(base::Join(words, " "));
 }
 
+Result<std::string> FunctionLibrary::Text(const std::string& name, const std::string& digest) {
+  if (const auto known = texts_.find(digest); known != texts_.end()) return known->second;
+  auto stored = Stored(digest, /*any_compiler=*/true);
+  if (!stored) {
+    return MakeError(ErrorCode::kNotFound,
+                     Cat("the function ", name, "@", digest,
+                         " is known neither here nor to the store; name its source again (FILE.cu:", name,
+                         ", or Engine::MakeStep)"));
+  }
+  texts_[digest] = *stored;
+  return std::move(*stored);
+}
+
+Result<std::string> FunctionLibrary::TextOf(const std::string& name, const std::string& digest) {
+  const std::lock_guard lock(mutex_);
+  return Text(name, digest);
+}
+
 Result<compiler::FunctionTexts> FunctionLibrary::TextsOf(const ir::Program& program) {
   compiler::FunctionTexts texts;
   const std::lock_guard lock(mutex_);
   for (const ir::ProgramFunction& function : program.functions) {
-    if (!texts_.contains(function.digest)) {
-      const auto stored = Stored(function.digest, /*any_compiler=*/true);
-      if (!stored) {
-        return MakeError(ErrorCode::kNotFound,
-                         Cat("the function ", function.name, "@", function.digest,
-                             " is known neither here nor to the store; name its source again (FILE.cu:", function.name,
-                             ", or Engine::MakeStep)"));
-      }
-      texts_[function.digest] = *stored;
-    }
-    const std::string& text = texts_[function.digest];
+    LS_ASSIGN(const std::string text, Text(function.name, function.digest));
     LS_ASSIGN(const auto module, compiler::FunctionModule::Parse(text));
     LS_ASSIGN(const auto parameters, ParametersOf(module.signature()));
     if (!std::equal(function.inputs.begin(), function.inputs.end(), parameters.begin(), parameters.end(),

@@ -44,6 +44,9 @@ class FunctionLibrary {
   // The texts of the functions that a program calls. kNotFound: one that neither this process nor the store has.
   Result<compiler::FunctionTexts> TextsOf(const ir::Program& program);
 
+  // Of one function. Errors as TextsOf.
+  Result<std::string> TextOf(const std::string& name, const std::string& digest);
+
   // How often NVRTC was asked.
   int compilations() const;
 
@@ -58,6 +61,7 @@ class FunctionLibrary {
   std::optional<std::string> Stored(const std::string& digest, bool any_compiler);
   Result<std::string> CompileText(const FunctionSource& source);
   Error Explain(const Nvrtc& nvrtc, const FunctionSource& source, const CompileJob& job, const Compilation& failed);
+  Result<std::string> Text(const std::string& name, const std::string& digest);  // REQUIRES: mutex_ is held
   void Keep(const std::string& digest, const FunctionSource& source, const std::string& text);
 
   store::Store& store_;

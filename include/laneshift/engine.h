@@ -81,9 +81,9 @@ struct EngineOptions {
   MissPolicy on_miss = MissPolicy::kHeuristic;
   // The program `laneshift`, which measures for kTune and kBackground. Empty: searched on PATH.
   std::string tuner{};
-  // For users' epilogue functions (laneshift/epilogue_function.h): where NVRTC, and CUDA's headers beside it, are looked
-  // for, before the toolkit's usual place and the loader's own; where else their sources' includes are; and NVRTC's
-  // path, if no other is to be taken.
+  // For users' epilogue functions (laneshift/epilogue_function.h): where NVRTC, and CUDA's headers beside it, are
+  // looked for, before the toolkit's usual place and the loader's own; where else their sources' includes are; and
+  // NVRTC's path, if no other is to be taken.
   std::vector<std::string> library_directories{};
   std::vector<std::string> include_directories{};
   std::string nvrtc{};
