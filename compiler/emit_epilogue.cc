@@ -241,9 +241,18 @@ Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout,
 
 std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
                                Value* column, Value* batch) {
-  const GlobalFragment d(cx, layout, {.rows = rows}, row, column, batch);
+  auto& b = cx.e.ir();
+  const ElementIndex index(cx, layout, row, column);
+  std::map<int, Value*> of_rows;  // by the constant part of the row
   std::vector<Value*> inside;
-  for (int j = 0; j < layout.Registers(); ++j) inside.push_back(d.Inside(j));
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value*& of_row = of_rows[index.RowOf(j)];
+    if (of_row == nullptr) {
+      of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(index.RowOf(j))),
+                    PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
+    }
+    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), cx.Param(Binding::kN))));
+  }
   return inside;
 }
 

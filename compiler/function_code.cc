@@ -1,6 +1,7 @@
 #include "compiler/function_code.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -85,6 +86,39 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
+// "%f" of "%f12" and of "%f".
+std::string_view RegisterClass(std::string_view name) {
+  return name.substr(0, name.find_last_not_of("0123456789") + 1);
+}
+
+// The text with its own registers renamed: those of the kernel, which its operands will be, have the same names.
+std::string WithOwnRegisters(const std::vector<PtxStatement>& statements, std::string_view text) {
+  std::set<std::string_view> declared;
+  const auto name_at = [](std::string_view in, size_t at) {
+    size_t end = at + 1;
+    while (end < in.size() && (std::isalnum(static_cast<unsigned char>(in[end])) != 0 || in[end] == '_')) ++end;
+    return in.substr(at, end - at);
+  };
+  for (const PtxStatement& statement : statements) {
+    if (!statement.text.starts_with(".reg")) continue;
+    for (size_t at = 0; (at = statement.text.find('%', at)) != std::string_view::npos; ++at) {
+      declared.insert(name_at(statement.text, at));
+    }
+  }
+  std::string renamed;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != '%') {
+      renamed += text[at++];
+      continue;
+    }
+    const std::string_view name = name_at(text, at);
+    const bool own = declared.contains(name) || declared.contains(RegisterClass(name));
+    renamed += own ? Cat("%user_", name.substr(1)) : std::string(name);
+    at += name.size();
+  }
+  return renamed;
+}
+
 // Writes the body as a block, or gives up where a statement cannot stand inside of another function.
 class BodyWriter {
  public:
@@ -97,7 +131,7 @@ class BodyWriter {
     }
     return true;
   }
-  const std::string& text() const { return text_; }
+  std::string text() const { return WithOwnRegisters(statements_, text_); }
   bool returns_early() const { return returns_early_; }
 
  private:

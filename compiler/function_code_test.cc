@@ -19,7 +19,7 @@ std::string ModuleOf(const std::string& body, const std::string& others = "") {
          "\t// .globl\t_Z3RunNff\n"
          ".weak .func  (.param .align 4 .b8 func_retval0[4]) _Z3RunNff(\n"
          "\t.param .b32 _Z3RunNff_param_0,\n\t.param .b32 _Z3RunNff_param_1\n)\n{\n"
-         "\t.reg .pred %p<3>;\n\t.reg .b32 %r<9>;\n"
+         "\t.reg .pred %p<3>;\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<2>;\n"
          "\tld.param.b32 \t%r1, [_Z3RunNff_param_0];\n\tld.param.b32 \t%r2, [_Z3RunNff_param_1];\n" +
          body + "\tst.param.b32 \t[func_retval0], %r3;\n\tret;\n\n}\n";
 }
@@ -64,10 +64,11 @@ TEST(FunctionCode, PureBodiesAreInlinedWithoutAGuard) {
   EXPECT_EQ(code.results, 1);
   EXPECT_EQ(code.wide, (std::vector<bool>{false, false}));
   EXPECT_TRUE(Has(code.statement, "f0:\n")) << code.statement;
-  EXPECT_TRUE(Has(code.statement, "mov.b32 %r1, $1;\nmov.b32 %r2, $2;")) << code.statement;
+  EXPECT_TRUE(Has(code.statement, "mov.b32 %user_r1, $1;\nmov.b32 %user_r2, $2;")) << code.statement;
   EXPECT_TRUE(Has(code.statement, "$$L__BB0_2:\n")) << code.statement;
-  EXPECT_TRUE(Has(code.statement, "mov.b32 $0, %r3;\n")) << code.statement;
+  EXPECT_TRUE(Has(code.statement, "mov.b32 $0, %user_r3;\n")) << code.statement;
   EXPECT_FALSE(Has(code.statement, "ret")) << code.statement;
+  EXPECT_TRUE(Has(code.statement, ".reg .b32 %user_r<9>;")) << code.statement;
   EXPECT_EQ(code.declarations, "");
 }
 
@@ -78,9 +79,9 @@ TEST(FunctionCode, MemoryAndLoopsAreGuardedAndTablesRenamed) {
   const FunctionCode code = MakeFunctionCode(module, "f1", 1);
   EXPECT_TRUE(code.inlined && code.guarded && !code.pure);
   EXPECT_TRUE(Has(code.statement, "mov.b32 $0, 0;\n@!$1 bra f1_end;")) << code.statement;
-  EXPECT_TRUE(Has(code.statement, "mov.b32 %r1, $2;")) << code.statement;
-  EXPECT_TRUE(Has(code.statement, "mov.u64 %rd1, f1_table;")) << code.statement;
-  EXPECT_TRUE(Has(code.statement, "@%p1 bra f1_end;")) << code.statement;
+  EXPECT_TRUE(Has(code.statement, "mov.b32 %user_r1, $2;")) << code.statement;
+  EXPECT_TRUE(Has(code.statement, "mov.u64 %user_rd1, f1_table;")) << code.statement;
+  EXPECT_TRUE(Has(code.statement, "@%user_p1 bra f1_end;")) << code.statement;
   EXPECT_TRUE(Has(code.statement, "f1_end:\n")) << code.statement;
   EXPECT_EQ(code.declarations, ".const .align 4 .b8 f1_table[8] = {0, 0, 128, 63, 0, 0, 0, 64};\n");
   const FunctionModule loop = Parsed(ModuleOf("$top:\nsub.f32 %r1, %r1, %r2;\n@%p1 bra $top;\n"));

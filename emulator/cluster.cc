@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "emulator/function_names.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -150,7 +151,10 @@ bool Cluster::RunRound(bool& ran) {
                          [](const Path& path) { return path.state == Path::State::kRunnable; });
     });
     const Warp* one = running != warps.end() ? *running : warps.empty() ? nullptr : warps[0];
-    if (one != nullptr) fault.place = one->Named(one->Here(-1));
+    if (one != nullptr) {
+      fault.place = one->Here(-1);
+      fault.place.kernel = KernelAt(one->kernel(), fault.place.line);
+    }
     fault.message = Cat("a cluster executed ", executed_, " warp instructions, more than the budget of ",
                         machine().instruction_budget);
     DrawWaits(fault);

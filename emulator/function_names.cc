@@ -1,6 +1,9 @@
-#include <algorithm>
+#include "emulator/function_names.h"
 
-#include "emulator/program.h"
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -10,35 +13,39 @@ bool Encloses(const FunctionSyntax& function, int outer, int scope) {
   return scope == outer;
 }
 
-// The index of the first statement at or behind the line.
-size_t StatementAt(const FunctionSyntax& function, int line) {
-  const auto at =
-      std::lower_bound(function.statements.begin(), function.statements.end(), line,
-                       [](const StatementSyntax& statement, int wanted) { return statement.at.line < wanted; });
-  return static_cast<size_t>(at - function.statements.begin());
+// The code of callees stands behind that of the kernel, in the order in which they came to light.
+std::string_view CalleeAt(const Kernel& kernel, int line) {
+  for (size_t i = 0; i < kernel.callees.size(); ++i) {
+    const uint32_t begin = kernel.callees[i].start;
+    const uint32_t end =
+        i + 1 < kernel.callees.size() ? kernel.callees[i + 1].start : static_cast<uint32_t>(kernel.code.size());
+    for (uint32_t pc = begin; pc < end && pc < kernel.code.size(); ++pc) {
+      if (kernel.code[pc].at.line == line) return kernel.callees[i].name;
+    }
+  }
+  return {};
 }
 
 std::string_view LabelAt(const FunctionSyntax& function, int line) {
-  const size_t index = StatementAt(function, line);
-  if (index == function.statements.size()) return {};
+  const auto at =
+      std::lower_bound(function.statements.begin(), function.statements.end(), line,
+                       [](const StatementSyntax& statement, int wanted) { return statement.at.line < wanted; });
+  if (at == function.statements.end()) return {};
   const LabelSyntax* nearest = nullptr;
   for (const LabelSyntax& label : function.labels) {
-    if (label.statement > index || label.name.starts_with('$')) continue;
+    if (label.statement > at - function.statements.begin() || label.name.starts_with('$')) continue;
     if (nearest != nullptr && label.statement < nearest->statement) continue;
-    if (Encloses(function, label.scope, function.statements[index].scope)) nearest = &label;
+    if (Encloses(function, label.scope, at->scope)) nearest = &label;
   }
   return nearest == nullptr ? std::string_view() : nearest->name;
 }
 
 }  // namespace
 
-std::string_view Kernel::FunctionAt(int line) const {
-  for (const CallTarget& callee : callees) {
-    const FunctionSyntax* function = callee.syntax;
-    if (function == nullptr || function->statements.empty()) continue;
-    if (line >= function->at.line && line <= function->statements.back().at.line) return function->name;
-  }
-  return syntax == nullptr ? std::string_view() : LabelAt(*syntax, line);
+std::string KernelAt(const Kernel& kernel, int line) {
+  std::string_view name = CalleeAt(kernel, line);
+  if (name.empty() && kernel.syntax != nullptr) name = LabelAt(*kernel.syntax, line);
+  return name.empty() ? kernel.name : base::Cat(kernel.name, " (", name, ")");
 }
 
 }  // namespace laneshift::emulator

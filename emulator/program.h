@@ -100,7 +100,6 @@ struct CallTarget {
     uint64_t offset, bytes;
   };
   std::string name;
-  const FunctionSyntax* syntax = nullptr;
   uint32_t start = kNoTarget;
   uint64_t frame_bytes = 0;  // of local memory: parameters and variables
   std::vector<Saved> saved;  // the slots of its registers
@@ -125,10 +124,6 @@ struct Kernel {
   uint32_t dynamic_shared_align = 16;
   uint32_t dynamic_shared_offset = 0;  // window offset of `.extern .shared` variables
   uint64_t local_bytes = 0;
-
-  // What a line belongs to: a function that the kernel calls, or the nearest label in front of it in its block or one
-  // around it, unless a compiler numbered it ("$L__BB0_2"). Empty: the kernel itself.
-  std::string_view FunctionAt(int line) const;
 };
 
 // Where shared variables start in a CTA's window: the first KiB is reserved.

@@ -234,7 +234,6 @@ Status KernelBuilder::TranslateFunctions() {
     Frame frame;
     frame.function = to_translate_[next];
     frame.callee = &callee;
-    callee.syntax = frame.function;
     callee.start = static_cast<uint32_t>(kernel_.code.size());
     PlaceParameters(frame);
     LS_TRY(Translate(frame));

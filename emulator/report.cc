@@ -43,7 +43,7 @@ std::string_view NameOf(FaultKind kind) {
 }
 
 std::string Place::Print() const {
-  std::string text = base::Cat(kernel, " line ", line, function.empty() ? "" : " (" + function + ")", ", CTA (", cta[0], ",", cta[1], ",", cta[2], "), warp ", warp);
+  std::string text = base::Cat(kernel, " line ", line, ", CTA (", cta[0], ",", cta[1], ",", cta[2], "), warp ", warp);
   if (lane >= 0) text += base::Cat(", lane ", lane);
   return text;
 }

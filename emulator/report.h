@@ -34,8 +34,7 @@ struct Place {
   int line = 0;
   std::array<uint32_t, 3> cta{};
   int warp = 0;
-  int lane = -1;         // -1: the warp as a whole
-  std::string function;  // that the line belongs to; empty: the kernel itself
+  int lane = -1;  // -1: the warp as a whole
 
   std::string Print() const;
 };

@@ -123,8 +123,6 @@ class Warp {
   Outcome Fault(FaultKind kind, int lane, std::string message);
   void Report(HazardKind kind, int lane, std::string message);
   Place Here(int lane) const;
-  // The place with its function named.
-  Place Named(Place place) const;
   Position position() const { return current_->at; }
 
   // Control flow. The path that is running is meant.

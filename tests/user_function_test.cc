@@ -238,6 +238,7 @@ TEST_F(UserFunction, NeitherSpillsNorTakesAStack) {
       ASSERT_TRUE(schedule) << line.problem << ": " << schedule.error().message;
       const auto program = compiler::BuildProgram(*problem, *schedule, target);
       ASSERT_TRUE(program) << line.problem << ": " << program.error().message;
+      EXPECT_EQ(*ir::ParseProgram(ir::PrintProgram(*program)), *program) << line.problem;
       const auto texts = engine->parts().functions.TextsOf(*program);
       const auto module = compiler::EmitPtx(*program, target, {.functions = *texts});
       ASSERT_TRUE(module) << line.problem << ": " << module.error().message;
