@@ -350,8 +350,8 @@ TEST_F(UserFunction, FaultsNameTheFunction) {
       {"gemm m=32 n=32 k=64 epilogue=:OutOfBounds", {"illegal address", "user0_OutOfBounds"}},
   };
   for (const EngineOptions& options : Devices()) {
-    const auto engine = Engine::Open(options);
     for (const auto& [text, parts] : faults) {
+      const auto engine = Engine::Open(options);  // a fault takes the context with it
       const auto problem = engine->ReadProblem(WithFile(text));
       ASSERT_TRUE(problem) << problem.error().message;
       const auto outcome = tools::RunProblem(*engine, *problem, Settings({text}));
