@@ -28,7 +28,7 @@ __device__ float Swish(float v, laneshift::PerColumn<float> bias, float beta) {
 __device__ float Root(float v, int most) {
   if (v <= 0.0f) return 0.25f * v;
   float y = fmaxf(v, 1.0f);
-  for (int i = 0; i < most && fabsf(y * y - v) > 1e-5f * v; ++i) y = 0.5f * (y + v / y);
+  for (int i = 0; i < most && fabsf(y * y - v) > 1e-6f * v; ++i) y = 0.5f * (y + v / y);
   return y;
 }
 
