@@ -84,7 +84,8 @@ struct EngineOptions {
   // installed with laneshift, if there is one.
   std::string system_store{};
   MissPolicy on_miss = MissPolicy::kHeuristic;
-  // The program `laneshift`, which measures for kTune and kBackground. Empty: searched on PATH.
+  // The program `laneshift`, which measures for kTune and kBackground in a process of its own. Empty: searched on PATH
+  // and where it was installed with the library.
   std::string tuner{};
   // For users' epilogue functions (laneshift/epilogue_function.h): where NVRTC, and CUDA's headers beside it, are
   // looked for, before the toolkit's usual place and the loader's own; where else their sources' includes are; and
