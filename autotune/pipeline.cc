@@ -463,8 +463,12 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   }
   CountUsers(pipeline);
   const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
-  pipeline.tile_rows = static_cast<double>(CeilDiv(size(ir::Binding::kM), program.TileRows()));
-  pipeline.tile_columns = static_cast<double>(CeilDiv(size(ir::Binding::kN), program.tile_n));
+  // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.
+  const auto tiles_of = [](int64_t extent, int64_t tile, int64_t cluster) {
+    return static_cast<double>(CeilDiv(extent, tile * cluster) * cluster);
+  };
+  pipeline.tile_rows = tiles_of(size(ir::Binding::kM), program.TileRows(), program.cluster_m);
+  pipeline.tile_columns = tiles_of(size(ir::Binding::kN), program.tile_n, program.cluster_n);
   pipeline.tiles =
       pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
   pipeline.raster = schedule.raster;

@@ -28,9 +28,9 @@ struct Ranking {
 Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
                       const Machine& machine);
 
-// Raised whenever the same problem is ranked otherwise on the same machine: by another space or another model. A test
-// tells when that is due.
-inline constexpr int kRankingRevision = 1;
+// Raised whenever the same problem is ranked otherwise on the same machine, by another space or another model, so that
+// choices of before are not remembered (autotune/ranking_test.cc tells when that is due).
+inline constexpr int kRankingRevision = 2;
 
 // Fingerprint of what ChooseSchedule goes by beside the problem and the generator's revision: equal ones choose alike.
 std::string ChoiceBasis(const target::Target& target, const Machine& machine);

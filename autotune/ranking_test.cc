@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "base/fingerprint.h"
+#include "base/text.h"
 #include "compiler/compile.h"
 
 namespace laneshift::autotune {
@@ -147,6 +149,22 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
   const auto low = ChooseSchedule(stem, *ParseSchedule("tile=64x64 reuse=lane_shift a_load=tma"), target, 1);
   ASSERT_FALSE(low);
   EXPECT_NE(low.error().message.find("use tile m=128 instead of 64"), std::string::npos) << low.error().message;
+}
+
+// What stores remember must not outlive the ranking that it came from.
+TEST(RankingRevision, IsRaisedWhereChoicesChange) {
+  constexpr std::string_view kChoices = "2:2427622e91c54304e5b9a868ca4cbe48";
+  base::Fingerprinter print;
+  for (const target::Target& target : target::Targets()) {
+    for (const char* text : kVaried) {
+      const auto schedule = ChooseSchedule(*ParseProblem(text), {}, target, PublishedMachine(target));
+      ASSERT_TRUE(schedule) << text;
+      print.Text(text, PrintSchedule(*schedule));
+    }
+  }
+  const std::string choices = base::Cat(kRankingRevision, ":", print.Finish().Hex());
+  EXPECT_EQ(choices, kChoices)
+      << "problems are ranked otherwise than by this revision: raise kRankingRevision, and put the new choices here";
 }
 
 TEST(ChoiceBasis, TellsEverythingThatDecides) {

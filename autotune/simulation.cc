@@ -446,9 +446,9 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
 }  // namespace
 
 ProductTime TimeOf(const Step& p, const Machine& machine) {
-  // An instruction covers 32 bytes of K of all its rows in half as many clocks as it has columns.
+  // An instruction covers 32 bytes of K of all its rows.
   const double columns = p.tensor_memory && p.pair && p.rows <= 64 ? p.columns / 2 : p.columns;
-  const double multiply = columns / 2 * p.units;
+  const double multiply = columns / machine.product_columns * p.units;
   const double read = ((p.a_shared ? p.rows : 0) + p.columns * p.b_share) * p.units * kStepBytes / machine.shared_read;
   return {.clocks = p.depth * std::max(multiply, read),
           .bound = read > multiply ? Bound::kSharedMemory : Bound::kTensorCore};
