@@ -157,6 +157,8 @@ class StepWriter {
       case OpKind::kMap:
       case OpKind::kCombineVector:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
+      case OpKind::kCall:
+        return Call(steps, op.As<ir::CallAttrs>());
       case OpKind::kCombineMatrix:
         return Add(steps,
                    {.kind = StepKind::kReadGlobal,
@@ -322,6 +324,23 @@ class StepWriter {
 
   // Elements of a panel of the role's warps together.
   double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
+  // How long a user's function is shows only when it is compiled; it counts as one of some length.
+  void Call(StepList& steps, const ir::CallAttrs& attrs) {
+    constexpr double kPasses = 4;
+    double read = 0, written = 0;
+    for (const ir::FunctionInput& input : program_.functions[static_cast<size_t>(attrs.function)].inputs) {
+      const auto bytes = static_cast<double>(DataTypeBytes(input.type));
+      if (input.kind == FunctionOperand::kPerElement) read += bytes;
+      if (input.kind == FunctionOperand::kOutput) written += bytes;
+    }
+    if (read > 0) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * read});
+    Add(steps, {.kind = StepKind::kConvert, .elements = kPasses * Elements()});
+    if (written > 0)
+      Add(steps, {.kind = StepKind::kStoreThreads,
+                  .bytes = Elements() * written,
+                  .row_bytes = attrs.vector * written,
+                  .elements = Elements()});
+  }
   void ReadSums(StepList& steps, int columns) {
     columns_ = columns;
     steps.Add({.kind = StepKind::kReadSums, .bytes = Elements() * kSumBytes});

@@ -228,34 +228,59 @@ Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapA
   return mapped;
 }
 
+Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
+  const GlobalFragment matrix(cx, layout, attrs, row, column, batch);
+  Fragment loaded{layout, {}};
+  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
+    loaded.values.insert(loaded.values.end(), run.begin(), run.end());
+  }
+  return loaded;
+}
+
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
+                               Value* column, Value* batch) {
+  auto& b = cx.e.ir();
+  const ElementIndex index(cx, layout, row, column);
+  std::map<int, Value*> of_rows;  // by the constant part of the row
+  std::vector<Value*> inside;
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value*& of_row = of_rows[index.RowOf(j)];
+    if (of_row == nullptr) {
+      of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(index.RowOf(j))),
+                    PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
+    }
+    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), cx.Param(Binding::kN))));
+  }
+  return inside;
+}
+
 Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
                            Value* row, Value* column, Value* batch) {
   const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
-  const GlobalFragment matrix(cx, fragment.layout, place, row, column, batch);
-  Fragment combined{fragment.layout, {}};
-  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
-    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
-    for (int i = 0; i < attrs.vector; ++i) {
-      Value* other = attrs.beta != 0 ? cx.e.ir().CreateFMul(run[i], cx.Param(Binding::kBeta)) : run[i];
-      if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
-      combined.values.push_back(CombineWith(cx.e, attrs.how, fragment.values[j + i], other));
-    }
+  Fragment combined = EmitLoadMatrix(cx, fragment.layout, place, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    Value*& other = combined.values[j];
+    if (attrs.beta != 0) other = cx.e.ir().CreateFMul(other, cx.Param(Binding::kBeta));
+    if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
+    other = CombineWith(cx.e, attrs.how, fragment.values[j], other);
   }
   return combined;
 }
 
-Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
-                           Value* row, Value* column, Value* batch) {
+Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  const ElementIndex index(cx, fragment.layout, row, column);
+  const ElementIndex index(cx, layout, row, column);
   const bool by_row = attrs.axis == BiasAxis::kM;
   Value* limit = cx.Param(by_row ? Binding::kM : Binding::kN);
   // Each group of output channels has its own part of the vector; the matrices of a batch share it.
   Value* part = attrs.rows == ir::RowMap::kPixels ? b.CreateMul(batch, limit) : e.C32(0);
   std::map<int, Value*> loaded;  // by the constant part of the index
-  Fragment combined{fragment.layout, {}};
-  for (int j = 0; j < fragment.layout.Registers(); ++j) {
+  Fragment vector{layout, {}};
+  for (int j = 0; j < layout.Registers(); ++j) {
     const int constant = by_row ? index.RowOf(j) : index.ColumnOf(j);
     if (loaded.find(constant) == loaded.end()) {
       Value* at = by_row ? index.Row(j) : index.Column(j);
@@ -263,7 +288,16 @@ Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, cons
                                                                      e.C64(DataTypeBytes(attrs.type))));
       loaded[constant] = LoadRun(e, attrs.type, address, 1, b.CreateICmpULT(at, limit))[0];
     }
-    combined.values.push_back(CombineWith(e, attrs.how, fragment.values[j], loaded[constant]));
+    vector.values.push_back(loaded[constant]);
+  }
+  return vector;
+}
+
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  Fragment combined = EmitLoadVector(cx, fragment.layout, attrs, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    combined.values[j] = CombineWith(cx.e, attrs.how, fragment.values[j], combined.values[j]);
   }
   return combined;
 }

@@ -522,7 +522,16 @@ ValueId KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, StepCurso
                                  ValueId row, ValueId column, ValueId batch) {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   const int number = cursor.number;
-  cursor.number += info.numbers;
+  cursor.number += static_cast<int>(ir::NumbersOf(step).size());
+  if (info.action == ir::StepAction::kCall) {
+    const int operand = cursor.operand;
+    cursor.operand += static_cast<int>(ir::TensorsOf(step, terms_.type).size());
+    return b.Call({fragment, row, column, batch}, {.function = cursor.function++,
+                                                   .operand = operand,
+                                                   .number = number,
+                                                   .vector = GlobalAccess(Operand::kD).vector,
+                                                   .rows = terms_.rows});
+  }
   if (info.operand == ir::StepOperand::kNone) {
     if (info.action == ir::StepAction::kMultiply) {
       return b.Scale({fragment}, {.binding = ir::EpilogueNumber(number)});
@@ -553,26 +562,49 @@ ValueId KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, StepCurso
                               .derivative = info.function});
 }
 
+namespace {
+
+ir::ProgramFunction FunctionOf(const FunctionCall& call, DataType d) {
+  ir::ProgramFunction function{.name = call.name, .digest = call.digest, .inputs = {}};
+  // "ns::Swish<2>" has to be an identifier of PTX.
+  for (char& c : function.name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain) c = '_';
+  }
+  for (const FunctionParameter& parameter : call.parameters) {
+    const bool number = parameter.operand == FunctionOperand::kNumber;
+    function.inputs.push_back({.kind = parameter.operand,
+                               .type = number ? DataType::kF32 : parameter.type.value_or(ir::AddendType(d)),
+                               .count = static_cast<int>(parameter.count)});
+  }
+  return function;
+}
+
+}  // namespace
+
 void KernelBuilder::AddEpilogueParams() {
   StepCursor cursor;
   for (const EpilogueStep& step : terms_.steps) {
-    const ir::StepInfo& info = ir::InfoOf(step.kind);
-    if (info.operand != ir::StepOperand::kNone) AddParam(ir::EpilogueBase(cursor.operand++));
-    for (int i = 0; i < info.numbers; ++i) AddParam(ir::EpilogueNumber(cursor.number++));
+    for (size_t i = 0; i < ir::TensorsOf(step, terms_.type).size(); ++i) AddParam(ir::EpilogueBase(cursor.operand++));
+    for (size_t i = 0; i < ir::NumbersOf(step).size(); ++i) AddParam(ir::EpilogueNumber(cursor.number++));
+    if (step.function) program_.functions.push_back(FunctionOf(*step.function, terms_.type));
   }
 }
 
 bool EpilogueTerms::HasMatrices() const {
+  // A user's function is not run outside of D, and so has to know where that is.
   return std::any_of(steps.begin(), steps.end(), [](const EpilogueStep& step) {
     const ir::StepOperand operand = ir::InfoOf(step.kind).operand;
-    return operand == ir::StepOperand::kMatrix || operand == ir::StepOperand::kOutput;
+    return operand == ir::StepOperand::kMatrix || operand == ir::StepOperand::kOutput || step.function;
   });
 }
 
 bool EpilogueTerms::KeepsF32() const {
   return type == DataType::kF32 || std::any_of(steps.begin(), steps.end(), [&](const EpilogueStep& step) {
-           return ir::InfoOf(step.kind).operand == ir::StepOperand::kOutput &&
-                  ir::OperandTypeOf(step, type) == DataType::kF32;
+           const std::vector<ir::StepTensor> tensors = ir::TensorsOf(step, type);
+           return std::any_of(tensors.begin(), tensors.end(), [](const ir::StepTensor& tensor) {
+             return tensor.operand == ir::StepOperand::kOutput && tensor.type == DataType::kF32;
+           });
          });
 }
 

@@ -189,7 +189,7 @@ class KernelBuilder {
   ir::ValueId Finish(ir::Builder& b, ir::ValueId fragment, ir::ValueId row, ir::ValueId column, ir::ValueId batch);
   // One step of the epilogue; counts the operands and numbers of those before it.
   struct StepCursor {
-    int operand = 0, number = 0;
+    int operand = 0, number = 0, function = 0;
   };
   ir::ValueId WriteStep(ir::Builder& b, const EpilogueStep& step, StepCursor& cursor, ir::ValueId fragment,
                         ir::ValueId row, ir::ValueId column, ir::ValueId batch);

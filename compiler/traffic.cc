@@ -152,6 +152,7 @@ class RoleWalk {
       case OpKind::kCombineVector:
       case OpKind::kCombineMatrix:
       case OpKind::kMap:
+      case OpKind::kCall:
       case OpKind::kStageStore:
       case OpKind::kTmaStore:
       case OpKind::kStorePixels:

@@ -453,6 +453,8 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kCombineMatrix:
     case OpKind::kMap:
       return CheckStep(op);
+    case OpKind::kCall:
+      return CheckCall(op);
     case OpKind::kGlobalStore:
       return CheckGlobal(op, op.As<GlobalAttrs>());
     case OpKind::kTmaStore:

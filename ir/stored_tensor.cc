@@ -130,15 +130,18 @@ std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   const AxisLetters letters = gemm != nullptr ? kGemmLetters : kConvLetters;
   const StoredTensor output = Stored(problem, OperandRole::kD);
   std::vector<EpilogueTensor> tensors;
-  for (const EpilogueStep& step : StepsWithOperand(epilogue)) {
-    const StepOperand operand = InfoOf(step.kind).operand;
-    StoredTensor tensor = output;
-    if (operand == StepOperand::kRowVector) tensor = Vector(output.type, gemm != nullptr ? gemm->m : 0);
-    if (operand == StepOperand::kColumnVector) tensor = Vector(output.type, output.Inner());
-    tensor.type = OperandTypeOf(step, output.type);
-    tensors.push_back({.name = base::Cat("epilogue[", tensors.size(), "] (", PrintStep(step, letters), ")"),
-                       .tensor = tensor,
-                       .written = operand == StepOperand::kOutput});
+  for (const EpilogueStep& step : epilogue) {
+    for (const StepTensor& own : TensorsOf(step, output.type)) {
+      StoredTensor tensor = output;
+      if (own.operand == StepOperand::kRowVector) tensor = Vector(output.type, gemm != nullptr ? gemm->m : 0);
+      if (own.operand == StepOperand::kColumnVector) tensor = Vector(output.type, output.Inner());
+      if (own.operand == StepOperand::kTable) tensor = Vector(output.type, own.count);
+      tensor.type = own.type;
+      const std::string name = step.function ? step.function->name : PrintStep(step, letters);
+      tensors.push_back({.name = base::Cat("epilogue[", tensors.size(), "] (", name, ")"),
+                         .tensor = tensor,
+                         .written = own.operand == StepOperand::kOutput});
+    }
   }
   return tensors;
 }

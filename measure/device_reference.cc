@@ -342,6 +342,8 @@ std::string StepSource(const EpilogueStep& step, size_t operand, std::string_vie
       return Cat("  value *= d", function, "(", other, ");\n");
     case ir::StepAction::kStore:
       return Cat("  tally.Count(", stored, ", value, view.Index(batch, row, column));\n");
+    case ir::StepAction::kCall:
+      break;  // DeviceReference::Compile refuses them
   }
   return "";
 }
@@ -475,6 +477,9 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 
 Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const device::Device& device,
                                                  const Problem& problem, CodeForm form) {
+  if (ir::CallsFunctions(problem)) {
+    return MakeError(ErrorCode::kUnsupported, "what users' functions make of a sum is compared on the host");
+  }
   const auto define = [&](std::string_view macro, OperandRole role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };

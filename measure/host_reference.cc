@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -148,6 +149,39 @@ double Saturated(DataType type, double value) {
   return std::clamp(value, -ir::LargestOf(type), ir::LargestOf(type));
 }
 
+// The values of users' functions, which are not computed one by one: elements come by until a function whose values are
+// not known yet, leave their inputs, and come by again once it was evaluated.
+class FunctionValues {
+ public:
+  FunctionValues(const Epilogue& epilogue, int64_t count) : count_(count) {
+    for (const EpilogueStep& step : epilogue) {
+      if (!step.function) continue;
+      size_t inputs = 1;
+      for (const FunctionParameter& p : step.function->parameters) inputs += p.operand != FunctionOperand::kTable;
+      inputs_.emplace_back(inputs * static_cast<size_t>(count));
+    }
+  }
+  size_t size() const { return inputs_.size(); }
+  bool Knows(size_t function) const { return function < results_.size(); }
+  float& Input(size_t function, size_t parameter, int64_t element) {
+    return inputs_[function][parameter * static_cast<size_t>(count_) + static_cast<size_t>(element)];
+  }
+  float Result(size_t function, size_t result, int64_t element) const {
+    return results_[function][result * static_cast<size_t>(count_) + static_cast<size_t>(element)];
+  }
+  // Of the first function that is not known.
+  Status EvaluateNext(const EvaluateFunction& evaluate) {
+    LS_CHECK(evaluate != nullptr, "nobody evaluates the users' functions of the epilogue");
+    LS_ASSIGN(std::vector<float> results, evaluate(results_.size(), inputs_[results_.size()], count_));
+    results_.push_back(std::move(results));
+    return Ok();
+  }
+
+ private:
+  const int64_t count_;                               // of elements
+  std::vector<std::vector<float>> inputs_, results_;  // by function
+};
+
 // What becomes of a sum, in double precision.
 class Finish {
  public:
@@ -160,14 +194,28 @@ class Finish {
     if (ir::IsEightBit(output) && problem.scale != Scaling::kNone) last_ = operands.scale_d.At(0, 0);
   }
 
-  // The value of D's element, given the sum of products; what the epilogue stores on the way is counted.
+  // The value of D's element, given the sum of products; what the epilogue stores on the way is counted. Nothing where
+  // a function of the epilogue is not known yet: then its inputs have been left for `element`.
   template <typename View>
-  double operator()(const View& view, int64_t batch, int64_t i, int64_t j, double sum, Comparison& into) const {
+  std::optional<double> operator()(const View& view, int64_t batch, int64_t i, int64_t j, double sum, Comparison& into,
+                                   FunctionValues& functions, int64_t element) const {
     const int64_t row = view.StoredRow(batch, i), column = view.StoredColumn(batch, j);
     double value = alpha_ * sum + static_cast<double>(view.Bias(i, column));
     if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column));
-    size_t operand = 0;
+    size_t operand = 0, function = 0;
     for (const EpilogueStep& step : epilogue_) {
+      if (step.function) {
+        const HostTensor* own = operands_.epilogue.data() + operand;
+        operand += ir::TensorsOf(step, output_).size();
+        const Place at{i, row, column};
+        if (!functions.Knows(function)) {
+          LeaveInputs(*step.function, own, value, at, functions, function, element);
+          return std::nullopt;
+        }
+        CountOutputs(*step.function, own, at, into, functions, function, element);
+        value = functions.Result(function++, 0, element);
+        continue;
+      }
       const bool none = ir::InfoOf(step.kind).operand == ir::StepOperand::kNone;
       value = After(step, none ? nullptr : &operands_.epilogue[operand++], value, {i, row, column}, into);
     }
@@ -178,6 +226,35 @@ class Finish {
   struct Place {
     int64_t row_of_product, row, column;
   };
+
+  static float OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at) {
+    if (parameter.operand == FunctionOperand::kPerRow) return tensor.At(0, at.row_of_product);
+    if (parameter.operand == FunctionOperand::kPerColumn) return tensor.At(0, at.column);
+    return parameter.operand == FunctionOperand::kPerElement ? tensor.At(at.row, at.column) : 0.0f;
+  }
+
+  static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, double value, const Place& at,
+                          FunctionValues& functions, size_t function, int64_t element) {
+    functions.Input(function, 0, element) = static_cast<float>(value);
+    size_t parameter = 1, number = 0;
+    for (const FunctionParameter& p : call.parameters) {
+      const bool is_number = p.operand == FunctionOperand::kNumber;
+      const float input = is_number ? static_cast<float>(call.numbers[number++]) : OperandOf(p, *operands++, at);
+      if (p.operand != FunctionOperand::kTable) functions.Input(function, parameter++, element) = input;
+    }
+  }
+
+  static void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
+                           const FunctionValues& functions, size_t function, int64_t element) {
+    size_t result = 1;
+    for (const FunctionParameter& p : call.parameters) {
+      if (p.operand == FunctionOperand::kOutput) {
+        const double value = functions.Result(function, result++, element);
+        Count(*operands, at.row, at.column, Saturated(operands->shape.type, value), into);
+      }
+      if (p.operand != FunctionOperand::kNumber) ++operands;
+    }
+  }
 
   static double After(const EpilogueStep& step, const HostTensor* tensor, double value, const Place& at,
                       Comparison& into) {
@@ -199,6 +276,8 @@ class Finish {
       case ir::StepAction::kStore:
         Count(*tensor, at.row, at.column, Saturated(tensor->shape.type, value), into);
         return value;
+      case ir::StepAction::kCall:
+        break;  // FunctionValues
     }
     LS_CHECK(false, "unknown action ", static_cast<int>(info.action));
   }
@@ -228,7 +307,8 @@ struct Piece {
 };
 
 template <typename View>
-Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor& d, const Piece& piece) {
+Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor& d, const Piece& piece,
+                        FunctionValues& functions) {
   const int64_t columns = std::min<int64_t>(kColumns, view.columns() - piece.first);
   const int64_t depth = view.depth();
   std::vector<float> b(static_cast<size_t>(depth * kColumns)), a(static_cast<size_t>(depth * kRows));
@@ -242,8 +322,11 @@ Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; ++c) {
         const int64_t j = piece.first + c;
-        Count(d, view.StoredRow(piece.batch, row + r), view.StoredColumn(piece.batch, j),
-              finish(view, piece.batch, row + r, j, sums[r][c], result), result);
+        const int64_t element = (piece.batch * view.rows() + row + r) * view.columns() + j;
+        const auto value = finish(view, piece.batch, row + r, j, sums[r][c], result, functions, element);
+        if (value) {
+          Count(d, view.StoredRow(piece.batch, row + r), view.StoredColumn(piece.batch, j), *value, result);
+        }
       }
     }
   }
@@ -258,7 +341,8 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
 }
 
 template <typename View>
-Comparison CompareView(const View& view, const Finish& finish, const HostTensor& d) {
+Result<Comparison> CompareView(const View& view, const Finish& finish, const HostTensor& d, FunctionValues functions,
+                               const EvaluateFunction& evaluate) {
   // A convolution may have few columns and very many rows, so rows are shared out too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
@@ -270,20 +354,28 @@ Comparison CompareView(const View& view, const Finish& finish, const HostTensor&
     }
   }
   std::vector<Comparison> parts(pieces.size());
-  ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t item) {
-    parts[static_cast<size_t>(item)] = ComparePiece(view, finish, d, pieces[static_cast<size_t>(item)]);
-  });
+  const auto pass = [&] {
+    ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t item) {
+      parts[static_cast<size_t>(item)] = ComparePiece(view, finish, d, pieces[static_cast<size_t>(item)], functions);
+    });
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
+    pass();
+    LS_TRY(functions.EvaluateNext(evaluate));
+  }
+  pass();
   return Total(parts, "cpu");
 }
 
 template <typename View>
-Comparison SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples, uint64_t seed) {
+Result<Comparison> SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples,
+                              uint64_t seed, FunctionValues functions, const EvaluateFunction& evaluate) {
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * view.columns() - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
   for (int64_t& index : chosen) index = element(random);
   std::vector<Comparison> parts(chosen.size());
-  ParallelFor(samples, [&](int64_t item) {
+  const auto compare = [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
     const int64_t j = index % view.columns(), i = index / view.columns() % view.rows();
     const int64_t batch = index / view.columns() / view.rows();
@@ -293,8 +385,15 @@ Comparison SampleView(const View& view, const Finish& finish, const HostTensor& 
     double sum = 0;
     for (size_t q = 0; q < left.size(); ++q) sum += static_cast<double>(left[q]) * static_cast<double>(right[q]);
     Comparison& part = parts[static_cast<size_t>(item)];
-    Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), finish(view, batch, i, j, sum, part), part);
-  });
+    part = {};
+    const auto value = finish(view, batch, i, j, sum, part, functions, item);
+    if (value) Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), *value, part);
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
+    ParallelFor(samples, compare);
+    LS_TRY(functions.EvaluateNext(evaluate));
+  }
+  ParallelFor(samples, compare);
   return Total(parts, base::Cat("cpu, ", samples, " elements"));
 }
 
@@ -331,19 +430,34 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
   return tensors[static_cast<size_t>(role)];
 }
 
-Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
+Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                              const EvaluateFunction& evaluate) {
   return std::visit(
-      [&](const auto& kind) { return CompareView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d); },
+      [&](const auto& kind) {
+        const auto view = ViewOf(kind, operands);
+        return CompareView(view, Finish(kind, operands, d.shape.type), d,
+                           FunctionValues(kind.epilogue, view.batches() * view.rows() * view.columns()), evaluate);
+      },
+      problem);
+}
+
+Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
+  return CompareAll(problem, operands, d, {}).value();
+}
+
+Result<Comparison> CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                                 int64_t samples, uint64_t seed, const EvaluateFunction& evaluate) {
+  return std::visit(
+      [&](const auto& kind) {
+        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d, samples, seed,
+                          FunctionValues(kind.epilogue, samples), evaluate);
+      },
       problem);
 }
 
 Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
                          uint64_t seed) {
-  return std::visit(
-      [&](const auto& kind) {
-        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d, samples, seed);
-      },
-      problem);
+  return CompareSample(problem, operands, d, samples, seed, {}).value();
 }
 
 }  // namespace laneshift::measure

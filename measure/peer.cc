@@ -28,11 +28,10 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
   if (!ir::IsEightBit(gemm->a)) {
     LS_ASSIGN(Cublas opened, Cublas::Open(directories, device, stream));
     auto cublas = std::make_shared<Cublas>(std::move(opened));
-    calls.push_back({"cublas",
-                     [cublas, own = *gemm](const Arguments& a) {
-                       return cublas->Multiply(own, std::get<GemmArguments>(a));
-                     },
-                     notes});
+    calls.push_back(
+        {"cublas",
+         [cublas, own = *gemm](const Arguments& a) { return cublas->Multiply(own, std::get<GemmArguments>(a)); },
+         notes});
   }
   auto opened = Cublaslt::Open(directories, device, stream, *gemm, std::get<GemmArguments>(arguments));
   if (!opened) {

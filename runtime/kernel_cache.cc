@@ -28,8 +28,8 @@ Result<std::string> EntryOf(std::string_view ptx) {
 }  // namespace
 
 KernelCache::KernelCache(const device::Device& device, const target::Target& target, store::Store& store,
-                         AssemblerChoice assembler)
-    : device_(device), target_(target), store_(store), choice_(std::move(assembler)) {}
+                         nvrtc::FunctionLibrary& functions, AssemblerChoice assembler)
+    : device_(device), target_(target), store_(store), functions_(functions), choice_(std::move(assembler)) {}
 
 Result<FoundKernel> KernelCache::Get(const ir::Program& program, const KernelLabel& label) {
   const std::string key = compiler::KernelKey(program);
@@ -96,7 +96,8 @@ KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Prog
                                           const KernelLabel& label) {
   FoundKernel found;
   const Stopwatch emission;
-  LS_ASSIGN(compiler::PtxModule module, compiler::EmitPtx(program, target_));
+  LS_ASSIGN(const compiler::FunctionTexts functions, functions_.TextsOf(program));
+  LS_ASSIGN(compiler::PtxModule module, compiler::EmitPtx(program, target_, {.functions = functions}));
   found.ptx_ms = emission.Milliseconds();
   const Stopwatch assembly;
   LS_ASSIGN(std::optional<store::CubinRecord> cubin, Assemble(module.ptx));

@@ -19,6 +19,8 @@
 #include <initializer_list>
 #include <optional>
 
+#include "laneshift/epilogue_function.h"
+
 namespace laneshift {
 
 enum class DataType : uint8_t;
@@ -45,12 +47,14 @@ enum class EpilogueKind : uint8_t {
   kGeluGradient,      // dgelu           v * gelu'(r[row, column])
   kGeluTanhGradient,  // dgelu_tanh      v * gelu_tanh'(r[row, column])
   kSiluGradient,      // dsilu           v * silu'(r[row, column])
+  kFunction,          // file.cu:name    a user's function (laneshift/epilogue_function.h)
 };
 
 struct EpilogueStep {
   EpilogueKind kind{};
   std::array<double, 2> numbers{};         // as many as its kind has
   std::optional<DataType> operand_type{};  // none: that of D
+  FunctionStep function{};                 // of kFunction: which, with its operands and numbers
 
   bool operator==(const EpilogueStep&) const = default;
 };
