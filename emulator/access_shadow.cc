@@ -25,10 +25,21 @@ bool OpRecord::KnownTo(const VectorClock& clock) const {
 
 SharedShadow::SharedShadow(uint32_t base, uint32_t bytes)
     : base_(base),
+      bytes_(bytes),
       // Zero pages are valid words, and most of a CTA's shared memory never sees an ordinary access.
       words_(static_cast<Word*>(std::calloc(bytes / 4 + 8, sizeof(Word)))),
       blocks_((base + bytes) / GranuleWord::kBlockBytes + 2) {
   LS_CHECK(words_ != nullptr, "no memory for the shadow of ", bytes, " bytes of shared memory");
+}
+
+void SharedShadow::Reset() {
+  Forget(base_, base_ + bytes_);
+  for (Block& block : blocks_) {
+    block.segments.clear();
+    block.ordinary = 0;
+  }
+  readers_.clear();
+  free_readers_.clear();
 }
 
 void SharedShadow::DropReaders(Word& word) {

@@ -92,6 +92,8 @@ class SharedShadow {
  public:
   // `base`: the offset at which the memory begins.
   SharedShadow(uint32_t base, uint32_t bytes);
+  // As new.
+  void Reset();
 
   // Remembers an ordinary access and says what it is not ordered behind.
   Rival Read(uint32_t offset, uint32_t bytes, const Accessor& by);
@@ -211,7 +213,7 @@ class SharedShadow {
     });
   }
 
-  uint32_t base_;
+  uint32_t base_, bytes_;
   std::unique_ptr<Word[], Free> words_;
   std::vector<Block> blocks_;  // from offset 0
   std::vector<std::vector<Reader>> readers_;
