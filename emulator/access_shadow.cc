@@ -124,7 +124,8 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
 }
 
 Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
-  Rival rival = CheckAsync(GranuleWord::Of(offset, offset + bytes), false, *by.knowledge, by.lane);
+  Rival rival =
+      CheckAsync(GranuleWord::Of(offset, offset + bytes), {offset, offset + bytes}, false, *by.knowledge, by.lane);
   const uint32_t begin = offset - base_;
   for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w) {
     Word& word = words_[w];
@@ -142,7 +143,7 @@ Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
 Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
   Rival rival;
   ForEachGranuleWord({offset, offset + bytes}, [&](GranuleWord word) {
-    if (!rival) rival = CheckAsync(word, true, *by.knowledge, by.lane);
+    if (!rival) rival = CheckAsync(word, {offset, offset + bytes}, true, *by.knowledge, by.lane);
   });
   const Epoch now = by.knowledge->Now(by.lane);
   const uint32_t begin = offset - base_;
@@ -168,7 +169,8 @@ Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
   return rival;
 }
 
-Rival SharedShadow::CheckAsync(GranuleWord word, bool write, const Knowledge& issuer, uint8_t lane) const {
+Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer,
+                               uint8_t lane) const {
   for (const Segment& segment : blocks_[word.block].segments) {
     const uint64_t common = segment.mask & word.mask;
     if (common == 0) continue;
@@ -180,9 +182,10 @@ Rival SharedShadow::CheckAsync(GranuleWord word, bool write, const Knowledge& is
     for (const RecordRef& read : segment.reads) {
       if (!read) break;
       read_since = true;
-      if (write && !read->KnownTo(issuer, lane)) return rival(Conflict::kWriteAfterRead, read);
+      if (write && read->Touches(within) && !read->KnownTo(issuer, lane)) return rival(Conflict::kWriteAfterRead, read);
     }
-    if (segment.write && !(write && read_since) && !segment.write->KnownTo(issuer, lane))
+    if (segment.write && !(write && read_since) && segment.write->Touches(within) &&
+        !segment.write->KnownTo(issuer, lane))
       return rival(write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, segment.write);
   }
   return {};
@@ -221,7 +224,7 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
   uint64_t fresh = word.mask;
   for (Segment& segment : segments) {
     const uint64_t common = segment.mask & word.mask;
-    if (common == 0) continue;
+    if (common == 0 || (write && segment.LiesBeside(*record))) continue;
     segment.mask &= ~common;
     if (write) continue;
     fresh &= ~common;
