@@ -62,10 +62,10 @@ Status Measure(benchmark::State& state, const KernelCase& kernel, const EngineOp
 void RegisterKernels() {
   constexpr KernelCase kCases[] = {
       {"wide", "gemm m=512 n=512 k=1024 a=bf16 b=bf16 d=bf16", "tile=128x256x64"},
-      {"cube", "gemm m=512 n=512 k=512 a=bf16 b=bf16 d=f32"},
-      {"deep", "gemm m=256 n=256 k=4096 a=bf16 b=bf16 d=bf16"},
-      {"flat", "gemm m=1024 n=1024 k=64 a=bf16 b=bf16 d=bf16"},
-      {"unaligned", "gemm m=255 n=255 k=255 a=bf16 b=bf16 d=bf16"},
+      {"cube", "gemm m=512 n=512 k=512 a=bf16 b=bf16 d=f32", "split_k=1"},
+      {"deep", "gemm m=256 n=256 k=4096 a=bf16 b=bf16 d=bf16", "split_k=1"},
+      {"flat", "gemm m=1024 n=1024 k=64 a=bf16 b=bf16 d=bf16", "split_k=1"},
+      {"unaligned", "gemm m=255 n=255 k=255 a=bf16 b=bf16 d=bf16", "split_k=1"},
   };
   for (const char* target : {"sm_100a", "sm_90a"}) {
     for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {

@@ -25,10 +25,21 @@ bool OpRecord::KnownTo(const VectorClock& clock) const {
 
 SharedShadow::SharedShadow(uint32_t base, uint32_t bytes)
     : base_(base),
+      bytes_(bytes),
       // Zero pages are valid words, and most of a CTA's shared memory never sees an ordinary access.
       words_(static_cast<Word*>(std::calloc(bytes / 4 + 8, sizeof(Word)))),
       blocks_((base + bytes) / GranuleWord::kBlockBytes + 2) {
   LS_CHECK(words_ != nullptr, "no memory for the shadow of ", bytes, " bytes of shared memory");
+}
+
+void SharedShadow::Reset() {
+  Forget(base_, base_ + bytes_);
+  for (Block& block : blocks_) {
+    block.segments.clear();
+    block.ordinary = 0;
+  }
+  readers_.clear();
+  free_readers_.clear();
 }
 
 void SharedShadow::DropReaders(Word& word) {
@@ -113,7 +124,8 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
 }
 
 Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
-  Rival rival = CheckAsync(GranuleWord::Of(offset, offset + bytes), false, *by.knowledge, by.lane);
+  Rival rival =
+      CheckAsync(GranuleWord::Of(offset, offset + bytes), {offset, offset + bytes}, false, *by.knowledge, by.lane);
   const uint32_t begin = offset - base_;
   for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w) {
     Word& word = words_[w];
@@ -131,7 +143,7 @@ Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
 Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
   Rival rival;
   ForEachGranuleWord({offset, offset + bytes}, [&](GranuleWord word) {
-    if (!rival) rival = CheckAsync(word, true, *by.knowledge, by.lane);
+    if (!rival) rival = CheckAsync(word, {offset, offset + bytes}, true, *by.knowledge, by.lane);
   });
   const Epoch now = by.knowledge->Now(by.lane);
   const uint32_t begin = offset - base_;
@@ -157,7 +169,8 @@ Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
   return rival;
 }
 
-Rival SharedShadow::CheckAsync(GranuleWord word, bool write, const Knowledge& issuer, uint8_t lane) const {
+Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer,
+                               uint8_t lane) const {
   for (const Segment& segment : blocks_[word.block].segments) {
     const uint64_t common = segment.mask & word.mask;
     if (common == 0) continue;
@@ -169,9 +182,10 @@ Rival SharedShadow::CheckAsync(GranuleWord word, bool write, const Knowledge& is
     for (const RecordRef& read : segment.reads) {
       if (!read) break;
       read_since = true;
-      if (write && !read->KnownTo(issuer, lane)) return rival(Conflict::kWriteAfterRead, read);
+      if (write && read->Touches(within) && !read->KnownTo(issuer, lane)) return rival(Conflict::kWriteAfterRead, read);
     }
-    if (segment.write && !(write && read_since) && !segment.write->KnownTo(issuer, lane))
+    if (segment.write && !(write && read_since) && segment.write->Touches(within) &&
+        !segment.write->KnownTo(issuer, lane))
       return rival(write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, segment.write);
   }
   return {};
@@ -210,7 +224,7 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
   uint64_t fresh = word.mask;
   for (Segment& segment : segments) {
     const uint64_t common = segment.mask & word.mask;
-    if (common == 0) continue;
+    if (common == 0 || (write && segment.LiesBeside(*record))) continue;
     segment.mask &= ~common;
     if (write) continue;
     fresh &= ~common;

@@ -34,10 +34,13 @@ struct OpRecord {
   uint8_t kind = 0;  // OpKind
   uint8_t cta_group = 0;
   uint64_t order_key = 0;
+  // Of shared memory, where it covers granules in part.
+  uint32_t begin = 0, end = ~0u;
   uint32_t references = 0;
 
   bool KnownTo(const Knowledge& knowledge, uint8_t lane_of_knower) const;
   bool KnownTo(const VectorClock& clock) const;
+  bool Touches(SharedRange range) const { return begin < range.end && range.begin < end; }
 };
 
 // A counted reference.
@@ -92,13 +95,15 @@ class SharedShadow {
  public:
   // `base`: the offset at which the memory begins.
   SharedShadow(uint32_t base, uint32_t bytes);
+  // As new.
+  void Reset();
 
   // Remembers an ordinary access and says what it is not ordered behind.
   Rival Read(uint32_t offset, uint32_t bytes, const Accessor& by);
   Rival Write(uint32_t offset, uint32_t bytes, const Accessor& by);
-  // What an asynchronous operation of `lane` is not ordered behind: other operations on the granules of `word`, and
-  // ordinary accesses of [begin, end). Nothing is remembered yet.
-  Rival CheckAsync(GranuleWord word, bool write, const Knowledge& issuer, uint8_t lane) const;
+  // What an access of `lane` is not ordered behind: asynchronous operations on the granules of `word` and the bytes of
+  // `within`, and ordinary accesses of [begin, end). Nothing is remembered yet.
+  Rival CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer, uint8_t lane) const;
   Rival CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const;
   // An operation whose completion somebody has seen.
   void NoteAsync(GranuleWord word, bool write, const RecordRef& record);
@@ -174,11 +179,14 @@ class SharedShadow {
     std::array<RecordRef, 3> reads;  // the newest ones of different issuers
 
     bool Alike(const Segment& other) const;
+    // Whether a write by `record` lies beside the one that is remembered here: single words have neighbours.
+    bool LiesBeside(const OpRecord& record) const { return write && !record.Touches({write->begin, write->end}); }
     void AddRead(const RecordRef& record);
   };
   struct Block {
-    std::vector<Segment> segments;  // disjoint; granules in none have seen no operation
-    uint64_t ordinary = 0;          // granules whose words have been touched by ordinary accesses
+    // Disjoint, but where operations wrote parts of granules; granules in none have seen no operation.
+    std::vector<Segment> segments;
+    uint64_t ordinary = 0;  // granules whose words have been touched by ordinary accesses
   };
   struct Free {
     void operator()(Word* words) const { std::free(words); }
@@ -211,7 +219,7 @@ class SharedShadow {
     });
   }
 
-  uint32_t base_;
+  uint32_t base_, bytes_;
   std::unique_ptr<Word[], Free> words_;
   std::vector<Block> blocks_;  // from offset 0
   std::vector<std::vector<Reader>> readers_;

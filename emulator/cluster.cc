@@ -30,19 +30,19 @@ uint64_t Mix(uint64_t a, uint64_t b) {
 
 // ---- Cta ----
 
-Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index)
+Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::unique_ptr<CtaMemory> memory)
     : cluster_(cluster),
       rank_(rank),
       index_(index),
       threads_(cluster.launch().shape.block[0] * cluster.launch().shape.block[1] * cluster.launch().shape.block[2]),
-      shared_(cluster.launch().kernel->dynamic_shared_offset - kSharedBase + cluster.launch().shape.dynamic_shared) {
+      memory_(std::move(memory)) {
+  shared_shadow = memory_->shadow.get();
   const int count = static_cast<int>((threads_ + kLanes - 1) / kLanes);
   for (int w = 0; w < count; ++w) {
     const uint32_t lanes = std::min<uint32_t>(kLanes, threads_ - static_cast<uint32_t>(w) * kLanes);
     warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1));
   }
   warpgroups.resize((static_cast<size_t>(count) + 3) / 4);
-  if (cluster.checks()) shared_shadow = std::make_unique<SharedShadow>(kSharedBase, shared_.size());
 }
 
 TensorShadow& Cta::tensor_shadow() {
@@ -51,8 +51,8 @@ TensorShadow& Cta::tensor_shadow() {
 }
 
 TensorMemory& Cta::tensor() {
-  if (!tensor_) tensor_ = std::make_unique<TensorMemory>();
-  return *tensor_;
+  if (memory_->tensor == nullptr) memory_->tensor = std::make_unique<TensorMemory>();
+  return *memory_->tensor;
 }
 
 uint32_t Cta::live_threads() const {
@@ -77,7 +77,23 @@ std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster) {
   return first;
 }
 
-Cluster::Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel)
+namespace {
+
+// All CTAs of a launch have memories of one size.
+std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
+  if (host.memories.empty()) {
+    return std::make_unique<CtaMemory>(launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared,
+                                       launch.machine->hazards != nullptr);
+  }
+  std::unique_ptr<CtaMemory> memory = std::move(host.memories.back());
+  host.memories.pop_back();
+  memory->Reset();
+  return memory;
+}
+
+}  // namespace
+
+Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, Cancel cancel)
     : launch_(launch),
       cancel_(std::move(cancel)),
       linear_index_(linear_index),
@@ -89,8 +105,9 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel)
   for (uint32_t z = 0; z < shape.cluster[2]; ++z) {
     for (uint32_t y = 0; y < shape.cluster[1]; ++y) {
       for (uint32_t x = 0; x < shape.cluster[0]; ++x) {
-        ctas_.push_back(
-            std::make_unique<Cta>(*this, rank++, std::array<uint32_t, 3>{first[0] + x, first[1] + y, first[2] + z}));
+        ctas_.push_back(std::make_unique<Cta>(*this, rank++,
+                                              std::array<uint32_t, 3>{first[0] + x, first[1] + y, first[2] + z},
+                                              TakeMemory(launch, host)));
       }
     }
   }
@@ -98,6 +115,10 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel)
 }
 
 Cluster::~Cluster() = default;
+
+void Cluster::Leave(HostThread& host) {
+  for (const auto& cta : ctas_) host.memories.push_back(cta->TakeMemory());
+}
 
 void Cluster::NotePolicies(PolicySet used) {
   if (used.empty()) return;

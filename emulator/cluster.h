@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "emulator/access_shadow.h"
+#include "emulator/cta_memory.h"
 #include "emulator/host_thread.h"
 #include "emulator/memory.h"
 #include "emulator/pending_ranges.h"
@@ -222,14 +223,16 @@ class Cluster;
 
 class Cta {
  public:
-  Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index);
+  Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::unique_ptr<CtaMemory> memory);
 
   Cluster& cluster() { return cluster_; }
   uint32_t rank() const { return rank_; }
   const std::array<uint32_t, 3>& index() const { return index_; }
-  SharedMemory& shared() { return shared_; }
+  SharedMemory& shared() { return memory_->shared; }
+  // For the next CTA. Nothing may run in this one any more.
+  std::unique_ptr<CtaMemory> TakeMemory() { return std::move(memory_); }
   TensorMemory& tensor();
-  CtaState Units() { return {shared_.Window(), &tensor()}; }
+  CtaState Units() { return {shared().Window(), &tensor()}; }
   uint32_t threads() const { return threads_; }
   uint32_t live_threads() const;
   bool done() const;
@@ -239,7 +242,7 @@ class Cta {
   std::vector<Rendezvous> warpgroups;
   TensorMemoryAllocator allocator;
   // Who touched its memories last; null unless hazards are looked for.
-  std::unique_ptr<SharedShadow> shared_shadow;
+  SharedShadow* shared_shadow = nullptr;
   TensorShadow& tensor_shadow();
   // The first agent of its warps.
   uint16_t first_agent() const { return static_cast<uint16_t>(rank_ * warps.size()); }
@@ -261,8 +264,7 @@ class Cta {
   uint32_t rank_;
   std::array<uint32_t, 3> index_;
   uint32_t threads_;
-  SharedMemory shared_;
-  std::unique_ptr<TensorMemory> tensor_;
+  std::unique_ptr<CtaMemory> memory_;
   std::unique_ptr<TensorShadow> tensor_shadow_;
 };
 
@@ -275,7 +277,10 @@ class Cluster {
 
   // Takes a cluster that has not started from the grid: the index of its first CTA.
   using Cancel = std::function<std::optional<std::array<uint32_t, 3>>()>;
-  Cluster(const Launch& launch, uint32_t linear_index, Cancel cancel = {});
+  // `host` lends what its earlier clusters have left behind.
+  Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, Cancel cancel = {});
+  // It has ended, and will not be run again: leaves to `host` what later clusters can use.
+  void Leave(HostThread& host);
   ~Cluster();
   // Runs until the end, a fault, or nothing but other clusters can bring progress.
   Result Run(HostThread& host, Effort effort);

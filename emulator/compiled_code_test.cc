@@ -192,5 +192,28 @@ TEST_P(CompiledCode, ReadsBesideAPendingCopy) {
   EXPECT_EQ(same.report.hazards[0].kind, HazardKind::kPendingSharedRead) << same.report.Print();
 }
 
+// The same, long after both are there: the neighbour's completion was seen by others only.
+TEST_P(CompiledCode, ReadsBesideACopyThatOthersWaitedFor) {
+  const auto body = [](std::string_view read) {
+    return "mov.u32 %r3, buffer; add.u32 %r4, %r3, 64;\n"
+           "@%p1 mbarrier.init.shared.b64 [%r4], 1; @%p1 mbarrier.init.shared.b64 [%r4+8], 1; bar.sync 0;\n"
+           "@!%p2 bra WAITERS;\n@!%p1 bra END;\n"
+           "cp.async.ca.shared.global [%r3], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r4];\n"
+           "cp.async.ca.shared.global [%r3+4], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r4+8];\n"
+           "bra END;\nWAITERS: setp.ge.u32 %p3, %r1, 64; @%p3 bra FIRST;\n"
+           "SECOND: mbarrier.try_wait.parity.shared.b64 %p4, [%r4+8], 0; @!%p4 bra SECOND;\nbra END;\n"
+           "FIRST: mbarrier.try_wait.parity.shared.b64 %p4, [%r4], 0; @!%p4 bra FIRST;\n"
+           "ld.shared.b32 %r10, [" +
+           std::string(read) + "]; st.global.b32 [%rd3], %r10;\nEND:\n";
+  };
+  const Outcome beside = RunBody(body("%r3"), 96, GetParam());
+  EXPECT_TRUE(beside.report.Clean()) << beside.report.Print();
+  const Outcome same = RunBody(body("%r3+4"), 96, GetParam());
+  ASSERT_FALSE(same.report.hazards.empty());
+  const HazardKind kind = same.report.hazards[0].kind;
+  EXPECT_TRUE(kind == HazardKind::kUnobservedCompletion || kind == HazardKind::kPendingSharedRead)
+      << same.report.Print();
+}
+
 }  // namespace
 }  // namespace laneshift::emulator

@@ -104,7 +104,10 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     const std::vector<Cta*> ctas = CtasOfGroup(w, request.qualifiers.cta_group, lane);
     if (ctas.empty()) return Outcome::kFault;
     // All CTAs of a launch have windows of one size.
-    auto planned = cluster.host().mma_plans.Find(request, request.b ^ request.instruction, [&] {
+    const auto* tensor_a = std::get_if<TensorAddress>(&request.a);
+    const uint64_t key = PlanKey({request.b, tensor_a != nullptr ? tensor_a->Pack() : std::get<uint64_t>(request.a),
+                                  uint64_t{request.d.Pack()} << 32 | request.instruction, request.accumulate});
+    auto planned = cluster.host().mma_plans.Find(request, key, [&] {
       std::vector<SharedWindow> windows;
       for (Cta* cta : ctas) windows.push_back(cta->shared().Window());
       return PlanMma(request, windows, cluster.machine().policies);

@@ -60,8 +60,9 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = cta.cluster();
   const int lane = std::countr_zero(mask);
   const WgmmaRequest request = RequestOf(w, i, lane);
-  auto planned = cluster.host().wgmma_plans.Find(request, request.b_descriptor,
-                                                 [&] { return PlanWgmma(request, cta.shared().Window()); });
+  const uint64_t key = PlanKey({request.b_descriptor, request.a_descriptor.value_or(0), request.accumulate});
+  auto planned =
+      cluster.host().wgmma_plans.Find(request, key, [&] { return PlanWgmma(request, cta.shared().Window()); });
   if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
   const std::shared_ptr<const PlannedWgmma> plan = std::move(*planned);
   if (i[0].count != static_cast<uint32_t>(plan->d_registers)) {
@@ -76,6 +77,8 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   op->lane = -1;
   std::vector<uint32_t*> d;
   std::vector<const uint32_t*> a, metadata;
+  d.reserve(4 * i[0].count);
+  op->registers.reserve(4 * (size_t{i[0].count} + i[1].count + 1));
   for (size_t q = 0; q < 4; ++q) {
     Warp& member = *cta.warps[first + q];
     for (uint32_t r = 0; r < i[0].count; ++r) {

@@ -41,7 +41,7 @@ class Queue {
     Cluster::Effort effort = Cluster::Effort::kUsual;
     uint64_t begun_at = 0;  // news_
   };
-  Turn Take() {
+  Turn Take(HostThread& host) {
     std::unique_lock lock(mutex_);
     // A stuck cluster is worth a turn only when a running one may have changed something.
     changed_.wait(lock,
@@ -53,7 +53,7 @@ class Queue {
       ++running_;
       const uint64_t begun_at = news_;
       lock.unlock();
-      return {std::make_unique<Cluster>(launch_, static_cast<uint32_t>(index), CancelOf(index % chains_)),
+      return {std::make_unique<Cluster>(launch_, static_cast<uint32_t>(index), host, CancelOf(index % chains_)),
               Cluster::Effort::kUsual, begun_at};
     }
     if (waiting_.empty()) return {};
@@ -161,13 +161,14 @@ class Queue {
 void Work(Queue& queue) {
   HostThread host;
   while (true) {
-    Queue::Turn turn = queue.Take();
+    Queue::Turn turn = queue.Take(host);
     if (turn.cluster == nullptr) return;
     const Cluster::Result result = turn.cluster->Run(host, turn.effort);
     if (result == Cluster::Result::kYield || result == Cluster::Result::kStuck) {
       queue.Return(std::move(turn), result == Cluster::Result::kStuck);
     } else {
       queue.Finish(*turn.cluster);
+      turn.cluster->Leave(host);
     }
   }
 }

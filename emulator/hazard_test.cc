@@ -167,6 +167,21 @@ TEST(RemoteMemory, MustBeAliveWhileItIsUsed) {
   }
 }
 
+// Each CTA reads the words that the other one stores.
+TEST(RemoteMemory, IsRacedForByTwoCtas) {
+  const std::string barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+  const std::string own = "add.u32 %r7, %r3, %r6;\n";
+  const std::string before = own + "st.shared.b32 [%r7], %r5;\n" + barrier, read = "ld.shared.b32 %r8, [%r7];\n";
+  const Report right = RunPair(before, barrier + read);
+  EXPECT_TRUE(right.Clean()) << right.Print();
+  const Report wrong = RunPair(before, read + barrier);
+  ASSERT_FALSE(wrong.hazards.empty());
+  for (const Hazard& hazard : wrong.hazards) {
+    EXPECT_EQ(hazard.kind, HazardKind::kSharedRace) << hazard.Print();
+    EXPECT_NE(hazard.message.find("CTA rank"), std::string::npos) << hazard.Print();
+  }
+}
+
 // A whole warp arrives at an mbarrier of the other CTA, which must not end before it has seen that.
 TEST(RemoteMemory, IsAliveForAnArrivalThatIsWaitedFor) {
   const auto run = [](const std::string& wait) {

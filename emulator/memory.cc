@@ -146,6 +146,12 @@ SharedMemory::SharedMemory(uint32_t bytes)
       written_(bytes + 16u),
       blocks_((kSharedBase + bytes) / GranuleWord::kBlockBytes + 2) {}
 
+void SharedMemory::Reset() {
+  std::fill(bytes_.begin(), bytes_.end(), uint8_t{0});
+  std::fill(written_.begin(), written_.end(), uint8_t{0});
+  std::fill(blocks_.begin(), blocks_.end(), Block{});
+}
+
 void SharedMemory::MarkWritten(uint32_t offset, uint32_t count) {
   std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1});
   const uint32_t first = (offset + 15) & ~15u, last = (offset + count) & ~15u;

@@ -91,6 +91,8 @@ class GlobalMemory {
 class SharedMemory {
  public:
   explicit SharedMemory(uint32_t bytes);
+  // As new.
+  void Reset();
   uint32_t size() const { return size_; }
   bool Contains(uint64_t offset, uint64_t count) const {
     return offset >= kSharedBase && offset + count <= kSharedBase + uint64_t{size_};

@@ -147,7 +147,7 @@ void Cluster::CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use)
   Rival rival;
   bool ordinary = false;
   use.ForEachWord([&](GranuleWord word) {
-    if (!rival) rival = shadow.CheckAsync(word, use.write, issuer, LaneOf(op));
+    if (!rival) rival = shadow.CheckAsync(word, use.range, use.write, issuer, LaneOf(op));
     ordinary |= shadow.Ordinary(word);
   });
   if (ordinary) {
@@ -265,6 +265,10 @@ void Cluster::MakeRecord(AsyncOp& op) {
   record.kind = static_cast<uint8_t>(op.kind);
   record.cta_group = static_cast<uint8_t>(op.cta_group);
   record.order_key = op.order_key;
+  if (op.shared.size() == 1 && op.shared[0].granules == nullptr) {
+    record.begin = op.shared[0].range.begin;
+    record.end = op.shared[0].range.end;
+  }
   if (op.kind == OpKind::kCommit) {
     op.issuer_knew = std::make_unique<VectorClock>();
     op.warp->Release(uint32_t{1} << op.lane, *op.issuer_knew);

@@ -8,12 +8,20 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 
 #include "laneshift/result.h"
 
 namespace laneshift::emulator {
+
+// A key of what tells requests apart.
+inline uint64_t PlanKey(std::initializer_list<uint64_t> parts) {
+  uint64_t key = 0;
+  for (const uint64_t part : parts) key = (key ^ part ^ key >> 32) * 0x9e3779b97f4a7c15u;
+  return key;
+}
 
 // Each request has one place, where it displaces the one before it.
 template <typename Request, typename Plan>
@@ -31,7 +39,7 @@ class PlanCache {
   }
 
  private:
-  static constexpr int kBits = 8;
+  static constexpr int kBits = 10;
   std::array<std::shared_ptr<const Plan>, 1 << kBits> places_;
 };
 

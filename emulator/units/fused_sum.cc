@@ -178,7 +178,7 @@ void SumGroups(const VectorSums& vector, const OperandRows& a, const OperandRows
     for (int n = 0; n < b.rows(); ++n) {
       int32_t own[kMaxGroups];
       for (int g = 0; g < groups; ++g) own[g] = sums[static_cast<size_t>(g * b.pitch() + n)];
-      uint32_t& cell = d.cells[static_cast<size_t>(m) * d.pitch + static_cast<size_t>(n)];
+      uint32_t& cell = d.Row(m)[n];
       Terms terms;
       if (options.accumulate) AddAccumulator(options.d, cell, options.scale_d, terms);
       AddGroups(a, m, b, n, options.adder.group, own, terms);

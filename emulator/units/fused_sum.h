@@ -34,10 +34,14 @@ AdderRule WgmmaAdder(ElementType a, AccumulatorType d);
 AdderRule Tcgen05Adder(AccumulatorType d);
 AdderRule Tcgen05FourBitAdder();  // kind::mxf4, kind::mxf4nvf4
 
-// D as rows of 32-bit cells: element (m, n) at cells[m * pitch + n]; f16 in the low half of its cell.
+// D as rows of 32-bit cells, f16 in the low half of its cell: row m begins at cells + m * pitch, or at rows[m] where
+// these are given.
 struct AccumulatorTile {
   uint32_t* cells = nullptr;
   size_t pitch = 0;
+  uint32_t* const* rows = nullptr;
+
+  uint32_t* Row(int m) const { return rows != nullptr ? rows[m] : cells + static_cast<size_t>(m) * pitch; }
 };
 
 struct SumOptions {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "emulator/units/vector_targets.h"
+
 // Why floats can do the adder's integer work exactly. With top = 2^t the largest exponent, a product p of two elements
 // (at most 11 significant bits each) is exact in f32, p * 2^(keep - t) only changes its exponent, and the conversion to
 // int32 drops exactly the bits that the adder drops, toward zero. Sixteen such integers, each below 2^27, fit in 32
@@ -16,8 +18,6 @@
 
 namespace laneshift::emulator {
 namespace {
-
-#define LS_INLINE inline __attribute__((always_inline))
 
 constexpr int kLanes = OperandRows::kPadding;
 constexpr int kChunk = 16;                 // products that an int32 can sum
@@ -186,7 +186,7 @@ LS_INLINE void ExactBody(const OperandRows& a, const OperandRows& b, const SumOp
     // A row of zeros leaves C and its rounding; without C it leaves zeros.
     const int used_k = facts.zero && !b.all().special ? 0 : k;
     const bool may_underflow = used_k != 0 && facts.least + b.all().least < -126;
-    uint32_t* row = d.cells + Offset(m, d.pitch);
+    uint32_t* row = d.Row(m);
     for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
       const int lanes = std::min(kLanes, b.rows() - n0);
       uint32_t words[kLanes], left[kLanes];
@@ -270,7 +270,8 @@ LS_INLINE void AddPlainProducts(const float* const* rows, const float* columns, 
 // Plain f32: a few rows of A at a time, so that each load of B feeds as many chains. kFloats: of one vector register.
 template <int kFloats>
 LS_INLINE void FastBody(const OperandRows& a, const OperandRows& b, const SumOptions& o, AccumulatorTile d) {
-  constexpr int kRows = 4, kColumns = 2 * kFloats;
+  // As many sums as fill half of the registers.
+  constexpr int kRows = kFloats == 16 ? 8 : 4, kColumns = 2 * kFloats;
   static_assert(OperandRows::kPadding % kColumns == 0, "a block reads no column beyond the padding");
   const float scale_c = std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
   const auto pitch = static_cast<size_t>(b.pitch());
@@ -282,11 +283,11 @@ LS_INLINE void FastBody(const OperandRows& a, const OperandRows& b, const SumOpt
       const int lanes = std::min(kColumns, b.rows() - n0);
       float sum[kRows][kColumns] = {};
       for (int r = 0; r < rows; ++r) {
-        LoadPlain<kColumns>(o, d.cells + Offset(m0 + r, d.pitch) + n0, lanes, scale_c, sum[r]);
+        LoadPlain<kColumns>(o, d.Row(m0 + r) + n0, lanes, scale_c, sum[r]);
       }
       AddPlainProducts<kRows, kFloats>(values, b.values() + n0, pitch, a.k(), sum);
       for (int r = 0; r < rows; ++r) {
-        StorePlain<kColumns>(o, sum[r], lanes, d.cells + Offset(m0 + r, d.pitch) + n0);
+        StorePlain<kColumns>(o, sum[r], lanes, d.Row(m0 + r) + n0);
       }
     }
   }
@@ -298,7 +299,7 @@ LS_INLINE void IntegerBody(const OperandRows& a, const OperandRows& b, const Sum
     const int32_t* x = a.integers() + a.At(m, 0);
     for (int n0 = 0; n0 < b.rows(); n0 += kLanes) {
       const int lanes = std::min(kLanes, b.rows() - n0);
-      uint32_t* cells = d.cells + Offset(m, d.pitch) + n0;
+      uint32_t* cells = d.Row(m) + n0;
       int32_t sum[kLanes] = {};
       for (int i = 0; i < a.k(); ++i) {
         const int32_t* q = b.integers() + Offset(i, pitch) + n0;
@@ -347,13 +348,8 @@ LS_INLINE void GroupBody(const OperandRows& a, int m, const OperandRows& b, int 
 
 LS_VECTOR_SUMS(Portable, 4, )
 #if defined(__x86_64__)
-LS_VECTOR_SUMS(Avx2, 8, __attribute__((target("avx2,fma"))))
-#if defined(__clang__)
-#define LS_WHOLE_VECTORS __attribute__((min_vector_width(512)))
-#else
-#define LS_WHOLE_VECTORS __attribute__((target("prefer-vector-width=512")))
-#endif
-LS_VECTOR_SUMS(Avx512, 16, LS_WHOLE_VECTORS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))))
+LS_VECTOR_SUMS(Avx2, 8, LS_AVX2)
+LS_VECTOR_SUMS(Avx512, 16, LS_AVX512)
 #endif
 
 }  // namespace
@@ -361,14 +357,8 @@ LS_VECTOR_SUMS(Avx512, 16, LS_WHOLE_VECTORS __attribute__((target("avx512f,avx51
 std::vector<const VectorSums*> RunnableVectorSums() {
   std::vector<const VectorSums*> runnable = {&kPortable};
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    runnable.push_back(&kAvx2);
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
-      runnable.push_back(&kAvx512);
-    }
-  }
+  if (BestVectorSet() >= VectorSet::kAvx2) runnable.push_back(&kAvx2);
+  if (BestVectorSet() >= VectorSet::kAvx512) runnable.push_back(&kAvx512);
 #endif
   return runnable;
 }

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "emulator/units/operand_vector.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -180,6 +181,13 @@ void OperandRows::StoreRows(CodesOf codes_of, bool negate) {
 void OperandRows::Load(Side side, ElementType type, Packing packing, int rows, int k, const uint8_t* bytes,
                        size_t row_bytes, bool negate) {
   Prepare(side, type, rows, k);
+  if (detail_ == Detail::kValues && packing == Packing::kPlain && LoadsInVectors(type)) {
+    const float* table = BitsOf(type) == 8 ? SmallValues(type).data() : nullptr;
+    const PackedRows from = {type, rows, k, bytes, row_bytes, negate, table};
+    const VectorLoads& loads = SelectVectorLoads();
+    if (side == Side::kA) return loads.rows(from, values_.data());
+    return loads.columns(from, static_cast<size_t>(pitch_), values_.data());
+  }
   std::array<uint32_t, kMaxK> codes;
   const auto codes_of = [&](int row) {
     UnpackElements(type, packing, bytes + static_cast<size_t>(row) * row_bytes, k, codes.data());

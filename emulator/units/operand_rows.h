@@ -88,6 +88,7 @@ struct OperandBuffers {
   OperandRows a, b;
   std::vector<uint8_t> bytes_a, bytes_b;
   std::vector<uint32_t> cells;
+  std::vector<uint32_t*> rows_d;
 };
 
 }  // namespace laneshift::emulator

@@ -178,11 +178,8 @@ class Execution {
     return shape_.d == AccumulatorType::kF16 && plan_.policies.upper_half == UpperHalf::kKept;
   }
 
-  // Rows in consecutive lanes, all of them written, and one CTA: the sums can work on Tensor Memory itself.
-  bool InPlace(int cta) const {
-    return plan_.layout == DataPathLayout::kD && groups_ == 1 && ctas_.size() == 1 && !AnyDisabled(cta) &&
-           !KeepsUpperHalf();
-  }
+  // Each row in one lane, and all of them written: the sums can work on Tensor Memory itself.
+  bool InPlace(int cta) const { return groups_ == 1 && !AnyDisabled(cta) && !KeepsUpperHalf(); }
 
   Status Compute(int cta) {
     NoteUnwritten(cta);
@@ -190,7 +187,11 @@ class Execution {
     const auto n = static_cast<size_t>(shape_.n);
     AccumulatorTile tile;
     if (InPlace(cta)) {
-      tile = {state.tensor->Row(0) + plan_.request.d.column, TensorMemory::kColumns};
+      buffers_.rows_d.resize(static_cast<size_t>(rows_));
+      ForEachRow([&](int m, int, int lane, int) {
+        buffers_.rows_d[static_cast<size_t>(m)] = state.tensor->Row(lane) + plan_.request.d.column;
+      });
+      tile.rows = buffers_.rows_d.data();
     } else {
       std::vector<uint32_t>& cells = results_[static_cast<size_t>(cta)];
       cells.resize(static_cast<size_t>(rows_) * n);
@@ -198,7 +199,8 @@ class Execution {
         std::copy_n(state.tensor->Row(lane) + plan_.request.d.column, columns,
                     cells.data() + static_cast<size_t>(m) * n + static_cast<size_t>(group * columns));
       });
-      tile = {cells.data(), n};
+      tile.cells = cells.data();
+      tile.pitch = n;
     }
     // With A in Tensor Memory every group multiplies its own copy; from shared memory there is only one.
     const int parts = std::holds_alternative<TensorAddress>(plan_.request.a) || plan_.request.metadata ? groups_ : 1;
@@ -208,8 +210,9 @@ class Execution {
       LS_TRY(LoadA(cta, part, a));
       LoadB(part * columns, columns, b);
       LS_TRY(LoadScales(cta, part, parts, a, b));
-      MultiplyAccumulate(a, b, options_, {tile.cells + part * columns, tile.pitch});
-      NoteOverflow({tile.cells + part * columns, tile.pitch}, columns);
+      MultiplyAccumulate(a, b, options_, tile);
+      NoteOverflow(tile, columns);
+      if (parts > 1) tile.cells += columns;  // InPlace has one part
     }
     if (InPlace(cta)) {
       for (const TensorRange& range : plan_.touched[static_cast<size_t>(cta)].tensor_writes) {
@@ -224,7 +227,7 @@ class Execution {
     if (shape_.d != AccumulatorType::kS32 || shape_.saturate || used_.Has(Policy::kIntegerOverflow)) return;
     constexpr int64_t kNear = INT32_MAX - (int64_t{1} << 22);
     for (int m = 0; m < rows_; ++m) {
-      const uint32_t* row = tile.cells + static_cast<size_t>(m) * tile.pitch;
+      const uint32_t* row = tile.Row(m);
       const bool near = std::any_of(row, row + columns, [](uint32_t cell) {
         return std::abs(static_cast<int64_t>(static_cast<int32_t>(cell))) > kNear;
       });

@@ -32,6 +32,16 @@ void ForEachMark(const TensorRange& r, Visit visit) {
 
 TensorMemory::TensorMemory() : cells_(static_cast<size_t>(kLanes) * kColumns, kPoison) {}
 
+void TensorMemory::Reset() {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    auto& marks = written_[static_cast<size_t>(lane)];
+    for (size_t word = 0; word < marks.size(); ++word) {
+      if (marks[word] != 0) std::fill_n(Row(lane) + 64 * word, 64, kPoison);
+      marks[word] = 0;
+    }
+  }
+}
+
 void TensorMemory::MarkWritten(const TensorRange& range) {
   ForEachMark(range, [this](int lane, int word, uint64_t mask) {
     written_[static_cast<size_t>(lane)][static_cast<size_t>(word)] |= mask;

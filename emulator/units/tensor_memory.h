@@ -39,6 +39,8 @@ class TensorMemory {
   static constexpr uint32_t kPoison = 0x7fff7fff;
 
   TensorMemory();
+  // As new.
+  void Reset();
 
   uint32_t Read(int lane, int column) const { return cells_[Index(lane, column)]; }
   void Write(int lane, int column, uint32_t value) {

@@ -1,0 +1,31 @@
+// The memories of one CTA and what is remembered about them, as a whole that the next CTA of the launch can have: pages
+// that come into being with each CTA cost more than running a small one.
+//
+// Thread-safety: none; it belongs to its cluster's host thread. Invariant: a new one and one after Reset are the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "emulator/access_shadow.h"
+#include "emulator/memory.h"
+#include "emulator/units/tensor_memory.h"
+
+namespace laneshift::emulator {
+
+struct CtaMemory {
+  CtaMemory(uint32_t shared_bytes, bool checks) : shared(shared_bytes) {
+    if (checks) shadow = std::make_unique<SharedShadow>(kSharedBase, shared_bytes);
+  }
+  void Reset() {
+    shared.Reset();
+    if (shadow != nullptr) shadow->Reset();
+    if (tensor != nullptr) tensor->Reset();
+  }
+
+  SharedMemory shared;
+  std::unique_ptr<SharedShadow> shadow;  // null unless hazards are looked for
+  std::unique_ptr<TensorMemory> tensor;  // null until it is used
+};
+
+}  // namespace laneshift::emulator
