@@ -69,7 +69,8 @@ class Emitter {
   Value* CtaIndex();
   Value* CtaCount();
   Value* ClusterRank();
-  Value* BroadcastLane0(Value* value);  // shfl.sync.idx: makes warp-uniform values provably so
+  Value* BroadcastLane0(Value* value);            // shfl.sync.idx: makes warp-uniform values provably so
+  Value* ExchangeLanes(Value* value, int lanes);  // shfl.sync.bfly: that of the lane whose number differs in these bits
 
   // --- Synchronisation.
   void BarrierSync(int id);
@@ -145,6 +146,8 @@ class Emitter {
   // Returns what was there, and puts one more or, behind `last`, 0 in its place. Orders what comes before and behind
   // it.
   Value* CountGlobal(Value* address, Value* last);
+  // f32 added to what is there, or the larger of two u32.
+  void ReduceGlobal(bool sum, Value* address, Value* word, Value* predicate);
   void StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
   void StoreShared16(Value* pointer, Value* half);
@@ -171,6 +174,8 @@ class Emitter {
   Value* Exp2(Value* x);
   Value* Reciprocal(Value* x);
   Value* Tanh(Value* x);
+  Value* RoundToInteger(Value* x);  // the even one of two
+  Value* CutToHalf(Value* x);       // toward zero to a number of f16
 
   llvm::IRBuilder<>& ir() { return b_; }
 

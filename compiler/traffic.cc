@@ -147,6 +147,8 @@ class RoleWalk {
       case OpKind::kCombineVector:
       case OpKind::kCombineMatrix:
       case OpKind::kMap:
+      case OpKind::kGate:
+      case OpKind::kReduce:
       case OpKind::kStageStore:
       case OpKind::kTmaStore:
       case OpKind::kStorePixels:

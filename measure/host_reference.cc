@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/epilogue.h"
+#include "measure/epilogue_totals.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {
@@ -151,27 +152,47 @@ double Saturated(DataType type, double value) {
 // What becomes of a sum, in double precision.
 class Finish {
  public:
+  // Without `totals` those are left out.
   template <typename Kind>
-  Finish(const Kind& problem, const HostOperands& operands, DataType output)
-      : output_(output), alpha_(problem.alpha), beta_(problem.beta), epilogue_(problem.epilogue), operands_(operands) {
+  Finish(const Kind& problem, const HostOperands& operands, DataType output, EpilogueTotals* totals)
+      : output_(output),
+        alpha_(problem.alpha),
+        beta_(problem.beta),
+        epilogue_(problem.epilogue),
+        operands_(operands),
+        totals_(totals),
+        gate_(ir::GateOf(problem.epilogue)) {
     if (problem.scale == Scaling::kTensor) {
       alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
     }
     if (ir::IsEightBit(output) && problem.scale != Scaling::kNone) last_ = operands.scale_d.At(0, 0);
   }
 
-  // The value of D's element, given the sum of products; what the epilogue stores on the way is counted.
+  // Columns of the product that make one of D.
+  int64_t joined() const { return gate_ < epilogue_.size() ? 2 : 1; }
+
+  // Counts D's element, given the sums of joined() products from column `j` on, and what the epilogue stores on the
+  // way.
   template <typename View>
-  double operator()(const View& view, int64_t batch, int64_t i, int64_t j, double sum, Comparison& into) const {
+  void operator()(const View& view, int64_t batch, int64_t i, int64_t j, const double* sums, const HostTensor& d,
+                  Comparison& into) const {
     const int64_t row = view.StoredRow(batch, i), column = view.StoredColumn(batch, j);
-    double value = alpha_ * sum + static_cast<double>(view.Bias(i, column));
-    if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column));
+    double values[2];
     size_t operand = 0;
-    for (const EpilogueStep& step : epilogue_) {
-      const bool none = ir::InfoOf(step.kind).operand == ir::StepOperand::kNone;
-      value = After(step, none ? nullptr : &operands_.epilogue[operand++], value, {i, row, column}, into);
+    for (int64_t c = 0; c < joined(); ++c) {
+      double value = alpha_ * sums[c] + static_cast<double>(view.Bias(i, column + c));
+      if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column + c));
+      operand = 0;
+      values[c] = After(0, gate_, operand, value, {i, row, column + c}, into);
     }
-    return Saturated(output_, value * last_);
+    double value = values[0];
+    const int64_t own = column / joined();
+    if (joined() > 1) {
+      const EpilogueStep& gate = epilogue_[gate_];
+      value = ir::Evaluate(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1];
+      value = After(gate_ + 1, epilogue_.size(), operand, value, {i, row, own}, into);
+    }
+    Count(d, row, own, Saturated(output_, value * last_), into);
   }
 
  private:
@@ -179,28 +200,58 @@ class Finish {
     int64_t row_of_product, row, column;
   };
 
-  static double After(const EpilogueStep& step, const HostTensor* tensor, double value, const Place& at,
-                      Comparison& into) {
+  double After(size_t first, size_t end, size_t& operand, double value, const Place& at, Comparison& into) const {
+    for (size_t i = first; i < end; ++i) {
+      const bool none = ir::InfoOf(epilogue_[i].kind).operand == ir::StepOperand::kNone;
+      value = After(epilogue_[i], operand, value, at, into);
+      operand += none ? 0 : 1;
+    }
+    return value;
+  }
+
+  double After(const EpilogueStep& step, size_t operand, double value, const Place& at, Comparison& into) const {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
-    const auto other = [&]() -> double {
-      if (tensor == nullptr) return step.numbers[0];
-      if (info.operand == ir::StepOperand::kRowVector) return tensor->At(0, at.row_of_product);
-      return info.operand == ir::StepOperand::kColumnVector ? tensor->At(0, at.column) : tensor->At(at.row, at.column);
-    };
     switch (info.action) {
       case ir::StepAction::kMultiply:
-        return value * other();
+        return value * Other(step, operand, at);
       case ir::StepAction::kAdd:
-        return value + other();
+        return value + Other(step, operand, at);
       case ir::StepAction::kApply:
         return ir::Evaluate(info.function, step.numbers, value);
       case ir::StepAction::kDerivative:
-        return value * ir::EvaluateDerivative(info.function, step.numbers, other());
-      case ir::StepAction::kStore:
-        Count(*tensor, at.row, at.column, Saturated(tensor->shape.type, value), into);
+        return value * ir::EvaluateDerivative(info.function, step.numbers, Other(step, operand, at));
+      case ir::StepAction::kStore: {
+        const HostTensor& to = operands_.epilogue[operand];
+        Count(to, at.row, at.column, Saturated(to.shape.type, value), into);
         return value;
+      }
+      case ir::StepAction::kCut:
+        return ir::Evaluate(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
+      case ir::StepAction::kSum:
+        if (totals_ != nullptr) totals_->Add(operand, PlaceOfTotal(info.operand, at), value);
+        return value;
+      case ir::StepAction::kAmax:
+        if (totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value));
+        return value;
+      case ir::StepAction::kGate:
+        break;
     }
     LS_CHECK(false, "unknown action ", static_cast<int>(info.action));
+  }
+
+  double Other(const EpilogueStep& step, size_t operand, const Place& at) const {
+    const ir::StepOperand of = ir::InfoOf(step.kind).operand;
+    if (of == ir::StepOperand::kNone) return step.numbers[0];
+    const HostTensor& tensor = operands_.epilogue[operand];
+    if (of == ir::StepOperand::kRowVector) return tensor.At(0, at.row_of_product);
+    if (of == ir::StepOperand::kColumnVector) return tensor.At(0, at.column);
+    if (of == ir::StepOperand::kBlocks) return tensor.At(at.row_of_product / kScaleRun, at.column / kScaleRun);
+    return tensor.At(at.row, at.column);
+  }
+
+  static int64_t PlaceOfTotal(ir::StepOperand operand, const Place& at) {
+    if (operand == ir::StepOperand::kRowTotal) return at.row_of_product;
+    return operand == ir::StepOperand::kColumnTotal ? at.column : 0;
   }
 
   const DataType output_;
@@ -209,6 +260,8 @@ class Finish {
   double last_ = 1;  // the factor of D
   const Epilogue& epilogue_;
   const HostOperands& operands_;
+  EpilogueTotals* const totals_;
+  const size_t gate_;
 };
 
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
@@ -240,10 +293,8 @@ Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor
     for (int64_t r = 0; r < rows; ++r) view.Left(piece.batch, row + r, a.data() + r * depth);
     MultiplyBlock(depth, a.data(), b.data(), sums);
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) {
-        const int64_t j = piece.first + c;
-        Count(d, view.StoredRow(piece.batch, row + r), view.StoredColumn(piece.batch, j),
-              finish(view, piece.batch, row + r, j, sums[r][c], result), result);
+      for (int64_t c = 0; c < columns; c += finish.joined()) {
+        finish(view, piece.batch, row + r, piece.first + c, &sums[r][c], d, result);
       }
     }
   }
@@ -279,21 +330,23 @@ Comparison CompareView(const View& view, const Finish& finish, const HostTensor&
 template <typename View>
 Comparison SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples, uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * view.columns() - 1);
+  const int64_t columns = view.columns() / finish.joined();  // of D
+  std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * columns - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
   for (int64_t& index : chosen) index = element(random);
   std::vector<Comparison> parts(chosen.size());
   ParallelFor(samples, [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
-    const int64_t j = index % view.columns(), i = index / view.columns() % view.rows();
-    const int64_t batch = index / view.columns() / view.rows();
+    const int64_t j = index % columns * finish.joined(), i = index / columns % view.rows();
+    const int64_t batch = index / columns / view.rows();
     std::vector<float> left(static_cast<size_t>(view.depth())), right(left.size());
     view.Left(batch, i, left.data());
-    view.Right(batch, j, right.data(), 1);
-    double sum = 0;
-    for (size_t q = 0; q < left.size(); ++q) sum += static_cast<double>(left[q]) * static_cast<double>(right[q]);
-    Comparison& part = parts[static_cast<size_t>(item)];
-    Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), finish(view, batch, i, j, sum, part), part);
+    double sums[2] = {};
+    for (int64_t c = 0; c < finish.joined(); ++c) {
+      view.Right(batch, j + c, right.data(), 1);
+      for (size_t q = 0; q < left.size(); ++q) sums[c] += static_cast<double>(left[q]) * static_cast<double>(right[q]);
+    }
+    finish(view, batch, i, j, sums, d, parts[static_cast<size_t>(item)]);
   });
   return Total(parts, base::Cat("cpu, ", samples, " elements"));
 }
@@ -308,8 +361,9 @@ std::vector<HostTensor> HostOperands::RandomEpilogue(const Problem& problem, uin
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
     // Each has a seed of its own: the role of C is not taken by another tensor of the shape.
     const uint64_t own = seed + 1 + operands.size();
-    operands.push_back(operand.written ? HostTensor::Poisoned(operand.tensor)
-                                       : HostTensor::Random(operand.tensor, OperandRole::kC, own));
+    operands.push_back(operand.written || operand.total ? HostTensor::Poisoned(operand.tensor)
+                                                        : HostTensor::Random(operand.tensor, OperandRole::kC, own));
+    if (operand.total) std::fill(operands.back().bytes.begin(), operands.back().bytes.end(), std::byte{0});
   }
   return operands;
 }
@@ -332,16 +386,21 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
 }
 
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
-  return std::visit(
-      [&](const auto& kind) { return CompareView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d); },
+  EpilogueTotals totals(problem);
+  Comparison comparison = std::visit(
+      [&](const auto& kind) {
+        return CompareView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type, &totals), d);
+      },
       problem);
+  totals.Compare(operands.epilogue, comparison);
+  return comparison;
 }
 
 Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
                          uint64_t seed) {
   return std::visit(
       [&](const auto& kind) {
-        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d, samples, seed);
+        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type, nullptr), d, samples, seed);
       },
       problem);
 }

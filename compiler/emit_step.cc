@@ -1,0 +1,189 @@
+// Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
+#include <map>
+
+#include "compiler/emit_place.h"
+#include "compiler/emit_program.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+
+Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
+  return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
+}
+
+// Part of a vector along columns that belongs to the group of output channels; the matrices of a batch share it.
+Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch) {
+  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, cx.Param(Binding::kN)) : cx.e.C32(0);
+}
+
+Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t bytes) {
+  auto& b = cx.e.ir();
+  return b.CreateAdd(cx.Param(base), b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.e.C64(bytes)));
+}
+
+// One element of a vector, or one factor of a block, for each register; loaded once where it is the same.
+class VectorLoads {
+ public:
+  VectorLoads(const RoleContext& cx, const ir::CombineVectorAttrs& attrs, const ElementIndex& index, Value* batch)
+      : cx_(cx),
+        attrs_(attrs),
+        index_(index),
+        part_(PartOfGroup(cx, attrs.rows, batch)),
+        columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {}
+
+  Value* Of(int j) {
+    const bool by_row = attrs_.axis == BiasAxis::kM, by_column = attrs_.axis == BiasAxis::kN;
+    // Fragments begin at multiples of their width and height, both of which divide a block's: a lane has one factor.
+    const int constant = by_row ? index_.RowOf(j) : by_column ? index_.ColumnOf(j) : 0;
+    auto [at, fresh] = loaded_.try_emplace(constant, nullptr);
+    if (!fresh) return at->second;
+    auto& b = cx_.e.ir();
+    Value* place = by_row ? index_.Row(j) : by_column ? b.CreateAdd(index_.Column(j), part_) : BlockOf(j);
+    Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
+                              : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
+    if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
+    Value* address = AddressOf(cx_, attrs_.base, place, DataTypeBytes(attrs_.type));
+    at->second = LoadRun(cx_.e, attrs_.type, address, 1, inside)[0];
+    return at->second;
+  }
+
+ private:
+  Value* BlockOf(int j) const {
+    auto& b = cx_.e.ir();
+    Value* run = cx_.e.C32(static_cast<uint32_t>(kScaleRun));
+    Value* blocks = b.CreateUDiv(b.CreateAdd(columns_, cx_.e.C32(static_cast<uint32_t>(kScaleRun - 1))), run);
+    return b.CreateAdd(b.CreateMul(b.CreateUDiv(index_.Row(j), run), blocks), b.CreateUDiv(index_.Column(j), run));
+  }
+
+  const RoleContext& cx_;
+  const ir::CombineVectorAttrs attrs_;
+  const ElementIndex& index_;
+  Value* part_;
+  Value* columns_;
+  std::map<int, Value*> loaded_;  // by the constant part of the index
+};
+
+}  // namespace
+
+Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs) {
+  const auto number = [&](int i) {
+    return i < ir::NumbersOf(attrs.function) ? cx.Param(ir::EpilogueNumber(attrs.number + i)) : nullptr;
+  };
+  Fragment mapped{fragment.layout, {}};
+  for (Value* value : fragment.values) {
+    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
+  }
+  return mapped;
+}
+
+Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
+  const GlobalFragment matrix(cx, fragment.layout, place, row, column, batch);
+  Fragment combined{fragment.layout, {}};
+  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
+    for (int i = 0; i < attrs.vector; ++i) {
+      Value* other = attrs.beta != 0 ? cx.e.ir().CreateFMul(run[i], cx.Param(Binding::kBeta)) : run[i];
+      if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
+      combined.values.push_back(CombineWith(cx.e, attrs.how, fragment.values[j + i], other));
+    }
+  }
+  return combined;
+}
+
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  const ElementIndex index(cx, fragment.layout, row, column);
+  VectorLoads vector(cx, attrs, index, batch);
+  Fragment combined{fragment.layout, {}};
+  for (int j = 0; j < fragment.layout.Registers(); ++j) {
+    combined.values.push_back(CombineWith(cx.e, attrs.how, fragment.values[j], vector.Of(j)));
+  }
+  return combined;
+}
+
+// Where a lane holds whole rows, pairs lie side by side. Where four lanes share rows, each has one column of every four
+// that result; neighbours exchange halves, so that each has two side by side again.
+Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& pairs = fragment.layout;
+  std::vector<Value*> joined;
+  for (int j = 0; j < pairs.Registers(); j += 2) {
+    Value* gate = EmitFunction(cx.e, attrs.function, attrs.approximate != 0, fragment.values[j], nullptr, nullptr);
+    joined.push_back(b.CreateFMul(gate, fragment.values[j + 1]));
+  }
+  Fragment result{{ir::Gated(pairs.kind), pairs.columns / 2}, joined};
+  if (pairs.kind == ir::FragmentKind::kRowPerLane) return result;
+  // Of 16 columns: rows l/4 and l/4 + 8 of the first 8, then of the second 8.
+  Value* odd = b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(1)), cx.e.C32(0));
+  for (size_t group = 0; group < joined.size(); group += 4) {
+    for (size_t half = 0; half < 2; ++half) {
+      Value* low = joined[group + half];
+      Value* high = joined[group + half + 2];
+      Value* sent = b.CreateBitCast(b.CreateSelect(odd, low, high), cx.e.I32());
+      Value* received = b.CreateBitCast(cx.e.ExchangeLanes(sent, 1), cx.e.F32());
+      result.values[group + 2 * half] = b.CreateSelect(odd, received, low);
+      result.values[group + 2 * half + 1] = b.CreateSelect(odd, high, received);
+    }
+  }
+  return result;
+}
+
+void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                Value* column, Value* batch) {
+  constexpr int kWarpThreads = 32;
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ElementIndex index(cx, fragment.layout, row, column);
+  const bool sum = attrs.how == ir::Reduction::kSum;
+  Value* columns = attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN);
+  // Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
+  const auto zero = sum ? llvm::ConstantFP::get(e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
+  const auto both = [&](Value* x, Value* y) {
+    return sum ? b.CreateFAdd(x, y) : b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y);
+  };
+  std::map<int, Value*> rows, totals;
+  std::map<int, int> registers;  // one of each total
+  for (int j = 0; j < fragment.layout.Registers(); ++j) {
+    if (rows.find(index.RowOf(j)) == rows.end()) {
+      Value* inside = PlaceRow(cx, ir::Operand::kD, attrs.rows, index.Row(j), batch).inside;
+      rows[index.RowOf(j)] =
+          Kept(cx, b.CreateAdd(index.lane_row, e.C32(static_cast<uint32_t>(index.RowOf(j)))), inside);
+    }
+    Value* inside = b.CreateAnd(rows.at(index.RowOf(j)), b.CreateICmpULT(index.Column(j), columns));
+    Value* own = fragment.values[static_cast<size_t>(j)];
+    if (!sum) own = b.CreateAnd(b.CreateBitCast(own, e.I32()), e.C32(0x7fffffff));
+    own = b.CreateSelect(inside, own, zero);
+    const int key = attrs.axis == BiasAxis::kM ? index.RowOf(j) : attrs.axis == BiasAxis::kN ? index.ColumnOf(j) : 0;
+    registers.try_emplace(key, j);
+    const auto [total, fresh] = totals.try_emplace(key, own);
+    if (!fresh) total->second = both(total->second, own);
+  }
+  const int folded = attrs.axis == BiasAxis::kM   ? index.ColumnLanes()
+                     : attrs.axis == BiasAxis::kN ? index.RowLanes()
+                                                  : kWarpThreads - 1;
+  Value* first = b.CreateICmpEQ(b.CreateAnd(cx.lane, e.C32(static_cast<uint32_t>(folded))), e.C32(0));
+  for (auto& [key, total] : totals) {
+    for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
+      if ((folded & lanes) == 0) continue;
+      Value* other = e.ExchangeLanes(b.CreateBitCast(total, e.I32()), lanes);
+      total = both(total, b.CreateBitCast(other, total->getType()));
+    }
+    const int j = registers.at(key);
+    Value* place = e.C32(0);
+    Value* inside = first;
+    if (attrs.axis == BiasAxis::kM) {
+      place = index.Row(j);
+      inside = b.CreateAnd(first, rows.at(index.RowOf(j)));
+    } else if (attrs.axis == BiasAxis::kN) {
+      place = b.CreateAdd(index.Column(j), PartOfGroup(cx, attrs.rows, batch));
+      inside = b.CreateAnd(first, b.CreateICmpULT(index.Column(j), columns));
+    }
+    e.ReduceGlobal(sum, AddressOf(cx, attrs.base, place, 4), b.CreateBitCast(total, e.I32()), inside);
+  }
+}
+
+}  // namespace laneshift::compiler
