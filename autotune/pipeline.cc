@@ -68,6 +68,10 @@ class StepWriter {
     bool behind = false;
     for (const Op& op : role_.body) {
       if (op.kind == OpKind::kShares) CutSections(op);
+      if (const auto* tiles = std::get_if<ir::TilesAttrs>(&op.attrs)) {
+        steps_.turn = tiles->turn;
+        steps_.turns = tiles->turns;
+      }
       if (op.kind == OpKind::kTiles || op.kind == OpKind::kShares) {
         WriteAll(op.body, kListedIterations, steps_.tile);
         behind = true;
@@ -112,9 +116,10 @@ class StepWriter {
       case OpKind::kTake:
         return Add(steps, {.kind = StepKind::kTake, .ring = op.As<ir::ChannelAttrs>().channel});
       case OpKind::kSend:
-        return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op)});
+        return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsTurn(op)});
       case OpKind::kRelease:
       case OpKind::kRetire:
+        if (IsTurn(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
         // Products into registers are waited for.
         if (role_.kind == ir::RoleKind::kMath) return Add(steps, {.kind = StepKind::kDrain, .ring = RingOf(op)});
         return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op)});
@@ -230,6 +235,8 @@ class StepWriter {
         return Add(steps,
                    {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(sections_)});
       // What follows takes no time of its own. Listed, so that a new op is thought about.
+      // The slots of the other roles' tiles are passed by the simulation.
+      case OpKind::kPass:
       case OpKind::kConst:
       case OpKind::kParam:
       case OpKind::kClusterIndex:
@@ -253,6 +260,7 @@ class StepWriter {
       // Of lowered programs, which this is not.
       case OpKind::kCursor:
       case OpKind::kAdvance:
+      case OpKind::kAdvanceBy:
       case OpKind::kBarrierWait:
       case OpKind::kBarrierExpect:
       case OpKind::kBarrierArrive:
@@ -318,9 +326,13 @@ class StepWriter {
   }
 
   void NoteSlot(const Op& op) {
+    if (op.result == ir::kNoValue) return;
     if (const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs)) slots_[op.result] = channel->channel;
   }
   int RingOf(const Op& op) const { return slots_.at(op.operands[0]); }
+  bool IsTurn(const Op& op) const {
+    return program_.channels[static_cast<size_t>(RingOf(op))].space == ir::Space::kTurns;
+  }
   const SharedLayout& Tile(const Op& op, size_t operand, int tile) const {
     const ir::Channel& channel = program_.channels[static_cast<size_t>(slots_.at(op.operands[operand]))];
     return channel.tiles[static_cast<size_t>(tile)].layout;
@@ -401,8 +413,11 @@ double Counted(const PipelineRole& role, StepKind kind) {
 void CountUsers(Pipeline& pipeline) {
   for (size_t ring = 0; ring < pipeline.rings.size(); ++ring) {
     for (const PipelineRole& role : pipeline.roles) {
+      // Of roles that take turns at tiles one has the slots of each.
+      const bool later = role.turn > 0 && !pipeline.rings[ring].turns;
       const auto uses = [&](StepKind kind) {
         for (const auto* steps : {&role.before, &role.tile, &role.after}) {
+          if (later && steps == &role.tile) continue;
           for (const Step& step : *steps) {
             if (step.kind == kind && step.ring == static_cast<int>(ring)) return true;
           }
@@ -460,7 +475,9 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
                     const target::Target& target) {
   Pipeline pipeline;
   int64_t sections = 1;
-  for (const ir::Channel& channel : program.channels) pipeline.rings.push_back({.stages = channel.stages});
+  for (const ir::Channel& channel : program.channels) {
+    pipeline.rings.push_back({.stages = channel.stages, .turns = channel.space == ir::Space::kTurns});
+  }
   for (const ir::Role& role : program.roles) {
     StepWriter writer(problem, schedule, program, target, role);
     pipeline.roles.push_back(writer.Write());

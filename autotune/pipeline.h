@@ -67,15 +67,18 @@ struct Step {
   bool tensor_memory = false;  // tcgen05
   bool full_rate = true;       // half the rows are idle otherwise (tcgen05, 64 rows)
   bool pair = false;           // two SMs work on it together
+  bool at_once = false;        // a send or release that does not wait for products
   GatherKind gather{};
 };
 
 struct PipelineRing {
   int stages = 1, producers = 0, consumers = 0;
+  bool turns = false;  // its slots carry nothing: who holds one may multiply
 };
 
 struct PipelineRole {
-  std::vector<Step> before, tile, after;  // once, for each output tile, once
+  std::vector<Step> before, tile, after;  // once, for each output tile that is the role's, once
+  int turn = 0, turns = 1;                // of each so many tiles, which one is
 };
 
 // What the SMs read together, for the share that reaches memory.

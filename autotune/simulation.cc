@@ -68,11 +68,17 @@ struct Resources {
 // Where a role stands in a ring.
 struct Place {
   int put = 0, sent = 0, taken = 0, freed = 0;
+  int of_tile = 0;  // slots that each tile takes
 };
 
 class RoleRun {
  public:
-  RoleRun(const PipelineRole& role, size_t rings) : role_(role), places_(rings) {}
+  RoleRun(const PipelineRole& role, const std::vector<PipelineRing>& rings) : role_(role), places_(rings.size()) {
+    for (const Step& step : role.tile) {
+      if (step.kind == StepKind::kTake && !rings[static_cast<size_t>(step.ring)].turns)
+        ++places_[static_cast<size_t>(step.ring)].of_tile;
+    }
+  }
 
   const Moment& time() const { return time_; }
   void Await(const Moment& moment) { time_.Await(moment); }
@@ -89,6 +95,11 @@ class RoleRun {
            double early, bool once, double until) {
     bool moved = false;
     while (!finished() && time_.clocks <= until) {
+      if (list_ == 1 && next_ == 0 && tiles_ % role_.turns != role_.turn) {
+        PassTile(tiles);
+        moved = true;
+        continue;
+      }
       const std::vector<Step>& steps = list_ == 0 ? role_.before : list_ == 1 ? role_.tile : role_.after;
       if (list_ == 1 && next_ == 0 && !began_) {
         began_ = true;
@@ -117,6 +128,16 @@ class RoleRun {
   }
 
  private:
+  // The tile is that of a role that takes turns with this one.
+  void PassTile(int tiles) {
+    for (Place& place : places_) {
+      place.taken += place.of_tile;
+      place.freed += place.of_tile;
+    }
+    tile_ends_.push_back(time_);
+    if (++tiles_ == tiles) ++list_;
+  }
+
   bool Step1(const Step& step, std::vector<SlotRing>& rings, Resources& shared, const Machine& machine,
              const SmShare& share) {
     switch (step.kind) {
@@ -133,7 +154,7 @@ class RoleRun {
         Place& place = places_[static_cast<size_t>(step.ring)];
         Moment full = time_;
         full.Await(arrived_);
-        if (multiplied_) full.Await(done_.After(Bound::kProductLatency, signal_));
+        if (multiplied_ && !step.at_once) full.Await(done_.After(Bound::kProductLatency, signal_));
         rings[static_cast<size_t>(step.ring)].Fill(place.sent++, full);
         return true;
       }
@@ -148,7 +169,7 @@ class RoleRun {
       case StepKind::kRelease: {
         Place& place = places_[static_cast<size_t>(step.ring)];
         Moment freed = time_;
-        if (multiplied_) freed.Await(done_.After(Bound::kProductLatency, signal_));
+        if (multiplied_ && !step.at_once) freed.Await(done_.After(Bound::kProductLatency, signal_));
         rings[static_cast<size_t>(step.ring)].Release(place.freed++, freed);
         return true;
       }
@@ -256,7 +277,7 @@ class CtaRun {
  public:
   explicit CtaRun(const Pipeline& pipeline) : pipeline_(pipeline) {
     for (const PipelineRing& ring : pipeline.rings) rings_.emplace_back(ring);
-    for (const PipelineRole& role : pipeline.roles) roles_.emplace_back(role, pipeline.rings.size());
+    for (const PipelineRole& role : pipeline.roles) roles_.emplace_back(role, pipeline.rings);
   }
 
   // Roles run until they have to wait, or have passed `until`. False: nothing could move.

@@ -84,6 +84,8 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
 // Extents of an output tile along the rows and the columns of the matrix instruction.
 constexpr int kRows[] = {128, 64};
 constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
+constexpr int kTallRows = 256, kTallColumns = 128;                 // of two warpgroups with two blocks each
+constexpr int kTurnColumns[] = {256, 224, 192, 160, 128, 96, 64};  // of tiles at which warpgroups take turns
 constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 16, 8};
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSections[] = {2, 3, 4, 6, 8};
@@ -111,8 +113,10 @@ class ShapeList {
       // better reason.
       const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
       const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
+      if (!TensorMemory()) AddTall(variant);
       for (const int rows : kRows) {
         if (needs_lanes && rows != 128) continue;
+        if (!TensorMemory()) AddTurns(variant, rows);
         for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
         if (variant.reuse > Reuse::kIm2col) continue;
         for (const int columns : kTransposedColumns) {
@@ -131,16 +135,8 @@ class ShapeList {
     std::vector<int> depths = variant.depths;
     if (columns <= kDeepBlockColumns && depths.back() == kDeepBlock / 2) depths.push_back(kDeepBlock);
     for (const int depth : depths) {
-      Schedule shape{.tile_m = side == RowSide::kM ? rows : columns,
-                     .tile_n = side == RowSide::kM ? columns : rows,
-                     .tile_k = depth,
-                     .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
-                     .acc_stages = TensorMemory() ? 2 : 1,
-                     .math_warpgroups = TensorMemory() ? 1 : rows / 64,
-                     .a_load = variant.a_load,
-                     .reuse = variant.reuse,
-                     .border = variant.border,
-                     .rows = side};
+      Schedule shape = ShapeOf(variant, side, rows, columns);
+      shape.tile_k = depth;
       AddClusters(shape);
       AddSections(shape);
       if (TensorMemory() && side == RowSide::kM) {
@@ -148,6 +144,42 @@ class ShapeList {
         Add(shape);
       }
     }
+  }
+
+  void AddTall(const Variant& variant) {
+    for (const int columns : kColumns) {
+      if (columns <= kTallColumns) AddDepths(variant, RowSide::kM, kTallRows, columns);
+    }
+  }
+
+  // Where CTAs have more than one tile: the epilogue of one runs beside the products of the next.
+  void AddTurns(const Variant& variant, int rows) {
+    for (const RowSide side : {RowSide::kM, RowSide::kN}) {
+      if (side == RowSide::kN && variant.reuse > Reuse::kIm2col) continue;
+      for (const int columns : kTurnColumns) {
+        Schedule shape = ShapeOf(variant, side, rows, columns);
+        shape.math_warpgroups = 2;
+        shape.consumers = Consumers::kPingpong;
+        const int64_t tiles = CeilDiv(RowsOf(problem_), shape.tile_m) * CeilDiv(ColumnsOf(problem_), shape.tile_n);
+        if (tiles <= target_.default_sm_count) continue;
+        for (const int depth : variant.depths) {
+          shape.tile_k = depth;
+          AddClusters(shape);
+        }
+      }
+    }
+  }
+
+  Schedule ShapeOf(const Variant& variant, RowSide side, int rows, int columns) const {
+    return {.tile_m = side == RowSide::kM ? rows : columns,
+            .tile_n = side == RowSide::kM ? columns : rows,
+            .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
+            .acc_stages = TensorMemory() ? 2 : 1,
+            .math_warpgroups = TensorMemory() ? 1 : std::min(rows / 64, 2),
+            .a_load = variant.a_load,
+            .reuse = variant.reuse,
+            .border = variant.border,
+            .rows = side};
   }
 
   void AddClusters(Schedule shape) {

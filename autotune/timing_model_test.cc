@@ -111,6 +111,15 @@ TEST(TimingModel, OverlappedEpilogueIsFaster) {
             Predict("sm_100a", problem, "tile=128x256x64 stages=4 acc=1").us);
 }
 
+TEST(TimingModel, WarpgroupsThatTakeTurnsOverlapTheirEpilogues) {
+  const auto gain = [](const char* problem) {
+    return Predict("sm_90a", problem, "tile=128x128x64 stages=5 acc=1 math=2").us /
+           Predict("sm_90a", problem, "tile=128x128x64 stages=5 acc=1 math=2 consumers=pingpong").us;
+  };
+  EXPECT_GT(gain("gemm m=8192 n=8192 k=512"), 1.1);
+  EXPECT_LT(gain("gemm m=1024 n=1024 k=512"), 1.0);  // one tile a CTA: only one of them has work
+}
+
 // A faster machine is never slower.
 TEST(TimingModel, FollowsEveryRate) {
   const target::Target& target = TargetNamed("sm_90a");

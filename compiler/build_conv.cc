@@ -274,6 +274,13 @@ class ConvBuilder : public KernelBuilder {
     return blocks;
   }
 
+  // Where taps of a row are unrolled, each column of the filter has a tile of its own.
+  ValueId SlotsOfTile(Builder& b, int channel) const override {
+    const ValueId blocks = BlocksOfTile(b);
+    if (!geometry_.Reuses() || channel != w_channel_) return blocks;
+    return b.Mul({blocks, b.Constant(static_cast<int>(geometry_.columns.size()))});
+  }
+
   // Number of a tap in the filter, its column given apart.
   ValueId TapNumber(Builder& b, const Depth& depth, ValueId column) const {
     ValueId number = depth.taps.back();
@@ -577,7 +584,7 @@ class ConvBuilder : public KernelBuilder {
                       const std::vector<ValueId>& start) override {
     std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(Binding::kN)})})};
     operands.insert(operands.end(), start.begin(), start.end());
-    b.StorePixels(operands, {.buffer = 0});
+    b.StorePixels(operands, {.buffer = StagingBuffer()});
   }
 
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }

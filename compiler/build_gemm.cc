@@ -114,7 +114,7 @@ class GemmBuilder : public KernelBuilder {
   std::vector<ValueId> StoreStart(Builder&, ValueId row, const Corner& corner) override { return {row, corner.batch}; }
   void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner&,
                       const std::vector<ValueId>& start) override {
-    b.TmaStore({copy, column, start[0], start[1]}, {.buffer = 0});
+    b.TmaStore({copy, column, start[0], start[1]}, {.buffer = StagingBuffer()});
   }
 
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }

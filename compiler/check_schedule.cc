@@ -17,10 +17,33 @@ using target::Target;
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
 constexpr int kWidestAccess = 16;                     // elements, of bytes
 constexpr size_t kMostTiles = 16;                     // of a slot of a channel
+constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
 
 Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
+
+// How many rows and columns of a tile a warpgroup holds in registers.
+Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_view row_side) {
+  constexpr int kBlockRows = 64;
+  const bool turns = s.consumers == Consumers::kPingpong;
+  if (turns && s.math_warpgroups != 2)
+    return Refused(Cat("with consumers=pingpong two warpgroups take turns; use math=2 instead of ", s.math_warpgroups));
+  if (turns && s.split_k > 1)
+    return Refused(
+        "with consumers=pingpong all tiles have as many blocks of K; use split_k=1 or consumers=cooperative");
+  const int together = turns ? 1 : s.math_warpgroups;
+  const int blocks = rows / (kBlockRows * together);
+  if (rows % (kBlockRows * together) != 0 || blocks < 1) {
+    return Refused(Cat("tile ", row_side, "=", rows, " does not give each of ", together,
+                       " math warpgroups that share it a multiple of ", kBlockRows, " rows; use ",
+                       kBlockRows * together, " or another math="));
+  }
+  if (blocks * columns <= kMostAccumulators) return Ok();
+  return Refused(Cat("a warpgroup holds ", blocks * kBlockRows, " rows of ", columns,
+                     " sums in registers, which are too many; use at most ", kMostAccumulators / blocks,
+                     " columns, or fewer rows"));
+}
 
 // `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
 Status CheckTile(const Schedule& s, const Target& target, bool narrow) {
@@ -36,14 +59,15 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow) {
     if (s.math_warpgroups != 1) {
       return Refused(Cat("math=", s.math_warpgroups, " is for wgmma; on ", target.name, " use math=1"));
     }
+    if (s.consumers != Consumers::kCooperative) {
+      return Refused(Cat("consumers=pingpong overlaps epilogues of wgmma; on ", target.name,
+                         ", where other warps have them, use consumers=cooperative acc=2"));
+    }
   } else {
     if (s.math_warpgroups != 1 && s.math_warpgroups != 2) {
       return Refused(Cat("math=", s.math_warpgroups, " warpgroups are not supported; use 1 or 2"));
     }
-    if (rows != 64 * s.math_warpgroups) {
-      return Refused(Cat("tile ", row_side, "=", rows, " does not give each of ", s.math_warpgroups,
-                         " math warpgroups 64 rows; use ", 64 * s.math_warpgroups, " or another math="));
-    }
+    LS_TRY(CheckWarpgroups(s, rows, columns, row_side));
   }
   const int unit = !along_m && narrow && (!target.Has(Feature::kTensorMemory) || rows == 64) ? 8 : 16;
   if (columns < unit || columns > 256 || columns % unit != 0) {
@@ -133,28 +157,34 @@ Status CheckGate(const GemmProblem& problem, const Schedule& s) {
                      " of D, whose columns are joined in pairs; use a multiple of ", least));
 }
 
-// 8-bit operands come by 32 of K, and fragments of 8-bit elements are not transposed.
-Status CheckTransposed(const Schedule& s, DataType operand, DataType output) {
-  if (s.rows == RowSide::kM || (BytesOf(operand) > 1 && BytesOf(output) > 1)) return Ok();
-  return Refused(Cat("rows=n is for 16-bit operands and results of 16 or 32 bits, not ", DataTypeName(operand), " and ",
-                     DataTypeName(output), "; use rows=m"));
+// Fragments of 8-bit elements are not transposed, and factors of blocks lie as rows of A and columns of B do.
+Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
+  if (s.rows == RowSide::kM) return Ok();
+  if (scale == Scaling::kBlock) return Refused("rows=n does not take the factors of scale=block; use rows=m");
+  if (BytesOf(output) > 1) return Ok();
+  return Refused(Cat("rows=n is for results of 16 or 32 bits, not ", DataTypeName(output), "; use rows=m"));
 }
 
 // Sums in registers beside the accumulator: how wide a tile may be, and which blocks of K.
 Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const Target& target) {
   if (s.ctas != 1)
     return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are those of one CTA; use ctas=1"));
-  if (s.split_k > 1)
-    return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are not shared; use split_k=1"));
   const bool tensor_memory = target.Has(Feature::kTensorMemory);
   const bool copies = s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy;
-  const int most = tensor_memory ? (s.tile_m == ir::kTensorLanes ? 128 : 256) : copies ? 128 : 192;
-  if (s.tile_n > most) {
-    return Refused(Cat("tile n=", s.tile_n, " leaves no registers for f32 sums of ", DataTypeName(operand),
-                       " products beside the accumulator; use at most ", most,
+  const int together = s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups;
+  const bool along_m = s.rows == RowSide::kM;
+  const int rows = along_m ? s.tile_m : s.tile_n;
+  const int columns = along_m ? s.tile_n : s.tile_m;
+  const int blocks = tensor_memory ? 1 : rows / (64 * together);
+  const int most = (tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : copies ? 128 : 192) / blocks;
+  if (columns > most) {
+    return Refused(Cat("tile ", along_m ? "n=" : "m=", columns, " leaves no registers for f32 sums of ",
+                       DataTypeName(operand), " products beside the accumulator; use at most ", most,
                        scale == Scaling::kBlock ? "" : ", or sum=fast"));
   }
   if (scale == Scaling::kBlock) {
+    if (blocks > 1)
+      return Refused(Cat("the factors of scale=block are those of 64 rows of a warpgroup; use tile m=", 64 * together));
     if (s.tile_k != kScaleRun)
       return Refused(
           Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a factor of scale=block; use k=", kScaleRun));
@@ -296,7 +326,7 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
 
 Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target& target) {
   LS_TRY(CheckTile(s, target, problem.a_major == Major::kK));
-  LS_TRY(CheckTransposed(s, problem.a, problem.d));
+  LS_TRY(CheckTransposed(s, problem.d, problem.scale));
   LS_TRY(CheckDepth(s, problem.a, 128));
   LS_TRY(CheckRings(s, target));
   LS_TRY(CheckCluster(s, target, problem.a_major == Major::kK ? s.tile_m : s.tile_k,
@@ -331,7 +361,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckTile(s, target, true));
   if (s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
     return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
-  LS_TRY(CheckTransposed(s, problem.x, problem.y));
+  LS_TRY(CheckTransposed(s, problem.y, problem.scale));
   LS_TRY(CheckDepth(s, problem.x, 32));
   LS_TRY(CheckRings(s, target));
   LS_TRY(CheckRowBytes("y", s.tile_n, problem.y));

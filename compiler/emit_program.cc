@@ -37,6 +37,13 @@ uint64_t DescriptorBits(const SharedLayout& layout, const target::Target& target
   return bits;
 }
 
+// Whether the op, or one in its body, has one of the `count` values from `first` on as an operand.
+bool Names(const Op& op, ValueId first, ValueId count) {
+  const auto named = [&](ValueId id) { return id - first < count; };
+  return std::any_of(op.operands.begin(), op.operands.end(), named) ||
+         std::any_of(op.body.begin(), op.body.end(), [&](const Op& inner) { return Names(inner, first, count); });
+}
+
 // Position in a ring: stage and phase parity.
 struct CursorState {
   Variable stage, phase;
@@ -57,7 +64,7 @@ class RoleEmitter {
   void Emit() {
     CreateCursors(role_.body);
     CreateSums(role_.body);
-    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.program.Columns() / 2);
+    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.blocks * cx_.program.Columns() / 2);
     if (role_.elected != 0) {
       e_.IfElected([&] { EmitBody(role_.body); });
     } else {
@@ -83,7 +90,7 @@ class RoleEmitter {
     for (const Op& op : body) {
       CreateSums(op.body);
       if (op.kind != OpKind::kClearSums || !sums_.empty()) continue;
-      const ir::FragmentLayout whole{op.As<ir::ClearSumsAttrs>().fragment, cx_.program.tile_n};
+      const ir::FragmentLayout whole{op.As<ir::ClearSumsAttrs>().fragment, cx_.blocks * cx_.program.Columns()};
       for (int i = 0; i < whole.Registers(); ++i) sums_.push_back(e_.NewVariable(e_.F32(), Zero()));
     }
   }
@@ -156,7 +163,7 @@ class RoleEmitter {
   void EmitOp(const Op& op);
   void EmitArrive(const Op& op);
   void EmitTiles(const Op& op);
-  void EmitTile(const Op& op, const TileWalk::Place& place);
+  void EmitTile(const Op& op, const TileWalk& walk, Value* linear);
   void EmitShares(const Op& op);
   void EmitTilesNext(const Op& op);
   Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
@@ -251,6 +258,7 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kReserve:
     case OpKind::kRetire:
     case OpKind::kDrain:
+    case OpKind::kPass:
       LS_CHECK(false, "a channel operation is left: ", InfoOf(op.kind).mnemonic);
       return;
     case OpKind::kCursor: {
@@ -265,6 +273,16 @@ void RoleEmitter::EmitOp(const Op& op) {
       Value* wraps = b_.CreateICmpEQ(next, e_.C32(ChannelOf(slot).stages));
       e_.Store(slot.cursor.stage, b_.CreateSelect(wraps, e_.C32(0), next));
       e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, b_.CreateZExt(wraps, e_.I32())));
+      return;
+    }
+    case OpKind::kAdvanceBy: {
+      const Slot& slot = SlotOf(op);
+      Value* stages = e_.C32(static_cast<uint32_t>(ChannelOf(slot).stages));
+      Value* next = b_.CreateAdd(slot.stage, Index(op, 1));
+      e_.Store(slot.cursor.stage, b_.CreateURem(next, stages));
+      // Each time round the parity changes.
+      Value* rounds = b_.CreateAnd(b_.CreateUDiv(next, stages), e_.C32(1));
+      e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, rounds));
       return;
     }
     case OpKind::kBarrierWait: {
@@ -443,29 +461,38 @@ void RoleEmitter::EmitFactorsAhead(const Op& op) {
 }
 
 void RoleEmitter::EmitTiles(const Op& op) {
-  const TileWalk walk(cx_, op.As<ir::TilesAttrs>().raster, Index(op, 0), Index(op, 1), Index(op, 2));
-  const auto body = [&](const TileWalk::Place& place) { EmitTile(op, place); };
-  if (op.As<ir::TilesAttrs>().granted == 0) return walk.ForEach(body);
+  const auto& attrs = op.As<ir::TilesAttrs>();
+  const TileWalk walk(cx_, attrs.raster, Index(op, 0), Index(op, 1), Index(op, 2));
+  const auto body = [&](Value* linear) { EmitTile(op, walk, linear); };
+  if (attrs.granted == 0) return walk.ForEach(attrs.turn, attrs.turns, body);
   walk.ForEachGranted([&](const TileWalk::Turn& turn) { turn_ = turn; }, body);
 }
 
-void RoleEmitter::EmitTile(const Op& op, const TileWalk::Place& place) {
-  values_[op.result] = place.row;
-  values_[op.result + 1] = place.column;
-  values_[op.result + 2] = place.batch;
-  EmitBody(op.body);
+// Where a tile lies takes several divisions. They stand where the place is first needed: products do not wait for them.
+void RoleEmitter::EmitTile(const Op& op, const TileWalk& walk, Value* linear) {
+  bool placed = false;
+  for (const Op& inner : op.body) {
+    if (!placed && Names(inner, op.result, 3)) {
+      placed = true;
+      const TileWalk::Place place = walk.At(linear);
+      values_[op.result] = place.row;
+      values_[op.result + 1] = place.column;
+      values_[op.result + 2] = place.batch;
+    }
+    EmitOp(inner);
+  }
 }
 
 void RoleEmitter::EmitShares(const Op& op) {
   const auto& attrs = op.As<ir::SharesAttrs>();
   const TileWalk walk(cx_, attrs.raster, Index(op, 0), Index(op, 1), Index(op, 2));
-  walk.ForEachShare(Index(op, 3), attrs.sections, [&](const TileWalk::Place& place, const TileWalk::Share& share) {
+  walk.ForEachShare(Index(op, 3), attrs.sections, [&](Value* linear, const TileWalk::Share& share) {
     values_[op.result + 3] = share.first;
     values_[op.result + 4] = share.end;
     values_[op.result + 5] = share.number;
     values_[op.result + 6] = share.section;
     values_[op.result + 7] = share.sections;
-    EmitTile(op, place);
+    EmitTile(op, walk, linear);
   });
 }
 
@@ -583,9 +610,16 @@ void RoleEmitter::EmitMmaRegisters(const Op& op) {
   Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
   Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   e_.WgmmaFence();
+  const int columns = cx_.program.Columns();
   for (int k = 0; k < cx_.program.tile_k; k += Depth()) {
-    e_.Wgmma(cx_.program.Columns(), {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, Step(a_start, a, k),
-             Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
+    for (int block = 0; block < cx_.blocks; ++block) {
+      const int row = block * kWgmmaRows * role_.warps / kWarpgroupWarps;
+      Value* a_block = Step(a_start, a, k);
+      if (row > 0)
+        a_block = b_.CreateAdd(a_block, e_.C64(static_cast<uint64_t>(a.OffsetAlong(cx_.program.row_axis, row) >> 4)));
+      e_.Wgmma(columns, block * columns / 2, {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, a_block, Step(b_start, b, k),
+               k == 0 ? Index(op, 2) : e_.True());
+    }
   }
   e_.WgmmaCommit();
 }
@@ -619,153 +653,8 @@ void RoleEmitter::EmitTmaStore(const Op& op) {
   });
 }
 
-// The kernel around its roles.
-class FrameEmitter {
- public:
-  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module)
-      : program_(program),
-        target_(target),
-        emitter_(module, target),
-        cx_{.program = program, .target = target, .e = emitter_} {}
-
-  void Emit(const std::string& entry) {
-    BeginKernel(entry);
-    Value* tid = emitter_.ThreadIndex();
-    auto& b = emitter_.ir();
-    cx_.lane = b.CreateAnd(tid, emitter_.C32(31));
-    Value* warp = emitter_.BroadcastLane0(b.CreateLShr(tid, 5));
-    const ClusterPlace cluster(program_, emitter_, cx_.lane);
-    cx_.cluster = &cluster;
-    InitBarriers(warp);
-    AllocateTensorMemory(warp);
-    Dispatch(tid, warp);
-    FreeTensorMemory(warp);
-    emitter_.Return();
-  }
-
- private:
-  llvm::Type* TypeOf(ir::ParamKind kind) {
-    switch (kind) {
-      case ir::ParamKind::kTensorMap:
-        return emitter_.Pointer(0);
-      case ir::ParamKind::kPointer:
-      case ir::ParamKind::kInt64:
-        return emitter_.I64();
-      case ir::ParamKind::kInt32:
-        return emitter_.I32();
-      case ir::ParamKind::kFloat:
-        return emitter_.F32();
-    }
-    __builtin_unreachable();
-  }
-
-  void BeginKernel(const std::string& entry) {
-    std::vector<llvm::Type*> types;
-    for (const ir::Param& param : program_.params) types.push_back(TypeOf(InfoOf(param.binding).kind));
-    emitter_.BeginKernel(entry, types, program_.threads, program_.ClusterSize(), program_.ctas);
-    for (size_t i = 0; i < program_.params.size(); ++i) {
-      const Binding binding = program_.params[i].binding;
-      if (InfoOf(binding).kind == ir::ParamKind::kTensorMap) emitter_.MarkTensorMap(static_cast<int>(i));
-      cx_.params[binding] = emitter_.Parameter(static_cast<int>(i));
-    }
-    cx_.shared = emitter_.DynamicShared();
-  }
-
-  void InitBarriers(Value* warp) {
-    emitter_.If(emitter_.ir().CreateICmpEQ(warp, emitter_.C32(0)), [&] {
-      emitter_.IfElected([&] {
-        for (const ir::Param& param : program_.params) {
-          if (InfoOf(param.binding).kind == ir::ParamKind::kTensorMap)
-            emitter_.PrefetchTensorMap(cx_.Param(param.binding));
-        }
-        for (const ir::Channel& channel : program_.channels) {
-          for (int i = channel.own != 0 ? channel.stages : 0; i < 2 * channel.stages; ++i) {
-            emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
-                                  i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
-          }
-        }
-        emitter_.FenceMbarrierInit();
-      });
-    });
-  }
-
-  Value* IsMmaWarp(Value* warp) {
-    const auto mma = std::find_if(program_.roles.begin(), program_.roles.end(),
-                                  [](const Role& role) { return role.kind == RoleKind::kMma; });
-    LS_CHECK(mma != program_.roles.end(), "Tensor Memory without an MMA role");
-    return emitter_.ir().CreateICmpEQ(warp, emitter_.C32(mma->first_warp));
-  }
-
-  // All threads that may touch the CTA's barriers or its part of a pair's Tensor Memory.
-  void SyncAll() {
-    if (program_.ClusterSize() == 1) return emitter_.BarrierSync(0);
-    emitter_.ClusterSync();
-  }
-
-  // One warp allocates and frees, in both CTAs of a pair; the barrier publishes the barriers and the address.
-  void AllocateTensorMemory(Value* warp) {
-    if (program_.tmem_columns == 0) return SyncAll();
-    Value* slot = cx_.Shared(program_.tmem_slot_offset);
-    emitter_.If(IsMmaWarp(warp), [&] {
-      emitter_.TensorAlloc(slot, program_.tmem_columns);
-      emitter_.TensorRelinquish();
-    });
-    emitter_.TensorFence(/*after=*/false);
-    SyncAll();
-    emitter_.TensorFence(/*after=*/true);
-    cx_.tensor_base = emitter_.ir().CreateAlignedLoad(emitter_.I32(), slot, llvm::Align(4));
-  }
-
-  void FreeTensorMemory(Value* warp) {
-    if (program_.tmem_columns == 0) return;
-    emitter_.TensorFence(/*after=*/false);
-    // Of a pair both CTAs must be there, and freeing may wait for the other.
-    program_.ctas > 1 ? emitter_.ClusterSync() : emitter_.BarrierSync(0);
-    emitter_.TensorFence(/*after=*/true);
-    emitter_.If(IsMmaWarp(warp), [&] { emitter_.TensorDealloc(cx_.tensor_base, program_.tmem_columns); });
-  }
-
-  // Compare chain over the roles. Where registers move between warpgroups, each warpgroup's roles are one arm of an
-  // if/else that begins with setmaxnreg: ptxas requires that shape.
-  void Dispatch(Value* tid, Value* warp) {
-    std::vector<const Role*> loading, working;
-    for (const Role& role : program_.roles) (role.first_warp < kWarpgroupWarps ? loading : working).push_back(&role);
-    emitter_.If(
-        emitter_.ir().CreateICmpULT(warp, emitter_.C32(kWarpgroupWarps)),
-        [&] { DispatchArm(loading, tid, warp, RegistersOf(loading) > RegistersOf(working)); },
-        [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
-  }
-
-  static int RegistersOf(const std::vector<const Role*>& roles) { return roles.empty() ? 0 : roles[0]->registers; }
-
-  void DispatchArm(const std::vector<const Role*>& roles, Value* tid, Value* warp, bool increase) {
-    if (!roles.empty() && roles[0]->registers != 0) emitter_.SetMaxRegisters(roles[0]->registers, increase);
-    for (const Role* role : roles) {
-      auto& b = emitter_.ir();
-      Value* first = emitter_.C32(role->first_warp);
-      Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first),
-                                   b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
-      if (role->leader != 0) in_role = b.CreateAnd(in_role, cx_.cluster->IsLeader());
-      emitter_.If(in_role, [&] {
-        cx_.warp = b.CreateSub(warp, first);
-        cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
-        cx_.threads = 32 * role->warps;
-        RoleEmitter(cx_, *role).Emit();
-      });
-    }
-  }
-
-  const ir::Program& program_;
-  const target::Target& target_;
-  Emitter emitter_;
-  RoleContext cx_;
-};
-
 }  // namespace
 
-void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
-                 const std::string& entry) {
-  FrameEmitter(program, target, module).Emit(entry);
-}
+void EmitRole(RoleContext& cx, const ir::Role& role) { RoleEmitter(cx, role).Emit(); }
 
 }  // namespace laneshift::compiler

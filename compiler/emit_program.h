@@ -24,6 +24,7 @@ struct RoleContext {
   Value* warp = nullptr;         // index of the warp in its role
   Value* thread = nullptr;       // index of the thread in its role
   int threads = 0;               // of the role
+  int blocks = 1;                // of its accumulator
   Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
 
   Value* Param(ir::Binding binding) const { return params.at(binding); }
@@ -89,7 +90,11 @@ Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position);
 void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,
                       Value* tile_base, Value* inner, Value* position, Value* group);
 
-// Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and is verified.
+// emit_program.cc: the body of a role, behind the choice of its warps.
+void EmitRole(RoleContext& cx, const ir::Role& role);
+
+// emit_frame.cc. Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and
+// is verified.
 void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
                  const std::string& entry);
 

@@ -239,6 +239,8 @@ void Emitter::ClusterSync() {
   Intrinsic(nv::nvvm_barrier_cluster_arrive_aligned);
   Intrinsic(nv::nvvm_barrier_cluster_wait_aligned);
 }
+void Emitter::GridWait() { Intrinsic(nv::nvvm_griddepcontrol_wait); }
+void Emitter::LaunchDependents() { Intrinsic(nv::nvvm_griddepcontrol_launch_dependents); }
 void Emitter::FenceProxyAsyncShared() { Intrinsic(nv::nvvm_fence_proxy_async_shared_cta); }
 
 void Emitter::SetMaxRegisters(int registers, bool increase) {
@@ -428,18 +430,20 @@ std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout
 
 void Emitter::DeclareAccumulators(int count) {
   LS_CHECK(target_.Has(target::Feature::kWgmma), "wgmma on ", target_.name);
+  accumulator_ += accumulator_.empty() ? "acc" : "_";
   accumulators_ = count;
-  Asm(Cat(".reg .f32 acc<", count, ">;"), "", b_.getVoidTy(), {});
+  Asm(Cat(".reg .f32 ", accumulator_, "<", count, ">;"), "", b_.getVoidTy(), {});
 }
 void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
 void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
 void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_aligned, {C64(pending)}); }
 
-void Emitter::Wgmma(int n, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor, Value* accumulate) {
-  LS_CHECK(n / 2 <= accumulators_, "wgmma n=", n, " with ", accumulators_, " accumulators");
+void Emitter::Wgmma(int n, int first, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor,
+                    Value* accumulate) {
+  LS_CHECK(first + n / 2 <= accumulators_, "wgmma n=", n, " from ", first, " on with ", accumulators_, " accumulators");
   std::string text = Cat("wgmma.mma_async.sync.aligned.m64n", n, "k", MmaK(a.type), ".f32.", DataTypeName(a.type), ".",
                          DataTypeName(b.type), " {");
-  for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "acc" : ", acc", i);
+  for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "" : ", ", accumulator_, first + i);
   text += "}, $0, $1, $2, 1, 1";
   // The form for 8-bit types has no transpositions.
   if (!ir::IsEightBit(a.type)) text += Cat(", ", a.mn_major ? 1 : 0, ", ", b.mn_major ? 1 : 0);
@@ -449,7 +453,7 @@ void Emitter::Wgmma(int n, MatrixSide a, MatrixSide b, Value* a_descriptor, Valu
 
 std::vector<Value*> Emitter::ReadAccumulators(int first, int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += Cat(i == 0 ? "" : "\n\t", "mov.f32 $", i, ", acc", first + i, ";");
+  for (int i = 0; i < count; ++i) text += Cat(i == 0 ? "" : "\n\t", "mov.f32 $", i, ", ", accumulator_, first + i, ";");
   auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
   return Unpack(Asm(text, Repeat("=f", count), result, {}), count);
 }

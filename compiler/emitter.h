@@ -85,6 +85,10 @@ class Emitter {
   void MbarrierArriveAt(Value* barrier, Value* rank);
   // Every thread of the cluster.
   void ClusterSync();
+  // Until the grids that this one depends on have ended, and what they wrote is there; grids that depend on this one
+  // may start, and wait in the same way.
+  void GridWait();
+  void LaunchDependents();
   void FenceProxyAsyncShared();
   void SetMaxRegisters(int registers, bool increase);
 
@@ -130,10 +134,12 @@ class Emitter {
   // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
   std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);
 
-  // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once, named in later statements.
+  // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once a role, named in its later
+  // statements.
   void DeclareAccumulators(int count);
   void WgmmaFence();
-  void Wgmma(int n, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor, Value* accumulate);
+  // Into the accumulators from `first` on.
+  void Wgmma(int n, int first, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor, Value* accumulate);
   void WgmmaCommit();
   void WgmmaWait(int pending);
   std::vector<Value*> ReadAccumulators(int first, int count);
@@ -201,6 +207,7 @@ class Emitter {
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   int accumulators_ = 0;
+  std::string accumulator_;  // the name before its number
   int ctas_ = 1;
 };
 

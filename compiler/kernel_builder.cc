@@ -30,7 +30,7 @@ constexpr int kEpilogueWarp = 4;
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
 constexpr RegisterSplit kWithUnrolledGather = {104, 200};
-constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns
+constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns, and one block
 constexpr int kNarrow = 128;
 constexpr int kWidestPanel = 64;  // columns
 
@@ -44,6 +44,8 @@ int LargestPowerDividing(int value, int limit) {
 // Answers under way: with two, a request for the tile behind the next one is out while the epilogue has the current
 // one.
 constexpr int kGrants = 2;
+
+constexpr int kEveryTurn = -1;  // of roles that take none
 
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
@@ -81,6 +83,7 @@ ir::Program KernelBuilder::Build() {
   }
   if (schedule_.scheduler == Scheduler::kClc)
     grants_ = AddChannel({.name = "grants", .space = ir::Space::kGrants, .stages = kGrants});
+  if (Turns() > 1) turns_ = AddChannel({.name = "turns", .space = ir::Space::kTurns, .stages = 1});
   PlanEpilogue();
   AddOutputs(program_.buffers.empty() ? SharedLayout{} : program_.buffers[0].layout);
   if (SharesTiles()) AddParam(Binding::kWorkspace);
@@ -88,8 +91,8 @@ ir::Program KernelBuilder::Build() {
   if (in_tensor_memory_) AddMmaRole();
   if (grants_ >= 0) AddScheduleRole();
   AddLoadRole(LoadPath::kCopy);
-  AddEpilogueRole();
-  program_.threads = 32 * (kEpilogueWarp + EpilogueWarps());
+  for (int turn = 0; turn < Turns(); ++turn) AddEpilogueRole(turn);
+  program_.threads = 32 * (kEpilogueWarp + Turns() * EpilogueWarps());
   return std::move(program_);
 }
 
@@ -122,8 +125,7 @@ ValueId KernelBuilder::ColumnOfB(Builder& b, ValueId column) const {
 int KernelBuilder::WidestPanel() const {
   constexpr int kMostRegisters = 255, kAddresses = 24, kLeastSpan = 32;
   const int limit = Registers().math > 0 ? Registers().math : kMostRegisters;
-  const int rows = program_.Rows() / schedule_.math_warpgroups;
-  const int held = in_tensor_memory_ ? 0 : rows * program_.Columns() / 128 * (terms_.promotes ? 2 : 1);
+  const int held = in_tensor_memory_ ? 0 : AccumulatorColumns() / 2 * (terms_.promotes ? 2 : 1);
   const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
   const int least = std::max(16, joined * kLeastSpan / static_cast<int>(DataTypeBytes(terms_.type)));
   int panel = kWidestPanel;
@@ -169,7 +171,7 @@ int KernelBuilder::PanelRegisters(int columns) const {
 
 // Decides the fragments in which the accumulator is read, and the staging buffer.
 void KernelBuilder::PlanEpilogue() {
-  fragment_ = ir::AccumulatorFragment(program_.Rows() / schedule_.math_warpgroups);
+  fragment_ = ir::AccumulatorFragment(program_.Rows() / Blocks() / (EpilogueWarps() / 4));
   const int bytes = static_cast<int>(DataTypeBytes(terms_.type));
   const int fragment_rows = ir::FragmentLayout{fragment_}.Rows();
   // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
@@ -182,15 +184,19 @@ void KernelBuilder::PlanEpilogue() {
   if (schedule_.d_store == StorePath::kDirect) return;
   // Two copies alternate only if the panels of a tile are even in number: else a tile would begin with the copy that
   // the last store may still read.
-  program_.buffers.push_back({.name = "out",
-                              .layout = {.type = terms_.type,
-                                         .outer_axis = Axis::kM,
-                                         .inner_axis = Axis::kN,
-                                         .outer = RowsAlongN() ? panel_ : fragment_rows,
-                                         .inner = RowsAlongN() ? fragment_rows : panel_ / joined,
-                                         .swizzle = swizzle},
-                              .copies = Panels() % 2 == 0 ? 2 : 1,
-                              .warps = EpilogueWarps()});
+  const ir::Buffer buffer{.name = "out",
+                          .layout = {.type = terms_.type,
+                                     .outer_axis = Axis::kM,
+                                     .inner_axis = Axis::kN,
+                                     .outer = RowsAlongN() ? panel_ : fragment_rows,
+                                     .inner = RowsAlongN() ? fragment_rows : panel_ / joined,
+                                     .swizzle = swizzle},
+                          .copies = Panels() % 2 == 0 ? 2 : 1,
+                          .warps = EpilogueWarps()};
+  for (int turn = 0; turn < Turns(); ++turn) {
+    program_.buffers.push_back(buffer);
+    if (Turns() > 1) program_.buffers.back().name += std::to_string(turn);
+  }
 }
 
 void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(ValueId)>& write) {
@@ -198,7 +204,7 @@ void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(
   b.InBody([&] { write(index); });
 }
 
-void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corner&)>& write) {
+void KernelBuilder::ForEachTile(Builder& b, int turn, const std::function<void(const Tile&)>& write) {
   const ValueId tile_m = b.Constant(program_.TileRows());
   const ValueId tile_n = b.Constant(schedule_.tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
@@ -208,24 +214,44 @@ void KernelBuilder::ForEachTile(Builder& b, const std::function<void(const Corne
   const int raster = schedule_.raster;
   const ValueId first = SharesTiles() ? b.Shares({rows, columns, batch, BlocksOfTile(b)},
                                                  {.raster = raster, .sections = schedule_.split_k})
-                                      : b.Tiles({rows, columns, batch}, {.raster = raster, .granted = granted ? 1 : 0});
+                                      : b.Tiles({rows, columns, batch}, {.raster = raster,
+                                                                         .granted = granted ? 1 : 0,
+                                                                         .turn = std::max(turn, 0),
+                                                                         .turns = turn < 0 ? 1 : Turns()});
   b.InBody([&] {
-    Corner corner{.row = b.Mul({Builder::Argument(first, 0), tile_m}),
-                  .column = b.Mul({Builder::Argument(first, 1), tile_n}),
-                  .batch = Builder::Argument(first, 2)};
-    if (SharesTiles()) {
-      corner.first = Builder::Argument(first, 3);
-      corner.end = Builder::Argument(first, 4);
-      corner.number = Builder::Argument(first, 5);
-      corner.section = Builder::Argument(first, 6);
-      corner.sections = Builder::Argument(first, 7);
-    }
-    write(corner);
+    write({first, tile_m, tile_n});
     if (!granted) return;
     const ValueId answer = b.Take({}, {.channel = grants_});
     b.TilesNext({answer});
     b.Release({answer});
   });
+}
+
+KernelBuilder::Corner KernelBuilder::ShareOf(const Tile& tile) const {
+  Corner corner{ir::kNoValue, ir::kNoValue, Builder::Argument(tile.first, 2)};
+  if (!SharesTiles()) return corner;
+  corner.first = Builder::Argument(tile.first, 3);
+  corner.end = Builder::Argument(tile.first, 4);
+  corner.number = Builder::Argument(tile.first, 5);
+  corner.section = Builder::Argument(tile.first, 6);
+  corner.sections = Builder::Argument(tile.first, 7);
+  return corner;
+}
+
+KernelBuilder::Corner KernelBuilder::CornerOf(Builder& b, const Tile& tile) const {
+  Corner corner = ShareOf(tile);
+  corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
+  corner.column = b.Mul({Builder::Argument(tile.first, 1), tile.columns});
+  return corner;
+}
+
+void KernelBuilder::ForEachCorner(Builder& b, const std::function<void(const Corner&)>& write) {
+  ForEachTile(b, kEveryTurn, [&](const Tile& tile) { write(CornerOf(b, tile)); });
+}
+
+// The next tile is that of the role that takes turns with this one.
+void KernelBuilder::PassTile(Builder& b) const {
+  for (const int channel : operand_channels_) b.Pass({SlotsOfTile(b, channel)}, {.channel = channel});
 }
 
 void KernelBuilder::ForEachBlock(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
@@ -304,7 +330,7 @@ void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& 
 RegisterSplit KernelBuilder::Registers() const {
   if (in_tensor_memory_ || schedule_.math_warpgroups < 2) return {0, 0};
   if (!LoadsBy(LoadPath::kCopy)) return kTmaOnly;
-  if (program_.Columns() <= kNarrow && !terms_.promotes) return kNarrowWithCopies;
+  if (AccumulatorColumns() <= kNarrow && !terms_.promotes) return kNarrowWithCopies;
   return UnrollsGather() ? kWithUnrolledGather : kWithCopies;
 }
 
@@ -321,7 +347,7 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
                       .registers = Registers().load};
   AddRole(role, [&](Builder& b) {
     WriteResidentLoads(b, path);
-    ForEachTile(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
+    ForEachCorner(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
   });
 }
 
@@ -335,7 +361,7 @@ void KernelBuilder::AddMmaRole() {
                       .leader = schedule_.ctas - 1};
   AddRole(role, [&](Builder& b) {
     TakeResidents(b);
-    ForEachTile(b, [&](const Corner& corner) {
+    ForEachCorner(b, [&](const Corner& corner) {
       if (terms_.promotes) return WriteProducts(b, ir::kNoValue, corner);
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
       WriteProducts(b, accumulator, corner);
@@ -350,7 +376,7 @@ void KernelBuilder::AddScheduleRole() {
   const ir::Role role{
       .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = 1};
   AddRole(role, [&](Builder& b) {
-    ForEachTile(b, [&](const Corner&) {
+    ForEachTile(b, kEveryTurn, [&](const Tile&) {
       const ValueId answer = b.Put({}, {.channel = grants_});
       b.Request({answer});
       b.Send({answer});
@@ -359,45 +385,65 @@ void KernelBuilder::AddScheduleRole() {
 }
 
 // Reads accumulators out and writes D; on targets without Tensor Memory it also multiplies.
-void KernelBuilder::AddEpilogueRole() {
-  const ir::Role role{.name = in_tensor_memory_ ? "epilogue" : "math",
-                      .kind = in_tensor_memory_ ? RoleKind::kEpilogue : RoleKind::kMath,
-                      .first_warp = kEpilogueWarp,
-                      .warps = EpilogueWarps(),
-                      .registers = Registers().math};
+void KernelBuilder::AddEpilogueRole(int turn) {
+  ir::Role role{.name = in_tensor_memory_ ? "epilogue" : "math",
+                .kind = in_tensor_memory_ ? RoleKind::kEpilogue : RoleKind::kMath,
+                .first_warp = kEpilogueWarp + turn * EpilogueWarps(),
+                .warps = EpilogueWarps(),
+                .registers = Registers().math};
+  if (Turns() > 1) role.name += std::to_string(turn);
+  out_ = turn;
   AddRole(role, [&](Builder& b) {
     if (!in_tensor_memory_) TakeResidents(b);
     LoadTensorFactors(b);
-    ForEachTile(b, [&](const Corner& corner) {
-      place_ = corner;
-      if (terms_.promotes) place_.row = FirstRow(b, corner);
-      ValueId accumulator = ir::kNoValue;
-      if (terms_.promotes) {
-        WriteSums(b, corner);
-      } else if (in_tensor_memory_) {
-        accumulator = b.Take({}, {.channel = accumulators_});
-      } else {
-        WriteProducts(b, accumulator, corner);
-        for (const int channel : operand_channels_) b.Drain({}, {.channel = channel, .lag = kReleaseLag});
-      }
-      WriteTile(b, accumulator, corner);
+    ForEachTile(b, turn, [&](const Tile& tile) {
+      if (turn > 0) PassTile(b);
+      WriteTurn(b, turn, tile);
+      if (turn < Turns() - 1) PassTile(b);
     });
     if (!in_tensor_memory_) ReleaseResidents(b);
     if (schedule_.d_store == StorePath::kTma) b.BulkWait({}, {.pending = 0});
   });
 }
 
-// Where the rows of the accumulator that the warp holds begin in D.
+void KernelBuilder::WriteTurn(Builder& b, int turn, const Tile& tile) {
+  if (in_tensor_memory_ && !terms_.promotes) {
+    const Corner corner = CornerOf(b, tile);
+    return WriteTile(b, b.Take({}, {.channel = accumulators_}), corner);
+  }
+  if (!terms_.promotes) {
+    // Where the tile lies is found behind the products, which need not wait for it.
+    WriteProductsInTurn(b, turn, ShareOf(tile));
+    return WriteTile(b, ir::kNoValue, CornerOf(b, tile));
+  }
+  const Corner corner = CornerOf(b, tile);
+  place_ = corner;
+  place_.row = FirstRow(b, corner);
+  WriteSums(b, turn, corner);
+  WriteTile(b, ir::kNoValue, corner);
+}
+
+// Products into registers. The turn ends when the last ones are issued: those of the next role queue up behind them.
+void KernelBuilder::WriteProductsInTurn(Builder& b, int turn, const Corner& corner) {
+  ValueId own = ir::kNoValue;
+  if (turns_ >= 0) own = turn == 0 ? b.Put({}, {.channel = turns_}) : b.Take({}, {.channel = turns_});
+  WriteProducts(b, ir::kNoValue, corner);
+  if (turns_ >= 0) turn == 0 ? b.Send({own}) : b.Release({own});
+  if (terms_.promotes) return;
+  for (const int channel : operand_channels_) b.Drain({}, {.channel = channel, .lag = kReleaseLag});
+}
+
+// Where the rows of the accumulator that the warp holds begin in D, those of its first block.
 ValueId KernelBuilder::FirstRow(Builder& b, const Corner& corner) const {
   const int rows = RowsAlongN() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows;
-  return b.Add({RowsAlongN() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows / EpilogueWarps()})});
+  return b.Add({RowsAlongN() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows / Blocks() / EpilogueWarps()})});
 }
 
 // The tile's sums, a block of K at a time.
-void KernelBuilder::WriteSums(Builder& b, const Corner& corner) {
+void KernelBuilder::WriteSums(Builder& b, int turn, const Corner& corner) {
   b.ClearSums({}, {.fragment = fragment_});
-  if (!in_tensor_memory_) return WriteProducts(b, ir::kNoValue, corner);
-  ForEach(b, BlocksOfTile(b), [&](ValueId block) {
+  if (!in_tensor_memory_) return WriteProductsInTurn(b, turn, corner);
+  ForEachBlock(b, corner, [&](ValueId block) {
     const ValueId factors = LoadFactors(b, block);
     const ValueId accumulator = b.Take({}, {.channel = accumulators_});
     for (int i = 0; i < Panels(); ++i) {
@@ -411,6 +457,7 @@ void KernelBuilder::WriteSums(Builder& b, const Corner& corner) {
 
 // The factors of whole tensors, once for all tiles.
 void KernelBuilder::LoadTensorFactors(Builder& b) {
+  factors_.clear();
   if (terms_.scale == Scaling::kNone) return;
   for (const Binding binding : {Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kBaseScaleD}) {
     const bool of_sum = binding != Binding::kBaseScaleD;
@@ -424,13 +471,13 @@ ValueId KernelBuilder::ScaleByPointer(Builder& b, ValueId fragment, Binding bind
   return factor == factors_.end() ? fragment : b.ScaleBy({fragment, factor->second});
 }
 
-// Calls `write` for each panel of the accumulator: its number, first column and fragment.
 void KernelBuilder::ForEachPanel(Builder& b, ValueId accumulator,
-                                 const std::function<void(ValueId, ValueId, ValueId)>& write) const {
+                                 const std::function<void(const Panel&)>& write) const {
   if (in_tensor_memory_ && !terms_.promotes) {
     return ForEach(b, b.Constant(Panels()), [&](ValueId panel) {
       const ValueId first = b.Mul({panel, b.Constant(panel_)});
-      write(panel, first, b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_}));
+      const ValueId fragment = b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_});
+      write({.number = panel, .first = first, .block = 0, .column = 0, .fragment = fragment});
     });
   }
   // Registers cannot be indexed at run time: unrolled.
@@ -439,7 +486,11 @@ void KernelBuilder::ForEachPanel(Builder& b, ValueId accumulator,
     const ValueId fragment = terms_.promotes
                                  ? b.ReadSums({}, {.column = column, .columns = panel_, .fragment = fragment_})
                                  : b.AccRegisters({}, {.column = column, .columns = panel_});
-    write(b.Constant(i), b.Constant(column), fragment);
+    write({.number = b.Constant(i),
+           .first = b.Constant(column),
+           .block = column / program_.Columns(),
+           .column = column % program_.Columns(),
+           .fragment = fragment});
   }
 }
 
@@ -450,9 +501,7 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
     b.If({b.Less({b.Constant(1), corner.sections})});
     b.InBody([&] {
       const ValueId piece = b.Add({b.Mul({corner.number, corner.sections}), corner.section});
-      ForEachPanel(b, accumulator, [&](ValueId, ValueId first, ValueId fragment) {
-        b.PartialStore({fragment, first, piece});
-      });
+      ForEachPanel(b, accumulator, [&](const Panel& panel) { b.PartialStore({panel.fragment, panel.first, piece}); });
     });
     // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
     const ValueId last = b.PartialArrive({corner.number, corner.sections});
@@ -463,16 +512,25 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
 }
 
 void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& corner) {
-  const ValueId own = terms_.promotes ? place_.row : FirstRow(b, corner);
+  const ValueId first_own = terms_.promotes ? place_.row : FirstRow(b, corner);
   const bool bulk = schedule_.d_store == StorePath::kTma;
+  ValueId own = first_own;
   std::vector<ValueId> start;
   if (bulk && !RowsAlongN()) start = StoreStart(b, own, corner);
-  ForEachPanel(b, accumulator, [&](ValueId panel, ValueId first, ValueId fragment) {
+  ForEachPanel(b, accumulator, [&](const Panel& panel) {
+    ValueId fragment = panel.fragment, first = panel.first;
+    if (panel.block > 0) {
+      first = b.Constant(panel.column);
+      if (panel.column == 0) {
+        own = b.Add({first_own, b.Constant(panel.block * kWarpRows * EpilogueWarps())});
+        if (bulk && !RowsAlongN()) start = StoreStart(b, own, corner);
+      }
+    }
     const ValueId row = RowsAlongN() ? b.Add({corner.row, first}) : own;
     const ValueId column = RowsAlongN() ? own : b.Add({corner.column, first});
     if (bulk && RowsAlongN()) start = StoreStart(b, row, corner);
     if (SharesTiles()) {
-      fragment = b.PartialSum({fragment, first, b.Mul({corner.number, corner.sections}), corner.sections});
+      fragment = b.PartialSum({fragment, panel.first, b.Mul({corner.number, corner.sections}), corner.sections});
     }
     Piece piece{.fragment = fragment, .row = row, .column = column, .batch = corner.batch};
     Finish(b, piece);
@@ -480,14 +538,14 @@ void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& c
       b.GlobalStore(piece.Operands(), GlobalAccess(Operand::kD));
       return;
     }
-    const int copies = program_.buffers[0].copies;
-    const ValueId copy = b.Rem({panel, b.Constant(copies)});
+    const int copies = program_.buffers[static_cast<size_t>(out_)].copies;
+    const ValueId copy = b.Rem({panel.number, b.Constant(copies)});
     if (bulk) b.BulkWait({}, {.pending = copies - 1});
-    b.StageStore({piece.fragment, copy}, {.buffer = 0});
+    b.StageStore({piece.fragment, copy}, {.buffer = out_});
     if (bulk) {
       WriteBulkStore(b, copy, piece.column, corner, start);
     } else {
-      b.StoreRows({copy, row, piece.column, corner.batch}, {.buffer = 0, .rows = terms_.rows});
+      b.StoreRows({copy, row, piece.column, corner.batch}, {.buffer = out_, .rows = terms_.rows});
     }
   });
 }

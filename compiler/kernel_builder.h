@@ -76,6 +76,8 @@ class KernelBuilder {
   // Turns of the loop over K of one tile; equal to KBlocksOf (bindings.h). Where blocks of K have an accumulator each,
   // so many come of a tile.
   virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
+  // Slots of an operand channel that one tile takes.
+  virtual ir::ValueId SlotsOfTile(ir::Builder& b, int /*channel*/) const { return BlocksOfTile(b); }
   // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot. `accumulator` is kNoValue for registers,
   // and where each block of K has an accumulator of its own.
   virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
@@ -110,6 +112,8 @@ class KernelBuilder {
   int ColumnsOfB() const { return schedule_.tile_n / schedule_.ctas; }
   // A channel of one slot that is filled once and stays.
   int AddResidentChannel(ir::Channel channel);
+  // The staging buffer of the role at hand.
+  int StagingBuffer() const { return out_; }
   // The operands and numbers of the epilogue, but for where its matrices lie.
   void AddEpilogueParams();
   const EpilogueTerms& terms() const { return terms_; }
@@ -139,25 +143,48 @@ class KernelBuilder {
   void ReleaseOperand(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
 
  private:
-  int EpilogueWarps() const { return 4 * schedule_.math_warpgroups; }
+  // Roles that take turns at tiles, and the warps of each.
+  int Turns() const { return schedule_.consumers == Consumers::kPingpong ? 2 : 1; }
+  int EpilogueWarps() const { return 4 * schedule_.math_warpgroups / Turns(); }
+  // Of the register accumulator, all its blocks side by side.
+  int Blocks() const { return in_tensor_memory_ ? 1 : program_.Rows() / (kWarpRows * EpilogueWarps()); }
+  int AccumulatorColumns() const { return program_.Columns() * Blocks(); }
   bool RowsAlongN() const { return schedule_.rows == RowSide::kN; }
-  int Panels() const { return program_.Columns() / panel_; }
+  // Of the whole accumulator.
+  int Panels() const { return AccumulatorColumns() / panel_; }
   RegisterSplit Registers() const;
   int WidestPanel() const;
   int PanelRegisters(int columns) const;
   void PlanEpilogue();
-  void ForEachTile(ir::Builder& b, const std::function<void(const Corner&)>& write);
+  // A turn of a loop over tiles: the loop's first argument, and the extents of a tile, which are defined before it.
+  struct Tile {
+    ir::ValueId first, rows, columns;
+  };
+  // Calls `write` inside a loop over the tiles that are the role's.
+  void ForEachTile(ir::Builder& b, int turn, const std::function<void(const Tile&)>& write);
+  void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write);
+  // The share of the work that a turn of that loop is, and where its tile lies too.
+  Corner ShareOf(const Tile& tile) const;
+  Corner CornerOf(ir::Builder& b, const Tile& tile) const;
+  void PassTile(ir::Builder& b) const;
   void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
   void AddLoadRole(LoadPath path);
   void AddMmaRole();
   void AddScheduleRole();
-  void AddEpilogueRole();
+  void AddEpilogueRole(int turn);
+  void WriteTurn(ir::Builder& b, int turn, const Tile& tile);
+  void WriteProductsInTurn(ir::Builder& b, int turn, const Corner& corner);
   ir::ValueId FirstRow(ir::Builder& b, const Corner& corner) const;
-  void WriteSums(ir::Builder& b, const Corner& corner);
+  void WriteSums(ir::Builder& b, int turn, const Corner& corner);
   void AddToSums(ir::Builder& b, ir::ValueId fragment, int column, ir::ValueId factors) const;
   void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
-  void ForEachPanel(ir::Builder& b, ir::ValueId accumulator,
-                    const std::function<void(ir::ValueId panel, ir::ValueId first, ir::ValueId fragment)>& write) const;
+  // A part of an accumulator that the epilogue treats at once.
+  struct Panel {
+    ir::ValueId number, first;  // its first column in the accumulator
+    int block, column;          // where registers hold it: the block, and the first column there
+    ir::ValueId fragment;
+  };
+  void ForEachPanel(ir::Builder& b, ir::ValueId accumulator, const std::function<void(const Panel&)>& write) const;
   void WritePanels(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
   void LoadTensorFactors(ir::Builder& b);
   ir::ValueId ScaleByPointer(ir::Builder& b, ir::ValueId fragment, ir::Binding binding) const;
@@ -178,6 +205,8 @@ class KernelBuilder {
   // Of a matrix that lies as D does.
   ir::GlobalAttrs StepAccess(ir::Binding base, DataType type) const;
 
+  static constexpr int kWarpRows = 16;  // of a register accumulator
+
   const Schedule schedule_;
   const bool in_tensor_memory_;
   const EpilogueTerms terms_;
@@ -186,6 +215,8 @@ class KernelBuilder {
   std::vector<int> operand_channels_;  // the other shared ones, in the order in which they were added
   int accumulators_ = -1;              // channel
   int grants_ = -1;                    // channel, or -1 for a fixed order of tiles
+  int turns_ = -1;                     // channel, or -1 where roles take no turns
+  int out_ = -1;                       // the staging buffer of the role at hand
   ir::FragmentKind fragment_{};
   int panel_ = 0;  // columns of the accumulator that the epilogue treats at once
   Corner place_{ir::kNoValue, ir::kNoValue, ir::kNoValue};  // of the tile in hand; its row is the warp's first

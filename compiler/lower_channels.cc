@@ -87,17 +87,22 @@ int ArrivingCtas(const ir::Program& program, const Role& role, ir::Reach reach) 
   return program.Arrivals(reach) / (leaders ? program.ctas : 1);
 }
 
-// Channels that the role fills and empties.
+// Channels that the role fills and empties. Of roles that take turns at the slots of a channel each is emptied by one.
 void CountArrivals(ir::Program& program, const std::vector<ir::Reach>& reach) {
   for (const Role& role : program.roles) {
     std::map<int, bool> puts, takes;
+    std::set<int> passed;
+    bool later_turn = false;
     ForEachOp(role.body, [&](const Op& op) {
       if (op.kind == OpKind::kPut) puts[op.As<ir::ChannelAttrs>().channel] = true;
+      if (op.kind == OpKind::kPass) passed.insert(op.As<ir::ChannelAttrs>().channel);
+      if (op.kind == OpKind::kTiles) later_turn = op.As<ir::TilesAttrs>().turn > 0;
       if (op.kind == OpKind::kTake || op.kind == OpKind::kReserve) takes[op.As<ir::ChannelAttrs>().channel] = true;
     });
     const Signalling signals = SignallingOf(role.kind);
     for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
     for (const auto& [channel, used] : takes) {
+      if (later_turn && passed.contains(channel)) continue;
       program.channels[channel].empty_arrivals += Arrivals(EmptySignal(program, role, channel), role) *
                                                   ArrivingCtas(program, role, reach[static_cast<size_t>(channel)]);
     }
@@ -133,13 +138,15 @@ class RoleLowering {
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
-      // MMAs into registers may still read the slot.
-      if (role_.kind == RoleKind::kMath) b.MmaWait({}, {.pending = 0});
+      // MMAs into registers may still read the slot; a turn ends when they are issued.
+      const ir::Space space = program_.channels[channel_of_.at(op.operands[0])].space;
+      if (role_.kind == RoleKind::kMath && space != ir::Space::kTurns) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
       b.Advance({op.operands[0]});
       return;
     }
     if (op.kind == OpKind::kReleaseLate) return ReleaseLate(b, op);
+    if (op.kind == OpKind::kPass) return Pass(b, op);
     if (op.kind == OpKind::kSend) {
       Notify(b, op.operands[0], Side::kFull, signals_.full);
       b.Advance({op.operands[0]});
@@ -220,6 +227,19 @@ class RoleLowering {
     const ValueId slot = b.Cursor({}, {.channel = channel, .trail = 1});
     b.BarrierArrive({slot}, {.side = Side::kEmpty, .by = Unit::kWarp, .to = PeersOf(channel, Side::kEmpty)});
     b.Advance({slot});
+  }
+
+  // All of the role's cursors of the channel go on; those of late releases have caught up at the end of a tile.
+  void Pass(ir::Builder& b, const Op& op) {
+    const int channel = op.As<ir::ChannelAttrs>().channel;
+    bool lags = false;
+    ForEachOp(role_.body, [&](const Op& other) {
+      lags |= other.kind == OpKind::kDrain && other.As<ir::DrainAttrs>().channel == channel;
+    });
+    for (int trail = 0; trail <= (lags ? 1 : 0); ++trail) {
+      const ValueId slot = b.Cursor({}, {.channel = channel, .trail = trail});
+      b.AdvanceBy({slot, op.operands[0]});
+    }
   }
 
   ir::Reach PeersOf(int channel, Side side) const {

@@ -44,14 +44,14 @@ struct Expected {
 };
 
 void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
-           Expected& expected) {
+           const ir::Role& role, Expected& expected) {
   const int steps = program.tile_k / MmaK(program.operand_type);
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
     if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaTensor) expected.mma += steps;
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
     if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;
-    if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps;
+    if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps * program.Blocks(role);
     if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;
     if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
@@ -59,7 +59,7 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
       const int tile = op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().tile : op.As<ir::PixelLoadAttrs>().tile;
       expected.loads += channel.tiles[tile].layout.Columns();
     }
-    Count(program, op.body, channel_of, expected);
+    Count(program, op.body, channel_of, role, expected);
   }
 }
 
@@ -84,7 +84,7 @@ Status CheckPtx(std::string_view ptx, const ir::Program& program) {
   Expected expected;
   for (const ir::Role& role : program.roles) {
     std::map<ir::ValueId, int> channel_of;
-    Count(program, role.body, channel_of, expected);
+    Count(program, role.body, channel_of, role, expected);
   }
   const std::pair<std::string_view, int> rules[] = {{"tcgen05.mma", expected.mma},
                                                     {"wgmma.mma_async", expected.wgmma},

@@ -31,46 +31,54 @@ TileWalk::Place TileWalk::At(Value* linear) const {
   Value* per_batch = b_.CreateMul(rows_, columns_);
   Value* band_rows = e_.C32(std::max(1, raster_ / cx_.program.cluster_m));
   Value* per_band = b_.CreateMul(band_rows, columns_);
-  Value* batch = b_.CreateUDiv(linear, per_batch);
-  Value* in_batch = b_.CreateURem(linear, per_batch);
-  Value* band = b_.CreateUDiv(in_batch, per_band);
-  Value* in_band = b_.CreateURem(in_batch, per_band);
-  Value* first_row = b_.CreateMul(band, band_rows);
+  const Quotient batch = Divide(linear, per_batch, b_.CreateICmpULT(linear, per_batch), e_.C32(0));
+  const Quotient band = Divide(batch.rest, per_band, b_.CreateICmpULT(batch.rest, per_band), e_.C32(0));
+  Value* first_row = b_.CreateMul(band.quotient, band_rows);
   Value* height = b_.CreateSub(rows_, first_row);
-  height = b_.CreateSelect(b_.CreateICmpULT(height, band_rows), height, band_rows);
-  Value* row = b_.CreateAdd(first_row, b_.CreateURem(in_band, height));
-  Value* own_row = of_cta(row, cx_.program.cluster_m, ir::Axis::kM);
-  Value* own_column = of_cta(b_.CreateUDiv(in_band, height), cx_.program.cluster_n, ir::Axis::kN);
-  return {own_row, own_column, batch};
+  Value* whole = b_.CreateICmpUGE(height, band_rows);
+  height = b_.CreateSelect(whole, band_rows, height);
+  const Quotient column = Divide(band.rest, height, whole, b_.CreateUDiv(band.rest, band_rows));
+  Value* own_row = of_cta(b_.CreateAdd(first_row, column.rest), cx_.program.cluster_m, ir::Axis::kM);
+  Value* own_column = of_cta(column.quotient, cx_.program.cluster_n, ir::Axis::kN);
+  return {own_row, own_column, batch.quotient};
+}
+
+// By a number that only the kernel knows takes a hundred clocks; where `easy` holds, the quotient is `quotient`.
+TileWalk::Quotient TileWalk::Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const {
+  const Variable result = e_.NewVariable(e_.I32(), quotient);
+  e_.If(b_.CreateNot(easy), [&] { e_.Store(result, b_.CreateUDiv(number, divisor)); });
+  Value* found = e_.Load(result);
+  return {found, b_.CreateSub(number, b_.CreateMul(found, divisor))};
 }
 
 void TileWalk::ForEachGranted(const std::function<void(const Turn&)>& begin,
-                              const std::function<void(const Place&)>& body) const {
+                              const std::function<void(Value*)>& body) const {
   const Variable tile = e_.NewVariable(e_.I32(), own_);
   const Turn turn{tile, e_.NewVariable(e_.I32(), e_.C32(0))};
   begin(turn);
   e_.DoWhile([&] {
-    body(At(e_.Load(tile)));
+    body(e_.Load(tile));
     return b_.CreateICmpNE(e_.Load(turn.more), e_.C32(0));
   });
 }
 
-void TileWalk::ForEach(const std::function<void(const Place&)>& body) const {
-  const Variable tile = e_.NewVariable(e_.I32(), own_);
+void TileWalk::ForEach(int turn, int turns, const std::function<void(Value*)>& body) const {
+  const auto turns_of = [&](int count) { return b_.CreateMul(count_, e_.C32(static_cast<uint32_t>(count))); };
+  const Variable tile = e_.NewVariable(e_.I32(), turn == 0 ? own_ : b_.CreateAdd(own_, turns_of(turn)));
+  Value* step = turns == 1 ? count_ : turns_of(turns);
   // A counted loop over this CTA's tiles: the tile itself advances by the number of CTAs.
   Value* first = e_.Load(tile);
   Value* some = b_.CreateICmpULT(first, total_);
   Value* rest = b_.CreateSub(b_.CreateSub(total_, first), e_.C32(1));
-  Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, count_), e_.C32(1)), e_.C32(0));
+  Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, step), e_.C32(1)), e_.C32(0));
   e_.For(e_.C32(0), count, 1, [&](Value*) {
     Value* linear = e_.Load(tile);
-    body(At(linear));
-    e_.Store(tile, b_.CreateAdd(linear, count_));
+    body(linear);
+    e_.Store(tile, b_.CreateAdd(linear, step));
   });
 }
 
-void TileWalk::ForEachShare(Value* blocks, int most,
-                            const std::function<void(const Place&, const Share&)>& body) const {
+void TileWalk::ForEachShare(Value* blocks, int most, const std::function<void(Value*, const Share&)>& body) const {
   Value* most_sections = e_.C32(most);
   Value* sections = b_.CreateSelect(b_.CreateICmpULT(blocks, most_sections), blocks, most_sections);
   Value* rounds = b_.CreateUDiv(total_, count_);
@@ -88,7 +96,7 @@ void TileWalk::ForEachShare(Value* blocks, int most,
     Value* number = b_.CreateURem(piece, divisor);
     Value* section = choose(b_.CreateUDiv(piece, divisor), e_.C32(0));
     Value* round = b_.CreateSub(i, pieces);
-    const Place place = At(choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(round, count_), own_))));
+    Value* linear = choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(round, count_), own_)));
     const auto block = [&](Value* of) { return b_.CreateUDiv(b_.CreateMul(of, blocks), sections); };
     Share share{.first = choose(block(section), e_.C32(0)),
                 .end = choose(block(b_.CreateAdd(section, e_.C32(1))), blocks),
@@ -101,7 +109,7 @@ void TileWalk::ForEachShare(Value* blocks, int most,
       Value* rank = b_.CreateURem(e_.CtaIndex(), e_.C32(cluster));
       share.number = b_.CreateAdd(b_.CreateMul(number, e_.C32(cluster)), rank);
     }
-    body(place, share);
+    body(linear, share);
   });
 }
 

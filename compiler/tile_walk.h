@@ -34,19 +34,25 @@ class TileWalk {
   // Of an index or a number of CTAs, that of their clusters.
   static Value* OfCluster(const RoleContext& cx, Value* ctas);
 
-  // Calls `body` for every tile that is this CTA's.
-  void ForEach(const std::function<void(const Place&)>& body) const;
+  // This CTA's part of the `linear`-th turn.
+  Place At(Value* linear) const;
+
+  // Calls `body` for every tile that is this CTA's, or for the `turn`-th of each `turns` of them. At() finds where it
+  // lies.
+  void ForEach(int turn, int turns, const std::function<void(Value* linear)>& body) const;
   // The same where the grid has a cluster for each tile, and a cluster takes over the tiles of others: `begin` is given
   // the turn, which the body sets.
   void ForEachGranted(const std::function<void(const Turn&)>& begin,
-                      const std::function<void(const Place&)>& body) const;
+                      const std::function<void(Value* linear)>& body) const;
   // The same where the tiles that fill no round of CTAs are cut along K into `most` sections of `blocks` blocks at
   // most.
-  void ForEachShare(Value* blocks, int most, const std::function<void(const Place&, const Share&)>& body) const;
+  void ForEachShare(Value* blocks, int most, const std::function<void(Value* linear, const Share&)>& body) const;
 
  private:
-  // This CTA's part of the `linear`-th turn.
-  Place At(Value* linear) const;
+  struct Quotient {
+    Value *quotient, *rest;
+  };
+  Quotient Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const;
 
   const RoleContext& cx_;
   Emitter& e_;

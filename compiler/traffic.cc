@@ -50,6 +50,8 @@ class RoleWalk {
         indices_[op.result + 3] = 0;
         indices_[op.result + 4] = indices_.at(op.operands[3]);
       }
+      // Of roles that take turns at tiles one has it.
+      if (op.kind == OpKind::kTiles && op.As<ir::TilesAttrs>().turn > 0) continue;
       sum += CountAll(op.body);
     }
     return sum;
@@ -122,11 +124,13 @@ class RoleWalk {
       case OpKind::kTake:
       case OpKind::kRelease:
       case OpKind::kReleaseLate:
+      case OpKind::kPass:
       case OpKind::kDrain:
       case OpKind::kReserve:
       case OpKind::kRetire:
       case OpKind::kCursor:
       case OpKind::kAdvance:
+      case OpKind::kAdvanceBy:
       case OpKind::kBarrierWait:
       case OpKind::kBarrierExpect:
       case OpKind::kBarrierArrive:

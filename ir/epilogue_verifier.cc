@@ -12,7 +12,7 @@ using base::Cat;
 Status RoleVerifier::CheckFragment(const Op& op) const {
   int first = 0;
   int width = 0;
-  int columns = program_.Columns();
+  int columns = program_.Columns() * program_.Blocks(*role_);
   if (op.kind == OpKind::kAccRead) {
     const auto& attrs = op.As<AccReadAttrs>();
     const Channel& channel = ChannelOfSlot(op.operands[0]);
@@ -43,11 +43,11 @@ Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
   if (!sums_) return Broken(12, "it uses sums that were not cleared before");
   if (piece.kind != *sums_)
     return Broken(12, Cat("the sums lie as ", NameOf(*sums_), ", the fragment as ", NameOf(piece.kind)));
+  const int columns = program_.Columns() * program_.Blocks(*role_);
   if (column >= 0 && piece.columns > 0 && column % 8 == 0 && piece.columns % 8 == 0 &&
-      int64_t{column} + piece.columns <= program_.Columns())
+      int64_t{column} + piece.columns <= columns)
     return Ok();
-  return Broken(
-      12, Cat("columns ", column, "+", piece.columns, " are not inside the ", program_.Columns(), " of the sums"));
+  return Broken(12, Cat("columns ", column, "+", piece.columns, " are not inside the ", columns, " of the sums"));
 }
 
 // What places rows of C or D in memory.

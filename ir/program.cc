@@ -147,6 +147,11 @@ int Program::Arrivals(Reach to) const {
   __builtin_unreachable();
 }
 
+int Program::Blocks(const Role& role) const {
+  constexpr int kWarpRows = 16;  // of a wgmma accumulator
+  return role.kind == RoleKind::kMath ? Rows() / (kWarpRows * role.warps) : 1;
+}
+
 const Param* Program::FindParam(Binding binding) const {
   for (const Param& param : params) {
     if (param.binding == binding) return &param;
@@ -155,9 +160,11 @@ const Param* Program::FindParam(Binding binding) const {
 }
 
 WorkspaceLayout WorkspaceOf(const Program& program) {
-  WorkspaceLayout layout{.rows = program.Rows(), .columns = program.Columns()};
+  WorkspaceLayout layout;
   for (const Role& role : program.roles) {
-    if (role.kind == RoleKind::kEpilogue || role.kind == RoleKind::kMath) layout.warps = role.warps;
+    if (role.kind != RoleKind::kEpilogue && role.kind != RoleKind::kMath) continue;
+    const int blocks = program.Blocks(role);
+    layout = {.rows = program.Rows() / blocks, .columns = program.Columns() * blocks, .warps = role.warps};
   }
   LS_CHECK(layout.warps > 0, "no role of program ", program.name, " holds accumulators");
   return layout;

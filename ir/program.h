@@ -22,6 +22,14 @@
 // its MMAs take the rows of A of both CTAs, take half of the columns of B from each, and leave to each CTA its own
 // rows. // The full barriers of shared channels are then those of the leader.
 //
+// Turns. Two roles that multiply may take turns at the output tiles of a CTA: each goes through every second one,
+// passes the slots of the other's tiles, and issues products only while it holds a slot of a channel of turns, which
+// carries nothing. Such a slot is sent and released when the products are issued, not when they have completed.
+//
+// Blocks. The accumulator of a role that multiplies into registers consists of blocks of 16 rows for each of its warps.
+// Where there are several, the rows of the next block lie behind those of all warps of the one before, and its columns
+// behind those: in AccRegisters and the sums, column c of block b is column b * Columns() + c.
+//
 // Output tiles. A cluster walks over every so-manieth, or, where `tiles` is granted, begins with that of its own index
 // and goes on with those of clusters that it takes over before they start: an answer in a slot of the one channel of
 // grants names such a cluster, or none. Every role takes every answer, and all CTAs of the cluster get the same ones.
@@ -212,7 +220,8 @@ struct ParamAttrs {
 };
 struct TilesAttrs {
   int raster = 1;
-  int granted = 0;  // 1: each turn ends with a tiles.next, which names the next one
+  int granted = 0;          // 1: each turn ends with a tiles.next, which names the next one
+  int turn = 0, turns = 1;  // of each so many tiles, which one: roles take turns
   bool operator==(const TilesAttrs&) const = default;
 };
 struct SharesAttrs {
@@ -472,7 +481,8 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
-// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of grants is an answer.
+// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of grants is an answer,
+// one of turns nothing.
 struct TileSlot {
   std::string name{};
   SharedLayout layout{};  // of a shared channel
@@ -480,7 +490,7 @@ struct TileSlot {
   bool operator==(const TileSlot&) const = default;
 };
 
-enum class Space : uint8_t { kShared, kTensor, kGrants };
+enum class Space : uint8_t { kShared, kTensor, kGrants, kTurns };
 
 struct Channel {
   std::string name{};
@@ -544,6 +554,8 @@ struct Program {
   int TileRows() const { return kept_rows == 0 ? tile_m : kept_rows; }
   const Param* FindParam(Binding binding) const;
   Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }
+  // Blocks of the accumulator of a role that multiplies into registers; of the others 1.
+  int Blocks(const Role& role) const;
   // Of the accumulator of a tile.
   int Rows() const { return row_axis == Axis::kM ? tile_m : tile_n; }
   int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }

@@ -52,7 +52,7 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "war
 template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<Reach>{"own", "m", "n", "cross", "leader", "all"};
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<Space>{"shared", "tensor", "grants"};
+inline constexpr std::array<std::string_view, 4> kEnumNames<Space>{"shared", "tensor", "grants", "turns"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", "lowered"};
 template <>
@@ -125,7 +125,9 @@ template <> inline constexpr auto kFields<ClusterIndexAttrs> = std::tuple{
     Field{"axis", &ClusterIndexAttrs::axis, Presence::kBare}};
 template <> inline constexpr auto kFields<TilesAttrs> = std::tuple{
     Field{"raster", &TilesAttrs::raster},
-    Field{"granted", &TilesAttrs::granted, Presence::kOptional, Meaning::kFlag}};
+    Field{"granted", &TilesAttrs::granted, Presence::kOptional, Meaning::kFlag},
+    Field{"turn", &TilesAttrs::turn, Presence::kOptional},
+    Field{"turns", &TilesAttrs::turns, Presence::kOptional}};
 template <> inline constexpr auto kFields<SharesAttrs> = std::tuple{
     Field{"raster", &SharesAttrs::raster},
     Field{"sections", &SharesAttrs::sections}};

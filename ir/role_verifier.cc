@@ -48,6 +48,7 @@ Status RoleVerifier::Verify() {
     if (!values_[id].defined) return Broken(7, Cat("%", id, " is defined nowhere"));
   }
   LS_TRY(VerifyChannelsAreServed());
+  LS_TRY(CheckTurns());
   return program_.stage == Stage::kLowered ? VerifyArrivals() : Ok();
 }
 
@@ -93,6 +94,7 @@ Status RoleVerifier::VerifyChannelsAreServed() const {
 Status RoleVerifier::VerifyRole(const Role& role) {
   role_ = &role;
   uses_.assign(program_.channels.size(), Use{});
+  tiles_ = {};
   sums_.reset();
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
@@ -108,7 +110,13 @@ Status RoleVerifier::CloseRole() {
       return Broken(
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
     }
-    for (size_t side = 0; side < 2; ++side) arrivals_[i][side] += use.arrivals[side];
+    if (use.in_turn && !use.passes && program_.channels[i].space != Space::kTurns)
+      return Broken(14, Cat("it takes turns and does not pass the other slots of channel ", name));
+    for (size_t side = 0; side < 2; ++side) {
+      // Of roles that take turns at a channel, one arrives.
+      if (use.passes && tiles_.turn > 0) continue;
+      arrivals_[i][side] += use.arrivals[side];
+    }
     producers_[i] += use.produces ? 1 : 0;
     consumers_[i] += use.consumes ? 1 : 0;
   }
@@ -301,7 +309,32 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
 }
 
-Status RoleVerifier::CheckTiles(const Op& op) const {
+Status RoleVerifier::CheckTurns() const {
+  for (size_t turn = 0; turn < turns_.size(); ++turn) {
+    if (turns_[turn].size() != 1)
+      return Broken(14, Cat(turns_[turn].size(), " roles take turn ", turn, " of ", turns_.size()));
+    if (turns_[turn][0]->kind != turns_[0][0]->kind || turns_[turn][0]->warps != turns_[0][0]->warps)
+      return Broken(14, Cat("roles ", turns_[0][0]->name, " and ", turns_[turn][0]->name, " take turns and differ"));
+  }
+  return Ok();
+}
+
+bool RoleVerifier::HoldsTurn() const {
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    if (program_.channels[i].space == Space::kTurns && uses_[i].open > 0) return true;
+  }
+  return false;
+}
+
+Status RoleVerifier::CheckTiles(const Op& op) {
+  tiles_ = op.As<TilesAttrs>();
+  if (tiles_.turns < 1 || !InRange(tiles_.turn, 0, tiles_.turns))
+    return Broken(8, Cat("turn ", tiles_.turn, " of ", tiles_.turns));
+  if (tiles_.turns > 1) {
+    if (tiles_.granted != 0) return Broken(14, "roles take turns at tiles of a fixed order");
+    turns_.resize(std::max(turns_.size(), static_cast<size_t>(tiles_.turns)));
+    turns_[static_cast<size_t>(tiles_.turn)].push_back(role_);
+  }
   const auto ends =
       std::count_if(op.body.begin(), op.body.end(), [](const Op& inner) { return inner.kind == OpKind::kTilesNext; });
   const int granted = op.As<TilesAttrs>().granted;
@@ -368,6 +401,13 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckDrain(op);
     case OpKind::kCursor:
       return CheckCursor(op);
+    case OpKind::kPass:
+      uses_[static_cast<size_t>(ChannelOf(op))].passes = true;
+      return tiles_.turns > 1 ? Ok() : Broken(14, "it passes slots and takes no turns");
+    case OpKind::kAdvanceBy:
+      uses_[static_cast<size_t>(slots_.Of(op.operands[0]))].passes = true;
+      values_[op.operands[0]].slot = SlotState::kClosed;
+      return Ok();
     case OpKind::kAdvance:
       values_[op.operands[0]].slot = SlotState::kClosed;
       return Ok();
@@ -493,6 +533,11 @@ Status RoleVerifier::Open(const Op& op, SlotState state) {
   Use& use = uses_[channel];
   (state == SlotState::kPut ? use.produces : use.consumes) = true;
   values_[op.result].slot = state;
+  const bool turn = program_.channels[channel].space == Space::kTurns;
+  if (tiles_.turns > 1 && state == SlotState::kTaken && !turn) {
+    use.in_turn = true;
+    if (!HoldsTurn()) return Broken(14, Cat("it takes from channel ", program_.channels[channel].name, " out of turn"));
+  }
   if (++use.open <= program_.channels[channel].stages) return Ok();
   return Broken(11, Cat("it holds ", use.open, " slots of channel ", program_.channels[channel].name, ", which has ",
                         program_.channels[channel].stages));

@@ -47,6 +47,8 @@ class RoleVerifier {
   // What one role does with one channel.
   struct Use {
     bool produces = false, consumes = false;
+    bool passes = false;                 // slots of roles that take turns with this one
+    bool in_turn = false;                // taken from in a loop over tiles at which roles take turns
     int open = 0;                        // slots put or taken and not yet sent or released
     int release_lag = 0, drain_lag = 0;  // of the lagging releases and of the drain
     std::array<int, 2> arrivals{};       // per Side, of one pass through the slot
@@ -67,7 +69,9 @@ class RoleVerifier {
   Status Check(const Op& op);
   Status CheckScalar(Binding binding, ParamKind kind) const;
   Status CheckNumber(const Op& op) const;
-  Status CheckTiles(const Op& op) const;
+  Status CheckTiles(const Op& op);
+  Status CheckTurns() const;
+  bool HoldsTurn() const;
   Status CheckGrant(const Op& op);
   Status CheckExpect(const Op& op);
   Status CheckDrain(const Op& op);
@@ -107,6 +111,7 @@ class RoleVerifier {
   const Program& program_;
   const target::Target& target_;
   const Role* role_ = nullptr;
+  TilesAttrs tiles_;  // of the loop over tiles of the role at hand
   size_t region_ = 0;
   size_t region_count_ = 0;
   std::vector<Value> values_;
@@ -115,6 +120,7 @@ class RoleVerifier {
   std::vector<Use> uses_;                        // of the role at hand, per channel
   std::vector<int> producers_, consumers_;       // per channel
   std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side
+  std::vector<std::vector<const Role*>> turns_;  // the roles that take turns, per turn
   std::vector<std::vector<bool>> tiles_loaded_;  // per channel and tile
 };
 

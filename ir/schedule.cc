@@ -30,9 +30,12 @@ constexpr std::array<std::string_view, 2> kNames<Border>{"zeros", "mask"};
 
 template <>
 constexpr std::array<std::string_view, 2> kNames<Scheduler>{"static", "clc"};
+template <>
+constexpr std::array<std::string_view, 2> kNames<Consumers>{"cooperative", "pingpong"};
 
-using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*,
-                            ShiftForm Schedule::*, Border Schedule::*, Scheduler Schedule::*, RowSide Schedule::*>;
+using Member =
+    std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*, ShiftForm Schedule::*,
+                 Border Schedule::*, Scheduler Schedule::*, RowSide Schedule::*, Consumers Schedule::*>;
 
 // One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
@@ -56,6 +59,7 @@ constexpr Field kCluster[] = {{&Schedule::cluster_m, 16}, {&Schedule::cluster_n,
 constexpr Field kCtas[] = {{&Schedule::ctas, 2}};
 constexpr Field kScheduler[] = {{&Schedule::scheduler}};
 constexpr Field kRows[] = {{&Schedule::rows}};
+constexpr Field kConsumers[] = {{&Schedule::consumers}};
 constexpr Field kSplitK[] = {{&Schedule::split_k, 64}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
@@ -72,7 +76,7 @@ constexpr Key kKeys[] = {
     {"tile",    kTile,   2, "elements of one output tile (MxN) and of one K block; without the third number K stays open"},
     {"stages",  kStages, 1, "slots of the shared-memory ring between the loads and the MMA"},
     {"acc",     kAcc,    1, "accumulators; 2 overlap the epilogue of one tile with the MMAs of the next (Tensor Memory only)"},
-    {"math",    kMath,   1, "warpgroups that split the rows of a tile and issue wgmma (sm_90a; 1 on sm_100a)"},
+    {"math",    kMath,   1, "warpgroups that issue wgmma (sm_90a; 1 on sm_100a)"},
     {"raster",  kRaster, 1, "output tiles are walked in bands of this many tile rows, for reuse in L2"},
     {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, or copies by threads for any alignment"},
     {"b_load",  kBLoad,  1, "the same for B"},
@@ -85,6 +89,7 @@ constexpr Key kKeys[] = {
     {"ctas",    kCtas,   1, "CTAs of one MMA: 2 neighbours along m are a pair, whose CTAs hold half of each B tile (sm_100a)"},
     {"scheduler", kScheduler, 1, "who gives a cluster its next tile: a fixed order, or cluster launch control (sm_100a)"},
     {"rows",    kRows,   1, "the side of the output along the rows of the matrix instruction; n lets a small m fill its columns"},
+    {"consumers", kConsumers, 1, "whether the `math` warpgroups share the rows of a tile, or two take turns at tiles: the epilogue of one beside the products of the other (sm_90a)"},
     {"split_k", kSplitK, 1, "sections of K in which CTAs share the tiles that do not fill a round; their sums meet in a workspace"},
 };
 // clang-format on

@@ -5,13 +5,13 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 20) - 1;
+constexpr uint32_t kAllFields = (1u << 21) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
             "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma d_store=tma reuse=none "
             "shift=separate border=zeros filter_stages=4 cluster=1x1 ctas=1 "
-            "scheduler=static rows=m split_k=1");
+            "scheduler=static rows=m consumers=cooperative split_k=1");
 }
 
 TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
@@ -31,7 +31,9 @@ TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
                      .cluster_m = 4,
                      .cluster_n = 2,
                      .ctas = 2,
-                     .scheduler = Scheduler::kClc};
+                     .scheduler = Scheduler::kClc,
+                     .rows = RowSide::kN,
+                     .consumers = Consumers::kPingpong};
   for (const Schedule& schedule : {Schedule{}, odd}) {
     const auto parsed = ParseSchedule(PrintSchedule(schedule));
     ASSERT_TRUE(parsed.has_value()) << parsed.error().message;

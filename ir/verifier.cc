@@ -11,9 +11,9 @@
 //     eight spans, so that every column begins a swizzle pattern; a box may be a single row.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
 //     and a target with Tensor Memory. A channel of grants, of which there is one at most, holds answers alone and
-//     needs a target with cluster launch control. Stages, copies and warps of buffers are positive. Arrivals are
-//     positive once the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits
-//     none on its full side.
+//     needs a target with cluster launch control. A channel of turns has one slot, with nothing in it. Stages, copies
+//     and warps of buffers are positive. Arrivals are positive once the program is lowered and 0 before; a ring that is
+//     a role's own lies in Tensor Memory and awaits none on its full side.
 //  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Leaders are those of
 //     pairs, and of a pair the leader alone multiplies. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
@@ -40,10 +40,14 @@
 //     accumulator and fill the buffer that they are staged in. Lanes are left out, lost and moved by a product in tiles
 //     of 128 rows alone; where rows are lost, D leaves by stores of threads. Sums are cleared before they are used, and
 //     what is added to or read from them lies as they do. Of B a pair holds half a tile in each CTA.
+//     Columns of a register accumulator, and of sums, are those of all its blocks.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
 //     has.
+// 14. Roles that take turns at tiles are as many as they say, of one kind and with as many warps, each at a turn of its
+//     own. Of a channel that they take from for each tile, each passes the slots of the others' tiles, and takes one
+//     only while it holds a slot of a channel of turns.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -171,6 +175,10 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
           4, Cat("channel ", channel.name, " needs cluster launch control, which ", target.name, " has not"));
     if (placed || !channel.tiles.empty()) return BrokenRule(4, Cat("channel ", channel.name, " of grants holds tiles"));
     return Ok();
+  }
+  if (channel.space == Space::kTurns) {
+    if (channel.stages == 1 && !placed && channel.tiles.empty() && channel.own == 0) return Ok();
+    return BrokenRule(4, Cat("channel ", channel.name, " of turns is not one slot with nothing in it"));
   }
   if (channel.space == Space::kShared) {
     if (channel.tiles.empty() || channel.tiles.size() > kMaxTiles) {

@@ -22,6 +22,8 @@ constexpr std::string_view kLowered = "gemm_sm_100a_lowered";
 constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
 constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
 constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
+constexpr std::string_view kTurns = "gemm_turns_sm_90a_scheduled";
+constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
@@ -38,7 +40,7 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset,
-                                      kShift, kShiftLowered, kFused, kMasked}) {
+                                      kShift, kShiftLowered, kFused, kMasked, kTurns, kTurnsLowered}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -150,7 +152,7 @@ constexpr Broken kBroken[] = {
     {9, kHopper, "  param beta\n", "", "param beta is not declared"},
     {9, kHopper, "  param stride_d\n", "", "param stride_d is not declared"},
     {10, kScheduled, "  buffer out", "  channel idle tensor stages=1 rows=128 columns=32\n  buffer out", "no role produces channel idle"},
-    {10, kHopper, "        %57 = take ab\n        %58 = const 0\n        %59 = less %58, %56\n        mma.registers %57, %57, %59 a=a b=b\n        release.late %57, %59 lag=1\n      }\n      drain channel=ab lag=1\n", "        %57 = const 0\n        %58 = const 0\n        %59 = const 0\n      }\n", "no role consumes channel ab"},
+    {10, kHopper, "        %55 = take ab\n        %56 = const 0\n        %57 = less %56, %54\n        mma.registers %55, %55, %57 a=a b=b\n        release.late %55, %57 lag=1\n      }\n      drain channel=ab lag=1\n", "        %55 = const 0\n        %56 = const 0\n        %57 = const 0\n      }\n", "no role consumes channel ab"},
     {10, kScheduled, "        tma.load %19, %18, %11, %9 tile=b operand=b\n", "", "nothing loads tile ab.b"},
     {10, kScheduled, "        send %19\n", "        send %19\n        %72 = take ab\n        release %72\n", "it produces and consumes channel ab"},
     {10, kLowered, "arrivals=1/4", "arrivals=1/128", "empty barriers of channel acc await 128 arrivals, the roles make 4"},
@@ -164,7 +166,7 @@ constexpr Broken kBroken[] = {
     {11, kScheduled, "        release %38\n", "        release %38\n        send %32\n", "was opened in another region"},
     {11, kScheduled, "      release %53\n", "      %72 = take acc\n      %73 = take acc\n      release %72\n      release %73\n      release %53\n", "it holds 3 slots of channel acc"},
     {11, kHopper, "      drain channel=ab lag=1\n", "", "with lag 1 and drains lag 0"},
-    {11, kHopper, "release.late %57, %59 lag=1", "release.late %57, %59 lag=5", "lag 5 is not 1 to below the 5 stages"},
+    {11, kHopper, "release.late %55, %57 lag=1", "release.late %55, %57 lag=5", "lag 5 is not 1 to below the 5 stages"},
     {11, kScheduled, "%32 = put acc", "%32 = take acc", "accumulates into a slot that was taken"},
     {11, kScheduled, "%38 = take ab", "%38 = put ab", "reads slot %38, which was put"},
     {11, kScheduled, "%53 = take acc", "%53 = put acc", "it reads a slot that was put"},
@@ -194,6 +196,10 @@ constexpr Broken kBroken[] = {
     {13, kLowered, "tmem_columns=512", "tmem_columns=256", "ends at column 512, behind the end 256"},
     {13, kLowered, "tmem_columns=512", "tmem_columns=500", "no power of two"},
     {13, kScheduled, "operands=bf16", "operands=bf16 tmem_columns=512", "without smem_bytes"},
+    {4, kTurns, "turns turns stages=1", "turns turns stages=2", "not one slot with nothing in it"},
+    {8, kTurns, "turn=1 turns=2", "turn=2 turns=2", "turn 2 of 2"},
+    {14, kTurns, "turn=1 turns=2", "turns=2", "2 roles take turn 0 of 2"},
+    {14, kTurns, "turn=1 turns=2", "turn=1 turns=3", "0 roles take turn 2 of 3"},
 };
 
 // The same for the ops of convolutions.
@@ -330,7 +336,7 @@ TEST(Verifier, NamesTheRoleAndTheOp) {
 }
 
 TEST(Verifier, EveryRuleHasACaseThatBreaksIt) {
-  for (int rule = 1; rule <= 13; ++rule) {
+  for (int rule = 1; rule <= 14; ++rule) {
     const bool broken =
         std::any_of(std::begin(kBroken), std::end(kBroken), [&](const Broken& b) { return b.rule == rule; });
     EXPECT_TRUE(broken) << "rule " << rule;

@@ -187,7 +187,9 @@ runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice devic
       device_target(opened, store),
       kernels(opened.device, *opened.target, store, AssemblerOf(options, opened.emulator != nullptr)),
       parts{*opened.api, opened.device, *opened.target, store, device_target, opened.Key(), opened.emulator != nullptr},
-      on_miss(options.on_miss) {
+      on_miss(options.on_miss),
+      overlap(options.launch_overlap == LaunchOverlap::kProgrammatic ? device::LaunchOverlap::kProgrammatic
+                                                                     : device::LaunchOverlap::kNone) {
   parts.tune = runtime::MakeTuneFunction(options, parts);
 }
 
@@ -299,7 +301,8 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* work
                         {.grid = {plan.launch.grid, 1, 1},
                          .block = {plan.launch.threads, 1, 1},
                          .cluster = {plan.launch.cluster, 1, 1},
-                         .dynamic_smem_bytes = plan.launch.smem_bytes},
+                         .dynamic_smem_bytes = plan.launch.smem_bytes,
+                         .overlap = impl_->core->overlap},
                         device::Stream::Borrow(device.context(), stream), values.pointers());
 }
 

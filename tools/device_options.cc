@@ -81,6 +81,9 @@ void DeviceOptions::AddTo(CLI::App& app) {
                  "where nothing measured is stored: heuristic (the model's best), tune (measure first), background "
                  "(the model's best, and measure meanwhile) or error")
       ->capture_default_str();
+  app.add_option("--launch-overlap", launch_overlap,
+                 "programmatic: a kernel is set up while the one before it on the stream still ends; none: behind it")
+      ->capture_default_str();
   app.add_option("--system-store", system_store,
                  "a sealed database, read where the own store has nothing (else LANESHIFT_SYSTEM_STORE)");
   AddPolicies(app, policies);
@@ -91,6 +94,11 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   options.ptxas = ptxas.empty() ? settings.ptxas : ptxas;
   options.system_store = system_store.empty() ? settings.system_store : system_store;
   options.tuner = settings.program;
+  if (launch_overlap != "none" && launch_overlap != "programmatic") {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("--launch-overlap '", launch_overlap, "' is not a way; use none or programmatic"));
+  }
+  options.launch_overlap = launch_overlap == "none" ? LaunchOverlap::kNone : LaunchOverlap::kProgrammatic;
   LS_ASSIGN(options.on_miss, ParseMissPolicy(on_miss));
   options.emulator_threads = emulator_threads;
   options.policies = policies;

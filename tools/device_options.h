@@ -18,7 +18,7 @@ namespace laneshift::tools {
 // As written on the command line.
 struct DeviceOptions {
   std::string device = "auto", target, async = "eager", arithmetic = "hardware", assembler = "auto", ptxas;
-  std::string on_miss = "heuristic", system_store;
+  std::string on_miss = "heuristic", launch_overlap = "none", system_store;
   int emulator_threads = 0;
   std::vector<std::string> policies;
 

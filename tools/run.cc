@@ -76,6 +76,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
     LS_ASSIGN(run.vs, measure::ParsePeer(options.vs));
   }
   if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--repeat ", run.repeat, " is below 1"));
+  if (run.row < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--row ", run.row, " is below 1"));
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
   if (!options.json) {
@@ -132,6 +133,8 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
   verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it in turns with laneshift (GPU only)");
   verb->add_option("--repeat", options->run.repeat,
                    "timed calls on a GPU, of which the median counts; at least 20 are made")
+      ->capture_default_str();
+  verb->add_option("--row", options->run.row, "calls in a row that one timed call stands for; the time is that of one")
       ->capture_default_str();
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   verb->footer(kExamples);

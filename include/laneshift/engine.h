@@ -67,6 +67,11 @@ enum class MissPolicy : uint8_t {
 std::string_view MissPolicyName(MissPolicy policy);
 Result<MissPolicy> ParseMissPolicy(std::string_view text);
 
+// Whether a plan's kernel may be set up while the kernel before it on the stream still ends (programmatic dependent
+// launch). Either way it reads and writes nothing before that one has ended; graphs take it as an edge of a kind of its
+// own.
+enum class LaunchOverlap : uint8_t { kNone, kProgrammatic };
+
 struct EngineOptions {
   // "cuda", "cuda:N", "emulator", or "auto": a GPU if there is one that has a target, else the emulator.
   std::string device = "auto";
@@ -82,6 +87,7 @@ struct EngineOptions {
   std::string tuner{};
   Assembler assembler = Assembler::kAuto;
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
+  LaunchOverlap launch_overlap = LaunchOverlap::kNone;
   // Of the emulator; without effect on a GPU.
   AsyncOrder async_order{};
   Arithmetic arithmetic = Arithmetic::kHardware;

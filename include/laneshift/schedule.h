@@ -60,11 +60,17 @@ enum class Scheduler : uint8_t {
   kClc,     // a cluster for each tile; those that run take over the tiles of those that have not started
 };
 
+// How the warpgroups that multiply share the work (sm_90a).
+enum class Consumers : uint8_t {
+  kCooperative,  // all of them the rows of one tile
+  kPingpong,     // each a tile of its own, in turns: the epilogue of one runs beside the products of the other
+};
+
 struct Schedule {
   int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
   int stages = 4;                               // shared-memory ring between loads and MMA
   int acc_stages = 2;       // accumulators in Tensor Memory: 2 overlap the epilogue with the next tile. sm_90a: 1
-  int math_warpgroups = 1;  // warpgroups that split the tile's rows and issue wgmma. sm_100a: 1 (the epilogue's)
+  int math_warpgroups = 1;  // warpgroups that issue wgmma. sm_100a: 1 (the epilogue's)
   int raster = 8;           // output tiles are walked in bands of this many tile rows, for reuse in L2
   LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
   StorePath d_store = StorePath::kTma;
@@ -77,6 +83,7 @@ struct Schedule {
   int ctas = 1;  // CTAs that multiply together: 2 neighbours along m are a pair and hold half a B tile each (sm_100a)
   Scheduler scheduler = Scheduler::kStatic;
   RowSide rows = RowSide::kM;
+  Consumers consumers = Consumers::kCooperative;
   int split_k = 1;  // sections into which K is cut for tiles that do not fill a round of CTAs; 1: none are cut
 
   bool operator==(const Schedule&) const = default;
