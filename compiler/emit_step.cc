@@ -40,11 +40,15 @@ class VectorLoads {
     auto [at, fresh] = loaded_.try_emplace(constant, nullptr);
     if (!fresh) return at->second;
     auto& b = cx_.e.ir();
-    Value* place = by_row ? index_.Row(j) : by_column ? b.CreateAdd(index_.Column(j), part_) : BlockOf(j);
     Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
                               : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
     if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
-    Value* address = AddressOf(cx_, attrs_.base, place, DataTypeBytes(attrs_.type));
+    // One address, from which the constants are distances that fit into the instruction.
+    if (first_ == nullptr) {
+      Value* first = by_row ? index_.first_row : by_column ? b.CreateAdd(index_.first_column, part_) : BlockOf(j);
+      first_ = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
+    }
+    Value* address = b.CreateAdd(first_, cx_.e.C64(static_cast<uint64_t>(constant * DataTypeBytes(attrs_.type))));
     at->second = LoadRun(cx_.e, attrs_.type, address, 1, inside)[0];
     return at->second;
   }
@@ -62,7 +66,97 @@ class VectorLoads {
   const ElementIndex& index_;
   Value* part_;
   Value* columns_;
+  Value* first_ = nullptr;        // address of the element of the lane's first row or column
   std::map<int, Value*> loaded_;  // by the constant part of the index
+};
+
+// The totals of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
+// column. Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
+class FragmentTotals {
+ public:
+  // `key` is the constant part of the row or column; `inside`: this lane is the one that stores it.
+  struct Total {
+    Value* value;
+    Value* key;
+    Value* inside;
+  };
+
+  FragmentTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
+                 const ElementIndex& index, Value* batch)
+      : cx_(cx), attrs_(attrs), index_(index), columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {
+    auto& b = cx.e.ir();
+    const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
+    std::map<int, Value*> rows;  // inside, by the constant part
+    std::map<int, size_t> places;
+    for (int j = 0; j < fragment.layout.Registers(); ++j) {
+      const int own_row = index.RowOf(j);
+      if (rows.find(own_row) == rows.end()) {
+        Value* inside = PlaceRow(cx, ir::Operand::kD, attrs.rows, index.Row(j), batch).inside;
+        rows[own_row] = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(own_row))), inside);
+      }
+      Value* own = fragment.values[static_cast<size_t>(j)];
+      if (!sum()) own = b.CreateAnd(b.CreateBitCast(own, cx.e.I32()), cx.e.C32(0x7fffffff));
+      own = b.CreateSelect(b.CreateAnd(rows.at(own_row), b.CreateICmpULT(index.Column(j), columns_)), own, zero);
+      const int key = attrs.axis == BiasAxis::kM ? own_row : attrs.axis == BiasAxis::kN ? index.ColumnOf(j) : 0;
+      const auto [place, fresh] = places.try_emplace(key, totals_.size());
+      if (fresh) {
+        Value* inside = attrs.axis == BiasAxis::kM ? rows.at(own_row) : cx.e.True();
+        totals_.push_back({own, cx.e.C32(static_cast<uint32_t>(key)), inside});
+      } else {
+        totals_[place->second].value = Both(totals_[place->second].value, own);
+      }
+    }
+  }
+
+  Value* columns() const { return columns_; }
+
+  // Where the totals are even in number, partners take half of them each; else both have all.
+  std::vector<Total> OverLanes() const {
+    constexpr int kWarpThreads = 32;
+    auto& b = cx_.e.ir();
+    std::vector<Total> totals = totals_;
+    Value* lane = cx_.e.Anew(cx_.lane);
+    Value* stores = cx_.e.True();
+    const int folded = attrs_.axis == BiasAxis::kM   ? index_.ColumnLanes()
+                       : attrs_.axis == BiasAxis::kN ? index_.RowLanes()
+                                                     : kWarpThreads - 1;
+    for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
+      if ((folded & lanes) == 0) continue;
+      Value* upper = b.CreateICmpNE(b.CreateAnd(lane, cx_.e.C32(static_cast<uint32_t>(lanes))), cx_.e.C32(0));
+      if (totals.size() % 2 != 0) {
+        for (Total& total : totals) total.value = Both(total.value, Exchanged(total.value, lanes));
+        stores = b.CreateAnd(stores, b.CreateNot(upper));
+        continue;
+      }
+      const size_t half = totals.size() / 2;
+      for (size_t i = 0; i < half; ++i) {
+        const Total low = totals[i], high = totals[i + half];
+        Value* received = Exchanged(b.CreateSelect(upper, low.value, high.value), lanes);
+        totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received),
+                     b.CreateSelect(upper, high.key, low.key), b.CreateSelect(upper, high.inside, low.inside)};
+      }
+      totals.resize(half);
+    }
+    for (Total& total : totals) total.inside = b.CreateAnd(total.inside, stores);
+    return totals;
+  }
+
+ private:
+  bool sum() const { return attrs_.how == ir::Reduction::kSum; }
+  Value* Both(Value* x, Value* y) const {
+    auto& b = cx_.e.ir();
+    return sum() ? b.CreateFAdd(x, y) : b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y);
+  }
+  Value* Exchanged(Value* value, int lanes) const {
+    auto& b = cx_.e.ir();
+    return b.CreateBitCast(cx_.e.ExchangeLanes(b.CreateBitCast(value, cx_.e.I32()), lanes), value->getType());
+  }
+
+  const RoleContext& cx_;
+  const ir::ReduceAttrs attrs_;
+  const ElementIndex& index_;
+  Value* columns_;
+  std::vector<Total> totals_;
 };
 
 }  // namespace
@@ -134,55 +228,22 @@ Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::Gat
 
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
                 Value* column, Value* batch) {
-  constexpr int kWarpThreads = 32;
   Emitter& e = cx.e;
+  // Panels and blocks of rows are unrolled where sums are in registers: bounds that they share would stay there, too.
+  const ElementIndex index(cx, fragment.layout, e.Anew(row), e.Anew(column));
+  const FragmentTotals totals(cx, fragment, attrs, index, batch);
   auto& b = e.ir();
-  const ElementIndex index(cx, fragment.layout, row, column);
-  const bool sum = attrs.how == ir::Reduction::kSum;
-  Value* columns = attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN);
-  // Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
-  const auto zero = sum ? llvm::ConstantFP::get(e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
-  const auto both = [&](Value* x, Value* y) {
-    return sum ? b.CreateFAdd(x, y) : b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y);
-  };
-  std::map<int, Value*> rows, totals;
-  std::map<int, int> registers;  // one of each total
-  for (int j = 0; j < fragment.layout.Registers(); ++j) {
-    if (rows.find(index.RowOf(j)) == rows.end()) {
-      Value* inside = PlaceRow(cx, ir::Operand::kD, attrs.rows, index.Row(j), batch).inside;
-      rows[index.RowOf(j)] =
-          Kept(cx, b.CreateAdd(index.lane_row, e.C32(static_cast<uint32_t>(index.RowOf(j)))), inside);
-    }
-    Value* inside = b.CreateAnd(rows.at(index.RowOf(j)), b.CreateICmpULT(index.Column(j), columns));
-    Value* own = fragment.values[static_cast<size_t>(j)];
-    if (!sum) own = b.CreateAnd(b.CreateBitCast(own, e.I32()), e.C32(0x7fffffff));
-    own = b.CreateSelect(inside, own, zero);
-    const int key = attrs.axis == BiasAxis::kM ? index.RowOf(j) : attrs.axis == BiasAxis::kN ? index.ColumnOf(j) : 0;
-    registers.try_emplace(key, j);
-    const auto [total, fresh] = totals.try_emplace(key, own);
-    if (!fresh) total->second = both(total->second, own);
-  }
-  const int folded = attrs.axis == BiasAxis::kM   ? index.ColumnLanes()
-                     : attrs.axis == BiasAxis::kN ? index.RowLanes()
-                                                  : kWarpThreads - 1;
-  Value* first = b.CreateICmpEQ(b.CreateAnd(cx.lane, e.C32(static_cast<uint32_t>(folded))), e.C32(0));
-  for (auto& [key, total] : totals) {
-    for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
-      if ((folded & lanes) == 0) continue;
-      Value* other = e.ExchangeLanes(b.CreateBitCast(total, e.I32()), lanes);
-      total = both(total, b.CreateBitCast(other, total->getType()));
-    }
-    const int j = registers.at(key);
+  for (const FragmentTotals::Total& total : totals.OverLanes()) {
     Value* place = e.C32(0);
-    Value* inside = first;
-    if (attrs.axis == BiasAxis::kM) {
-      place = index.Row(j);
-      inside = b.CreateAnd(first, rows.at(index.RowOf(j)));
-    } else if (attrs.axis == BiasAxis::kN) {
-      place = b.CreateAdd(index.Column(j), PartOfGroup(cx, attrs.rows, batch));
-      inside = b.CreateAnd(first, b.CreateICmpULT(index.Column(j), columns));
+    Value* inside = total.inside;
+    if (attrs.axis == BiasAxis::kM) place = b.CreateAdd(index.first_row, total.key);
+    if (attrs.axis == BiasAxis::kN) {
+      Value* own = b.CreateAdd(index.first_column, total.key);
+      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch));
+      inside = b.CreateAnd(inside, b.CreateICmpULT(own, totals.columns()));
     }
-    e.ReduceGlobal(sum, AddressOf(cx, attrs.base, place, 4), b.CreateBitCast(total, e.I32()), inside);
+    e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4),
+                   b.CreateBitCast(total.value, e.I32()), inside);
   }
 }
 

@@ -64,6 +64,10 @@ class Emitter {
   Value* Load(Variable variable) { return b_.CreateLoad(variable.slot->getAllocatedType(), variable.slot); }
   void Store(Variable variable, Value* value) { b_.CreateStore(value, variable.slot); }
 
+  // The same 32 bits, of which LLVM does not know that: what is computed from them is computed again, instead of being
+  // kept in registers from an earlier place.
+  Value* Anew(Value* value) { return Asm("mov.b32 $0, $1;", "=r,r", I32(), {value}); }
+
   // --- Thread identity.
   Value* ThreadIndex();
   Value* CtaIndex();

@@ -153,8 +153,10 @@ int KernelBuilder::PanelRegisters(int columns) const {
         registers += of_matrix(ir::OperandTypeOf(step, terms_.type));
         break;
       case ir::StepOperand::kRowVector:
-      case ir::StepOperand::kRowTotal:
         registers += row_vector;
+        break;
+      case ir::StepOperand::kRowTotal:
+        registers += elements;
         break;
       case ir::StepOperand::kColumnVector:
       case ir::StepOperand::kColumnTotal:
