@@ -7,6 +7,11 @@
 
 namespace laneshift::autotune {
 using target::Feature;
+namespace {
+
+constexpr std::string_view kStoredPrefix = "machine.";
+
+}  // namespace
 
 std::vector<MachineFact> FactsOf(const Machine& machine) {
   std::vector<MachineFact> facts;
@@ -39,13 +44,16 @@ Machine PublishedMachine(const target::Target& target, int sm_count) {
   return machine;
 }
 
-std::string StoredName(std::string_view fact) { return base::Cat("machine.", fact); }
+std::string StoredName(std::string_view fact) { return base::Cat(kStoredPrefix, fact); }
 
 Machine MachineOf(const target::Target& target, int sm_count, const std::string& device_key, store::Store& store) {
   Machine machine = PublishedMachine(target, sm_count);
-  for (const MachineRow& row : kMachineRows) {
-    const auto record = store.GetFact(device_key, StoredName(row.name));
-    if (record && record->has_value()) (void)SetFact(machine, row.name, (*record)->answer);
+  const auto facts = store.GetFacts(device_key);
+  if (!facts) return machine;
+  for (const store::FactRecord& fact : *facts) {
+    // Facts of other kinds are none of the machine's.
+    if (fact.name.starts_with(kStoredPrefix))
+      (void)SetFact(machine, std::string_view(fact.name).substr(kStoredPrefix.size()), fact.answer);
   }
   return machine;
 }

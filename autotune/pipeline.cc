@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "compiler/bindings.h"
-#include "compiler/conv_geometry.h"
+#include "compiler/constant_indices.h"
 #include "compiler/mma_shape.h"
 
 namespace laneshift::autotune {
@@ -60,9 +60,13 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // One role of a program as steps.
 class StepWriter {
  public:
-  StepWriter(const Problem& problem, const Schedule& schedule, const ir::Program& program, const target::Target& target,
+  StepWriter(const compiler::ProblemNumbers& numbers, const ir::Program& program, const target::Target& target,
              const ir::Role& role)
-      : problem_(problem), schedule_(schedule), program_(program), target_(target), role_(role) {}
+      : program_(program),
+        target_(target),
+        role_(role),
+        indices_(numbers, program),
+        slots_(program.values.size(), -1) {}
 
   PipelineRole Write() {
     bool behind = false;
@@ -90,20 +94,20 @@ class StepWriter {
  private:
   // Tiles that fill no round are all there are, or are taken for a round of whole ones.
   void CutSections(const Op& op) {
-    const int64_t blocks = indices_.at(op.operands[3]);
+    const int64_t blocks = indices_.At(op.operands[3]);
     int64_t tiles = 1;
-    for (size_t i = 0; i < 3; ++i) tiles *= indices_.at(op.operands[i]);
+    for (size_t i = 0; i < 3; ++i) tiles *= indices_.At(op.operands[i]);
     if (tiles < target_.default_sm_count) sections_ = std::min<int64_t>(op.As<ir::SharesAttrs>().sections, blocks);
-    indices_[op.result + 3] = 0;
-    indices_[op.result + 4] = CeilDiv(blocks, sections_);
+    indices_.Set(op.result + 3, 0);
+    indices_.Set(op.result + 4, CeilDiv(blocks, sections_));
   }
 
-  void WriteAll(const std::vector<Op>& body, int64_t listed, std::vector<Step>& steps) {
+  void WriteAll(const std::vector<Op>& body, int64_t listed, StepList& steps) {
     for (const Op& op : body) WriteOp(op, listed, steps);
   }
 
-  void WriteOp(const Op& op, int64_t listed, std::vector<Step>& steps) {
-    NoteIndex(op);
+  void WriteOp(const Op& op, int64_t listed, StepList& steps) {
+    indices_.Note(op);
     NoteSlot(op);
     switch (op.kind) {
       case OpKind::kFor:
@@ -272,21 +276,20 @@ class StepWriter {
     }
   }
 
-  static void Add(std::vector<Step>& steps, Step step) { steps.push_back(step); }
+  static void Add(StepList& steps, const Step& step) { steps.Add(step); }
 
   // A loop that fills or empties slots is cut where it is long, a nest of them from the outermost on; so that roles
   // with the same loops list the same slots.
-  void WriteLoop(const Op& op, int64_t listed, std::vector<Step>& steps) {
-    const auto first = indices_.find(op.operands[0]);
-    const auto last = indices_.find(op.operands[1]);
-    LS_CHECK(first != indices_.end() && last != indices_.end(), "a loop whose length varies from turn to turn");
-    const int64_t turns = std::max<int64_t>(0, CeilDiv(last->second - first->second, op.As<ir::ForAttrs>().step));
+  void WriteLoop(const Op& op, int64_t listed, StepList& steps) {
+    const int64_t turns = indices_.Turns(op);
     const int64_t inner = MovesSlots(op.body) ? std::max<int64_t>(1, InnerTurns(op.body)) : 0;
     const int64_t kept = inner == 0 ? turns : std::min(turns, std::max<int64_t>(1, listed / std::min(inner, listed)));
+    if (kept == 0) return;
     const double products = products_;
-    for (int64_t turn = 0; turn < kept; ++turn) WriteAll(op.body, std::max<int64_t>(1, listed / kept), steps);
-    if (kept > 0)
-      products_ = products + (products_ - products) * static_cast<double>(turns) / static_cast<double>(kept);
+    const size_t first = steps.size();
+    WriteAll(op.body, std::max<int64_t>(1, listed / kept), steps);
+    steps.Repeat(first, kept - 1);
+    products_ = products + (products_ - products) * static_cast<double>(turns);
   }
 
   static bool MovesSlots(const std::vector<Op>& body) {
@@ -298,36 +301,16 @@ class StepWriter {
   int64_t InnerTurns(const std::vector<Op>& body) {
     int64_t turns = 1;
     for (const Op& op : body) {
-      NoteIndex(op);
-      if (op.kind != OpKind::kFor || !MovesSlots(op.body)) continue;
-      const auto first = indices_.find(op.operands[0]);
-      const auto last = indices_.find(op.operands[1]);
-      if (first == indices_.end() || last == indices_.end()) continue;
-      turns = std::max(turns, (last->second - first->second) * InnerTurns(op.body));
+      indices_.Note(op);
+      if (op.kind != OpKind::kFor || !MovesSlots(op.body) || !indices_.KnowsTurns(op)) continue;
+      turns = std::max(turns, indices_.Turns(op) * InnerTurns(op.body));
     }
     return turns;
   }
 
-  // Values that are the same in every turn of every loop; the others have none.
-  void NoteIndex(const Op& op) {
-    if (op.kind == OpKind::kConst) indices_[op.result] = op.As<ir::ConstAttrs>().value;
-    if (op.kind == OpKind::kParam) {
-      indices_[op.result] =
-          static_cast<int64_t>(compiler::NumberOf(problem_, schedule_, op.As<ir::ParamAttrs>().binding));
-    }
-    if (op.operands.size() != 2) return;
-    const auto a = indices_.find(op.operands[0]);
-    const auto b = indices_.find(op.operands[1]);
-    if (a == indices_.end() || b == indices_.end()) return;
-    if (op.kind == OpKind::kAdd) indices_[op.result] = a->second + b->second;
-    if (op.kind == OpKind::kSub) indices_[op.result] = a->second - b->second;
-    if (op.kind == OpKind::kMul) indices_[op.result] = a->second * b->second;
-    if (op.kind == OpKind::kCeilDiv) indices_[op.result] = CeilDiv(a->second, b->second);
-  }
-
   void NoteSlot(const Op& op) {
     if (op.result == ir::kNoValue) return;
-    if (const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs)) slots_[op.result] = channel->channel;
+    if (const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs)) slots_.at(op.result) = channel->channel;
   }
   int RingOf(const Op& op) const { return slots_.at(op.operands[0]); }
   bool IsTurn(const Op& op) const {
@@ -365,7 +348,7 @@ class StepWriter {
 
   double Depth() const { return static_cast<double>(program_.tile_k) / compiler::MmaK(program_.operand_type); }
 
-  void Multiply(std::vector<Step>& steps, Step product) {
+  void Multiply(StepList& steps, Step product) {
     product.kind = StepKind::kProduct;
     product.columns = program_.Columns();
     product.depth = Depth();
@@ -373,11 +356,11 @@ class StepWriter {
     product.pair = program_.ctas > 1;
     product.full_rate = !product.tensor_memory || program_.Rows() >= kLanes;
     products_ += 1;
-    steps.push_back(product);
+    steps.Add(product);
   }
 
   // Elements of a panel of the role's warps together.
-  void Evaluate(std::vector<Step>& steps, ir::Function function, bool approximate) {
+  void Evaluate(StepList& steps, ir::Function function, bool approximate) {
     const FunctionCost cost = CostOf(function);
     Add(steps, {.kind = StepKind::kConvert,
                 .elements = Elements(),
@@ -385,48 +368,49 @@ class StepWriter {
                 .special = approximate ? cost.approximate_special : cost.special});
   }
   double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
-  void ReadSums(std::vector<Step>& steps, int columns) {
+  void ReadSums(StepList& steps, int columns) {
     columns_ = columns;
-    steps.push_back({.kind = StepKind::kReadSums, .bytes = Elements() * kSumBytes});
+    steps.Add({.kind = StepKind::kReadSums, .bytes = Elements() * kSumBytes});
   }
 
   static constexpr double kStepBytes = 32;
 
-  const Problem& problem_;
-  const Schedule& schedule_;
   const ir::Program& program_;
   const target::Target& target_;
   const ir::Role& role_;
   PipelineRole steps_;
-  std::map<ValueId, int64_t> indices_;
-  std::map<ValueId, int> slots_;
+  compiler::ConstantIndices indices_;
+  std::vector<int> slots_;  // the channel of each value that is a slot
   double products_ = 0;
   int64_t sections_ = 1;
   int columns_ = 0;
 };
 
-double Counted(const PipelineRole& role, StepKind kind) {
-  return static_cast<double>(
-      std::count_if(role.tile.begin(), role.tile.end(), [&](const Step& s) { return s.kind == kind; }));
+double CountOf(const PipelineRole& role, StepKind kind) {
+  double times = 0;
+  for (size_t i = 0; i < role.tile.kinds(); ++i) times += role.tile.kind(i).kind == kind ? role.tile.times(i) : 0;
+  return times;
 }
 
 void CountUsers(Pipeline& pipeline) {
-  for (size_t ring = 0; ring < pipeline.rings.size(); ++ring) {
-    for (const PipelineRole& role : pipeline.roles) {
+  for (const PipelineRole& role : pipeline.roles) {
+    std::vector<bool> fills(pipeline.rings.size()), empties(pipeline.rings.size());
+    for (const StepList* steps : {&role.before, &role.tile, &role.after}) {
       // Of roles that take turns at tiles one has the slots of each.
-      const bool later = role.turn > 0 && !pipeline.rings[ring].turns;
-      const auto uses = [&](StepKind kind) {
-        for (const auto* steps : {&role.before, &role.tile, &role.after}) {
-          if (later && steps == &role.tile) continue;
-          for (const Step& step : *steps) {
-            if (step.kind == kind && step.ring == static_cast<int>(ring)) return true;
-          }
-        }
-        return false;
-      };
-      pipeline.rings[ring].producers += uses(StepKind::kSend) ? 1 : 0;
-      pipeline.rings[ring].consumers +=
-          uses(StepKind::kRelease) || uses(StepKind::kReleaseLate) || uses(StepKind::kDrain) ? 1 : 0;
+      const bool later = role.turn > 0 && steps == &role.tile;
+      for (size_t i = 0; i < steps->kinds(); ++i) {
+        const Step& step = steps->kind(i);
+        if (step.ring < 0) continue;
+        const auto ring = static_cast<size_t>(step.ring);
+        if (later && !pipeline.rings[ring].turns) continue;
+        if (step.kind == StepKind::kSend) fills[ring] = true;
+        const bool frees = step.kind == StepKind::kRelease || step.kind == StepKind::kReleaseLate;
+        if (frees || step.kind == StepKind::kDrain) empties[ring] = true;
+      }
+    }
+    for (size_t ring = 0; ring < pipeline.rings.size(); ++ring) {
+      pipeline.rings[ring].producers += fills[ring] ? 1 : 0;
+      pipeline.rings[ring].consumers += empties[ring] ? 1 : 0;
     }
   }
 }
@@ -434,7 +418,8 @@ void CountUsers(Pipeline& pipeline) {
 // The rows of bulk copies that lie outside, on average over the tiles.
 void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
   for (PipelineRole& role : pipeline.roles) {
-    for (Step& step : role.tile) {
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      Step& step = role.tile.kind(i);
       if (step.kind == StepKind::kLoad)
         step.outside = step.bytes / step.row_bytes * (step.of_b ? outside_b : outside_a);
     }
@@ -445,9 +430,10 @@ void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
 void CountReads(Pipeline& pipeline) {
   const double scale = pipeline.products / std::max(1.0, pipeline.counted);
   for (const PipelineRole& role : pipeline.roles) {
-    for (const Step& step : role.tile) {
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      const Step& step = role.tile.kind(i);
       if (step.kind != StepKind::kLoad && step.kind != StepKind::kGather) continue;
-      (step.of_b ? pipeline.b : pipeline.a).tile_bytes += step.bytes / step.sharers * scale;
+      (step.of_b ? pipeline.b : pipeline.a).tile_bytes += role.tile.times(i) * step.Inside() / step.sharers * scale;
     }
   }
 }
@@ -471,30 +457,45 @@ void CountMemory(const ConvProblem& p, Pipeline& pipeline) {
 
 }  // namespace
 
+void StepList::Add(const Step& step) {
+  order_.push_back(static_cast<uint32_t>(steps_.size()));
+  steps_.push_back(step);
+  times_.push_back(1);
+}
+
+void StepList::Repeat(size_t first, int64_t times) {
+  const size_t turn = order_.size() - first;
+  for (size_t i = first; i < first + turn; ++i) times_[order_[i]] += static_cast<double>(times);
+  order_.resize(order_.size() + turn * static_cast<size_t>(times));
+  for (size_t i = first + turn; i < order_.size(); ++i) order_[i] = order_[i - turn];
+}
+
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
                     const target::Target& target) {
+  const compiler::ProblemNumbers numbers(problem, schedule);
   Pipeline pipeline;
   int64_t sections = 1;
   for (const ir::Channel& channel : program.channels) {
     pipeline.rings.push_back({.stages = channel.stages, .turns = channel.space == ir::Space::kTurns});
   }
   for (const ir::Role& role : program.roles) {
-    StepWriter writer(problem, schedule, program, target, role);
+    StepWriter writer(numbers, program, target, role);
     pipeline.roles.push_back(writer.Write());
     const PipelineRole& written = pipeline.roles.back();
     sections = std::max(sections, writer.sections());
     if (writer.products() > 0) {
       pipeline.products = writer.products();
-      pipeline.counted = Counted(written, StepKind::kProduct);
+      pipeline.counted = CountOf(written, StepKind::kProduct);
     }
   }
   CountUsers(pipeline);
-  CountReads(pipeline);
-  const auto size = [&](ir::Binding binding) {
-    return static_cast<int64_t>(compiler::NumberOf(problem, schedule, binding));
+  const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
+  // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.
+  const auto tiles_of = [](int64_t extent, int64_t tile, int64_t cluster) {
+    return static_cast<double>(CeilDiv(extent, tile * cluster) * cluster);
   };
-  pipeline.tile_rows = static_cast<double>(CeilDiv(size(ir::Binding::kM), program.TileRows()));
-  pipeline.tile_columns = static_cast<double>(CeilDiv(size(ir::Binding::kN), program.tile_n));
+  pipeline.tile_rows = tiles_of(size(ir::Binding::kM), program.TileRows(), program.cluster_m);
+  pipeline.tile_columns = tiles_of(size(ir::Binding::kN), program.tile_n, program.cluster_n);
   pipeline.tiles =
       pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
   pipeline.raster = schedule.raster;
@@ -503,6 +504,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   };
   CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.TileRows()),
                outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
+  CountReads(pipeline);
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
   return pipeline;
 }

@@ -69,6 +69,9 @@ struct Step {
   bool pair = false;           // two SMs work on it together
   bool at_once = false;        // a send or release that does not wait for products
   GatherKind gather{};
+
+  // Bytes of a load or gather that exist.
+  double Inside() const { return bytes - outside * row_bytes; }
 };
 
 struct PipelineRing {
@@ -76,9 +79,31 @@ struct PipelineRing {
   bool turns = false;  // its slots carry nothing: who holds one may multiply
 };
 
+// Steps in the order in which they are made. What a loop repeats is kept once.
+class StepList {
+ public:
+  void Add(const Step& step);
+  // `times` more of what was added from the `first`-th on. REQUIRES: first <= size().
+  void Repeat(size_t first, int64_t times);
+  size_t size() const { return order_.size(); }
+  const Step& operator[](size_t i) const { return steps_[order_[i]]; }
+
+  // What was added: each step once.
+  size_t kinds() const { return steps_.size(); }
+  Step& kind(size_t i) { return steps_[i]; }
+  const Step& kind(size_t i) const { return steps_[i]; }
+  // How often it is made.
+  double times(size_t i) const { return times_[i]; }
+
+ private:
+  std::vector<Step> steps_;
+  std::vector<double> times_;    // of each
+  std::vector<uint32_t> order_;  // indices of steps_
+};
+
 struct PipelineRole {
-  std::vector<Step> before, tile, after;  // once, for each output tile that is the role's, once
-  int turn = 0, turns = 1;                // of each so many tiles, which one is
+  StepList before, tile, after;  // once, for each output tile that is the role's, once
+  int turn = 0, turns = 1;       // of each so many tiles, which one is
 };
 
 // What the SMs read together, for the share that reaches memory.

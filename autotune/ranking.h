@@ -3,7 +3,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "autotune/machine.h"
@@ -28,8 +28,18 @@ struct Ranking {
 Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
                       const Machine& machine);
 
-// The first of RankSchedules, at the cost of few milliseconds. If there is none: the reason why the schedule nearest to
-// the constraint does not run.
+// Raised whenever the same problem is ranked otherwise on the same machine, by another space or another model, so that
+// choices of before are not remembered (autotune/ranking_test.cc tells when that is due).
+inline constexpr int kRankingRevision = 2;
+
+// Fingerprint of what ChooseSchedule goes by beside the problem and the generator's revision: equal ones choose alike.
+std::string ChoiceBasis(const target::Target& target, const Machine& machine);
+
+// Why there is none, where there is none: the reason why the schedule nearest to the constraint does not run.
+// REQUIRES: something was refused.
+Error NothingFits(const std::vector<RefusedSchedule>& refused, const target::Target& target);
+
+// The first of RankSchedules, without predicting what cannot be it. If there is none: NothingFits.
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
                                 const target::Target& target, const Machine& machine);
 // On the machine that is published.

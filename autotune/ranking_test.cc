@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
+#include "base/fingerprint.h"
+#include "base/text.h"
 #include "compiler/compile.h"
 
 namespace laneshift::autotune {
@@ -23,6 +28,72 @@ TEST_P(ChooseOnTarget, EveryRankedScheduleIsLegalAndOrdered) {
       EXPECT_TRUE(compiler::ValidateSchedule(problem, ranked[i].schedule, target)) << PrintSchedule(ranked[i].schedule);
       EXPECT_LE(ranked[i == 0 ? 0 : i - 1].predicted_us, ranked[i].predicted_us);
     }
+  }
+}
+
+// Tall, flat, deep, small, memory-bound and convolved: whatever binds, what is not predicted is not the best.
+constexpr const char* kVaried[] = {"gemm m=4096 n=4096 k=4096",
+                                   "gemm m=1 n=8192 k=28672",
+                                   "gemm m=16 n=1024 k=4096",
+                                   "gemm m=777 n=129 k=1000 d=f32",
+                                   "gemm m=64 n=64 k=63",
+                                   "gemm m=1 n=1 k=1",
+                                   "gemm m=8192 n=512 k=128 a=e4m3 b=e4m3 d=bf16",
+                                   "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1",
+                                   "conv n=8 h=14 w=14 c=256 k=512 r=1 s=1",
+                                   "conv n=4 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2"};
+
+TEST_P(ChooseOnTarget, PruningNeverDropsTheBest) {
+  const target::Target& target = TargetNamed(GetParam());
+  for (const char* text : kVaried) {
+    const Problem problem = *ParseProblem(text);
+    // Also where power, memory or launches cost otherwise.
+    for (const auto& [fact, factor] : {std::pair(&Machine::busy_clock_ghz, 1.0),
+                                       {&Machine::busy_clock_ghz, 0.4},
+                                       {&Machine::memory_rate, 0.2},
+                                       {&Machine::launch_us, 10.0}}) {
+      Machine machine = PublishedMachine(target);
+      machine.*fact *= factor;
+      const auto chosen = ChooseSchedule(problem, {}, target, machine);
+      ASSERT_TRUE(chosen) << chosen.error().message;
+      const Ranking ranking = RankSchedules(problem, {}, target, machine);
+      EXPECT_EQ(*chosen, ranking.schedules.front().schedule) << text;
+    }
+  }
+}
+
+TEST_P(ChooseOnTarget, NoPredictionIsBelowItsBound) {
+  const target::Target& target = TargetNamed(GetParam());
+  const Machine machine = PublishedMachine(target);
+  for (const char* text : kVaried) {
+    const Problem problem = *ParseProblem(text);
+    VisitSchedules(
+        problem, {}, target,
+        [&](const Schedule& schedule, const ir::Program& program) {
+          const Pipeline pipeline = PipelineOf(problem, schedule, program, target);
+          EXPECT_LE(LeastTime(pipeline, machine), PredictTime(pipeline, machine).us) << PrintSchedule(schedule);
+        },
+        [](const RefusedSchedule&) {});
+  }
+}
+
+// The rings of a visited program are deepened, not built.
+TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
+  const target::Target& target = TargetNamed(GetParam());
+  for (const char* text : kVaried) {
+    const Problem problem = *ParseProblem(text);
+    VisitSchedules(
+        problem, {}, target,
+        [&](const Schedule& schedule, const ir::Program& program) {
+          const auto built = compiler::SketchSchedule(problem, schedule, target);
+          ASSERT_TRUE(built) << built.error().message;
+          EXPECT_EQ(program.channels.size(), built->program.channels.size());
+          for (size_t i = 0; i < program.channels.size(); ++i) {
+            EXPECT_EQ(program.channels[i].stages, built->program.channels[i].stages) << PrintSchedule(schedule);
+          }
+          EXPECT_EQ(program.roles, built->program.roles) << PrintSchedule(schedule);
+        },
+        [](const RefusedSchedule&) {});
   }
 }
 
@@ -78,6 +149,39 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
   const auto low = ChooseSchedule(stem, *ParseSchedule("tile=64x64 reuse=lane_shift a_load=tma"), target, 1);
   ASSERT_FALSE(low);
   EXPECT_NE(low.error().message.find("use tile m=128 instead of 64"), std::string::npos) << low.error().message;
+}
+
+// What stores remember must not outlive the ranking that it came from.
+TEST(RankingRevision, IsRaisedWhereChoicesChange) {
+  constexpr std::string_view kChoices = "2:2427622e91c54304e5b9a868ca4cbe48";
+  base::Fingerprinter print;
+  for (const target::Target& target : target::Targets()) {
+    for (const char* text : kVaried) {
+      const auto schedule = ChooseSchedule(*ParseProblem(text), {}, target, PublishedMachine(target));
+      ASSERT_TRUE(schedule) << text;
+      print.Text(text, PrintSchedule(*schedule));
+    }
+  }
+  const std::string choices = base::Cat(kRankingRevision, ":", print.Finish().Hex());
+  EXPECT_EQ(choices, kChoices)
+      << "problems are ranked otherwise than by this revision: raise kRankingRevision, and put the new choices here";
+}
+
+TEST(ChoiceBasis, TellsEverythingThatDecides) {
+  const target::Target& target = TargetNamed("sm_100a");
+  const Machine machine = PublishedMachine(target);
+  std::set<std::string> seen = {ChoiceBasis(target, machine)};
+  EXPECT_EQ(ChoiceBasis(target, machine), *seen.begin());
+  for (const MachineRow& row : kMachineRows) {
+    Machine other = machine;
+    other.*row.field *= 1.5;
+    EXPECT_TRUE(seen.insert(ChoiceBasis(target, other)).second) << row.name;
+  }
+  EXPECT_TRUE(seen.insert(ChoiceBasis(target, PublishedMachine(target, 7))).second);
+  EXPECT_TRUE(seen.insert(ChoiceBasis(TargetNamed("sm_90a"), machine)).second);
+  target::Target moved = target;
+  ASSERT_TRUE(target::SetFact(moved.tensor_facts, "shift_scope", "cta"));
+  EXPECT_TRUE(seen.insert(ChoiceBasis(moved, machine)).second);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ChooseOnTarget, testing::Values("sm_100a", "sm_90a"));

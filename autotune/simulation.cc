@@ -27,6 +27,31 @@ double GatherRate(GatherKind kind, const Machine& machine) {
   __builtin_unreachable();
 }
 
+// Clocks of the way from L2 that a load holds, beside those of its rows outside, which come from nowhere.
+double LoadClocks(const Step& step, const Machine& machine, const SmShare& share) {
+  const double rows = step.bytes / std::max(16.0, step.row_bytes) - step.outside;
+  return std::max(
+      {rows / machine.load_rows, step.Inside() / step.sharers / share.load_rate, step.Inside() / machine.port});
+}
+double MemoryClocks(const Step& step, const SmShare& share) {
+  return step.Inside() / step.sharers * share.memory_clocks;
+}
+double OutsideClocks(const Step& step, const SmShare& share) { return step.outside * share.outside_row; }
+// Of the way out.
+double StoreClocks(const Step& step, const SmShare& share) { return step.bytes / share.store_rate; }
+double ThreadStoreClocks(const Step& step, const Machine& machine, const SmShare& share) {
+  const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
+  return step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate);
+}
+// Of a thread that treats sums.
+double SumsClocks(const Step& step, const Machine& machine) {
+  return machine.sums_latency + step.bytes / machine.sums_read;
+}
+double StageClocks(const Step& step, const Machine& machine) { return step.elements / machine.convert_rate; }
+// Of the tensor core, by what is no product.
+double CopyClocks(const Step& step, const Machine& machine) { return step.bytes / machine.shared_read; }
+double MoveClocks(const Step& step, const Machine& machine) { return step.issues * machine.tensor_move; }
+
 // The slots of a ring. Slot i of n is used for the i-th, (i+n)-th, … time round.
 class SlotRing {
  public:
@@ -61,8 +86,7 @@ class SlotRing {
 
 // What the CTAs of an SM share.
 struct Resources {
-  Moment tensor, loads, stores;
-  double tensor_clocks = 0;
+  Moment tensor, loads, memory, stores;
 };
 
 // Where a role stands in a ring.
@@ -74,9 +98,10 @@ struct Place {
 class RoleRun {
  public:
   RoleRun(const PipelineRole& role, const std::vector<PipelineRing>& rings) : role_(role), places_(rings.size()) {
-    for (const Step& step : role.tile) {
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      const Step& step = role.tile.kind(i);
       if (step.kind == StepKind::kTake && !rings[static_cast<size_t>(step.ring)].turns)
-        ++places_[static_cast<size_t>(step.ring)].of_tile;
+        places_[static_cast<size_t>(step.ring)].of_tile += static_cast<int>(role.tile.times(i));
     }
   }
 
@@ -100,7 +125,7 @@ class RoleRun {
         moved = true;
         continue;
       }
-      const std::vector<Step>& steps = list_ == 0 ? role_.before : list_ == 1 ? role_.tile : role_.after;
+      const StepList& steps = list_ == 0 ? role_.before : list_ == 1 ? role_.tile : role_.after;
       if (list_ == 1 && next_ == 0 && !began_) {
         began_ = true;
         time_.Spend(Bound::kIssue, machine.tile_start);
@@ -195,7 +220,6 @@ class RoleRun {
         time_.Spend(Bound::kIssue, step.depth * machine.product_issue);
         Begin(shared.tensor);
         shared.tensor.Spend(product.bound, product.clocks);
-        shared.tensor_clocks += product.clocks;
         before_done_ = done_;
         done_ = shared.tensor.After(Bound::kProductLatency, machine.product_latency);
         signal_ = machine.product_signal + (step.pair ? machine.pair_signal : 0);
@@ -204,14 +228,14 @@ class RoleRun {
       }
       case StepKind::kTensorCopy:
         Begin(shared.tensor);
-        shared.tensor.Spend(Bound::kSharedMemory, step.bytes / machine.shared_read);
+        shared.tensor.Spend(Bound::kSharedMemory, CopyClocks(step, machine));
         return true;
       case StepKind::kTensorMove:
         Begin(shared.tensor);
-        shared.tensor.Spend(Bound::kSharedMemory, step.issues * machine.tensor_move);
+        shared.tensor.Spend(Bound::kSharedMemory, MoveClocks(step, machine));
         return true;
       case StepKind::kReadSums:
-        time_.Spend(Bound::kEpilogue, machine.sums_latency + step.bytes / machine.sums_read);
+        time_.Spend(Bound::kEpilogue, SumsClocks(step, machine));
         return true;
       case StepKind::kConvert:
         time_.Spend(Bound::kEpilogue, step.elements * std::max(step.operations / machine.arithmetic_rate,
@@ -221,11 +245,11 @@ class RoleRun {
         time_.Spend(Bound::kEpilogue, machine.global_latency + step.bytes / share.load_rate);
         return true;
       case StepKind::kStage:
-        time_.Spend(Bound::kEpilogue, step.elements / machine.convert_rate);
+        time_.Spend(Bound::kEpilogue, StageClocks(step, machine));
         return true;
       case StepKind::kStore: {
         Begin(shared.stores);
-        shared.stores.Spend(share.store_bound, step.bytes / share.store_rate);
+        shared.stores.Spend(share.store_bound, StoreClocks(step, share));
         stored_.push_back(shared.stores.After(Bound::kStore, machine.store_latency));
         return true;
       }
@@ -234,14 +258,11 @@ class RoleRun {
         if (stored_.size() > kept) time_.Await(stored_[stored_.size() - 1 - kept]);
         return true;
       }
-      case StepKind::kStoreThreads: {
-        const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
+      case StepKind::kStoreThreads:
         Begin(shared.stores);
-        shared.stores.Spend(share.store_bound,
-                            step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate));
+        shared.stores.Spend(share.store_bound, ThreadStoreClocks(step, machine, share));
         time_.Await(shared.stores);
         return true;
-      }
     }
     return true;
   }
@@ -250,12 +271,15 @@ class RoleRun {
     time_.Spend(Bound::kIssue, step.issues * machine.load_issue);
     // The first byte arrives a latency after the issue, but not before those of earlier loads.
     Moment first = time_.After(Bound::kLoadLatency, share.load_latency);
-    const double rows = step.bytes / std::max(16.0, step.row_bytes) / machine.load_rows;
-    const double clocks = std::max(step.bytes / step.sharers / share.load_rate, step.bytes / machine.port);
     shared.loads.Await(first);
-    shared.loads.Spend(share.load_bound, std::max(rows, clocks));
-    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, step.outside * share.outside_row);
+    shared.loads.Spend(Bound::kL2, LoadClocks(step, machine, share));
+    if (step.outside > 0) shared.loads.Spend(Bound::kOutside, OutsideClocks(step, share));
     arrived_.Await(shared.loads);
+    if (share.memory_clocks > 0) {
+      shared.memory.Await(first);
+      shared.memory.Spend(Bound::kMemory, MemoryClocks(step, share));
+      arrived_.Await(shared.memory);
+    }
     return true;
   }
 
@@ -351,15 +375,111 @@ void Repeat(Moment& moment, const Moment& from, const Moment& to, double times) 
   }
 }
 
+// What one tile takes of a role and of what roles share.
+struct TileClocks {
+  double products = 0, moves = 0;  // of the tensor core
+  double loads = 0, memory = 0, stores = 0;
+  double issue = 0;     // by the role's threads
+  double sums = 0;      // spent on sums behind the products
+  bool drains = false;  // the role waits for its products before it treats sums
+
+  // Products and their issue overlap; sums follow them.
+  double Serial(const Machine& machine) const {
+    if (!drains || products == 0) return issue + sums;
+    return std::max(issue, products + machine.product_latency + machine.product_signal) + sums;
+  }
+};
+// `turns`: how often a listed turn of the loop over K is made.
+TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmShare& share, double turns) {
+  TileClocks tile;
+  for (size_t i = 0; i < steps.kinds(); ++i) {
+    const Step& step = steps.kind(i);
+    const double times = steps.times(i);
+    switch (step.kind) {
+      case StepKind::kProduct:
+        tile.products += times * turns * TimeOf(step, machine).clocks;
+        tile.issue += times * turns * step.depth * machine.product_issue;
+        break;
+      case StepKind::kTensorCopy:
+        tile.moves += times * turns * CopyClocks(step, machine);
+        break;
+      case StepKind::kTensorMove:
+        tile.moves += times * turns * MoveClocks(step, machine);
+        break;
+      case StepKind::kLoad:
+        tile.loads += times * turns * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
+        tile.memory += times * turns * MemoryClocks(step, share);
+        tile.issue += times * turns * step.issues * machine.load_issue;
+        break;
+      case StepKind::kGather:
+        tile.issue += times * turns * step.accesses / GatherRate(step.gather, machine);
+        break;
+      case StepKind::kStore:
+        tile.stores += times * StoreClocks(step, share);
+        break;
+      case StepKind::kStoreThreads:
+        tile.stores += times * ThreadStoreClocks(step, machine, share);
+        tile.sums += times * ThreadStoreClocks(step, machine, share);
+        break;
+      case StepKind::kReadSums:
+        tile.sums += times * SumsClocks(step, machine);
+        break;
+      case StepKind::kStage:
+        tile.sums += times * StageClocks(step, machine);
+        break;
+      case StepKind::kDrain:
+        tile.drains = true;
+        break;
+      // They wait, or read as much in every tile as is not worth a bound.
+      case StepKind::kPut:
+      case StepKind::kSend:
+      case StepKind::kTake:
+      case StepKind::kRelease:
+      case StepKind::kReleaseLate:
+      case StepKind::kConvert:
+      case StepKind::kReadGlobal:
+      case StepKind::kStoreWait:
+        break;
+    }
+  }
+  return tile;
+}
+
 }  // namespace
 
 ProductTime TimeOf(const Step& p, const Machine& machine) {
-  // An instruction covers 32 bytes of K of all its rows in half as many clocks as it has columns.
+  // An instruction covers 32 bytes of K of all its rows.
   const double columns = p.tensor_memory && p.pair && p.rows <= 64 ? p.columns / 2 : p.columns;
-  const double multiply = columns / 2 * p.units;
+  const double multiply = columns / machine.product_columns * p.units;
   const double read = ((p.a_shared ? p.rows : 0) + p.columns * p.b_share) * p.units * kStepBytes / machine.shared_read;
   return {.clocks = p.depth * std::max(multiply, read),
           .bound = read > multiply ? Bound::kSharedMemory : Bound::kTensorCore};
+}
+
+BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
+  // The turns of the loop over K that are not listed are as those that are.
+  const double turns = pipeline.products / std::max(1.0, pipeline.counted);
+  const double per_cta = std::ceil(tiles / std::max(1.0, std::min(pipeline.ctas_per_sm, tiles)));
+  BusyClocks busy;
+  double head = 0, tail = 0;
+  bool mixed = false;  // loads may follow the last sums
+  for (const PipelineRole& role : pipeline.roles) {
+    const TileClocks tile = ClocksOfTile(role.tile, machine, share, turns);
+    const double share_of_tiles = tiles / role.turns;
+    busy.products += share_of_tiles * tile.products;
+    busy.tensor += share_of_tiles * (tile.products + tile.moves);
+    busy.loads += share_of_tiles * tile.loads;
+    busy.memory += share_of_tiles * tile.memory;
+    busy.stores += share_of_tiles * tile.stores;
+    const double own = std::floor((per_cta + role.turns - 1 - role.turn) / role.turns);
+    busy.role = std::max(busy.role, own * (machine.tile_start + tile.Serial(machine)));
+    if (tile.loads > 0) head = share.load_latency;
+    if (tile.sums > 0) tail = std::max(tail, tile.sums);
+    mixed |= tile.loads > 0 && tile.sums > 0;
+  }
+  if (busy.tensor > 0) busy.tensor += head + machine.product_latency + machine.product_signal + tail;
+  if (busy.loads > 0) busy.loads += head + (mixed ? 0 : tail);
+  return busy;
 }
 
 SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
@@ -388,18 +508,25 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
     if (cta.end().clocks > last->end().clocks) last = &cta;
   }
   time.end = last->end();
-  double stretch = 1;
   // Tiles, then turns of the loop over K, that were not listed.
   if (per_cta > simulated && simulated >= 3) {
     Repeat(time.end, last->TileEnd(simulated - 3), last->TileEnd(simulated - 1), (per_cta - simulated) / 2);
-    stretch = per_cta / simulated;
   }
-  time.tensor_clocks = shared.tensor_clocks * stretch * pipeline.products / std::max(1.0, pipeline.counted);
   if (const RoleRun* multiplier = last->Multiplier(); multiplier != nullptr && pipeline.products > pipeline.counted) {
     const double early = std::max(1.0, std::floor(pipeline.counted / 2));
     Repeat(time.end, multiplier->early_product(), multiplier->last_product(),
            (pipeline.products - pipeline.counted) / (pipeline.counted - early) * per_cta);
   }
+  const BusyClocks& busy = time.busy = BusyOf(pipeline, machine, share, tiles);
+  // What was not simulated may repeat a part that was faster than all of it can be.
+  const auto last_at = [&](Bound bound, double clocks) {
+    if (clocks > time.end.clocks) time.end.Spend(bound, clocks - time.end.clocks);
+  };
+  last_at(Bound::kTensorCore, busy.tensor);
+  last_at(Bound::kIssue, busy.role);
+  last_at(Bound::kL2, busy.loads);
+  last_at(Bound::kMemory, busy.memory);
+  last_at(share.store_bound, busy.stores);
   return time;
 }
 

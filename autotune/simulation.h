@@ -7,6 +7,8 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <algorithm>
+
 #include "autotune/machine.h"
 #include "autotune/moment.h"
 #include "autotune/pipeline.h"
@@ -15,20 +17,33 @@ namespace laneshift::autotune {
 
 // What one SM has of what all share, for one kernel.
 struct SmShare {
-  double load_rate = 0;           // bytes a clock
-  Bound load_bound = Bound::kL2;  // what gives that rate
-  double load_latency = 0;        // clocks
-  double outside_row = 0;         // clocks
-  double store_rate = 0;          // bytes a clock
+  double load_rate = 0;      // bytes a clock, from L2
+  double memory_clocks = 0;  // for which memory is busy with this SM for each byte that it loads, on average
+  double load_latency = 0;   // clocks
+  double outside_row = 0;    // clocks
+  double store_rate = 0;     // bytes a clock
   Bound store_bound = Bound::kStore;
 };
 
+// Clocks that `tiles` output tiles take at least, whatever is overlapped: what the CTAs of an SM share is busy for so
+// long, with what comes before its first use and behind its last; and the busiest role of a CTA does one thing after
+// the other.
+struct BusyClocks {
+  double tensor = 0, loads = 0, stores = 0, role = 0;
+  double products = 0;  // of the tensor core's, without head and tail
+  double memory = 0;    // which has a clock of its own
+
+  double Most() const { return std::max({tensor, loads, stores, role}); }
+};
+BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
+
 struct SmTime {
-  Moment end;                // of the last tile
-  double tensor_clocks = 0;  // that the tensor core is busy with products
+  Moment end;  // of the last tile
+  BusyClocks busy;
 };
 
-// The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part).
+// The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part); at least the clocks
+// for which they keep it busy.
 SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
 
 // Clocks that the tensor core of an SM is held by a product, and whether its operands' way is why.

@@ -238,16 +238,27 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
 
 }  // namespace
 
+void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint, const Target& target,
+                    const std::function<void(const Schedule& schedule, const ir::Program& program)>& legal,
+                    const std::function<void(RefusedSchedule schedule)>& refused) {
+  for (const Schedule& shape : ShapesOf(problem, constraint, target)) {
+    auto sketch = compiler::SketchSchedule(problem, shape, target);
+    if (!sketch) {
+      refused({shape, std::move(sketch).error()});
+      continue;
+    }
+    const Schedule deep = Deepen(shape, sketch->footprint, constraint, target);
+    compiler::DeepenRings(sketch->program, deep);
+    legal(deep, sketch->program);
+  }
+}
+
 Space EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
   Space space;
-  for (const Schedule& shape : ShapesOf(problem, constraint, target)) {
-    auto footprint = compiler::ValidateSchedule(problem, shape, target);
-    if (footprint) {
-      space.schedules.push_back(Deepen(shape, *footprint, constraint, target));
-    } else {
-      space.refused.push_back({shape, std::move(footprint).error()});
-    }
-  }
+  VisitSchedules(
+      problem, constraint, target,
+      [&](const Schedule& schedule, const ir::Program&) { space.schedules.push_back(schedule); },
+      [&](RefusedSchedule refused) { space.refused.push_back(std::move(refused)); });
   return space;
 }
 

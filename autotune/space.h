@@ -7,8 +7,10 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "ir/program.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
@@ -28,8 +30,13 @@ struct Space {
   std::vector<RefusedSchedule> refused;
 };
 
+// Calls `legal` for each legal schedule, with its program as SketchSchedule makes it, and `refused` for each other one.
 // REQUIRES: `problem` is complete. ENSURES: the constraint admits every schedule, and ValidateSchedule accepts those
-// that are not refused.
+// that are legal.
+void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
+                    const std::function<void(const Schedule& schedule, const ir::Program& program)>& legal,
+                    const std::function<void(RefusedSchedule schedule)>& refused);
+// All of them.
 Space EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target);
 
 }  // namespace laneshift::autotune

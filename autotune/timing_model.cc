@@ -67,19 +67,31 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
   SmShare share;
   share.load_rate = std::min(machine.port, machine.l2_rate * machine.sm_count / spread.active);
   const double filled = (p.a.tile_bytes + p.b.tile_bytes) * p.tiles * p.sms_per_tile;
-  if (reads.bytes > 0 && filled > 0) {
-    const double memory =
-        machine.memory_rate * 1e3 / machine.clock_ghz / spread.active * std::max(1.0, filled / reads.bytes);
-    if (memory < share.load_rate) {
-      share.load_rate = memory;
-      share.load_bound = Bound::kMemory;
-    }
+  if (filled > 0) {
+    const double bytes_of_memory = machine.memory_rate * 1e3 / machine.clock_ghz / spread.active;  // a clock
+    share.memory_clocks = std::min(1.0, reads.bytes / filled) / bytes_of_memory;
   }
   share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
-  // Rows outside cost more the more SMs ask for them.
-  share.outside_row = machine.outside_row * spread.active / machine.sm_count;
+  share.outside_row = std::max(machine.outside_row, spread.active / machine.outside_rate);
   share.store_rate = machine.store_rate;
   return share;
+}
+
+// What decides about one SM.
+struct Shares {
+  Spread spread;
+  MemoryReads reads;
+  SmShare share;
+};
+Shares SharesOf(const Pipeline& p, const Machine& machine) {
+  const Spread spread = SpreadOf(p, machine);
+  const MemoryReads reads = ReadsOf(p, machine, spread);
+  return {spread, reads, ShareOf(p, machine, spread, reads)};
+}
+
+// The clock while the tensor cores of all SMs multiply for so much of the time.
+double ClockAt(double tensor_share, const Machine& machine) {
+  return machine.clock_ghz - (machine.clock_ghz - machine.busy_clock_ghz) * tensor_share;
 }
 
 }  // namespace
@@ -87,14 +99,25 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
 std::string_view BoundName(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].name; }
 std::string_view BoundDoc(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].doc; }
 
+double LeastTime(const Pipeline& pipeline, const Machine& machine) {
+  constexpr double kRounding = 1 - 1e-9;
+  const Shares shares = SharesOf(pipeline, machine);
+  const BusyClocks busy = BusyOf(pipeline, machine, shares.share, shares.spread.rounds);
+  // Longer than `Most` lets the clock rise, at most to clock_ghz. The time is neither below its clocks at clock_ghz nor
+  // below `Most` at the clock that it leaves; the least is where these meet.
+  const double power = (1 - machine.busy_clock_ghz / machine.clock_ghz) * busy.products * shares.spread.active;
+  const double clocks = std::max(busy.Most() + std::max(0.0, power) / machine.sm_count, busy.memory);
+  const double memory_us = (shares.reads.bytes + pipeline.stored_bytes) / machine.memory_rate / 1e6;
+  return (std::max(clocks / machine.clock_ghz / 1e3, memory_us) + machine.launch_us) * kRounding;
+}
+
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
-  const Spread spread = SpreadOf(pipeline, machine);
-  const MemoryReads reads = ReadsOf(pipeline, machine, spread);
-  const SmTime time = SimulateSm(pipeline, machine, ShareOf(pipeline, machine, spread, reads), spread.rounds);
+  const auto [spread, reads, share] = SharesOf(pipeline, machine);
+  const SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
-  p.tensor_share = std::min(1.0, time.tensor_clocks / time.end.clocks * spread.active / machine.sm_count);
-  p.clock_ghz = machine.clock_ghz - (machine.clock_ghz - machine.busy_clock_ghz) * p.tensor_share;
+  p.tensor_share = std::min(1.0, time.busy.products / time.end.clocks * spread.active / machine.sm_count);
+  p.clock_ghz = ClockAt(p.tensor_share, machine);
   for (size_t i = 0; i < kBoundCount; ++i) {
     // Memory has a clock of its own.
     const bool of_memory = static_cast<Bound>(i) == Bound::kMemory;
@@ -105,6 +128,7 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
     p.by_us[static_cast<size_t>(bound)] += us;
     p.us += us;
   };
+  spend(Bound::kTensorCore, std::max(0.0, time.busy.Most() / p.clock_ghz / 1e3 - p.us));
   spend(Bound::kMemory, std::max(0.0, p.memory_bytes / machine.memory_rate / 1e6 - p.us));
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   spend(Bound::kLaunch, machine.launch_us);
@@ -113,8 +137,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
 
 Result<Prediction> PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                const Machine& machine) {
-  LS_ASSIGN(const ir::Program program, compiler::SketchProgram(problem, schedule, target));
-  return PredictTime(PipelineOf(problem, schedule, program, target), machine);
+  LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(problem, schedule, target));
+  return PredictTime(PipelineOf(problem, schedule, sketch.program, target), machine);
 }
 
 }  // namespace laneshift::autotune

@@ -44,10 +44,7 @@ class Tuning {
     LS_ASSIGN(const target::Target* target, target::FindTarget(hello_.target));
     const Machine machine = MachineOf(*target, hello_.sm_count, hello_.device_key, store_);
     const Ranking ranking = RankSchedules(problem_, options_.constraint, *target, machine);
-    if (ranking.schedules.empty()) {
-      // The chooser knows which of the reasons tells most.
-      LS_TRY(ChooseSchedule(problem_, options_.constraint, *target, machine));
-    }
+    if (ranking.schedules.empty()) return NothingFits(ranking.refused, *target);
     for (const RankedSchedule& ranked : ranking.schedules) {
       candidates_.push_back({ranked.schedule, PrintSchedule(ranked.schedule), ranked.predicted_us});
     }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/ranking.h"
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "emulator/driver.h"
@@ -63,6 +64,10 @@ class Bench {
   const Engine& engine() const { return *engine_; }
   const Problem& gemm() const { return gemm_; }
   const Problem& conv() const { return conv_; }
+  // Of whose choice the store holds the model's alone.
+  const Problem& untuned() const { return untuned_; }
+  // On the same store.
+  Result<Engine> Open() const { return OpenOverNothing(directory_); }
   // Of distinct problems of the same class.
   Problem Other(int i) const {
     GemmProblem other = std::get<GemmProblem>(gemm_);
@@ -93,6 +98,7 @@ class Bench {
                                    .generator = base::Cat(compiler::kGeneratorRevision),
                                    .driver = parts.device.facts().Driver()});
     }
+    (void)engine_->MakePlan(untuned_);
     // A fresh engine, so that the plans are the stored ones.
     engine_.reset();
     engine_ = std::make_unique<Engine>(*OpenOverNothing(directory_));
@@ -105,6 +111,7 @@ class Bench {
 
   const Problem gemm_ = *ParseProblem("gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16");
   const Problem conv_ = *ParseProblem("conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 x=bf16 y=bf16");
+  const Problem untuned_ = *ParseProblem("gemm m=2048 n=4096 k=4096 a=bf16 b=bf16 d=bf16");
   std::string directory_;
   std::unique_ptr<Engine> engine_;
 };
@@ -176,6 +183,50 @@ void ReadChoices(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(parts.store.GetChoices(problem, target, parts.device_key));
 }
 
+// The first plan of a process whose store holds choice and kernel: a new engine each time.
+void PlanFromStore(benchmark::State& state) {
+  const Bench& bench = Bench::Instance();
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto engine = std::make_unique<Engine>(*bench.Open());
+    state.ResumeTiming();
+    const auto plan = engine->MakePlan(state.range(0) == 0 ? bench.untuned() : bench.gemm());
+    if (!plan || plan->report().cache != CacheState::kStore) state.SkipWithError("the kernel is not in the store");
+    state.PauseTiming();
+    engine.reset();
+    state.ResumeTiming();
+  }
+}
+
+constexpr const char* kRanked[] = {"gemm m=4096 n=4096 k=4096", "gemm m=1 n=8192 k=28672",
+                                   "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"};
+
+const target::Target& TargetOf(const benchmark::State& state) {
+  return **target::FindTarget(state.range(1) == 0 ? "sm_90a" : "sm_100a");
+}
+
+// The model's best: what a plan of a problem that was never seen pays before it compiles.
+void ChooseByModel(benchmark::State& state) {
+  const Problem problem = *ParseProblem(kRanked[state.range(0)]);
+  const target::Target& target = TargetOf(state);
+  const autotune::Machine machine = autotune::PublishedMachine(target);
+  for (auto _ : state) benchmark::DoNotOptimize(autotune::ChooseSchedule(problem, {}, target, machine));
+  state.SetLabel(base::Cat(target.name, " ", kRanked[state.range(0)]));
+}
+
+// Every candidate predicted, as `laneshift explain` and the tuner do.
+void RankByModel(benchmark::State& state) {
+  const Problem problem = *ParseProblem(kRanked[state.range(0)]);
+  const target::Target& target = TargetOf(state);
+  const autotune::Machine machine = autotune::PublishedMachine(target);
+  size_t candidates = 0;
+  for (auto _ : state) candidates = autotune::RankSchedules(problem, {}, target, machine).schedules.size();
+  state.counters["candidates"] = static_cast<double>(candidates);
+  state.counters["each"] = benchmark::Counter(static_cast<double>(candidates) * static_cast<double>(state.iterations()),
+                                              benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.SetLabel(base::Cat(target.name, " ", kRanked[state.range(0)]));
+}
+
 BENCHMARK(RawLaunch);
 BENCHMARK(ExecuteGemm)->Arg(1)->Arg(64);
 BENCHMARK(ExecuteConv)->Arg(1)->Arg(64);
@@ -183,6 +234,9 @@ BENCHMARK(FindGemm)->Arg(1)->Arg(1000);
 BENCHMARK(FindConv);
 BENCHMARK(RunGemm);
 BENCHMARK(ReadChoices);
+BENCHMARK(PlanFromStore)->ArgName("tuned")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(ChooseByModel)->ArgsProduct({{0, 1, 2}, {0, 1}})->Unit(benchmark::kMillisecond);
+BENCHMARK(RankByModel)->ArgsProduct({{0, 1, 2}, {0, 1}})->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace laneshift

@@ -14,6 +14,7 @@ using autotune::Pipeline;
 using autotune::PipelineRole;
 using autotune::Step;
 using autotune::StepKind;
+using autotune::StepList;
 
 constexpr double kListedBlocks = 48;
 constexpr int kOperands = 0, kSums = 1;  // rings
@@ -82,9 +83,9 @@ PublishedKernel KernelOf(const Words& words) {
 
 class RoleWriter {
  public:
-  RoleWriter(const PublishedKernel& kernel, std::vector<Step>& steps) : k_(kernel), steps_(steps) {}
+  RoleWriter(const PublishedKernel& kernel, StepList& steps) : k_(kernel), steps_(steps) {}
 
-  void Add(StepKind kind, int ring = -1, int lag = 0) { steps_.push_back({.kind = kind, .ring = ring, .lag = lag}); }
+  void Add(StepKind kind, int ring = -1, int lag = 0) { steps_.Add({.kind = kind, .ring = ring, .lag = lag}); }
   void Load() {
     Add(StepKind::kPut, kOperands);
     Operand(k_.OwnRows(), false);
@@ -95,45 +96,45 @@ class RoleWriter {
   void Product() {
     if (k_.scales == "threads" || k_.scales == "tma") {
       // Threads bring the scales from memory, or from shared memory, to Tensor Memory before the product.
-      steps_.push_back({.kind = k_.scales == "threads" ? StepKind::kReadGlobal : StepKind::kStage,
-                        .bytes = ScaleBytes(),
-                        .elements = ScaleBytes()});
-      steps_.push_back({.kind = StepKind::kReadSums, .bytes = ScaleBytes()});
+      steps_.Add({.kind = k_.scales == "threads" ? StepKind::kReadGlobal : StepKind::kStage,
+                  .bytes = ScaleBytes(),
+                  .elements = ScaleBytes()});
+      steps_.Add({.kind = StepKind::kReadSums, .bytes = ScaleBytes()});
     }
-    if (k_.scales == "cp") steps_.push_back({.kind = StepKind::kTensorCopy, .bytes = ScaleBytes()});
-    steps_.push_back({.kind = StepKind::kProduct,
-                      .rows = k_.OwnRows(),
-                      .columns = k_.tile_n,
-                      .depth = k_.tile_k * k_.bytes / k_.kstep,
-                      .b_share = 1.0 / k_.group,
-                      .tensor_memory = true,
-                      .pair = k_.group == 2});
+    if (k_.scales == "cp") steps_.Add({.kind = StepKind::kTensorCopy, .bytes = ScaleBytes()});
+    steps_.Add({.kind = StepKind::kProduct,
+                .rows = k_.OwnRows(),
+                .columns = k_.tile_n,
+                .depth = k_.tile_k * k_.bytes / k_.kstep,
+                .b_share = 1.0 / k_.group,
+                .tensor_memory = true,
+                .pair = k_.group == 2});
   }
   void Epilogue() {
     for (double column = 0; column < k_.tile_n; column += kPanel) {
       const double elements = k_.OwnRows() * std::min<double>(kPanel, k_.tile_n - column);
-      steps_.push_back({.kind = StepKind::kReadSums, .bytes = elements * kSumBytes});
+      steps_.Add({.kind = StepKind::kReadSums, .bytes = elements * kSumBytes});
       Add(StepKind::kStoreWait, -1, 1);
-      steps_.push_back({.kind = StepKind::kStage, .elements = elements});
-      steps_.push_back({.kind = StepKind::kStore, .bytes = elements * kOutBytes, .row_bytes = 128});
+      steps_.Add({.kind = StepKind::kStage, .elements = elements});
+      steps_.Add({.kind = StepKind::kStore, .bytes = elements * kOutBytes, .row_bytes = 128});
     }
   }
 
  private:
   void Operand(double rows, bool of_b) {
     const double bytes = rows * k_.tile_k * k_.bytes;
-    steps_.push_back({.kind = StepKind::kLoad,
-                      .bytes = bytes,
-                      .of_b = of_b,
-                      .row_bytes = k_.row,
-                      .issues = std::max(1.0, k_.tile_k * k_.bytes / 128)});
+    steps_.Add({.kind = StepKind::kLoad,
+                .bytes = bytes,
+                .of_b = of_b,
+                .row_bytes = k_.row,
+                .issues = std::max(1.0, k_.tile_k * k_.bytes / 128)});
   }
   // One byte for 32 elements, for A and B.
   double ScaleBytes() const { return (k_.OwnRows() + k_.tile_n) * k_.tile_k / 32; }
-  void Scales() { steps_.push_back({.kind = StepKind::kLoad, .bytes = ScaleBytes(), .row_bytes = 128, .issues = 2}); }
+  void Scales() { steps_.Add({.kind = StepKind::kLoad, .bytes = ScaleBytes(), .row_bytes = 128, .issues = 2}); }
 
   const PublishedKernel& k_;
-  std::vector<Step>& steps_;
+  StepList& steps_;
 };
 
 // Loads, products and epilogue by different warps.

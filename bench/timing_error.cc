@@ -151,12 +151,14 @@ void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series
   std::vector<double> all;
   size_t pairs = 0, ordered = 0;
   for (const auto& [name, samples] : series) {
-    for (const Sample* a : samples) {
-      all.push_back(std::abs(Predict(*a, facts) / a->us - 1));
-      for (const Sample* b : samples) {
-        if (a->us * (1 + kNoise) >= b->us || a->flops != b->flops) continue;
+    std::vector<double> predicted;
+    for (const Sample* sample : samples) predicted.push_back(Predict(*sample, facts));
+    for (size_t a = 0; a < samples.size(); ++a) {
+      all.push_back(std::abs(predicted[a] / samples[a]->us - 1));
+      for (size_t b = 0; b < samples.size(); ++b) {
+        if (samples[a]->us * (1 + kNoise) >= samples[b]->us || samples[a]->flops != samples[b]->flops) continue;
         ++pairs;
-        ordered += Predict(*a, facts) < Predict(*b, facts) ? 1 : 0;
+        ordered += predicted[a] < predicted[b] ? 1 : 0;
       }
     }
   }

@@ -64,11 +64,11 @@ Result<std::vector<Sample>> ReadMeasured(const std::string& path, const autotune
     const size_t blank = line.rfind(' ');
     if (blank == std::string::npos) return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": '", line, "'"));
     LS_ASSIGN(const ScheduleConstraint schedule, ParseSchedule(std::string_view(line).substr(0, blank)));
-    const auto program = compiler::SketchProgram(problem, schedule.value, target);
-    if (!program) continue;
+    const auto sketch = compiler::SketchSchedule(problem, schedule.value, target);
+    if (!sketch) continue;
     samples.push_back({.series = PrintProblem(problem),
                        .name = PrintSchedule(schedule.value),
-                       .pipeline = autotune::PipelineOf(problem, schedule.value, *program, target),
+                       .pipeline = autotune::PipelineOf(problem, schedule.value, sketch->program, target),
                        .machine = machine,
                        .us = std::strtod(line.c_str() + blank, nullptr),
                        .flops = ProblemFlops(problem)});

@@ -155,15 +155,17 @@ MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& ge
 
 }  // namespace
 
-double NumberOf(const Problem& problem, const Schedule& schedule, Binding binding) {
+ProblemNumbers::ProblemNumbers(const Problem& problem, const Schedule& schedule) : problem_(problem) {
+  if (const auto* conv = std::get_if<ConvProblem>(&problem)) geometry_ = GeometryOf(*conv, schedule);
+}
+
+double ProblemNumbers::Of(Binding binding) const {
   if (binding >= ir::EpilogueNumber(0) && binding <= ir::EpilogueNumber(kMaxEpilogueNumbers - 1)) {
-    const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+    const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem_);
     return ir::NumbersOf(epilogue)[static_cast<size_t>(binding) - static_cast<size_t>(ir::EpilogueNumber(0))];
   }
-  if (const auto* conv = std::get_if<ConvProblem>(&problem)) {
-    return Find(kConvNumbers, binding, *conv, GeometryOf(*conv, schedule));
-  }
-  return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem));
+  if (geometry_) return Find(kConvNumbers, binding, std::get<ConvProblem>(problem_), *geometry_);
+  return Find(kGemmNumbers, binding, std::get<GemmProblem>(problem_));
 }
 
 int64_t KBlocksOf(const Problem& problem, const Schedule& schedule) {
@@ -176,6 +178,7 @@ int64_t KBlocksOf(const Problem& problem, const Schedule& schedule) {
 }
 
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
+  const ProblemNumbers numbers(problem, schedule);
   std::vector<BoundParam> bound;
   for (const ir::Param& param : program.params) {
     bound.push_back({.param = param});
@@ -183,7 +186,7 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
     if (kind == ir::ParamKind::kTensorMap) {
       bound.back().tensor = TensorOf(problem, schedule, param);
     } else if (kind != ir::ParamKind::kPointer) {
-      bound.back().number = NumberOf(problem, schedule, param.binding);
+      bound.back().number = numbers.Of(param.binding);
     }
   }
   return bound;

@@ -3,17 +3,29 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "compiler/conv_geometry.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 
 namespace laneshift::compiler {
 
-// A size, pitch, stride or scale. Sizes and pitches are below 2^40: exact as doubles.
-// REQUIRES: the binding is a number of this kind of problem.
-double NumberOf(const Problem& problem, const Schedule& schedule, ir::Binding binding);
+// The sizes, pitches, strides and scales of one problem. What they follow from is computed once.
+class ProblemNumbers {
+ public:
+  // REQUIRES: `problem` outlives the numbers.
+  ProblemNumbers(const Problem& problem, const Schedule& schedule);
+  // Sizes and pitches are below 2^40: exact as doubles. REQUIRES: the binding is a number of this kind of problem.
+  double Of(ir::Binding binding) const;
+  int64_t SizeOf(ir::Binding binding) const { return static_cast<int64_t>(Of(binding)); }
+
+ private:
+  const Problem& problem_;
+  std::optional<ConvGeometry> geometry_;  // of a convolution
+};
 
 // Turns of the loop over K of one tile: what the CTAs that share it divide.
 int64_t KBlocksOf(const Problem& problem, const Schedule& schedule);

@@ -52,25 +52,38 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedul
       problem);
 }
 
+// Bytes of a stage of a ring, its barriers included.
+int StageBytes(const ir::Channel& ring) { return ring.StageBytes() + 2 * ir::kBarrierBytes; }
+template <typename Program>
+auto* FilterRing(Program& program) {
+  const auto ring = std::find_if(program.channels.begin(), program.channels.end(),
+                                 [](const ir::Channel& channel) { return channel.name == kFilterRing; });
+  return ring != program.channels.end() ? &*ring : nullptr;
+}
+
 }  // namespace
 
 Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target) {
-  LS_ASSIGN(ir::Program program, BuildChecked(problem, schedule, target));
-  LS_TRY(AssignStorage(program, target));
-  const auto ring_bytes = [&](std::string_view name) {
-    for (const ir::Channel& channel : program.channels) {
-      if (channel.name == name) return channel.StageBytes() + 2 * ir::kBarrierBytes;
-    }
-    return 0;
-  };
-  return Footprint{.smem_bytes = program.smem_bytes,
-                   .stage_bytes = program.channels[0].StageBytes() + 2 * ir::kBarrierBytes,
-                   .filter_stage_bytes = ring_bytes(kFilterRing),
-                   .tmem_columns = program.tmem_columns};
+  LS_ASSIGN(const Sketch sketch, SketchSchedule(problem, schedule, target));
+  return sketch.footprint;
 }
 
-Result<ir::Program> SketchProgram(const Problem& problem, const Schedule& schedule, const target::Target& target) {
-  return BuildChecked(problem, schedule, target);
+Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+  LS_ASSIGN(ir::Program program, BuildChecked(problem, schedule, target));
+  LS_TRY(AssignStorage(program, target));
+  const ir::Channel* filters = FilterRing(program);
+  const Footprint footprint{.smem_bytes = program.smem_bytes,
+                            .stage_bytes = StageBytes(program.channels[0]),
+                            .filter_stage_bytes = filters != nullptr ? StageBytes(*filters) : 0,
+                            .tmem_columns = program.tmem_columns};
+  return Sketch{std::move(program), footprint};
+}
+
+void DeepenRings(ir::Program& program, const Schedule& schedule) {
+  program.channels[0].stages = schedule.stages;
+  // Filters that stay have no ring.
+  ir::Channel* filters = FilterRing(program);
+  if (filters != nullptr && schedule.reuse > Reuse::kIm2col) filters->stages = schedule.filter_stages;
 }
 
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
@@ -95,9 +108,10 @@ std::string KernelKey(const ir::Program& program) {
 }
 
 int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
-  const auto size = [&](ir::Binding binding) { return static_cast<int64_t>(NumberOf(problem, schedule, binding)); };
-  return CeilDiv(size(ir::Binding::kM), int64_t{program.TileRows()} * program.cluster_m) *
-         CeilDiv(size(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) * size(ir::Binding::kBatch);
+  const ProblemNumbers numbers(problem, schedule);
+  return CeilDiv(numbers.SizeOf(ir::Binding::kM), int64_t{program.TileRows()} * program.cluster_m) *
+         CeilDiv(numbers.SizeOf(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) *
+         numbers.SizeOf(ir::Binding::kBatch);
 }
 
 LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most) {

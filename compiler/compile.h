@@ -37,8 +37,16 @@ struct Footprint {
 Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
 
 // The tile program as it is built: channels are abstract, sizes are known, nothing is verified. For estimates, which
-// need many of them. Errors as ValidateSchedule, but for what does not fit.
-Result<ir::Program> SketchProgram(const Problem& problem, const Schedule& schedule, const target::Target& target);
+// need many of them.
+struct Sketch {
+  ir::Program program;
+  Footprint footprint;
+};
+// Errors as ValidateSchedule.
+Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
+// Makes the sketched program that of `schedule`, which differs from its own in the depth of its rings alone; but for
+// where it lies in shared memory.
+void DeepenRings(ir::Program& program, const Schedule& schedule);
 
 // The tile program after each pass, for inspection.
 struct PassDump {

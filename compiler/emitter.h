@@ -71,6 +71,7 @@ class Emitter {
   // --- Thread identity.
   Value* ThreadIndex();
   Value* CtaIndex();
+  Value* SmIndex();  // of the SM that runs the CTA
   Value* CtaCount();
   Value* ClusterRank();
   Value* BroadcastLane0(Value* value);            // shfl.sync.idx: makes warp-uniform values provably so

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "compiler/bindings.h"
 #include "compiler/compile.h"
+#include "compiler/constant_indices.h"
 #include "compiler/mma_shape.h"
 
 namespace laneshift::compiler {
@@ -26,8 +27,8 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // The ops of one role, each as often as it runs.
 class RoleWalk {
  public:
-  RoleWalk(const Problem& problem, const Schedule& schedule, const ir::Program& program, const target::Target& target)
-      : problem_(problem), schedule_(schedule), program_(program), target_(target) {}
+  RoleWalk(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target)
+      : program_(program), target_(target), indices_(numbers, program) {}
 
   static bool IsWalk(const Op& op) { return op.kind == OpKind::kTiles || op.kind == OpKind::kShares; }
   // Beside the loop over output tiles, which a CTA goes through once.
@@ -42,13 +43,13 @@ class RoleWalk {
     Traffic sum;
     for (const Op& op : body) {
       if (!IsWalk(op)) {
-        NoteIndex(op);
+        indices_.Note(op);
         continue;
       }
       // Pieces of a tile together are a whole one.
       if (op.kind == OpKind::kShares) {
-        indices_[op.result + 3] = 0;
-        indices_[op.result + 4] = indices_.at(op.operands[3]);
+        indices_.Set(op.result + 3, 0);
+        indices_.Set(op.result + 4, indices_.At(op.operands[3]));
       }
       // Of roles that take turns at tiles one has it.
       if (op.kind == OpKind::kTiles && op.As<ir::TilesAttrs>().turn > 0) continue;
@@ -65,7 +66,7 @@ class RoleWalk {
   }
 
   Traffic Count(const Op& op) {
-    NoteIndex(op);
+    indices_.Note(op);
     NoteSlot(op);
     switch (op.kind) {
       case OpKind::kFor:
@@ -168,26 +169,7 @@ class RoleWalk {
   Traffic CountLoop(const Op& op) {
     const Traffic body = CountAll(op.body);
     if (body == Traffic{}) return body;
-    const auto first = indices_.find(op.operands[0]);
-    const auto last = indices_.find(op.operands[1]);
-    LS_CHECK(first != indices_.end() && last != indices_.end(), "a loop whose length varies from turn to turn");
-    return body * std::max<int64_t>(0, last->second - first->second);
-  }
-
-  // Values that are the same in every turn of every loop; the others have none.
-  void NoteIndex(const Op& op) {
-    if (op.kind == OpKind::kConst) indices_[op.result] = op.As<ir::ConstAttrs>().value;
-    if (op.kind == OpKind::kParam) {
-      indices_[op.result] = static_cast<int64_t>(NumberOf(problem_, schedule_, op.As<ir::ParamAttrs>().binding));
-    }
-    if (op.operands.size() != 2) return;
-    const auto a = indices_.find(op.operands[0]);
-    const auto b = indices_.find(op.operands[1]);
-    if (a == indices_.end() || b == indices_.end()) return;
-    if (op.kind == OpKind::kAdd) indices_[op.result] = a->second + b->second;
-    if (op.kind == OpKind::kSub) indices_[op.result] = a->second - b->second;
-    if (op.kind == OpKind::kMul) indices_[op.result] = a->second * b->second;
-    if (op.kind == OpKind::kCeilDiv) indices_[op.result] = CeilDiv(a->second, b->second);
+    return body * indices_.Turns(op);
   }
 
   void NoteSlot(const Op& op) {
@@ -214,11 +196,9 @@ class RoleWalk {
             .mma_clocks = instructions * timed * program_.Columns() * StepBytes() / 2 / target_.mma_macs_per_clock};
   }
 
-  const Problem& problem_;
-  const Schedule& schedule_;
   const ir::Program& program_;
   const target::Target& target_;
-  std::map<ValueId, int64_t> indices_;
+  ConstantIndices indices_;
   std::map<ValueId, int> slots_;
 };
 
@@ -251,9 +231,10 @@ Traffic Traffic::Share(int64_t times, int64_t parts) const {
 
 KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
                            const target::Target& target, int sm_count) {
+  const ProblemNumbers numbers(problem, schedule);
   Traffic once, tile;
   for (const ir::Role& role : program.roles) {
-    RoleWalk walk(problem, schedule, program, target);
+    RoleWalk walk(numbers, program, target);
     once += walk.Beside(role.body);
     tile += walk.OfOneTile(role.body);
   }

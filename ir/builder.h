@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "ir/program.h"
@@ -17,8 +18,8 @@ class Builder {
   Builder(Program& program, std::vector<Op>& body) : program_(program), body_(&body) {}
 
 #define OP(Name, mnemonic, operand_types, result, stages, body_arguments, Attributes, summary) \
-  ValueId Name(const std::vector<ValueId>& operands = {}, Attributes attrs = {}) {             \
-    return Append(OpKind::k##Name, operands, attrs);                                           \
+  ValueId Name(std::vector<ValueId> operands = {}, Attributes attrs = {}) {                    \
+    return Append(OpKind::k##Name, std::move(operands), attrs);                                \
   }
 #include "ir/ops.def"
 
@@ -35,7 +36,7 @@ class Builder {
   std::vector<Op>& body() { return *body_; }
 
  private:
-  ValueId Append(OpKind kind, const std::vector<ValueId>& operands, Attrs attrs);
+  ValueId Append(OpKind kind, std::vector<ValueId> operands, Attrs attrs);
   ValueId NewValue(ValueType type);
 
   Program& program_;

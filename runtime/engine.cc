@@ -88,10 +88,6 @@ Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& 
   LS_ASSIGN(const int most, MostClusters(core.parts.device, plan->kernel->kernel, program));
   plan->launch = compiler::PlanLaunch(problem, chosen.schedule, program, most);
   Describe(core.parts, chosen, *found, *plan);
-  const bool own_choice = chosen.origin == ChoiceOrigin::kModel || chosen.origin == ChoiceOrigin::kPrior;
-  if (found->cache == CacheState::kCompiled && own_choice) {
-    runtime::RememberModelChoice(core.parts, problem, chosen.schedule);
-  }
   return plan;
 }
 

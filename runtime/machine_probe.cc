@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "autotune/machine.h"
 #include "base/text.h"
-#include "compiler/bindings.h"
-#include "compiler/compile.h"
 #include "compiler/machine_probe.h"
 #include "device/buffer.h"
-#include "device/event.h"
-#include "device/launch.h"
-#include "device/module.h"
-#include "runtime/launch_arguments.h"
+#include "runtime/placement.h"
+#include "runtime/probe_kernel.h"
 
 namespace laneshift::runtime {
 namespace {
@@ -31,7 +30,12 @@ constexpr int64_t kTimesOver = 8;         // tiles of each SM
 constexpr int kAcross = 11;               // tiles of a row of the grid: as near a square as a GEMM's
 constexpr int64_t kStreamDepth = 16384;
 constexpr int64_t kColdDepth = 1 << 20;  // for one SM: more than any cache
-constexpr int kTimes = 5;
+constexpr int64_t kHandoffDepth = 1 << 20;
+constexpr int kInstructionBytes = 32;  // of K, that one product covers
+constexpr int kProductColumns[] = {16, 32, 64, 128, 256};
+constexpr int64_t kBusyTiles = 40;  // of each SM: a launch of some 20 ms, after which power has settled
+constexpr int kLoadRows[] = {8, 16, 32, 64, 128, 256};
+constexpr int kReadRows = 17, kOutsideRows = 127;  // of a block of 128 rows beside 16, of which one and those 16 exist
 
 // Memory that all probes read: random words, each of them two finite bf16 between 0.5 and 1.
 Result<device::Buffer> RandomOperands(const device::Device& device, const device::Stream& stream, size_t bytes) {
@@ -49,115 +53,78 @@ Result<device::Buffer> RandomOperands(const device::Device& device, const device
   return buffer;
 }
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-struct Size {
-  int64_t m, n, k;
-};
-
 class Prober {
  public:
-  Prober(const device::Device& device, const target::Target& target, device::Stream stream, device::Buffer operands)
-      : device_(device), target_(target), stream_(std::move(stream)), operands_(std::move(operands)) {}
+  Prober(const device::Device& device, const target::Target& target, const device::Stream& stream)
+      : device_(device), target_(target), stream_(stream) {}
 
-  static size_t OperandBytes(const device::Device& device) {
-    const auto streamed = static_cast<size_t>(device.facts().sm_count) * 128 * kStreamDepth;
-    return static_cast<size_t>(kBytes) * std::max<size_t>(streamed, 128 * kColdDepth);
-  }
-
-  Result<std::vector<ProbedFact>> Run() {
+  Result<MachineProbe> Run() {
+    LS_ASSIGN(operands_, RandomOperands(device_, stream_, OperandBytes()));
+    LS_ASSIGN(sums_, device::Buffer::Allocate(device_.context(), SumBytes()));
     clock_ = device_.facts().clock_khz / 1e6;
     LS_TRY(Note("clock_ghz", clock_));
     LS_TRY(OneSm());
     LS_TRY(AllSms());
-    return std::move(facts_);
+    LS_TRY(OutsideRows());
+    LS_TRY(Products());
+    LS_TRY(Loads());
+    LS_TRY(Handoffs());
+    LS_ASSIGN(found_.gpcs, PlaceClusters(device_, target_, stream_));
+    return std::move(found_);
   }
 
  private:
-  struct Loaded {
-    ir::Program program;
-    device::Module module;
-    device::Kernel kernel;
-  };
-
-  Result<Loaded> Load(Result<ir::Program> built) const {
-    LS_ASSIGN(ir::Program program, std::move(built));
-    LS_ASSIGN(const compiler::PtxModule ptx, compiler::EmitPtx(program, target_));
-    LS_ASSIGN(device::Module module, device::Module::LoadPtx(device_.context(), ptx.ptx));
-    LS_ASSIGN(device::Kernel kernel, module.GetKernel(ptx.entry));
-    LS_TRY(kernel.AllowDynamicSmem(program.smem_bytes));
-    return Loaded{std::move(program), std::move(module), std::move(kernel)};
-  }
-
-  // The shortest of a few runs, in microseconds.
-  Result<double> TimeOf(const Loaded& probe, int64_t m, int64_t n, int64_t k, int ctas) const {
-    LS_ASSIGN(const Problem problem, CompleteProblem(GemmProblem{.m = m, .n = n, .k = k}));
-    const Schedule schedule{.tile_m = probe.program.tile_m, .tile_n = probe.program.tile_n, .tile_k = kProbeBlock};
-    const auto params = compiler::BindParams(problem, schedule, probe.program);
-    const auto* memory = reinterpret_cast<const void*>(operands_.pointer());
-    LaunchArguments arguments;
-    LS_TRY(arguments.Bind(device_.api(), params, {.a = memory, .b = memory}, nullptr));
-    LS_ASSIGN(const device::Event start, device::Event::Create(device_.context()));
-    LS_ASSIGN(const device::Event end, device::Event::Create(device_.context()));
-    double least = 0;
-    for (int time = 0; time <= kTimes; ++time) {
-      LS_TRY(start.Record(stream_));
-      LS_TRY(device::Launch(probe.kernel,
-                            {.grid = {static_cast<unsigned>(ctas), 1, 1},
-                             .block = {static_cast<unsigned>(probe.program.threads), 1, 1},
-                             .cluster = {},
-                             .dynamic_smem_bytes = static_cast<unsigned>(probe.program.smem_bytes)},
-                            stream_, arguments.pointers()));
-      LS_TRY(end.Record(stream_));
-      LS_TRY(stream_.Synchronize());
-      LS_ASSIGN(const float milliseconds, end.MillisecondsSince(start));
-      // The first run loads the code.
-      if (time > 0) least = time == 1 ? milliseconds : std::min<double>(least, milliseconds);
-    }
-    return least * 1e3;
-  }
-
-  // Nanoseconds of a block of K: what `many` take longer than `few`.
-  Result<double> BlockTime(const Loaded& probe, const Size& few, const Size& many, int ctas) const {
-    const auto blocks = [&](const Size& size) {
-      const int64_t tiles = CeilDiv(size.m, probe.program.tile_m) * CeilDiv(size.n, probe.program.tile_n);
-      return static_cast<double>(CeilDiv(tiles, ctas) * (size.k / kProbeBlock));
-    };
-    LS_ASSIGN(const double less, TimeOf(probe, few.m, few.n, few.k, ctas));
-    LS_ASSIGN(const double more, TimeOf(probe, many.m, many.n, many.k, ctas));
-    return (more - less) * 1e3 / (blocks(many) - blocks(few));
-  }
+  static constexpr int kMostRows = 128;  // of a product
 
   int Sms() const { return device_.facts().sm_count; }
   double Known(double Machine::*fact) const { return autotune::PublishedMachine(target_).*fact; }
+  size_t OperandBytes() const {
+    const size_t streamed = static_cast<size_t>(Sms()) * 128 * kStreamDepth;
+    return static_cast<size_t>(kBytes) * std::max<size_t>(streamed, 128 * kColdDepth);
+  }
+  size_t SumBytes() const { return static_cast<size_t>(Sms()) * kMostRows * kBusyTiles * 256 * sizeof(float); }
+
+  Result<ProbeKernel> Load(Result<ir::Program> built) const {
+    return ProbeKernel::Load(device_, target_, std::move(built));
+  }
+  Result<double> TimeOf(const ProbeKernel& probe, const ProbeSize& size, int ctas) const {
+    return probe.TimeOf(stream_, size, ctas, reinterpret_cast<const void*>(operands_->pointer()),
+                        reinterpret_cast<void*>(sums_->pointer()));
+  }
+  // Nanoseconds of a block of K: what `many` take longer than `few`.
+  Result<double> BlockTime(const ProbeKernel& probe, const ProbeSize& few, const ProbeSize& many, int ctas) const {
+    LS_ASSIGN(const double less, TimeOf(probe, few, ctas));
+    LS_ASSIGN(const double more, TimeOf(probe, many, ctas));
+    return (more - less) * 1e3 / (probe.BlocksOf(many, ctas) - probe.BlocksOf(few, ctas));
+  }
 
   Status Note(const char* name, double value) {
     if (!(value > 0)) {
       std::string known;
-      for (const ProbedFact& fact : facts_) known += base::Cat(" ", fact.name, "=", fact.value);
+      for (const ProbedFact& fact : found_.facts) known += base::Cat(" ", fact.name, "=", fact.value);
       return MakeError(ErrorCode::kDriver,
                        base::Cat("the probe of ", name, " gives ", value,
                                  ", which no device does; is another program using it? Measured before:", known));
     }
-    facts_.push_back({name, value});
+    found_.facts.push_back({name, value});
     return Ok();
   }
 
   // Latencies, and what one SM alone draws. Tiles of one row read the same A again and again.
   Status OneSm() {
-    const Size few{128, kTileColumns * kFewTiles, kResidentDepth};
-    const Size many{128, kTileColumns * kManyTiles, kResidentDepth};
-    LS_ASSIGN(const Loaded deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
+    const ProbeSize few{128, kTileColumns * kFewTiles, kResidentDepth};
+    const ProbeSize many{128, kTileColumns * kManyTiles, kResidentDepth};
+    LS_ASSIGN(const ProbeKernel deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     LS_ASSIGN(const double flowing, BlockTime(deep, few, many, 1));
     port_ = 128 * kRowBytes / (flowing * clock_);
     LS_TRY(Note("port", port_));
-    LS_ASSIGN(const Loaded single, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 1}, target_)));
+    LS_ASSIGN(const ProbeKernel single, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 1}, target_)));
     LS_ASSIGN(const double hit, BlockTime(single, few, many, 1));
     LS_ASSIGN(const double miss,
               BlockTime(single, {128, kTileColumns, kColdDepth / 2}, {128, kTileColumns, kColdDepth}, 1));
     LS_TRY(Note("memory_latency", (miss - hit) * clock_));
     // A launch that waits for one block.
-    LS_ASSIGN(const double one, TimeOf(single, 128, kTileColumns, kProbeBlock, 1));
+    LS_ASSIGN(const double one, TimeOf(single, {128, kTileColumns, kProbeBlock}, 1));
     return Note("launch_us", one - hit / 1e3);
   }
 
@@ -165,51 +132,102 @@ class Prober {
   Status AllSms() {
     const int across = std::min(kAcross, Sms());
     const int down = Sms() / across;
-    const auto grid = [&](int64_t times) { return Size{int64_t{128} * down, 128 * across * times, kSharedDepth}; };
-    LS_ASSIGN(const Loaded both, Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 6}, target_)));
+    const auto grid = [&](int64_t times) { return ProbeSize{int64_t{128} * down, 128 * across * times, kSharedDepth}; };
+    LS_ASSIGN(const ProbeKernel both,
+              Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 6}, target_)));
     LS_ASSIGN(const double shared, BlockTime(both, grid(1), grid(kTimesOver), down * across));
-    LS_TRY(Note("l2_rate", 256 * kRowBytes / (shared * clock_) * down * across / Sms()));
+    l2_rate_ = 256 * kRowBytes / (shared * clock_) * down * across / Sms();
+    LS_TRY(Note("l2_rate", l2_rate_));
     // One block at a time on every SM: the latency that a loaded chip has.
-    LS_ASSIGN(const Loaded single,
+    LS_ASSIGN(const ProbeKernel single,
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 1}, target_)));
     LS_ASSIGN(const double alone, BlockTime(single, grid(1), grid(kTimesOver), down * across));
     LS_TRY(Note("load_latency", alone * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) -
                                     2 * Known(&Machine::load_issue)));
-    LS_ASSIGN(const Loaded deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
+    LS_ASSIGN(const ProbeKernel deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     const int64_t rows = int64_t{128} * Sms();
     LS_ASSIGN(const double streamed,
               BlockTime(deep, {rows, kTileColumns, kStreamDepth / 2}, {rows, kTileColumns, kStreamDepth}, Sms()));
-    LS_TRY(Note("memory_rate", Sms() * 128 * kRowBytes / streamed / 1e3));
-    // One row inside of 128 against all of them.
-    LS_ASSIGN(const Loaded low, Load(compiler::BuildStreamProbe({.rows = 128, .columns = 16, .stages = 8}, target_)));
-    const auto strip = [&](int64_t m, int64_t times) { return Size{m, kTileColumns * Sms() * times, kSharedDepth}; };
-    LS_ASSIGN(const double inside, BlockTime(low, strip(128, 1), strip(128, kTimesOver), Sms()));
-    LS_ASSIGN(const double outside, BlockTime(low, strip(1, 1), strip(1, kTimesOver), Sms()));
-    return Note("outside_row", std::max(0.01, (outside - inside) * clock_ / 127));
+    return Note("memory_rate", Sms() * 128 * kRowBytes / streamed / 1e3);
+  }
+
+  // One row inside of 128, by one SM and by all; what the rows inside take is known.
+  Status OutsideRows() {
+    LS_ASSIGN(const ProbeKernel low,
+              Load(compiler::BuildStreamProbe({.rows = 128, .columns = 16, .stages = 8}, target_)));
+    const auto clocks = [&](int sms, double rate) -> Result<double> {
+      const auto strip = [&](int64_t times) { return ProbeSize{1, kTileColumns * sms * times, kSharedDepth}; };
+      LS_ASSIGN(const double block, BlockTime(low, strip(1), strip(kTimesOver), sms));
+      return std::max(0.01, (block * clock_ - kReadRows * kRowBytes / rate) / kOutsideRows);
+    };
+    LS_ASSIGN(const double alone, clocks(1, port_));
+    LS_TRY(Note("outside_row", alone));
+    LS_ASSIGN(const double together, clocks(Sms(), std::min(port_, l2_rate_)));
+    return Note("outside_rate", Sms() / together);
+  }
+
+  // Instructions of several shapes on one SM; the narrowest wait for operands, the widest for products. The widest on
+  // all SMs at once tell the clock that power leaves.
+  Status Products() {
+    for (const int columns : kProductColumns) {
+      LS_ASSIGN(const ProbeKernel probe, Load(compiler::BuildProductProbe({.columns = columns}, target_)));
+      const double instructions = compiler::kProbeProducts * kProbeBlock * kBytes / kInstructionBytes;
+      const int64_t rows = probe.program().tile_m;
+      LS_ASSIGN(const double alone,
+                BlockTime(probe, {rows, columns, kResidentDepth}, {rows, columns, kStreamDepth}, 1));
+      const double held = alone * clock_ / instructions;
+      found_.products.push_back({columns, held});
+      if (columns == std::begin(kProductColumns)[0])
+        LS_TRY(Note("shared_read", static_cast<double>(rows + columns) * kInstructionBytes / held));
+      if (columns != std::end(kProductColumns)[-1]) continue;
+      LS_TRY(Note("product_columns", columns / held));
+      const auto strip = [&](int64_t tiles) { return ProbeSize{rows * Sms(), columns * tiles, kStreamDepth}; };
+      LS_ASSIGN(const double busy, BlockTime(probe, strip(kBusyTiles / 4), strip(kBusyTiles), Sms()));
+      LS_TRY(Note("busy_clock_ghz", std::min(1.0, alone / busy) * clock_));
+    }
+    return Ok();
+  }
+
+  // One at a time.
+  Status Loads() {
+    for (const int rows : kLoadRows) {
+      LS_ASSIGN(const ProbeKernel single, Load(compiler::BuildStreamProbe({.rows = rows, .stages = 1}, target_)));
+      LS_ASSIGN(const double block, BlockTime(single, {rows, kTileColumns * kFewTiles, kSharedDepth},
+                                              {rows, kTileColumns * kManyTiles, kSharedDepth}, 1));
+      found_.loads.push_back({static_cast<int>(rows * kRowBytes), block * clock_});
+    }
+    return Ok();
+  }
+
+  // There and back.
+  Status Handoffs() {
+    LS_ASSIGN(const ProbeKernel probe, Load(compiler::BuildHandoffProbe(target_)));
+    LS_ASSIGN(const double both, BlockTime(probe, {kTileColumns, kTileColumns, kHandoffDepth / 8},
+                                           {kTileColumns, kTileColumns, kHandoffDepth}, 1));
+    found_.handoff_clocks = both * clock_ / 2;
+    return Ok();
   }
 
   const device::Device& device_;
   const target::Target& target_;
-  device::Stream stream_;
-  device::Buffer operands_;
-  double clock_ = 0, port_ = 0;
-  std::vector<ProbedFact> facts_;
+  const device::Stream& stream_;
+  std::optional<device::Buffer> operands_, sums_;
+  double clock_ = 0, port_ = 0, l2_rate_ = 0;
+  MachineProbe found_;
 };
 
 }  // namespace
 
-Result<std::vector<ProbedFact>> ProbeMachine(const device::Device& device, const target::Target& target,
-                                             bool emulated) {
+Result<MachineProbe> ProbeMachine(const device::Device& device, const target::Target& target, bool emulated) {
   if (emulated) {
     return MakeError(ErrorCode::kUnsupported,
                      "an emulator has no speed that could be measured; run laneshift probe on a GPU");
   }
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
-  LS_ASSIGN(device::Stream stream, device::Stream::Create(device.context()));
-  LS_ASSIGN(device::Buffer operands, RandomOperands(device, stream, Prober::OperandBytes(device)));
-  auto facts = Prober(device, target, std::move(stream), std::move(operands)).Run();
-  if (!facts) return facts.error().Within("measuring the machine");
-  return facts;
+  LS_ASSIGN(const device::Stream stream, device::Stream::Create(device.context()));
+  auto found = Prober(device, target, stream).Run();
+  if (!found) return found.error().Within("measuring the machine");
+  return found;
 }
 
 }  // namespace laneshift::runtime

@@ -1,4 +1,5 @@
-// MachineProbe: measures facts of autotune::Machine on the device at hand, by the kernels of compiler/machine_probe.h.
+// MachineProbe: measures facts of autotune::Machine on the device at hand, by the kernels of compiler/machine_probe.h
+// and compiler/placement_probe.h.
 //
 // Each fact is a difference of two times, so that what both have in common (the launch, above all) is not in it. Clocks
 // are those of the clock that the driver names, which a GPU keeps while it does so little. It runs for about a second
@@ -19,7 +20,25 @@ struct ProbedFact {
   double value = 0;
 };
 
+// What was measured.
+struct MachineProbe {
+  std::vector<ProbedFact> facts;  // which the timing model uses
+  // For people: what the facts follow from, and what the model has no fact for.
+  struct Product {
+    int columns = 0;    // of an instruction
+    double clocks = 0;  // for which it holds the tensor core of an SM
+  };
+  std::vector<Product> products;
+  struct Load {
+    int bytes = 0;
+    double clocks = 0;  // from its issue until its ring's slot is given back, by an SM alone from L2
+  };
+  std::vector<Load> loads;
+  double handoff_clocks = 0;  // from an arrival at a barrier to the warp that waits for it, nothing else to do
+  std::vector<int> gpcs;      // SMs of each GPC, the largest first
+};
+
 // kUnsupported: the device is an emulator, which has no speed.
-Result<std::vector<ProbedFact>> ProbeMachine(const device::Device& device, const target::Target& target, bool emulated);
+Result<MachineProbe> ProbeMachine(const device::Device& device, const target::Target& target, bool emulated);
 
 }  // namespace laneshift::runtime

@@ -10,6 +10,8 @@
 #include <optional>
 #include <thread>
 
+#include "autotune/machine.h"
+#include "autotune/ranking.h"
 #include "base/log.h"
 #include "compiler/compile.h"
 #include "device/stream.h"
@@ -71,6 +73,81 @@ TEST(MissPolicy, HeuristicTakesTheModelsBestAndMeasuresNothing) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
   EXPECT_EQ(calls, 0);
+}
+
+// As the model leaves it, on what the engine's device is known to be now.
+store::ChoiceRecord ModelChoice(const Engine& engine, const char* schedule) {
+  const Engine::Parts& parts = engine.parts();
+  const autotune::Machine machine =
+      autotune::MachineOf(parts.target, parts.device.facts().sm_count, parts.device_key, parts.store);
+  return {.problem = PrintProblem(Parse(kProblem)),
+          .target = std::string(parts.target.name),
+          .device = parts.device_key,
+          .schedule = WholeSchedule(schedule),
+          .source = store::ChoiceSource::kRule,
+          .generator = std::to_string(compiler::kGeneratorRevision),
+          .driver = parts.device.facts().Driver(),
+          .basis = autotune::ChoiceBasis(parts.target, machine)};
+}
+std::optional<store::ChoiceRecord> StoredChoice(const Engine& engine) {
+  const Engine::Parts& parts = engine.parts();
+  const auto choices =
+      parts.store.GetChoices(PrintProblem(Parse(kProblem)), std::string(parts.target.name), parts.device_key);
+  return choices && !choices->empty() ? std::optional(choices->front()) : std::nullopt;
+}
+
+TEST(MissPolicy, TheModelsChoiceIsRememberedOnWhatItWentBy) {
+  const Engine engine = Open(MissPolicy::kHeuristic);
+  const auto plan = engine.MakePlan(Parse(kProblem));
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto stored = StoredChoice(engine);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->schedule, plan->report().schedule);
+  EXPECT_EQ(stored->source, store::ChoiceSource::kRule);
+  EXPECT_EQ(stored->basis, ModelChoice(engine, kWinner).basis);
+}
+
+TEST(MissPolicy, ARememberedChoiceIsTakenWithoutRankingAndIsStillTheModels) {
+  const Engine engine = Open(MissPolicy::kHeuristic);
+  ASSERT_TRUE(engine.parts().store.PutChoice(ModelChoice(engine, kWinner)));
+  const auto plan = engine.MakePlan(Parse(kProblem));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->report().schedule, WholeSchedule(kWinner)) << "no ranking begins with it";
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
+}
+
+TEST(MissPolicy, ARememberedChoiceOfAnotherBasisIsMadeAnew) {
+  const Engine engine = Open(MissPolicy::kHeuristic);
+  const store::ChoiceRecord before = ModelChoice(engine, kWinner);
+  ASSERT_TRUE(engine.parts().store.PutChoice(before));
+  ASSERT_TRUE(engine.parts().store.PutFact(
+      {.device = engine.parts().device_key, .name = autotune::StoredName("signal"), .answer = "20"}));
+  const auto plan = engine.MakePlan(Parse(kProblem));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_NE(plan->report().schedule, WholeSchedule(kWinner));
+  EXPECT_NE(StoredChoice(engine)->basis, before.basis);
+}
+
+TEST(MissPolicy, ARememberedChoiceThatNoLongerBuildsIsMadeAnew) {
+  const Engine engine = Open(MissPolicy::kHeuristic);
+  store::ChoiceRecord broken = ModelChoice(engine, kWinner);
+  broken.schedule = WholeSchedule("tile=128x256x64 stages=16 acc=1 math=2");
+  ASSERT_TRUE(engine.parts().store.PutChoice(broken));
+  const auto plan = engine.MakePlan(Parse(kProblem));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(StoredChoice(engine)->schedule, plan->report().schedule);
+}
+
+TEST(MissPolicy, ARememberedChoiceIsStillAMiss) {
+  const Engine tuning = Open(MissPolicy::kTune);
+  ASSERT_TRUE(tuning.parts().store.PutChoice(ModelChoice(tuning, "tile=64x32x64 stages=2 acc=1 math=1")));
+  std::atomic<int> calls = 0;
+  TuneWith(tuning, calls);
+  EXPECT_EQ(tuning.MakePlan(Parse(kProblem))->report().choice, ChoiceOrigin::kMeasured);
+  EXPECT_EQ(calls, 1);
+  const Engine refusing = Open(MissPolicy::kError);
+  ASSERT_TRUE(refusing.parts().store.PutChoice(ModelChoice(refusing, kWinner)));
+  EXPECT_FALSE(refusing.MakePlan(Parse(kProblem)));
 }
 
 TEST(MissPolicy, ErrorRefusesWithTheRemedyUntilSomethingWasMeasured) {

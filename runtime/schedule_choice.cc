@@ -1,6 +1,8 @@
 #include "runtime/schedule_choice.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "autotune/machine.h"
 #include "autotune/ranking.h"
@@ -28,18 +30,59 @@ ChoiceOrigin OriginOf(const store::StandingChoice& choice) {
   return choice.standing == store::Standing::kStale ? ChoiceOrigin::kStale : ChoiceOrigin::kMeasured;
 }
 
-Result<ChosenSchedule> ChooseOn(const Engine::Parts& parts, const target::Target& target, const Problem& problem,
-                                const ScheduleConstraint& constraint) {
-  const auto stored = parts.store.GetChoices(PrintProblem(problem), std::string(target.name), parts.device_key);
-  if (const auto picked = stored ? store::PickChoice(*stored, RevisionOf(parts)) : std::nullopt) {
-    const auto parsed = ParseSchedule(picked->record.schedule);
-    if (parsed && constraint.Admits(parsed->value) && compiler::ValidateSchedule(problem, parsed->value, target)) {
-      return ChosenSchedule{parsed->value, &target, OriginOf(*picked)};
-    }
+// What the store holds for one problem.
+struct Question {
+  const Problem& problem;
+  const ScheduleConstraint& constraint;
+  const target::Target& target;
+
+  // A record's schedule, if it may be taken.
+  std::optional<Schedule> Take(const store::ChoiceRecord& record) const {
+    const auto parsed = ParseSchedule(record.schedule);
+    if (!parsed || !constraint.Admits(parsed->value)) return std::nullopt;
+    if (!compiler::ValidateSchedule(problem, parsed->value, target)) return std::nullopt;
+    return parsed->value;
   }
+};
+
+// The timing model's best; of all schedules, the one that it is remembered to have chosen.
+Result<Schedule> ChooseByModel(Engine::Parts& parts, const Question& question, const std::string& problem_text,
+                               const std::vector<store::ChoiceRecord>& stored) {
   const autotune::Machine machine =
-      autotune::MachineOf(target, parts.device.facts().sm_count, parts.device_key, parts.store);
-  LS_ASSIGN(const Schedule schedule, autotune::ChooseSchedule(problem, constraint, target, machine));
+      autotune::MachineOf(question.target, parts.device.facts().sm_count, parts.device_key, parts.store);
+  const bool open = question.constraint.fixed == 0;
+  const store::Revision revision = RevisionOf(parts);
+  const std::string basis = open ? autotune::ChoiceBasis(question.target, machine) : std::string();
+  if (const auto rule = store::RememberedRule(stored, revision.generator, basis)) {
+    if (const auto schedule = question.Take(*rule)) return *schedule;
+  }
+  LS_ASSIGN(const Schedule schedule,
+            autotune::ChooseSchedule(question.problem, question.constraint, question.target, machine));
+  // Without effect where something stronger is stored.
+  if (open) {
+    (void)parts.store.PutChoice({.problem = problem_text,
+                                 .target = std::string(question.target.name),
+                                 .device = parts.device_key,
+                                 .schedule = PrintSchedule(schedule),
+                                 .source = store::ChoiceSource::kRule,
+                                 .generator = revision.generator,
+                                 .driver = revision.driver,
+                                 .basis = basis});
+  }
+  return schedule;
+}
+
+Result<ChosenSchedule> ChooseOn(Engine::Parts& parts, const target::Target& target, const Problem& problem,
+                                const ScheduleConstraint& constraint) {
+  const Question question{problem, constraint, target};
+  const std::string text = PrintProblem(problem);
+  std::vector<store::ChoiceRecord> stored;
+  if (auto found = parts.store.GetChoices(text, std::string(target.name), parts.device_key)) stored = std::move(*found);
+  if (const auto picked = store::PickChoice(stored, RevisionOf(parts))) {
+    if (const auto schedule = question.Take(picked->record))
+      return ChosenSchedule{*schedule, &target, OriginOf(*picked)};
+  }
+  LS_ASSIGN(const Schedule schedule, ChooseByModel(parts, question, text, stored));
   const ChoiceOrigin origin = constraint.fixed == 0 ? ChoiceOrigin::kModel : ChoiceOrigin::kGiven;
   return ChosenSchedule{schedule, &target, origin};
 }
@@ -71,17 +114,6 @@ bool IsSettled(ChoiceOrigin origin, bool emulated) {
       return true;
   }
   LS_CHECK(false, "origin out of range: ", static_cast<int>(origin));
-}
-
-void RememberModelChoice(Engine::Parts& parts, const Problem& problem, const Schedule& schedule) {
-  const store::Revision revision = RevisionOf(parts);
-  (void)parts.store.PutChoice({.problem = PrintProblem(problem),
-                               .target = std::string(parts.target.name),
-                               .device = parts.device_key,
-                               .schedule = PrintSchedule(schedule),
-                               .source = store::ChoiceSource::kRule,
-                               .generator = revision.generator,
-                               .driver = revision.driver});
 }
 
 }  // namespace laneshift::runtime

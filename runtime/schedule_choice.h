@@ -16,14 +16,11 @@ struct ChosenSchedule {
   const target::Target* target = nullptr;
   ChoiceOrigin origin = ChoiceOrigin::kModel;
 };
-// A stored choice is taken only if the constraint admits it and it still builds.
+// A stored choice is taken only if the constraint admits it and it still builds. What the timing model chooses without
+// a constraint is remembered in the store, and taken again for as long as it would choose the same (ChoiceBasis).
 Result<ChosenSchedule> ChooseFor(Engine::Parts& parts, const Problem& problem, const ScheduleConstraint& constraint);
 
 // Whether a miss policy has nothing to do. What nobody can time is as good predicted as it will ever be.
 bool IsSettled(ChoiceOrigin origin, bool emulated);
-
-// The model's choices change with versions and are cheap to ask again; they are recorded for people (`laneshift db`),
-// not read back.
-void RememberModelChoice(Engine::Parts& parts, const Problem& problem, const Schedule& schedule);
 
 }  // namespace laneshift::runtime

@@ -20,13 +20,27 @@ constexpr std::string_view kInstalledStore =
     "";
 #endif
 
+// Directories beside those of PATH in which the program may lie.
+const std::vector<std::string>& InstalledPrograms() {
+  static const std::vector<std::string> directories = {
+#ifdef LANESHIFT_INSTALLED_PROGRAMS
+      LANESHIFT_INSTALLED_PROGRAMS
+#endif
+  };
+  return directories;
+}
+
 Result<std::string> ProgramOf(const EngineOptions& options) {
-  const std::string program = options.tuner.empty() ? base::FindProgram("laneshift") : options.tuner;
+  const std::string program =
+      options.tuner.empty() ? base::FindProgram("laneshift", InstalledPrograms()) : options.tuner;
   std::error_code unreadable;
   if (!program.empty() && std::filesystem::exists(program, unreadable)) return program;
-  const std::string where = program.empty() ? "program laneshift on PATH" : Cat("program ", program);
-  return MakeError(ErrorCode::kNotFound,
-                   Cat("there is no ", where, " to measure with; install it, or name it in EngineOptions::tuner"));
+  const std::string where = program.empty()
+                                ? Cat("program laneshift on PATH or in ", base::Join(InstalledPrograms(), ", "))
+                                : Cat("program ", program);
+  return MakeError(ErrorCode::kNotFound, Cat("there is no ", where,
+                                             " to measure with; install it, or give its path in EngineOptions::tuner "
+                                             "(laneshift_options.tuner in C)"));
 }
 
 // The environment is env(1)'s business: this process keeps its own.

@@ -36,6 +36,7 @@ class RandomRecords {
                             .time_us = Draw(2) == 0 ? std::nullopt : std::optional(1.0 + Draw(3)),
                             .generator = Cat("g", Draw(2)),
                             .driver = Cat("13.", Draw(2)),
+                            .basis = Draw(2) == 0 ? "" : "b",
                             .created = 100 + Draw(3)};
       case 1:
         return FactRecord{.device = "d", .name = Cat("f", Draw(2)), .answer = Cat(Draw(3)), .created = 1 + Draw(2)};

@@ -28,4 +28,13 @@ std::optional<StandingChoice> PickChoice(const std::vector<ChoiceRecord>& choice
   return best;
 }
 
+std::optional<ChoiceRecord> RememberedRule(const std::vector<ChoiceRecord>& choices, const std::string& generator,
+                                           const std::string& basis) {
+  if (basis.empty()) return std::nullopt;
+  for (const ChoiceRecord& record : choices) {
+    if (record.source == ChoiceSource::kRule && record.generator == generator && record.basis == basis) return record;
+  }
+  return std::nullopt;
+}
+
 }  // namespace laneshift::store

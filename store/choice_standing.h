@@ -29,7 +29,11 @@ struct StandingChoice {
 };
 
 // The choice to go by, of those that are stored for one problem, target and device: of this generator before another's,
-// of a stronger source before a weaker one, the youngest. Rules are no choice: they are cheap to ask again.
+// of a stronger source before a weaker one, the youngest. Rules are no choice.
 std::optional<StandingChoice> PickChoice(const std::vector<ChoiceRecord>& choices, const Revision& revision);
+
+// What a rule of this generator chose on this basis, where nothing better is stored: it would choose the same again.
+std::optional<ChoiceRecord> RememberedRule(const std::vector<ChoiceRecord>& choices, const std::string& generator,
+                                           const std::string& basis);
 
 }  // namespace laneshift::store

@@ -10,7 +10,8 @@ namespace {
 constexpr ChoiceSource kSources[] = {ChoiceSource::kRule, ChoiceSource::kModel, ChoiceSource::kMeasured};
 
 constexpr char kSelect[] =
-    "SELECT problem, target, device, generator, driver, schedule, source, time_us, created, checksum FROM choices ";
+    "SELECT problem, target, device, generator, driver, schedule, source, time_us, created, checksum, "
+    "basis FROM choices ";
 
 struct ChoiceRow {
   ChoiceRecord record;
@@ -26,6 +27,7 @@ ChoiceRow RowAt(const Statement& row) {
                  .source = source.value_or(ChoiceSource::kRule),
                  .generator = row.TextAt(3),
                  .driver = row.TextAt(4),
+                 .basis = row.TextAt(10),
                  .created = row.IntegerAt(8)};
   if (!row.IsNull(7)) r.time_us = row.RealAt(7);
   const bool sound = source && ChoiceChecksum(r) == row.TextAt(9);
@@ -61,6 +63,8 @@ std::string ChoiceChecksum(const ChoiceRecord& r) {
   // Rows of schema 4 have neither, and were summed without.
   if (!r.generator.empty()) print.Text("generator", r.generator);
   if (!r.driver.empty()) print.Text("driver", r.driver);
+  // Nor had rows of schema 7 a basis.
+  if (!r.basis.empty()) print.Text("basis", r.basis);
   return print.Finish().Hex();
 }
 
@@ -104,8 +108,8 @@ Status WriteChoice(Database& database, const ChoiceRecord& record, int64_t now) 
 
 Status ReplaceChoice(Database& database, const ChoiceRecord& record) {
   LS_ASSIGN(Statement insert, database.Prepare("INSERT OR REPLACE INTO choices (problem, target, device, generator, "
-                                               "driver, schedule, source, time_us, created, checksum) "
-                                               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                                               "driver, schedule, source, time_us, created, checksum, basis) "
+                                               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Text(record.problem).Text(record.target).Text(record.device).Text(record.generator).Text(record.driver);
   insert.Text(record.schedule).Text(ChoiceSourceName(record.source));
   if (record.time_us) {
@@ -113,7 +117,7 @@ Status ReplaceChoice(Database& database, const ChoiceRecord& record) {
   } else {
     insert.Null();
   }
-  return insert.Integer(record.created).Text(ChoiceChecksum(record)).Run();
+  return insert.Integer(record.created).Text(ChoiceChecksum(record)).Text(record.basis).Run();
 }
 
 }  // namespace laneshift::store

@@ -114,6 +114,24 @@ class CrashTest : public testing::Test {
     EXPECT_TRUE(found->findings.empty()) << found->findings.front();
   }
 
+  // Kills a child that does `work` on a copy of `original`, earlier and later, until it gets to the end; `check` what
+  // is left each time.
+  void KillAround(const std::string& original, const std::function<bool()>& work,
+                  const std::function<void(bool finished, const std::string& when)>& check) {
+    bool killed_before = false, killed_after = false;
+    for (unsigned delay_us = 0; delay_us < 2000000 && !killed_after; delay_us = delay_us * 5 / 4 + 500) {
+      for (const char* suffix : {"", "-wal", "-shm", "-journal"}) fs::remove(directory_.File() + suffix);
+      fs::copy_file(original, directory_.File());
+      Child child([&](int pipe) { return work() && Tell(pipe, 1) ? 0 : 1; });
+      usleep(delay_us);
+      child.Kill();
+      const bool finished = child.Next().has_value();
+      (finished ? killed_after : killed_before) = true;
+      check(finished, Cat("killed after ", delay_us, " us"));
+    }
+    EXPECT_TRUE(killed_before && killed_after) << "the kills did not fall around the work";
+  }
+
   TemporaryDirectory directory_;
 };
 
@@ -198,26 +216,111 @@ TEST_F(CrashTest, AProcessKilledWhileItMigratesLosesNothing) {
                               ") INSERT INTO choices SELECT 'p' || i, 't', 'd', 's' || i, 'measured', i, i, "
                               "'sum' FROM n")));
   }
-  bool killed_before = false, killed_after = false;
-  for (unsigned delay_us = 0; delay_us < 200000; delay_us = delay_us * 5 / 4 + 500) {
-    for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(directory_.File() + suffix);
-    fs::copy_file(original, directory_.File());
-    Child child([&](int pipe) {
-      Store store = Open();
-      Tell(pipe, 1);
-      return 0;
-    });
-    usleep(delay_us);
-    child.Kill();
-    const bool finished = child.Next().has_value();
-    (finished ? killed_after : killed_before) = true;
-    Store store = Open();
-    EXPECT_TRUE(store.durable()) << store.warning().value_or("");
-    EXPECT_EQ(store.Stat().choices, kRows) << delay_us;
-    EXPECT_EQ(store.warning(), std::nullopt);
-    if (finished) break;
+  KillAround(
+      original,
+      [&] {
+        Store store = Open();
+        return store.durable();
+      },
+      [&](bool, const std::string& when) {
+        Store store = Open();
+        EXPECT_TRUE(store.durable()) << store.warning().value_or("");
+        EXPECT_EQ(store.Stat().choices, kRows) << when;
+        EXPECT_EQ(store.warning(), std::nullopt);
+      });
+}
+
+// Records of before, and those that an upkeep brings or takes away.
+class UpkeepTest : public CrashTest {
+ protected:
+  static constexpr int kKept = 200, kMoved = 800;
+
+  // `own`: MakeTrial and MakeChoice from 0 up to below kKept, and old trials beside them.
+  std::string MakeOriginal(bool with_old) {
+    const std::string original = directory_.path() + "/original.db";
+    auto archive = Archive::Open(original, Archive::Mode::kWrite);
+    EXPECT_TRUE(archive);
+    EXPECT_TRUE(archive->Merge([&](const RecordVisitor& visit) -> Status {
+      for (int n = 0; n < kKept; ++n) {
+        LS_TRY(visit(MakeTrial(n, 10)));
+        LS_TRY(visit(MakeChoice(n)));
+      }
+      for (int n = kKept; with_old && n < kKept + kMoved; ++n) LS_TRY(visit(Old(n)));
+      return Ok();
+    }));
+    return original;
   }
-  EXPECT_TRUE(killed_before && killed_after) << "the kills did not fall around the migration";
+  static TrialRecord Old(int number) {
+    TrialRecord trial = MakeTrial(number, 10);
+    trial.created = 10;
+    return trial;
+  }
+  // What is left of before, exactly as it was, and how many others there are.
+  int CountOthers(const std::string& path, const std::string& when) {
+    auto archive = Archive::Open(path, Archive::Mode::kRead);
+    EXPECT_TRUE(archive) << when;
+    if (!archive) return -1;
+    int kept = 0, others = 0;
+    EXPECT_TRUE(archive->Visit([&](const Record& record) {
+      const auto* trial = std::get_if<TrialRecord>(&record);
+      const auto* choice = std::get_if<ChoiceRecord>(&record);
+      const int number = static_cast<int>(trial != nullptr ? trial->time_us : *choice->time_us);
+      const Record expected = trial != nullptr ? Record(MakeTrial(number, 10)) : Record(MakeChoice(number));
+      ++(number < kKept && record == expected ? kept : others);
+      return Ok();
+    }));
+    EXPECT_EQ(kept, 2 * kKept) << when;
+    const auto found = archive->Verify();
+    EXPECT_TRUE(found && found->findings.empty()) << when;
+    return others;
+  }
+};
+
+TEST_F(UpkeepTest, AKilledMergeLeavesAllOfAFileOrNothing) {
+  KillAround(
+      MakeOriginal(/*with_old=*/false),
+      [&] {
+        auto archive = Archive::Open(directory_.File(), Archive::Mode::kWrite);
+        return archive && archive->Merge([](const RecordVisitor& visit) -> Status {
+          for (int n = kKept; n < kKept + kMoved; ++n) LS_TRY(visit(MakeTrial(n, 10)));
+          return Ok();
+        });
+      },
+      [&](bool finished, const std::string& when) {
+        const int others = CountOthers(directory_.File(), when);
+        EXPECT_TRUE(others == kMoved || (others == 0 && !finished)) << others << " " << when;
+      });
+}
+
+TEST_F(UpkeepTest, AKilledPruneLeavesAllOfTheOldOrNothing) {
+  KillAround(
+      MakeOriginal(/*with_old=*/true),
+      [&] {
+        auto archive = Archive::Open(directory_.File(), Archive::Mode::kWrite);
+        return archive && archive->Prune({.unused_since = 100});
+      },
+      [&](bool finished, const std::string& when) {
+        const int others = CountOthers(directory_.File(), when);
+        EXPECT_TRUE(others == 0 || (others == kMoved && !finished)) << others << " " << when;
+      });
+}
+
+TEST_F(UpkeepTest, AKilledSealLeavesAWholeFileOrNone) {
+  const std::string sealed = directory_.path() + "/sealed.db";
+  KillAround(
+      MakeOriginal(/*with_old=*/true),
+      [&] {
+        auto archive = Archive::Open(directory_.File(), Archive::Mode::kRead);
+        return archive && archive->Seal(sealed);
+      },
+      [&](bool finished, const std::string& when) {
+        EXPECT_EQ(CountOthers(directory_.File(), when), kMoved);
+        EXPECT_TRUE(fs::exists(sealed) || !finished) << when;
+        if (fs::exists(sealed)) {
+          EXPECT_EQ(CountOthers(sealed, when), kMoved);
+        }
+        fs::remove(sealed);
+      });
 }
 
 TEST_F(CrashTest, TwoProcessesPutTrialsIntoOneFile) {

@@ -23,6 +23,20 @@ Result<std::optional<FactRecord>> ReadFact(Database& database, const std::string
   return std::optional(std::move(r));
 }
 
+Result<std::vector<FactRecord>> ReadFacts(Database& database, const std::string& device) {
+  LS_ASSIGN(Statement select,
+            database.Prepare("SELECT name, answer, created, checksum FROM facts WHERE device = ? ORDER BY name"));
+  select.Text(device);
+  std::vector<FactRecord> facts;
+  for (;;) {
+    LS_ASSIGN(const bool found, select.Step());
+    if (!found) return facts;
+    FactRecord r{
+        .device = device, .name = select.TextAt(0), .answer = select.TextAt(1), .created = select.IntegerAt(2)};
+    if (Checksum(r) == select.TextAt(3)) facts.push_back(std::move(r));
+  }
+}
+
 Status WriteFact(Database& database, const FactRecord& record, int64_t now) {
   FactRecord dated = record;
   if (dated.created == 0) dated.created = now;

@@ -33,7 +33,11 @@ struct KernelRecord {
 };
 
 // From the weakest to the strongest: a choice is never replaced by one of a weaker source.
-enum class ChoiceSource { kRule, kModel, kMeasured };
+enum class ChoiceSource {
+  kRule,      // the timing model's first: remembered, for as long as it would choose the same again
+  kModel,     // the timing model's, found right on an emulator
+  kMeasured,  // the fastest of trials
+};
 
 // One for each problem, target, device and generator: versions of laneshift that share a store do not overwrite each
 // other's choices.
@@ -46,6 +50,7 @@ struct ChoiceRecord {
   std::optional<double> time_us{};
   std::string generator{};  // revision of the code generator that it was made with; empty: before they were recorded
   std::string driver{};     // DeviceFacts::Driver() of that time
+  std::string basis{};      // kRule: fingerprint of all that the rule went by; empty: unknown
   int64_t created = 0;      // set by the store when it is 0
 
   bool operator==(const ChoiceRecord&) const = default;

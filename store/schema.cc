@@ -124,6 +124,9 @@ DROP INDEX kernels_by_use;
 CREATE INDEX kernels_by_use ON kernels(last_used, key, bytes);
 CREATE INDEX kernels_with_cubin ON kernels(key) WHERE cubin IS NOT NULL;
 )sql"},
+    {"what a rule's choice follows from", R"sql(
+ALTER TABLE choices ADD COLUMN basis TEXT NOT NULL DEFAULT '';
+)sql"},
 };
 
 }  // namespace

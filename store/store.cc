@@ -277,6 +277,18 @@ Result<std::optional<FactRecord>> Store::GetFact(const std::string& device, cons
   return state_->ReadEither([&](Database& database) { return ReadFact(database, device, name); });
 }
 
+Result<std::vector<FactRecord>> Store::GetFacts(const std::string& device) {
+  std::lock_guard lock(state_->mutex);
+  std::vector<FactRecord> all = state_->ReadAll([&](Database& database) { return ReadFacts(database, device); });
+  // Of each name that of the upper layer.
+  std::vector<FactRecord> facts;
+  for (FactRecord& fact : all) {
+    const auto same = [&](const FactRecord& other) { return other.name == fact.name; };
+    if (std::none_of(facts.begin(), facts.end(), same)) facts.push_back(std::move(fact));
+  }
+  return facts;
+}
+
 Status Store::PutFact(const FactRecord& record) {
   if (record.device.empty() || record.name.empty()) {
     return MakeError(ErrorCode::kInvalidArgument, "a fact needs a device and a name");

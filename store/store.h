@@ -68,6 +68,8 @@ class Store {
 
   // What was measured of a device; the last measurement counts.
   Result<std::optional<FactRecord>> GetFact(const std::string& device, const std::string& name);
+  // Each once, in no order.
+  Result<std::vector<FactRecord>> GetFacts(const std::string& device);
   Status PutFact(const FactRecord& record);
 
   // Held by the one process that makes what all lack ("compile <key>", "tune <problem>"): ask the store again once it

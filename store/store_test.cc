@@ -479,9 +479,14 @@ TEST_F(StoreTest, FactsAreOfOneDeviceAndTheLastMeasurementCounts) {
     Store store = Open();
     ASSERT_TRUE(store.PutFact({.device = "one", .name = "scope", .answer = "groups"}));
     ASSERT_TRUE(store.PutFact({.device = "one", .name = "scope", .answer = "addressed"}));
+    ASSERT_TRUE(store.PutFact({.device = "one", .name = "rate", .answer = "2"}));
     ASSERT_TRUE(store.PutFact({.device = "two", .name = "scope", .answer = "cta"}));
+    const auto facts = store.GetFacts("one");
+    ASSERT_TRUE(facts && facts->size() == 2u);
+    EXPECT_EQ((*facts)[0].answer, "2");
+    EXPECT_EQ((*facts)[1].answer, "addressed");
     EXPECT_FALSE(store.PutFact({.device = "", .name = "scope", .answer = "cta"}));
-    EXPECT_EQ(store.Stat().facts, 2);
+    EXPECT_EQ(store.Stat().facts, 3);
   }
   Store store = Open();
   const auto one = store.GetFact("one", "scope");

@@ -163,6 +163,18 @@ TEST(ChoiceStanding, OwnGeneratorFirstThenStrengthThenDriver) {
   EXPECT_EQ(picked({stale, Choice("now", ChoiceSource::kMeasured, "35", "13.0", 0)}), "now 0");
 }
 
+TEST(ChoiceStanding, RulesAreRememberedOnTheirOwnBasisAlone) {
+  ChoiceRecord rule = Choice("rule", ChoiceSource::kRule, "35", "13.0");
+  ChoiceRecord model = Choice("model", ChoiceSource::kModel, "35", "13.0");
+  rule.basis = model.basis = "facts";
+  EXPECT_FALSE(RememberedRule({}, "35", "facts"));
+  EXPECT_FALSE(RememberedRule({model}, "35", "facts")) << "it is PickChoice's";
+  EXPECT_FALSE(RememberedRule({rule}, "34", "facts"));
+  EXPECT_FALSE(RememberedRule({rule}, "35", "other facts"));
+  EXPECT_FALSE(RememberedRule({Choice("old", ChoiceSource::kRule, "35", "13.0")}, "35", "")) << "of no known basis";
+  EXPECT_EQ(RememberedRule({model, rule}, "35", "facts"), rule);
+}
+
 TEST(ChoiceStanding, GeneratorsDoNotOverwriteEachOthersChoices) {
   const TemporaryDirectory directory;
   Store store = Store::Open({.directory = directory.path()});

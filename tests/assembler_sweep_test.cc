@@ -12,6 +12,8 @@
 
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
+#include "compiler/machine_probe.h"
+#include "compiler/placement_probe.h"
 #include "compiler/tensor_probe.h"
 #include "device/assembler.h"
 #include "tests/sweep.h"
@@ -107,6 +109,28 @@ TEST(TensorProbe, IsCleanForTheAssembler) {
     ASSERT_TRUE(result.has_value()) << result.error().message;
     EXPECT_EQ(result->spill_store_bytes + result->spill_load_bytes + result->stack_bytes, 0);
     EXPECT_TRUE(result->advisories.empty()) << result->log;
+  }
+}
+
+// The kernels of `laneshift probe`. An advisory would mean that ptxas has serialised the products that they time.
+TEST(MachineProbe, IsCleanForTheAssembler) {
+  const auto assembler = device::Assembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  for (const target::Target& target : target::Targets()) {
+    std::vector<Result<ir::Program>> probes;
+    for (const int columns : {16, 32, 64, 128, 256})
+      probes.push_back(compiler::BuildProductProbe({.columns = columns}, target));
+    probes.push_back(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 6}, target));
+    probes.push_back(compiler::BuildStreamProbe({.rows = 8, .stages = 1}, target));
+    probes.push_back(compiler::BuildHandoffProbe(target));
+    for (const auto& probe : probes) {
+      ASSERT_TRUE(probe.has_value()) << probe.error().message;
+      const Status assembled = Assemble(*assembler, *probe, target);
+      EXPECT_TRUE(assembled.has_value()) << target.name << " " << probe->name << ": " << assembled.error().message;
+    }
+    const auto placement = compiler::EmitPlacementProbe(target);
+    ASSERT_TRUE(placement.has_value()) << placement.error().message;
+    EXPECT_TRUE(assembler->Assemble(placement->ptx, target.name).has_value());
   }
 }
 

@@ -163,10 +163,7 @@ Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
   } else {
     PrintPages(problems[0], subject, ranking, options);
   }
-  if (!ranking.schedules.empty()) return kExitOk;
-  // No candidate: the reason that the chooser would give.
-  LS_ASSIGN(const Schedule none, autotune::ChooseSchedule(problems[0], constraint, *subject.target, subject.machine));
-  (void)none;
+  if (ranking.schedules.empty()) return autotune::NothingFits(ranking.refused, *subject.target);
   return kExitOk;
 }
 

@@ -40,15 +40,54 @@ Json FactJson(const autotune::MachineFact& fact, double published, bool measured
           {"measured", measured}};
 }
 
+// What is measured beside the facts of the model.
+Json DetailJson(const runtime::MachineProbe& probed) {
+  Json products = Json::array(), loads = Json::array();
+  for (const auto& product : probed.products)
+    products.push_back({{"columns", product.columns}, {"clocks", product.clocks}});
+  for (const auto& load : probed.loads) loads.push_back({{"bytes", load.bytes}, {"clocks", load.clocks}});
+  return {{"products", std::move(products)},
+          {"loads", std::move(loads)},
+          {"handoff_clocks", probed.handoff_clocks},
+          {"gpcs", probed.gpcs}};
+}
+
+void PrintDetail(const runtime::MachineProbe& probed) {
+  Table table({{"what"}, {"of", Align::kRight}, {"clk", Align::kRight}});
+  for (const auto& product : probed.products)
+    table.Add({{"product, one instruction"}, {Cat(product.columns, " columns")}, {PrintFixed(product.clocks, 1)}});
+  for (const auto& load : probed.loads)
+    table.Add({{"load, one at a time"}, {Cat(load.bytes, " bytes")}, {PrintFixed(load.clocks, 0)}});
+  table.Add({{"handoff by a barrier"}, {""}, {PrintFixed(probed.handoff_clocks, 0)}});
+  std::printf("\n%s", table.Print(StdoutTakesColour()).c_str());
+  std::vector<std::string> gpcs;
+  for (const int sms : probed.gpcs) gpcs.push_back(Cat(sms));
+  std::printf("SMs of each GPC that clusters reach: %s\n", base::Join(gpcs, " ").c_str());
+}
+
+// Under these the store keeps them too; no model reads them.
+Status StoreDetail(const runtime::MachineProbe& probed, const Engine::Parts& parts) {
+  const auto put = [&](const std::string& name, const std::string& answer) {
+    return parts.store.PutFact({.device = parts.device_key, .name = Cat("probe.", name), .answer = answer});
+  };
+  for (const auto& product : probed.products) LS_TRY(put(Cat("product_clocks.", product.columns), Cat(product.clocks)));
+  for (const auto& load : probed.loads) LS_TRY(put(Cat("load_clocks.", load.bytes), Cat(load.clocks)));
+  LS_TRY(put("handoff_clocks", Cat(probed.handoff_clocks)));
+  std::vector<std::string> gpcs;
+  for (const int sms : probed.gpcs) gpcs.push_back(Cat(sms));
+  return put("gpc_sms", base::Join(gpcs, " "));
+}
+
 Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const auto probed, runtime::ProbeMachine(parts.device, parts.target, parts.emulated));
-  for (const runtime::ProbedFact& fact : probed) {
+  for (const runtime::ProbedFact& fact : probed.facts) {
     LS_TRY(parts.store.PutFact(
         {.device = parts.device_key, .name = autotune::StoredName(fact.name), .answer = Cat(fact.value)}));
   }
+  LS_TRY(StoreDetail(probed, parts));
   const int sms = parts.device.facts().sm_count;
   const Machine published = autotune::PublishedMachine(parts.target, sms);
   const Machine machine = autotune::MachineOf(parts.target, sms, parts.device_key, parts.store);
@@ -58,7 +97,7 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
   Table table({{"fact"}, {"here", Align::kRight}, {"published", Align::kRight}, {"unit"}, {"what"}});
   for (size_t i = 0; i < facts.size(); ++i) {
     bool measured = false;
-    for (const runtime::ProbedFact& fact : probed) measured |= fact.name == facts[i].name;
+    for (const runtime::ProbedFact& fact : probed.facts) measured |= fact.name == facts[i].name;
     list.push_back(FactJson(facts[i], usual[i].value, measured));
     table.Add({{std::string(facts[i].name)},
                {measured ? PrintFixed(facts[i].value, 2) : "", Tint::kGood},
@@ -67,11 +106,13 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
                {std::string(facts[i].doc), Tint::kFaint}});
   }
   if (options.json) {
-    const Json object = {{"device", engine.device_name()}, {"target", engine.target()}, {"sms", sms}, {"facts", list}};
+    Json object = {{"device", engine.device_name()}, {"target", engine.target()}, {"sms", sms}, {"facts", list}};
+    object.update(DetailJson(probed));
     std::printf("%s\n", object.dump().c_str());
   } else {
     std::printf("%s, %s, %d SMs\n", engine.device_name().c_str(), engine.target().c_str(), sms);
     std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
+    PrintDetail(probed);
   }
   return kExitOk;
 }

@@ -42,7 +42,7 @@ Json ToJson(const ChoiceRecord& r, Code) {
   return {{"record", "choice"},           {"problem", r.problem},     {"target", r.target},
           {"device", r.device},           {"schedule", r.schedule},   {"source", store::ChoiceSourceName(r.source)},
           {"time_us", OrNull(r.time_us)}, {"generator", r.generator}, {"driver", r.driver},
-          {"created", r.created}};
+          {"basis", r.basis},             {"created", r.created}};
 }
 
 Json ToJson(const FactRecord& r, Code) {
@@ -139,6 +139,8 @@ Result<store::Record> ParseChoice(const Keys& keys) {
   LS_TRY(keys.Optional("time_us", r.time_us));
   LS_TRY(keys.Text("generator", r.generator));
   LS_TRY(keys.Text("driver", r.driver));
+  // Files of before have none.
+  if (keys.Has("basis")) LS_TRY(keys.Text("basis", r.basis));
   LS_TRY(keys.Integer("created", r.created));
   return store::Record(std::move(r));
 }

@@ -19,7 +19,7 @@ std::vector<Record> Examples() {
                               .generator = "35",
                               .driver = "13.0",
                               .created = 1700000000},
-          store::ChoiceRecord{.problem = "p", .target = "t", .device = "d", .schedule = "s"},
+          store::ChoiceRecord{.problem = "p", .target = "t", .device = "d", .schedule = "s", .basis = "0f1e"},
           store::FactRecord{.device = "d", .name = "n", .answer = "\"quoted\"\n\\", .created = 5},
           store::KernelRecord{.key = "k",
                               .target = "t",

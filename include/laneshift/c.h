@@ -42,7 +42,7 @@ typedef struct laneshift_options {
   const char* store_directory;
   const char* system_store;
   const char* on_miss; /* "heuristic", "tune", "background" or "error" */
-  const char* tuner;   /* path of the program laneshift */
+  const char* tuner;   /* path of the program laneshift; null: on PATH, or where it was installed */
 } laneshift_options;
 laneshift_status laneshift_engine_open_with(const laneshift_options* options, laneshift_engine** engine, char* error,
                                             size_t error_bytes);

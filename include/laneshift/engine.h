@@ -83,7 +83,8 @@ struct EngineOptions {
   // installed with laneshift, if there is one.
   std::string system_store{};
   MissPolicy on_miss = MissPolicy::kHeuristic;
-  // The program `laneshift`, which measures for kTune and kBackground. Empty: searched on PATH.
+  // The program `laneshift`, which measures for kTune and kBackground in a process of its own. Empty: searched on PATH
+  // and where it was installed with the library.
   std::string tuner{};
   Assembler assembler = Assembler::kAuto;
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
