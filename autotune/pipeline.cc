@@ -193,6 +193,8 @@ class StepWriter {
       case OpKind::kReduce:
       case OpKind::kCombineVector:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
+      case OpKind::kCall:
+        return Call(steps, op.As<ir::CallAttrs>());
       case OpKind::kCombineMatrix: {
         const auto& attrs = op.As<ir::CombineMatrixAttrs>();
         Add(steps,
@@ -368,6 +370,23 @@ class StepWriter {
                 .special = approximate ? cost.approximate_special : cost.special});
   }
   double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
+  // How long a user's function is shows only when it is compiled; it counts as one of some length.
+  void Call(StepList& steps, const ir::CallAttrs& attrs) {
+    constexpr double kOperations = 24;
+    double read = 0, written = 0;
+    for (const ir::FunctionInput& input : program_.functions[static_cast<size_t>(attrs.function)].inputs) {
+      const auto bytes = static_cast<double>(DataTypeBytes(input.type));
+      if (input.kind == FunctionOperand::kPerElement) read += bytes;
+      if (input.kind == FunctionOperand::kOutput) written += bytes;
+    }
+    if (read > 0) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * read});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = kOperations});
+    if (written > 0)
+      Add(steps, {.kind = StepKind::kStoreThreads,
+                  .bytes = Elements() * written,
+                  .row_bytes = attrs.vector * written,
+                  .elements = Elements()});
+  }
   void ReadSums(StepList& steps, int columns) {
     columns_ = columns;
     steps.Add({.kind = StepKind::kReadSums, .bytes = Elements() * kSumBytes});

@@ -153,7 +153,7 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "2:2427622e91c54304e5b9a868ca4cbe48";
+  constexpr std::string_view kChoices = "3:5518d22fe6e9c22e107891a6b83957cd";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

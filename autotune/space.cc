@@ -6,6 +6,7 @@
 #include "compiler/compile.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
+#include "compiler/promotion.h"
 #include "compiler/tma_reach.h"
 
 namespace laneshift::autotune {
@@ -116,7 +117,8 @@ class ShapeList {
       if (!TensorMemory()) AddTall(variant);
       for (const int rows : kRows) {
         if (needs_lanes && rows != 128) continue;
-        if (!TensorMemory()) AddTurns(variant, rows);
+        // Sums that go through registers after each block would be waited for within a turn.
+        if (!TensorMemory() && !compiler::Promotes(problem_, target_)) AddTurns(variant, rows);
         for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
         if (variant.reuse > Reuse::kIm2col) continue;
         for (const int columns : kTransposedColumns) {

@@ -56,8 +56,10 @@ MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spr
     if (b > room / 2) b *= std::ceil(p.tile_rows / rows);
     if (a * rows / p.tile_rows > room) a *= std::ceil(p.tile_columns / columns);
   }
+  // Tiles that share a load and are in step wait for memory together; the CTAs of one SM take turns, so that all but
+  // one of them find in the cache what another has waited for.
   const auto waits = [&](double read, double filled, double sharers) {
-    return filled > 0 ? std::min(1.0, read / filled * sharers) : 0;
+    return filled > 0 ? std::min(1.0, read / filled * sharers) / p.ctas_per_sm : 0;
   };
   return {.bytes = a + b,
           .waits = std::max(waits(a, p.a.tile_bytes * p.tiles, columns), waits(b, p.b.tile_bytes * p.tiles, rows))};

@@ -20,7 +20,7 @@ constexpr double kListedBlocks = 48;
 constexpr int kOperands = 0, kSums = 1;  // rings
 constexpr int kPanel = 64;               // columns that an epilogue treats at once
 constexpr double kSharedBytes = 227.0 * 1024;
-constexpr int kTensorColumns = 512;
+constexpr int kTensorColumns = 512, kLeastColumns = 32;
 constexpr double kOutBytes = 2, kSumBytes = 4;
 
 // The words of a line, and those of `common` behind them.
@@ -191,7 +191,9 @@ std::vector<PipelineRole> InTurns(const PublishedKernel& k) {
 double CtasOf(const PublishedKernel& k) {
   const double out = k.OwnRows() * std::min<double>(k.tile_n, 2 * kPanel) * kOutBytes;
   const double shared = k.stages * (k.OwnRows() + k.tile_n / k.group) * k.tile_k * k.bytes + out;
-  const double by_tensor = std::floor(kTensorColumns / (k.tile_n * k.acc));
+  // Scales lie beside the sums, those of A and of B in the fewest columns that can be allocated.
+  const double scales = k.scales.empty() ? 0 : 2 * kLeastColumns;
+  const double by_tensor = std::floor(kTensorColumns / (k.tile_n * k.acc + scales));
   return std::clamp(std::floor(kSharedBytes / shared), 1.0, std::max(1.0, by_tensor));
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -65,8 +66,17 @@ struct PtxModule {
   std::string llvm_ir;  // before optimisation; only where asked for
 };
 
-// LLVM IR by the NVPTX back end, then text. kInternal if the emitted PTX breaks a rule of ptx_check.h.
-Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& target, bool with_llvm_ir = false);
+// The PTX of users' functions (compiler/function_module.h), by digest.
+using FunctionTexts = std::map<std::string, std::string>;
+
+struct EmitOptions {
+  bool with_llvm_ir = false;
+  FunctionTexts functions{};  // of every function that the program calls
+};
+
+// LLVM IR by the NVPTX back end, then text. kInternal if the emitted PTX breaks a rule of ptx_check.h; kNotFound if the
+// program calls a function whose text is not given.
+Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& target, const EmitOptions& options = {});
 
 // Identifies a kernel: equal keys have equal PTX. Stable across processes.
 std::string KernelKey(const ir::Program& program);

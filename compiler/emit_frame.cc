@@ -15,11 +15,11 @@ constexpr int kWarpgroupWarps = 4;
 
 class FrameEmitter {
  public:
-  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module)
+  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module, FunctionTable& functions)
       : program_(program),
         target_(target),
         emitter_(module, target),
-        cx_{.program = program, .target = target, .e = emitter_} {}
+        cx_{.program = program, .target = target, .e = emitter_, .functions = &functions} {}
 
   void Emit(const std::string& entry) {
     BeginKernel(entry);
@@ -170,8 +170,8 @@ class FrameEmitter {
 }  // namespace
 
 void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
-                 const std::string& entry) {
-  FrameEmitter(program, target, module).Emit(entry);
+                 const std::string& entry, FunctionTable& functions) {
+  FrameEmitter(program, target, module, functions).Emit(entry);
 }
 
 }  // namespace laneshift::compiler

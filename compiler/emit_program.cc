@@ -384,6 +384,10 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kMap:
       fragments_[op.result] = EmitMap(cx_, FragmentOf(op), op.As<ir::MapAttrs>());
       return;
+    case OpKind::kCall:
+      fragments_[op.result] =
+          EmitCall(cx_, FragmentOf(op), op.As<ir::CallAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
+      return;
     case OpKind::kGate:
       fragments_[op.result] = EmitGate(cx_, FragmentOf(op), op.As<ir::GateAttrs>());
       return;

@@ -6,6 +6,7 @@
 
 #include "compiler/cluster_place.h"
 #include "compiler/emitter.h"
+#include "compiler/function_table.h"
 #include "ir/program.h"
 #include "llvm/IR/Module.h"
 #include "target/target.h"
@@ -17,6 +18,7 @@ struct RoleContext {
   const ir::Program& program;
   const target::Target& target;
   Emitter& e;
+  FunctionTable* functions = nullptr;
   std::map<ir::Binding, Value*> params{};
   const ClusterPlace* cluster = nullptr;
   Value* shared = nullptr;       // start of dynamic shared memory
@@ -64,6 +66,14 @@ Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, cons
                            Value* row, Value* column, Value* batch);
 Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
                            Value* row, Value* column, Value* batch);
+// The elements of a vector or a matrix that belong to those of a fragment, zeros outside.
+Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+                        Value* row, Value* column, Value* batch);
+Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
+                        Value* row, Value* column, Value* batch);
+// Whether the elements of a fragment are inside of D.
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
+                               Value* column, Value* batch);
 Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs);
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
                 Value* column, Value* batch);
@@ -77,6 +87,10 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
 Value* EmitFunction(Emitter& e, ir::Function function, bool approximate, Value* x, Value* first, Value* second);
 // REQUIRES: a step of an epilogue takes the derivative.
 Value* EmitDerivative(Emitter& e, ir::Function function, Value* x);
+
+// emit_call.cc: a user's function of each element, and what it stores.
+Fragment EmitCall(const RoleContext& cx, const Fragment& fragment, const ir::CallAttrs& attrs, Value* row,
+                  Value* column, Value* batch);
 
 // emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
@@ -96,6 +110,6 @@ void EmitRole(RoleContext& cx, const ir::Role& role);
 // emit_frame.cc. Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and
 // is verified.
 void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
-                 const std::string& entry);
+                 const std::string& entry, FunctionTable& functions);
 
 }  // namespace laneshift::compiler

@@ -172,29 +172,61 @@ Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapA
   return mapped;
 }
 
+Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
+  const GlobalFragment matrix(cx, layout, attrs, row, column, batch);
+  Fragment loaded{layout, {}};
+  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
+    loaded.values.insert(loaded.values.end(), run.begin(), run.end());
+  }
+  return loaded;
+}
+
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
+                               Value* column, Value* batch) {
+  auto& b = cx.e.ir();
+  const ElementIndex index(cx, layout, row, column);
+  std::map<int, Value*> of_rows;  // by the constant part of the row
+  std::vector<Value*> inside;
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value*& of_row = of_rows[index.RowOf(j)];
+    if (of_row == nullptr) {
+      of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(index.RowOf(j)))),
+                    PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
+    }
+    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), cx.Param(Binding::kN))));
+  }
+  return inside;
+}
+
 Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
                            Value* row, Value* column, Value* batch) {
   const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
-  const GlobalFragment matrix(cx, fragment.layout, place, row, column, batch);
-  Fragment combined{fragment.layout, {}};
-  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
-    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
-    for (int i = 0; i < attrs.vector; ++i) {
-      Value* other = attrs.beta != 0 ? cx.e.ir().CreateFMul(run[i], cx.Param(Binding::kBeta)) : run[i];
-      if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
-      combined.values.push_back(CombineWith(cx.e, attrs.how, fragment.values[j + i], other));
-    }
+  Fragment combined = EmitLoadMatrix(cx, fragment.layout, place, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    Value*& other = combined.values[j];
+    if (attrs.beta != 0) other = cx.e.ir().CreateFMul(other, cx.Param(Binding::kBeta));
+    if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
+    other = CombineWith(cx.e, attrs.how, fragment.values[j], other);
   }
   return combined;
 }
 
+Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
+  const ElementIndex index(cx, layout, row, column);
+  VectorLoads vector(cx, attrs, index, batch);
+  Fragment loaded{layout, {}};
+  for (int j = 0; j < layout.Registers(); ++j) loaded.values.push_back(vector.Of(j));
+  return loaded;
+}
+
 Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
                            Value* row, Value* column, Value* batch) {
-  const ElementIndex index(cx, fragment.layout, row, column);
-  VectorLoads vector(cx, attrs, index, batch);
-  Fragment combined{fragment.layout, {}};
-  for (int j = 0; j < fragment.layout.Registers(); ++j) {
-    combined.values.push_back(CombineWith(cx.e, attrs.how, fragment.values[j], vector.Of(j)));
+  Fragment combined = EmitLoadVector(cx, fragment.layout, attrs, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    combined.values[j] = CombineWith(cx.e, attrs.how, fragment.values[j], combined.values[j]);
   }
   return combined;
 }

@@ -546,6 +546,26 @@ Value* Emitter::CutToHalf(Value* x) {
 }
 Value* Emitter::Tanh(Value* x) { return PureAsm("tanh.approx.f32 $0, $1;", "=f,f", F32(), {x}); }
 
+std::vector<Value*> Emitter::UserFunction(const FunctionCode& code, Value* inside,
+                                          const std::vector<Value*>& arguments) {
+  // Early clobbers: a result may be written while parameters are still to be read.
+  std::string constraints = Repeat("=&f", code.results);
+  std::vector<Value*> values;
+  if (code.guarded) {
+    constraints += ",b";
+    values.push_back(inside);
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    constraints += code.wide[i] ? ",l" : ",f";
+    values.push_back(arguments[i]);
+  }
+  const std::vector<Type*> types(static_cast<size_t>(code.results), F32());
+  Type* result = code.results == 1 ? F32() : llvm::StructType::get(b_.getContext(), types);
+  Value* call = code.pure ? PureAsm(code.statement, constraints, result, values)
+                          : Asm(code.statement, constraints + ",~{memory}", result, values);
+  return code.results == 1 ? std::vector<Value*>{call} : Unpack(call, code.results);
+}
+
 // ----------------------------------------------------------------------------------------------------------
 // conversions
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/function_code.h"
 #include "compiler/mma_shape.h"
 #include "ir/layout.h"
 #include "llvm/IR/IRBuilder.h"
@@ -178,6 +179,8 @@ class Emitter {
   // The elements of the type in an i16 (the first `count` of them) and in words, as f32.
   std::vector<Value*> WidenHalf(DataType type, Value* half, int count);
   std::vector<Value*> WidenWords(DataType type, const std::vector<Value*>& words);
+  // A user's function of one element: its results, 0 where the predicate of a guarded one is false.
+  std::vector<Value*> UserFunction(const FunctionCode& code, Value* inside, const std::vector<Value*>& arguments);
   // Elements of `bytes` -> b32, the first one low.
   std::vector<Value*> JoinElements(int bytes, const std::vector<Value*>& elements);
 

@@ -573,6 +573,17 @@ void KernelBuilder::Finish(Builder& b, Piece& piece) const {
 
 void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
+  if (info.action == ir::StepAction::kCall) {
+    const int operand = piece.operand, number = piece.number;
+    piece.operand += static_cast<int>(ir::TensorsOf(step, terms_.type).size());
+    piece.number += static_cast<int>(ir::NumbersOf(step).size());
+    piece.fragment = b.Call(piece.Operands(), {.function = piece.function++,
+                                               .operand = operand,
+                                               .number = number,
+                                               .vector = GlobalAccess(Operand::kD).vector,
+                                               .rows = terms_.rows});
+    return;
+  }
   if (info.operand == ir::StepOperand::kNone) return WriteFunction(b, step, piece);
   if (ir::IsTotal(info.operand)) return WriteTotal(b, step, piece);
   const Binding base = ir::EpilogueBase(piece.operand++);
@@ -637,28 +648,51 @@ void KernelBuilder::WriteTotal(Builder& b, const EpilogueStep& step, Piece& piec
                               .gated = piece.gated ? 1 : 0});
 }
 
+namespace {
+
+ir::ProgramFunction FunctionOf(const FunctionCall& call, DataType d) {
+  ir::ProgramFunction function{.name = call.name, .digest = call.digest, .inputs = {}};
+  // "ns::Swish<2>" has to be an identifier of PTX.
+  for (char& c : function.name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain) c = '_';
+  }
+  for (const FunctionParameter& parameter : call.parameters) {
+    const bool number = parameter.operand == FunctionOperand::kNumber;
+    function.inputs.push_back({.kind = parameter.operand,
+                               .type = number ? DataType::kF32 : parameter.type.value_or(ir::AddendType(d)),
+                               .count = static_cast<int>(parameter.count)});
+  }
+  return function;
+}
+
+}  // namespace
+
 void KernelBuilder::AddEpilogueParams() {
   int operand = 0, number = 0;
   for (const EpilogueStep& step : terms_.steps) {
-    const ir::StepInfo& info = ir::InfoOf(step.kind);
-    if (info.operand != ir::StepOperand::kNone) AddParam(ir::EpilogueBase(operand++));
-    for (int i = 0; i < info.numbers; ++i) AddParam(ir::EpilogueNumber(number++));
+    for (size_t i = 0; i < ir::TensorsOf(step, terms_.type).size(); ++i) AddParam(ir::EpilogueBase(operand++));
+    for (size_t i = 0; i < ir::NumbersOf(step).size(); ++i) AddParam(ir::EpilogueNumber(number++));
+    if (step.function) program_.functions.push_back(FunctionOf(*step.function, terms_.type));
   }
   if (ir::IsGated(terms_.steps)) AddParam(Binding::kColumns);
 }
 
 bool EpilogueTerms::HasMatrices() const {
+  // A user's function is not run outside of D, and so has to know where that is.
   return std::any_of(steps.begin(), steps.end(), [](const EpilogueStep& step) {
     const ir::StepOperand operand = ir::InfoOf(step.kind).operand;
-    // Totals skip the rows that D has not, so they need to know where those are.
-    return ir::IsMatrix(operand) || ir::IsTotal(operand);
+    // Totals skip the rows that D has not, and users' functions are not run there: they need to know where those are.
+    return ir::IsMatrix(operand) || ir::IsTotal(operand) || step.function;
   });
 }
 
 bool EpilogueTerms::KeepsF32() const {
   return type == DataType::kF32 || std::any_of(steps.begin(), steps.end(), [&](const EpilogueStep& step) {
-           return ir::InfoOf(step.kind).operand == ir::StepOperand::kOutput &&
-                  ir::OperandTypeOf(step, type) == DataType::kF32;
+           const std::vector<ir::StepTensor> tensors = ir::TensorsOf(step, type);
+           return std::any_of(tensors.begin(), tensors.end(), [](const ir::StepTensor& tensor) {
+             return tensor.operand == ir::StepOperand::kOutput && tensor.type == DataType::kF32;
+           });
          });
 }
 

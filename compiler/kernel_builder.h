@@ -192,7 +192,7 @@ class KernelBuilder {
   // has passed. Where columns have been joined in pairs, `column` is D's.
   struct Piece {
     ir::ValueId fragment, row, column, batch;
-    int operand = 0, number = 0;
+    int operand = 0, number = 0, function = 0;
     bool gated = false;
 
     std::vector<ir::ValueId> Operands() const { return {fragment, row, column, batch}; }

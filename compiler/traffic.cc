@@ -152,6 +152,7 @@ class RoleWalk {
       case OpKind::kCombineVector:
       case OpKind::kCombineMatrix:
       case OpKind::kMap:
+      case OpKind::kCall:
       case OpKind::kGate:
       case OpKind::kReduce:
       case OpKind::kStageStore:

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "emulator/function_names.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -144,7 +145,16 @@ bool Cluster::RunRound(bool& ran) {
   if (executed_ > machine().instruction_budget) {
     Fault fault;
     fault.kind = FaultKind::kBudget;
-    fault.place = warps.empty() ? Place{} : warps[0]->Here(-1);
+    // One that still runs is likelier to be the reason than one that waits.
+    const auto running = std::find_if(warps.begin(), warps.end(), [](Warp* warp) {
+      return std::any_of(warp->paths().begin(), warp->paths().end(),
+                         [](const Path& path) { return path.state == Path::State::kRunnable; });
+    });
+    const Warp* one = running != warps.end() ? *running : warps.empty() ? nullptr : warps[0];
+    if (one != nullptr) {
+      fault.place = one->Here(-1);
+      fault.place.kernel = KernelAt(one->kernel(), fault.place.line);
+    }
     fault.message = Cat("a cluster executed ", executed_, " warp instructions, more than the budget of ",
                         machine().instruction_budget);
     DrawWaits(fault);

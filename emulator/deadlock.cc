@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "emulator/cluster.h"
+#include "emulator/function_names.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -177,6 +178,7 @@ void Cluster::DrawWaits(Fault& fault) {
     WaitingPath wait;
     wait.who = waiter.warp->Here(waiter.lane);
     wait.who.line = waiter.line;
+    wait.who.kernel = KernelAt(waiter.warp->kernel(), waiter.line);
     wait.what = waiter.what;
     for (Warp* other : waiter.could_end) wait.could_end.push_back(NameOf(*other));
     fault.waits.push_back(std::move(wait));

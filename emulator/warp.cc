@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "emulator/calls.h"
 #include "emulator/cluster.h"
+#include "emulator/function_names.h"
 #include "emulator/wgmma_registers.h"
 
 namespace laneshift::emulator {
@@ -190,13 +191,18 @@ Outcome Warp::Fault(FaultKind kind, int lane, std::string message) {
   emulator::Fault fault;
   fault.kind = kind;
   fault.place = Here(lane);
+  fault.place.kernel = KernelAt(kernel_, fault.place.line);
   fault.message = std::move(message);
   cta_.cluster().SetFault(std::move(fault));
   return Outcome::kFault;
 }
 
 void Warp::Report(HazardKind kind, int lane, std::string message) {
-  if (HazardLog* log = cta_.cluster().machine().hazards) log->Add(kind, Here(lane), std::move(message));
+  HazardLog* log = cta_.cluster().machine().hazards;
+  if (log == nullptr) return;
+  Place place = Here(lane);
+  place.kernel = KernelAt(kernel_, place.line);
+  log->Add(kind, place, std::move(message));
 }
 
 int Warp::LineOf(uint32_t pc) const { return kernel_.code[pc].at.line; }

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <iterator>
 #include <numbers>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/function_call.h"
 #include "ir/problem_keys.h"
 #include "ir/program_text.h"
 
@@ -51,9 +53,10 @@ constexpr StepInfo kSteps[] = {
     {"amax",       StepAction::kAmax,       StepOperand::kRowTotal},
     {"amax",       StepAction::kAmax,       StepOperand::kColumnTotal},
     {"amax",       StepAction::kAmax,       StepOperand::kTotal},
+    {"function",   StepAction::kCall,       StepOperand::kNone},
 };
 // clang-format on
-static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kAmax) + 1);
+static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) + 1);
 
 // The letter behind the name; 0 for a step without an axis.
 char LetterOf(const StepInfo& step, AxisLetters letters) {
@@ -72,6 +75,7 @@ Result<EpilogueKind> FindKind(std::string_view name, AxisLetters letters) {
   std::vector<std::string> known;
   for (size_t i = 0; i < std::size(kSteps); ++i) {
     if (HasAxis(kSteps[i]) && LetterOf(kSteps[i], letters) == '\0') continue;
+    if (kSteps[i].action == StepAction::kCall) continue;  // goes by the name of the function
     known.push_back(StepName(kSteps[i], letters));
     if (known.back() == name) return static_cast<EpilogueKind>(i);
   }
@@ -79,6 +83,10 @@ Result<EpilogueKind> FindKind(std::string_view name, AxisLetters letters) {
 }
 
 Result<EpilogueStep> ParseStep(std::string_view text, AxisLetters letters) {
+  if (NamesFunction(text)) {
+    LS_ASSIGN(FunctionCall call, ParseFunctionCall(text));
+    return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call))};
+  }
   const std::vector<std::string_view> fields = base::Split(text, ':');
   LS_ASSIGN(const EpilogueKind kind, FindKind(fields[0], letters));
   const StepInfo& info = InfoOf(kind);
@@ -112,6 +120,41 @@ std::string PrintNumber(double number) {
   std::string text = base::PrintDouble(number);
   text.erase(std::remove(text.begin(), text.end(), '+'), text.end());
   return text;
+}
+
+// The operand of a parameter; none: a number.
+std::optional<StepOperand> OperandOf(FunctionOperand operand) {
+  switch (operand) {
+    case FunctionOperand::kPerRow:
+      return StepOperand::kRowVector;
+    case FunctionOperand::kPerColumn:
+      return StepOperand::kColumnVector;
+    case FunctionOperand::kPerElement:
+      return StepOperand::kMatrix;
+    case FunctionOperand::kOutput:
+      return StepOperand::kOutput;
+    case FunctionOperand::kTable:
+      return StepOperand::kTable;
+    case FunctionOperand::kNumber:
+      return std::nullopt;
+  }
+  LS_CHECK(false, "unknown operand ", static_cast<int>(operand));
+}
+
+// Types that operands have anyway are left out, so that one call has one text.
+Result<FunctionStep> CompleteFunction(const FunctionStep& step, DataType d, AxisLetters letters) {
+  if (!step) return InvalidProblem("epilogue: a step of kind function has no function; make it with Engine::MakeStep");
+  FunctionCall call = *step;
+  LS_TRY(CheckFunctionCall(call));
+  for (FunctionParameter& parameter : call.parameters) {
+    if (parameter.operand == FunctionOperand::kPerRow && letters.row == '\0') {
+      return InvalidProblem(Cat("epilogue: ", call.name, " takes one value for each row, and this kind of problem has ",
+                                "no vectors along rows"));
+    }
+    const bool table = parameter.operand == FunctionOperand::kTable;
+    if (!table && parameter.type == AddendType(d)) parameter.type.reset();
+  }
+  return FunctionStep(std::move(call));
 }
 
 // Toward zero to `bits` significant ones, below the exponent `least` to as many behind the point as that one has.
@@ -161,6 +204,7 @@ Result<Epilogue> ParseEpilogue(std::string_view text, AxisLetters letters) {
 }
 
 std::string PrintStep(const EpilogueStep& step, AxisLetters letters) {
+  if (step.kind == EpilogueKind::kFunction) return step.function ? PrintFunctionCall(*step.function) : "function";
   const StepInfo& info = InfoOf(step.kind);
   std::string text = StepName(info, letters);
   for (int i = 0; i < info.numbers; ++i) {
@@ -203,6 +247,10 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
   if (info.action == StepAction::kGate && letters.row == '\0') {
     return InvalidProblem(Cat("epilogue: a convolution has no gated pairs; '", name, "' is for a gemm"));
   }
+  if (info.action == StepAction::kCall && gate < epilogue.size()) {
+    return InvalidProblem(Cat("epilogue: '", name, "' does not stand beside '", PrintStep(epilogue[gate], letters),
+                              "'; join the pairs in a problem of its own"));
+  }
   if (info.action == StepAction::kGate && i != gate) {
     return InvalidProblem(Cat("epilogue: '", name, "' is the second gated step; there may be one"));
   }
@@ -227,6 +275,9 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
     }
     LS_TRY(CheckPlace(epilogue, static_cast<size_t>(&step - epilogue.begin()), d, letters));
     if (info.operand == StepOperand::kNone || step.operand_type == AddendType(d)) step.operand_type.reset();
+    if (info.action == StepAction::kCall) {
+      LS_ASSIGN(step.function, CompleteFunction(step.function, d, letters));
+    }
     for (int i = 0; i < info.numbers; ++i) {
       if (!std::isfinite(step.numbers[static_cast<size_t>(i)])) {
         return InvalidProblem(Cat("epilogue: a number of '", info.name, "' is not finite"));
@@ -241,8 +292,8 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
                                 " forbids; sum D in a kernel of its own"));
     }
     if (IsTotal(info.operand)) step.operand_type.reset();
-    operands += info.operand != StepOperand::kNone;
-    numbers += info.numbers;
+    operands += static_cast<int>(TensorsOf(step, d).size());
+    numbers += static_cast<int>(NumbersOf(step).size());
   }
   if (operands > kMaxEpilogueOperands || numbers > kMaxEpilogueNumbers) {
     return InvalidProblem(Cat("epilogue: ", operands, " operands and ", numbers, " numbers; there may be ",
@@ -258,16 +309,32 @@ DataType OperandTypeOf(const EpilogueStep& step, DataType d) {
 std::vector<double> NumbersOf(const Epilogue& epilogue) {
   std::vector<double> numbers;
   for (const EpilogueStep& step : epilogue) {
-    numbers.insert(numbers.end(), step.numbers.begin(), step.numbers.begin() + InfoOf(step.kind).numbers);
+    const std::vector<double> own = NumbersOf(step);
+    numbers.insert(numbers.end(), own.begin(), own.end());
   }
   return numbers;
 }
 
-std::vector<EpilogueStep> StepsWithOperand(const Epilogue& epilogue) {
-  std::vector<EpilogueStep> steps;
-  std::copy_if(epilogue.begin(), epilogue.end(), std::back_inserter(steps),
-               [](const EpilogueStep& step) { return InfoOf(step.kind).operand != StepOperand::kNone; });
-  return steps;
+std::vector<double> NumbersOf(const EpilogueStep& step) {
+  if (step.function) return step.function->numbers;
+  return {step.numbers.begin(), step.numbers.begin() + InfoOf(step.kind).numbers};
+}
+
+bool CallsFunctions(const Problem& problem) {
+  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  return std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) { return bool{step.function}; });
+}
+
+std::vector<StepTensor> TensorsOf(const EpilogueStep& step, DataType d) {
+  const StepInfo& info = InfoOf(step.kind);
+  if (info.operand != StepOperand::kNone) return {{info.operand, OperandTypeOf(step, d)}};
+  std::vector<StepTensor> tensors;
+  if (!step.function) return tensors;
+  for (const FunctionParameter& parameter : step.function->parameters) {
+    const auto operand = OperandOf(parameter.operand);
+    if (operand) tensors.push_back({*operand, parameter.type.value_or(AddendType(d)), parameter.count});
+  }
+  return tensors;
 }
 
 double Evaluate(Function function, const std::array<double, 2>& numbers, double x) {

@@ -23,6 +23,7 @@ enum class StepOperand : uint8_t {
   kRowTotal,      // one for each row, into which v is reduced
   kColumnTotal,   // one for each column
   kTotal,         // one
+  kTable,         // an array that all elements share
 };
 
 // A function of one variable. `clamp` and `leaky_relu` have numbers.
@@ -52,6 +53,7 @@ enum class StepAction : uint8_t {
   kGate,        // function(even column) * odd column
   kSum,         // v, after it was added to the operand
   kAmax,        // v, after the operand became the larger of itself and |v|
+  kCall,        // a user's function of v and its own operands
 };
 
 struct StepInfo {
@@ -101,9 +103,21 @@ DataType OperandTypeOf(const EpilogueStep& step, DataType d);
 
 // The numbers of all steps, in order.
 std::vector<double> NumbersOf(const Epilogue& epilogue);
+// Of one step.
+std::vector<double> NumbersOf(const EpilogueStep& step);
 
-// The steps that have an operand, in order: what EpilogueArguments are of.
-std::vector<EpilogueStep> StepsWithOperand(const Epilogue& epilogue);
+// Whether a step is a user's function.
+bool CallsFunctions(const Problem& problem);
+
+// An operand of a step, in memory.
+struct StepTensor {
+  StepOperand operand;
+  DataType type;
+  int64_t count = 0;  // elements of a table
+};
+// Those of a step in a problem whose D is of type `d`: none, one, or those of a user's function. The operands of all
+// steps, in order, are what EpilogueArguments are of.
+std::vector<StepTensor> TensorsOf(const EpilogueStep& step, DataType d);
 
 // The function and its derivative in double precision. `numbers` are those of the step.
 double Evaluate(Function function, const std::array<double, 2>& numbers, double x);

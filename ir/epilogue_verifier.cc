@@ -87,14 +87,16 @@ Status RoleVerifier::CheckGlobal(const Op& op, const GlobalAttrs& attrs) const {
   const Operand operand = reads && attrs.base == BaseOf(Operand::kC) ? Operand::kC : Operand::kD;
   if (attrs.operand != operand)
     return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
-  const int run = program_.row_axis == Axis::kM ? values_[op.operands[0]].fragment.Run() : 1;
-  const bool even =
-      attrs.vector >= 1 && std::has_single_bit(static_cast<unsigned>(attrs.vector)) && run % attrs.vector == 0;
-  if (!even || attrs.vector * DataTypeBytes(attrs.type) > 16) {
-    return Broken(8,
-                  Cat("vector=", attrs.vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
-  }
+  LS_TRY(CheckVector(op, attrs.vector, attrs.type));
   return NeedsRows(operand, attrs.rows);
+}
+
+// How many elements of a fragment one access takes.
+Status RoleVerifier::CheckVector(const Op& op, int vector, DataType type) const {
+  const int run = program_.row_axis == Axis::kM ? values_[op.operands[0]].fragment.Run() : 1;
+  const bool even = vector >= 1 && std::has_single_bit(static_cast<unsigned>(vector)) && run % vector == 0;
+  if (even && vector * DataTypeBytes(type) <= 16) return Ok();
+  return Broken(8, Cat("vector=", vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
 }
 
 Status RoleVerifier::NeedsPointer(Binding base) const {
@@ -137,6 +139,25 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     LS_TRY(Needs({EpilogueNumber(attrs.number + i)}));
   }
   return Ok();
+}
+
+// Every input of the function is a parameter of the kernel, and D's rows say where its matrices lie.
+Status RoleVerifier::CheckCall(const Op& op) const {
+  const auto& attrs = op.As<CallAttrs>();
+  if (!InRange(attrs.function, 0, static_cast<int64_t>(program_.functions.size()))) {
+    return Broken(8, Cat("there is no function ", attrs.function));
+  }
+  int operand = attrs.operand, number = attrs.number;
+  for (const FunctionInput& input : program_.functions[static_cast<size_t>(attrs.function)].inputs) {
+    const bool is_number = input.kind == FunctionOperand::kNumber;
+    const int index = is_number ? number++ : operand++;
+    if (!InRange(index, 0, is_number ? kMaxEpilogueNumbers : kMaxEpilogueOperands)) {
+      return Broken(8, Cat("the epilogue has no ", is_number ? "number " : "operand ", index));
+    }
+    LS_TRY(Needs({is_number ? EpilogueNumber(index) : EpilogueBase(index)}));
+  }
+  LS_TRY(CheckVector(op, attrs.vector, DataType::kE4m3));
+  return NeedsRows(Operand::kD, attrs.rows);
 }
 
 }  // namespace laneshift::ir

@@ -59,6 +59,7 @@ constexpr Placement kPlacements[] = {
     {OpKind::kCombineVector, Crew::kWarps,    0,             kReaders},
     {OpKind::kCombineMatrix, Crew::kWarps,    0,             kReaders},
     {OpKind::kMap,          Crew::kWarps,     0,             kReaders},
+    {OpKind::kCall,         Crew::kWarps,     0,             kReaders},
     {OpKind::kGate,         Crew::kWarps,     0,             kReaders},
     {OpKind::kReduce,       Crew::kWarps,     0,             kReaders},
     {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},

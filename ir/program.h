@@ -47,6 +47,7 @@
 
 #include "ir/epilogue.h"
 #include "ir/layout.h"
+#include "laneshift/epilogue_function.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
 #include "target/target.h"
@@ -386,6 +387,14 @@ struct CombineMatrixAttrs {
   Function derivative = Function::kIdentity;  // which is taken at the element of the matrix, instead of the element
   bool operator==(const CombineMatrixAttrs&) const = default;
 };
+// How a user's function is called: its operands and numbers are those of the epilogue from `operand` and `number` on.
+struct CallAttrs {
+  int function = 0;
+  int operand = 0, number = 0;
+  int vector = 1;  // as in GlobalAttrs, of elements of D
+  RowMap rows = RowMap::kMatrix;
+  bool operator==(const CallAttrs&) const = default;
+};
 struct MapAttrs {
   Function function = Function::kIdentity;
   int number = 0;       // of the epilogue: the function's first, where it has any
@@ -435,8 +444,8 @@ using Attrs =
                  ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
                  TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs,
-                 ReadSumsAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs,
+                 AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -530,6 +539,24 @@ struct Role {
   bool operator==(const Role&) const = default;
 };
 
+// What a user's function takes behind the value.
+struct FunctionInput {
+  FunctionOperand kind = FunctionOperand::kNumber;
+  DataType type = DataType::kF32;  // in memory
+  int count = 0;                   // elements of a table
+
+  bool operator==(const FunctionInput&) const = default;
+};
+
+// A user's function that the program calls.
+struct ProgramFunction {
+  std::string name;    // an identifier: names of C++ have their other characters replaced
+  std::string digest;  // as in FunctionCall
+  std::vector<FunctionInput> inputs{};
+
+  bool operator==(const ProgramFunction&) const = default;
+};
+
 struct Program {
   std::string name = "gemm";
   std::string target;
@@ -544,6 +571,7 @@ struct Program {
   std::vector<Param> params;
   std::vector<Channel> channels;
   std::vector<Buffer> buffers;
+  std::vector<ProgramFunction> functions;
   std::vector<Role> roles;
   std::vector<ValueType> values;  // type of each ValueId
   int smem_bytes = -1;            // assigned: dynamic shared memory of a CTA

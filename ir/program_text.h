@@ -32,6 +32,9 @@ inline constexpr std::array<std::string_view, 3> kEnumNames<Swizzle>{"32", "64",
 template <>
 inline constexpr std::array<std::string_view, 4> kEnumNames<Operand>{"a", "b", "c", "d"};
 template <>
+inline constexpr std::array<std::string_view, 6> kEnumNames<FunctionOperand>{"row",    "column", "element",
+                                                                             "output", "table",  "number"};
+template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Combine>{"add", "multiply"};
@@ -84,12 +87,14 @@ enum class Presence : uint8_t {
 // What an int stands for.
 enum class Meaning : uint8_t {
   kNumber,
-  kOffset,   // a byte offset: @16384
-  kFlag,     // 1: the key alone; 0: nothing
-  kChannel,  // an index into Program::channels, by name
-  kBuffer,   // an index into Program::buffers, by name
-  kTile,     // an index into the tiles of the channel of the op's last slot operand, by name
-  kTileA,    // the same for the slot operand before it
+  kOffset,    // a byte offset: @16384
+  kFlag,      // 1: the key alone; 0: nothing
+  kChannel,   // an index into Program::channels, by name
+  kBuffer,    // an index into Program::buffers, by name
+  kTile,      // an index into the tiles of the channel of the op's last slot operand, by name
+  kText,      // words that are no name of the program's own
+  kFunction,  // an index into the program's functions, by name
+  kTileA,     // the same for the slot operand before it
 };
 
 template <typename Struct, typename T>
@@ -229,6 +234,12 @@ template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"rows", &CombineMatrixAttrs::rows, Presence::kOptional},
     Field{"beta", &CombineMatrixAttrs::beta, Presence::kOptional, Meaning::kFlag},
     Field{"derivative", &CombineMatrixAttrs::derivative, Presence::kOptional}};
+template <> inline constexpr auto kFields<CallAttrs> = std::tuple{
+    Field{"function", &CallAttrs::function, Presence::kAlways, Meaning::kFunction},
+    Field{"operand", &CallAttrs::operand, Presence::kOptional},
+    Field{"number", &CallAttrs::number, Presence::kOptional},
+    Field{"vector", &CallAttrs::vector},
+    Field{"rows", &CallAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<MapAttrs> = std::tuple{
     Field{"function", &MapAttrs::function},
     Field{"number", &MapAttrs::number, Presence::kOptional},
@@ -295,6 +306,13 @@ template <> inline constexpr auto kFields<Buffer> = std::tuple{
     Field{"copies", &Buffer::copies},
     Field{"warps", &Buffer::warps},
     Field{"@", &Buffer::offset, Presence::kOptional, Meaning::kOffset}};
+template <> inline constexpr auto kFields<FunctionInput> = std::tuple{
+    Field{"kind", &FunctionInput::kind, Presence::kBare},
+    Field{"type", &FunctionInput::type, Presence::kOptional},
+    Field{"count", &FunctionInput::count, Presence::kOptional}};
+template <> inline constexpr auto kFields<ProgramFunction> = std::tuple{
+    Field{"name", &ProgramFunction::name, Presence::kBare},
+    Field{"digest", &ProgramFunction::digest, Presence::kAlways, Meaning::kText}};
 template <> inline constexpr auto kFields<Role> = std::tuple{
     Field{"name", &Role::name, Presence::kBare},
     Field{"kind", &Role::kind},

@@ -81,7 +81,8 @@ class Parser {
     if (word.text == "param") return Line(program_.params.emplace_back());
     if (word.text == "channel") return ParseChannel();
     if (word.text == "buffer") return Line(program_.buffers.emplace_back());
-    return ErrorAt(word, Cat("expected param, channel, buffer, role or '}', not ", Quoted(word)));
+    if (word.text == "function") return ParseFunction();
+    return ErrorAt(word, Cat("expected param, channel, buffer, function, role or '}', not ", Quoted(word)));
   }
 
   template <typename Struct>
@@ -98,6 +99,18 @@ class Parser {
     while (!Peek().Is("}")) {
       LS_TRY(Keyword("tile"));
       LS_TRY(Line(channel.tiles.emplace_back()));
+    }
+    Next();
+    return NewLine();
+  }
+
+  Status ParseFunction() {
+    ProgramFunction& function = program_.functions.emplace_back();
+    LS_TRY(Fields(function));
+    LS_TRY(Expect("{"));
+    while (!Peek().Is("}")) {
+      LS_TRY(Keyword("input"));
+      LS_TRY(Line(function.inputs.emplace_back()));
     }
     Next();
     return NewLine();
@@ -222,6 +235,7 @@ class Parser {
     switch (meaning) {
       case Meaning::kNumber:
       case Meaning::kFlag:
+      case Meaning::kText:
         return Number(token, token.text, value);
       case Meaning::kOffset:
         if (token.text[0] != '@') return ErrorAt(token, Cat("expected an offset such as @1024, not ", Quoted(token)));
@@ -230,6 +244,8 @@ class Parser {
         return Reference(token, "channel", program_.channels, value);
       case Meaning::kBuffer:
         return Reference(token, "buffer", program_.buffers, value);
+      case Meaning::kFunction:
+        return Reference(token, "function", program_.functions, value);
       case Meaning::kTile:
         return Tile(token, slot_channel_, value);
       case Meaning::kTileA:
@@ -238,9 +254,10 @@ class Parser {
     return ErrorAt(token, "unknown meaning");
   }
 
-  Status Value(std::string_view name, Meaning, std::string& value) {
+  Status Value(std::string_view name, Meaning meaning, std::string& value) {
     LS_ASSIGN(const Token token, Word(name));
-    if (!IsIdentifier(token.text)) return ErrorAt(token, Cat("expected a ", name, ", not ", Quoted(token)));
+    if (meaning != Meaning::kText && !IsIdentifier(token.text))
+      return ErrorAt(token, Cat("expected a ", name, ", not ", Quoted(token)));
     value = std::string(token.text);
     return Ok();
   }

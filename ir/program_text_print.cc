@@ -23,6 +23,7 @@ class Printer {
     for (const Param& param : program_.params) Declaration("param", param);
     for (const Channel& channel : program_.channels) PrintChannel(channel);
     for (const Buffer& buffer : program_.buffers) Declaration("buffer", buffer);
+    for (const ProgramFunction& function : program_.functions) PrintFunction(function);
     for (const Role& role : program_.roles) {
       Line("role");
       Fields(role);
@@ -48,6 +49,16 @@ class Printer {
     text_ += " {\n";
     ++depth_;
     for (const TileSlot& tile : channel.tiles) Declaration("tile", tile);
+    --depth_;
+    Line("}\n");
+  }
+
+  void PrintFunction(const ProgramFunction& function) {
+    Line("function");
+    Fields(function);
+    text_ += " {\n";
+    ++depth_;
+    for (const FunctionInput& input : function.inputs) Declaration("input", input);
     --depth_;
     Line("}\n");
   }
@@ -90,6 +101,7 @@ class Printer {
     switch (meaning) {
       case Meaning::kNumber:
       case Meaning::kFlag:
+      case Meaning::kText:
         return Cat(value);
       case Meaning::kOffset:
         return Cat("@", value);
@@ -97,6 +109,8 @@ class Printer {
         return NameOrIndex(program_.channels, value);
       case Meaning::kBuffer:
         return NameOrIndex(program_.buffers, value);
+      case Meaning::kFunction:
+        return NameOrIndex(program_.functions, value);
       case Meaning::kTile:
         return TileName(slot_channel_, value);
       case Meaning::kTileA:

@@ -459,6 +459,8 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kGate:
     case OpKind::kReduce:
       return CheckStep(op);
+    case OpKind::kCall:
+      return CheckCall(op);
     case OpKind::kGlobalStore:
       return CheckGlobal(op, op.As<GlobalAttrs>());
     case OpKind::kTmaStore:

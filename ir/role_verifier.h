@@ -97,6 +97,8 @@ class RoleVerifier {
   Status CheckGlobal(const Op& op, const GlobalAttrs& attrs) const;
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
+  Status CheckCall(const Op& op) const;
+  Status CheckVector(const Op& op, int vector, DataType type) const;
   Status Open(const Op& op, SlotState state);
   Status Close(const Op& op, SlotState expected);
   Status Needs(std::initializer_list<Binding> bindings) const;

@@ -145,6 +145,7 @@ StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& ou
     case StepOperand::kNone:
     case StepOperand::kMatrix:
     case StepOperand::kOutput:
+    case StepOperand::kTable:  // has a length of its own
       break;
   }
   StoredTensor tensor = output;
@@ -164,14 +165,17 @@ std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   std::vector<EpilogueTensor> tensors;
   for (size_t i = 0; i < epilogue.size(); ++i) {
     const EpilogueStep& step = epilogue[i];
-    const StepOperand operand = InfoOf(step.kind).operand;
-    if (operand == StepOperand::kNone) continue;
     const int64_t columns = gemm != nullptr && i < gate ? gemm->n : output.Inner();
-    tensors.push_back({.name = base::Cat("epilogue[", tensors.size(), "] (", PrintStep(step, letters), ")"),
-                       .tensor = TensorOf(operand, OperandTypeOf(step, output.type), output, rows, columns),
-                       .written = operand == StepOperand::kOutput,
-                       .total = IsTotal(operand),
-                       .matrix = IsMatrix(operand)});
+    for (const StepTensor& own : TensorsOf(step, output.type)) {
+      const std::string name = step.function ? step.function->name : PrintStep(step, letters);
+      const bool table = own.operand == StepOperand::kTable;
+      tensors.push_back(
+          {.name = base::Cat("epilogue[", tensors.size(), "] (", name, ")"),
+           .tensor = table ? Vector(own.type, own.count) : TensorOf(own.operand, own.type, output, rows, columns),
+           .written = own.operand == StepOperand::kOutput,
+           .total = IsTotal(own.operand),
+           .matrix = IsMatrix(own.operand)});
+    }
   }
   return tensors;
 }

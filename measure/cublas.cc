@@ -3,15 +3,16 @@
 #include <optional>
 #include <utility>
 
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "ir/element_type.h"
-#include "measure/shared_library.h"
 
 namespace laneshift::measure {
 namespace {
 
 using base::Cat;
+using base::SharedLibrary;
 
 // Values of cublas_api.h and library_types.h.
 constexpr int kOpN = 0, kOpT = 1, kCompute32F = 68, kGemmDefault = -1;

@@ -5,17 +5,18 @@
 #include <optional>
 #include <utility>
 
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/event.h"
 #include "ir/element_type.h"
 #include "ir/epilogue.h"
-#include "measure/shared_library.h"
 
 namespace laneshift::measure {
 namespace {
 
 using base::Cat;
+using base::SharedLibrary;
 
 // Values of cublasLt.h and library_types.h.
 constexpr int kCompute32F = 68, kReal32F = 0;

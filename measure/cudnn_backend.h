@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_library.h"
 #include "device/driver_api.h"
 #include "laneshift/result.h"
-#include "measure/shared_library.h"
 
 namespace laneshift::measure::cudnn {
+
+using base::SharedLibrary;
 
 // Values of cudnn_graph.h.
 enum DescriptorType : int {

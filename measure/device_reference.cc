@@ -398,6 +398,8 @@ std::string StepSource(const EpilogueStep& step, size_t operand, const StoredTen
       return Cat("  atomicAdd(", total, ", value);\n");
     case ir::StepAction::kAmax:
       return Cat("  atomicMax((unsigned long long*)(", total, "), __double_as_longlong(fabs(value)));\n");
+    case ir::StepAction::kCall:
+      break;  // DeviceReference::Compile refuses them
   }
   return "";
 }
@@ -550,6 +552,9 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 
 Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const device::Device& device,
                                                  const Problem& problem, CodeForm form) {
+  if (ir::CallsFunctions(problem)) {
+    return MakeError(ErrorCode::kUnsupported, "what users' functions make of a sum is compared on the host");
+  }
   const auto define = [&](std::string_view macro, OperandRole role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };

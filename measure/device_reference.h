@@ -11,9 +11,12 @@
 #include "device/stream.h"
 #include "laneshift/engine.h"
 #include "measure/comparison.h"
-#include "measure/nvrtc.h"
+#include "nvrtc/nvrtc.h"
 
 namespace laneshift::measure {
+
+using nvrtc::CodeForm;
+using nvrtc::Nvrtc;
 
 // The reference of one problem. Compiled once; comparing takes as long as the double-precision sums do.
 class DeviceReference {

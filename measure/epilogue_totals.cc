@@ -11,13 +11,15 @@ EpilogueTotals::EpilogueTotals(const Problem& problem) {
   const ir::StoredTensor output = ir::Stored(problem, ir::OperandRole::kD);
   const bool gated = ir::IsGated(epilogue);
   size_t place = 0;
-  for (const EpilogueStep& step : ir::StepsWithOperand(epilogue)) {
-    const ir::EpilogueTensor& operand = tensors[place++];
-    if (!operand.total) {
-      offsets_.push_back(-1);
-      terms_.push_back(1);
+  for (const EpilogueStep& step : epilogue) {
+    const size_t own = ir::TensorsOf(step, output.type).size();
+    if (!ir::IsTotal(ir::InfoOf(step.kind).operand)) {
+      place += own;
+      offsets_.insert(offsets_.end(), own, -1);
+      terms_.insert(terms_.end(), own, 1);
       continue;
     }
+    const ir::EpilogueTensor& operand = tensors[place++];
     const int64_t elements = operand.tensor.Elements();
     offsets_.push_back(static_cast<int64_t>(values_.size()));
     values_.resize(values_.size() + static_cast<size_t>(elements));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -149,6 +150,40 @@ double Saturated(DataType type, double value) {
   return std::clamp(value, -ir::LargestOf(type), ir::LargestOf(type));
 }
 
+// The values of users' functions, which are not computed one by one: elements come by until a function whose values are
+// not known yet, leave their inputs, and come by again once it was evaluated.
+class FunctionValues {
+ public:
+  FunctionValues(const Epilogue& epilogue, int64_t count) : count_(count) {
+    for (const EpilogueStep& step : epilogue) {
+      if (!step.function) continue;
+      size_t inputs = 1;
+      for (const FunctionParameter& p : step.function->parameters) inputs += p.operand != FunctionOperand::kTable;
+      inputs_.emplace_back(inputs * static_cast<size_t>(count));
+    }
+  }
+  size_t size() const { return inputs_.size(); }
+  bool complete() const { return results_.size() == inputs_.size(); }
+  bool Knows(size_t function) const { return function < results_.size(); }
+  float& Input(size_t function, size_t parameter, int64_t element) {
+    return inputs_[function][parameter * static_cast<size_t>(count_) + static_cast<size_t>(element)];
+  }
+  float Result(size_t function, size_t result, int64_t element) const {
+    return results_[function][result * static_cast<size_t>(count_) + static_cast<size_t>(element)];
+  }
+  // Of the first function that is not known.
+  Status EvaluateNext(const EvaluateFunction& evaluate) {
+    LS_CHECK(evaluate != nullptr, "nobody evaluates the users' functions of the epilogue");
+    LS_ASSIGN(std::vector<float> results, evaluate(results_.size(), inputs_[results_.size()], count_));
+    results_.push_back(std::move(results));
+    return Ok();
+  }
+
+ private:
+  const int64_t count_;                               // of elements
+  std::vector<std::vector<float>> inputs_, results_;  // by function
+};
+
 // What becomes of a sum, in double precision.
 class Finish {
  public:
@@ -172,10 +207,10 @@ class Finish {
   int64_t joined() const { return gate_ < epilogue_.size() ? 2 : 1; }
 
   // Counts D's element, given the sums of joined() products from column `j` on, and what the epilogue stores on the
-  // way.
+  // way. Where a function of the epilogue is not known yet, its inputs are left for `element`, and no more happens.
   template <typename View>
   void operator()(const View& view, int64_t batch, int64_t i, int64_t j, const double* sums, const HostTensor& d,
-                  Comparison& into) const {
+                  Comparison& into, FunctionValues& functions, int64_t element) const {
     const int64_t row = view.StoredRow(batch, i), column = view.StoredColumn(batch, j);
     double values[2];
     size_t operand = 0;
@@ -183,14 +218,16 @@ class Finish {
       double value = alpha_ * sums[c] + static_cast<double>(view.Bias(i, column + c));
       if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column + c));
       operand = 0;
-      values[c] = After(0, gate_, operand, value, {i, row, column + c}, into);
+      const auto before = After(0, gate_, operand, value, {i, row, column + c}, into, functions, element);
+      if (!before) return;
+      values[c] = *before;
     }
     double value = values[0];
     const int64_t own = column / joined();
     if (joined() > 1) {
       const EpilogueStep& gate = epilogue_[gate_];
       value = ir::Evaluate(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1];
-      value = After(gate_ + 1, epilogue_.size(), operand, value, {i, row, own}, into);
+      value = *After(gate_ + 1, epilogue_.size(), operand, value, {i, row, own}, into, functions, element);
     }
     Count(d, row, own, Saturated(output_, value * last_), into);
   }
@@ -200,16 +237,60 @@ class Finish {
     int64_t row_of_product, row, column;
   };
 
-  double After(size_t first, size_t end, size_t& operand, double value, const Place& at, Comparison& into) const {
+  static float OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at) {
+    if (parameter.operand == FunctionOperand::kPerRow) return tensor.At(0, at.row_of_product);
+    if (parameter.operand == FunctionOperand::kPerColumn) return tensor.At(0, at.column);
+    return parameter.operand == FunctionOperand::kPerElement ? tensor.At(at.row, at.column) : 0.0f;
+  }
+
+  static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, double value, const Place& at,
+                          FunctionValues& functions, size_t function, int64_t element) {
+    functions.Input(function, 0, element) = static_cast<float>(value);
+    size_t parameter = 1, number = 0;
+    for (const FunctionParameter& p : call.parameters) {
+      const bool is_number = p.operand == FunctionOperand::kNumber;
+      const float input = is_number ? static_cast<float>(call.numbers[number++]) : OperandOf(p, *operands++, at);
+      if (p.operand != FunctionOperand::kTable) functions.Input(function, parameter++, element) = input;
+    }
+  }
+
+  static void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
+                           const FunctionValues& functions, size_t function, int64_t element) {
+    size_t result = 1;
+    for (const FunctionParameter& p : call.parameters) {
+      if (p.operand == FunctionOperand::kOutput) {
+        const double value = functions.Result(function, result++, element);
+        Count(*operands, at.row, at.column, Saturated(operands->shape.type, value), into);
+      }
+      if (p.operand != FunctionOperand::kNumber) ++operands;
+    }
+  }
+
+  // Users' functions do not stand beside pairs, so the first of them is the first of the steps from 0 on.
+  std::optional<double> After(size_t first, size_t end, size_t& operand, double value, const Place& at,
+                              Comparison& into, FunctionValues& functions, int64_t element) const {
+    size_t function = 0;
     for (size_t i = first; i < end; ++i) {
-      const bool none = ir::InfoOf(epilogue_[i].kind).operand == ir::StepOperand::kNone;
-      value = After(epilogue_[i], operand, value, at, into);
-      operand += none ? 0 : 1;
+      const EpilogueStep& step = epilogue_[i];
+      const size_t own = operand;
+      operand += ir::TensorsOf(step, output_).size();
+      if (!step.function) {
+        value = After(step, own, value, at, into, functions.complete());
+        continue;
+      }
+      if (!functions.Knows(function)) {
+        LeaveInputs(*step.function, operands_.epilogue.data() + own, value, at, functions, function, element);
+        return std::nullopt;
+      }
+      CountOutputs(*step.function, operands_.epilogue.data() + own, at, into, functions, function, element);
+      value = functions.Result(function++, 0, element);
     }
     return value;
   }
 
-  double After(const EpilogueStep& step, size_t operand, double value, const Place& at, Comparison& into) const {
+  // Totals are added up once: when all functions are known.
+  double After(const EpilogueStep& step, size_t operand, double value, const Place& at, Comparison& into,
+               bool totals) const {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     switch (info.action) {
       case ir::StepAction::kMultiply:
@@ -228,12 +309,13 @@ class Finish {
       case ir::StepAction::kCut:
         return ir::Evaluate(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
       case ir::StepAction::kSum:
-        if (totals_ != nullptr) totals_->Add(operand, PlaceOfTotal(info.operand, at), value);
+        if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfTotal(info.operand, at), value);
         return value;
       case ir::StepAction::kAmax:
-        if (totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value));
+        if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value));
         return value;
       case ir::StepAction::kGate:
+      case ir::StepAction::kCall:
         break;
     }
     LS_CHECK(false, "unknown action ", static_cast<int>(info.action));
@@ -281,7 +363,8 @@ struct Piece {
 };
 
 template <typename View>
-Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor& d, const Piece& piece) {
+Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor& d, const Piece& piece,
+                        FunctionValues& functions) {
   const int64_t columns = std::min<int64_t>(kColumns, view.columns() - piece.first);
   const int64_t depth = view.depth();
   std::vector<float> b(static_cast<size_t>(depth * kColumns)), a(static_cast<size_t>(depth * kRows));
@@ -294,7 +377,9 @@ Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor
     MultiplyBlock(depth, a.data(), b.data(), sums);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; c += finish.joined()) {
-        finish(view, piece.batch, row + r, piece.first + c, &sums[r][c], d, result);
+        const int64_t j = piece.first + c;
+        const int64_t element = (piece.batch * view.rows() + row + r) * view.columns() + j;
+        finish(view, piece.batch, row + r, j, &sums[r][c], d, result, functions, element);
       }
     }
   }
@@ -309,7 +394,8 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
 }
 
 template <typename View>
-Comparison CompareView(const View& view, const Finish& finish, const HostTensor& d) {
+Result<Comparison> CompareView(const View& view, const Finish& finish, const HostTensor& d, FunctionValues functions,
+                               const EvaluateFunction& evaluate) {
   // A convolution may have few columns and very many rows, so rows are shared out too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
@@ -321,21 +407,29 @@ Comparison CompareView(const View& view, const Finish& finish, const HostTensor&
     }
   }
   std::vector<Comparison> parts(pieces.size());
-  ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t item) {
-    parts[static_cast<size_t>(item)] = ComparePiece(view, finish, d, pieces[static_cast<size_t>(item)]);
-  });
+  const auto pass = [&] {
+    ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t item) {
+      parts[static_cast<size_t>(item)] = ComparePiece(view, finish, d, pieces[static_cast<size_t>(item)], functions);
+    });
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
+    pass();
+    LS_TRY(functions.EvaluateNext(evaluate));
+  }
+  pass();
   return Total(parts, "cpu");
 }
 
 template <typename View>
-Comparison SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples, uint64_t seed) {
+Result<Comparison> SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples,
+                              uint64_t seed, FunctionValues functions, const EvaluateFunction& evaluate) {
   std::mt19937_64 random(seed);
   const int64_t columns = view.columns() / finish.joined();  // of D
   std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * columns - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
   for (int64_t& index : chosen) index = element(random);
   std::vector<Comparison> parts(chosen.size());
-  ParallelFor(samples, [&](int64_t item) {
+  const auto compare = [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
     const int64_t j = index % columns * finish.joined(), i = index / columns % view.rows();
     const int64_t batch = index / columns / view.rows();
@@ -346,8 +440,15 @@ Comparison SampleView(const View& view, const Finish& finish, const HostTensor& 
       view.Right(batch, j + c, right.data(), 1);
       for (size_t q = 0; q < left.size(); ++q) sums[c] += static_cast<double>(left[q]) * static_cast<double>(right[q]);
     }
-    finish(view, batch, i, j, sums, d, parts[static_cast<size_t>(item)]);
-  });
+    Comparison& part = parts[static_cast<size_t>(item)];
+    part = {};
+    finish(view, batch, i, j, sums, d, part, functions, item);
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
+    ParallelFor(samples, compare);
+    LS_TRY(functions.EvaluateNext(evaluate));
+  }
+  ParallelFor(samples, compare);
   return Total(parts, base::Cat("cpu, ", samples, " elements"));
 }
 
@@ -385,24 +486,39 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
   return tensors[static_cast<size_t>(role)];
 }
 
-Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
+Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                              const EvaluateFunction& evaluate) {
   EpilogueTotals totals(problem);
-  Comparison comparison = std::visit(
-      [&](const auto& kind) {
-        return CompareView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type, &totals), d);
-      },
-      problem);
+  LS_ASSIGN(Comparison comparison,
+            std::visit(
+                [&](const auto& kind) {
+                  const auto view = ViewOf(kind, operands);
+                  return CompareView(view, Finish(kind, operands, d.shape.type, &totals), d,
+                                     FunctionValues(kind.epilogue, view.batches() * view.rows() * view.columns()),
+                                     evaluate);
+                },
+                problem));
   totals.Compare(operands.epilogue, comparison);
   return comparison;
 }
 
-Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
-                         uint64_t seed) {
+Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
+  return CompareAll(problem, operands, d, {}).value();
+}
+
+Result<Comparison> CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                                 int64_t samples, uint64_t seed, const EvaluateFunction& evaluate) {
   return std::visit(
       [&](const auto& kind) {
-        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type, nullptr), d, samples, seed);
+        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type, nullptr), d, samples, seed,
+                          FunctionValues(kind.epilogue, samples), evaluate);
       },
       problem);
+}
+
+Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
+                         uint64_t seed) {
+  return CompareSample(problem, operands, d, samples, seed, {}).value();
 }
 
 }  // namespace laneshift::measure

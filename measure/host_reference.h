@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "measure/comparison.h"
@@ -25,11 +26,22 @@ struct HostOperands {
   static std::vector<HostTensor> RandomEpilogue(const Problem& problem, uint64_t seed);
 };
 
-// REQUIRES: `problem` is complete and the shapes are its own.
+// Users' functions of an epilogue on values of the reference: of the index-th one, [parameter][element] to
+// [result][element] (measure/function_evaluator.h).
+using EvaluateFunction =
+    std::function<Result<std::vector<float>>(size_t index, const std::vector<float>& inputs, int64_t count)>;
+
+// REQUIRES: `problem` is complete and the shapes are its own. Where the epilogue has users' functions they are asked of
+// `evaluate`, and the errors are its own.
+Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                              const EvaluateFunction& evaluate);
+// REQUIRES: the epilogue has none.
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d);
 
 // The same for `samples` elements drawn with `seed`, for problems too big to be computed in whole.
 Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
                          uint64_t seed);
+Result<Comparison> CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                                 int64_t samples, uint64_t seed, const EvaluateFunction& evaluate);
 
 }  // namespace laneshift::measure

@@ -2,14 +2,15 @@
 
 #include <cstdio>
 
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "device/driver_error.h"
-#include "measure/shared_library.h"
 
 namespace laneshift::measure {
 namespace {
 
 using base::Cat;
+using base::SharedLibrary;
 
 // Values of nvml.h.
 constexpr int kClockSm = 1, kClockMemory = 2, kTemperatureGpu = 0;

@@ -1,3 +1,4 @@
+#include "measure/function_evaluator.h"
 #include "measure/problem_bench.h"
 
 #include <utility>
@@ -73,10 +74,16 @@ Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem,
   Comparison comparison;
   if (reference_) {
     LS_ASSIGN(comparison, reference_->Compare(stream_, operands.arguments()));
-  } else if (ProblemFlops(problem) / 2 <= kMaxHostProducts) {
-    comparison = CompareAll(problem, host, d);
   } else {
-    comparison = CompareSample(problem, host, d, kHostSamples, options_.seed);
+    LS_ASSIGN(const FunctionEvaluator functions, FunctionEvaluator::Make(engine_, problem, host.epilogue));
+    const auto evaluate = [&](size_t index, const std::vector<float>& inputs, int64_t count) {
+      return functions.Evaluate(index, inputs, count);
+    };
+    if (ProblemFlops(problem) / 2 <= kMaxHostProducts) {
+      LS_ASSIGN(comparison, CompareAll(problem, host, d, evaluate));
+    } else {
+      LS_ASSIGN(comparison, CompareSample(problem, host, d, kHostSamples, options_.seed, evaluate));
+    }
   }
   return FailureOf(comparison, problem, engine_.parts().target);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "ir/function_call.h"
 #include "laneshift/c.h"
 #include "laneshift/engine.h"
 
@@ -110,6 +111,10 @@ laneshift_status laneshift_engine_open_with(const laneshift_options* options, la
     chosen.store_directory = TextOf(options->store_directory);
     chosen.system_store = TextOf(options->system_store);
     chosen.tuner = TextOf(options->tuner);
+    const std::string include = TextOf(options->include_directories);
+    for (const std::string_view directory : laneshift::base::Split(include, ':')) {
+      if (!directory.empty()) chosen.include_directories.emplace_back(directory);
+    }
     if (const std::string policy = TextOf(options->on_miss); !policy.empty()) {
       LS_ASSIGN(chosen.on_miss, laneshift::ParseMissPolicy(policy));
     }
@@ -127,7 +132,7 @@ laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* 
     std::vector<laneshift::Problem> parsed;
     for (size_t i = 0; i < count; ++i) {
       if (problems[i] == nullptr) return Missing("a problem");
-      LS_ASSIGN(laneshift::Problem problem, laneshift::ParseProblem(problems[i]));
+      LS_ASSIGN(laneshift::Problem problem, engine->engine.ReadProblem(problems[i]));
       parsed.push_back(std::move(problem));
     }
     return engine->engine.Prepare(parsed);
@@ -138,6 +143,28 @@ void laneshift_engine_finish_tuning(laneshift_engine* engine) { engine->engine.F
 
 void laneshift_engine_close(laneshift_engine* engine) { delete engine; }
 
+laneshift_status laneshift_step_make(laneshift_engine* engine, const char* source, const char* file,
+                                     const char* function, const double* numbers, size_t count, char* step,
+                                     size_t step_bytes, char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (engine == nullptr) return Missing("engine");
+    if (source == nullptr) return Missing("source");
+    if (function == nullptr) return Missing("function");
+    if (step == nullptr) return Missing("step");
+    if (count > 0 && numbers == nullptr) return Missing("numbers");
+    laneshift::FunctionSource given{.text = source, .file = TextOf(file), .function = function};
+    given.numbers.assign(numbers, numbers + count);
+    LS_ASSIGN(const laneshift::EpilogueStep made, engine->engine.MakeStep(given));
+    const std::string text = laneshift::ir::PrintFunctionCall(*made.function);
+    if (text.size() >= step_bytes) {
+      return laneshift::MakeError(ErrorCode::kInvalidArgument,
+                                  laneshift::base::Cat("the step needs ", text.size() + 1, " bytes"));
+    }
+    WriteText(text, step, step_bytes);
+    return laneshift::Ok();
+  });
+}
+
 laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* problem, const char* schedule,
                                      laneshift_plan** plan, char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
@@ -145,7 +172,7 @@ laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* probl
     if (problem == nullptr) return Missing("problem");
     if (plan == nullptr) return Missing("plan");
     *plan = nullptr;
-    LS_ASSIGN(const laneshift::Problem parsed, laneshift::ParseProblem(problem));
+    LS_ASSIGN(const laneshift::Problem parsed, engine->engine.ReadProblem(problem));
     laneshift::ScheduleConstraint constraint;
     if (schedule != nullptr && *schedule != '\0') {
       LS_ASSIGN(constraint, laneshift::ParseSchedule(schedule));

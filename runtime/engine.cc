@@ -87,6 +87,11 @@ Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& 
   plan->kernel = found->loaded;
   LS_ASSIGN(const int most, MostClusters(core.parts.device, plan->kernel->kernel, program));
   plan->launch = compiler::PlanLaunch(problem, chosen.schedule, program, most);
+  // CTAs of a kernel that may start early would else come to SMs in pairs, where one before it has left most room.
+  if (core.overlap == device::LaunchOverlap::kProgrammatic) {
+    plan->launch.smem_bytes =
+        std::max(plan->launch.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen.target)));
+  }
   Describe(core.parts, chosen, *found, *plan);
   return plan;
 }
@@ -181,8 +186,13 @@ runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice devic
       store(store::Store::Open(
           {.directory = options.store_directory, .system_path = runtime::SystemStore(options.system_store)})),
       device_target(opened, store),
-      kernels(opened.device, *opened.target, store, AssemblerOf(options, opened.emulator != nullptr)),
-      parts{*opened.api, opened.device, *opened.target, store, device_target, opened.Key(), opened.emulator != nullptr},
+      functions(store, *opened.target,
+                {.library_directories = options.library_directories,
+                 .include_directories = options.include_directories,
+                 .nvrtc = options.nvrtc}),
+      kernels(opened.device, *opened.target, store, functions, AssemblerOf(options, opened.emulator != nullptr)),
+      parts{*opened.api,   opened.device, *opened.target, store,
+            device_target, functions,     opened.Key(),   opened.emulator != nullptr},
       on_miss(options.on_miss),
       overlap(options.launch_overlap == LaunchOverlap::kProgrammatic ? device::LaunchOverlap::kProgrammatic
                                                                      : device::LaunchOverlap::kNone) {
@@ -355,6 +365,13 @@ Status Engine::Prepare(std::span<const Problem> problems) const {
     impl_->plans.Pin(problem, {});
   }
   return Ok();
+}
+
+Result<Problem> Engine::ReadProblem(std::string_view text) const { return impl_->functions.ReadProblem(text); }
+
+Result<EpilogueStep> Engine::MakeStep(const FunctionSource& source) const {
+  LS_ASSIGN(FunctionCall call, impl_->functions.Find(source));
+  return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call))};
 }
 
 void Engine::FinishTuning() const { impl_->background.Finish(); }

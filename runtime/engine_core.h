@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "laneshift/engine.h"
+#include "nvrtc/function_library.h"
 #include "runtime/background_tuner.h"
 #include "runtime/engine_parts.h"
 #include "runtime/kernel_cache.h"
@@ -22,6 +23,7 @@ struct EngineCore {
   OpenedDevice opened;
   store::Store store;
   DeviceTarget device_target;
+  nvrtc::FunctionLibrary functions;
   KernelCache kernels;
   Engine::Parts parts;
   const MissPolicy on_miss;

@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "laneshift/engine.h"
+#include "nvrtc/function_library.h"
 #include "runtime/device_target.h"
 #include "store/store.h"
 #include "target/target.h"
@@ -23,6 +24,7 @@ struct Engine::Parts {
   const target::Target& target;
   store::Store& store;
   runtime::DeviceTarget& device_target;  // `target` with what the device was measured to do
+  nvrtc::FunctionLibrary& functions;     // users'
   std::string device_key;                // under which the store remembers it
   bool emulated;                         // then emulator::TakeReport() tells what the launches did
   TuneFunction tune{};                   // how this engine measures; may be replaced before the first plan is made

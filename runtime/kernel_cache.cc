@@ -1,5 +1,6 @@
 #include "runtime/kernel_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -27,8 +28,8 @@ Result<std::string> EntryOf(std::string_view ptx) {
 }  // namespace
 
 KernelCache::KernelCache(const device::Device& device, const target::Target& target, store::Store& store,
-                         AssemblerChoice assembler)
-    : device_(device), target_(target), store_(store), choice_(std::move(assembler)) {}
+                         nvrtc::FunctionLibrary& functions, AssemblerChoice assembler)
+    : device_(device), target_(target), store_(store), functions_(functions), choice_(std::move(assembler)) {}
 
 Result<FoundKernel> KernelCache::Get(const ir::Program& program, const KernelLabel& label) {
   const std::string key = compiler::KernelKey(program);
@@ -95,7 +96,8 @@ KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Prog
                                           const KernelLabel& label) {
   FoundKernel found;
   const Stopwatch emission;
-  LS_ASSIGN(compiler::PtxModule module, compiler::EmitPtx(program, target_));
+  LS_ASSIGN(const compiler::FunctionTexts functions, functions_.TextsOf(program));
+  LS_ASSIGN(compiler::PtxModule module, compiler::EmitPtx(program, target_, {.functions = functions}));
   found.ptx_ms = emission.Milliseconds();
   const Stopwatch assembly;
   LS_ASSIGN(std::optional<store::CubinRecord> cubin, Assemble(module.ptx));
@@ -137,7 +139,7 @@ Result<std::shared_ptr<const LoadedKernel>> KernelCache::Load(const std::string&
   LS_ASSIGN(device::Module module,
             cubin ? device::Module::LoadCubin(context, cubin->bytes) : device::Module::LoadPtx(context, ptx));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel(entry));
-  LS_TRY(kernel.AllowDynamicSmem(smem_bytes));
+  LS_TRY(kernel.AllowDynamicSmem(std::max(smem_bytes, AloneBytes(target_))));
   return std::make_shared<const LoadedKernel>(std::move(module), std::move(kernel));
 }
 

@@ -17,6 +17,7 @@
 #include "device/module.h"
 #include "ir/program.h"
 #include "laneshift/engine.h"
+#include "nvrtc/function_library.h"
 #include "store/store.h"
 #include "target/target.h"
 
@@ -49,11 +50,14 @@ struct AssemblerChoice {
   std::string ptxas;  // path; empty: searched
 };
 
+// Dynamic shared memory of which no two CTAs fit on an SM. Every kernel is allowed so much.
+constexpr int AloneBytes(const target::Target& target) { return target.smem_bytes / 2; }
+
 class KernelCache {
  public:
-  // REQUIRES: `device`, `target` and `store` outlive the cache.
+  // REQUIRES: `device`, `target`, `store` and `functions` outlive the cache.
   KernelCache(const device::Device& device, const target::Target& target, store::Store& store,
-              AssemblerChoice assembler);
+              nvrtc::FunctionLibrary& functions, AssemblerChoice assembler);
 
   // REQUIRES: `program` is lowered and has its storage.
   Result<FoundKernel> Get(const ir::Program& program, const KernelLabel& label);
@@ -73,6 +77,7 @@ class KernelCache {
   const device::Device& device_;
   const target::Target& target_;
   store::Store& store_;
+  nvrtc::FunctionLibrary& functions_;
   const AssemblerChoice choice_;
 
   std::mutex mutex_;

@@ -178,7 +178,9 @@ std::string PrintTable(const std::vector<Benched>& all) {
 }
 
 Result<int> RunBench(const Options& options, const Settings& settings) {
-  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file));
+  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  ProblemReader reader(engine_options);
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
   if (options.rounds < 1) {
     return MakeError(ErrorCode::kInvalidArgument, Cat("--rounds ", options.rounds, " is below 1"));
@@ -189,8 +191,7 @@ Result<int> RunBench(const Options& options, const Settings& settings) {
     LS_ASSIGN(const measure::Peer peer, measure::ParsePeer(name));
     peers.push_back(peer);
   }
-  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
-  LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
+  LS_ASSIGN(const Engine engine, reader.Take());
   if (engine.parts().emulated) {
     return MakeError(ErrorCode::kUnsupported, "an emulated device has no times; bench needs a GPU (--device cuda)");
   }

@@ -13,7 +13,7 @@
 namespace laneshift::tools {
 
 Result<Compilation> CompileProblem(const Problem& problem, const std::string& target, const std::string& schedule,
-                                   Keep keep) {
+                                   Keep keep, ProblemReader& reader) {
   Compilation result;
   result.problem = problem;
   result.target = &target::Targets().front();
@@ -26,8 +26,10 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& ta
   LS_ASSIGN(result.schedule,
             autotune::ChooseSchedule(problem, constraint, *result.target, result.target->default_sm_count));
   LS_ASSIGN(result.program, compiler::BuildProgram(problem, result.schedule, *result.target, &result.passes));
+  LS_ASSIGN(const compiler::FunctionTexts functions, reader.TextsOf(result.program));
   const runtime::Stopwatch watch;
-  LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target, keep == Keep::kPtxAndLlvm));
+  LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target,
+                                             {.with_llvm_ir = keep == Keep::kPtxAndLlvm, .functions = functions}));
   result.ptx_ms = watch.Milliseconds();
   return result;
 }

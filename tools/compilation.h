@@ -10,6 +10,7 @@
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 #include "target/target.h"
+#include "tools/problem_reader.h"
 
 namespace laneshift::tools {
 
@@ -24,9 +25,10 @@ struct Compilation {
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };
-// `target` empty: the first target. The schedule is chosen for the target's usual number of SMs.
+// `target` empty: the first target. Users' functions are asked of the reader. The schedule is chosen for the target's
+// usual number of SMs.
 Result<Compilation> CompileProblem(const Problem& problem, const std::string& target, const std::string& schedule,
-                                   Keep keep);
+                                   Keep keep, ProblemReader& reader);
 
 // Writes `bytes` to the file, or to standard output if `path` is empty or "-".
 Status WriteOutput(const std::string& path, const std::string& bytes);

@@ -23,7 +23,7 @@ Examples:
 Needs no GPU; cubin needs ptxas. Sizes are kernel parameters: the code serves every problem of the same class.)";
 
 struct CompileOptions {
-  std::vector<std::string> words;
+  std::vector<std::string> words, include;
   std::string target, schedule, emit = "ptx", output, ptxas;
   bool json = false;
 };
@@ -62,11 +62,13 @@ Result<std::string> Emit(const Compilation& compilation, Form form, const std::s
 }
 
 Result<int> Compile(const CompileOptions& options, const Settings& settings) {
-  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}));
+  ProblemReader reader = ProblemReader::WithoutDevice(options.target, SourceOptionsOf(settings, options.include));
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "compile takes one problem at a time");
   LS_ASSIGN(const Form form, ParseForm(options.emit));
-  LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.target, options.schedule,
-                                                          form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx));
+  LS_ASSIGN(const Compilation compilation,
+            CompileProblem(problems[0], options.target, options.schedule,
+                           form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx, reader));
   LS_ASSIGN(const std::string output, Emit(compilation, form, options.ptxas.empty() ? settings.ptxas : options.ptxas));
   if (options.output.empty() && form == Form::kCubin) {
     return MakeError(ErrorCode::kInvalidArgument, "a cubin is binary; say where to write it with -o FILE");
@@ -103,6 +105,7 @@ Verb AddCompile(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<CompileOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->required();
   verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a");
+  AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a whole or partial schedule");
   verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR) or cubin")
       ->capture_default_str();

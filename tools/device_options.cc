@@ -28,7 +28,7 @@ std::vector<std::string> JoinWords(const std::vector<std::string>& words) {
   return texts;
 }
 
-Status ReadProblems(const std::string& path, std::vector<Problem>& problems) {
+Status ReadProblems(const std::string& path, ProblemReader& reader, std::vector<Problem>& problems) {
   std::ifstream file(path);
   if (!file) {
     return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": cannot be opened: ", std::strerror(errno),
@@ -38,7 +38,7 @@ Status ReadProblems(const std::string& path, std::vector<Problem>& problems) {
   for (int number = 1; std::getline(file, line); ++number) {
     const std::string_view text = base::Trim(std::string_view(line).substr(0, line.find('#')));
     if (text.empty()) continue;
-    auto problem = ParseProblem(text);
+    auto problem = reader.Read(text);
     if (!problem) return problem.error().Within(Cat(path, ":", number));
     problems.push_back(std::move(*problem));
   }
@@ -60,6 +60,20 @@ void AddPolicies(CLI::App& app, std::vector<std::string>& policies) {
                  "shift_scope=addressed")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void AddInclude(CLI::App& app, std::vector<std::string>& include) {
+  app.add_option("--include", include,
+                 "DIR, repeatable: where includes of users' functions (epilogue=FILE.cu:FUNCTION) are looked for")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::string>& include) {
+  EngineOptions options{.store_directory = settings.store_directory};
+  options.library_directories = settings.library_directories;
+  options.include_directories = include;
+  return options;
 }
 
 void DeviceOptions::AddTo(CLI::App& app) {
@@ -87,10 +101,13 @@ void DeviceOptions::AddTo(CLI::App& app) {
   app.add_option("--system-store", system_store,
                  "a sealed database, read where the own store has nothing (else LANESHIFT_SYSTEM_STORE)");
   AddPolicies(app, policies);
+  AddInclude(app, include);
 }
 
 Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) const {
-  EngineOptions options{.device = device, .target = target, .store_directory = settings.store_directory};
+  EngineOptions options = SourceOptionsOf(settings, include);
+  options.device = device;
+  options.target = target;
   options.ptxas = ptxas.empty() ? settings.ptxas : ptxas;
   options.system_store = system_store.empty() ? settings.system_store : system_store;
   options.tuner = settings.program;
@@ -129,16 +146,18 @@ std::vector<std::string> DeviceOptions::Words() const {
   add("--target", target);
   add("--ptxas", ptxas);
   for (const std::string& policy : policies) add("--policy", policy);
+  for (const std::string& directory : include) add("--include", directory);
   return words;
 }
 
-Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file) {
+Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file,
+                                             ProblemReader& reader) {
   std::vector<Problem> problems;
   for (const std::string& text : JoinWords(words)) {
-    LS_ASSIGN(Problem problem, ParseProblem(text));
+    LS_ASSIGN(Problem problem, reader.Read(text));
     problems.push_back(std::move(problem));
   }
-  if (!file.empty()) LS_TRY(ReadProblems(file, problems));
+  if (!file.empty()) LS_TRY(ReadProblems(file, reader, problems));
   if (problems.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "no problem; write for example: gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16");

@@ -7,6 +7,7 @@
 
 #include "laneshift/engine.h"
 #include "laneshift/schedule.h"
+#include "tools/problem_reader.h"
 #include "tools/settings.h"
 
 namespace CLI {
@@ -21,6 +22,7 @@ struct DeviceOptions {
   std::string on_miss = "heuristic", launch_overlap = "none", system_store;
   int emulator_threads = 0;
   std::vector<std::string> policies;
+  std::vector<std::string> include;
 
   void AddTo(CLI::App& app);
   Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
@@ -31,9 +33,15 @@ struct DeviceOptions {
 // --policy, of verbs that use the emulator.
 void AddPolicies(CLI::App& app, std::vector<std::string>& policies);
 
+// --include, of verbs that read problems.
+void AddInclude(CLI::App& app, std::vector<std::string>& include);
+// What compiling users' functions takes.
+EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::string>& include);
+
 // Words, and files of one problem a line. A word with blanks inside is a whole problem; otherwise a word without '='
 // (such as `gemm`) begins one. In a file, what follows a '#' is a comment.
-Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file);
+Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file,
+                                             ProblemReader& reader);
 
 // Empty text decides nothing.
 Result<ScheduleConstraint> ConstraintOf(const std::string& schedule);

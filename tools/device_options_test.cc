@@ -10,7 +10,8 @@ namespace laneshift::tools {
 namespace {
 
 std::vector<std::string> Printed(const std::vector<std::string>& words, const std::string& file = {}) {
-  const auto problems = CollectProblems(words, file);
+  ProblemReader reader = ProblemReader::WithoutDevice({}, {});
+  const auto problems = CollectProblems(words, file, reader);
   EXPECT_TRUE(problems.has_value()) << (problems ? "" : problems.error().message);
   std::vector<std::string> texts;
   if (!problems) return texts;
@@ -32,15 +33,17 @@ TEST(CollectProblems, FilesHaveCommentsAndLineNumbers) {
   std::ofstream(path) << "# head\n\ngemm m=1 n=2 k=3  # tail\n  gemm m=4 n=5 k=6\n";
   EXPECT_EQ(Printed({}, path).size(), 2u);
   std::ofstream(path) << "gemm m=1 n=2 k=3\ngemm m=0 n=2 k=3\n";
-  const auto bad = CollectProblems({}, path);
+  ProblemReader reader = ProblemReader::WithoutDevice({}, {});
+  const auto bad = CollectProblems({}, path, reader);
   ASSERT_FALSE(bad.has_value());
   EXPECT_NE(bad.error().message.find(path + ":2: m=0"), std::string::npos) << bad.error().message;
 }
 
 TEST(CollectProblems, NothingIsAnError) {
-  EXPECT_FALSE(CollectProblems({}, {}).has_value());
-  EXPECT_FALSE(CollectProblems({""}, {}).has_value());
-  EXPECT_FALSE(CollectProblems({}, testing::TempDir() + "laneshift_absent.txt").has_value());
+  ProblemReader reader = ProblemReader::WithoutDevice({}, {});
+  EXPECT_FALSE(CollectProblems({}, {}, reader).has_value());
+  EXPECT_FALSE(CollectProblems({""}, {}, reader).has_value());
+  EXPECT_FALSE(CollectProblems({}, testing::TempDir() + "laneshift_absent.txt", reader).has_value());
 }
 
 TEST(ExitCode, HasOneForEveryError) {

@@ -7,14 +7,14 @@
 #include "device/assembler.h"
 #include "device/device.h"
 #include "emulator/driver.h"
+#include "measure/cublas.h"
+#include "measure/cudnn.h"
+#include "nvrtc/nvrtc.h"
 #include "runtime/engine_parts.h"
 #include "store/store.h"
 #include "target/target.h"
-#include "measure/cublas.h"
-#include "measure/cudnn.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
-#include "measure/nvrtc.h"
 #include "tools/problem_run.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -97,7 +97,7 @@ void LookAtToolkit(const Settings& settings, std::vector<Finding>& findings) {
   findings.push_back(
       OptionalPart("ptxas", ptxas, ptxas ? Cat(ptxas->id(), " (", ptxas->path(), ")") : "",
                    "optional: without it the driver compiles PTX; install the CUDA toolkit or set CUDA_HOME"));
-  const auto nvrtc = measure::Nvrtc::Open(settings.library_directories);
+  const auto nvrtc = nvrtc::Nvrtc::Open(settings.library_directories);
   findings.push_back(OptionalPart("NVRTC", nvrtc, nvrtc ? nvrtc->name() : "",
                                   "optional: without it results of a GPU are checked on the host"));
   const auto cublas = measure::Cublas::Probe(settings.library_directories);

@@ -37,7 +37,7 @@ Times come from the timing model (docs/timing-model.md), for the published facts
 `laneshift probe` has measured of the GPU at hand. The breakdown is of the critical path.)";
 
 struct ExplainOptions {
-  std::vector<std::string> words;
+  std::vector<std::string> words, include;
   std::string target, schedule;
   size_t top = 10;
   bool json = false, refused = false;
@@ -153,7 +153,8 @@ void PrintPages(const Problem& problem, const Subject& subject, const Ranking& r
 }
 
 Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
-  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}));
+  ProblemReader reader = ProblemReader::WithoutDevice(options.target, SourceOptionsOf(settings, options.include));
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "explain takes one problem at a time");
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
   LS_ASSIGN(const Subject subject, SubjectOf(options, settings));
@@ -177,6 +178,7 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
   verb->add_option("problem", options->words, "one problem, as bare words")->required();
   verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a");
   verb->add_option("--schedule", options->schedule, "a whole or partial schedule: only candidates that agree with it");
+  AddInclude(*verb, options->include);
   verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given");
   verb->add_flag("--refused", options->refused, "show every refused schedule");
   verb->add_flag("--json", options->json, "one JSON object a candidate, one a line, best first, on stdout");

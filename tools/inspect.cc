@@ -29,7 +29,7 @@ Examples:
   laneshift inspect conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --schedule "reuse=lane_shift" --no-ptx)";
 
 struct InspectOptions {
-  std::vector<std::string> words;
+  std::vector<std::string> words, include;
   std::string target, schedule, dump_after, ptxas;
   bool all_passes = false, no_ptx = false, json = false;
 };
@@ -183,9 +183,11 @@ std::vector<autotune::ReuseMode> ModesOf(const Compilation& c) {
 }
 
 Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
-  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}));
+  ProblemReader reader = ProblemReader::WithoutDevice(options.target, SourceOptionsOf(settings, options.include));
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "inspect takes one problem at a time");
-  LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.target, options.schedule, Keep::kPtx));
+  LS_ASSIGN(const Compilation compilation,
+            CompileProblem(problems[0], options.target, options.schedule, Keep::kPtx, reader));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
   const Resources resources = ResourcesOf(compilation, options.ptxas.empty() ? settings.ptxas : options.ptxas);
   const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
@@ -206,6 +208,7 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<InspectOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->required();
   verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a");
+  AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a whole or partial schedule");
   verb->add_option("--dump-after", options->dump_after,
                    "show the tile program after this pass: build, lower_channels, …");

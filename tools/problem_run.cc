@@ -8,8 +8,10 @@
 #include "base/text.h"
 #include "emulator/driver.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
 #include "measure/device_operands.h"
 #include "measure/device_reference.h"
+#include "measure/function_evaluator.h"
 #include "measure/gpu_timing.h"
 #include "runtime/engine_parts.h"
 #include "tools/npy.h"
@@ -109,8 +111,23 @@ class ProblemRun {
  private:
   void* Workspace() const { return reinterpret_cast<void*>(workspace_->pointer()); }
   bool ChecksOnHost() const { return settings_.check && (parts_.emulated || !nvrtc_); }
+  Status CheckOnHost(const HostOperands& operands, const HostTensor& d) {
+    LS_ASSIGN(const auto functions, measure::FunctionEvaluator::Make(engine_, problem_, operands.epilogue));
+    const auto evaluate = [&](size_t index, const std::vector<float>& inputs, int64_t count) {
+      return functions.Evaluate(index, inputs, count);
+    };
+    if (ProblemFlops(problem_) / 2 <= kMaxHostProducts) {
+      LS_ASSIGN(outcome_.comparison, CompareAll(problem_, operands, d, evaluate));
+      return Ok();
+    }
+    LS_ASSIGN(outcome_.comparison, CompareSample(problem_, operands, d, kSamples, settings_.seed, evaluate));
+    outcome_.notes.push_back(Cat("too big to check in whole on the host: ", kSamples, " random elements were checked"));
+    return Ok();
+  }
+
   bool NeedsDownload() {
-    if (settings_.check && !parts_.emulated) {
+    // What users' functions make of a sum is compared on the host.
+    if (settings_.check && !parts_.emulated && !ir::CallsFunctions(problem_)) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {
         nvrtc_ = std::move(*nvrtc);
@@ -148,12 +165,8 @@ class ProblemRun {
   Status Check(const HostOperands& operands, const DeviceOperands& uploaded, const HostTensor& d) {
     if (!ChecksOnHost()) {
       LS_ASSIGN(outcome_.comparison, CompareOnDevice(*nvrtc_, parts_.device, stream_, problem_, uploaded.arguments()));
-    } else if (ProblemFlops(problem_) / 2 <= kMaxHostProducts) {
-      outcome_.comparison = CompareAll(problem_, operands, d);
     } else {
-      outcome_.comparison = CompareSample(problem_, operands, d, kSamples, settings_.seed);
-      outcome_.notes.push_back(
-          Cat("too big to check in whole on the host: ", kSamples, " random elements were checked"));
+      LS_TRY(CheckOnHost(operands, d));
     }
     if (d.bytes.empty()) return Ok();
     if (auto overwritten = FindOverwrittenPadding(d)) outcome_.failures.push_back(std::move(*overwritten));

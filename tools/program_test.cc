@@ -124,6 +124,12 @@ TEST_F(Program, EveryCompletionOrderVerifies) {
   }
 }
 
+TEST_F(Program, LaunchesMayOverlap) {
+  const auto run = CallJson(RunOnEmulator({kTiny, "--check", "--launch-overlap", "programmatic"})).at(0);
+  EXPECT_EQ(run["verified"], true);
+  EXPECT_TRUE(run["hazards"].empty());
+}
+
 TEST_F(Program, FastArithmeticIsAskedForAndTold) {
   EXPECT_EQ(CallJson(RunOnEmulator({kTiny, "--check"})).at(0)["arithmetic"], "hardware");
   const auto run = CallJson(RunOnEmulator({kTiny, "--check", "--arithmetic", "fast"})).at(0);
@@ -260,6 +266,8 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", kTiny, "--assembler", "gas"}, 2, "use auto, ptxas or driver"},
       {{"run", kTiny, "--emulator-threads", "-1"}, 2, "below zero"},
       {{"run", kTiny, "--repeat", "0"}, 2, "--repeat 0"},
+      {{"run", kTiny, "--row", "0"}, 2, "--row 0"},
+      {{"run", kTiny, "--launch-overlap", "sideways"}, 2, "use none or programmatic"},
       {{"run", kTiny, kTiny, "--a", "x.npy"}, 2, "belong to one problem"},
       {{"compile", kTiny, "--emit", "sass"}, 2, "use ptx, tile, llvm or cubin"},
       {{"inspect", kTiny, "--dump-after", "nothing"}, 2, "is no pass; passes: build"},

@@ -67,7 +67,9 @@ Status CheckFiles(const RunSettings& run, size_t problems) {
 }
 
 Result<int> Run(const RunOptions& options, const Settings& settings) {
-  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file));
+  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  ProblemReader reader(engine_options);
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
   RunSettings run = options.run;
   run.library_directories = settings.library_directories;
   LS_ASSIGN(run.constraint, ConstraintOf(options.schedule));
@@ -77,8 +79,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   }
   if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--repeat ", run.repeat, " is below 1"));
   if (run.row < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--row ", run.row, " is below 1"));
-  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
-  LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
+  LS_ASSIGN(const Engine engine, reader.Take());
   if (!options.json) {
     std::fprintf(stderr, "%s, %s, store: %s\n", engine.device_name().c_str(), engine.target().c_str(),
                  settings.store_directory.empty() ? "in memory" : settings.store_directory.c_str());

@@ -145,14 +145,17 @@ Result<std::vector<autotune::WorkerOptions>> WorkersFor(const Options& options) 
 }
 
 Result<int> Tune(const Options& options, const Settings& settings) {
-  LS_ASSIGN(const std::vector<Problem> all, CollectProblems(options.words, options.file));
+  // What is wrong with the device's options is told before a worker is started.
+  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  // Workers find users' functions in the store.
+  std::optional<ProblemReader> reader(engine_options);
+  LS_ASSIGN(const std::vector<Problem> all, CollectProblems(options.words, options.file, *reader));
+  reader.reset();
   LS_ASSIGN(const Shard shard, ParseShard(options.shard));
   LS_ASSIGN(const TuneBudget budget, ParseBudget(options.budget));
   if (options.deadline_seconds < 0) return MakeError(ErrorCode::kInvalidArgument, "--deadline is below zero");
   autotune::TuneOptions tune{.max_trials = budget.trials, .max_seconds = budget.seconds};
   LS_ASSIGN(tune.search, ParseSearch(options.search));
-  // What is wrong with the device's options is told before a worker is started.
-  LS_TRY(options.device.ToEngineOptions(settings));
   LS_ASSIGN(const std::vector<autotune::WorkerOptions> workers, WorkersFor(options));
   store::Store store = store::Store::Open({.directory = settings.store_directory});
   if (const auto warning = store.warning()) std::fprintf(stderr, "laneshift: warning: %s\n", warning->c_str());

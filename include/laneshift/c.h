@@ -41,8 +41,9 @@ typedef struct laneshift_options {
   const char* target;
   const char* store_directory;
   const char* system_store;
-  const char* on_miss; /* "heuristic", "tune", "background" or "error" */
-  const char* tuner;   /* path of the program laneshift; null: on PATH, or where it was installed */
+  const char* on_miss;             /* "heuristic", "tune", "background" or "error" */
+  const char* tuner;               /* path of the program laneshift; null: on PATH, or where it was installed */
+  const char* include_directories; /* of the sources of users' functions; several with ':' between them */
 } laneshift_options;
 laneshift_status laneshift_engine_open_with(const laneshift_options* options, laneshift_engine** engine, char* error,
                                             size_t error_bytes);
@@ -52,6 +53,14 @@ laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* 
 /* Waits until nothing is left to measure in the background. */
 void laneshift_engine_finish_tuning(laneshift_engine* engine);
 void laneshift_engine_close(laneshift_engine* engine);
+
+/* Compiles a user's epilogue function (laneshift/epilogue_function.h), or finds it in the store, and writes the step
+   that calls it, to be put into the epilogue= of a problem: "Swish@…/column.f32,number:1.5". `file` is the source's
+   name in messages, or null; `numbers` are for its parameters that are numbers. LANESHIFT_INVALID_ARGUMENT if
+   `step_bytes` are too few. A problem may also name the file itself: epilogue=act.cu:Swish:1.5. */
+laneshift_status laneshift_step_make(laneshift_engine* engine, const char* source, const char* file,
+                                     const char* function, const double* numbers, size_t count, char* step,
+                                     size_t step_bytes, char* error, size_t error_bytes);
 
 /* `problem` in its one-line form; `schedule` a whole or partial schedule, or null. */
 laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* problem, const char* schedule,

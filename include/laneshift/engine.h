@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "laneshift/epilogue_function.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
@@ -86,6 +87,12 @@ struct EngineOptions {
   // The program `laneshift`, which measures for kTune and kBackground in a process of its own. Empty: searched on PATH
   // and where it was installed with the library.
   std::string tuner{};
+  // For users' epilogue functions (laneshift/epilogue_function.h): where NVRTC, and CUDA's headers beside it, are
+  // looked for, before the toolkit's usual place and the loader's own; where else their sources' includes are; and
+  // NVRTC's path, if no other is to be taken.
+  std::vector<std::string> library_directories{};
+  std::vector<std::string> include_directories{};
+  std::string nvrtc{};
   Assembler assembler = Assembler::kAuto;
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
   LaunchOverlap launch_overlap = LaunchOverlap::kNone;
@@ -208,6 +215,15 @@ class Engine {
   // Makes the plans of all of them and keeps them, so that MakePlan and Run find them at once and work during a
   // capture. The first failure ends it.
   Status Prepare(std::span<const Problem> problems) const;
+
+  // A problem whose epilogue may name users' functions in files: "… epilogue=bias_n+act.cu:Swish:1.5". As ParseProblem
+  // otherwise; errors of a function as MakeStep.
+  Result<Problem> ReadProblem(std::string_view text) const;
+
+  // Compiles a user's function, or finds it in the store. kInvalidArgument: the source does not compile (with NVRTC's
+  // log), lacks the function or has several of the name, or its signature cannot be served. kUnsupported: there is no
+  // NVRTC, or the function does what an epilogue cannot.
+  Result<EpilogueStep> MakeStep(const FunctionSource& source) const;
 
   // Waits until nothing is left to measure in the background.
   void FinishTuning() const;

@@ -24,6 +24,8 @@
 #include <initializer_list>
 #include <optional>
 
+#include "laneshift/epilogue_function.h"
+
 namespace laneshift {
 
 enum class DataType : uint8_t;
@@ -61,12 +63,14 @@ enum class EpilogueKind : uint8_t {
   kAmaxRows,          // amax_m          r[row] becomes max(r[row], |v|)
   kAmaxColumns,       // amax_n          r[column] becomes max(r[column], |v|); of a convolution amax_k
   kAmax,              // amax            the one number r becomes max(r, |v|)
+  kFunction,          // file.cu:name    a user's function (laneshift/epilogue_function.h)
 };
 
 struct EpilogueStep {
   EpilogueKind kind{};
   std::array<double, 2> numbers{};         // as many as its kind has
   std::optional<DataType> operand_type{};  // none: that of D
+  FunctionStep function{};                 // of kFunction: which, with its operands and numbers
 
   bool operator==(const EpilogueStep&) const = default;
 };

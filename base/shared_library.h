@@ -9,7 +9,7 @@
 
 #include "laneshift/result.h"
 
-namespace laneshift::measure {
+namespace laneshift::base {
 
 class SharedLibrary {
  public:
@@ -33,4 +33,4 @@ class SharedLibrary {
   std::string name_;
 };
 
-}  // namespace laneshift::measure
+}  // namespace laneshift::base

@@ -1,8 +1,8 @@
-#include "measure/nvrtc.h"
+#include "nvrtc/nvrtc.h"
 
 #include "base/text.h"
 
-namespace laneshift::measure {
+namespace laneshift::nvrtc {
 
 using base::Cat;
 
@@ -20,7 +20,7 @@ struct Nvrtc::Functions {
   int (*log_size)(void* program, size_t* bytes) = nullptr;
   int (*log)(void* program, char* text) = nullptr;
 
-  static Result<Functions> Of(const SharedLibrary& library) {
+  static Result<Functions> Of(const base::SharedLibrary& library) {
     Functions f;
     LS_TRY(library.Bind("nvrtcVersion", &f.version));
     LS_TRY(library.Bind("nvrtcCreateProgram", &f.create));
@@ -35,16 +35,15 @@ struct Nvrtc::Functions {
     return f;
   }
 
-  Result<std::string> CompileProgram(void* program, const std::vector<const char*>& options, CodeForm form) const {
-    if (const int failed = compile(program, static_cast<int>(options.size()), options.data()); failed != 0) {
-      size_t bytes = 0;
-      std::string text;
-      if (log_size(program, &bytes) == 0 && bytes > 1) {
-        text.resize(bytes);
-        log(program, text.data());
-      }
-      return MakeError(ErrorCode::kDriver, Cat("NVRTC error ", failed, ": ", text.c_str()));
-    }
+  std::string LogOf(void* program) const {
+    size_t bytes = 0;
+    if (log_size(program, &bytes) != 0 || bytes <= 1) return {};
+    std::string text(bytes, '\0');
+    log(program, text.data());
+    return std::string(base::Trim(text.c_str()));
+  }
+
+  Result<std::string> CodeOf(void* program, CodeForm form) const {
     const auto size_of = form == CodeForm::kCubin ? cubin_size : ptx_size;
     const auto code_of = form == CodeForm::kCubin ? cubin : ptx;
     size_t bytes = 0;
@@ -57,8 +56,14 @@ struct Nvrtc::Functions {
   }
 };
 
-Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories) {
-  auto library = SharedLibrary::Open({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, library_directories);
+const std::vector<std::string>& Nvrtc::LibraryNames() {
+  static const std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  return names;
+}
+
+Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories, const std::string& path) {
+  auto library = path.empty() ? base::SharedLibrary::Open(LibraryNames(), library_directories)
+                              : base::SharedLibrary::Open({path}, {});
   if (!library) {
     return MakeError(ErrorCode::kUnsupported, Cat("no NVRTC: ", library.error().message,
                                                   "; install the CUDA toolkit's libnvrtc or set CUDA_HOME"));
@@ -67,23 +72,44 @@ Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories) {
   LS_ASSIGN(const Functions f, Functions::Of(nvrtc.library_));
   int major = 0, minor = 0;
   f.version(&major, &minor);
+  nvrtc.version_ = 1000 * major + 10 * minor;
   nvrtc.name_ = Cat("NVRTC ", major, ".", minor, " (", nvrtc.library_.name(), ")");
   return nvrtc;
 }
 
-Result<std::string> Nvrtc::Compile(const std::string& source, const std::string& arch,
-                                   const std::vector<std::string>& options, CodeForm form) const {
+Result<Compilation> Nvrtc::Run(const CompileJob& job) const {
   LS_ASSIGN(const Functions f, Functions::Of(library_));
+  std::vector<const char*> texts, names;
+  for (const Header& header : job.headers) {
+    texts.push_back(header.text.c_str());
+    names.push_back(header.name.c_str());
+  }
   void* program = nullptr;
-  if (const int failed = f.create(&program, source.c_str(), "laneshift.cu", 0, nullptr, nullptr); failed != 0) {
+  if (const int failed = f.create(&program, job.source.c_str(), job.file.c_str(), static_cast<int>(names.size()),
+                                  texts.data(), names.data());
+      failed != 0) {
     return MakeError(ErrorCode::kDriver, Cat("nvrtcCreateProgram: error ", failed));
   }
-  const std::string architecture = "--gpu-architecture=" + arch;
-  std::vector<const char*> texts = {architecture.c_str()};
-  for (const std::string& option : options) texts.push_back(option.c_str());
-  auto image = f.CompileProgram(program, texts, form);
+  const std::string architecture = "--gpu-architecture=" + job.arch;
+  std::vector<const char*> options = {architecture.c_str()};
+  for (const std::string& option : job.options) options.push_back(option.c_str());
+  Compilation outcome;
+  outcome.failure = f.compile(program, static_cast<int>(options.size()), options.data());
+  outcome.log = f.LogOf(program);
+  Result<std::string> code = std::string();
+  if (outcome.failure == 0) code = f.CodeOf(program, job.form);
   f.destroy(&program);
-  return image;
+  LS_ASSIGN(outcome.code, std::move(code));
+  return outcome;
 }
 
-}  // namespace laneshift::measure
+Result<std::string> Nvrtc::Compile(const std::string& source, const std::string& arch,
+                                   const std::vector<std::string>& options, CodeForm form) const {
+  LS_ASSIGN(Compilation outcome, Run({.source = source, .arch = arch, .options = options, .form = form}));
+  if (outcome.failure != 0) {
+    return MakeError(ErrorCode::kDriver, Cat("NVRTC error ", outcome.failure, ": ", outcome.log));
+  }
+  return std::move(outcome.code);
+}
+
+}  // namespace laneshift::nvrtc

@@ -1,12 +1,10 @@
-#include "measure/shared_library.h"
+#include "base/shared_library.h"
 
 #include <dlfcn.h>
 
 #include "base/text.h"
 
-namespace laneshift::measure {
-
-using base::Cat;
+namespace laneshift::base {
 
 Result<SharedLibrary> SharedLibrary::Open(const std::vector<std::string>& names,
                                           const std::vector<std::string>& directories) {
@@ -26,4 +24,4 @@ Result<void*> SharedLibrary::Find(const char* symbol) const {
   return address;
 }
 
-}  // namespace laneshift::measure
+}  // namespace laneshift::base

@@ -1,0 +1,41 @@
+// The text form of a user's function as a step of an epilogue:
+//
+//   Swish@0123456789abcdef0123456789abcdef/column.f32,output.f16,number:1.5
+//
+// name, digest, what the parameters behind the value stand for, and the numbers.
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "laneshift/epilogue_function.h"
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+
+namespace laneshift::ir {
+
+// Whether a word of an epilogue is meant as one: of the form above, or file:function.
+bool NamesFunction(std::string_view word);
+
+// kInvalidArgument says what is wrong; also of "file.cu:function", which only what reads files understands.
+Result<FunctionCall> ParseFunctionCall(std::string_view word);
+// ParseFunctionCall(PrintFunctionCall(c)) == c.
+std::string PrintFunctionCall(const FunctionCall& call);
+
+// Limits, and as many numbers as parameters ask for.
+Status CheckFunctionCall(const FunctionCall& call);
+
+// "column.f32", "table256.f16", "number".
+std::string PrintParameter(const FunctionParameter& parameter);
+
+// "act.cu:Swish:1.5" in parts.
+struct FunctionReference {
+  std::string file, function;
+  std::vector<double> numbers;
+};
+// Whether the word begins with a file's name.
+bool NamesFile(std::string_view word);
+Result<FunctionReference> ParseFunctionReference(std::string_view word);
+
+}  // namespace laneshift::ir

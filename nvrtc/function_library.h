@@ -1,0 +1,78 @@
+// FunctionLibrary: users' epilogue functions by digest: compiled by NVRTC once for each distinct source and target, and
+// kept in the store, so that the next process finds the text and loads no NVRTC.
+//
+// Thread-safety: all members may be called from any thread.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "ir/program.h"
+#include "laneshift/epilogue_function.h"
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+#include "nvrtc/nvrtc.h"
+#include "store/store.h"
+#include "target/target.h"
+
+namespace laneshift::nvrtc {
+
+struct LibraryOptions {
+  std::vector<std::string> library_directories{};  // where NVRTC is looked for, beside the loader's own places
+  std::vector<std::string> include_directories{};  // users'
+  std::string nvrtc{};                             // the library's path; empty: looked for
+};
+
+class FunctionLibrary {
+ public:
+  // REQUIRES: `store` outlives the library.
+  FunctionLibrary(store::Store& store, const target::Target& target, LibraryOptions options);
+
+  // kInvalidArgument: the source does not compile (NVRTC's log, with the source's own lines), has no such function, has
+  // several, or its signature cannot be served. kUnsupported: there is no NVRTC, or the function does what an epilogue
+  // cannot have.
+  Result<FunctionCall> Find(const FunctionSource& source);
+
+  // A problem whose epilogue may name files: "epilogue=bias_n+act.cu:Swish:1.5". Errors as Find and ParseProblem.
+  Result<Problem> ReadProblem(std::string_view text);
+
+  // The texts of the functions that a program calls. kNotFound: one that neither this process nor the store has.
+  Result<compiler::FunctionTexts> TextsOf(const ir::Program& program);
+
+  // Of one function. Errors as TextsOf.
+  Result<std::string> TextOf(const std::string& name, const std::string& digest);
+
+  // How often NVRTC was asked.
+  int compilations() const;
+
+ private:
+  struct Toolkit {
+    std::string compiler;                          // the file of NVRTC, where it is known without loading it
+    std::vector<std::string> include_directories;  // CUDA's
+  };
+  static Toolkit Look(const LibraryOptions& options);
+
+  std::string DigestOf(const FunctionSource& source) const;
+  std::optional<std::string> Stored(const std::string& digest, bool any_compiler);
+  Result<std::string> CompileText(const FunctionSource& source);
+  Error Explain(const Nvrtc& nvrtc, const FunctionSource& source, const CompileJob& job, const Compilation& failed);
+  Result<std::string> Text(const std::string& name, const std::string& digest);  // REQUIRES: mutex_ is held
+  void Keep(const std::string& digest, const FunctionSource& source, const std::string& text);
+
+  store::Store& store_;
+  const target::Target& target_;
+  const LibraryOptions options_;
+  const Toolkit toolkit_;
+
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> texts_;  // guarded by mutex_; by digest
+  std::optional<Result<Nvrtc>> nvrtc_;        // guarded by mutex_; opened when first needed
+  int compilations_ = 0;                      // guarded by mutex_
+};
+
+}  // namespace laneshift::nvrtc

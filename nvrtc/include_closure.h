@@ -1,0 +1,31 @@
+// Which files a source includes, found without compiling it: by its directives, whatever conditions they stand under.
+//
+// Thread-safety: reads files; no shared state.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fingerprint.h"
+
+namespace laneshift::nvrtc {
+
+struct IncludePath {
+  std::string beside;                // of the source: for includes in quotes; empty: none
+  std::vector<std::string> own;      // users' directories
+  std::vector<std::string> toolkit;  // CUDA's: what is found there includes only what is there, too
+};
+
+// Adds the contents of all files that `source` includes, directly or not; of CUDA's the ones that are named alone. What
+// is found nowhere adds its name.
+void AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path);
+
+// The files that `text` names: their names, and whether they stand in quotes.
+struct Include {
+  std::string_view name;
+  bool quoted = false;
+};
+std::vector<Include> IncludesOf(std::string_view text);
+
+}  // namespace laneshift::nvrtc

@@ -1,0 +1,96 @@
+#include "nvrtc/signature.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "base/text.h"
+#include "compiler/function_module.h"
+#include "laneshift/problem.h"
+
+namespace laneshift::nvrtc {
+namespace {
+
+using base::Cat;
+
+// In front of the parameters: form, result, value, count.
+constexpr size_t kHeadWords = 4, kParameterWords = 3;
+constexpr int kForm = 1;
+
+// Kinds of the binding: nothing that can be served, then as FunctionOperand.
+constexpr int kInvalidKind = 0;
+constexpr int kTypeOfD = -1;
+
+Error Wrong(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
+
+std::string Demangled(const std::string& symbol) {
+  int failed = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &failed),
+                                                    std::free);
+  return failed == 0 && text != nullptr ? text.get() : symbol;
+}
+
+}  // namespace
+
+Result<std::vector<FunctionParameter>> ParametersOf(const std::vector<int>& signature) {
+  if (signature.size() < kHeadWords || signature[0] != kForm) {
+    return MakeError(ErrorCode::kCorrupt, "the signature is not of this version of laneshift");
+  }
+  const auto count = static_cast<size_t>(signature[3]);
+  if (signature.size() < kHeadWords + count * kParameterWords) {
+    return MakeError(ErrorCode::kCorrupt, "the signature is cut off");
+  }
+  if (signature[1] == 0 && signature[2] == 0) return Wrong("it takes no value; its first parameter has to be a float");
+  if (signature[2] == 0) return Wrong("its first parameter is the value of the accumulator and has to be a float");
+  if (signature[1] == 0) return Wrong("it has to return a float");
+  if (count > kMaxFunctionParameters) {
+    return Wrong(Cat("it has ", count, " parameters behind the value; there may be ", kMaxFunctionParameters));
+  }
+  std::vector<FunctionParameter> parameters;
+  for (size_t i = 0; i < count; ++i) {
+    const int* words = &signature[kHeadWords + i * kParameterWords];
+    if (words[0] == kInvalidKind) {
+      return Wrong(Cat("its parameter ", i + 2,
+                       " is of a type that it cannot get; use float or int for a number, laneshift::PerRow<T>, "
+                       "PerColumn<T> or PerElement<T> for an operand, laneshift::Output<T>& for a second result, "
+                       "laneshift::Table<T, COUNT> for an array (T: float, __half, __nv_bfloat16, __nv_fp8_e4m3, "
+                       "__nv_fp8_e5m2)"));
+    }
+    FunctionParameter parameter{.operand = static_cast<FunctionOperand>(words[0] - 1), .count = words[2]};
+    if (words[1] != kTypeOfD) parameter.type = static_cast<DataType>(words[1]);
+    parameters.push_back(parameter);
+  }
+  return parameters;
+}
+
+std::vector<std::string> FunctionsOf(std::string_view ptx) {
+  std::vector<std::string> functions;
+  for (const std::string_view line : base::Split(ptx, '\n')) {
+    const size_t at = line.find(".func");
+    if (at == std::string_view::npos || line.starts_with(".extern")) continue;
+    std::string_view rest = line.substr(at + 5);
+    if (const size_t close = rest.find(')'); base::Trim(rest).starts_with('(') && close != std::string_view::npos) {
+      rest = rest.substr(close + 1);
+    }
+    const auto names = compiler::IdentifiersOf(rest);
+    if (names.empty()) continue;
+    std::string name = Demangled(std::string(names[0].text));
+    if (name.starts_with("laneshift::") || name.starts_with("__")) continue;
+    if (std::find(functions.begin(), functions.end(), name) == functions.end()) functions.push_back(std::move(name));
+  }
+  return functions;
+}
+
+std::string_view NameOfFunction(std::string_view function) {
+  int depth = 0;
+  for (size_t i = 0; i < function.size(); ++i) {
+    if (function[i] == '<') ++depth;
+    if (function[i] == '>') --depth;
+    if (function[i] == '(' && depth == 0) return function.substr(0, i);
+  }
+  return function;
+}
+
+}  // namespace laneshift::nvrtc
