@@ -165,6 +165,7 @@ int KernelBuilder::PanelRegisters(int columns) const {
       case ir::StepOperand::kNone:
       case ir::StepOperand::kBlocks:
       case ir::StepOperand::kTotal:
+      case ir::StepOperand::kTable:
         break;
     }
   }

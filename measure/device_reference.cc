@@ -361,6 +361,7 @@ std::string PlaceSource(ir::StepOperand operand, bool joined) {
       return Cat("view.Blocks(row, view.Column(batch, column), view.n", joined ? " / JOINED)" : ")");
     case ir::StepOperand::kNone:
     case ir::StepOperand::kTotal:
+    case ir::StepOperand::kTable:
       break;
   }
   return "0";
