@@ -483,9 +483,10 @@ void KernelBuilder::ForEachPanel(Builder& b, ValueId accumulator,
       write({.number = panel, .first = first, .block = 0, .column = 0, .fragment = fragment});
     });
   }
-  // Registers cannot be indexed at run time: unrolled.
+  // Registers cannot be indexed at run time: unrolled. Blocks of the same columns follow each other, so that what is
+  // known of columns is held for one panel alone.
   for (int i = 0; i < Panels(); ++i) {
-    const int column = i * panel_;
+    const int column = i % Blocks() * program_.Columns() + i / Blocks() * panel_;
     const ValueId fragment = terms_.promotes
                                  ? b.ReadSums({}, {.column = column, .columns = panel_, .fragment = fragment_})
                                  : b.AccRegisters({}, {.column = column, .columns = panel_});
@@ -517,18 +518,20 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
 void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& corner) {
   const ValueId first_own = terms_.promotes ? place_.row : FirstRow(b, corner);
   const bool bulk = schedule_.d_store == StorePath::kTma;
-  ValueId own = first_own;
-  std::vector<ValueId> start;
-  if (bulk && !RowsAlongN()) start = StoreStart(b, own, corner);
+  std::vector<ValueId> owns = {first_own};
+  for (int block = 1; block < Blocks(); ++block)
+    owns.push_back(b.Add({first_own, b.Constant(block * kWarpRows * EpilogueWarps())}));
+  std::vector<std::vector<ValueId>> starts;
+  for (const ValueId own : owns) {
+    if (bulk && !RowsAlongN()) starts.push_back(StoreStart(b, own, corner));
+  }
   ForEachPanel(b, accumulator, [&](const Panel& panel) {
     ValueId fragment = panel.fragment, first = panel.first;
-    if (panel.block > 0) {
-      first = b.Constant(panel.column);
-      if (panel.column == 0) {
-        own = b.Add({first_own, b.Constant(panel.block * kWarpRows * EpilogueWarps())});
-        if (bulk && !RowsAlongN()) start = StoreStart(b, own, corner);
-      }
-    }
+    if (panel.block > 0) first = b.Constant(panel.column);
+    const auto block = static_cast<size_t>(panel.block);
+    const ValueId own = owns[block];
+    std::vector<ValueId> start;
+    if (!starts.empty()) start = starts[block];
     const ValueId row = RowsAlongN() ? b.Add({corner.row, first}) : own;
     const ValueId column = RowsAlongN() ? own : b.Add({corner.column, first});
     if (bulk && RowsAlongN()) start = StoreStart(b, row, corner);
