@@ -24,6 +24,37 @@ constexpr int kLanes = 128;
 constexpr double kSumBytes = 4;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
+// Instructions of one element, and those of them that the special function units execute, as compiler/emit_function.cc
+// writes a function: exactly, and to the precision of 16 bits.
+struct FunctionCost {
+  double operations, special, approximate_operations, approximate_special;
+};
+FunctionCost CostOf(ir::Function function) {
+  switch (function) {
+    case ir::Function::kIdentity:
+      return {0, 0, 0, 0};
+    case ir::Function::kRelu:
+    case ir::Function::kRint:
+    case ir::Function::kCutBf16:
+      return {1, 0, 1, 0};
+    case ir::Function::kLeakyRelu:
+    case ir::Function::kClamp:
+    case ir::Function::kCutF16:
+      return {2, 0, 2, 0};
+    case ir::Function::kGelu:
+      return {16, 2, 7, 1};
+    case ir::Function::kGeluTanh:
+      return {8, 2, 5, 1};
+    case ir::Function::kSilu:
+      return {5, 2, 2, 1};
+    case ir::Function::kSigmoid:
+      return {4, 2, 3, 1};
+    case ir::Function::kTanh:
+      return {5, 2, 1, 1};
+  }
+  LS_CHECK(false, "unknown function ", static_cast<int>(function));
+}
+
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // One role of a program as steps.
@@ -155,14 +186,22 @@ class StepWriter {
       case OpKind::kScaleBy:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
       case OpKind::kMap:
+        return Evaluate(steps, op.As<ir::MapAttrs>().function, op.As<ir::MapAttrs>().approximate != 0);
+      case OpKind::kGate:
+        columns_ /= 2;
+        return Evaluate(steps, op.As<ir::GateAttrs>().function, op.As<ir::GateAttrs>().approximate != 0);
+      case OpKind::kReduce:
       case OpKind::kCombineVector:
-        return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
+        return Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
       case OpKind::kCall:
         return Call(steps, op.As<ir::CallAttrs>());
-      case OpKind::kCombineMatrix:
-        return Add(steps,
-                   {.kind = StepKind::kReadGlobal,
-                    .bytes = Elements() * static_cast<double>(DataTypeBytes(op.As<ir::CombineMatrixAttrs>().type))});
+      case OpKind::kCombineMatrix: {
+        const auto& attrs = op.As<ir::CombineMatrixAttrs>();
+        Add(steps,
+            {.kind = StepKind::kReadGlobal, .bytes = Elements() * static_cast<double>(DataTypeBytes(attrs.type))});
+        if (attrs.derivative != ir::Function::kIdentity) Evaluate(steps, attrs.derivative, false);
+        return;
+      }
       case OpKind::kStageStore: {
         const auto& out = BufferOf(op.As<ir::StageAttrs>().buffer).layout;
         return Add(steps, {.kind = StepKind::kStage, .bytes = Elements() * out.ElementBytes(), .elements = Elements()});
@@ -323,10 +362,17 @@ class StepWriter {
   }
 
   // Elements of a panel of the role's warps together.
+  void Evaluate(StepList& steps, ir::Function function, bool approximate) {
+    const FunctionCost cost = CostOf(function);
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = Elements(),
+                .operations = approximate ? cost.approximate_operations : cost.operations,
+                .special = approximate ? cost.approximate_special : cost.special});
+  }
   double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
   // How long a user's function is shows only when it is compiled; it counts as one of some length.
   void Call(StepList& steps, const ir::CallAttrs& attrs) {
-    constexpr double kPasses = 4;
+    constexpr double kOperations = 24;
     double read = 0, written = 0;
     for (const ir::FunctionInput& input : program_.functions[static_cast<size_t>(attrs.function)].inputs) {
       const auto bytes = static_cast<double>(DataTypeBytes(input.type));
@@ -334,7 +380,7 @@ class StepWriter {
       if (input.kind == FunctionOperand::kOutput) written += bytes;
     }
     if (read > 0) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * read});
-    Add(steps, {.kind = StepKind::kConvert, .elements = kPasses * Elements()});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = kOperations});
     if (written > 0)
       Add(steps, {.kind = StepKind::kStoreThreads,
                   .bytes = Elements() * written,

@@ -33,7 +33,7 @@ enum class StepKind : uint8_t {
   kTensorCopy,    // `bytes` of shared memory to Tensor Memory
   kTensorMove,    // `issues` shifts or refreshes of Tensor Memory
   kReadSums,      // `bytes` of sums to registers
-  kConvert,       // `elements` in registers
+  kConvert,       // `elements` in registers, each by so many `operations`
   kReadGlobal,    // `bytes` into registers: C or bias
   kStage,         // `bytes` of registers to shared memory
   kStore,         // `bytes` by bulk copies
@@ -59,6 +59,7 @@ struct Step {
   double issues = 1;     // instructions of a load, copy or move
   double accesses = 0;
   double elements = 0;
+  double operations = 0, special = 0;  // of a conversion: instructions of an element, and approximate functions of it
   // Of a product: rows and columns of one instruction on this SM, how many of them side by side (warpgroups), how deep.
   double rows = 0, columns = 0, units = 1, depth = 0;
   bool a_shared = true;        // A comes from shared memory

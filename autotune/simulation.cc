@@ -238,6 +238,8 @@ class RoleRun {
         time_.Spend(Bound::kEpilogue, SumsClocks(step, machine));
         return true;
       case StepKind::kConvert:
+        time_.Spend(Bound::kEpilogue, step.elements * std::max(step.operations / machine.arithmetic_rate,
+                                                               step.special / machine.special_rate));
         return true;
       case StepKind::kReadGlobal:
         time_.Spend(Bound::kEpilogue, machine.global_latency + step.bytes / share.load_rate);

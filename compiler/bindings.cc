@@ -5,6 +5,7 @@
 #include "compiler/conv_reach.h"
 #include "compiler/im2col_box.h"
 #include "compiler/tma_reach.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -41,6 +42,7 @@ constexpr NumberRow<GemmProblem> kGemmNumbers[] = {
     {Binding::kM, [](const GemmProblem& p) { return Number(p.m); }},
     {Binding::kN, [](const GemmProblem& p) { return Number(p.n); }},
     {Binding::kK, [](const GemmProblem& p) { return Number(p.k); }},
+    {Binding::kColumns, [](const GemmProblem& p) { return Number(ir::OutputColumns(p)); }},
     {Binding::kBatch, [](const GemmProblem& p) { return Number(p.batch); }},
     {Binding::kAlpha, [](const GemmProblem& p) { return p.alpha; }},
     {Binding::kBeta, [](const GemmProblem& p) { return p.beta; }},

@@ -146,6 +146,17 @@ Status CheckRowBytes(std::string_view what, int elements, DataType type) {
                      " bytes; use a tile n that is a multiple of ", kLeastSpan / BytesOf(type)));
 }
 
+// Pairs of neighbouring columns become one of D.
+Status CheckGate(const GemmProblem& problem, const Schedule& s) {
+  constexpr int kLeastSpan = 32, kJoined = 2;
+  if (!ir::IsGated(problem.epilogue)) return Ok();
+  if (s.rows == RowSide::kN) return Refused("with rows=n pairs of columns lie in different lanes; use rows=m");
+  const int least = kJoined * kLeastSpan / BytesOf(problem.d);
+  if (s.tile_n % least == 0) return Ok();
+  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kJoined, " ", DataTypeName(problem.d),
+                     " of D, whose columns are joined in pairs; use a multiple of ", least));
+}
+
 // Fragments of 8-bit elements are not transposed, and factors of blocks lie as rows of A and columns of B do.
 Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
   if (s.rows == RowSide::kM) return Ok();
@@ -321,6 +332,7 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckCluster(s, target, problem.a_major == Major::kK ? s.tile_m : s.tile_k,
                       problem.b_major == Major::kK ? s.tile_n / s.ctas : s.tile_k));
   if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes("D", s.tile_n, problem.d));
+  LS_TRY(CheckGate(problem, s));
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
     const StoredOperand stored = Stored(problem, operand);
     const bool of_a = operand == ir::Operand::kA;

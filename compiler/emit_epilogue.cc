@@ -1,139 +1,12 @@
-#include <functional>
-#include <map>
-#include <utility>
+#include <algorithm>
 
 #include "base/check.h"
+#include "compiler/emit_place.h"
 #include "compiler/emit_program.h"
 
 namespace laneshift::compiler {
-namespace {
 
 using ir::Binding;
-
-// Row and column in D of the element that register `j` of this lane holds, from the first ones of the fragment: a part
-// that differs from lane to lane, and a constant for each register.
-class ElementIndex {
- public:
-  ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column)
-      : e_(cx.e), fragment_(layout), transposed_(cx.program.row_axis == ir::Axis::kN) {
-    auto& b = e_.ir();
-    const bool one_row = fragment_.kind == ir::FragmentKind::kRowPerLane;
-    lane_row = one_row ? cx.lane : b.CreateLShr(cx.lane, 2);
-    lane_column = one_row ? e_.C32(0) : b.CreateShl(b.CreateAnd(cx.lane, e_.C32(3)), 1);
-    if (transposed_) std::swap(lane_row, lane_column);
-    first_row = b.CreateAdd(row, lane_row);
-    first_column = b.CreateAdd(column, lane_column);
-  }
-  int RowOf(int j) const { return transposed_ ? fragment_.ColumnOf(j) : fragment_.RowOf(j); }
-  int ColumnOf(int j) const { return transposed_ ? fragment_.RowOf(j) : fragment_.ColumnOf(j); }
-  Value* Row(int j) const { return e_.ir().CreateAdd(first_row, e_.C32(RowOf(j))); }
-  Value* Column(int j) const { return e_.ir().CreateAdd(first_column, e_.C32(ColumnOf(j))); }
-
- private:
-  Emitter& e_;
-  const ir::FragmentLayout fragment_;
-  const bool transposed_;
-
- public:
-  Value* lane_row;
-  Value* lane_column;
-  Value* first_row;
-  Value* first_column;
-};
-
-// Where a row of C or D lies: whether it is inside, and the element offset of its first column.
-struct RowPlace {
-  Value* inside;
-  Value* offset;
-};
-
-RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch) {
-  Emitter& e = cx.e;
-  auto& b = e.ir();
-  const auto scaled = [&](Value* index, Binding distance) {
-    return b.CreateMul(b.CreateZExt(index, e.I64()), cx.Param(distance));
-  };
-  Value* inside = b.CreateICmpULT(row, cx.Param(Binding::kM));
-  if (rows == ir::RowMap::kMatrix) {
-    return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
-  }
-  // A position of the walk; the batch is the group of channels.
-  const ir::WalkBindings walk = ir::WalkOf(operand);
-  Value* q = b.CreateURem(row, cx.Param(Binding::kWalkQ));
-  Value* rest = b.CreateUDiv(row, cx.Param(Binding::kWalkQ));
-  Value* offset = scaled(q, ir::PitchOf(operand));
-  offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutP)), walk.row));
-  rest = b.CreateUDiv(rest, cx.Param(Binding::kOutP));
-  if (cx.program.FindParam(Binding::kOutO) != nullptr) {
-    offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), walk.plane));
-    rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
-  }
-  offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
-  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, cx.Param(Binding::kN)), e.I64()));
-  return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
-}
-
-// Whether a row of the warp is kept, where the last ones are lost; else `inside` alone.
-Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside) {
-  constexpr int kWarpThreads = 32;
-  if (cx.program.kept_rows == 0) return inside;
-  const int kept = cx.program.kept_rows * kWarpThreads / cx.threads;
-  return cx.e.ir().CreateAnd(inside, cx.e.ir().CreateICmpULT(row_of_warp, cx.e.C32(kept)));
-}
-
-// Addresses and bounds of a fragment's runs in global memory.
-class GlobalFragment {
- public:
-  GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs, Value* row,
-                 Value* column, Value* batch)
-      : cx_(cx), index_(cx, layout, row, column), bytes_(static_cast<int>(DataTypeBytes(attrs.type))) {
-    auto& b = cx.e.ir();
-    for (int j = 0; j < layout.Registers(); ++j) {
-      if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;
-      RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
-      place.inside = Kept(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
-      Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
-      Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
-      rows_[index_.RowOf(j)] = {place.inside, base};
-    }
-  }
-  Value* Address(int j) const {
-    return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, cx_.e.C64(index_.ColumnOf(j) * bytes_));
-  }
-  Value* Inside(int j) const {
-    auto& b = cx_.e.ir();
-    return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(index_.Column(j), cx_.Param(Binding::kN)));
-  }
-
- private:
-  const RoleContext& cx_;
-  const ElementIndex index_;
-  const int bytes_;
-  std::map<int, RowPlace> rows_;  // by the constant part of the row; `offset` is the address of its first column
-};
-
-std::vector<Value*> Run(const Fragment& fragment, int first, int count) {
-  return {fragment.values.begin() + first, fragment.values.begin() + first + count};
-}
-
-// `count` neighbouring elements as f32, the first one at `address`.
-std::vector<Value*> LoadRun(Emitter& e, DataType type, Value* address, int count, Value* inside) {
-  const int bytes = static_cast<int>(DataTypeBytes(type));
-  if (count * bytes >= 4) return e.WidenWords(type, e.LoadGlobal(address, count * bytes / 4, inside));
-  return e.WidenHalf(type, e.LoadGlobalElement(count * bytes, address, inside), count);
-}
-
-void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value*>& values, Value* inside) {
-  const int bytes = static_cast<int>(DataTypeBytes(type) * static_cast<int64_t>(values.size()));
-  if (bytes >= 4) return e.StoreGlobal(address, e.NarrowWords(type, values), inside);
-  e.StoreGlobalElement(bytes, address, e.NarrowHalf(type, values), inside);
-}
-
-Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
-  return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
-}
-
-}  // namespace
 
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor) {
   Fragment scaled{fragment.layout, {}};
@@ -141,7 +14,7 @@ Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* facto
   return scaled;
 }
 
-Value* EmitLoadFactor(const RoleContext& cx, ir::Binding pointer) {
+Value* EmitLoadFactor(const RoleContext& cx, Binding pointer) {
   Emitter& e = cx.e;
   return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());
 }
@@ -217,91 +90,6 @@ Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, 
   return fragment;
 }
 
-Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs) {
-  const auto number = [&](int i) {
-    return i < ir::NumbersOf(attrs.function) ? cx.Param(ir::EpilogueNumber(attrs.number + i)) : nullptr;
-  };
-  Fragment mapped{fragment.layout, {}};
-  for (Value* value : fragment.values) {
-    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
-  }
-  return mapped;
-}
-
-Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
-                        Value* row, Value* column, Value* batch) {
-  const GlobalFragment matrix(cx, layout, attrs, row, column, batch);
-  Fragment loaded{layout, {}};
-  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
-    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
-    loaded.values.insert(loaded.values.end(), run.begin(), run.end());
-  }
-  return loaded;
-}
-
-std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
-                               Value* column, Value* batch) {
-  auto& b = cx.e.ir();
-  const ElementIndex index(cx, layout, row, column);
-  std::map<int, Value*> of_rows;  // by the constant part of the row
-  std::vector<Value*> inside;
-  for (int j = 0; j < layout.Registers(); ++j) {
-    Value*& of_row = of_rows[index.RowOf(j)];
-    if (of_row == nullptr) {
-      of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(index.RowOf(j))),
-                    PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
-    }
-    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), cx.Param(Binding::kN))));
-  }
-  return inside;
-}
-
-Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
-                           Value* row, Value* column, Value* batch) {
-  const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
-  Fragment combined = EmitLoadMatrix(cx, fragment.layout, place, row, column, batch);
-  for (size_t j = 0; j < combined.values.size(); ++j) {
-    Value*& other = combined.values[j];
-    if (attrs.beta != 0) other = cx.e.ir().CreateFMul(other, cx.Param(Binding::kBeta));
-    if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
-    other = CombineWith(cx.e, attrs.how, fragment.values[j], other);
-  }
-  return combined;
-}
-
-Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
-                        Value* row, Value* column, Value* batch) {
-  Emitter& e = cx.e;
-  auto& b = e.ir();
-  const ElementIndex index(cx, layout, row, column);
-  const bool by_row = attrs.axis == BiasAxis::kM;
-  Value* limit = cx.Param(by_row ? Binding::kM : Binding::kN);
-  // Each group of output channels has its own part of the vector; the matrices of a batch share it.
-  Value* part = attrs.rows == ir::RowMap::kPixels ? b.CreateMul(batch, limit) : e.C32(0);
-  std::map<int, Value*> loaded;  // by the constant part of the index
-  Fragment vector{layout, {}};
-  for (int j = 0; j < layout.Registers(); ++j) {
-    const int constant = by_row ? index.RowOf(j) : index.ColumnOf(j);
-    if (loaded.find(constant) == loaded.end()) {
-      Value* at = by_row ? index.Row(j) : index.Column(j);
-      Value* address = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(b.CreateZExt(b.CreateAdd(at, part), e.I64()),
-                                                                     e.C64(DataTypeBytes(attrs.type))));
-      loaded[constant] = LoadRun(e, attrs.type, address, 1, b.CreateICmpULT(at, limit))[0];
-    }
-    vector.values.push_back(loaded[constant]);
-  }
-  return vector;
-}
-
-Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
-                           Value* row, Value* column, Value* batch) {
-  Fragment combined = EmitLoadVector(cx, fragment.layout, attrs, row, column, batch);
-  for (size_t j = 0; j < combined.values.size(); ++j) {
-    combined.values[j] = CombineWith(cx.e, attrs.how, fragment.values[j], combined.values[j]);
-  }
-  return combined;
-}
-
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                      Value* column, Value* batch) {
   Emitter& e = cx.e;
@@ -323,7 +111,7 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap r
   Value* chunk = b.CreateURem(cx.lane, e.C32(row_chunks));
   Value* first = b.CreateUDiv(cx.lane, e.C32(row_chunks));
   Value* at = b.CreateAdd(column, b.CreateMul(chunk, e.C32(kChunkBytes / bytes)));
-  Value* column_inside = b.CreateICmpULT(at, cx.Param(Binding::kN));
+  Value* column_inside = b.CreateICmpULT(at, ColumnsOfD(cx));
   const auto store = [&](Value* own) {
     Value* offset = e.TileOffset(layout, own, b.CreateShl(chunk, 4));
     const std::vector<Value*> words = e.LoadShared(e.Offset(copy_base, offset));

@@ -9,7 +9,7 @@ namespace {
 
 using ir::Function;
 
-constexpr double kTwoSqrtTwoOverPi = 1.5957691216057308;
+constexpr double kSqrtTwoOverPi = 0.79788456080286536;
 constexpr double kTanhCubic = 0.044715;
 
 class FunctionEmitter {
@@ -22,6 +22,9 @@ class FunctionEmitter {
   Value* MulAdd(Value* x, Value* y, Value* z) { return Add(Mul(x, y), z); }
   Value* Select(Value* condition, Value* x, Value* y) { return b_.CreateSelect(condition, x, y); }
   Value* Above(Value* x, Value* y) { return b_.CreateFCmpOGT(x, y); }
+  // NaN of NaN.
+  Value* Most(Value* x, Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, y); }
+  Value* Least(Value* x, Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x, y); }
   // exp(factor * x)
   Value* Exp(Value* x, double factor) { return e_.Exp2(Mul(x, C(factor * std::numbers::log2e))); }
   Value* OnePlusReciprocal(Value* x) { return e_.Reciprocal(Add(C(1), x)); }
@@ -34,9 +37,19 @@ class FunctionEmitter {
     if (approximate) return e_.Tanh(x);
     return MulAdd(OnePlusReciprocal(Exp(x, 2)), C(-2), C(1));
   }
-  // 2 * sqrt(2/pi) * (x + 0.044715 x^3)
-  Value* TanhArgument(Value* x) {
-    return Mul(x, MulAdd(Mul(x, x), C(kTwoSqrtTwoOverPi * kTanhCubic), C(kTwoSqrtTwoOverPi)));
+  // sqrt(2/pi) * (x + 0.044715 x^3)
+  Value* TanhArgument(Value* x) { return Mul(x, MulAdd(Mul(x, x), C(kSqrtTwoOverPi * kTanhCubic), C(kSqrtTwoOverPi))); }
+  // x (1 + tanh(u)) / 2, which is x times the sigmoid of 2 u.
+  Value* HalfGated(Value* x, Value* u) {
+    Value* half = Mul(x, C(0.5));
+    return MulAdd(half, e_.Tanh(u), half);
+  }
+  // u such that (1 + tanh(u)) / 2 is NormalShare: x (a + b x^2 + c x^4), fitted on |x| <= 6.6 so that x times the
+  // difference is below 2.9e-5; beyond sqrt(50) both are 0 or 1, and the polynomial in x^2 must not turn around.
+  Value* ErfArgument(Value* x) {
+    Value* square = Mul(x, x);
+    square = Least(square, C(50));
+    return Mul(x, MulAdd(square, MulAdd(square, C(-3.4569214e-4), C(0.036960119)), C(0.79757693)));
   }
   // exp(-x^2 / 2)
   Value* Bell(Value* x) { return Exp(Mul(x, x), -0.5); }
@@ -65,23 +78,32 @@ Value* EmitFunction(Emitter& e, Function function, bool approximate, Value* x, V
     case Function::kIdentity:
       return x;
     case Function::kRelu:
-      return f.Select(f.Above(x, f.C(0)), x, f.C(0));
+      return f.Most(x, f.C(0));
     case Function::kLeakyRelu:
       return f.Select(f.Above(x, f.C(0)), x, f.Mul(x, first));
     case Function::kGelu:
+      if (approximate) return f.HalfGated(x, f.ErfArgument(x));
       return f.Mul(x, f.NormalShare(x, f.Bell(x)));
     case Function::kGeluTanh:
-      return f.Mul(x, f.Sigmoid(f.TanhArgument(x), approximate));
+      if (approximate) return f.HalfGated(x, f.TanhArgument(x));
+      return f.Mul(x, f.Sigmoid(f.Mul(f.TanhArgument(x), f.C(2)), false));
     case Function::kSilu:
-      return f.Mul(x, f.Sigmoid(x, approximate));
+      if (approximate) return f.HalfGated(x, f.Mul(x, f.C(0.5)));
+      return f.Mul(x, f.Sigmoid(x, false));
     case Function::kSigmoid:
       return f.Sigmoid(x, approximate);
     case Function::kTanh:
       return f.Tanh(x, approximate);
-    case Function::kClamp: {
-      Value* raised = f.Select(f.Above(first, x), first, x);
-      return f.Select(f.Above(raised, second), second, raised);
+    case Function::kClamp:
+      return f.Least(f.Most(x, first), second);
+    case Function::kRint:
+      return e.RoundToInteger(x);
+    case Function::kCutBf16: {
+      Value* bits = e.ir().CreateAnd(e.ir().CreateBitCast(x, e.I32()), e.C32(0xffff0000));
+      return e.ir().CreateBitCast(bits, e.F32());
     }
+    case Function::kCutF16:
+      return e.CutToHalf(x);
   }
   LS_CHECK(false, "unknown function ", static_cast<int>(function));
 }
@@ -101,8 +123,8 @@ Value* EmitDerivative(Emitter& e, Function function, Value* x) {
       return f.MulAdd(f.Mul(x, f.C(std::numbers::inv_sqrtpi / std::numbers::sqrt2)), bell, f.NormalShare(x, bell));
     }
     case Function::kGeluTanh:
-      return gated(f.Sigmoid(f.TanhArgument(x), false),
-                   f.MulAdd(f.Mul(x, x), f.C(3 * kTwoSqrtTwoOverPi * kTanhCubic), f.C(kTwoSqrtTwoOverPi)));
+      return gated(f.Sigmoid(f.Mul(f.TanhArgument(x), f.C(2)), false),
+                   f.MulAdd(f.Mul(x, x), f.C(6 * kSqrtTwoOverPi * kTanhCubic), f.C(2 * kSqrtTwoOverPi)));
     case Function::kSilu:
       return gated(f.Sigmoid(x, false), f.C(1));
     case Function::kIdentity:
@@ -110,6 +132,9 @@ Value* EmitDerivative(Emitter& e, Function function, Value* x) {
     case Function::kSigmoid:
     case Function::kTanh:
     case Function::kClamp:
+    case Function::kRint:
+    case Function::kCutBf16:
+    case Function::kCutF16:
       break;
   }
   LS_CHECK(false, "no derivative of function ", static_cast<int>(function));

@@ -388,6 +388,11 @@ void RoleEmitter::EmitOp(const Op& op) {
       fragments_[op.result] =
           EmitCall(cx_, FragmentOf(op), op.As<ir::CallAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
       return;
+    case OpKind::kGate:
+      fragments_[op.result] = EmitGate(cx_, FragmentOf(op), op.As<ir::GateAttrs>());
+      return;
+    case OpKind::kReduce:
+      return EmitReduce(cx_, FragmentOf(op), op.As<ir::ReduceAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
       return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer],

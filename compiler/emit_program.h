@@ -54,6 +54,13 @@ void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const
                  const Factors* factors);
 Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs);
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
+void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
+                     Value* column, Value* batch);
+void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
+                   Value* column, Value* batch);
+void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
+
+// emit_step.cc: steps of the epilogue.
 Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs);
 Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
                            Value* row, Value* column, Value* batch);
@@ -67,11 +74,9 @@ Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout,
 // Whether the elements of a fragment are inside of D.
 std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
                                Value* column, Value* batch);
-void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
-                     Value* column, Value* batch);
-void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
-                   Value* column, Value* batch);
-void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
+Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs);
+void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                Value* column, Value* batch);
 
 // emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator.
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);

@@ -203,6 +203,10 @@ Value* Emitter::BroadcastLane0(Value* value) {
   return Intrinsic(nv::nvvm_shfl_sync_idx_i32, {C32(~0u), value, C32(0), C32(31)});
 }
 
+Value* Emitter::ExchangeLanes(Value* value, int lanes) {
+  return Intrinsic(nv::nvvm_shfl_sync_bfly_i32, {C32(~0u), value, C32(static_cast<uint32_t>(lanes)), C32(31)});
+}
+
 // ------------------------------------------------------------------------------------------------------
 // synchronisation
 
@@ -484,6 +488,12 @@ Value* Emitter::CountGlobal(Value* address, Value* last) {
   return Asm("atom.acq_rel.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}", I32(), {address, last});
 }
 
+void Emitter::ReduceGlobal(bool sum, Value* address, Value* word, Value* predicate) {
+  Asm(Cat("@$0 red.relaxed.gpu.global.", sum ? "add.f32" : "max.u32", " [$1], $2;"),
+      sum ? "b,l,f,~{memory}" : "b,l,r,~{memory}", b_.getVoidTy(),
+      {predicate, address, sum ? b_.CreateBitCast(word, F32()) : word});
+}
+
 void Emitter::StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate) {
   Asm(Cat("@$0 st.global.", bytes == 1 ? "u8" : "b16", " [$1], $2;"), "b,l,h,~{memory}", b_.getVoidTy(),
       {predicate, address, element});
@@ -530,6 +540,10 @@ Value* Emitter::TileOffset(const ir::SharedLayout& layout, Value* row, Value* by
 
 Value* Emitter::Exp2(Value* x) { return PureAsm("ex2.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
 Value* Emitter::Reciprocal(Value* x) { return PureAsm("rcp.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::RoundToInteger(Value* x) { return PureAsm("cvt.rni.f32.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::CutToHalf(Value* x) {
+  return PureAsm("{ .reg .b16 half; cvt.rz.f16.f32 half, $1; cvt.f32.f16 $0, half; }", "=f,f", F32(), {x});
+}
 Value* Emitter::Tanh(Value* x) { return PureAsm("tanh.approx.f32 $0, $1;", "=f,f", F32(), {x}); }
 
 std::vector<Value*> Emitter::UserFunction(const FunctionCode& code, Value* inside,

@@ -65,13 +65,18 @@ class Emitter {
   Value* Load(Variable variable) { return b_.CreateLoad(variable.slot->getAllocatedType(), variable.slot); }
   void Store(Variable variable, Value* value) { b_.CreateStore(value, variable.slot); }
 
+  // The same 32 bits, of which LLVM does not know that: what is computed from them is computed again, instead of being
+  // kept in registers from an earlier place.
+  Value* Anew(Value* value) { return Asm("mov.b32 $0, $1;", "=r,r", I32(), {value}); }
+
   // --- Thread identity.
   Value* ThreadIndex();
   Value* CtaIndex();
   Value* SmIndex();  // of the SM that runs the CTA
   Value* CtaCount();
   Value* ClusterRank();
-  Value* BroadcastLane0(Value* value);  // shfl.sync.idx: makes warp-uniform values provably so
+  Value* BroadcastLane0(Value* value);            // shfl.sync.idx: makes warp-uniform values provably so
+  Value* ExchangeLanes(Value* value, int lanes);  // shfl.sync.bfly: that of the lane whose number differs in these bits
 
   // --- Synchronisation.
   void BarrierSync(int id);
@@ -153,6 +158,8 @@ class Emitter {
   // Returns what was there, and puts one more or, behind `last`, 0 in its place. Orders what comes before and behind
   // it.
   Value* CountGlobal(Value* address, Value* last);
+  // f32 added to what is there, or the larger of two u32.
+  void ReduceGlobal(bool sum, Value* address, Value* word, Value* predicate);
   void StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
   void StoreShared16(Value* pointer, Value* half);
@@ -181,6 +188,8 @@ class Emitter {
   Value* Exp2(Value* x);
   Value* Reciprocal(Value* x);
   Value* Tanh(Value* x);
+  Value* RoundToInteger(Value* x);  // the even one of two
+  Value* CutToHalf(Value* x);       // toward zero to a number of f16
 
   llvm::IRBuilder<>& ir() { return b_; }
 

@@ -120,6 +120,58 @@ ValueId KernelBuilder::ColumnOfB(Builder& b, ValueId column) const {
   return b.Add({column, b.Mul({half, b.Constant(ColumnsOfB())})});
 }
 
+// Columns of the accumulator that the epilogue treats at once: fewer where the registers of the operands of its steps
+// would not fit, beside an accumulator that is in registers itself.
+int KernelBuilder::WidestPanel() const {
+  constexpr int kMostRegisters = 255, kAddresses = 24, kLeastSpan = 32;
+  const int limit = Registers().math > 0 ? Registers().math : kMostRegisters;
+  const int held = in_tensor_memory_ ? 0 : AccumulatorColumns() / 2 * (terms_.promotes ? 2 : 1);
+  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
+  const int least = std::max(16, joined * kLeastSpan / static_cast<int>(DataTypeBytes(terms_.type)));
+  int panel = kWidestPanel;
+  while (panel > least && held + kAddresses + PanelRegisters(panel) > limit) panel /= 2;
+  return panel;
+}
+
+// Registers that a lane needs for a panel: of a matrix one for each element, or half of one where elements have 16 bits
+// or fewer, and addresses where each is of another row; of a vector one for each row or column that the lane has.
+int KernelBuilder::PanelRegisters(int columns) const {
+  const ir::FragmentLayout layout{fragment_, columns};
+  const int elements = layout.Registers();
+  const int across = layout.kind == ir::FragmentKind::kRowPerLane ? 1 : 2;
+  const int along = elements / across;
+  const auto of_matrix = [&](DataType type) {
+    return (type == DataType::kF32 ? elements : elements / 2) + (RowsAlongN() ? 2 * along : 0);
+  };
+  const int row_vector = RowsAlongN() ? along : across, column_vector = RowsAlongN() ? across : along;
+  int registers = elements + (terms_.adds_c ? of_matrix(terms_.c_type) : 0);
+  if (terms_.bias != BiasAxis::kNone) registers += terms_.bias == BiasAxis::kM ? row_vector : column_vector;
+  for (const EpilogueStep& step : terms_.steps) {
+    switch (ir::InfoOf(step.kind).operand) {
+      case ir::StepOperand::kMatrix:
+      case ir::StepOperand::kOutput:
+        registers += of_matrix(ir::OperandTypeOf(step, terms_.type));
+        break;
+      case ir::StepOperand::kRowVector:
+        registers += row_vector;
+        break;
+      case ir::StepOperand::kRowTotal:
+        registers += elements;
+        break;
+      case ir::StepOperand::kColumnVector:
+      case ir::StepOperand::kColumnTotal:
+        registers += column_vector;
+        break;
+      case ir::StepOperand::kNone:
+      case ir::StepOperand::kBlocks:
+      case ir::StepOperand::kTotal:
+      case ir::StepOperand::kTable:
+        break;
+    }
+  }
+  return registers;
+}
+
 // Decides the fragments in which the accumulator is read, and the staging buffer.
 void KernelBuilder::PlanEpilogue() {
   fragment_ = ir::AccumulatorFragment(program_.Rows() / Blocks() / (EpilogueWarps() / 4));
@@ -127,9 +179,11 @@ void KernelBuilder::PlanEpilogue() {
   const int fragment_rows = ir::FragmentLayout{fragment_}.Rows();
   // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
   // Memory bring powers of two.
+  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
   const ir::Swizzle swizzle =
-      ir::WidestSwizzle((RowsAlongN() ? fragment_rows : std::gcd(schedule_.tile_n, kWidestPanel)) * bytes);
-  panel_ = RowsAlongN() ? LargestPowerDividing(schedule_.tile_m, kMostTransposed) : ir::SpanBytes(swizzle) / bytes;
+      ir::WidestSwizzle((RowsAlongN() ? fragment_rows : std::gcd(schedule_.tile_n, WidestPanel()) / joined) * bytes);
+  panel_ = RowsAlongN() ? LargestPowerDividing(schedule_.tile_m, std::min(kMostTransposed, WidestPanel()))
+                        : joined * ir::SpanBytes(swizzle) / bytes;
   if (schedule_.d_store == StorePath::kDirect) return;
   // Two copies alternate only if the panels of a tile are even in number: else a tile would begin with the copy that
   // the last store may still read.
@@ -138,7 +192,7 @@ void KernelBuilder::PlanEpilogue() {
                                      .outer_axis = Axis::kM,
                                      .inner_axis = Axis::kN,
                                      .outer = RowsAlongN() ? panel_ : fragment_rows,
-                                     .inner = RowsAlongN() ? fragment_rows : panel_,
+                                     .inner = RowsAlongN() ? fragment_rows : panel_ / joined,
                                      .swizzle = swizzle},
                           .copies = Panels() % 2 == 0 ? 2 : 1,
                           .warps = EpilogueWarps()};
@@ -484,85 +538,118 @@ void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& c
     if (SharesTiles()) {
       fragment = b.PartialSum({fragment, panel.first, b.Mul({corner.number, corner.sections}), corner.sections});
     }
-    fragment = Finish(b, fragment, row, column, corner.batch);
+    Piece piece{.fragment = fragment, .row = row, .column = column, .batch = corner.batch};
+    Finish(b, piece);
     if (schedule_.d_store == StorePath::kDirect) {
-      b.GlobalStore({fragment, row, column, corner.batch}, GlobalAccess(Operand::kD));
+      b.GlobalStore(piece.Operands(), GlobalAccess(Operand::kD));
       return;
     }
     const int copies = program_.buffers[static_cast<size_t>(out_)].copies;
     const ValueId copy = b.Rem({panel.number, b.Constant(copies)});
     if (bulk) b.BulkWait({}, {.pending = copies - 1});
-    b.StageStore({fragment, copy}, {.buffer = out_});
+    b.StageStore({piece.fragment, copy}, {.buffer = out_});
     if (bulk) {
-      WriteBulkStore(b, copy, column, corner, start);
+      WriteBulkStore(b, copy, piece.column, corner, start);
     } else {
-      b.StoreRows({copy, row, column, corner.batch}, {.buffer = out_, .rows = terms_.rows});
+      b.StoreRows({copy, row, piece.column, corner.batch}, {.buffer = out_, .rows = terms_.rows});
     }
   });
 }
 
-// (alpha * factors * accumulator + beta * C + bias) * factor of D.
-ValueId KernelBuilder::Finish(Builder& b, ValueId fragment, ValueId row, ValueId column, ValueId batch) {
-  fragment = b.Scale({fragment}, {.binding = Binding::kAlpha});
-  fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleA);
-  fragment = ScaleByPointer(b, fragment, Binding::kBaseScaleB);
+// steps(alpha * factors * accumulator + beta * C + bias) * factor of D.
+void KernelBuilder::Finish(Builder& b, Piece& piece) const {
+  piece.fragment = b.Scale({piece.fragment}, {.binding = Binding::kAlpha});
+  piece.fragment = ScaleByPointer(b, piece.fragment, Binding::kBaseScaleA);
+  piece.fragment = ScaleByPointer(b, piece.fragment, Binding::kBaseScaleB);
   if (terms_.adds_c) {
     const ir::GlobalAttrs c = GlobalAccess(Operand::kC);
-    fragment = b.CombineMatrix(
-        {fragment, row, column, batch},
+    piece.fragment = b.CombineMatrix(
+        piece.Operands(),
         {.base = c.base, .operand = c.operand, .type = c.type, .vector = c.vector, .rows = c.rows, .beta = 1});
   }
   if (terms_.bias != BiasAxis::kNone) {
-    fragment = b.CombineVector({fragment, row, column, batch},
-                               {.axis = terms_.bias, .type = ir::AddendType(terms_.type), .rows = terms_.rows});
+    piece.fragment = b.CombineVector(piece.Operands(),
+                                     {.axis = terms_.bias, .type = ir::AddendType(terms_.type), .rows = terms_.rows});
   }
-  StepCursor cursor;
-  for (const EpilogueStep& step : terms_.steps) fragment = WriteStep(b, step, cursor, fragment, row, column, batch);
-  return ScaleByPointer(b, fragment, Binding::kBaseScaleD);
+  for (const EpilogueStep& step : terms_.steps) WriteStep(b, step, piece);
+  piece.fragment = ScaleByPointer(b, piece.fragment, Binding::kBaseScaleD);
 }
 
-ValueId KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, StepCursor& cursor, ValueId fragment,
-                                 ValueId row, ValueId column, ValueId batch) {
+void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
-  const int number = cursor.number;
-  cursor.number += static_cast<int>(ir::NumbersOf(step).size());
   if (info.action == ir::StepAction::kCall) {
-    const int operand = cursor.operand;
-    cursor.operand += static_cast<int>(ir::TensorsOf(step, terms_.type).size());
-    return b.Call({fragment, row, column, batch}, {.function = cursor.function++,
-                                                   .operand = operand,
-                                                   .number = number,
-                                                   .vector = GlobalAccess(Operand::kD).vector,
-                                                   .rows = terms_.rows});
+    const int operand = piece.operand, number = piece.number;
+    piece.operand += static_cast<int>(ir::TensorsOf(step, terms_.type).size());
+    piece.number += static_cast<int>(ir::NumbersOf(step).size());
+    piece.fragment = b.Call(piece.Operands(), {.function = piece.function++,
+                                               .operand = operand,
+                                               .number = number,
+                                               .vector = GlobalAccess(Operand::kD).vector,
+                                               .rows = terms_.rows});
+    return;
   }
-  if (info.operand == ir::StepOperand::kNone) {
-    if (info.action == ir::StepAction::kMultiply) {
-      return b.Scale({fragment}, {.binding = ir::EpilogueNumber(number)});
-    }
-    return b.Map(
-        {fragment},
-        {.function = info.function, .number = info.numbers > 0 ? number : 0, .approximate = terms_.KeepsF32() ? 0 : 1});
-  }
-  const Binding base = ir::EpilogueBase(cursor.operand++);
+  if (info.operand == ir::StepOperand::kNone) return WriteFunction(b, step, piece);
+  if (ir::IsTotal(info.operand)) return WriteTotal(b, step, piece);
+  const Binding base = ir::EpilogueBase(piece.operand++);
   const DataType type = ir::OperandTypeOf(step, terms_.type);
   const ir::Combine how = info.action == ir::StepAction::kAdd ? ir::Combine::kAdd : ir::Combine::kMultiply;
-  const std::vector<ValueId> at = {fragment, row, column, batch};
-  if (info.operand == ir::StepOperand::kRowVector || info.operand == ir::StepOperand::kColumnVector) {
-    const BiasAxis axis = info.operand == ir::StepOperand::kRowVector ? BiasAxis::kM : BiasAxis::kN;
-    return b.CombineVector(at, {.base = base, .how = how, .axis = axis, .type = type, .rows = terms_.rows});
+  if (!ir::IsMatrix(info.operand)) {
+    const BiasAxis axis = info.operand == ir::StepOperand::kRowVector      ? BiasAxis::kM
+                          : info.operand == ir::StepOperand::kColumnVector ? BiasAxis::kN
+                                                                           : BiasAxis::kNone;
+    piece.fragment = b.CombineVector(piece.Operands(), {.base = base,
+                                                        .how = how,
+                                                        .axis = axis,
+                                                        .type = type,
+                                                        .rows = terms_.rows,
+                                                        .blocks = axis == BiasAxis::kNone ? 1 : 0,
+                                                        .gated = piece.gated ? 1 : 0});
+    return;
   }
   const ir::GlobalAttrs access = StepAccess(base, type);
   if (info.operand == ir::StepOperand::kOutput) {
-    b.GlobalStore(at, access);
-    return fragment;
+    b.GlobalStore(piece.Operands(), access);
+    return;
   }
-  return b.CombineMatrix(at, {.base = base,
-                              .how = how,
-                              .operand = access.operand,
-                              .type = type,
-                              .vector = access.vector,
+  piece.fragment = b.CombineMatrix(piece.Operands(), {.base = base,
+                                                      .how = how,
+                                                      .operand = access.operand,
+                                                      .type = type,
+                                                      .vector = access.vector,
+                                                      .rows = terms_.rows,
+                                                      .derivative = info.function});
+}
+
+// A step of no operand.
+void KernelBuilder::WriteFunction(Builder& b, const EpilogueStep& step, Piece& piece) const {
+  const ir::StepInfo& info = ir::InfoOf(step.kind);
+  const int number = info.numbers > 0 ? piece.number : 0;
+  const int approximate = terms_.KeepsF32() ? 0 : 1;
+  piece.number += info.numbers;
+  if (info.action == ir::StepAction::kMultiply) {
+    piece.fragment = b.Scale({piece.fragment}, {.binding = ir::EpilogueNumber(number)});
+  } else if (info.action == ir::StepAction::kGate) {
+    piece.fragment = b.Gate({piece.fragment}, {.function = info.function, .approximate = approximate});
+    piece.column = b.Div({piece.column, b.Constant(2)});
+    piece.gated = true;
+  } else {
+    const ir::Function cut = terms_.type == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16;
+    piece.fragment = b.Map({piece.fragment}, {.function = info.action == ir::StepAction::kCut ? cut : info.function,
+                                              .number = number,
+                                              .approximate = approximate});
+  }
+}
+
+void KernelBuilder::WriteTotal(Builder& b, const EpilogueStep& step, Piece& piece) const {
+  const ir::StepInfo& info = ir::InfoOf(step.kind);
+  const BiasAxis axis = info.operand == ir::StepOperand::kRowTotal      ? BiasAxis::kM
+                        : info.operand == ir::StepOperand::kColumnTotal ? BiasAxis::kN
+                                                                        : BiasAxis::kNone;
+  b.Reduce(piece.Operands(), {.base = ir::EpilogueBase(piece.operand++),
+                              .how = info.action == ir::StepAction::kSum ? ir::Reduction::kSum : ir::Reduction::kAmax,
+                              .axis = axis,
                               .rows = terms_.rows,
-                              .derivative = info.function});
+                              .gated = piece.gated ? 1 : 0});
 }
 
 namespace {
@@ -586,19 +673,21 @@ ir::ProgramFunction FunctionOf(const FunctionCall& call, DataType d) {
 }  // namespace
 
 void KernelBuilder::AddEpilogueParams() {
-  StepCursor cursor;
+  int operand = 0, number = 0;
   for (const EpilogueStep& step : terms_.steps) {
-    for (size_t i = 0; i < ir::TensorsOf(step, terms_.type).size(); ++i) AddParam(ir::EpilogueBase(cursor.operand++));
-    for (size_t i = 0; i < ir::NumbersOf(step).size(); ++i) AddParam(ir::EpilogueNumber(cursor.number++));
+    for (size_t i = 0; i < ir::TensorsOf(step, terms_.type).size(); ++i) AddParam(ir::EpilogueBase(operand++));
+    for (size_t i = 0; i < ir::NumbersOf(step).size(); ++i) AddParam(ir::EpilogueNumber(number++));
     if (step.function) program_.functions.push_back(FunctionOf(*step.function, terms_.type));
   }
+  if (ir::IsGated(terms_.steps)) AddParam(Binding::kColumns);
 }
 
 bool EpilogueTerms::HasMatrices() const {
   // A user's function is not run outside of D, and so has to know where that is.
   return std::any_of(steps.begin(), steps.end(), [](const EpilogueStep& step) {
     const ir::StepOperand operand = ir::InfoOf(step.kind).operand;
-    return operand == ir::StepOperand::kMatrix || operand == ir::StepOperand::kOutput || step.function;
+    // Totals skip the rows that D has not, and users' functions are not run there: they need to know where those are.
+    return ir::IsMatrix(operand) || ir::IsTotal(operand) || step.function;
   });
 }
 
@@ -612,7 +701,8 @@ bool EpilogueTerms::KeepsF32() const {
 }
 
 ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {
-  const int run = RowsAlongN() ? 1 : ir::FragmentLayout{fragment_, panel_}.Run();
+  const bool joined = operand == Operand::kD && ir::IsGated(terms_.steps);
+  const int run = RowsAlongN() ? 1 : ir::FragmentLayout{fragment_, joined ? panel_ / 2 : panel_}.Run();
   const DataType type = operand == Operand::kC ? terms_.c_type : terms_.type;
   return {.operand = operand,
           .base = ir::BaseOf(operand),

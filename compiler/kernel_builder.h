@@ -27,7 +27,7 @@ struct EpilogueTerms {
   ir::RowMap rows = ir::RowMap::kMatrix;
   Epilogue steps{};
 
-  // Whether a step reads or writes a matrix that lies as D does.
+  // Whether a step needs to know where the rows of D are.
   bool HasMatrices() const;
   // Whether anything is stored with the precision of f32.
   bool KeepsF32() const;
@@ -153,6 +153,8 @@ class KernelBuilder {
   // Of the whole accumulator.
   int Panels() const { return AccumulatorColumns() / panel_; }
   RegisterSplit Registers() const;
+  int WidestPanel() const;
+  int PanelRegisters(int columns) const;
   void PlanEpilogue();
   // A turn of a loop over tiles: the loop's first argument, and the extents of a tile, which are defined before it.
   struct Tile {
@@ -186,13 +188,19 @@ class KernelBuilder {
   void WritePanels(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
   void LoadTensorFactors(ir::Builder& b);
   ir::ValueId ScaleByPointer(ir::Builder& b, ir::ValueId fragment, ir::Binding binding) const;
-  ir::ValueId Finish(ir::Builder& b, ir::ValueId fragment, ir::ValueId row, ir::ValueId column, ir::ValueId batch);
-  // One step of the epilogue; counts the operands and numbers of those before it.
-  struct StepCursor {
+  // A piece of the tile on its way to D: where it begins, and how many operands and numbers of the epilogue's steps it
+  // has passed. Where columns have been joined in pairs, `column` is D's.
+  struct Piece {
+    ir::ValueId fragment, row, column, batch;
     int operand = 0, number = 0, function = 0;
+    bool gated = false;
+
+    std::vector<ir::ValueId> Operands() const { return {fragment, row, column, batch}; }
   };
-  ir::ValueId WriteStep(ir::Builder& b, const EpilogueStep& step, StepCursor& cursor, ir::ValueId fragment,
-                        ir::ValueId row, ir::ValueId column, ir::ValueId batch);
+  void Finish(ir::Builder& b, Piece& piece) const;
+  void WriteStep(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
+  void WriteFunction(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
+  void WriteTotal(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
   ir::GlobalAttrs GlobalAccess(ir::Operand operand) const;
   // Of a matrix that lies as D does.
   ir::GlobalAttrs StepAccess(ir::Binding base, DataType type) const;

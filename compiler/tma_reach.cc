@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -45,7 +46,7 @@ StoredOperand Stored(const GemmProblem& p, Operand operand) {
     case Operand::kC:
       return {p.c, Axis::kM, Axis::kN, p.m, p.n, p.ldc, p.stride_c, p.align_c};
     case Operand::kD:
-      return {p.d, Axis::kM, Axis::kN, p.m, p.n, p.ldd, p.stride_d, p.align_d};
+      return {p.d, Axis::kM, Axis::kN, p.m, ir::OutputColumns(p), p.ldd, p.stride_d, p.align_d};
   }
   __builtin_unreachable();
 }

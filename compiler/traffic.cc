@@ -153,6 +153,8 @@ class RoleWalk {
       case OpKind::kCombineMatrix:
       case OpKind::kMap:
       case OpKind::kCall:
+      case OpKind::kGate:
+      case OpKind::kReduce:
       case OpKind::kStageStore:
       case OpKind::kTmaStore:
       case OpKind::kStorePixels:

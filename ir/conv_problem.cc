@@ -160,7 +160,7 @@ Status ValidateConv(const ConvProblem& p) {
 
 Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(ValidateConv(conv));
-  LS_ASSIGN(conv.epilogue, CompleteEpilogue(std::move(conv.epilogue), conv.y, kConvLetters));
+  LS_ASSIGN(conv.epilogue, CompleteEpilogue(std::move(conv.epilogue), conv.y, conv.numerics, kConvLetters));
   for (const ConvTensor& tensor : ConvTensors(conv)) {
     conv.*tensor.pitches = PackedPitches(tensor, conv.*tensor.pitches);
     if (tensor.pitches == &ConvProblem::z_pitch && conv.beta == 0) continue;

@@ -42,6 +42,17 @@ constexpr StepInfo kSteps[] = {
     {"dgelu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kGelu},
     {"dgelu_tanh", StepAction::kDerivative, StepOperand::kMatrix,       Function::kGeluTanh},
     {"dsilu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kSilu},
+    {"scale_block", StepAction::kMultiply,  StepOperand::kBlocks},
+    {"rint",       StepAction::kApply,      StepOperand::kNone,         Function::kRint},
+    {"toward_zero", StepAction::kCut,       StepOperand::kNone},
+    {"swiglu",     StepAction::kGate,       StepOperand::kNone,         Function::kSilu},
+    {"geglu",      StepAction::kGate,       StepOperand::kNone,         Function::kGelu},
+    {"geglu_tanh", StepAction::kGate,       StepOperand::kNone,         Function::kGeluTanh},
+    {"sum",        StepAction::kSum,        StepOperand::kRowTotal},
+    {"sum",        StepAction::kSum,        StepOperand::kColumnTotal},
+    {"amax",       StepAction::kAmax,       StepOperand::kRowTotal},
+    {"amax",       StepAction::kAmax,       StepOperand::kColumnTotal},
+    {"amax",       StepAction::kAmax,       StepOperand::kTotal},
     {"function",   StepAction::kCall,       StepOperand::kNone},
 };
 // clang-format on
@@ -49,13 +60,12 @@ static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) 
 
 // The letter behind the name; 0 for a step without an axis.
 char LetterOf(const StepInfo& step, AxisLetters letters) {
-  if (step.operand == StepOperand::kRowVector) return letters.row;
-  return step.operand == StepOperand::kColumnVector ? letters.column : '\0';
+  if (step.operand == StepOperand::kRowVector || step.operand == StepOperand::kRowTotal) return letters.row;
+  return step.operand == StepOperand::kColumnVector || step.operand == StepOperand::kColumnTotal ? letters.column
+                                                                                                 : '\0';
 }
 
-bool HasAxis(const StepInfo& step) {
-  return step.operand == StepOperand::kRowVector || step.operand == StepOperand::kColumnVector;
-}
+bool HasAxis(const StepInfo& step) { return LetterOf(step, {'m', 'n'}) != '\0'; }
 
 std::string StepName(const StepInfo& step, AxisLetters letters) {
   return HasAxis(step) ? Cat(step.name, "_", LetterOf(step, letters)) : std::string(step.name);
@@ -147,6 +157,15 @@ Result<FunctionStep> CompleteFunction(const FunctionStep& step, DataType d, Axis
   return FunctionStep(std::move(call));
 }
 
+// Toward zero to `bits` significant ones, below the exponent `least` to as many behind the point as that one has.
+double Cut(double x, int bits, int least) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);  // x is below 2^exponent
+  const int last = std::max(exponent - 1, least) - (bits - 1);
+  return std::ldexp(std::trunc(std::ldexp(x, -last)), last);
+}
+
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double NormalShare(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 constexpr double kTanhCubic = 0.044715;
@@ -156,6 +175,19 @@ double TanhArgument(double x) { return 2 * std::sqrt(2 / std::numbers::pi) * (x 
 }  // namespace
 
 const StepInfo& InfoOf(EpilogueKind kind) { return kSteps[static_cast<size_t>(kind)]; }
+
+bool IsTotal(StepOperand operand) {
+  return operand == StepOperand::kRowTotal || operand == StepOperand::kColumnTotal || operand == StepOperand::kTotal;
+}
+
+bool IsMatrix(StepOperand operand) { return operand == StepOperand::kMatrix || operand == StepOperand::kOutput; }
+
+size_t GateOf(const Epilogue& epilogue) {
+  return static_cast<size_t>(
+      std::find_if(epilogue.begin(), epilogue.end(),
+                   [](const EpilogueStep& step) { return InfoOf(step.kind).action == StepAction::kGate; }) -
+      epilogue.begin());
+}
 
 std::string_view FunctionName(Function function) { return NameOf(function); }
 
@@ -190,7 +222,48 @@ std::string PrintEpilogue(const Epilogue& epilogue, AxisLetters letters) {
   return base::Join(steps, "+");
 }
 
-Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, AxisLetters letters) {
+namespace {
+
+// What a step may not be at its place `i`, in a problem whose D is of type `d`.
+Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters letters) {
+  const EpilogueStep& step = epilogue[i];
+  const StepInfo& info = InfoOf(step.kind);
+  const std::string name = PrintStep(step, letters);
+  if (IsTotal(info.operand) && step.operand_type && *step.operand_type != DataType::kF32) {
+    return InvalidProblem(Cat("epilogue: the operand of '", name, "' is always f32; leave the type out"));
+  }
+  if (info.action == StepAction::kCut) {
+    if (d != DataType::kBf16 && d != DataType::kF16) {
+      return InvalidProblem(Cat(
+          "epilogue: '", name, "' is for a D of bf16 or f16: ",
+          d == DataType::kF32 ? "nothing is rounded to f32" : "the chip converts to 8-bit types to the nearest only"));
+    }
+    if (i + 1 != epilogue.size()) return InvalidProblem(Cat("epilogue: '", name, "' comes last"));
+  }
+  if (info.operand == StepOperand::kBlocks && letters.row == '\0') {
+    return InvalidProblem(Cat("epilogue: a convolution has no blocks of rows; '", name, "' is for a gemm"));
+  }
+  const size_t gate = GateOf(epilogue);
+  if (info.action == StepAction::kGate && letters.row == '\0') {
+    return InvalidProblem(Cat("epilogue: a convolution has no gated pairs; '", name, "' is for a gemm"));
+  }
+  if (info.action == StepAction::kCall && gate < epilogue.size()) {
+    return InvalidProblem(Cat("epilogue: '", name, "' does not stand beside '", PrintStep(epilogue[gate], letters),
+                              "'; join the pairs in a problem of its own"));
+  }
+  if (info.action == StepAction::kGate && i != gate) {
+    return InvalidProblem(Cat("epilogue: '", name, "' is the second gated step; there may be one"));
+  }
+  if (IsMatrix(info.operand) && i < gate && gate < epilogue.size()) {
+    return InvalidProblem(Cat("epilogue: '", name, "' has a matrix that lies as D, so it comes behind '",
+                              PrintStep(epilogue[gate], letters), "'"));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numerics, AxisLetters letters) {
   if (epilogue.overflows()) {
     return InvalidProblem(Cat("epilogue: there may be ", kMaxEpilogueSteps, " steps, here are more"));
   }
@@ -200,6 +273,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, AxisLetters let
     if (HasAxis(info) && LetterOf(info, letters) == '\0') {
       return InvalidProblem(Cat("epilogue: this kind of problem has no '", info.name, "' along rows"));
     }
+    LS_TRY(CheckPlace(epilogue, static_cast<size_t>(&step - epilogue.begin()), d, letters));
     if (info.operand == StepOperand::kNone || step.operand_type == AddendType(d)) step.operand_type.reset();
     if (info.action == StepAction::kCall) {
       LS_ASSIGN(step.function, CompleteFunction(step.function, d, letters));
@@ -212,6 +286,12 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, AxisLetters let
     if (step.kind == EpilogueKind::kClamp && step.numbers[0] > step.numbers[1]) {
       return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters), "' has its lower bound above its upper one"));
     }
+    if (info.action == StepAction::kSum && numerics != Numerics::kDefault) {
+      return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters),
+                                "' adds in the order in which tiles end, which ", "numerics=", NameOf(numerics),
+                                " forbids; sum D in a kernel of its own"));
+    }
+    if (IsTotal(info.operand)) step.operand_type.reset();
     operands += static_cast<int>(TensorsOf(step, d).size());
     numbers += static_cast<int>(NumbersOf(step).size());
   }
@@ -222,7 +302,9 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, AxisLetters let
   return epilogue;
 }
 
-DataType OperandTypeOf(const EpilogueStep& step, DataType d) { return step.operand_type.value_or(AddendType(d)); }
+DataType OperandTypeOf(const EpilogueStep& step, DataType d) {
+  return IsTotal(InfoOf(step.kind).operand) ? DataType::kF32 : step.operand_type.value_or(AddendType(d));
+}
 
 std::vector<double> NumbersOf(const Epilogue& epilogue) {
   std::vector<double> numbers;
@@ -275,6 +357,12 @@ double Evaluate(Function function, const std::array<double, 2>& numbers, double 
       return std::tanh(x);
     case Function::kClamp:
       return std::min(std::max(x, numbers[0]), numbers[1]);
+    case Function::kRint:
+      return std::nearbyint(x);
+    case Function::kCutBf16:
+      return Cut(x, 8, -126);
+    case Function::kCutF16:
+      return Cut(std::clamp(x, -65504.0, 65504.0), 11, -14);
   }
   LS_CHECK(false, "unknown function ", static_cast<int>(function));
 }
@@ -307,6 +395,10 @@ double EvaluateDerivative(Function function, const std::array<double, 2>& number
     }
     case Function::kClamp:
       return x >= numbers[0] && x <= numbers[1] ? 1 : 0;
+    case Function::kRint:
+    case Function::kCutBf16:
+    case Function::kCutF16:
+      break;
   }
   LS_CHECK(false, "unknown function ", static_cast<int>(function));
 }

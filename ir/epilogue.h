@@ -19,11 +19,28 @@ enum class StepOperand : uint8_t {
   kColumnVector,  // one for each column
   kMatrix,        // one for each element
   kOutput,        // the same, written
+  kBlocks,        // one for each block of kScaleRun x kScaleRun
+  kRowTotal,      // one for each row, into which v is reduced
+  kColumnTotal,   // one for each column
+  kTotal,         // one
   kTable,         // an array that all elements share
 };
 
 // A function of one variable. `clamp` and `leaky_relu` have numbers.
-enum class Function : uint8_t { kIdentity, kRelu, kLeakyRelu, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh, kClamp };
+enum class Function : uint8_t {
+  kIdentity,
+  kRelu,
+  kLeakyRelu,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kSigmoid,
+  kTanh,
+  kClamp,
+  kRint,
+  kCutBf16,  // toward zero to a number of bf16
+  kCutF16,
+};
 
 // How a step comes to its result.
 enum class StepAction : uint8_t {
@@ -32,6 +49,10 @@ enum class StepAction : uint8_t {
   kApply,       // function(v)
   kDerivative,  // v times the derivative of the function at the operand
   kStore,       // v, after it was stored to the operand
+  kCut,         // v toward zero to a number of D's type
+  kGate,        // function(even column) * odd column
+  kSum,         // v, after it was added to the operand
+  kAmax,        // v, after the operand became the larger of itself and |v|
   kCall,        // a user's function of v and its own operands
 };
 
@@ -45,6 +66,15 @@ struct StepInfo {
   double default_number = 0;
 };
 const StepInfo& InfoOf(EpilogueKind kind);
+
+// Whether the operand is one that all elements of a row, a column or the matrix go into.
+bool IsTotal(StepOperand operand);
+// Whether the operand lies as D does.
+bool IsMatrix(StepOperand operand);
+
+// The place of the step that joins columns in pairs; the number of steps if there is none.
+size_t GateOf(const Epilogue& epilogue);
+inline bool IsGated(const Epilogue& epilogue) { return GateOf(epilogue) < epilogue.size(); }
 
 std::string_view FunctionName(Function function);
 
@@ -65,9 +95,10 @@ std::string PrintEpilogue(const Epilogue& epilogue, AxisLetters letters);
 std::string PrintStep(const EpilogueStep& step, AxisLetters letters);
 
 // Checks counts and numbers. `d` is D's type; an operand of the type that it has anyway is left to be just that.
-Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, AxisLetters letters);
+Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numerics, AxisLetters letters);
 
-// The type of a step's operand in a problem whose D is of type `d`: AddendType(d) unless it says another.
+// The type of a step's operand in a problem whose D is of type `d`: f32 of totals, else AddendType(d) unless it says
+// another.
 DataType OperandTypeOf(const EpilogueStep& step, DataType d);
 
 // The numbers of all steps, in order.

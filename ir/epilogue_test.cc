@@ -10,8 +10,9 @@ namespace laneshift::ir {
 namespace {
 
 TEST(Epilogue, PrintsAsItIsWritten) {
-  for (const char* text : {"bias_n+gelu_tanh", "scale:0.5+scale_m+scale_n:f32", "residual+clamp:-1:6+aux:f32",
-                           "leaky_relu:0.25+dsilu", "scale:1e-20+clamp:-1e30:1e30"}) {
+  for (const char* text :
+       {"bias_n+gelu_tanh", "scale:0.5+scale_m+scale_n:f32", "residual+clamp:-1:6+aux:f32", "leaky_relu:0.25+dsilu",
+        "scale:1e-20+clamp:-1e30:1e30", "scale_block:f32+rint+amax", "sum_n+swiglu+amax_m+toward_zero"}) {
     const auto epilogue = ParseEpilogue(text, kGemmLetters);
     ASSERT_TRUE(epilogue.has_value()) << epilogue.error().message;
     EXPECT_EQ(PrintEpilogue(*epilogue, kGemmLetters), text);
@@ -33,7 +34,8 @@ TEST(Epilogue, IsPartOfTheProblem) {
 TEST(Epilogue, ErrorsNameTheStep) {
   const auto message = [](const char* text, AxisLetters letters) {
     const auto epilogue = ParseEpilogue(text, letters);
-    const auto complete = epilogue ? CompleteEpilogue(*epilogue, DataType::kBf16, letters) : epilogue;
+    const auto complete =
+        epilogue ? CompleteEpilogue(*epilogue, DataType::kBf16, Numerics::kDefault, letters) : epilogue;
     EXPECT_FALSE(complete.has_value()) << text;
     return complete ? std::string() : complete.error().message;
   };
@@ -43,6 +45,12 @@ TEST(Epilogue, ErrorsNameTheStep) {
   EXPECT_NE(message("relu:1", kGemmLetters).find("too many fields"), std::string::npos);
   EXPECT_NE(message("relu:f32", kGemmLetters).find("has no operand"), std::string::npos);
   EXPECT_NE(message("clamp:2:1", kGemmLetters).find("lower bound above"), std::string::npos);
+  EXPECT_NE(message("amax:bf16", kGemmLetters).find("is always f32"), std::string::npos);
+  EXPECT_NE(message("toward_zero+relu", kGemmLetters).find("comes last"), std::string::npos);
+  EXPECT_NE(message("swiglu+geglu", kGemmLetters).find("'geglu' is the second gated step"), std::string::npos);
+  EXPECT_NE(message("residual+swiglu", kGemmLetters).find("comes behind 'swiglu'"), std::string::npos);
+  EXPECT_NE(message("swiglu", {0, 'k'}).find("no gated pairs"), std::string::npos);
+  EXPECT_NE(message("sum_m", {0, 'k'}).find("unknown step 'sum_m'"), std::string::npos);
   EXPECT_NE(message("relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu", kGemmLetters).find("12 steps"),
             std::string::npos);
   EXPECT_NE(message("aux+aux+aux+aux+aux+aux+aux+aux+aux", kGemmLetters).find("9 operands"), std::string::npos);
@@ -58,6 +66,43 @@ TEST(Epilogue, OperandsLieAsTheyAreSaidTo) {
   EXPECT_EQ(tensors[2].tensor.RowStart(6), 6 * 12);
   EXPECT_TRUE(tensors[2].written);
   EXPECT_EQ(tensors[2].name, "epilogue[2] (aux:f32)");
+}
+
+TEST(Epilogue, RefusesWhatTheProblemForbids) {
+  const auto message = [](const char* line) {
+    const auto problem = ParseProblem(line);
+    EXPECT_FALSE(problem.has_value()) << line;
+    return problem ? std::string() : problem.error().message;
+  };
+  EXPECT_NE(message("gemm m=8 n=8 k=8 d=f32 epilogue=toward_zero").find("nothing is rounded to f32"),
+            std::string::npos);
+  EXPECT_NE(message("gemm m=8 n=8 k=8 d=e4m3 epilogue=toward_zero").find("to the nearest only"), std::string::npos);
+  EXPECT_NE(message("gemm m=8 n=9 k=8 epilogue=swiglu").find("n=9 is odd"), std::string::npos);
+  EXPECT_NE(message("gemm m=8 n=8 k=8 numerics=deterministic epilogue=sum_n").find("numerics=deterministic forbids"),
+            std::string::npos);
+  EXPECT_TRUE(ParseProblem("gemm m=8 n=8 k=8 numerics=deterministic epilogue=amax").has_value());
+}
+
+TEST(Epilogue, JoinsPairsOfColumns) {
+  const Problem problem =
+      *ParseProblem("gemm m=300 n=600 k=8 epilogue=bias_n+swiglu+scale_n+scale_block+residual+amax");
+  EXPECT_EQ(std::get<GemmProblem>(problem).ldd, 300);
+  EXPECT_EQ(Stored(problem, OperandRole::kD).Inner(), 300);
+  const auto tensors = EpilogueTensors(problem);
+  ASSERT_EQ(tensors.size(), 5u);
+  EXPECT_EQ(tensors[0].tensor.Elements(), 600);
+  EXPECT_EQ(tensors[1].tensor.Elements(), 300);
+  EXPECT_EQ(tensors[2].tensor.Elements(), 3 * 3);
+  EXPECT_EQ(tensors[3].tensor.Elements(), 300 * 300);
+  EXPECT_EQ(tensors[4].tensor.Elements(), 1);
+  EXPECT_TRUE(tensors[4].total);
+}
+
+TEST(Epilogue, CutsTowardZero) {
+  EXPECT_EQ(Evaluate(Function::kCutBf16, {}, 1 + std::ldexp(255, -15)), 1);
+  EXPECT_EQ(Evaluate(Function::kCutF16, {}, -1.9999), -1.9990234375);
+  EXPECT_EQ(Evaluate(Function::kCutF16, {}, std::ldexp(1.75, -24)), std::ldexp(1, -24));
+  EXPECT_EQ(Evaluate(Function::kCutF16, {}, 1e6), 65504);
 }
 
 // The derivatives that steps take are those of the functions.

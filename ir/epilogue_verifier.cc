@@ -108,9 +108,25 @@ Status RoleVerifier::NeedsPointer(Binding base) const {
 Status RoleVerifier::CheckStep(const Op& op) const {
   if (op.kind == OpKind::kCombineVector) {
     const auto& attrs = op.As<CombineVectorAttrs>();
-    if (attrs.axis == BiasAxis::kNone) return Broken(8, "a vector has an axis");
+    if ((attrs.axis == BiasAxis::kNone) != (attrs.blocks != 0))
+      return Broken(8, "a vector has an axis, factors of blocks have none");
     LS_TRY(NeedsPointer(attrs.base));
-    return Needs({attrs.axis == BiasAxis::kM ? Binding::kM : Binding::kN});
+    LS_TRY(Needs({Binding::kM, Binding::kN}));
+    return attrs.gated != 0 ? Needs({Binding::kColumns}) : Ok();
+  }
+  if (op.kind == OpKind::kReduce) {
+    const auto& attrs = op.As<ReduceAttrs>();
+    LS_TRY(NeedsPointer(attrs.base));
+    if (attrs.gated != 0) LS_TRY(Needs({Binding::kColumns}));
+    return NeedsRows(Operand::kD, attrs.rows);
+  }
+  if (op.kind == OpKind::kGate) {
+    const FragmentLayout& pairs = values_[op.operands[0]].fragment;
+    if (program_.row_axis != Axis::kM) return Broken(12, "pairs of columns are joined where rows lie along m");
+    if (pairs.kind == FragmentKind::kMma16x8Gated || pairs.columns % 16 != 0)
+      return Broken(
+          12, Cat("a fragment of ", pairs.columns, " columns as ", NameOf(pairs.kind), " is not joined in pairs"));
+    return Needs({Binding::kColumns});
   }
   if (op.kind == OpKind::kCombineMatrix) {
     const auto& attrs = op.As<CombineMatrixAttrs>();

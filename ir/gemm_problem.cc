@@ -150,7 +150,7 @@ std::array<StoredMatrix, 4> StoredMatrices(const GemmProblem& p) {
   return {{{'a', a_k ? p.m : p.k, a_k ? p.k : p.m, &GemmProblem::lda, &GemmProblem::stride_a},
            {'b', b_k ? p.n : p.k, b_k ? p.k : p.n, &GemmProblem::ldb, &GemmProblem::stride_b},
            {'c', p.m, p.n, &GemmProblem::ldc, &GemmProblem::stride_c},
-           {'d', p.m, p.n, &GemmProblem::ldd, &GemmProblem::stride_d}}};
+           {'d', p.m, OutputColumns(p), &GemmProblem::ldd, &GemmProblem::stride_d}}};
 }
 
 void FillPacked(GemmProblem& p) {
@@ -228,7 +228,10 @@ Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
 
 Result<Problem> Complete(GemmProblem gemm) {
   LS_TRY(Validate(gemm));
-  LS_ASSIGN(gemm.epilogue, CompleteEpilogue(std::move(gemm.epilogue), gemm.d, kGemmLetters));
+  LS_ASSIGN(gemm.epilogue, CompleteEpilogue(std::move(gemm.epilogue), gemm.d, gemm.numerics, kGemmLetters));
+  if (IsGated(gemm.epilogue) && gemm.n % 2 != 0) {
+    return InvalidProblem(Cat("epilogue: columns are joined in pairs, but n=", gemm.n, " is odd"));
+  }
   FillPacked(gemm);
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     if (matrix.letter == 'c' && gemm.beta == 0) continue;
@@ -261,7 +264,7 @@ double Bytes(const GemmProblem& p) {
   const auto bytes = [](int64_t rows, int64_t columns, DataType type) {
     return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(DataTypeBytes(type));
   };
-  double matrix = bytes(p.m, p.k, p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, p.n, p.d);
+  double matrix = bytes(p.m, p.k, p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, OutputColumns(p), p.d);
   if (p.beta != 0) matrix += bytes(p.m, p.n, p.c);
   const double bias = p.bias == BiasAxis::kNone ? 0 : bytes(1, p.bias == BiasAxis::kM ? p.m : p.n, AddendType(p.d));
   return matrix * static_cast<double>(p.batch) + bias + ScaleBytes(p);

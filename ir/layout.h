@@ -69,7 +69,12 @@ MatrixStrides DescriptorStrides(const SharedLayout& layout);
 enum class FragmentKind : uint8_t {
   kRowPerLane,  // 32 rows; lane l holds row l, register j column j (tcgen05.ld 32x32b)
   kMma16x8,  // 16 rows; lane l holds rows l/4 and l/4+8, columns 2*(l%4)+{0,1} of each 8 (wgmma D, tcgen05.ld 16x256b)
+  kMma16x8Gated,  // the same, but the columns of lanes 1 and 2 of each four are exchanged: pairs of kMma16x8, joined
 };
+// In which pairs of neighbouring columns lie when each has become one.
+constexpr FragmentKind Gated(FragmentKind kind) {
+  return kind == FragmentKind::kMma16x8 ? FragmentKind::kMma16x8Gated : kind;
+}
 
 struct FragmentLayout {
   FragmentKind kind = FragmentKind::kRowPerLane;
@@ -81,7 +86,13 @@ struct FragmentLayout {
   int RowOf(int j) const { return kind == FragmentKind::kRowPerLane ? 0 : 8 * ((j >> 1) & 1); }
   int ColumnOf(int j) const { return kind == FragmentKind::kRowPerLane ? j : 8 * (j >> 2) + (j & 1); }
   int LaneRow(int lane) const { return kind == FragmentKind::kRowPerLane ? lane : lane / 4; }
-  int LaneColumn(int lane) const { return kind == FragmentKind::kRowPerLane ? 0 : 2 * (lane % 4); }
+  int LaneColumn(int lane) const {
+    const int place = kind == FragmentKind::kMma16x8Gated ? (lane % 2) * 2 + lane / 2 % 2 : lane % 4;
+    return kind == FragmentKind::kRowPerLane ? 0 : 2 * place;
+  }
+  // Bits of a lane's number by which its rows differ from other lanes', and its columns.
+  int RowLanes() const { return kind == FragmentKind::kRowPerLane ? 31 : 28; }
+  int ColumnLanes() const { return kind == FragmentKind::kRowPerLane ? 0 : 3; }
   // Registers j, j+1, … that hold adjacent columns of one row, starting at a multiple of this.
   int Run() const { return kind == FragmentKind::kRowPerLane ? columns : 2; }
 

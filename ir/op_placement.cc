@@ -60,6 +60,8 @@ constexpr Placement kPlacements[] = {
     {OpKind::kCombineMatrix, Crew::kWarps,    0,             kReaders},
     {OpKind::kMap,          Crew::kWarps,     0,             kReaders},
     {OpKind::kCall,         Crew::kWarps,     0,             kReaders},
+    {OpKind::kGate,         Crew::kWarps,     0,             kReaders},
+    {OpKind::kReduce,       Crew::kWarps,     0,             kReaders},
     {OpKind::kStageStore,   Crew::kWarps,     0,             kReaders},
     {OpKind::kTmaStore,     Crew::kWarps,     kTma,          kReaders},
     {OpKind::kStorePixels,  Crew::kWarps,     kTma,          kReaders},

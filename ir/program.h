@@ -90,6 +90,7 @@ namespace laneshift::ir {
   BINDING(N, "n", kInt32)                       \
   BINDING(K, "k", kInt32)                       \
   BINDING(Batch, "batch", kInt32)               \
+  BINDING(Columns, "columns", kInt32)           \
   BINDING(Channels, "channels", kInt32)         \
   BINDING(Filters, "filters", kInt32)           \
   BINDING(WalkQ, "walk_q", kInt32)              \
@@ -371,6 +372,8 @@ struct CombineVectorAttrs {
   BiasAxis axis = BiasAxis::kN;
   DataType type = DataType::kF32;
   RowMap rows = RowMap::kMatrix;  // pixels: each group of output channels has its own part of the vector
+  int blocks = 0;                 // 1: a number for each kScaleRun rows and columns; the axis is none
+  int gated = 0;                  // 1: of the columns that pairs were joined to
   bool operator==(const CombineVectorAttrs&) const = default;
 };
 struct CombineMatrixAttrs {
@@ -397,6 +400,22 @@ struct MapAttrs {
   int number = 0;       // of the epilogue: the function's first, where it has any
   int approximate = 0;  // 1: to the precision of 16-bit outputs
   bool operator==(const MapAttrs&) const = default;
+};
+// Columns 2 j and 2 j + 1 become one: function(first) * second.
+struct GateAttrs {
+  Function function = Function::kSilu;
+  int approximate = 0;  // as in MapAttrs
+  bool operator==(const GateAttrs&) const = default;
+};
+// What elements are reduced to; numbers in memory grow by it, or are the larger one.
+enum class Reduction : uint8_t { kSum, kAmax };
+struct ReduceAttrs {
+  Binding base = Binding::kBaseE0;
+  Reduction how = Reduction::kSum;
+  BiasAxis axis = BiasAxis::kN;  // m: a number for each row, n: for each column, none: one
+  RowMap rows = RowMap::kMatrix;
+  int gated = 0;  // as in CombineVectorAttrs
+  bool operator==(const ReduceAttrs&) const = default;
 };
 struct GlobalAttrs {
   Operand operand = Operand::kD;  // as which it lies
@@ -425,8 +444,8 @@ using Attrs =
                  ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
                  TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, CallAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs,
-                 GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs,
+                 AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

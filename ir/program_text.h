@@ -35,12 +35,15 @@ template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<FunctionOperand>{"row",    "column", "element",
                                                                              "output", "table",  "number"};
 template <>
-inline constexpr std::array<std::string_view, 2> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8"};
+inline constexpr std::array<std::string_view, 3> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Combine>{"add", "multiply"};
 template <>
-inline constexpr std::array<std::string_view, 9> kEnumNames<Function>{
-    "identity", "relu", "leaky_relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "clamp"};
+inline constexpr std::array<std::string_view, 2> kEnumNames<Reduction>{"sum", "amax"};
+template <>
+inline constexpr std::array<std::string_view, 12> kEnumNames<Function>{"identity",  "relu", "leaky_relu", "gelu",
+                                                                       "gelu_tanh", "silu", "sigmoid",    "tanh",
+                                                                       "clamp",     "rint", "cut_bf16",   "cut_f16"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<RowMap>{"matrix", "pixels"};
 template <>
@@ -219,7 +222,9 @@ template <> inline constexpr auto kFields<CombineVectorAttrs> = std::tuple{
     Field{"how", &CombineVectorAttrs::how},
     Field{"axis", &CombineVectorAttrs::axis},
     Field{"type", &CombineVectorAttrs::type},
-    Field{"rows", &CombineVectorAttrs::rows, Presence::kOptional}};
+    Field{"rows", &CombineVectorAttrs::rows, Presence::kOptional},
+    Field{"blocks", &CombineVectorAttrs::blocks, Presence::kOptional, Meaning::kFlag},
+    Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"base", &CombineMatrixAttrs::base},
     Field{"how", &CombineMatrixAttrs::how},
@@ -239,6 +244,15 @@ template <> inline constexpr auto kFields<MapAttrs> = std::tuple{
     Field{"function", &MapAttrs::function},
     Field{"number", &MapAttrs::number, Presence::kOptional},
     Field{"approximate", &MapAttrs::approximate, Presence::kOptional, Meaning::kFlag}};
+template <> inline constexpr auto kFields<GateAttrs> = std::tuple{
+    Field{"function", &GateAttrs::function},
+    Field{"approximate", &GateAttrs::approximate, Presence::kOptional, Meaning::kFlag}};
+template <> inline constexpr auto kFields<ReduceAttrs> = std::tuple{
+    Field{"base", &ReduceAttrs::base},
+    Field{"how", &ReduceAttrs::how},
+    Field{"axis", &ReduceAttrs::axis},
+    Field{"rows", &ReduceAttrs::rows, Presence::kOptional},
+    Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
     Field{"base", &GlobalAttrs::base, Presence::kOptional},

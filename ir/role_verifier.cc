@@ -239,6 +239,10 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
     return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
   if (const auto* sums = std::get_if<ReadSumsAttrs>(&op.attrs))
     return {.kind = sums->fragment, .columns = sums->columns};
+  if (op.kind == OpKind::kGate) {
+    const FragmentLayout& pairs = values_[op.operands[0]].fragment;
+    return {.kind = Gated(pairs.kind), .columns = pairs.columns / 2};
+  }
   return values_[op.operands[0]].fragment;
 }
 
@@ -452,6 +456,8 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kCombineVector:
     case OpKind::kCombineMatrix:
     case OpKind::kMap:
+    case OpKind::kGate:
+    case OpKind::kReduce:
       return CheckStep(op);
     case OpKind::kCall:
       return CheckCall(op);

@@ -74,6 +74,8 @@ std::string StoredTensor::PrintIndex(int64_t element) const {
   return text + ")";
 }
 
+int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
+
 StoredTensor Stored(const GemmProblem& p, OperandRole role) {
   const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
   switch (role) {
@@ -84,7 +86,7 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
     case OperandRole::kC:
       return StoredTensor::Matrices(p.c, p.batch, p.m, p.n, p.ldc, p.stride_c);
     case OperandRole::kD:
-      return StoredTensor::Matrices(p.d, p.batch, p.m, p.n, p.ldd, p.stride_d);
+      return StoredTensor::Matrices(p.d, p.batch, p.m, OutputColumns(p), p.ldd, p.stride_d);
     case OperandRole::kBias:
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
     case OperandRole::kScaleA:
@@ -124,23 +126,55 @@ StoredTensor Stored(const Problem& problem, OperandRole role) {
   return std::visit([&](const auto& kind) { return Stored(kind, role); }, problem);
 }
 
+namespace {
+
+// The operand of a step; `rows` and `columns` are those of the matrix that it works on.
+StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& output, int64_t rows, int64_t columns) {
+  switch (operand) {
+    case StepOperand::kRowVector:
+    case StepOperand::kRowTotal:
+      return Vector(type, rows);
+    case StepOperand::kColumnVector:
+    case StepOperand::kColumnTotal:
+      return Vector(type, columns);
+    case StepOperand::kTotal:
+      return Vector(type, 1);
+    case StepOperand::kBlocks:
+      return StoredTensor::Matrices(type, 1, ScaleRuns(rows), ScaleRuns(columns), ScaleRuns(columns),
+                                    ScaleRuns(rows) * ScaleRuns(columns));
+    case StepOperand::kNone:
+    case StepOperand::kMatrix:
+    case StepOperand::kOutput:
+    case StepOperand::kTable:  // has a length of its own
+      break;
+  }
+  StoredTensor tensor = output;
+  tensor.type = type;
+  return tensor;
+}
+
+}  // namespace
+
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
   const Epilogue& epilogue = gemm != nullptr ? gemm->epilogue : std::get<ConvProblem>(problem).epilogue;
   const AxisLetters letters = gemm != nullptr ? kGemmLetters : kConvLetters;
   const StoredTensor output = Stored(problem, OperandRole::kD);
+  const int64_t rows = gemm != nullptr ? gemm->m : output.Rows();
+  const size_t gate = GateOf(epilogue);
   std::vector<EpilogueTensor> tensors;
-  for (const EpilogueStep& step : epilogue) {
+  for (size_t i = 0; i < epilogue.size(); ++i) {
+    const EpilogueStep& step = epilogue[i];
+    const int64_t columns = gemm != nullptr && i < gate ? gemm->n : output.Inner();
     for (const StepTensor& own : TensorsOf(step, output.type)) {
-      StoredTensor tensor = output;
-      if (own.operand == StepOperand::kRowVector) tensor = Vector(output.type, gemm != nullptr ? gemm->m : 0);
-      if (own.operand == StepOperand::kColumnVector) tensor = Vector(output.type, output.Inner());
-      if (own.operand == StepOperand::kTable) tensor = Vector(output.type, own.count);
-      tensor.type = own.type;
       const std::string name = step.function ? step.function->name : PrintStep(step, letters);
-      tensors.push_back({.name = base::Cat("epilogue[", tensors.size(), "] (", name, ")"),
-                         .tensor = tensor,
-                         .written = own.operand == StepOperand::kOutput});
+      const bool table = own.operand == StepOperand::kTable;
+      tensors.push_back(
+          {.name = base::Cat("epilogue[", tensors.size(), "] (", name, ")"),
+           .tensor = table ? Vector(own.type, own.count) : TensorOf(own.operand, own.type, output, rows, columns),
+           .written = own.operand == StepOperand::kOutput,
+           .total = IsTotal(own.operand),
+           .matrix = IsMatrix(own.operand)});
     }
   }
   return tensors;

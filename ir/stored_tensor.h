@@ -47,6 +47,9 @@ struct StoredTensor {
   std::string PrintIndex(int64_t element) const;
 };
 
+// Columns of D, which are half of B's where the epilogue joins them in pairs.
+int64_t OutputColumns(const GemmProblem& problem);
+
 // REQUIRES: the problem is complete. A bias that there is not has no elements that anybody reads.
 StoredTensor Stored(const GemmProblem& problem, OperandRole role);
 StoredTensor Stored(const ConvProblem& problem, OperandRole role);
@@ -56,7 +59,9 @@ StoredTensor Stored(const Problem& problem, OperandRole role);
 struct EpilogueTensor {
   std::string name;  // "epilogue[0] (bias_n)"
   StoredTensor tensor;
-  bool written = false;
+  bool written = false;  // and not read
+  bool total = false;    // what is there is added to
+  bool matrix = false;   // lies as D does
 };
 // REQUIRES: the problem is complete.
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);

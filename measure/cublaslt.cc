@@ -10,6 +10,7 @@
 #include "device/buffer.h"
 #include "device/event.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
 
 namespace laneshift::measure {
 namespace {
@@ -20,7 +21,8 @@ using base::SharedLibrary;
 // Values of cublasLt.h and library_types.h.
 constexpr int kCompute32F = 68, kReal32F = 0;
 constexpr int32_t kOpN = 0, kOpT = 1;
-constexpr int kTransA = 3, kTransB = 4, kScalePointerA = 17, kScalePointerB = 18, kScalePointerD = 20, kFastSum = 25;
+constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kBiasType = 26, kScalePointerA = 17,
+              kScalePointerB = 18, kScalePointerD = 20, kFastSum = 25;
 constexpr int kBatchCount = 5, kBatchStride = 6;
 constexpr int kMaxWorkspace = 1;
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA recommends for Hopper and later
@@ -34,6 +36,35 @@ struct Algorithm {  // cublasLtMatmulHeuristicResult_t
   float waves;
   std::array<int, 4> reserved;
 };
+
+// Epilogues that the library has: a bias along the rows of its D, which are our columns, then a function.
+constexpr uint32_t kPlain = 1, kAddsBias = 4;
+struct KnownFunction {
+  EpilogueKind kind;
+  uint32_t code;
+};
+constexpr KnownFunction kKnownFunctions[] = {{EpilogueKind::kRelu, 2}, {EpilogueKind::kGeluTanh, 32}};
+
+// The library's code for the whole epilogue of the problem, or what of it has no code: then it is left out.
+struct LibraryEpilogue {
+  uint32_t code = kPlain;
+  bool whole = true;
+};
+LibraryEpilogue EpilogueOf(const GemmProblem& problem) {
+  uint32_t code = problem.bias == BiasAxis::kN ? kAddsBias : 0;
+  size_t i = 0;
+  const Epilogue& steps = problem.epilogue;
+  if (code == 0 && i < steps.size() && steps[i].kind == EpilogueKind::kBiasColumn) code = kAddsBias, ++i;
+  for (const KnownFunction& function : kKnownFunctions) {
+    if (i < steps.size() && steps[i].kind == function.kind) {
+      code += function.code;
+      ++i;
+      break;
+    }
+  }
+  if (i < steps.size() || problem.bias == BiasAxis::kM) return {kPlain, false};
+  return {code == 0 ? kPlain : code, true};
+}
 
 struct Functions {
   int (*create)(void** handle) = nullptr;
@@ -92,6 +123,7 @@ struct Cublaslt::State {
   device::Context context;
   device::CuStream stream = nullptr;
   GemmProblem problem;
+  LibraryEpilogue epilogue;
   void* handle = nullptr;
   void* operation = nullptr;
   void* preference = nullptr;
@@ -138,12 +170,21 @@ struct Cublaslt::State {
     LS_TRY(SetOperation(kTransA, b_k ? kOpT : kOpN));
     LS_TRY(SetOperation(kTransB, a_k ? kOpN : kOpT));
     if (ir::IsEightBit(p.a)) LS_TRY(SetOperation(kFastSum, static_cast<int8_t>(p.sum == SumPrecision::kFast ? 1 : 0)));
+    LS_TRY(SetOperation(kEpilogue, epilogue.code));
+    if ((epilogue.code & kAddsBias) != 0) {
+      const DataType type = p.bias == BiasAxis::kN ? ir::AddendType(p.d) : ir::OperandTypeOf(p.epilogue[0], p.d);
+      LS_TRY(SetOperation(kBiasType, static_cast<int32_t>(ir::InfoOf(type).cuda)));
+    }
     LS_TRY(Describe(&left, p.b, b_k ? p.k : p.n, b_k ? p.n : p.k, p.ldb, p.stride_b));
     LS_TRY(Describe(&right, p.a, a_k ? p.k : p.m, a_k ? p.m : p.k, p.lda, p.stride_a));
     return Describe(&out, p.d, p.n, p.m, p.ldd, p.stride_d);
   }
 
-  Status SetFactors(const GemmArguments& arguments) {
+  Status SetPointers(const GemmArguments& arguments) {
+    if ((epilogue.code & kAddsBias) != 0) {
+      const void* bias = problem.bias == BiasAxis::kN ? arguments.bias : arguments.epilogue[0];
+      LS_TRY(SetOperation(kBiasPointer, bias));
+    }
     if (problem.scale != Scaling::kTensor) return Ok();
     LS_TRY(SetOperation(kScalePointerA, arguments.scale_b));
     LS_TRY(SetOperation(kScalePointerB, arguments.scale_a));
@@ -166,7 +207,7 @@ struct Cublaslt::State {
   }
 
   Status Multiply(const Algorithm& algorithm, const GemmArguments& arguments) {
-    LS_TRY(SetFactors(arguments));
+    LS_TRY(SetPointers(arguments));
     const auto alpha = static_cast<float>(problem.alpha), beta = static_cast<float>(problem.beta);
     return Check(f.multiply(handle, operation, &alpha, arguments.b, left, arguments.a, right, &beta, arguments.d, out,
                             arguments.d, out, &algorithm.algorithm, reinterpret_cast<void*>(workspace->pointer()),
@@ -194,7 +235,7 @@ struct Cublaslt::State {
   }
 
   Status Choose(const device::Device& device, const device::Stream& on, const GemmArguments& arguments) {
-    LS_TRY(SetFactors(arguments));
+    LS_TRY(SetPointers(arguments));
     LS_ASSIGN(const std::vector<Algorithm> algorithms, Propose());
     const auto sweep = static_cast<size_t>(2 * std::max(1, device.facts().l2_bytes));
     LS_ASSIGN(const device::Buffer scratch, device::Buffer::Allocate(context, sweep));
@@ -225,6 +266,10 @@ Result<Cublaslt> Cublaslt::Open(const std::vector<std::string>& library_director
   if (problem.scale == Scaling::kBlock) {
     return MakeError(ErrorCode::kUnsupported, "cuBLASLt is not asked for scale=block; compare with scale=tensor");
   }
+  if (ir::IsGated(problem.epilogue)) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "cuBLASLt joins no pairs of columns; compare with an epilogue without them");
+  }
   auto library = SharedLibrary::Open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}, library_directories);
   if (!library) {
     return MakeError(ErrorCode::kUnsupported, Cat("no cuBLASLt: ", library.error().message,
@@ -235,6 +280,7 @@ Result<Cublaslt> Cublaslt::Open(const std::vector<std::string>& library_director
   state->context = device.context();
   state->stream = stream.handle();
   state->problem = problem;
+  state->epilogue = EpilogueOf(problem);
   LS_ASSIGN(state->f, Bind(*library));
   LS_TRY(Check(state->f.create(&state->handle), "cublasLtCreate"));
   LS_ASSIGN(state->workspace, device::Buffer::Allocate(device.context(), kWorkspaceBytes));
@@ -253,5 +299,6 @@ Status Cublaslt::MultiplyByFirst(const GemmArguments& arguments) const {
 }
 
 const std::string& Cublaslt::choice() const { return state_->choice; }
+bool Cublaslt::fuses() const { return state_->epilogue.whole; }
 
 }  // namespace laneshift::measure

@@ -17,8 +17,9 @@ namespace laneshift::measure {
 class Cublaslt {
  public:
   // Describes the problem, asks for algorithms, and times them on `arguments` with a cold L2. kUnsupported says what is
-  // missing, or that the library has no algorithm for the problem. Epilogues but alpha, beta (of D) and the factors of
-  // whole tensors are left out. REQUIRES: `problem` is complete.
+  // missing, or that the library has no algorithm for the problem. Of epilogues it has alpha, beta (of D), the factors
+  // of whole tensors, and a bias along n with relu or gelu_tanh behind it; others are left out. REQUIRES: `problem` is
+  // complete.
   static Result<Cublaslt> Open(const std::vector<std::string>& library_directories, const device::Device& device,
                                const device::Stream& stream, const GemmProblem& problem,
                                const GemmArguments& arguments);
@@ -31,6 +32,8 @@ class Cublaslt {
   Status MultiplyByFirst(const GemmArguments& arguments) const;
   // "fastest of 8 algorithms, the heuristic's 3rd".
   const std::string& choice() const;
+  // Whether it executes the problem's epilogue, and not the plain product.
+  bool fuses() const;
 
  private:
   struct State;

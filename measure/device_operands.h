@@ -25,7 +25,7 @@ class DeviceOperands {
 
   Arguments arguments() const;
   size_t bytes() const;
-  // Every byte of D, and of what the epilogue writes, is 0xff again.
+  // Every byte of D, and of what the epilogue writes, is 0xff again; its totals are 0.
   Status PoisonOutput(const device::Stream& stream) const;
   // D as it is now, and what the epilogue wrote; waits for the stream.
   Status Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const;

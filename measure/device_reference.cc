@@ -5,10 +5,12 @@
 
 #include "base/text.h"
 #include "device/buffer.h"
+#include "device/driver_error.h"
 #include "device/launch.h"
 #include "ir/element_type.h"
 #include "ir/epilogue.h"
 #include "ir/stored_tensor.h"
+#include "measure/epilogue_totals.h"
 #include "measure/host_tensor.h"
 #include "runtime/argument_roles.h"
 
@@ -100,6 +102,7 @@ struct View {
   double alpha, beta;
   Factors factors;
   void* epilogue[8];
+  double* totals[8];
 
   __device__ bool LeftByDepth() const { return sa.column == 1; }
   __device__ bool RightByDepth() const { return sb.row == 1; }
@@ -124,11 +127,14 @@ struct View {
     return batch * sd.stride + row * sd.row + column * sd.column;
   }
   __device__ long long Column(long long, long long column) const { return column; }
+  __device__ long long Blocks(long long row, long long column, long long columns) const {
+    return row / 128 * ((columns + 127) / 128) + column / 128;
+  }
   __device__ float Bias(long long, long long row, long long column) const {
     return bias_axis == 0 ? 0.0f : Widen(bias[bias_axis == 1 ? row : column]);
   }
   __device__ long long Index(long long batch, long long row, long long column) const {
-    return (batch * m + row) * n + column;
+    return (batch * m + row) * (n / JOINED) + column;
   }
 };
 )cuda";
@@ -147,6 +153,7 @@ struct View {
   double alpha, beta;
   Factors factors;
   void* epilogue[8];
+  double* totals[8];
   unsigned channels;  // of a group
   unsigned filter[3], output[3];
   long long input[3], before[3], stride[3], dilation[3];
@@ -193,6 +200,9 @@ struct View {
     return Pixel(y, row) + group * n + column;
   }
   __device__ long long Column(long long group, long long column) const { return group * n + column; }
+  __device__ long long Blocks(long long row, long long column, long long columns) const {
+    return row / 128 * ((columns * batches + 127) / 128) + column / 128;
+  }
   __device__ float Bias(long long group, long long, long long column) const {
     return has_bias == 0 ? 0.0f : Widen(bias[group * n + column]);
   }
@@ -250,6 +260,13 @@ __device__ double gelu_tanh(double x) { return x * sigmoid(gelu_argument(x)); }
 __device__ double drelu(double x) { return x > 0 ? 1 : 0; }
 __device__ double dgelu(double x) { return normal(x) + x * exp(-x * x / 2) * 0.39894228040143268; }
 __device__ double dsilu(double x) { const double s = sigmoid(x); return s + x * s * (1 - s); }
+__device__ double cut(double x, int bits, int least) {
+  if (x == 0 || !isfinite(x)) return x;
+  const int last = max(ilogb(x), least) - (bits - 1);
+  return scalbn(trunc(scalbn(x, -last)), last);
+}
+__device__ double cut_bf16(double x) { return cut(x, 8, -126); }
+__device__ double cut_f16(double x) { return cut(fmin(fmax(x, -65504.0), 65504.0), 11, -14); }
 __device__ double dgelu_tanh(double x) {
   const double s = sigmoid(gelu_argument(x));
   return s + x * s * (1 - s) * 1.5957691216057308 * (1 + 3 * 0.044715 * x * x);
@@ -279,18 +296,27 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
       __syncthreads();
       for (int q = 0; q < 16; ++q) {
         double left[4], right[4];
-        for (int i = 0; i < 4; ++i) left[i] = left_tile[q][ty + 16 * i], right[i] = right_tile[q][tx + 16 * i];
+        for (int i = 0; i < 4; ++i) {
+          left[i] = left_tile[q][ty + 16 * i];
+          right[i] = right_tile[q][2 * tx + (i & 1) + 32 * (i >> 1)];
+        }
         for (int i = 0; i < 4; ++i)
           for (int j = 0; j < 4; ++j) sum[i][j] += left[i] * right[j];
       }
     }
     for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; ++j) {
-        const long long row = row0 + ty + 16 * i, column = column0 + tx + 16 * j;
+      for (int j = 0; j < 4; j += JOINED) {
+        const long long row = row0 + ty + 16 * i;
+        long long column = column0 + 2 * tx + (j & 1) + 32 * (j >> 1);
         if (row >= m || column >= n) continue;
-        double value = view.alpha * view.factors.OfSum() * sum[i][j] + view.Bias(batch, row, column);
-        if (view.beta != 0) value += view.beta * view.C(batch, row, column);
-        value = view.factors.Stored(Epilogue(view, tally, value, batch, row, column));
+        double values[JOINED];
+        for (int c = 0; c < JOINED; ++c) {
+          double value = view.alpha * view.factors.OfSum() * sum[i][j + c] + view.Bias(batch, row, column + c);
+          if (view.beta != 0) value += view.beta * view.C(batch, row, column + c);
+          values[c] = BeforeGate(view, tally, value, batch, row, column + c);
+        }
+        column /= JOINED;
+        const double value = view.factors.Stored(AfterGate(view, tally, Join(values), batch, row, column));
         tally.Count(view.d[view.Place(batch, row, column)], value, view.Index(batch, row, column));
       }
     }
@@ -319,17 +345,40 @@ Factors FactorsOf(Scaling scaling, DataType output, const GemmArguments& roles) 
           .run = kScaleRun};
 }
 
-// One step as a statement on `value`.
-std::string StepSource(const EpilogueStep& step, size_t operand, std::string_view type) {
+// Where a step finds its element in its operand.
+std::string PlaceSource(ir::StepOperand operand, bool joined) {
+  switch (operand) {
+    case ir::StepOperand::kRowVector:
+    case ir::StepOperand::kRowTotal:
+      return "row";
+    case ir::StepOperand::kColumnVector:
+    case ir::StepOperand::kColumnTotal:
+      return "view.Column(batch, column)";
+    case ir::StepOperand::kMatrix:
+    case ir::StepOperand::kOutput:
+      return "view.Place(batch, row, column)";
+    case ir::StepOperand::kBlocks:
+      return Cat("view.Blocks(row, view.Column(batch, column), view.n", joined ? " / JOINED)" : ")");
+    case ir::StepOperand::kNone:
+    case ir::StepOperand::kTotal:
+    case ir::StepOperand::kTable:
+      break;
+  }
+  return "0";
+}
+
+// One step as a statement on `value`; `joined`: behind the one that joins columns.
+std::string StepSource(const EpilogueStep& step, size_t operand, const StoredTensor* tensor, DataType output,
+                       bool joined) {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   std::string numbers;
   for (int i = 0; i < info.numbers; ++i) numbers += Cat(", ", base::PrintDouble(step.numbers[static_cast<size_t>(i)]));
-  const std::string_view place = info.operand == ir::StepOperand::kRowVector      ? "row"
-                                 : info.operand == ir::StepOperand::kColumnVector ? "view.Column(batch, column)"
-                                                                                  : "view.Place(batch, row, column)";
-  const std::string stored = Cat("((const ", type, "*)view.epilogue[", operand, "])[", place, "]");
-  const std::string other =
-      info.operand == ir::StepOperand::kNone ? base::PrintDouble(step.numbers[0]) : Cat("(double)Widen(", stored, ")");
+  const std::string place = PlaceSource(info.operand, joined);
+  const std::string stored = tensor == nullptr ? ""
+                                               : Cat("((const ", ir::InfoOf(tensor->type).source, "*)view.epilogue[",
+                                                     operand, "])[", place, "]");
+  const std::string other = tensor == nullptr ? base::PrintDouble(step.numbers[0]) : Cat("(double)Widen(", stored, ")");
+  const std::string total = Cat("view.totals[", operand, "] + ", place);
   const std::string_view function = ir::FunctionName(info.function);
   switch (info.action) {
     case ir::StepAction::kMultiply:
@@ -342,24 +391,47 @@ std::string StepSource(const EpilogueStep& step, size_t operand, std::string_vie
       return Cat("  value *= d", function, "(", other, ");\n");
     case ir::StepAction::kStore:
       return Cat("  tally.Count(", stored, ", value, view.Index(batch, row, column));\n");
+    case ir::StepAction::kCut:
+      return Cat("  value = ", output == DataType::kBf16 ? "cut_bf16" : "cut_f16", "(value);\n");
+    case ir::StepAction::kGate:
+      return Cat("  value = ", function, "(values[0]) * values[1];\n");
+    case ir::StepAction::kSum:
+      return Cat("  atomicAdd(", total, ", value);\n");
+    case ir::StepAction::kAmax:
+      return Cat("  atomicMax((unsigned long long*)(", total, "), __double_as_longlong(fabs(value)));\n");
     case ir::StepAction::kCall:
       break;  // DeviceReference::Compile refuses them
   }
   return "";
 }
 
-std::string EpilogueSource(const Problem& problem) {
-  std::string source =
-      "__device__ inline double Epilogue(const View& view, Tally& tally, double value, long long batch, long long row, "
-      "long long column) {\n";
+std::string StepsSource(const Problem& problem, std::string_view name, size_t first, size_t end) {
+  std::string source = Cat("__device__ inline double ", name,
+                           "(const View& view, Tally& tally, double value, long long batch, long long row, "
+                           "long long column) {\n");
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
+  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const DataType output = Stored(problem, OperandRole::kD).type;
   size_t operand = 0;
-  for (const EpilogueStep& step : std::visit([](const auto& kind) { return kind.epilogue; }, problem)) {
-    const bool none = ir::InfoOf(step.kind).operand == ir::StepOperand::kNone;
-    source += StepSource(step, operand, none ? "" : ir::InfoOf(tensors[operand].tensor.type).source);
+  for (size_t i = 0; i < end; ++i) {
+    const bool none = ir::InfoOf(epilogue[i].kind).operand == ir::StepOperand::kNone;
+    const StoredTensor* tensor = none ? nullptr : &tensors[operand].tensor;
+    if (i >= first) source += StepSource(epilogue[i], operand, tensor, output, first > 0);
     operand += none ? 0 : 1;
   }
   return source + "  return value;\n}\n";
+}
+
+// The steps before and behind the one that joins columns, and that one.
+std::string EpilogueSource(const Problem& problem) {
+  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const size_t gate = ir::GateOf(epilogue), end = epilogue.size();
+  const bool gated = gate < end;
+  const std::string join =
+      gated ? StepSource(epilogue[gate], 0, nullptr, DataType::kF32, false) : "  value = values[0];\n";
+  return Cat(StepsSource(problem, "BeforeGate", 0, gate), "__device__ inline double Join(const double* values) {\n",
+             "  double value;\n", join, "  return value;\n}\n",
+             StepsSource(problem, "AfterGate", gated ? gate + 1 : end, end));
 }
 
 struct Steps {
@@ -379,6 +451,7 @@ struct GemmView {  // as View in kGemmView
   double alpha, beta;
   Factors factors;
   EpilogueArguments epilogue;
+  EpilogueArguments totals;
 };
 
 GemmView ViewOf(const GemmProblem& p, const GemmArguments& roles) {
@@ -402,7 +475,8 @@ GemmView ViewOf(const GemmProblem& p, const GemmArguments& roles) {
           .alpha = p.alpha,
           .beta = p.beta,
           .factors = FactorsOf(p.scale, p.d, roles),
-          .epilogue = roles.epilogue};
+          .epilogue = roles.epilogue,
+          .totals = {}};
 }
 
 struct ConvView {  // as View in kConvView
@@ -419,6 +493,7 @@ struct ConvView {  // as View in kConvView
   double alpha, beta;
   Factors factors;
   EpilogueArguments epilogue;
+  EpilogueArguments totals;
   uint32_t channels;
   std::array<uint32_t, 3> filter, output;
   Spatial input, before, stride, dilation;
@@ -449,6 +524,7 @@ ConvView ViewOf(const ConvProblem& p, const GemmArguments& roles) {
           .beta = p.beta,
           .factors = FactorsOf(p.scale, p.y, roles),
           .epilogue = roles.epilogue,
+          .totals = {},
           .channels = static_cast<uint32_t>(channels),
           .filter = narrow(p.filter),
           .output = narrow(output),
@@ -484,36 +560,87 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };
   const char* view_source = std::visit([](const auto& kind) { return ViewSource(kind); }, problem);
-  LS_ASSIGN(
-      const std::string code,
-      nvrtc.Compile(
-          Cat(kTypes, view_source, kTally, kFunctions, EpilogueSource(problem), kCheck), device.facts().ComputeName(),
-          {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB), define("C_TYPE", OperandRole::kC),
-           define("OUT", OperandRole::kD), define("BIAS", OperandRole::kBias)},
-          form));
+  const bool gated = std::visit([](const auto& kind) { return ir::IsGated(kind.epilogue); }, problem);
+  const int joined = gated ? 2 : 1;
+  LS_ASSIGN(const std::string code, nvrtc.Compile(Cat("#define JOINED ", joined, "\n", kTypes, view_source, kTally,
+                                                      kFunctions, EpilogueSource(problem), kCheck),
+                                                  device.facts().ComputeName(),
+                                                  {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
+                                                   define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD),
+                                                   define("BIAS", OperandRole::kBias)},
+                                                  form));
   LS_ASSIGN(device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
                                                             : device::Module::LoadPtx(device.context(), code));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel("Check"));
   return DeviceReference(device, problem, std::move(module), std::move(kernel));
 }
 
+// The totals of the epilogue on the device, as the kernel finds them: from zero on.
+struct DeviceReference::TotalBuffers {
+  EpilogueTotals host;
+  device::Buffer buffer;
+  EpilogueArguments pointers{};
+
+  static Result<TotalBuffers> Make(const device::Device& device, const device::Stream& stream, const Problem& problem) {
+    EpilogueTotals host(problem);
+    LS_ASSIGN(device::Buffer buffer,
+              device::Buffer::Allocate(device.context(), std::max<size_t>(1, host.values().size()) * sizeof(double)));
+    LS_TRY(buffer.FillBytes(stream, 0));
+    TotalBuffers totals{std::move(host), std::move(buffer)};
+    for (size_t i = 0; i < ir::EpilogueTensors(problem).size(); ++i) {
+      if (totals.host.OffsetOf(i) < 0) continue;
+      totals.pointers[i] = reinterpret_cast<void*>(
+          totals.buffer.pointer() + static_cast<device::CuDevicePtr>(totals.host.OffsetOf(i)) * sizeof(double));
+    }
+    return totals;
+  }
+
+  // Compares them with what the kernel under test left in `arguments`.
+  Status Compare(const device::Device& device, const device::Stream& stream, const Problem& problem,
+                 const EpilogueArguments& arguments, Comparison& into) {
+    if (host.empty()) return Ok();
+    LS_ASSIGN(const device::ActiveContext active, device.Activate());
+    LS_TRY(buffer.CopyToHost(stream, host.values().data(), host.values().size() * sizeof(double)));
+    std::vector<HostTensor> operands;
+    for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+      operands.push_back(operand.total ? HostTensor::Poisoned(operand.tensor) : HostTensor{});
+      if (!operand.total) continue;
+      const auto from = reinterpret_cast<device::CuDevicePtr>(arguments[operands.size() - 1]);
+      const device::DriverApi& api = *device.context().api;
+      LS_TRY(device::DriverStatus(
+          api, api.MemcpyDtoHAsync(operands.back().bytes.data(), from, operands.back().bytes.size(), stream.handle()),
+          "cuMemcpyDtoHAsync"));
+    }
+    LS_TRY(stream.Synchronize());
+    host.Compare(operands, into);
+    return Ok();
+  }
+};
+
 Result<Comparison> DeviceReference::Compare(const device::Stream& stream, const Arguments& arguments) const {
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem_, arguments));
   LS_ASSIGN(const device::Buffer buffer, device::Buffer::Allocate(device_->context(), sizeof(Totals)));
+  LS_ASSIGN(TotalBuffers epilogue, TotalBuffers::Make(*device_, stream, problem_));
   Totals totals;
   LS_TRY(buffer.CopyFromHost(stream, &totals, sizeof totals));
   LS_TRY(std::visit(
-      [&](const auto& kind) { return LaunchCheck(*device_, kernel_, stream, ViewOf(kind, roles), buffer.pointer()); },
+      [&](const auto& kind) {
+        auto view = ViewOf(kind, roles);
+        view.totals = epilogue.pointers;
+        return LaunchCheck(*device_, kernel_, stream, view, buffer.pointer());
+      },
       problem_));
   LS_TRY(buffer.CopyToHost(stream, &totals, sizeof totals));
   LS_TRY(stream.Synchronize());
-  return Comparison{.error_squares = totals.error_squares,
-                    .reference_squares = totals.reference_squares,
-                    .rounding_squares = totals.rounding_squares,
-                    .compared = totals.compared,
-                    .not_finite = totals.not_finite,
-                    .first_not_finite = totals.not_finite > 0 ? totals.first_not_finite : -1,
-                    .reference = "nvrtc"};
+  Comparison comparison{.error_squares = totals.error_squares,
+                        .reference_squares = totals.reference_squares,
+                        .rounding_squares = totals.rounding_squares,
+                        .compared = totals.compared,
+                        .not_finite = totals.not_finite,
+                        .first_not_finite = totals.not_finite > 0 ? totals.first_not_finite : -1,
+                        .reference = "nvrtc"};
+  LS_TRY(epilogue.Compare(*device_, stream, problem_, roles.epilogue, comparison));
+  return comparison;
 }
 
 Result<Comparison> CompareOnDevice(const Nvrtc& nvrtc, const device::Device& device, const device::Stream& stream,

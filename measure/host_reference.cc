@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/epilogue.h"
+#include "measure/epilogue_totals.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {
@@ -162,6 +163,7 @@ class FunctionValues {
     }
   }
   size_t size() const { return inputs_.size(); }
+  bool complete() const { return results_.size() == inputs_.size(); }
   bool Knows(size_t function) const { return function < results_.size(); }
   float& Input(size_t function, size_t parameter, int64_t element) {
     return inputs_[function][parameter * static_cast<size_t>(count_) + static_cast<size_t>(element)];
@@ -185,41 +187,49 @@ class FunctionValues {
 // What becomes of a sum, in double precision.
 class Finish {
  public:
+  // Without `totals` those are left out.
   template <typename Kind>
-  Finish(const Kind& problem, const HostOperands& operands, DataType output)
-      : output_(output), alpha_(problem.alpha), beta_(problem.beta), epilogue_(problem.epilogue), operands_(operands) {
+  Finish(const Kind& problem, const HostOperands& operands, DataType output, EpilogueTotals* totals)
+      : output_(output),
+        alpha_(problem.alpha),
+        beta_(problem.beta),
+        epilogue_(problem.epilogue),
+        operands_(operands),
+        totals_(totals),
+        gate_(ir::GateOf(problem.epilogue)) {
     if (problem.scale == Scaling::kTensor) {
       alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
     }
     if (ir::IsEightBit(output) && problem.scale != Scaling::kNone) last_ = operands.scale_d.At(0, 0);
   }
 
-  // The value of D's element, given the sum of products; what the epilogue stores on the way is counted. Nothing where
-  // a function of the epilogue is not known yet: then its inputs have been left for `element`.
+  // Columns of the product that make one of D.
+  int64_t joined() const { return gate_ < epilogue_.size() ? 2 : 1; }
+
+  // Counts D's element, given the sums of joined() products from column `j` on, and what the epilogue stores on the
+  // way. Where a function of the epilogue is not known yet, its inputs are left for `element`, and no more happens.
   template <typename View>
-  std::optional<double> operator()(const View& view, int64_t batch, int64_t i, int64_t j, double sum, Comparison& into,
-                                   FunctionValues& functions, int64_t element) const {
+  void operator()(const View& view, int64_t batch, int64_t i, int64_t j, const double* sums, const HostTensor& d,
+                  Comparison& into, FunctionValues& functions, int64_t element) const {
     const int64_t row = view.StoredRow(batch, i), column = view.StoredColumn(batch, j);
-    double value = alpha_ * sum + static_cast<double>(view.Bias(i, column));
-    if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column));
-    size_t operand = 0, function = 0;
-    for (const EpilogueStep& step : epilogue_) {
-      if (step.function) {
-        const HostTensor* own = operands_.epilogue.data() + operand;
-        operand += ir::TensorsOf(step, output_).size();
-        const Place at{i, row, column};
-        if (!functions.Knows(function)) {
-          LeaveInputs(*step.function, own, value, at, functions, function, element);
-          return std::nullopt;
-        }
-        CountOutputs(*step.function, own, at, into, functions, function, element);
-        value = functions.Result(function++, 0, element);
-        continue;
-      }
-      const bool none = ir::InfoOf(step.kind).operand == ir::StepOperand::kNone;
-      value = After(step, none ? nullptr : &operands_.epilogue[operand++], value, {i, row, column}, into);
+    double values[2];
+    size_t operand = 0;
+    for (int64_t c = 0; c < joined(); ++c) {
+      double value = alpha_ * sums[c] + static_cast<double>(view.Bias(i, column + c));
+      if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column + c));
+      operand = 0;
+      const auto before = After(0, gate_, operand, value, {i, row, column + c}, into, functions, element);
+      if (!before) return;
+      values[c] = *before;
     }
-    return Saturated(output_, value * last_);
+    double value = values[0];
+    const int64_t own = column / joined();
+    if (joined() > 1) {
+      const EpilogueStep& gate = epilogue_[gate_];
+      value = ir::Evaluate(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1];
+      value = *After(gate_ + 1, epilogue_.size(), operand, value, {i, row, own}, into, functions, element);
+    }
+    Count(d, row, own, Saturated(output_, value * last_), into);
   }
 
  private:
@@ -256,30 +266,74 @@ class Finish {
     }
   }
 
-  static double After(const EpilogueStep& step, const HostTensor* tensor, double value, const Place& at,
-                      Comparison& into) {
+  // Users' functions do not stand beside pairs, so the first of them is the first of the steps from 0 on.
+  std::optional<double> After(size_t first, size_t end, size_t& operand, double value, const Place& at,
+                              Comparison& into, FunctionValues& functions, int64_t element) const {
+    size_t function = 0;
+    for (size_t i = first; i < end; ++i) {
+      const EpilogueStep& step = epilogue_[i];
+      const size_t own = operand;
+      operand += ir::TensorsOf(step, output_).size();
+      if (!step.function) {
+        value = After(step, own, value, at, into, functions.complete());
+        continue;
+      }
+      if (!functions.Knows(function)) {
+        LeaveInputs(*step.function, operands_.epilogue.data() + own, value, at, functions, function, element);
+        return std::nullopt;
+      }
+      CountOutputs(*step.function, operands_.epilogue.data() + own, at, into, functions, function, element);
+      value = functions.Result(function++, 0, element);
+    }
+    return value;
+  }
+
+  // Totals are added up once: when all functions are known.
+  double After(const EpilogueStep& step, size_t operand, double value, const Place& at, Comparison& into,
+               bool totals) const {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
-    const auto other = [&]() -> double {
-      if (tensor == nullptr) return step.numbers[0];
-      if (info.operand == ir::StepOperand::kRowVector) return tensor->At(0, at.row_of_product);
-      return info.operand == ir::StepOperand::kColumnVector ? tensor->At(0, at.column) : tensor->At(at.row, at.column);
-    };
     switch (info.action) {
       case ir::StepAction::kMultiply:
-        return value * other();
+        return value * Other(step, operand, at);
       case ir::StepAction::kAdd:
-        return value + other();
+        return value + Other(step, operand, at);
       case ir::StepAction::kApply:
         return ir::Evaluate(info.function, step.numbers, value);
       case ir::StepAction::kDerivative:
-        return value * ir::EvaluateDerivative(info.function, step.numbers, other());
-      case ir::StepAction::kStore:
-        Count(*tensor, at.row, at.column, Saturated(tensor->shape.type, value), into);
+        return value * ir::EvaluateDerivative(info.function, step.numbers, Other(step, operand, at));
+      case ir::StepAction::kStore: {
+        const HostTensor& to = operands_.epilogue[operand];
+        Count(to, at.row, at.column, Saturated(to.shape.type, value), into);
         return value;
+      }
+      case ir::StepAction::kCut:
+        return ir::Evaluate(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
+      case ir::StepAction::kSum:
+        if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfTotal(info.operand, at), value);
+        return value;
+      case ir::StepAction::kAmax:
+        if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value));
+        return value;
+      case ir::StepAction::kGate:
       case ir::StepAction::kCall:
-        break;  // FunctionValues
+        break;
     }
     LS_CHECK(false, "unknown action ", static_cast<int>(info.action));
+  }
+
+  double Other(const EpilogueStep& step, size_t operand, const Place& at) const {
+    const ir::StepOperand of = ir::InfoOf(step.kind).operand;
+    if (of == ir::StepOperand::kNone) return step.numbers[0];
+    const HostTensor& tensor = operands_.epilogue[operand];
+    if (of == ir::StepOperand::kRowVector) return tensor.At(0, at.row_of_product);
+    if (of == ir::StepOperand::kColumnVector) return tensor.At(0, at.column);
+    if (of == ir::StepOperand::kBlocks) return tensor.At(at.row_of_product / kScaleRun, at.column / kScaleRun);
+    return tensor.At(at.row, at.column);
+  }
+
+  static int64_t PlaceOfTotal(ir::StepOperand operand, const Place& at) {
+    if (operand == ir::StepOperand::kRowTotal) return at.row_of_product;
+    return operand == ir::StepOperand::kColumnTotal ? at.column : 0;
   }
 
   const DataType output_;
@@ -288,6 +342,8 @@ class Finish {
   double last_ = 1;  // the factor of D
   const Epilogue& epilogue_;
   const HostOperands& operands_;
+  EpilogueTotals* const totals_;
+  const size_t gate_;
 };
 
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
@@ -320,13 +376,10 @@ Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor
     for (int64_t r = 0; r < rows; ++r) view.Left(piece.batch, row + r, a.data() + r * depth);
     MultiplyBlock(depth, a.data(), b.data(), sums);
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t c = 0; c < columns; c += finish.joined()) {
         const int64_t j = piece.first + c;
         const int64_t element = (piece.batch * view.rows() + row + r) * view.columns() + j;
-        const auto value = finish(view, piece.batch, row + r, j, sums[r][c], result, functions, element);
-        if (value) {
-          Count(d, view.StoredRow(piece.batch, row + r), view.StoredColumn(piece.batch, j), *value, result);
-        }
+        finish(view, piece.batch, row + r, j, &sums[r][c], d, result, functions, element);
       }
     }
   }
@@ -371,23 +424,25 @@ template <typename View>
 Result<Comparison> SampleView(const View& view, const Finish& finish, const HostTensor& d, int64_t samples,
                               uint64_t seed, FunctionValues functions, const EvaluateFunction& evaluate) {
   std::mt19937_64 random(seed);
-  std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * view.columns() - 1);
+  const int64_t columns = view.columns() / finish.joined();  // of D
+  std::uniform_int_distribution<int64_t> element(0, view.batches() * view.rows() * columns - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
   for (int64_t& index : chosen) index = element(random);
   std::vector<Comparison> parts(chosen.size());
   const auto compare = [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
-    const int64_t j = index % view.columns(), i = index / view.columns() % view.rows();
-    const int64_t batch = index / view.columns() / view.rows();
+    const int64_t j = index % columns * finish.joined(), i = index / columns % view.rows();
+    const int64_t batch = index / columns / view.rows();
     std::vector<float> left(static_cast<size_t>(view.depth())), right(left.size());
     view.Left(batch, i, left.data());
-    view.Right(batch, j, right.data(), 1);
-    double sum = 0;
-    for (size_t q = 0; q < left.size(); ++q) sum += static_cast<double>(left[q]) * static_cast<double>(right[q]);
+    double sums[2] = {};
+    for (int64_t c = 0; c < finish.joined(); ++c) {
+      view.Right(batch, j + c, right.data(), 1);
+      for (size_t q = 0; q < left.size(); ++q) sums[c] += static_cast<double>(left[q]) * static_cast<double>(right[q]);
+    }
     Comparison& part = parts[static_cast<size_t>(item)];
     part = {};
-    const auto value = finish(view, batch, i, j, sum, part, functions, item);
-    if (value) Count(d, view.StoredRow(batch, i), view.StoredColumn(batch, j), *value, part);
+    finish(view, batch, i, j, sums, d, part, functions, item);
   };
   for (size_t i = 0; i < functions.size(); ++i) {
     ParallelFor(samples, compare);
@@ -407,8 +462,9 @@ std::vector<HostTensor> HostOperands::RandomEpilogue(const Problem& problem, uin
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
     // Each has a seed of its own: the role of C is not taken by another tensor of the shape.
     const uint64_t own = seed + 1 + operands.size();
-    operands.push_back(operand.written ? HostTensor::Poisoned(operand.tensor)
-                                       : HostTensor::Random(operand.tensor, OperandRole::kC, own));
+    operands.push_back(operand.written || operand.total ? HostTensor::Poisoned(operand.tensor)
+                                                        : HostTensor::Random(operand.tensor, OperandRole::kC, own));
+    if (operand.total) std::fill(operands.back().bytes.begin(), operands.back().bytes.end(), std::byte{0});
   }
   return operands;
 }
@@ -432,13 +488,18 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
 
 Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                               const EvaluateFunction& evaluate) {
-  return std::visit(
-      [&](const auto& kind) {
-        const auto view = ViewOf(kind, operands);
-        return CompareView(view, Finish(kind, operands, d.shape.type), d,
-                           FunctionValues(kind.epilogue, view.batches() * view.rows() * view.columns()), evaluate);
-      },
-      problem);
+  EpilogueTotals totals(problem);
+  LS_ASSIGN(Comparison comparison,
+            std::visit(
+                [&](const auto& kind) {
+                  const auto view = ViewOf(kind, operands);
+                  return CompareView(view, Finish(kind, operands, d.shape.type, &totals), d,
+                                     FunctionValues(kind.epilogue, view.batches() * view.rows() * view.columns()),
+                                     evaluate);
+                },
+                problem));
+  totals.Compare(operands.epilogue, comparison);
+  return comparison;
 }
 
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
@@ -449,7 +510,7 @@ Result<Comparison> CompareSample(const Problem& problem, const HostOperands& ope
                                  int64_t samples, uint64_t seed, const EvaluateFunction& evaluate) {
   return std::visit(
       [&](const auto& kind) {
-        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type), d, samples, seed,
+        return SampleView(ViewOf(kind, operands), Finish(kind, operands, d.shape.type, nullptr), d, samples, seed,
                           FunctionValues(kind.epilogue, samples), evaluate);
       },
       problem);

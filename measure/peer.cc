@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
 #include "measure/cublas.h"
 #include "measure/cublaslt.h"
 #include "measure/cudnn.h"
@@ -24,7 +25,12 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
   if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
   std::vector<PeerCall> calls;
   std::vector<std::string> notes;
+  if (ir::IsGated(gemm->epilogue)) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "cuBLAS joins no pairs of columns; compare with an epilogue without them");
+  }
   if (gemm->bias != BiasAxis::kNone) notes.push_back("cuBLAS runs without the bias");
+  if (!gemm->epilogue.empty()) notes.push_back("cuBLAS runs without the epilogue");
   if (!ir::IsEightBit(gemm->a)) {
     LS_ASSIGN(Cublas opened, Cublas::Open(directories, device, stream));
     auto cublas = std::make_shared<Cublas>(std::move(opened));
@@ -40,11 +46,19 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
     return calls;
   }
   auto cublaslt = std::make_shared<Cublaslt>(std::move(*opened));
+  const bool fused = cublaslt->fuses() && (!gemm->epilogue.empty() || gemm->bias != BiasAxis::kNone);
+  if (fused) notes = {"cuBLASLt runs with the epilogue"};
   notes.push_back(Cat("cuBLASLt: ", cublaslt->choice()));
-  // For 8-bit types the fastest stands for the library.
-  calls.push_back({calls.empty() ? "cublas" : "cublas_best",
-                   [cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); },
-                   notes});
+  PeerCall best{calls.empty() ? "cublas" : "cublas_best",
+                [cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); }, notes};
+  // For 8-bit types the fastest stands for the library, and for an epilogue the interface that has one.
+  if (fused && !calls.empty()) {
+    calls.front().name = "cublas_plain";
+    best.name = "cublas";
+    calls.insert(calls.begin(), std::move(best));
+  } else {
+    calls.push_back(std::move(best));
+  }
   calls.push_back({"cublas_first",
                    [cublaslt](const Arguments& a) { return cublaslt->MultiplyByFirst(std::get<GemmArguments>(a)); },
                    {}});
@@ -60,7 +74,8 @@ Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const de
   auto cudnn = std::make_shared<Cudnn>(std::move(opened));
   PeerCall call{"cudnn", [cudnn](const Arguments& own) { return cudnn->Convolve(std::get<ConvArguments>(own)); }};
   call.notes.push_back(Cat("cuDNN: ", cudnn->choice()));
-  if (conv->bias != ConvBias::kNone || conv->beta != 0) call.notes.push_back("cuDNN runs without beta and bias");
+  if (conv->bias != ConvBias::kNone || conv->beta != 0 || !conv->epilogue.empty())
+    call.notes.push_back("cuDNN runs without beta, bias and epilogue");
   return std::vector<PeerCall>{std::move(call)};
 }
 

@@ -33,7 +33,7 @@ ConvProblem Packed(ConvProblem p) {
 
 GemmProblem Shortened(GemmProblem p, const Schedule& s) {
   p.m = Shorten(p.m, s.tile_m, kFullTiles);
-  p.n = Shorten(p.n, s.tile_n, kFullTiles);
+  p.n = Shorten(p.n, s.tile_n, kFullTiles);  // even if it was
   p.k = Shorten(p.k, s.tile_k, Blocks(s));
   p.batch = std::min<int64_t>(p.batch, 2);
   return p;

@@ -57,9 +57,8 @@ Status CheckEpilogue(const Problem& problem, const EpilogueArguments& given) {
   constexpr int64_t kMatrixAlignment = 16;
   size_t i = 0;
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
-    const bool vector = operand.tensor.Rows() == 1 && operand.tensor.rank == 1;
-    const int64_t align = vector ? DataTypeBytes(operand.tensor.type) : kMatrixAlignment;
-    LS_TRY(CheckPointer({operand.name, given[i++], align, vector ? Remedy::kWholeElements : Remedy::kAlign}));
+    const int64_t align = operand.matrix ? kMatrixAlignment : DataTypeBytes(operand.tensor.type);
+    LS_TRY(CheckPointer({operand.name, given[i++], align, operand.matrix ? Remedy::kAlign : Remedy::kWholeElements}));
   }
   return Ok();
 }

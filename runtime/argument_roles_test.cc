@@ -49,5 +49,18 @@ TEST(ConvPointers, AreCheckedByTheirOwnNames) {
   EXPECT_NE(refusal(arguments).find("pointer z is null"), std::string::npos) << refusal(arguments);
 }
 
+TEST(EpiloguePointers, AreCheckedByTheirSteps) {
+  const Problem gemm = *ParseProblem("gemm m=8 n=8 k=8 epilogue=bias_n+residual+scale_block:f32");
+  const auto refusal = [&](const EpilogueArguments& epilogue) {
+    const Status status = CheckPointers(gemm, {.a = At(16), .b = At(32), .d = At(48), .epilogue = epilogue});
+    return status ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(refusal({At(2), At(16), At(4)}), "");
+  EXPECT_NE(refusal({At(2), nullptr, At(4)}).find("pointer epilogue[1] (residual) is null"), std::string::npos);
+  EXPECT_NE(refusal({At(2), At(24), At(4)}).find("the plan needs 16; align it"), std::string::npos);
+  EXPECT_NE(refusal({At(1), At(16), At(4)}).find("epilogue[0] (bias_n)"), std::string::npos);
+  EXPECT_NE(refusal({At(2), At(16), At(2)}).find("pass whole elements"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace laneshift::runtime

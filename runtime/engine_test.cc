@@ -385,6 +385,11 @@ TEST(CApi, OpensPlansAndReports) {
   EXPECT_EQ(laneshift_plan_execute(plan, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, error, 8),
             LANESHIFT_INVALID_ARGUMENT);
   EXPECT_STREQ(error, "pointer");  // cut to the caller's room
+  void* const operands[9] = {};
+  EXPECT_EQ(laneshift_plan_execute_fused(plan, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                         nullptr, operands, 9, nullptr, error, sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error, "there are at most 8"), nullptr) << error;
   laneshift_engine_close(engine);
   laneshift_plan_free(plan);
 }

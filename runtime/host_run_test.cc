@@ -24,6 +24,25 @@ TEST(RunFromHost, ComputesAndLeavesThePaddingAlone) {
   EXPECT_EQ(d[6], -1);
 }
 
+TEST(RunFromHost, BringsBackWhatAnEpilogueWrites) {
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const auto problem = ParseProblem("gemm m=3 n=5 k=4 a=bf16 d=f32 epilogue=bias_n+aux+relu+sum_m+amax");
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  const std::vector<uint16_t> a(3 * 4, 0x3f80), b(5 * 4, 0x4000);  // ones and twos
+  std::vector<float> bias = {-10, 1, 2, 3, 4}, aux(3 * 5), sums = {100, 200, 300}, d(3 * 5);
+  float amax = 1;
+  const Status status = RunFromHost(
+      *engine, *problem,
+      {.a = a.data(), .b = b.data(), .d = d.data(), .epilogue = {bias.data(), aux.data(), sums.data(), &amax}});
+  ASSERT_TRUE(status.has_value()) << status.error().message;
+  EXPECT_EQ(aux[0], -2);
+  EXPECT_EQ(d[0], 0);
+  EXPECT_EQ(d[4], 12);
+  EXPECT_EQ(sums, std::vector<float>({100 + 42, 200 + 42, 300 + 42}));
+  EXPECT_EQ(amax, 12);
+}
+
 TEST(RunFromHost, NamesAMissingPointer) {
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
   const auto problem = ParseProblem("gemm m=3 n=5 k=4");

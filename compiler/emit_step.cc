@@ -1,0 +1,282 @@
+// Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
+#include <map>
+
+#include "compiler/emit_place.h"
+#include "compiler/emit_program.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+
+Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
+  return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
+}
+
+// Part of a vector along columns that belongs to the group of output channels; the matrices of a batch share it.
+Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch) {
+  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, cx.Param(Binding::kN)) : cx.e.C32(0);
+}
+
+Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t bytes) {
+  auto& b = cx.e.ir();
+  return b.CreateAdd(cx.Param(base), b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.e.C64(bytes)));
+}
+
+// One element of a vector, or one factor of a block, for each register; loaded once where it is the same.
+class VectorLoads {
+ public:
+  VectorLoads(const RoleContext& cx, const ir::CombineVectorAttrs& attrs, const ElementIndex& index, Value* batch)
+      : cx_(cx),
+        attrs_(attrs),
+        index_(index),
+        part_(PartOfGroup(cx, attrs.rows, batch)),
+        columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {}
+
+  Value* Of(int j) {
+    const bool by_row = attrs_.axis == BiasAxis::kM, by_column = attrs_.axis == BiasAxis::kN;
+    // Fragments begin at multiples of their width and height, both of which divide a block's: a lane has one factor.
+    const int constant = by_row ? index_.RowOf(j) : by_column ? index_.ColumnOf(j) : 0;
+    auto [at, fresh] = loaded_.try_emplace(constant, nullptr);
+    if (!fresh) return at->second;
+    auto& b = cx_.e.ir();
+    Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
+                              : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
+    if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
+    // One address, from which the constants are distances that fit into the instruction.
+    if (first_ == nullptr) {
+      Value* first = by_row ? index_.first_row : by_column ? b.CreateAdd(index_.first_column, part_) : BlockOf(j);
+      first_ = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
+    }
+    Value* address = b.CreateAdd(first_, cx_.e.C64(static_cast<uint64_t>(constant * DataTypeBytes(attrs_.type))));
+    at->second = LoadRun(cx_.e, attrs_.type, address, 1, inside)[0];
+    return at->second;
+  }
+
+ private:
+  Value* BlockOf(int j) const {
+    auto& b = cx_.e.ir();
+    Value* run = cx_.e.C32(static_cast<uint32_t>(kScaleRun));
+    Value* blocks = b.CreateUDiv(b.CreateAdd(columns_, cx_.e.C32(static_cast<uint32_t>(kScaleRun - 1))), run);
+    return b.CreateAdd(b.CreateMul(b.CreateUDiv(index_.Row(j), run), blocks), b.CreateUDiv(index_.Column(j), run));
+  }
+
+  const RoleContext& cx_;
+  const ir::CombineVectorAttrs attrs_;
+  const ElementIndex& index_;
+  Value* part_;
+  Value* columns_;
+  Value* first_ = nullptr;        // address of the element of the lane's first row or column
+  std::map<int, Value*> loaded_;  // by the constant part of the index
+};
+
+// The totals of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
+// column. Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
+class FragmentTotals {
+ public:
+  // `key` is the constant part of the row or column; `inside`: this lane is the one that stores it.
+  struct Total {
+    Value* value;
+    Value* key;
+    Value* inside;
+  };
+
+  FragmentTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
+                 const ElementIndex& index, Value* batch)
+      : cx_(cx), attrs_(attrs), index_(index), columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {
+    auto& b = cx.e.ir();
+    const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
+    std::map<int, Value*> rows;  // inside, by the constant part
+    std::map<int, size_t> places;
+    for (int j = 0; j < fragment.layout.Registers(); ++j) {
+      const int own_row = index.RowOf(j);
+      if (rows.find(own_row) == rows.end()) {
+        Value* inside = PlaceRow(cx, ir::Operand::kD, attrs.rows, index.Row(j), batch).inside;
+        rows[own_row] = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(own_row))), inside);
+      }
+      Value* own = fragment.values[static_cast<size_t>(j)];
+      if (!sum()) own = b.CreateAnd(b.CreateBitCast(own, cx.e.I32()), cx.e.C32(0x7fffffff));
+      own = b.CreateSelect(b.CreateAnd(rows.at(own_row), b.CreateICmpULT(index.Column(j), columns_)), own, zero);
+      const int key = attrs.axis == BiasAxis::kM ? own_row : attrs.axis == BiasAxis::kN ? index.ColumnOf(j) : 0;
+      const auto [place, fresh] = places.try_emplace(key, totals_.size());
+      if (fresh) {
+        Value* inside = attrs.axis == BiasAxis::kM ? rows.at(own_row) : cx.e.True();
+        totals_.push_back({own, cx.e.C32(static_cast<uint32_t>(key)), inside});
+      } else {
+        totals_[place->second].value = Both(totals_[place->second].value, own);
+      }
+    }
+  }
+
+  Value* columns() const { return columns_; }
+
+  // Where the totals are even in number, partners take half of them each; else both have all.
+  std::vector<Total> OverLanes() const {
+    constexpr int kWarpThreads = 32;
+    auto& b = cx_.e.ir();
+    std::vector<Total> totals = totals_;
+    Value* lane = cx_.e.Anew(cx_.lane);
+    Value* stores = cx_.e.True();
+    const int folded = attrs_.axis == BiasAxis::kM   ? index_.ColumnLanes()
+                       : attrs_.axis == BiasAxis::kN ? index_.RowLanes()
+                                                     : kWarpThreads - 1;
+    for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
+      if ((folded & lanes) == 0) continue;
+      Value* upper = b.CreateICmpNE(b.CreateAnd(lane, cx_.e.C32(static_cast<uint32_t>(lanes))), cx_.e.C32(0));
+      if (totals.size() % 2 != 0) {
+        for (Total& total : totals) total.value = Both(total.value, Exchanged(total.value, lanes));
+        stores = b.CreateAnd(stores, b.CreateNot(upper));
+        continue;
+      }
+      const size_t half = totals.size() / 2;
+      for (size_t i = 0; i < half; ++i) {
+        const Total low = totals[i], high = totals[i + half];
+        Value* received = Exchanged(b.CreateSelect(upper, low.value, high.value), lanes);
+        totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received),
+                     b.CreateSelect(upper, high.key, low.key), b.CreateSelect(upper, high.inside, low.inside)};
+      }
+      totals.resize(half);
+    }
+    for (Total& total : totals) total.inside = b.CreateAnd(total.inside, stores);
+    return totals;
+  }
+
+ private:
+  bool sum() const { return attrs_.how == ir::Reduction::kSum; }
+  Value* Both(Value* x, Value* y) const {
+    auto& b = cx_.e.ir();
+    return sum() ? b.CreateFAdd(x, y) : b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y);
+  }
+  Value* Exchanged(Value* value, int lanes) const {
+    auto& b = cx_.e.ir();
+    return b.CreateBitCast(cx_.e.ExchangeLanes(b.CreateBitCast(value, cx_.e.I32()), lanes), value->getType());
+  }
+
+  const RoleContext& cx_;
+  const ir::ReduceAttrs attrs_;
+  const ElementIndex& index_;
+  Value* columns_;
+  std::vector<Total> totals_;
+};
+
+}  // namespace
+
+Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs) {
+  const auto number = [&](int i) {
+    return i < ir::NumbersOf(attrs.function) ? cx.Param(ir::EpilogueNumber(attrs.number + i)) : nullptr;
+  };
+  Fragment mapped{fragment.layout, {}};
+  for (Value* value : fragment.values) {
+    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
+  }
+  return mapped;
+}
+
+Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
+  const GlobalFragment matrix(cx, layout, attrs, row, column, batch);
+  Fragment loaded{layout, {}};
+  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
+    loaded.values.insert(loaded.values.end(), run.begin(), run.end());
+  }
+  return loaded;
+}
+
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
+                               Value* column, Value* batch) {
+  auto& b = cx.e.ir();
+  const ElementIndex index(cx, layout, row, column);
+  std::map<int, Value*> of_rows;  // by the constant part of the row
+  std::vector<Value*> inside;
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value*& of_row = of_rows[index.RowOf(j)];
+    if (of_row == nullptr) {
+      of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(index.RowOf(j)))),
+                    PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
+    }
+    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), cx.Param(Binding::kN))));
+  }
+  return inside;
+}
+
+Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
+  Fragment combined = EmitLoadMatrix(cx, fragment.layout, place, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    Value*& other = combined.values[j];
+    if (attrs.beta != 0) other = cx.e.ir().CreateFMul(other, cx.Param(Binding::kBeta));
+    if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
+    other = CombineWith(cx.e, attrs.how, fragment.values[j], other);
+  }
+  return combined;
+}
+
+Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
+  const ElementIndex index(cx, layout, row, column);
+  VectorLoads vector(cx, attrs, index, batch);
+  Fragment loaded{layout, {}};
+  for (int j = 0; j < layout.Registers(); ++j) loaded.values.push_back(vector.Of(j));
+  return loaded;
+}
+
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  Fragment combined = EmitLoadVector(cx, fragment.layout, attrs, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    combined.values[j] = CombineWith(cx.e, attrs.how, fragment.values[j], combined.values[j]);
+  }
+  return combined;
+}
+
+// Where a lane holds whole rows, pairs lie side by side. Where four lanes share rows, each has one column of every four
+// that result; neighbours exchange halves, so that each has two side by side again.
+Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& pairs = fragment.layout;
+  std::vector<Value*> joined;
+  for (int j = 0; j < pairs.Registers(); j += 2) {
+    Value* gate = EmitFunction(cx.e, attrs.function, attrs.approximate != 0, fragment.values[j], nullptr, nullptr);
+    joined.push_back(b.CreateFMul(gate, fragment.values[j + 1]));
+  }
+  Fragment result{{ir::Gated(pairs.kind), pairs.columns / 2}, joined};
+  if (pairs.kind == ir::FragmentKind::kRowPerLane) return result;
+  // Of 16 columns: rows l/4 and l/4 + 8 of the first 8, then of the second 8.
+  Value* odd = b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(1)), cx.e.C32(0));
+  for (size_t group = 0; group < joined.size(); group += 4) {
+    for (size_t half = 0; half < 2; ++half) {
+      Value* low = joined[group + half];
+      Value* high = joined[group + half + 2];
+      Value* sent = b.CreateBitCast(b.CreateSelect(odd, low, high), cx.e.I32());
+      Value* received = b.CreateBitCast(cx.e.ExchangeLanes(sent, 1), cx.e.F32());
+      result.values[group + 2 * half] = b.CreateSelect(odd, received, low);
+      result.values[group + 2 * half + 1] = b.CreateSelect(odd, high, received);
+    }
+  }
+  return result;
+}
+
+void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                Value* column, Value* batch) {
+  Emitter& e = cx.e;
+  // Panels and blocks of rows are unrolled where sums are in registers: bounds that they share would stay there, too.
+  const ElementIndex index(cx, fragment.layout, e.Anew(row), e.Anew(column));
+  const FragmentTotals totals(cx, fragment, attrs, index, batch);
+  auto& b = e.ir();
+  for (const FragmentTotals::Total& total : totals.OverLanes()) {
+    Value* place = e.C32(0);
+    Value* inside = total.inside;
+    if (attrs.axis == BiasAxis::kM) place = b.CreateAdd(index.first_row, total.key);
+    if (attrs.axis == BiasAxis::kN) {
+      Value* own = b.CreateAdd(index.first_column, total.key);
+      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch));
+      inside = b.CreateAnd(inside, b.CreateICmpULT(own, totals.columns()));
+    }
+    e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4),
+                   b.CreateBitCast(total.value, e.I32()), inside);
+  }
+}
+
+}  // namespace laneshift::compiler
