@@ -30,8 +30,8 @@ const std::vector<Arrow>& Arrows() {
       {"compiler/", {"laneshift/", "base/", "target/", "ir/"}},
       {"device/", {"laneshift/", "base/"}},
       // The emulator is a provider of the driver's table and knows nothing of what made the PTX: no ir/, no compiler/,
-      // and
-      // of device/ the declarations alone, not the objects that are built on them. Its units know only words and bits.
+      // and of device/ the declarations alone, not the objects that are built on them. Its units know only words and
+      // bits.
       {"emulator/units/", {"laneshift/", "base/"}},
       // The runtime calls the driver's functions as any program does, and knows nothing behind them.
       {"emulator/cudart/", {"emulator/driver_functions.h", "emulator/driver_types.h", "device/driver_types.h"}},
@@ -47,10 +47,11 @@ const std::vector<Arrow>& Arrows() {
       {"measure/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver.h", "emulator/report.h",
         "store/", "nvrtc/", "autotune/", "runtime/"}},
+      // emulator/test_device.h: for the test of the report's JSON.
       {"tools/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver.h", "emulator/report.h",
-        "emulator/driver_functions.h", "emulator/driver_types.h", "store/", "nvrtc/", "autotune/", "runtime/",
-        "measure/"}},
+        "emulator/driver_functions.h", "emulator/driver_types.h", "emulator/test_device.h", "store/", "nvrtc/",
+        "autotune/", "runtime/", "measure/"}},
       {"bench/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/", "store/", "nvrtc/", "autotune/",
         "runtime/"}},
