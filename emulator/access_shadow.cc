@@ -83,9 +83,8 @@ void SharedShadow::AddWarp(Word& word, const Accessor& by) {
   const Epoch now = by.knowledge->Now(by.lane);
   for (Reader& reader : readers_[word.read_clock]) {
     if (reader.moment.agent != now.agent) continue;
-    const bool same_lane = reader.moment.lane == now.lane;
-    if (!same_lane && !by.knowledge->Knows(by.lane, reader.moment)) reader.moment.lane = kAllLanes;
-    if (same_lane || reader.moment.lane != kAllLanes) reader.moment.lane = now.lane;
+    const bool alone = reader.moment.lane == now.lane || by.knowledge->Knows(by.lane, reader.moment);
+    reader.moment.lane = alone ? now.lane : kAllLanes;
     reader.moment.clock = now.clock;
     reader.line = by.line;
     reader.lane = by.lane;
@@ -102,7 +101,7 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
   const auto strength = static_cast<uint8_t>(strong ? kStrongReads : 0);
   word.flags = static_cast<uint8_t>((word.flags & ~kStrongReads) | strength);
   if (word.flags & kSeveralWarps) return AddWarp(word, by);
-  if (word.reader != 0 && word.reader != thread) {
+  if (word.reader != 0 && (word.reader != thread || (word.flags & kSeveralLanes))) {
     const Epoch before = ReaderOf(word);
     if (!by.knowledge->Knows(by.lane, before)) {
       if (before.agent != now.agent) return AddWarp(word, by);
@@ -115,7 +114,6 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
     word.flags = static_cast<uint8_t>(word.flags & ~kSeveralLanes);
     word.bytes = static_cast<uint8_t>(word.bytes & 0xf);
   }
-  // The same lane again keeps what is said about the others.
   word.reader = thread;
   word.read_clock = now.clock;
   word.read_fences = by.fences;

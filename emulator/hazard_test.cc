@@ -272,6 +272,35 @@ TEST(ReadFence, IsAskedForByPolicy) {
   EXPECT_EQ(uses(fenced), 0u);
 }
 
+// Reads of many lanes that a barrier has ordered are nobody's rivals any more, whoever reads next.
+TEST(SharedReads, OfManyLanesEndAtABarrier) {
+  const std::string text = R"(.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k() {
+.reg .b32 %r<6>;
+.shared .align 4 .b8 words[256];
+mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, words; add.s32 %r4, %r3, %r2;
+st.shared.b32 [%r4], %r1;
+bar.sync 0;
+ld.shared.b32 %r5, [words];
+ld.shared.b32 %r5, [words+4];
+bar.sync 0;
+ld.shared.b32 %r5, [%r4];
+st.shared.b32 [%r4], %r5;
+ret;
+}
+)";
+  for (const unsigned threads : {32u, 64u}) {
+    TestDevice device({});
+    const device::CuFunction kernel = device.Load(text, "k");
+    ASSERT_NE(kernel, nullptr) << device.log;
+    EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, threads, 0, {}), device::kCuSuccess);
+    const Report report = TakeReport();
+    EXPECT_TRUE(report.Clean()) << threads << " threads: " << report.Print();
+  }
+}
+
 struct FaultCase {
   friend void PrintTo(const FaultCase& fault, std::ostream* out) { *out << fault.name; }
   const char* name;
