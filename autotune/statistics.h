@@ -19,7 +19,4 @@ struct Estimate {
 Estimate EstimateOf(std::vector<double> times);
 Estimate EstimateOf(const std::vector<store::Sample>& samples);
 
-// Whether it can be told which of the two is the faster one.
-inline bool Separated(const Estimate& a, const Estimate& b) { return a.high < b.low || b.high < a.low; }
-
 }  // namespace laneshift::autotune

@@ -16,7 +16,6 @@ using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
 constexpr int kWidestAccess = 16;                     // elements, of bytes
-constexpr size_t kMostTiles = 16;                     // of a slot of a channel
 constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
@@ -261,7 +260,7 @@ Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, 
   if (s.shift == ShiftForm::kSeparate && s.tile_k % whole != 0)
     return Refused(Cat("reuse=lane_shift brings single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
                        " or ", 2 * whole));
-  if (geometry.phases.size() * 2 > kMostTiles)
+  if (geometry.phases.size() * 2 > ir::kMostTilesOfSlot)
     return Refused(
         Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
   return Ok();
@@ -372,8 +371,8 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckForms(s));
   const ConvGeometry geometry = GeometryOf(problem, s);
   const int64_t blocks = (geometry.run + s.tile_k - 1) / s.tile_k;
-  if (geometry.known_filter && blocks > static_cast<int64_t>(kMostTiles))
-    return Refused(Cat("the filter stays in ", blocks, " tiles of ", s.tile_k, ", of ", kMostTiles,
+  if (geometry.known_filter && blocks > static_cast<int64_t>(ir::kMostTilesOfSlot))
+    return Refused(Cat("the filter stays in ", blocks, " tiles of ", s.tile_k, ", of ", ir::kMostTilesOfSlot,
                        " that there may be; use a larger tile k"));
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,

@@ -499,6 +499,8 @@ struct TileSlot {
   bool operator==(const TileSlot&) const = default;
 };
 
+inline constexpr size_t kMostTilesOfSlot = 16;  // of a shared channel
+
 enum class Space : uint8_t { kShared, kTensor, kGrants, kTurns };
 
 struct Channel {

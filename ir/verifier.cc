@@ -69,7 +69,6 @@ namespace {
 
 // They keep the bytes of a stage within 31 bits.
 constexpr int kMaxExtent = 4096;
-constexpr size_t kMaxTiles = 16;
 
 bool IsIdentifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -181,9 +180,9 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     return BrokenRule(4, Cat("channel ", channel.name, " of turns is not one slot with nothing in it"));
   }
   if (channel.space == Space::kShared) {
-    if (channel.tiles.empty() || channel.tiles.size() > kMaxTiles) {
-      return BrokenRule(
-          4, Cat("shared channel ", channel.name, " has ", channel.tiles.size(), " tiles, not 1 to ", kMaxTiles));
+    if (channel.tiles.empty() || channel.tiles.size() > kMostTilesOfSlot) {
+      return BrokenRule(4, Cat("shared channel ", channel.name, " has ", channel.tiles.size(), " tiles, not 1 to ",
+                               kMostTilesOfSlot));
     }
     if (placed) return BrokenRule(4, Cat("shared channel ", channel.name, " has rows or columns"));
     for (const TileSlot& tile : channel.tiles) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "laneshift/c.h"
 #include "laneshift/host_run.h"
 #include "runtime/engine_parts.h"
+#include "store/temporary_directory.h"
 
 namespace laneshift {
 namespace {
@@ -37,20 +37,6 @@ Engine OpenOrDie(const EngineOptions& options) {
   if (!engine) ADD_FAILURE() << engine.error().message;
   return std::move(*engine);
 }
-
-class StoreDirectory {
- public:
-  StoreDirectory() {
-    std::string pattern = testing::TempDir() + "laneshift_engine_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
-  }
-  ~StoreDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Device memory for m=n=k=32 with A = B = 1, so that every element of D is 32.
 class Ones {
@@ -155,7 +141,7 @@ TEST(Engine, TheEmulatorIsOnePerProcess) {
 }
 
 TEST(Engine, ASecondEngineTakesTheKernelFromTheStore) {
-  const StoreDirectory directory;
+  const store::TemporaryDirectory directory;
   {
     const Engine first = OpenOrDie(OnEmulator(directory.path()));
     EXPECT_EQ(first.MakePlan(Parse(Ones::kProblem))->report().cache, CacheState::kCompiled);
@@ -172,7 +158,7 @@ TEST(Engine, ASecondEngineTakesTheKernelFromTheStore) {
 }
 
 TEST(Engine, AStoredKernelThatDoesNotLoadIsCompiledAgain) {
-  const StoreDirectory directory;
+  const store::TemporaryDirectory directory;
   const Problem problem = Parse(Ones::kProblem);
   std::string schedule;
   {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -22,6 +21,7 @@
 #include "compiler/compile.h"
 #include "laneshift/engine.h"
 #include "store/store.h"
+#include "store/temporary_directory.h"
 #include "tools/problem_run.h"
 
 namespace laneshift {
@@ -126,19 +126,16 @@ std::string Broken(const std::string& ptx, const Mutation& mutation) {
 class Bench {
  public:
   explicit Bench(const KernelFacts& facts) : facts_(facts) {
-    directory_ = testing::TempDir() + "laneshift_mutation_XXXXXX";
-    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
     EXPECT_TRUE(Verifies("eager")) << "the unbroken kernel";
-    store::Store store = store::Store::Open({.directory = directory_});
+    store::Store store = store::Store::Open({.directory = directory_.path()});
     const auto record = store.GetKernel(Key());
     EXPECT_TRUE(record.has_value() && record->has_value()) << "the kernel is not in the store";
     if (record.has_value() && record->has_value()) record_ = **record;
   }
-  ~Bench() { std::filesystem::remove_all(directory_); }
 
   const std::string& ptx() const { return record_.ptx; }
   void Put(const std::string& ptx) {
-    store::Store store = store::Store::Open({.directory = directory_});
+    store::Store store = store::Store::Open({.directory = directory_.path()});
     store::KernelRecord broken = record_;
     broken.ptx = ptx;
     broken.cubin.reset();
@@ -149,7 +146,7 @@ class Bench {
     EngineOptions options;
     options.device = "emulator";
     options.target = facts_.target;
-    options.store_directory = directory_;
+    options.store_directory = directory_.path();
     options.async_order = *ParseAsyncOrder(order);
     options.policies = {"read_fence=required"};  // our kernels do not rely on the lenient answer
     const auto engine = Engine::Open(options);
@@ -171,7 +168,7 @@ class Bench {
   }
 
   KernelFacts facts_;
-  std::string directory_;
+  store::TemporaryDirectory directory_;
   store::KernelRecord record_;
 };
 

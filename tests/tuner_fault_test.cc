@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -16,6 +15,7 @@
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "store/store.h"
+#include "store/temporary_directory.h"
 
 namespace laneshift {
 namespace {
@@ -32,21 +32,14 @@ constexpr int kTrials = 5;
 
 class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>> {
  protected:
-  TunerFault() {
-    std::string pattern = testing::TempDir() + "laneshift_tuner_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-    log_ = directory_ + "/log";
-  }
-  ~TunerFault() override { std::filesystem::remove_all(directory_); }
-
   WorkerOptions Worker(const std::string& fault, unsigned smem_bytes) const {
     WorkerOptions options;
-    options.argv = {LANESHIFT_FAULTY_WORKER, fault, Cat(smem_bytes), log_, directory_};
+    options.argv = {LANESHIFT_FAULTY_WORKER, fault, Cat(smem_bytes), log_, directory_.path()};
     options.trial_timeout = std::chrono::milliseconds(6000);
     return options;
   }
 
-  store::Store OpenStore() const { return store::Store::Open({.directory = directory_}); }
+  store::Store OpenStore() const { return store::Store::Open({.directory = directory_.path()}); }
 
   // One of the first candidates of the ranking that launches with shared memory as no other of them does.
   void ChooseVictim(WorkerClient& worker, store::Store& store) {
@@ -96,7 +89,8 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
   const Problem problem_ = *CompleteProblem(*ParseProblem("gemm m=65 n=72 k=64"));
   // A small space, in which candidates differ by their shared memory.
   const ScheduleConstraint constraint_ = *ParseSchedule("rows=m split_k=1 cluster=1x1");
-  std::string directory_, log_, victim_, device_;
+  store::TemporaryDirectory directory_;
+  std::string log_ = directory_.path() + "/log", victim_, device_;
   unsigned victim_smem_ = 0;
 };
 

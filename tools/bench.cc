@@ -228,8 +228,7 @@ Result<int> RunBench(const Options& options, const Settings& settings) {
 Verb AddBench(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("bench", "Time problems, as they were tuned, against cuBLAS and cuDNN");
   auto options = std::make_shared<Options>();
-  verb->add_option("problem", options->words, "one problem as bare words, or several as quoted arguments");
-  verb->add_option("--file", options->file, "a file with one problem a line; '#' begins a comment");
+  AddProblems(*verb, options->words, options->file);
   verb->add_option("--vs", options->vs,
                    "cublas, cudnn, or both with a comma between: each takes the problems of its kind");
   verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it");

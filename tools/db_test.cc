@@ -12,6 +12,7 @@
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "store/store.h"
+#include "store/temporary_directory.h"
 
 namespace laneshift::tools {
 namespace {
@@ -20,14 +21,7 @@ using Json = nlohmann::json;
 
 class Db : public testing::Test {
  protected:
-  Db() {
-    std::string pattern = testing::TempDir() + "laneshift_db_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  ~Db() override { std::filesystem::remove_all(directory_); }
-
-  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
 
   // A store of a choice, a trial, a fact and a kernel, all of `schedule`.
   void Fill(const std::string& name, const std::string& schedule) const {
@@ -82,7 +76,7 @@ class Db : public testing::Test {
     return objects;
   }
 
-  std::string directory_;
+  store::TemporaryDirectory directory_;
 };
 
 TEST_F(Db, StatListAndShow) {

@@ -150,6 +150,11 @@ std::vector<std::string> DeviceOptions::Words() const {
   return words;
 }
 
+void AddProblems(CLI::App& app, std::vector<std::string>& words, std::string& file) {
+  app.add_option("problem", words, "one problem as bare words, or several as quoted arguments");
+  app.add_option("--file", file, "a file with one problem a line; '#' begins a comment");
+}
+
 Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file,
                                              ProblemReader& reader) {
   std::vector<Problem> problems;

@@ -38,6 +38,9 @@ void AddInclude(CLI::App& app, std::vector<std::string>& include);
 // What compiling users' functions takes.
 EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::string>& include);
 
+// The words and --file that CollectProblems takes, of verbs that take many problems.
+void AddProblems(CLI::App& app, std::vector<std::string>& words, std::string& file);
+
 // Words, and files of one problem a line. A word with blanks inside is a whole problem; otherwise a word without '='
 // (such as `gemm`) begins one. In a file, what follows a '#' is a comment.
 Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file,

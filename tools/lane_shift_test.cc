@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <filesystem>
-
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "emulator/driver.h"
 #include "runtime/engine_parts.h"
+#include "store/temporary_directory.h"
 #include "tools/problem_run.h"
 
 namespace laneshift::tools {
@@ -197,10 +196,9 @@ TEST(LaneShift, NothingElseWaitsForTheProbe) {
 }
 
 TEST(DeviceTarget, TakesTheAnswersOfThisVeryDeviceFromTheStore) {
-  std::string directory = testing::TempDir() + "laneshift_facts_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const store::TemporaryDirectory directory;
   EngineOptions options = OnEmulator({});
-  options.store_directory = directory;
+  options.store_directory = directory.path();
   const target::TensorFacts unlike{ShiftScope::kCta, RefreshLane::kIgnored, AshiftTime::kBefore};
   {
     const auto engine = Engine::Open(options);
@@ -217,7 +215,6 @@ TEST(DeviceTarget, TakesTheAnswersOfThisVeryDeviceFromTheStore) {
   const auto other = Engine::Open(options);
   ASSERT_TRUE(other.has_value());
   EXPECT_TRUE(other->parts().device_target.Get().tensor_facts.shift_scope == ShiftScope::kAddressed);
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

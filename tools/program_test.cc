@@ -12,6 +12,7 @@
 
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "store/temporary_directory.h"
 
 namespace laneshift::tools {
 namespace {
@@ -22,14 +23,7 @@ constexpr const char* kTiny = "gemm m=32 n=32 k=64 a=bf16 b=bf16 d=bf16";
 
 class Program : public testing::Test {
  protected:
-  Program() {
-    std::string pattern = testing::TempDir() + "laneshift_program_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  ~Program() override { std::filesystem::remove_all(directory_); }
-
-  std::string File(const std::string& name) const { return directory_ + "/" + name; }
+  std::string File(const std::string& name) const { return directory_.path() + "/" + name; }
 
   // The store is a fresh directory; the environment is env(1)'s business.
   base::ProgramResult Call(std::vector<std::string> arguments) const {
@@ -62,7 +56,7 @@ class Program : public testing::Test {
   }
 
  private:
-  std::string directory_;
+  store::TemporaryDirectory directory_;
 };
 
 std::vector<std::string> RunOnEmulator(std::vector<std::string> more) {

@@ -124,8 +124,7 @@ void AddDataOptions(CLI::App& app, RunSettings& run) {
 Verb AddRun(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("run", "Compile problems, run them, check and time the results");
   auto options = std::make_shared<RunOptions>();
-  verb->add_option("problem", options->words, "one problem as bare words, or several as quoted arguments");
-  verb->add_option("--file", options->file, "a file with one problem a line; '#' begins a comment");
+  AddProblems(*verb, options->words, options->file);
   options->device.AddTo(*verb);
   verb->add_option("--schedule", options->schedule,
                    "\"tile=128x256 stages=4\": a part constrains the choice, a whole schedule fixes it");

@@ -179,8 +179,7 @@ Result<int> Tune(const Options& options, const Settings& settings) {
 Verb AddTune(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("tune", "Find the fastest schedule of problems by measurement, and keep it");
   auto options = std::make_shared<Options>();
-  verb->add_option("problem", options->words, "one problem as bare words, or several as quoted arguments");
-  verb->add_option("--file", options->file, "a file with one problem a line; '#' begins a comment");
+  AddProblems(*verb, options->words, options->file);
   verb->add_option("--budget", options->budget,
                    "of each problem: 200trials, 60s, 5m, or both with a comma between; default 64trials");
   verb->add_option("--search", options->search,

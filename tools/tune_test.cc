@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "base/line_process.h"
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "store/temporary_directory.h"
 
 namespace laneshift::tools {
 namespace {
@@ -19,15 +19,8 @@ using Json = nlohmann::json;
 
 class TuneProgram : public testing::Test {
  protected:
-  TuneProgram() {
-    std::string pattern = testing::TempDir() + "laneshift_tune_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-    setenv("LANESHIFT_CACHE_DIR", directory_.c_str(), 1);
-  }
-  ~TuneProgram() override {
-    unsetenv("LANESHIFT_CACHE_DIR");
-    std::filesystem::remove_all(directory_);
-  }
+  TuneProgram() { setenv("LANESHIFT_CACHE_DIR", directory_.path().c_str(), 1); }
+  ~TuneProgram() override { unsetenv("LANESHIFT_CACHE_DIR"); }
 
   static base::ProgramResult Call(std::vector<std::string> words) {
     words.insert(words.begin(), LANESHIFT_PROGRAM);
@@ -46,7 +39,7 @@ class TuneProgram : public testing::Test {
     return objects;
   }
 
-  std::string directory_;
+  store::TemporaryDirectory directory_;
 };
 
 constexpr char kTiny[] = "gemm m=96 n=64 k=128 a=bf16 b=bf16 d=bf16";
