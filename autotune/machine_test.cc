@@ -7,12 +7,10 @@
 namespace laneshift::autotune {
 namespace {
 
-const target::Target& TargetNamed(const char* name) { return **target::FindTarget(name); }
-
 TEST(Machine, EveryFactIsPublishedForBothTargets) {
   for (const char* name : {"sm_100a", "sm_90a"}) {
-    const Machine machine = PublishedMachine(TargetNamed(name));
-    EXPECT_EQ(machine.sm_count, TargetNamed(name).default_sm_count);
+    const Machine machine = PublishedMachine(target::NamedTarget(name));
+    EXPECT_EQ(machine.sm_count, target::NamedTarget(name).default_sm_count);
     for (const MachineFact& fact : FactsOf(machine)) {
       EXPECT_GT(fact.value, 0) << fact.name;
       EXPECT_FALSE(fact.doc.empty() || fact.unit.empty() || fact.source.empty()) << fact.name;
@@ -21,7 +19,7 @@ TEST(Machine, EveryFactIsPublishedForBothTargets) {
 }
 
 TEST(Machine, WrongFactsAreRefusedByName) {
-  Machine machine = PublishedMachine(TargetNamed("sm_90a"));
+  Machine machine = PublishedMachine(target::NamedTarget("sm_90a"));
   const Machine before = machine;
   EXPECT_NE(SetFact(machine, "load_latencie", "1").error().message.find("did you mean 'load_latency'"),
             std::string::npos);
@@ -33,7 +31,7 @@ TEST(Machine, WrongFactsAreRefusedByName) {
 
 TEST(Machine, StoredFactsReplacePublishedOnesOfTheirDeviceAlone) {
   store::Store store = store::Store::Open({});
-  const target::Target& target = TargetNamed("sm_90a");
+  const target::Target& target = target::NamedTarget("sm_90a");
   ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("load_latency"), .answer = "777.5"}));
   ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("launch_us"), .answer = "soon"}));
   const Machine machine = MachineOf(target, 99, "one", store);

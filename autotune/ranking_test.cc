@@ -12,12 +12,10 @@
 namespace laneshift::autotune {
 namespace {
 
-const target::Target& TargetNamed(const char* name) { return **target::FindTarget(name); }
-
 class ChooseOnTarget : public testing::TestWithParam<const char*> {};
 
 TEST_P(ChooseOnTarget, EveryRankedScheduleIsLegalAndOrdered) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   for (const char* text : {"gemm m=4096 n=4096 k=4096", "gemm m=16 n=1024 k=4096", "gemm m=7 n=129 k=1000 d=f32",
                            "gemm m=1 n=1 k=1", "gemm m=300 n=300 k=300 a_major=m b_major=n align_a=2"}) {
     const Problem problem = *ParseProblem(text);
@@ -44,7 +42,7 @@ constexpr const char* kVaried[] = {"gemm m=4096 n=4096 k=4096",
                                    "conv n=4 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2"};
 
 TEST_P(ChooseOnTarget, PruningNeverDropsTheBest) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   for (const char* text : kVaried) {
     const Problem problem = *ParseProblem(text);
     // Also where power, memory or launches cost otherwise.
@@ -63,7 +61,7 @@ TEST_P(ChooseOnTarget, PruningNeverDropsTheBest) {
 }
 
 TEST_P(ChooseOnTarget, NoPredictionIsBelowItsBound) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   const Machine machine = PublishedMachine(target);
   for (const char* text : kVaried) {
     const Problem problem = *ParseProblem(text);
@@ -79,7 +77,7 @@ TEST_P(ChooseOnTarget, NoPredictionIsBelowItsBound) {
 
 // The rings of a visited program are deepened, not built.
 TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   for (const char* text : kVaried) {
     const Problem problem = *ParseProblem(text);
     VisitSchedules(
@@ -98,7 +96,7 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
 }
 
 TEST_P(ChooseOnTarget, ConstraintIsKept) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   const Problem problem = *ParseProblem("gemm m=512 n=512 k=512");
   const ScheduleConstraint constraint = *ParseSchedule("tile=64x48 stages=3 d_store=direct");
   const auto schedule = ChooseSchedule(problem, constraint, target, target.default_sm_count);
@@ -107,7 +105,7 @@ TEST_P(ChooseOnTarget, ConstraintIsKept) {
 }
 
 TEST_P(ChooseOnTarget, ScheduleThatDoesNotFitSaysHowMuch) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   const auto schedule = ChooseSchedule(*ParseProblem("gemm m=512 n=512 k=512"),
                                        *ParseSchedule("tile=128x256x64 stages=9"), target, target.default_sm_count);
   ASSERT_FALSE(schedule.has_value());
@@ -117,7 +115,7 @@ TEST_P(ChooseOnTarget, ScheduleThatDoesNotFitSaysHowMuch) {
 }
 
 TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   const Problem problem = *ParseProblem("gemm m=64 n=64 k=63");
   EXPECT_EQ(ChooseSchedule(problem, {}, target, 1)->a_load, LoadPath::kCopy);
   const auto forced = ChooseSchedule(problem, *ParseSchedule("a_load=tma"), target, 1);
@@ -127,7 +125,7 @@ TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
 }
 
 TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
-  const target::Target& target = TargetNamed(GetParam());
+  const target::Target& target = target::NamedTarget(GetParam());
   const Ranking ranking = RankSchedules(*ParseProblem("gemm m=512 n=512 k=512"), *ParseSchedule("stages=5"), target,
                                         PublishedMachine(target));
   EXPECT_FALSE(ranking.schedules.empty());
@@ -140,7 +138,7 @@ TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
 
 // What no tile can mend is named, not the tile that was tried last.
 TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
-  const target::Target& target = TargetNamed("sm_100a");
+  const target::Target& target = target::NamedTarget("sm_100a");
   const Problem stem = *ParseProblem("conv n=1 h=32 w=32 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16");
   const auto moved =
       ChooseSchedule(stem, *ParseSchedule("reuse=lane_shift a_load=tma"), target, target.default_sm_count);
@@ -168,7 +166,7 @@ TEST(RankingRevision, IsRaisedWhereChoicesChange) {
 }
 
 TEST(ChoiceBasis, TellsEverythingThatDecides) {
-  const target::Target& target = TargetNamed("sm_100a");
+  const target::Target& target = target::NamedTarget("sm_100a");
   const Machine machine = PublishedMachine(target);
   std::set<std::string> seen = {ChoiceBasis(target, machine)};
   EXPECT_EQ(ChoiceBasis(target, machine), *seen.begin());
@@ -178,7 +176,7 @@ TEST(ChoiceBasis, TellsEverythingThatDecides) {
     EXPECT_TRUE(seen.insert(ChoiceBasis(target, other)).second) << row.name;
   }
   EXPECT_TRUE(seen.insert(ChoiceBasis(target, PublishedMachine(target, 7))).second);
-  EXPECT_TRUE(seen.insert(ChoiceBasis(TargetNamed("sm_90a"), machine)).second);
+  EXPECT_TRUE(seen.insert(ChoiceBasis(target::NamedTarget("sm_90a"), machine)).second);
   target::Target moved = target;
   ASSERT_TRUE(target::SetFact(moved.tensor_facts, "shift_scope", "cta"));
   EXPECT_TRUE(seen.insert(ChoiceBasis(moved, machine)).second);

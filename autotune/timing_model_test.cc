@@ -9,11 +9,9 @@
 namespace laneshift::autotune {
 namespace {
 
-const target::Target& TargetNamed(const char* name) { return **target::FindTarget(name); }
-
 Prediction Predict(const char* target, const char* problem, const char* schedule) {
-  const auto p = PredictTime(*ParseProblem(problem), ParseSchedule(schedule)->value, TargetNamed(target),
-                             PublishedMachine(TargetNamed(target)));
+  const auto p = PredictTime(*ParseProblem(problem), ParseSchedule(schedule)->value, target::NamedTarget(target),
+                             PublishedMachine(target::NamedTarget(target)));
   EXPECT_TRUE(p.has_value()) << schedule << ": " << p.error().message;
   return p ? *p : Prediction{};
 }
@@ -28,7 +26,8 @@ class Product : public testing::TestWithParam<Interval> {};
 
 TEST_P(Product, HoldsThePipeAsLongAsMeasured) {
   const Interval& row = GetParam();
-  EXPECT_NEAR(TimeOf(row.product, PublishedMachine(TargetNamed("sm_100a"))).clocks, row.clocks, 0.08 * row.clocks)
+  EXPECT_NEAR(TimeOf(row.product, PublishedMachine(target::NamedTarget("sm_100a"))).clocks, row.clocks,
+              0.08 * row.clocks)
       << row.what;
 }
 
@@ -82,7 +81,7 @@ TEST(TimingModel, TimeGrowsSteadilyWithKAndTiles) {
   }
   const double one = Predict("sm_90a", "gemm m=2816 n=1536 k=512", schedule.c_str()).us;  // a tile for each SM
   const double eight = Predict("sm_90a", "gemm m=22528 n=1536 k=512", schedule.c_str()).us;
-  EXPECT_GT(eight, 5 * one - 4 * PublishedMachine(TargetNamed("sm_90a")).launch_us - one);
+  EXPECT_GT(eight, 5 * one - 4 * PublishedMachine(target::NamedTarget("sm_90a")).launch_us - one);
   EXPECT_LT(eight, 8.5 * one);
 }
 
@@ -122,7 +121,7 @@ TEST(TimingModel, WarpgroupsThatTakeTurnsOverlapTheirEpilogues) {
 
 // A faster machine is never slower.
 TEST(TimingModel, FollowsEveryRate) {
-  const target::Target& target = TargetNamed("sm_90a");
+  const target::Target& target = target::NamedTarget("sm_90a");
   const Problem problem = *ParseProblem("gemm m=64 n=4096 k=7168");
   const Schedule schedule = ParseSchedule("tile=64x64x64 stages=3 acc=1 math=1")->value;
   const Machine usual = PublishedMachine(target);

@@ -202,7 +202,7 @@ constexpr const char* kRanked[] = {"gemm m=4096 n=4096 k=4096", "gemm m=1 n=8192
                                    "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"};
 
 const target::Target& TargetOf(const benchmark::State& state) {
-  return **target::FindTarget(state.range(1) == 0 ? "sm_90a" : "sm_100a");
+  return target::NamedTarget(state.range(1) == 0 ? "sm_90a" : "sm_100a");
 }
 
 // The model's best: what a plan of a problem that was never seen pays before it compiles.

@@ -5,6 +5,10 @@ target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow 
   # Errors name files as the repository does, whatever machine built them.
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_include_directories(laneshift_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+if(CMAKE_UNITY_BUILD)
+  # The warning takes a file that is not the main one for a header.
+  target_compile_options(laneshift_flags INTERFACE -Wno-subobject-linkage)
+endif()
 if(LANESHIFT_BUILD_FUZZERS)
   # Clang warns of what libstdc++ 12's std::stable_sort calls itself.
   target_compile_options(laneshift_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined
@@ -18,11 +22,13 @@ if(LANESHIFT_SANITIZE)
   target_link_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE})
 endif()
 
-# laneshift_directory(NAME [USES library...] [PROGRAM main.cc]): every *.cc of this directory but the tests is the library
-# laneshift_NAME; every *_test.cc beside them is the program NAME_test, whose cases ctest runs one by one. The file of a
-# program's main stays out of the library.
+# laneshift_directory(NAME [USES library...] [PROGRAM main.cc] [ALONE file...]): every *.cc of this directory but the tests
+# is the library laneshift_NAME; every *_test.cc beside them is the program NAME_test, whose cases ctest runs one by one.
+# The file of a program's main stays out of the library. Unity builds compile several files at once, which therefore must
+# not use a name of an unnamed namespace twice; files that name things as a neighbour does, because they are its twin,
+# are compiled ALONE.
 function(laneshift_directory name)
-  cmake_parse_arguments(ARG "" "PROGRAM" "USES;TEST_USES" ${ARGN})
+  cmake_parse_arguments(ARG "" "PROGRAM" "USES;TEST_USES;ALONE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
   # A subdirectory with its own CMakeLists.txt is a library of its own.
   file(GLOB nested CONFIGURE_DEPENDS */CMakeLists.txt)
@@ -30,6 +36,7 @@ function(laneshift_directory name)
     get_filename_component(inner ${inner} DIRECTORY)
     list(FILTER sources EXCLUDE REGEX "^${inner}/")
   endforeach()
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(ARG_PROGRAM)

@@ -92,7 +92,7 @@ Status CheckRings(const Schedule& s, const Target& target) {
 
 // Whether CTAs run together, and what they then share. `a_rows` and `b_rows`: outer extents of the tiles of a CTA.
 Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_rows) {
-  constexpr int kRowGroup = 8;  // of a swizzle pattern
+  constexpr int kPatternRows = 8;  // of a swizzle pattern
   const auto power = [](int extent) { return extent >= 1 && (extent & (extent - 1)) == 0; };
   if (!power(s.cluster_m) || !power(s.cluster_n) || s.cluster_m * s.cluster_n > target.max_cluster) {
     return Refused(Cat("cluster=", s.cluster_m, "x", s.cluster_n, " is not supported; use powers of two, at most ",
@@ -118,7 +118,7 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
     return Refused(Cat("a cluster shares A along n by bulk copies; use a_load=tma or cluster=", s.cluster_m, "x1"));
   if (b_parts > 1 && s.b_load != LoadPath::kTma)
     return Refused(Cat("a cluster shares B along m by bulk copies; use b_load=tma or cluster=1x", s.cluster_n));
-  if (a_rows % (kRowGroup * s.cluster_n) != 0 || b_rows % (kRowGroup * b_parts) != 0) {
+  if (a_rows % (kPatternRows * s.cluster_n) != 0 || b_rows % (kPatternRows * b_parts) != 0) {
     return Refused(Cat("the parts of tiles of ", a_rows, " and ", b_rows, " rows that CTAs of cluster=", s.cluster_m,
                        "x", s.cluster_n, " bring are not whole groups of 8; use a larger tile or a smaller cluster"));
   }

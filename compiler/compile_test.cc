@@ -13,8 +13,6 @@
 namespace laneshift::compiler {
 namespace {
 
-const target::Target& TargetNamed(std::string_view name) { return **target::FindTarget(name); }
-
 Schedule ScheduleFor(const target::Target& target, std::string_view text) {
   Schedule schedule = ParseSchedule(text)->value;
   if (target.Has(target::Feature::kWgmma)) {
@@ -32,7 +30,7 @@ ir::Program Build(std::string_view problem, std::string_view schedule, const tar
 
 class CompileOnTarget : public testing::TestWithParam<const char*> {
  protected:
-  const target::Target& target_ = TargetNamed(GetParam());
+  const target::Target& target_ = target::NamedTarget(GetParam());
 };
 
 TEST_P(CompileOnTarget, SizesAreNoPartOfTheKernel) {
@@ -154,7 +152,7 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"conv_lane_shift", "sm_100a", kConv, "tile=128x64 stages=3 reuse=lane_shift d_store=rows"},
       {"conv_lane_shift_fused", "sm_100a", kConv, "tile=128x64 stages=3 reuse=lane_shift shift=fused d_store=rows"}};
   for (const auto& [stem, target, problem, schedule] : cases) {
-    const target::Target& chip = TargetNamed(target);
+    const target::Target& chip = target::NamedTarget(target);
     std::vector<PassDump> dumps;
     ASSERT_TRUE(BuildProgram(*ParseProblem(problem), ScheduleFor(chip, schedule), chip, &dumps));
     const std::pair<const char*, const PassDump*> stages[] = {{"scheduled", &dumps.front()},
@@ -171,7 +169,7 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
 }
 
 TEST(PtxCheck, RefusesWhatTheProgramDoesNotAskFor) {
-  const target::Target& target = TargetNamed("sm_100a");
+  const target::Target& target = target::NamedTarget("sm_100a");
   const ir::Program program = Build("gemm m=128 n=128 k=128", "tile=64x32", target);
   const std::string ptx = EmitPtx(program, target)->ptx;
   ASSERT_TRUE(CheckPtx(ptx, program));
@@ -249,7 +247,8 @@ TEST(CheckSchedule, NamesTheRule) {
        "bytes of shared memory"},
   };
   for (const auto& [target, problem, schedule, code, message] : cases) {
-    const auto valid = ValidateSchedule(*ParseProblem(problem), ParseSchedule(schedule)->value, TargetNamed(target));
+    const auto valid =
+        ValidateSchedule(*ParseProblem(problem), ParseSchedule(schedule)->value, target::NamedTarget(target));
     ASSERT_FALSE(valid.has_value()) << schedule;
     EXPECT_EQ(valid.error().code, code) << schedule;
     EXPECT_NE(valid.error().message.find(message), std::string::npos) << valid.error().message;
@@ -258,7 +257,7 @@ TEST(CheckSchedule, NamesTheRule) {
 
 // A cluster is launched as a whole, at most so many as run at one time; where clusters take over others, all of them.
 TEST(PlanLaunch, CountsClusters) {
-  const target::Target& target = TargetNamed("sm_100a");
+  const target::Target& target = target::NamedTarget("sm_100a");
   const auto launch = [&](const char* problem, const char* schedule, int most) {
     return PlanLaunch(*ParseProblem(problem), ScheduleFor(target, schedule), Build(problem, schedule, target), most);
   };

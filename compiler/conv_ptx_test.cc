@@ -9,10 +9,8 @@
 namespace laneshift::compiler {
 namespace {
 
-const target::Target& TargetNamed(std::string_view name) { return **target::FindTarget(name); }
-
 std::vector<std::string> LinesOf(const char* problem, const char* schedule) {
-  const target::Target& target = TargetNamed("sm_100a");
+  const target::Target& target = target::NamedTarget("sm_100a");
   const auto program = BuildProgram(*ParseProblem(problem), ParseSchedule(schedule)->value, target);
   EXPECT_TRUE(program.has_value()) << program.error().message;
   if (!program) return {};
@@ -175,7 +173,7 @@ TEST(CheckConvSchedule, NamesTheRule) {
   for (const auto& [target, problem, schedule, message] : cases) {
     const auto parsed = ParseProblem(problem);
     ASSERT_TRUE(parsed.has_value()) << problem << ": " << parsed.error().message;
-    const auto valid = ValidateSchedule(*parsed, ParseSchedule(schedule)->value, TargetNamed(target));
+    const auto valid = ValidateSchedule(*parsed, ParseSchedule(schedule)->value, target::NamedTarget(target));
     ASSERT_FALSE(valid.has_value()) << schedule;
     EXPECT_EQ(valid.error().code, ErrorCode::kUnsupported) << schedule;
     EXPECT_NE(valid.error().message.find(message), std::string::npos) << valid.error().message;

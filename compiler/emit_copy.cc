@@ -4,7 +4,7 @@
 namespace laneshift::compiler {
 namespace {
 
-constexpr int kChunkBytes = 16;
+constexpr int kCopyBytes = 16;
 
 // Rows of B of a convolution are the filters of all groups: N, the filters of one, would cut the others off.
 ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
@@ -39,7 +39,7 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
   auto& b = e.ir();
   const ir::Operand operand = attrs.operand;
   const int bytes = layout.ElementBytes();
-  const int elements = kChunkBytes / bytes;
+  const int elements = kCopyBytes / bytes;
   const int chunks_per_row = layout.inner / elements;
   Value* outer_limit = cx.Param(SizeOf(cx.program, layout.outer_axis));
   Value* inner_limit = cx.Param(SizeOf(cx.program, layout.inner_axis));

@@ -101,16 +101,16 @@ void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::
 
 void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
                    Value* column, Value* batch) {
-  constexpr int kWarpThreads = 32, kChunkBytes = 16;
+  constexpr int kWarpThreads = 32, kStoreBytes = 16;
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::SharedLayout& layout = buffer.layout;
   const int bytes = layout.ElementBytes();
-  const int row_chunks = layout.Span() / kChunkBytes;
+  const int row_chunks = layout.Span() / kStoreBytes;
   // Neighbouring threads store neighbouring chunks of a row.
   Value* chunk = b.CreateURem(cx.lane, e.C32(row_chunks));
   Value* first = b.CreateUDiv(cx.lane, e.C32(row_chunks));
-  Value* at = b.CreateAdd(column, b.CreateMul(chunk, e.C32(kChunkBytes / bytes)));
+  Value* at = b.CreateAdd(column, b.CreateMul(chunk, e.C32(kStoreBytes / bytes)));
   Value* column_inside = b.CreateICmpULT(at, ColumnsOfD(cx));
   const auto store = [&](Value* own) {
     Value* offset = e.TileOffset(layout, own, b.CreateShl(chunk, 4));

@@ -13,9 +13,9 @@ constexpr int kProductN = 16;
 constexpr int kFreshRows = 4;
 
 // Tiles without swizzle, K contiguous: groups of 8 rows, each two columns of 16-byte chunks.
-constexpr int kChunkBytes = 16;
+constexpr int kProbeChunkBytes = 16;
 constexpr int kRowsOfGroup = 8;
-constexpr int kChunkColumnBytes = kRowsOfGroup * kChunkBytes;
+constexpr int kChunkColumnBytes = kRowsOfGroup * kProbeChunkBytes;
 constexpr int kGroupBytes = 2 * kChunkColumnBytes;
 constexpr uint64_t kTileBits =
     uint64_t{kChunkColumnBytes >> 4} << 16 | uint64_t{kGroupBytes >> 4} << 32 | uint64_t{1} << 46;
@@ -74,7 +74,7 @@ class ProbeEmitter {
   // The thread's row of a tile; `word(i)` is its i-th word.
   void WriteRow(int tile, const std::function<Value*(int)>& word) {
     Value* row = b_.CreateAdd(b_.CreateMul(b_.CreateLShr(thread_, 3), e_.C32(kGroupBytes)),
-                              b_.CreateMul(b_.CreateAnd(thread_, e_.C32(kRowsOfGroup - 1)), e_.C32(kChunkBytes)));
+                              b_.CreateMul(b_.CreateAnd(thread_, e_.C32(kRowsOfGroup - 1)), e_.C32(kProbeChunkBytes)));
     for (int chunk = 0; chunk < 2; ++chunk) {
       std::vector<Value*> words;
       for (int i = 0; i < 4; ++i) words.push_back(word(4 * chunk + i));

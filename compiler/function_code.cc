@@ -13,7 +13,6 @@ namespace laneshift::compiler {
 namespace {
 
 using base::Cat;
-using Kind = PtxStatement::Kind;
 
 // Of all copies in a kernel together. Beyond it the code outgrows the instruction cache, and ptxas takes its time.
 constexpr int kMostInlined = 4096;
@@ -137,19 +136,19 @@ class BodyWriter {
  private:
   bool Add(const PtxStatement& statement, bool last) {
     switch (statement.kind) {
-      case Kind::kOpen:
-      case Kind::kClose:
+      case PtxStatement::Kind::kOpen:
+      case PtxStatement::Kind::kClose:
         text_ += Cat(statement.text, "\n");
         return true;
-      case Kind::kLabel:
+      case PtxStatement::Kind::kLabel:
         text_ += Cat(statement.text, ":\n");
         return true;
-      case Kind::kDirective:
+      case PtxStatement::Kind::kDirective:
         // Arrays in local memory, tables of branches.
         if (!statement.text.starts_with(".reg") && !statement.text.starts_with(".pragma")) return false;
         text_ += Cat(statement.text, ";\n");
         return true;
-      case Kind::kInstruction:
+      case PtxStatement::Kind::kInstruction:
         return AddInstruction(statement, last);
     }
     __builtin_unreachable();
@@ -215,8 +214,8 @@ Habits HabitsOf(const ModuleItem& entry) {
   Habits habits;
   std::set<std::string_view> passed;  // labels
   for (const PtxStatement& statement : StatementsOf(entry)) {
-    if (statement.kind == Kind::kLabel) passed.insert(statement.text);
-    if (statement.kind != Kind::kInstruction) continue;
+    if (statement.kind == PtxStatement::Kind::kLabel) passed.insert(statement.text);
+    if (statement.kind != PtxStatement::Kind::kInstruction) continue;
     ++habits.instructions;
     const std::string_view op = statement.opcode;
     const bool own = op.starts_with("ld.param") || op.starts_with("st.param");

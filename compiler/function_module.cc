@@ -11,7 +11,6 @@ namespace laneshift::compiler {
 namespace {
 
 using base::Cat;
-using Kind = ModuleItem::Kind;
 
 constexpr std::string_view kEntrySymbol = "laneshift_entry";
 constexpr std::string_view kSignatureSymbol = "laneshift_signature";
@@ -76,7 +75,9 @@ Result<ModuleItem> ItemOf(std::string_view text) {
   item.text = WithoutLinkage(text);
   const bool external = item.text.starts_with(".extern");
   const bool function = item.text.substr(0, item.text.find_first_of("({=;")).find(".func") != std::string::npos;
-  item.kind = external ? Kind::kExternal : function ? Kind::kFunction : Kind::kVariable;
+  item.kind = external   ? ModuleItem::Kind::kExternal
+              : function ? ModuleItem::Kind::kFunction
+                         : ModuleItem::Kind::kVariable;
   item.has_body = function && item.text.ends_with('}');
   if (function) {
     item.name = NameOfFunction(item.text);
@@ -125,10 +126,10 @@ constexpr Refused kRefused[] = {
 };
 
 Status CheckItem(const ModuleItem& item) {
-  if (item.kind == Kind::kExternal && !IsSystemCall(item.name)) {
+  if (item.kind == ModuleItem::Kind::kExternal && !IsSystemCall(item.name)) {
     return MakeError(ErrorCode::kUnsupported, Cat("it needs ", item.name, ", which is nowhere defined"));
   }
-  if (item.kind == Kind::kVariable && item.text.starts_with(".shared")) {
+  if (item.kind == ModuleItem::Kind::kVariable && item.text.starts_with(".shared")) {
     return MakeError(ErrorCode::kUnsupported,
                      Cat("it has the shared memory ", item.name,
                          ", all of which belongs to the kernel; use __constant__ or registers"));
@@ -186,7 +187,7 @@ std::vector<Identifier> IdentifiersOf(std::string_view text) {
 }
 
 std::vector<PtxStatement> StatementsOf(const ModuleItem& item) {
-  using Kind = PtxStatement::Kind;
+  using Statement = PtxStatement::Kind;
   std::vector<PtxStatement> statements;
   const std::string_view text = item.text;
   const size_t open = text.find('{');
@@ -197,7 +198,7 @@ std::vector<PtxStatement> StatementsOf(const ModuleItem& item) {
       continue;
     }
     if (body[i] == '{' || body[i] == '}') {
-      statements.push_back({body[i] == '{' ? Kind::kOpen : Kind::kClose, body.substr(i, 1), {}, {}});
+      statements.push_back({body[i] == '{' ? Statement::kOpen : Statement::kClose, body.substr(i, 1), {}, {}});
       ++i;
       continue;
     }
@@ -206,12 +207,13 @@ std::vector<PtxStatement> StatementsOf(const ModuleItem& item) {
     size_t colon = end;
     while (colon < body.size() && IsBlank(body[colon])) ++colon;
     if (end > i && colon < body.size() && body[colon] == ':') {
-      statements.push_back({Kind::kLabel, body.substr(i, end - i), {}, {}});
+      statements.push_back({Statement::kLabel, body.substr(i, end - i), {}, {}});
       i = colon + 1;
       continue;
     }
     end = std::min(body.find(';', i), body.size());
-    PtxStatement statement{body[i] == '.' ? Kind::kDirective : Kind::kInstruction, body.substr(i, end - i), {}, {}};
+    PtxStatement statement{
+        body[i] == '.' ? Statement::kDirective : Statement::kInstruction, body.substr(i, end - i), {}, {}};
     std::string_view rest = statement.text;
     if (rest.starts_with('@')) {
       statement.guard = rest.substr(0, rest.find_first_of(" \t\n"));

@@ -9,7 +9,7 @@ namespace {
 
 class MachineProbe : public testing::TestWithParam<const char*> {
  protected:
-  const target::Target& target() const { return **target::FindTarget(GetParam()); }
+  const target::Target& target() const { return target::NamedTarget(GetParam()); }
 };
 
 TEST_P(MachineProbe, ProbesBecomePtx) {

@@ -10,7 +10,7 @@ namespace {
 
 KernelTraffic TrafficOf(std::string_view problem, std::string_view schedule, std::string_view target_name,
                         int sm_count = 148) {
-  const target::Target& target = **target::FindTarget(target_name);
+  const target::Target& target = target::NamedTarget(target_name);
   const Problem parsed = *ParseProblem(problem);
   const Schedule decided = ParseSchedule(schedule)->value;
   const auto program = BuildProgram(parsed, decided, target);

@@ -8,12 +8,12 @@
 namespace laneshift::device {
 namespace {
 
-struct AttributeRow {
+struct DeviceAttribute {
   CuDeviceAttribute attribute;
   int DeviceFacts::*field;
 };
 
-constexpr AttributeRow kAttributes[] = {
+constexpr DeviceAttribute kDeviceAttributes[] = {
     {kCuDeviceComputeCapabilityMajor, &DeviceFacts::compute_major},
     {kCuDeviceComputeCapabilityMinor, &DeviceFacts::compute_minor},
     {kCuDeviceMultiprocessorCount, &DeviceFacts::sm_count},
@@ -39,7 +39,7 @@ Result<DeviceFacts> ReadFacts(const DriverApi& api, CuDevice device, int ordinal
   facts.name = name;
   LS_TRY(DriverStatus(api, api.DriverGetVersion(&facts.driver_version), "cuDriverGetVersion"));
   LS_TRY(DriverStatus(api, api.DeviceTotalMem(&facts.memory_bytes, device), "cuDeviceTotalMem"));
-  for (const AttributeRow& row : kAttributes) {
+  for (const DeviceAttribute& row : kDeviceAttributes) {
     CuResult result = api.DeviceGetAttribute(&(facts.*row.field), row.attribute, device);
     if (result != kCuSuccess) {
       return DriverError(api, result, base::Cat("cuDeviceGetAttribute ", static_cast<int>(row.attribute)));

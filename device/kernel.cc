@@ -6,12 +6,12 @@
 namespace laneshift::device {
 namespace {
 
-struct AttributeRow {
+struct KernelAttribute {
   CuFunctionAttribute attribute;
   int KernelFacts::*field;
 };
 
-constexpr AttributeRow kAttributes[] = {
+constexpr KernelAttribute kKernelAttributes[] = {
     {kCuFuncNumRegs, &KernelFacts::registers_per_thread},
     {kCuFuncLocalSizeBytes, &KernelFacts::local_bytes_per_thread},
     {kCuFuncSharedSizeBytes, &KernelFacts::static_smem_bytes},
@@ -29,7 +29,7 @@ Result<Kernel> Kernel::Find(Context context, CuModule module, const std::string&
     return DriverError(api, result, base::Cat("finding kernel ", name));
   }
   Kernel kernel(context, handle, name);
-  for (const AttributeRow& row : kAttributes) {
+  for (const KernelAttribute& row : kKernelAttributes) {
     CuResult result = api.FuncGetAttribute(&(kernel.facts_.*row.field), row.attribute, handle);
     if (result != kCuSuccess) return DriverError(api, result, base::Cat("cuFuncGetAttribute of ", name));
   }

@@ -6,13 +6,13 @@
 namespace laneshift::emulator {
 namespace {
 
-constexpr const char* kHeader = ".version 8.8\n.target sm_100a\n.address_size 64\n";
+constexpr const char* kCallsHeader = ".version 8.8\n.target sm_100a\n.address_size 64\n";
 
 Report RunText(const std::string& text, unsigned threads) {
   Options options;
   options.host_threads = 1;
   TestDevice device(options);
-  const device::CuFunction kernel = device.Load(kHeader + text, "k");
+  const device::CuFunction kernel = device.Load(kCallsHeader + text, "k");
   EXPECT_NE(kernel, nullptr) << device.log;
   device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(256, 0));
   if (kernel != nullptr) device.Launch(kernel, {1, 1, 1}, threads, 0, {&out});

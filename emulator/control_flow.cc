@@ -11,7 +11,7 @@ namespace {
 constexpr int kUnknown = -1;
 
 // Basic blocks of the program, and a virtual exit as the last node.
-struct Graph {
+struct ControlGraph {
   std::vector<uint32_t> first;  // instruction of each block
   std::vector<std::vector<int>> successors, predecessors;
   int exit = 0;
@@ -25,7 +25,7 @@ std::span<const uint32_t> TargetsOf(const Kernel& kernel, const Instruction& i) 
   return i.table == kNoTarget ? std::span(&i.target, 1) : std::span(kernel.jump_tables[i.table]);
 }
 
-Graph BuildGraph(const Kernel& kernel) {
+ControlGraph BuildControlGraph(const Kernel& kernel) {
   const std::vector<Instruction>& code = kernel.code;
   std::vector<uint8_t> leader(code.size() + 1, 0);
   if (!code.empty()) leader[0] = 1;
@@ -35,7 +35,7 @@ Graph BuildGraph(const Kernel& kernel) {
     }
     if (Ends(code[i])) leader[i + 1] = 1;
   }
-  Graph graph;
+  ControlGraph graph;
   std::vector<int> block_of(code.size(), 0);
   for (size_t i = 0; i < code.size(); ++i) {
     if (leader[i]) graph.first.push_back(static_cast<uint32_t>(i));
@@ -61,7 +61,7 @@ Graph BuildGraph(const Kernel& kernel) {
 }
 
 // Blocks from which the exit can be reached, in postorder of the reversed graph.
-std::vector<int> ReversePostorder(const Graph& graph, std::vector<int>& number) {
+std::vector<int> ReversePostorder(const ControlGraph& graph, std::vector<int>& number) {
   std::vector<int> order;
   std::vector<std::pair<int, size_t>> stack = {{graph.exit, 0}};
   std::vector<uint8_t> seen(graph.successors.size(), 0);
@@ -89,7 +89,7 @@ std::vector<int> ReversePostorder(const Graph& graph, std::vector<int>& number) 
 // Cooper, Harvey and Kennedy's dominator iteration on the reversed graph.
 void FindReconvergence(Kernel& kernel) {
   std::vector<Instruction>& code = kernel.code;
-  const Graph graph = BuildGraph(kernel);
+  const ControlGraph graph = BuildControlGraph(kernel);
   std::vector<int> number(graph.successors.size(), kUnknown);
   const std::vector<int> order = ReversePostorder(graph, number);
   std::vector<int> meet(graph.successors.size(), kUnknown);

@@ -12,13 +12,15 @@ namespace laneshift::emulator {
 
 using namespace device;  // NOLINT: the driver's vocabulary is all of this file's subject
 
-const DeviceProfile& ProfileOf(Profile profile) {
+DeviceProfile ProfileOf(const Options& options) {
   static constexpr DeviceProfile kProfiles[] = {
       {"laneshift emulator (B200 profile)", 10, 0, 148, 132 << 20, 1965000, 3996000, 8192, Chip::kSm100a, "sm_100a",
        true},
       {"laneshift emulator (H200 profile)", 9, 0, 132, 60 << 20, 1980000, 3201000, 6144, Chip::kSm90a, "sm_90a", false},
   };
-  return kProfiles[static_cast<size_t>(profile)];
+  DeviceProfile profile = kProfiles[static_cast<size_t>(options.profile)];
+  if (options.multiprocessors > 0) profile.multiprocessors = options.multiprocessors;
+  return profile;
 }
 
 DriverState& TheDriver() {
@@ -69,7 +71,7 @@ CuResult ResultOf(FaultKind kind) {
 
 CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& shape,
                                 const std::vector<uint8_t>& parameters) {
-  const DeviceProfile& profile = ProfileOf(options.profile);
+  const DeviceProfile profile = ProfileOf(options);
   Machine machine;
   machine.memory = memory.get();
   machine.hazards = options.hazards == HazardChecks::kOn ? &hazards : nullptr;

@@ -21,6 +21,7 @@ enum class Cancellation : uint8_t { kGrant, kRefuse };
 
 struct Options {
   Profile profile = Profile::kB200;
+  int multiprocessors = 0;  // 0: as many as the profile's chip has
   Completion completion = Completion::kEager;
   uint64_t seed = 0;     // for Completion::kRandom
   int host_threads = 0;  // 0: as many as the host has

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
 #include "emulator/driver_functions.h"
 #include "emulator/driver_state.h"
 #include "emulator/ptx_instructions.h"
@@ -153,7 +154,10 @@ CuResult DeviceGetName(char* name, int size, CuDevice device) {
   DriverCall call;
   if (device != 0) return kCuErrorInvalidDevice;
   if (size <= 0) return kCuErrorInvalidValue;
-  std::strncpy(name, ProfileOf(call.state.options.profile).name, static_cast<size_t>(size) - 1);
+  const DeviceProfile profile = ProfileOf(call.state.options);
+  std::string text = profile.name;
+  if (call.state.options.multiprocessors > 0) text += base::Cat(" with ", profile.multiprocessors, " SMs");
+  std::strncpy(name, text.c_str(), static_cast<size_t>(size) - 1);
   name[size - 1] = '\0';
   return kCuSuccess;
 }
@@ -161,7 +165,7 @@ CuResult DeviceGetAttribute(int* value, CuDeviceAttribute attribute, CuDevice de
   DriverCall call;
   if (device != 0) return kCuErrorInvalidDevice;
   if (value == nullptr || attribute < 1 || attribute >= kAttributeEnd) return kCuErrorInvalidValue;
-  const DeviceProfile& profile = ProfileOf(call.state.options.profile);
+  const DeviceProfile profile = ProfileOf(call.state.options);
   *value = 0;
   for (const Attribute& known : kAttributes) {
     if (known.attribute == attribute) *value = known.value != nullptr ? profile.*known.value : known.constant;
@@ -193,7 +197,7 @@ CuResult DeviceGetByPciBusId(CuDevice* device, const char* text) {
 CuResult DeviceComputeCapability(int* major, int* minor, CuDevice device) {
   DriverCall call;
   if (device != 0) return kCuErrorInvalidDevice;
-  const DeviceProfile& profile = ProfileOf(call.state.options.profile);
+  const DeviceProfile profile = ProfileOf(call.state.options);
   *major = profile.major;
   return *minor = profile.minor, kCuSuccess;
 }

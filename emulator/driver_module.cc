@@ -60,7 +60,7 @@ struct Refusal {
 };
 
 Refusal LoadPtx(DriverState& state, std::string_view text, CuModule* module) {
-  const DeviceProfile& profile = ProfileOf(state.options.profile);
+  const DeviceProfile profile = ProfileOf(state.options);
   auto syntax = ParsePtx(text);
   if (!syntax.has_value()) return {kCuErrorInvalidPtx, syntax.error().message};
   Refusal refusal;
@@ -77,7 +77,7 @@ Refusal LoadPtx(DriverState& state, std::string_view text, CuModule* module) {
 
 // The PTX of the newest target that the device can run.
 Refusal LoadFatBinary(DriverState& state, const void* image, CuModule* module) {
-  const DeviceProfile& profile = ProfileOf(state.options.profile);
+  const DeviceProfile profile = ProfileOf(state.options);
   auto entries = ReadFatBinary(image);
   if (!entries.has_value()) return {kCuErrorInvalidImage, entries.error().message};
   std::erase_if(*entries, [](const FatEntry& entry) { return entry.kind != FatEntry::Kind::kPtx; });
@@ -282,7 +282,7 @@ CuResult FuncGetAttribute(int* value, CuFunctionAttribute attribute, CuFunction 
       break;
     case kCuFuncPtxVersion:
     case kCuFuncBinaryVersion: {
-      const DeviceProfile& profile = ProfileOf(state.options.profile);
+      const DeviceProfile profile = ProfileOf(state.options);
       *value = profile.major * 10 + profile.minor;
       break;
     }

@@ -72,7 +72,7 @@ CuResult OccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CuFuncti
     if (blocks * size <= best) continue;
     best = blocks * size;
     *block = size;
-    *grid = blocks * ProfileOf(state.options.profile).multiprocessors;
+    *grid = blocks * ProfileOf(state.options).multiprocessors;
   }
   return kCuSuccess;
 }
@@ -110,7 +110,7 @@ CuResult OccupancyMaxActiveClusters(int* clusters, CuFunction function, const Cu
   const uint64_t threads = uint64_t{config->block_x} * config->block_y * config->block_z;
   if (threads == 0 || threads > 1024) return kCuErrorInvalidValue;
   const int resident = BlocksPerProcessor(*known, static_cast<int>(threads), config->shared_mem_bytes) *
-                       ProfileOf(state.options.profile).multiprocessors;
+                       ProfileOf(state.options).multiprocessors;
   return *clusters = resident / static_cast<int>(blocks), kCuSuccess;
 }
 

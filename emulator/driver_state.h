@@ -33,7 +33,8 @@ struct DeviceProfile {
   const char* target;
   bool tensor_memory;
 };
-const DeviceProfile& ProfileOf(Profile profile);
+// Of the chip that the options name, with as many multiprocessors as they ask for.
+DeviceProfile ProfileOf(const Options& options);
 
 struct Library {
   device::CuModule module;

@@ -18,7 +18,7 @@ CuResult Encode(CuTensorMap* out, const TensorMap& map) {
   DriverCall call;
   if (out == nullptr || reinterpret_cast<uintptr_t>(out) % 64 != 0) return kCuErrorInvalidValue;
   const auto dialect =
-      ProfileOf(call.state.options.profile).tensor_memory ? TensorMapDialect::kBlackwell : TensorMapDialect::kHopper;
+      ProfileOf(call.state.options).tensor_memory ? TensorMapDialect::kBlackwell : TensorMapDialect::kHopper;
   const Status valid = ValidateTensorMap(map, dialect);
   why_refused = valid.has_value() ? std::string() : valid.error().message;
   if (!valid.has_value()) {

@@ -33,14 +33,14 @@ constexpr const char* kText = R"(.version 9.0
 
 constexpr unsigned kCtas = 40;
 
-struct Outcome {
+struct RunOutcome {
   std::vector<uint32_t> words;
   std::string hazards;
   uint64_t instructions = 0;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const RunOutcome&) const = default;
 };
 
-Outcome Launched(uint64_t seed, int host_threads) {
+RunOutcome Launched(uint64_t seed, int host_threads) {
   Options options;
   options.completion = Completion::kRandom;
   options.seed = seed;
@@ -50,7 +50,7 @@ Outcome Launched(uint64_t seed, int host_threads) {
   EXPECT_NE(kernel, nullptr) << device.log;
   device::CuDevicePtr in = device.Upload(std::vector<uint32_t>(32, 0xabcd));
   device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(32 * kCtas, 0));
-  Outcome outcome;
+  RunOutcome outcome;
   if (kernel == nullptr) return outcome;
   EXPECT_EQ(device.Launch(kernel, {kCtas, 1, 1}, 32, 0, {&in, &out}), device::kCuSuccess);
   outcome.words = device.Download<uint32_t>(out, 32 * kCtas);
@@ -62,10 +62,10 @@ Outcome Launched(uint64_t seed, int host_threads) {
 
 TEST(HostThreads, ChangeNothing) {
   for (const uint64_t seed : {1, 2, 3}) {
-    const Outcome alone = Launched(seed, 1);
+    const RunOutcome alone = Launched(seed, 1);
     EXPECT_NE(alone.hazards, "");
     for (const int host_threads : {1, 2, 4}) {
-      const Outcome again = Launched(seed, host_threads);
+      const RunOutcome again = Launched(seed, host_threads);
       EXPECT_EQ(again.words, alone.words) << "seed " << seed << ", host threads " << host_threads;
       EXPECT_EQ(again.hazards, alone.hazards) << "seed " << seed << ", host threads " << host_threads;
       EXPECT_EQ(again.instructions, alone.instructions) << "seed " << seed << ", host threads " << host_threads;

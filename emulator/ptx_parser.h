@@ -16,7 +16,7 @@
 namespace laneshift::emulator {
 
 // What a name means inside one `{ … }` block.
-struct Scope {
+struct NameScope {
   int id = 0;
   std::unordered_map<std::string_view, int> registers;
   struct Range {
@@ -96,7 +96,7 @@ class Parser {
   Lexer lexer_;
   Token token_;
   FunctionSyntax* function_ = nullptr;
-  std::vector<Scope> scopes_;
+  std::vector<NameScope> scopes_;
 };
 
 }  // namespace laneshift::emulator

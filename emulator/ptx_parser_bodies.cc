@@ -19,7 +19,7 @@ constexpr int kMaxElements = 1024;
 
 void Parser::OpenScope() {
   const int parent = scopes_.empty() ? -1 : scopes_.back().id;
-  Scope scope;
+  NameScope scope;
   scope.id = static_cast<int>(function_->scope_parents.size());
   function_->scope_parents.push_back(parent);
   scopes_.push_back(std::move(scope));

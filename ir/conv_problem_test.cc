@@ -5,7 +5,7 @@
 namespace laneshift {
 namespace {
 
-ConvProblem Parse(std::string_view text) {
+ConvProblem ParseConv(std::string_view text) {
   auto problem = ParseProblem(text);
   EXPECT_TRUE(problem.has_value()) << text << ": " << (problem ? "" : problem.error().message);
   return problem ? std::get<ConvProblem>(*problem) : ConvProblem{};
@@ -13,7 +13,7 @@ ConvProblem Parse(std::string_view text) {
 
 TEST(ConvProblem, TheIssuesFormIsRead) {
   const ConvProblem p =
-      Parse("conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 dilation=1 groups=1 x=bf16 w=bf16 y=bf16");
+      ParseConv("conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 dilation=1 groups=1 x=bf16 w=bf16 y=bf16");
   EXPECT_EQ(p.n, 32);
   EXPECT_EQ(p.input, (Spatial{1, 224, 224}));
   EXPECT_EQ(p.filter, (Spatial{1, 7, 7}));
@@ -25,31 +25,31 @@ TEST(ConvProblem, TheIssuesFormIsRead) {
 }
 
 TEST(ConvProblem, WNamesTheWidthAndTheTypeOfTheFilters) {
-  const ConvProblem p = Parse("conv w=f16 w=9 c=8 k=8 s=3 x=f16");
+  const ConvProblem p = ParseConv("conv w=f16 w=9 c=8 k=8 s=3 x=f16");
   EXPECT_EQ(p.input[kWidth], 9);
   EXPECT_EQ(p.w, DataType::kF16);
   // Left out, the type is that of x.
-  EXPECT_EQ(Parse("conv w=9 c=8 k=8 s=3 x=f16").w, DataType::kF16);
-  EXPECT_EQ(Parse("conv w=9 c=8 k=8 s=3 x=f16").y, DataType::kF16);
-  EXPECT_EQ(Parse("conv w=9 c=8 k=8 s=3 x=f16 y=f32").z, DataType::kF32);
+  EXPECT_EQ(ParseConv("conv w=9 c=8 k=8 s=3 x=f16").w, DataType::kF16);
+  EXPECT_EQ(ParseConv("conv w=9 c=8 k=8 s=3 x=f16").y, DataType::kF16);
+  EXPECT_EQ(ParseConv("conv w=9 c=8 k=8 s=3 x=f16 y=f32").z, DataType::kF32);
 }
 
 TEST(ConvProblem, OneValueStandsForAllDimensionsOfTheProblem) {
-  const ConvProblem one = Parse("conv w=9 c=8 k=8 s=3 pad=1 stride=2 dilation=2");
+  const ConvProblem one = ParseConv("conv w=9 c=8 k=8 s=3 pad=1 stride=2 dilation=2");
   EXPECT_EQ(one.pad_before, (Spatial{0, 0, 1}));
   EXPECT_EQ(one.stride, (Spatial{1, 1, 2}));
   EXPECT_EQ(one.Output(), (Spatial{1, 1, 4}));
-  const ConvProblem two = Parse("conv h=1 w=9 c=8 k=8 s=3 pad=1");
+  const ConvProblem two = ParseConv("conv h=1 w=9 c=8 k=8 s=3 pad=1");
   EXPECT_EQ(two.pad_before, (Spatial{0, 1, 1}));
   EXPECT_EQ(two.Output(), (Spatial{1, 3, 9}));
-  const ConvProblem three = Parse("conv d=4 h=5 w=9 c=8 k=8 t=3 r=3 s=3 pad=1 dilation=2,1,1");
+  const ConvProblem three = ParseConv("conv d=4 h=5 w=9 c=8 k=8 t=3 r=3 s=3 pad=1 dilation=2,1,1");
   EXPECT_EQ(three.pad_before, (Spatial{1, 1, 1}));
   EXPECT_EQ(three.dilation, (Spatial{2, 1, 1}));
   EXPECT_EQ(three.Output(), (Spatial{2, 5, 9}));
 }
 
 TEST(ConvProblem, PadsMayDifferPerDimensionAndSide) {
-  const ConvProblem p = Parse("conv h=8 w=8 c=8 k=8 r=3 s=5 pad=1:2,0:3 stride=2,1");
+  const ConvProblem p = ParseConv("conv h=8 w=8 c=8 k=8 r=3 s=5 pad=1:2,0:3 stride=2,1");
   EXPECT_EQ(p.pad_before, (Spatial{0, 1, 0}));
   EXPECT_EQ(p.pad_after, (Spatial{0, 2, 3}));
   EXPECT_EQ(p.stride, (Spatial{1, 2, 1}));
@@ -57,11 +57,11 @@ TEST(ConvProblem, PadsMayDifferPerDimensionAndSide) {
 }
 
 TEST(ConvProblem, AFilterMayBeLargerThanTheImage) {
-  EXPECT_EQ(Parse("conv h=2 w=3 c=8 k=8 r=7 s=7 pad=3").Output(), (Spatial{1, 2, 3}));
+  EXPECT_EQ(ParseConv("conv h=2 w=3 c=8 k=8 r=7 s=7 pad=3").Output(), (Spatial{1, 2, 3}));
 }
 
 TEST(ConvProblem, PitchesArePackedOverThoseInside) {
-  const ConvProblem p = Parse("conv n=2 h=4 w=5 c=12 k=6 r=3 s=3 pad=1 groups=3 x_pixel=16 y_row=40 w_tap=8");
+  const ConvProblem p = ParseConv("conv n=2 h=4 w=5 c=12 k=6 r=3 s=3 pad=1 groups=3 x_pixel=16 y_row=40 w_tap=8");
   EXPECT_EQ(p.x_pitch, (ConvPitches{16, 80, 320, 320}));
   EXPECT_EQ(p.w_pitch, (ConvPitches{8, 24, 72, 72}));
   EXPECT_EQ(p.y_pitch, (ConvPitches{6, 40, 160, 160}));
@@ -101,12 +101,12 @@ TEST(ConvProblem, IsCompletedFromAStruct) {
   EXPECT_EQ(*complete, *ParseProblem("conv n=2 h=5 w=6 c=8 k=16 r=3 s=3 pad=1"));
 }
 
-struct BadCase {
+struct ConvLine {
   const char* text;
   const char* message;
 };
 
-class BadConvProblem : public testing::TestWithParam<BadCase> {};
+class BadConvProblem : public testing::TestWithParam<ConvLine> {};
 
 TEST_P(BadConvProblem, IsRefusedByName) {
   const auto problem = ParseProblem(GetParam().text);
@@ -118,32 +118,33 @@ TEST_P(BadConvProblem, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadConvProblem,
     testing::Values(
-        BadCase{"conv h=5 c=8 k=8 s=3", "key 'w' is missing"},
-        BadCase{"conv w=bf16 c=8 k=8 s=3", "needs w= (a number)"},
-        BadCase{"conv w=5 w=6 c=8 k=8 s=3", "key 'w' is given twice"},
-        BadCase{"conv w=int8 c=8 k=8 s=3", "w=int8 is not a whole number"},
-        BadCase{"conv w=5 c=8 k=8 s=3 q=7", "unknown key 'q'"}, BadCase{"conv w=5 c=8 k=0 s=3", "k=0 is out of range"},
-        BadCase{"conv w=5 c=8 k=8 s=7 pad=0:1", "the output is empty: the filter reaches over 7 in width"},
-        BadCase{"conv h=4 w=5 c=8 k=8 r=3 s=3 dilation=2,1", "reaches over 5 in height, the padded image has 4"},
-        BadCase{"conv w=5 c=8 k=8 s=3 pad=-1", "pad=-1 is out of range"},
-        BadCase{"conv w=5 c=8 k=8 s=3 pad=1:", "pad= is not a whole number"},
-        BadCase{"conv w=5 c=8 k=8 s=3 stride=0", "stride=0 is out of range"},
-        BadCase{"conv w=5 c=8 k=8 s=3 stride=1,2", "has 2 values, but the problem has 1 spatial dimension;"},
-        BadCase{"conv h=5 w=5 c=8 k=8 r=3 s=3 pad=1,1,1", "has 3 values, but the problem has 2"},
-        BadCase{"conv w=5 c=8 k=8 s=3 groups=3", "groups=3 does not divide c=8"},
-        BadCase{"conv w=5 c=9 k=8 s=3 groups=3", "groups=3 does not divide k=8"},
-        BadCase{"conv w=5 c=8 k=8 s=3 x=f32", "w=f32 is not supported"},
-        BadCase{"conv w=5 c=8 k=8 s=3 x=f16 w=bf16", "both f16, both bf16"},
-        BadCase{"conv w=5 c=8 k=8 s=3 bias=n", "use none or k"},
-        BadCase{"conv w=5 c=8 k=8 s=3 x_pixel=7", "x_pixel=7 is below the 8 elements"},
-        BadCase{"conv h=2 w=5 c=8 k=8 s=3 y_row=23", "y_row=23 is below the 24 elements"},
-        BadCase{"conv n=2 w=5 c=8 k=8 s=3 x_image=39", "x_image=39 is below the 40"},
-        BadCase{"conv w=5 c=8 k=8 s=3 beta=1 z_pixel=4", "z_pixel=4 is below"},
-        BadCase{"conv w=5 c=8 k=8 s=3 w_filter=20", "w_filter=20 is below the 24"},
-        BadCase{"conv w=5 c=8 k=8 s=3 align_y=3", "align_y=3 is not an alignment"},
-        BadCase{"conv n=65536 h=256 w=256 c=1 k=1 s=1", "output pixels"},
-        BadCase{"conv h=65536 w=65536 c=1 k=1 r=65536 s=65536", "products per output element"},
-        BadCase{"conv w=2147483647 c=2147483647 k=1 s=1", "more than 2^46 elements"}));
+        ConvLine{"conv h=5 c=8 k=8 s=3", "key 'w' is missing"},
+        ConvLine{"conv w=bf16 c=8 k=8 s=3", "needs w= (a number)"},
+        ConvLine{"conv w=5 w=6 c=8 k=8 s=3", "key 'w' is given twice"},
+        ConvLine{"conv w=int8 c=8 k=8 s=3", "w=int8 is not a whole number"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 q=7", "unknown key 'q'"},
+        ConvLine{"conv w=5 c=8 k=0 s=3", "k=0 is out of range"},
+        ConvLine{"conv w=5 c=8 k=8 s=7 pad=0:1", "the output is empty: the filter reaches over 7 in width"},
+        ConvLine{"conv h=4 w=5 c=8 k=8 r=3 s=3 dilation=2,1", "reaches over 5 in height, the padded image has 4"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 pad=-1", "pad=-1 is out of range"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 pad=1:", "pad= is not a whole number"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 stride=0", "stride=0 is out of range"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 stride=1,2", "has 2 values, but the problem has 1 spatial dimension;"},
+        ConvLine{"conv h=5 w=5 c=8 k=8 r=3 s=3 pad=1,1,1", "has 3 values, but the problem has 2"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 groups=3", "groups=3 does not divide c=8"},
+        ConvLine{"conv w=5 c=9 k=8 s=3 groups=3", "groups=3 does not divide k=8"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 x=f32", "w=f32 is not supported"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 x=f16 w=bf16", "both f16, both bf16"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 bias=n", "use none or k"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 x_pixel=7", "x_pixel=7 is below the 8 elements"},
+        ConvLine{"conv h=2 w=5 c=8 k=8 s=3 y_row=23", "y_row=23 is below the 24 elements"},
+        ConvLine{"conv n=2 w=5 c=8 k=8 s=3 x_image=39", "x_image=39 is below the 40"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 beta=1 z_pixel=4", "z_pixel=4 is below"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 w_filter=20", "w_filter=20 is below the 24"},
+        ConvLine{"conv w=5 c=8 k=8 s=3 align_y=3", "align_y=3 is not an alignment"},
+        ConvLine{"conv n=65536 h=256 w=256 c=1 k=1 s=1", "output pixels"},
+        ConvLine{"conv h=65536 w=65536 c=1 k=1 r=65536 s=65536", "products per output element"},
+        ConvLine{"conv w=2147483647 c=2147483647 k=1 s=1", "more than 2^46 elements"}));
 
 TEST(ConvProblem, FlopsAndBytes) {
   const Problem p =

@@ -115,13 +115,6 @@ Result<EpilogueStep> ParseStep(std::string_view text, AxisLetters letters) {
   return step;
 }
 
-// A plus sign separates steps, so an exponent has none.
-std::string PrintNumber(double number) {
-  std::string text = base::PrintDouble(number);
-  text.erase(std::remove(text.begin(), text.end(), '+'), text.end());
-  return text;
-}
-
 // The operand of a parameter; none: a number.
 std::optional<StepOperand> OperandOf(FunctionOperand operand) {
   switch (operand) {
@@ -209,7 +202,7 @@ std::string PrintStep(const EpilogueStep& step, AxisLetters letters) {
   std::string text = StepName(info, letters);
   for (int i = 0; i < info.numbers; ++i) {
     const double number = step.numbers[static_cast<size_t>(i)];
-    if (i < info.needed_numbers || number != info.default_number) text += Cat(":", PrintNumber(number));
+    if (i < info.needed_numbers || number != info.default_number) text += Cat(":", PrintStepNumber(number));
   }
   if (step.operand_type) text += Cat(":", DataTypeName(*step.operand_type));
   return text;

@@ -53,14 +53,13 @@ Result<std::vector<double>> ParseNumbers(std::string_view word, const std::vecto
   return numbers;
 }
 
-// A plus sign separates steps, so an exponent has none.
-std::string PrintNumber(double number) {
+}  // namespace
+
+std::string PrintStepNumber(double number) {
   std::string text = base::PrintDouble(number);
   text.erase(std::remove(text.begin(), text.end(), '+'), text.end());
   return text;
 }
-
-}  // namespace
 
 bool NamesFile(std::string_view word) {
   const std::string_view head = word.substr(0, word.find(':'));
@@ -137,7 +136,7 @@ std::string PrintFunctionCall(const FunctionCall& call) {
   for (size_t i = 0; i < call.parameters.size(); ++i) {
     text += Cat(i == 0 ? "/" : ",", PrintParameter(call.parameters[i]));
   }
-  for (const double number : call.numbers) text += Cat(":", PrintNumber(number));
+  for (const double number : call.numbers) text += Cat(":", PrintStepNumber(number));
   return text;
 }
 

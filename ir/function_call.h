@@ -26,6 +26,9 @@ std::string PrintFunctionCall(const FunctionCall& call);
 // Limits, and as many numbers as parameters ask for.
 Status CheckFunctionCall(const FunctionCall& call);
 
+// A number of a step; a plus sign separates steps, so its exponent has none.
+std::string PrintStepNumber(double number);
+
 // "column.f32", "table256.f16", "number".
 std::string PrintParameter(const FunctionParameter& parameter);
 

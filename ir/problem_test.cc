@@ -5,31 +5,31 @@
 namespace laneshift {
 namespace {
 
-GemmProblem Parse(std::string_view text) {
+GemmProblem ParseGemm(std::string_view text) {
   auto problem = ParseProblem(text);
   EXPECT_TRUE(problem.has_value()) << (problem ? "" : problem.error().message);
   return problem ? std::get<GemmProblem>(*problem) : GemmProblem{};
 }
 
 TEST(Problem, TypesFollowA) {
-  const GemmProblem p = Parse("gemm m=3 n=5 k=7 a=f16");
+  const GemmProblem p = ParseGemm("gemm m=3 n=5 k=7 a=f16");
   EXPECT_EQ(p.b, DataType::kF16);
   EXPECT_EQ(p.d, DataType::kF16);
   EXPECT_EQ(p.c, DataType::kF16);
 }
 
 TEST(Problem, EightBitOperandsGiveWiderResults) {
-  const GemmProblem p = Parse("gemm m=3 n=5 k=7 a=e4m3");
+  const GemmProblem p = ParseGemm("gemm m=3 n=5 k=7 a=e4m3");
   EXPECT_EQ(p.b, DataType::kE4m3);
   EXPECT_EQ(p.d, DataType::kBf16);
   EXPECT_EQ(p.c, DataType::kBf16);
   EXPECT_EQ(p.sum, SumPrecision::kF32);
   // What is added to a D of 8 bits is not of 8 bits itself.
-  EXPECT_EQ(Parse("gemm m=3 n=5 k=7 a=e4m3 b=e5m2 d=e5m2").c, DataType::kBf16);
+  EXPECT_EQ(ParseGemm("gemm m=3 n=5 k=7 a=e4m3 b=e5m2 d=e5m2").c, DataType::kBf16);
 }
 
 TEST(Problem, PitchesAndStridesArePacked) {
-  const GemmProblem p = Parse("gemm m=3 n=5 k=7 batch=2 a_major=m lda=8");
+  const GemmProblem p = ParseGemm("gemm m=3 n=5 k=7 batch=2 a_major=m lda=8");
   EXPECT_EQ(p.lda, 8);
   EXPECT_EQ(p.ldb, 7);
   EXPECT_EQ(p.ldd, 5);
@@ -55,12 +55,12 @@ TEST(Problem, EveryPrintedFormParsesBack) {
   }
 }
 
-struct BadCase {
+struct ProblemLine {
   const char* text;
   const char* message;
 };
 
-class BadProblem : public testing::TestWithParam<BadCase> {};
+class BadProblem : public testing::TestWithParam<ProblemLine> {};
 
 TEST_P(BadProblem, IsRefusedByName) {
   const auto problem = ParseProblem(GetParam().text);
@@ -72,23 +72,23 @@ TEST_P(BadProblem, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadProblem,
     testing::Values(
-        BadCase{"", "empty problem"}, BadCase{"gem m=1", "unknown kind of problem 'gem'"},
-        BadCase{"gemm m=0 n=1 k=1", "m=0 is out of range"}, BadCase{"gemm m=1 n=-4 k=1", "n=-4 is out of range"},
-        BadCase{"gemm m=1 n=1", "key 'k' is missing"}, BadCase{"gemm m=1 n=1 k=1 m=2", "given twice"},
-        BadCase{"gemm m=1 n=1 k=1 aa=bf16", "did you mean 'a'"}, BadCase{"gemm m=1 n=1 k=1 a=int4", "known types"},
-        BadCase{"gemm m=1 n=1 k=1x", "not a whole number"},
-        BadCase{"gemm m=1 n=1 k=9 lda=8", "lda=8 is below the row of 9"},
-        BadCase{"gemm m=4 n=1 k=9 batch=2 stride_a=8", "overlap"},
-        BadCase{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16, both bf16, or each of them e4m3 or e5m2"},
-        BadCase{"gemm m=1 n=1 k=1 a=e4m3 b=f16", "each of them e4m3 or e5m2"},
-        BadCase{"gemm m=1 n=1 k=1 a=f32", "both f16, both bf16"},
-        BadCase{"gemm m=1 n=1 k=1 a=e4m3 sum=exact", "use f32, or fast"},
-        BadCase{"gemm m=1 n=1 k=1 a=f16 sum=fast", "sum=fast is for e4m3 and e5m2"},
-        BadCase{"gemm m=1 n=1 k=1 a=e4m3 scale=row", "use none, tensor"},
-        BadCase{"gemm m=1 n=1 k=1 scale=tensor", "use alpha="},
-        BadCase{"conv w=9 c=8 k=8 s=3 x=e4m3 scale=block", "a conv has scale=tensor"},
-        BadCase{"gemm m=1 n=1 k=1 align_a=3", "power of two"}, BadCase{"gemm m=1 n=1 k=1 alpha=nan", "finite"},
-        BadCase{"gemm m=1 n=1 k=1 a_major=n", "use k or m"}, BadCase{"gemm m=1 n=1 k=1 hello", "key=value"}));
+        ProblemLine{"", "empty problem"}, ProblemLine{"gem m=1", "unknown kind of problem 'gem'"},
+        ProblemLine{"gemm m=0 n=1 k=1", "m=0 is out of range"},
+        ProblemLine{"gemm m=1 n=-4 k=1", "n=-4 is out of range"}, ProblemLine{"gemm m=1 n=1", "key 'k' is missing"},
+        ProblemLine{"gemm m=1 n=1 k=1 m=2", "given twice"}, ProblemLine{"gemm m=1 n=1 k=1 aa=bf16", "did you mean 'a'"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=int4", "known types"}, ProblemLine{"gemm m=1 n=1 k=1x", "not a whole number"},
+        ProblemLine{"gemm m=1 n=1 k=9 lda=8", "lda=8 is below the row of 9"},
+        ProblemLine{"gemm m=4 n=1 k=9 batch=2 stride_a=8", "overlap"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16, both bf16, or each of them e4m3 or e5m2"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 b=f16", "each of them e4m3 or e5m2"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=f32", "both f16, both bf16"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 sum=exact", "use f32, or fast"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=f16 sum=fast", "sum=fast is for e4m3 and e5m2"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=row", "use none, tensor"},
+        ProblemLine{"gemm m=1 n=1 k=1 scale=tensor", "use alpha="},
+        ProblemLine{"conv w=9 c=8 k=8 s=3 x=e4m3 scale=block", "a conv has scale=tensor"},
+        ProblemLine{"gemm m=1 n=1 k=1 align_a=3", "power of two"}, ProblemLine{"gemm m=1 n=1 k=1 alpha=nan", "finite"},
+        ProblemLine{"gemm m=1 n=1 k=1 a_major=n", "use k or m"}, ProblemLine{"gemm m=1 n=1 k=1 hello", "key=value"}));
 
 TEST(Problem, BytesOfFactors) {
   const auto bytes = [](std::string_view text) { return ProblemBytes(*ParseProblem(text)); };

@@ -82,12 +82,12 @@ TEST(Schedule, AdmitsLooksAtEveryDecidedField) {
   }
 }
 
-struct BadCase {
+struct ScheduleWords {
   const char* text;
   const char* message;
 };
 
-class BadSchedule : public testing::TestWithParam<BadCase> {};
+class BadSchedule : public testing::TestWithParam<ScheduleWords> {};
 
 TEST_P(BadSchedule, IsRefusedByName) {
   const auto schedule = ParseSchedule(GetParam().text);
@@ -98,16 +98,17 @@ TEST_P(BadSchedule, IsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadSchedule,
-    testing::Values(BadCase{"tile=128", "tile=128 has 1 numbers; write for example tile=128x128x64"},
-                    BadCase{"tile=1x2x3x4", "has 4 numbers"}, BadCase{"tile=128xx64", "'' is not a whole number"},
-                    BadCase{"tile=0x8", "0 is out of range; use 1 to 1024"}, BadCase{"stages=65", "use 1 to 64"},
-                    BadCase{"stages=-1", "out of range"}, BadCase{"stages=99999999999999999999", "not a whole number"},
-                    BadCase{"stages=4 stages=4", "'stages' is given twice"},
-                    BadCase{"stage=4", "did you mean 'stages'?"}, BadCase{"zzzz=4", "known keys: tile stages acc"},
-                    BadCase{"a_load=direct", "use tma or copy"}, BadCase{"d_store=copy", "use tma, direct or rows"},
-                    BadCase{"cluster=2", "has 1 numbers; write for example cluster=1x1"},
-                    BadCase{"ctas=3", "use 1 to 2"}, BadCase{"scheduler=dynamic", "use static or clc"},
-                    BadCase{"stages", "not of the form key=value"}, BadCase{"stages=", "not a whole number"}));
+    testing::Values(
+        ScheduleWords{"tile=128", "tile=128 has 1 numbers; write for example tile=128x128x64"},
+        ScheduleWords{"tile=1x2x3x4", "has 4 numbers"}, ScheduleWords{"tile=128xx64", "'' is not a whole number"},
+        ScheduleWords{"tile=0x8", "0 is out of range; use 1 to 1024"}, ScheduleWords{"stages=65", "use 1 to 64"},
+        ScheduleWords{"stages=-1", "out of range"}, ScheduleWords{"stages=99999999999999999999", "not a whole number"},
+        ScheduleWords{"stages=4 stages=4", "'stages' is given twice"},
+        ScheduleWords{"stage=4", "did you mean 'stages'?"}, ScheduleWords{"zzzz=4", "known keys: tile stages acc"},
+        ScheduleWords{"a_load=direct", "use tma or copy"}, ScheduleWords{"d_store=copy", "use tma, direct or rows"},
+        ScheduleWords{"cluster=2", "has 1 numbers; write for example cluster=1x1"},
+        ScheduleWords{"ctas=3", "use 1 to 2"}, ScheduleWords{"scheduler=dynamic", "use static or clc"},
+        ScheduleWords{"stages", "not of the form key=value"}, ScheduleWords{"stages=", "not a whole number"}));
 
 }  // namespace
 }  // namespace laneshift

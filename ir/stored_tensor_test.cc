@@ -5,14 +5,14 @@
 namespace laneshift::ir {
 namespace {
 
-Problem Parse(std::string_view text) {
+Problem ParseOrFail(std::string_view text) {
   auto problem = ParseProblem(text);
   EXPECT_TRUE(problem.has_value()) << text << ": " << (problem ? "" : problem.error().message);
   return problem ? *problem : Problem{};
 }
 
 TEST(StoredTensor, OfAGemmIsMatrices) {
-  const Problem gemm = Parse("gemm m=3 n=5 k=7 batch=2 a_major=m lda=8 d=f32 ldd=6 bias=m");
+  const Problem gemm = ParseOrFail("gemm m=3 n=5 k=7 batch=2 a_major=m lda=8 d=f32 ldd=6 bias=m");
   const StoredTensor a = Stored(gemm, OperandRole::kA);
   EXPECT_EQ(a.rank, 3);
   EXPECT_EQ(a.extents, (StoredTensor::Dimensions{1, 1, 2, 7, 3}));
@@ -23,11 +23,12 @@ TEST(StoredTensor, OfAGemmIsMatrices) {
   EXPECT_TRUE(d.Padded());
   EXPECT_EQ(d.PrintIndex(17), "(1, 0, 2)");
   EXPECT_EQ(Stored(gemm, OperandRole::kBias).Elements(), 3);
-  EXPECT_EQ(Stored(Parse("gemm m=3 n=5 k=7"), OperandRole::kD).rank, 2);
+  EXPECT_EQ(Stored(ParseOrFail("gemm m=3 n=5 k=7"), OperandRole::kD).rank, 2);
 }
 
 TEST(StoredTensor, OfAConvolutionHasItsSpatialDimensions) {
-  const Problem two = Parse("conv n=2 h=5 w=6 c=8 k=4 r=3 s=3 pad=1 stride=1,2 groups=2 x_pixel=9 x_row=60 bias=k");
+  const Problem two =
+      ParseOrFail("conv n=2 h=5 w=6 c=8 k=4 r=3 s=3 pad=1 stride=1,2 groups=2 x_pixel=9 x_row=60 bias=k");
   const StoredTensor x = Stored(two, OperandRole::kA);
   EXPECT_EQ(x.rank, 4);
   EXPECT_EQ(x.extents, (StoredTensor::Dimensions{1, 2, 5, 6, 8}));
@@ -37,24 +38,24 @@ TEST(StoredTensor, OfAConvolutionHasItsSpatialDimensions) {
   EXPECT_FALSE(Stored(two, OperandRole::kD).Padded());
   EXPECT_EQ(Stored(two, OperandRole::kBias).Elements(), 4);
 
-  const Problem one = Parse("conv n=2 w=6 c=8 k=4 s=3");
+  const Problem one = ParseOrFail("conv n=2 w=6 c=8 k=4 s=3");
   EXPECT_EQ(Stored(one, OperandRole::kA).rank, 3);
   EXPECT_EQ(Stored(one, OperandRole::kA).extents, (StoredTensor::Dimensions{1, 1, 2, 6, 8}));
   EXPECT_EQ(Stored(one, OperandRole::kA).RowStart(7), 48 + 8);
-  const Problem three = Parse("conv n=2 d=3 h=5 w=6 c=8 k=4 t=2 r=1 s=1");
+  const Problem three = ParseOrFail("conv n=2 d=3 h=5 w=6 c=8 k=4 t=2 r=1 s=1");
   EXPECT_EQ(Stored(three, OperandRole::kD).rank, 5);
   EXPECT_EQ(Stored(three, OperandRole::kD).PrintIndex(4 * (6 * (5 * (2 * 1 + 1) + 4) + 5) + 3), "(1, 1, 4, 5, 3)");
 }
 
 TEST(StoredTensor, IsUsedAsTheProblemSays) {
-  const Problem plain = Parse("conv w=6 c=8 k=4 s=3"), full = Parse("conv w=6 c=8 k=4 s=3 beta=1 bias=k");
+  const Problem plain = ParseOrFail("conv w=6 c=8 k=4 s=3"), full = ParseOrFail("conv w=6 c=8 k=4 s=3 beta=1 bias=k");
   for (const OperandRole role : {OperandRole::kA, OperandRole::kB, OperandRole::kD}) EXPECT_TRUE(Uses(plain, role));
   for (const OperandRole role : {OperandRole::kC, OperandRole::kBias}) {
     EXPECT_FALSE(Uses(plain, role));
     EXPECT_TRUE(Uses(full, role));
   }
   EXPECT_EQ(NameOf(plain, OperandRole::kC), "z");
-  EXPECT_EQ(NameOf(Parse("gemm m=1 n=1 k=1"), OperandRole::kC), "c");
+  EXPECT_EQ(NameOf(ParseOrFail("gemm m=1 n=1 k=1"), OperandRole::kC), "c");
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ constexpr int kMinimalSince = 13000;
 // Longer than NVRTC takes.
 constexpr int kFlightWaitMs = 60000;
 
-Error Wrong(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
+Error BadSource(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
 
 // Of a file: its directory. Sources that are in no file have none.
 std::string DirectoryOf(const std::string& file) {
@@ -178,8 +178,9 @@ Error FunctionLibrary::Explain(const Nvrtc& nvrtc, const FunctionSource& source,
   const std::string file = NameOf(source);
   if (!OnlyBindingFailed(failed.log)) {
     const bool headers = failed.log.find("source file") != std::string::npos && toolkit_.include_directories.empty();
-    return Wrong(Cat(file, " does not compile:\n", OwnLines(failed.log),
-                     headers ? "\nno headers of CUDA were found beside NVRTC; set CUDA_HOME, or use --include" : ""));
+    return BadSource(
+        Cat(file, " does not compile:\n", OwnLines(failed.log),
+            headers ? "\nno headers of CUDA were found beside NVRTC; set CUDA_HOME, or use --include" : ""));
   }
   CompileJob alone = job;
   alone.source = TextFor(source, /*bound=*/false);
@@ -189,14 +190,14 @@ Error FunctionLibrary::Explain(const Nvrtc& nvrtc, const FunctionSource& source,
   std::copy_if(functions.begin(), functions.end(), std::back_inserter(alike),
                [&](const std::string& function) { return NameOfFunction(function) == source.function; });
   if (alike.size() > 1) {
-    return Wrong(Cat(file, ": ", source.function, " is overloaded: ", base::Join(alike, "; "),
-                     "; give the one that is meant a name of its own"));
+    return BadSource(Cat(file, ": ", source.function, " is overloaded: ", base::Join(alike, "; "),
+                         "; give the one that is meant a name of its own"));
   }
   if (alike.empty()) {
-    return Wrong(Cat(file, " has no __device__ function ", source.function, "; ",
-                     functions.empty() ? "it has none" : "it has " + base::Join(functions, "; ")));
+    return BadSource(Cat(file, " has no __device__ function ", source.function, "; ",
+                         functions.empty() ? "it has none" : "it has " + base::Join(functions, "; ")));
   }
-  return Wrong(Cat(file, ": ", alike[0], " cannot be called:\n", failed.log));
+  return BadSource(Cat(file, ": ", alike[0], " cannot be called:\n", failed.log));
 }
 
 Result<std::string> FunctionLibrary::CompileText(const FunctionSource& source) {
@@ -234,7 +235,7 @@ Result<std::string> FunctionLibrary::CompileText(const FunctionSource& source) {
 }
 
 Result<FunctionCall> FunctionLibrary::Find(const FunctionSource& source) {
-  if (source.function.empty()) return Wrong(Cat(NameOf(source), ": which function is not said"));
+  if (source.function.empty()) return BadSource(Cat(NameOf(source), ": which function is not said"));
   FunctionCall call{.name = source.function, .digest = DigestOf(source), .numbers = source.numbers};
   const std::lock_guard lock(mutex_);
   if (!texts_.contains(call.digest)) {
@@ -267,7 +268,7 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
       if (!ir::NamesFile(step)) continue;
       LS_ASSIGN(const ir::FunctionReference reference, ir::ParseFunctionReference(step));
       std::ifstream file(reference.file, std::ios::binary);
-      if (!file) return Wrong(Cat("epilogue: ", reference.file, " cannot be opened: ", std::strerror(errno)));
+      if (!file) return BadSource(Cat("epilogue: ", reference.file, " cannot be opened: ", std::strerror(errno)));
       const std::string source{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
       LS_ASSIGN(
           const FunctionCall call,
@@ -306,8 +307,8 @@ Result<compiler::FunctionTexts> FunctionLibrary::TextsOf(const ir::Program& prog
     LS_ASSIGN(const auto parameters, ParametersOf(module.signature()));
     if (!std::equal(function.inputs.begin(), function.inputs.end(), parameters.begin(), parameters.end(),
                     SameSignature)) {
-      return Wrong(Cat("the function ", function.name, "@", function.digest,
-                       " has other parameters than the problem says; name its source again"));
+      return BadSource(Cat("the function ", function.name, "@", function.digest,
+                           " has other parameters than the problem says; name its source again"));
     }
     texts[function.digest] = text;
   }

@@ -30,7 +30,7 @@ class FunctionLibraryTest : public testing::Test {
     if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
   }
 
-  static const target::Target& target(const char* name = "sm_90a") { return **target::FindTarget(name); }
+  static const target::Target& target(const char* name = "sm_90a") { return target::NamedTarget(name); }
   FunctionLibrary Library(const char* target_name = "sm_90a") { return {store_, target(target_name), {}}; }
 
   static std::string MessageOf(FunctionLibrary& library, const std::string& text, const std::string& function) {
@@ -186,7 +186,7 @@ TEST(IncludeClosure, ReadsDirectives) {
 
 TEST(FunctionLibrary, WithoutNvrtcSaysSo) {
   store::Store store = store::Store::Open({});
-  FunctionLibrary library(store, **target::FindTarget("sm_90a"), {.nvrtc = "nowhere/libnvrtc.so"});
+  FunctionLibrary library(store, target::NamedTarget("sm_90a"), {.nvrtc = "nowhere/libnvrtc.so"});
   const auto call = library.Find({.text = kSwish, .file = "act.cu", .function = "Swish", .numbers = {1}});
   ASSERT_FALSE(call);
   EXPECT_EQ(call.error().code, ErrorCode::kUnsupported);

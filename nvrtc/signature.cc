@@ -23,7 +23,7 @@ constexpr int kForm = 1;
 constexpr int kInvalidKind = 0;
 constexpr int kTypeOfD = -1;
 
-Error Wrong(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
+Error BadSignature(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
 
 std::string Demangled(const std::string& symbol) {
   int failed = 0;
@@ -42,21 +42,24 @@ Result<std::vector<FunctionParameter>> ParametersOf(const std::vector<int>& sign
   if (signature.size() < kHeadWords + count * kParameterWords) {
     return MakeError(ErrorCode::kCorrupt, "the signature is cut off");
   }
-  if (signature[1] == 0 && signature[2] == 0) return Wrong("it takes no value; its first parameter has to be a float");
-  if (signature[2] == 0) return Wrong("its first parameter is the value of the accumulator and has to be a float");
-  if (signature[1] == 0) return Wrong("it has to return a float");
+  if (signature[1] == 0 && signature[2] == 0)
+    return BadSignature("it takes no value; its first parameter has to be a float");
+  if (signature[2] == 0)
+    return BadSignature("its first parameter is the value of the accumulator and has to be a float");
+  if (signature[1] == 0) return BadSignature("it has to return a float");
   if (count > kMaxFunctionParameters) {
-    return Wrong(Cat("it has ", count, " parameters behind the value; there may be ", kMaxFunctionParameters));
+    return BadSignature(Cat("it has ", count, " parameters behind the value; there may be ", kMaxFunctionParameters));
   }
   std::vector<FunctionParameter> parameters;
   for (size_t i = 0; i < count; ++i) {
     const int* words = &signature[kHeadWords + i * kParameterWords];
     if (words[0] == kInvalidKind) {
-      return Wrong(Cat("its parameter ", i + 2,
-                       " is of a type that it cannot get; use float or int for a number, laneshift::PerRow<T>, "
-                       "PerColumn<T> or PerElement<T> for an operand, laneshift::Output<T>& for a second result, "
-                       "laneshift::Table<T, COUNT> for an array (T: float, __half, __nv_bfloat16, __nv_fp8_e4m3, "
-                       "__nv_fp8_e5m2)"));
+      return BadSignature(
+          Cat("its parameter ", i + 2,
+              " is of a type that it cannot get; use float or int for a number, laneshift::PerRow<T>, "
+              "PerColumn<T> or PerElement<T> for an operand, laneshift::Output<T>& for a second result, "
+              "laneshift::Table<T, COUNT> for an array (T: float, __half, __nv_bfloat16, __nv_fp8_e4m3, "
+              "__nv_fp8_e5m2)"));
     }
     FunctionParameter parameter{.operand = static_cast<FunctionOperand>(words[0] - 1), .count = words[2]};
     if (words[1] != kTypeOfD) parameter.type = static_cast<DataType>(words[1]);

@@ -26,7 +26,7 @@ EngineOptions OnEmulator(const std::string& store = {}) {
   return {.device = "emulator", .target = "sm_90a", .store_directory = store};
 }
 
-Problem Parse(const std::string& text) {
+Problem ParseOrFail(const std::string& text) {
   auto problem = ParseProblem(text);
   EXPECT_TRUE(problem.has_value()) << (problem ? "" : problem.error().message);
   return *problem;
@@ -84,7 +84,7 @@ class Ones {
 TEST(Engine, ComputesAndRemembers) {
   const Engine engine = OpenOrDie(OnEmulator());
   Ones ones(engine);
-  const auto plan = engine.MakePlan(Parse(Ones::kProblem));
+  const auto plan = engine.MakePlan(ParseOrFail(Ones::kProblem));
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   EXPECT_EQ(plan->report().cache, CacheState::kCompiled);
   EXPECT_GT(plan->report().ptx_ms, 0);
@@ -92,9 +92,10 @@ TEST(Engine, ComputesAndRemembers) {
   EXPECT_EQ(ones.Right(), 32 * 32);
 
   // The same problem, and another one of the same class, need no compiler.
-  EXPECT_EQ(engine.MakePlan(Parse(Ones::kProblem))->report().cache, CacheState::kMemory);
+  EXPECT_EQ(engine.MakePlan(ParseOrFail(Ones::kProblem))->report().cache, CacheState::kMemory);
   ScheduleConstraint fixed = *ParseSchedule(plan->report().schedule);
-  EXPECT_EQ(engine.MakePlan(Parse("gemm m=64 n=96 k=160 a=bf16 d=f32"), fixed)->report().cache, CacheState::kMemory);
+  EXPECT_EQ(engine.MakePlan(ParseOrFail("gemm m=64 n=96 k=160 a=bf16 d=f32"), fixed)->report().cache,
+            CacheState::kMemory);
 }
 
 TEST(Engine, BothTargetsOneAfterTheOther) {
@@ -102,7 +103,7 @@ TEST(Engine, BothTargetsOneAfterTheOther) {
     const Engine engine = OpenOrDie({.device = "emulator", .target = target});
     EXPECT_EQ(engine.target(), target);
     Ones ones(engine);
-    ASSERT_TRUE(engine.Run(Parse(Ones::kProblem), ones.stream().handle(), ones.arguments()).has_value());
+    ASSERT_TRUE(engine.Run(ParseOrFail(Ones::kProblem), ones.stream().handle(), ones.arguments()).has_value());
     EXPECT_EQ(ones.Right(), 32 * 32) << target;
   }
 }
@@ -112,7 +113,7 @@ TEST(Engine, CtasThatShareTilesNeedAWorkspace) {
   const Engine engine = OpenOrDie(OnEmulator());
   Ones ones(engine);
   const auto plan =
-      engine.MakePlan(Parse("gemm m=2 n=2 k=256 a=bf16 d=f32"), *ParseSchedule("tile=64x32x64 split_k=4"));
+      engine.MakePlan(ParseOrFail("gemm m=2 n=2 k=256 a=bf16 d=f32"), *ParseSchedule("tile=64x32x64 split_k=4"));
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   EXPECT_EQ(plan->report().grid, 4u);
   ASSERT_GE(plan->workspace_bytes(), 4u * 64 * 32 * 4);
@@ -144,11 +145,11 @@ TEST(Engine, ASecondEngineTakesTheKernelFromTheStore) {
   const store::TemporaryDirectory directory;
   {
     const Engine first = OpenOrDie(OnEmulator(directory.path()));
-    EXPECT_EQ(first.MakePlan(Parse(Ones::kProblem))->report().cache, CacheState::kCompiled);
+    EXPECT_EQ(first.MakePlan(ParseOrFail(Ones::kProblem))->report().cache, CacheState::kCompiled);
     EXPECT_TRUE(first.warnings().empty());
   }
   const Engine second = OpenOrDie(OnEmulator(directory.path()));
-  const auto plan = second.MakePlan(Parse(Ones::kProblem));
+  const auto plan = second.MakePlan(ParseOrFail(Ones::kProblem));
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   EXPECT_EQ(plan->report().cache, CacheState::kStore);
   EXPECT_EQ(plan->report().ptx_ms, 0);
@@ -159,7 +160,7 @@ TEST(Engine, ASecondEngineTakesTheKernelFromTheStore) {
 
 TEST(Engine, AStoredKernelThatDoesNotLoadIsCompiledAgain) {
   const store::TemporaryDirectory directory;
-  const Problem problem = Parse(Ones::kProblem);
+  const Problem problem = ParseOrFail(Ones::kProblem);
   std::string schedule;
   {
     const Engine engine = OpenOrDie(OnEmulator(directory.path()));
@@ -185,7 +186,7 @@ TEST(Engine, AStoredKernelThatDoesNotLoadIsCompiledAgain) {
 TEST(Engine, AStoreThatCannotBeIsAWarning) {
   const Engine engine = OpenOrDie(OnEmulator("/proc/laneshift-cannot-be-made"));
   EXPECT_EQ(engine.warnings().size(), 1u);
-  EXPECT_TRUE(engine.MakePlan(Parse(Ones::kProblem)).has_value());
+  EXPECT_TRUE(engine.MakePlan(ParseOrFail(Ones::kProblem)).has_value());
 }
 
 TEST(Engine, ThreadsThatAskForOneKernelCompileItOnce) {
@@ -195,7 +196,7 @@ TEST(Engine, ThreadsThatAskForOneKernelCompileItOnce) {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&] {
-        const auto plan = engine.MakePlan(Parse(Ones::kProblem));
+        const auto plan = engine.MakePlan(ParseOrFail(Ones::kProblem));
         ASSERT_TRUE(plan.has_value()) << plan.error().message;
         compiled += plan->report().cache == CacheState::kCompiled;
         Ones ones(engine);
@@ -217,7 +218,7 @@ TEST(Engine, ThreadsMayAskForDifferentKernels) {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&, i] {
-        const auto plan = engine.MakePlan(Parse(problems[i % 4]));
+        const auto plan = engine.MakePlan(ParseOrFail(problems[i % 4]));
         ASSERT_TRUE(plan.has_value()) << plan.error().message;
         compiled += plan->report().cache == CacheState::kCompiled;
       });
@@ -228,7 +229,7 @@ TEST(Engine, ThreadsMayAskForDifferentKernels) {
 
 TEST(Engine, APlanOutlivesItsEngine) {
   std::optional<Engine> engine = OpenOrDie(OnEmulator());
-  auto plan = engine->MakePlan(Parse(Ones::kProblem));
+  auto plan = engine->MakePlan(ParseOrFail(Ones::kProblem));
   ASSERT_TRUE(plan.has_value());
   Ones ones(*engine);
   engine.reset();
@@ -240,7 +241,7 @@ TEST(Plan, IsCapturedIntoAGraph) {
   const Engine engine = OpenOrDie(OnEmulator());
   const device::DriverApi& api = engine.parts().api;
   Ones ones(engine);
-  const auto plan = engine.MakePlan(Parse(Ones::kProblem));
+  const auto plan = engine.MakePlan(ParseOrFail(Ones::kProblem));
   const auto active = engine.parts().device.Activate();
   ASSERT_EQ(api.StreamBeginCapture(ones.stream().handle(), device::kCuCaptureGlobal), device::kCuSuccess);
   const Status enqueued = plan->Execute(ones.stream().handle(), ones.arguments());
@@ -262,7 +263,7 @@ TEST(Plan, IsCapturedIntoAGraph) {
 TEST(Plan, RefusesBadPointersByName) {
   const Engine engine = OpenOrDie(OnEmulator());
   Ones ones(engine);
-  const auto plan = engine.MakePlan(Parse(Ones::kProblem));
+  const auto plan = engine.MakePlan(ParseOrFail(Ones::kProblem));
   const auto refused = [&](GemmArguments arguments, const std::string& message) {
     const Status status = plan->Execute(ones.stream().handle(), arguments);
     ASSERT_FALSE(status.has_value()) << message;
@@ -275,7 +276,7 @@ TEST(Plan, RefusesBadPointersByName) {
   arguments = ones.arguments();
   arguments.a = static_cast<const char*>(arguments.a) + 2;
   refused(arguments, "aligned to 2 bytes, the plan needs 16; align it, or make the plan with align_a=2");
-  const auto with_bias = engine.MakePlan(Parse("gemm m=32 n=32 k=32 a=bf16 d=f32 bias=n beta=1"));
+  const auto with_bias = engine.MakePlan(ParseOrFail("gemm m=32 n=32 k=32 a=bf16 d=f32 bias=n beta=1"));
   const Status status = with_bias->Execute(ones.stream().handle(), ones.arguments());
   ASSERT_FALSE(status.has_value());
   EXPECT_NE(status.error().message.find("pointer c is null"), std::string::npos) << status.error().message;
@@ -288,7 +289,7 @@ TEST(Engine, RunTakesTheAlignmentFromThePointers) {
   GemmArguments arguments = ones.arguments();
   arguments.a = static_cast<const char*>(arguments.a) + 2;
   const Status status =
-      engine.Run(Parse("gemm m=31 n=32 k=31 a=bf16 d=f32 lda=32 ldb=32"), ones.stream().handle(), arguments);
+      engine.Run(ParseOrFail("gemm m=31 n=32 k=31 a=bf16 d=f32 lda=32 ldb=32"), ones.stream().handle(), arguments);
   ASSERT_TRUE(status.has_value()) << status.error().message;
   EXPECT_EQ(ones.Right(31), 31 * 32);  // sums of 31 ones, in 31 rows of 32
 }
@@ -316,7 +317,7 @@ TEST(Engine, RefusesBadOptionsByName) {
 
 TEST(Engine, RefusesSchedulesThatDoNotFit) {
   const Engine engine = OpenOrDie(OnEmulator());
-  const auto plan = engine.MakePlan(Parse("gemm m=512 n=512 k=512"), *ParseSchedule("tile=128x256x64 stages=12"));
+  const auto plan = engine.MakePlan(ParseOrFail("gemm m=512 n=512 k=512"), *ParseSchedule("tile=128x256x64 stages=12"));
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, ErrorCode::kResourceExhausted) << plan.error().message;
 }
@@ -349,7 +350,7 @@ TEST(Arithmetic, FastSumsArePlainAndOnlyWhenAskedFor) {
       a[1] = 0xbf80;           // -1
       a[2] = (127 - 26) << 7;  // 2^-26
       float d = -1;
-      ASSERT_TRUE(RunFromHost(engine, Parse("gemm m=1 n=1 k=16 d=f32"), {.a = a.data(), .b = b.data(), .d = &d}));
+      ASSERT_TRUE(RunFromHost(engine, ParseOrFail("gemm m=1 n=1 k=16 d=f32"), {.a = a.data(), .b = b.data(), .d = &d}));
       EXPECT_EQ(d, arithmetic == Arithmetic::kFast ? 0x1p-26f : 0.0f) << target;
     }
   }

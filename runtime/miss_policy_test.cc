@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kProblem = "gemm m=32 n=32 k=32 a=bf16 d=f32";
 constexpr const char* kWinner = "tile=64x16x64 stages=2 acc=1 math=1 raster=3";
 
-Problem Parse(const std::string& text) {
+Problem Parsed(const std::string& text) {
   auto problem = ParseProblem(text);
   EXPECT_TRUE(problem) << text;
   return *problem;
@@ -39,7 +39,7 @@ void StoreChoice(const Engine& engine, const std::string& schedule,
                  const std::string& generator = {}) {
   const Engine::Parts& parts = engine.parts();
   const store::ChoiceRecord choice{
-      .problem = PrintProblem(Parse(kProblem)),
+      .problem = PrintProblem(Parsed(kProblem)),
       .target = std::string(parts.target.name),
       .device = parts.device_key,
       .schedule = WholeSchedule(schedule),
@@ -69,7 +69,7 @@ TEST(MissPolicy, HeuristicTakesTheModelsBestAndMeasuresNothing) {
   const Engine engine = Open(MissPolicy::kHeuristic);
   std::atomic<int> calls = 0;
   TuneWith(engine, calls);
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
   EXPECT_EQ(calls, 0);
@@ -80,7 +80,7 @@ store::ChoiceRecord ModelChoice(const Engine& engine, const char* schedule) {
   const Engine::Parts& parts = engine.parts();
   const autotune::Machine machine =
       autotune::MachineOf(parts.target, parts.device.facts().sm_count, parts.device_key, parts.store);
-  return {.problem = PrintProblem(Parse(kProblem)),
+  return {.problem = PrintProblem(Parsed(kProblem)),
           .target = std::string(parts.target.name),
           .device = parts.device_key,
           .schedule = WholeSchedule(schedule),
@@ -92,13 +92,13 @@ store::ChoiceRecord ModelChoice(const Engine& engine, const char* schedule) {
 std::optional<store::ChoiceRecord> StoredChoice(const Engine& engine) {
   const Engine::Parts& parts = engine.parts();
   const auto choices =
-      parts.store.GetChoices(PrintProblem(Parse(kProblem)), std::string(parts.target.name), parts.device_key);
+      parts.store.GetChoices(PrintProblem(Parsed(kProblem)), std::string(parts.target.name), parts.device_key);
   return choices && !choices->empty() ? std::optional(choices->front()) : std::nullopt;
 }
 
 TEST(MissPolicy, TheModelsChoiceIsRememberedOnWhatItWentBy) {
   const Engine engine = Open(MissPolicy::kHeuristic);
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   const auto stored = StoredChoice(engine);
   ASSERT_TRUE(stored);
@@ -110,7 +110,7 @@ TEST(MissPolicy, TheModelsChoiceIsRememberedOnWhatItWentBy) {
 TEST(MissPolicy, ARememberedChoiceIsTakenWithoutRankingAndIsStillTheModels) {
   const Engine engine = Open(MissPolicy::kHeuristic);
   ASSERT_TRUE(engine.parts().store.PutChoice(ModelChoice(engine, kWinner)));
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->report().schedule, WholeSchedule(kWinner)) << "no ranking begins with it";
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
@@ -122,7 +122,7 @@ TEST(MissPolicy, ARememberedChoiceOfAnotherBasisIsMadeAnew) {
   ASSERT_TRUE(engine.parts().store.PutChoice(before));
   ASSERT_TRUE(engine.parts().store.PutFact(
       {.device = engine.parts().device_key, .name = autotune::StoredName("signal"), .answer = "20"}));
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_NE(plan->report().schedule, WholeSchedule(kWinner));
   EXPECT_NE(StoredChoice(engine)->basis, before.basis);
@@ -133,7 +133,7 @@ TEST(MissPolicy, ARememberedChoiceThatNoLongerBuildsIsMadeAnew) {
   store::ChoiceRecord broken = ModelChoice(engine, kWinner);
   broken.schedule = WholeSchedule("tile=128x256x64 stages=16 acc=1 math=2");
   ASSERT_TRUE(engine.parts().store.PutChoice(broken));
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(StoredChoice(engine)->schedule, plan->report().schedule);
 }
@@ -143,23 +143,23 @@ TEST(MissPolicy, ARememberedChoiceIsStillAMiss) {
   ASSERT_TRUE(tuning.parts().store.PutChoice(ModelChoice(tuning, "tile=64x32x64 stages=2 acc=1 math=1")));
   std::atomic<int> calls = 0;
   TuneWith(tuning, calls);
-  EXPECT_EQ(tuning.MakePlan(Parse(kProblem))->report().choice, ChoiceOrigin::kMeasured);
+  EXPECT_EQ(tuning.MakePlan(Parsed(kProblem))->report().choice, ChoiceOrigin::kMeasured);
   EXPECT_EQ(calls, 1);
   const Engine refusing = Open(MissPolicy::kError);
   ASSERT_TRUE(refusing.parts().store.PutChoice(ModelChoice(refusing, kWinner)));
-  EXPECT_FALSE(refusing.MakePlan(Parse(kProblem)));
+  EXPECT_FALSE(refusing.MakePlan(Parsed(kProblem)));
 }
 
 TEST(MissPolicy, ErrorRefusesWithTheRemedyUntilSomethingWasMeasured) {
   const Engine engine = Open(MissPolicy::kError);
-  const auto refused = engine.MakePlan(Parse(kProblem));
+  const auto refused = engine.MakePlan(Parsed(kProblem));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
   EXPECT_NE(refused.error().message.find("run: laneshift tune \"gemm m=32"), std::string::npos)
       << refused.error().message;
-  EXPECT_TRUE(engine.MakePlan(Parse(kProblem), *ParseSchedule(kWinner))) << "a given schedule needs no measurement";
+  EXPECT_TRUE(engine.MakePlan(Parsed(kProblem), *ParseSchedule(kWinner))) << "a given schedule needs no measurement";
   StoreChoice(engine, kWinner);
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kMeasured);
   EXPECT_EQ(plan->report().schedule, WholeSchedule(kWinner));
@@ -172,7 +172,7 @@ TEST(MissPolicy, TuneMeasuresOnceAndUsesTheWinner) {
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      const auto plan = engine.MakePlan(Parse(kProblem));
+      const auto plan = engine.MakePlan(Parsed(kProblem));
       ASSERT_TRUE(plan) << plan.error().message;
       EXPECT_EQ(plan->report().schedule, WholeSchedule(kWinner));
       EXPECT_EQ(plan->report().choice, ChoiceOrigin::kMeasured);
@@ -187,7 +187,7 @@ TEST(MissPolicy, WhatCannotBeMeasuredIsAnErrorOfTune) {
   engine.parts().tune = [](const Problem&, const std::function<bool()>&) -> Status {
     return MakeError(ErrorCode::kDriver, "the device is gone");
   };
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_FALSE(plan);
   EXPECT_NE(plan.error().message.find("the device is gone"), std::string::npos);
 }
@@ -196,7 +196,7 @@ TEST(MissPolicy, WithoutAProgramToMeasureWithTuneSaysSo) {
   auto engine = Engine::Open(
       {.device = "emulator", .target = "sm_90a", .on_miss = MissPolicy::kTune, .tuner = "/nonexistent/laneshift"});
   ASSERT_TRUE(engine);
-  const auto plan = engine->MakePlan(Parse(kProblem));
+  const auto plan = engine->MakePlan(Parsed(kProblem));
   ASSERT_FALSE(plan);
   EXPECT_NE(plan.error().message.find("/nonexistent/laneshift"), std::string::npos) << plan.error().message;
 }
@@ -212,7 +212,7 @@ TEST(MissPolicy, BackgroundRunsAtOnceAndSwitchesPlansThatAreHeld) {
     StoreChoice(engine, kWinner);
     return Ok();
   };
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
   const std::string first = plan->report().schedule;
@@ -225,11 +225,11 @@ TEST(MissPolicy, BackgroundRunsAtOnceAndSwitchesPlansThatAreHeld) {
   engine.FinishTuning();
   EXPECT_EQ(plan->report().schedule, WholeSchedule(kWinner));
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kMeasured);
-  EXPECT_EQ(engine.MakePlan(Parse(kProblem))->report().schedule, WholeSchedule(kWinner));
+  EXPECT_EQ(engine.MakePlan(Parsed(kProblem))->report().schedule, WholeSchedule(kWinner));
 
   std::vector<uint16_t> ones(32 * 32, 0x3f80);
   std::vector<float> d(32 * 32);
-  ASSERT_TRUE(RunFromHost(engine, Parse(kProblem), {.a = ones.data(), .b = ones.data(), .d = d.data()}));
+  ASSERT_TRUE(RunFromHost(engine, Parsed(kProblem), {.a = ones.data(), .b = ones.data(), .d = d.data()}));
   EXPECT_EQ(std::count(d.begin(), d.end(), 32.0f), 32 * 32);
 }
 
@@ -239,7 +239,7 @@ TEST(MissPolicy, AFailureInTheBackgroundLeavesThePlan) {
   engine.parts().tune = [](const Problem&, const std::function<bool()>&) -> Status {
     return MakeError(ErrorCode::kDriver, "the worker is gone");
   };
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan);
   engine.FinishTuning();
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
@@ -256,7 +256,7 @@ TEST(MissPolicy, ClosingTheEngineStopsTheMeasurement) {
       stopped = true;
       return MakeError(ErrorCode::kTimeout, "stopped");
     };
-    ASSERT_TRUE(engine.MakePlan(Parse(kProblem)));
+    ASSERT_TRUE(engine.MakePlan(Parsed(kProblem)));
     while (!began) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_TRUE(stopped);
@@ -268,7 +268,7 @@ TEST(MissPolicy, AnotherDriversChoiceIsServedAndMeasuredAgainInTheBackground) {
     StoreChoice(engine, "tile=64x32x64 stages=3 acc=1 math=1", store::ChoiceSource::kMeasured, "11.8");
     std::atomic<int> calls = 0;
     TuneWith(engine, calls);
-    const auto plan = engine.MakePlan(Parse(kProblem));
+    const auto plan = engine.MakePlan(Parsed(kProblem));
     ASSERT_TRUE(plan) << plan.error().message;
     engine.FinishTuning();
     const bool again = policy == MissPolicy::kBackground;
@@ -280,19 +280,19 @@ TEST(MissPolicy, AnotherDriversChoiceIsServedAndMeasuredAgainInTheBackground) {
 TEST(MissPolicy, AnotherGeneratorsChoiceIsAGuessAndNoMeasurement) {
   const Engine engine = Open(MissPolicy::kHeuristic);
   StoreChoice(engine, kWinner, store::ChoiceSource::kMeasured, {}, "1");
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kPrior);
   EXPECT_EQ(plan->report().schedule, WholeSchedule(kWinner));
   const Engine strict = Open(MissPolicy::kError);
   StoreChoice(strict, kWinner, store::ChoiceSource::kMeasured, {}, "1");
-  EXPECT_EQ(strict.MakePlan(Parse(kProblem)).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(strict.MakePlan(Parsed(kProblem)).error().code, ErrorCode::kNotFound);
 }
 
 TEST(MissPolicy, AStoredChoiceThatDoesNotFitIsNotServed) {
   const Engine engine = Open(MissPolicy::kHeuristic);
   StoreChoice(engine, "tile=128x256x128 stages=16 acc=1 math=2");
-  const auto plan = engine.MakePlan(Parse(kProblem));
+  const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
 }
@@ -325,25 +325,25 @@ TEST(Capture, WhatIsNotPreparedIsRefusedAndWhatIsPreparedIsCaptured) {
   const GemmArguments arguments{.a = memory[0], .b = memory[1], .d = memory[2]};
   {
     const Capture capture(engine);
-    const Status refused = engine.Run(Parse(kProblem), capture.stream(), arguments);
+    const Status refused = engine.Run(Parsed(kProblem), capture.stream(), arguments);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
     EXPECT_NE(refused.error().message.find("call Prepare()"), std::string::npos) << refused.error().message;
     EXPECT_EQ(calls, 0) << "nothing is measured during a capture";
   }
-  const Problem problems[] = {Parse(kProblem), Parse("gemm m=16 n=32 k=64 a=f16")};
+  const Problem problems[] = {Parsed(kProblem), Parsed("gemm m=16 n=32 k=64 a=f16")};
   const Status prepared = engine.Prepare(problems);
   ASSERT_TRUE(prepared) << prepared.error().message;
   EXPECT_EQ(calls, 2);
   const Capture capture(engine);
-  const Status captured = engine.Run(Parse(kProblem), capture.stream(), arguments);
+  const Status captured = engine.Run(Parsed(kProblem), capture.stream(), arguments);
   EXPECT_TRUE(captured) << captured.error().message;
   EXPECT_TRUE(engine.MakePlan(problems[1]));
 }
 
 TEST(Prepare, NamesTheProblemThatFails) {
   const Engine engine = Open(MissPolicy::kError);
-  const Problem problems[] = {Parse(kProblem)};
+  const Problem problems[] = {Parsed(kProblem)};
   const Status failed = engine.Prepare(problems);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message.find("preparing gemm m=32"), 0u) << failed.error().message;

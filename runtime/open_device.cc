@@ -87,6 +87,11 @@ Result<emulator::Options> EmulatorOptions(const target::Target& target, const En
       break;
   }
   chosen.host_threads = options.emulator_threads;
+  if (options.emulator_multiprocessors < 0) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat("emulator_multiprocessors=", options.emulator_multiprocessors,
+                                                      " is below zero; use 0 for as many as the chip has"));
+  }
+  chosen.multiprocessors = options.emulator_multiprocessors;
   for (const std::string& policy : options.policies) LS_TRY(emulator::SetPolicy(chosen.policies, policy));
   return chosen;
 }
@@ -132,7 +137,7 @@ std::string Describe(const target::Target& target, const emulator::Options& opti
   const bool fast = options.arithmetic == emulator::Arithmetic::kFast;
   return Cat(target.name, ", async order ", static_cast<int>(options.completion), ":", options.seed, ", ",
              ArithmeticName(fast ? Arithmetic::kFast : Arithmetic::kHardware), " arithmetic, ", options.host_threads,
-             " threads", answers.empty() ? "" : ", ", answers);
+             " threads, ", options.multiprocessors, " multiprocessors", answers.empty() ? "" : ", ", answers);
 }
 
 SharedEmulator& TheEmulator() {

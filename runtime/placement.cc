@@ -9,12 +9,12 @@ namespace laneshift::runtime {
 namespace {
 
 constexpr int kClusters[] = {8, 4, 2};  // the large ones join GPCs, the small ones reach the SMs that those leave
-constexpr int kTimesOver = 4;           // CTAs of each SM
+constexpr int kCtasOfSm = 4;            // CTAs of each SM
 
 Result<compiler::Placement> Place(const device::Kernel& kernel, const device::Stream& stream, int cluster, int sms,
                                   device::Buffer& words) {
-  compiler::Placement placement{
-      .cluster = cluster, .sms = std::vector<uint32_t>(static_cast<size_t>(sms / cluster * cluster * kTimesOver))};
+  compiler::Placement placement{.cluster = cluster,
+                                .sms = std::vector<uint32_t>(static_cast<size_t>(sms / cluster * cluster * kCtasOfSm))};
   device::CuDevicePtr address = words.pointer();
   void* const parameters[] = {&address};
   LS_TRY(device::Launch(kernel,
@@ -38,7 +38,7 @@ Result<std::vector<int>> PlaceClusters(const device::Device& device, const targe
   LS_TRY(kernel.AllowDynamicSmem(compiler::kPlacementSharedBytes));
   const int sms = device.facts().sm_count;
   LS_ASSIGN(device::Buffer words,
-            device::Buffer::Allocate(device.context(), static_cast<size_t>(sms) * kTimesOver * sizeof(uint32_t)));
+            device::Buffer::Allocate(device.context(), static_cast<size_t>(sms) * kCtasOfSm * sizeof(uint32_t)));
   std::vector<compiler::Placement> placements;
   for (const int cluster : kClusters) {
     LS_ASSIGN(compiler::Placement placement, Place(kernel, stream, cluster, sms, words));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr ChoiceSource kSources[] = {ChoiceSource::kRule, ChoiceSource::kModel, ChoiceSource::kMeasured};
 
-constexpr char kSelect[] =
+constexpr char kSelectChoice[] =
     "SELECT problem, target, device, generator, driver, schedule, source, time_us, created, checksum, "
     "basis FROM choices ";
 
@@ -70,8 +70,9 @@ std::string ChoiceChecksum(const ChoiceRecord& r) {
 
 Result<std::vector<ChoiceRecord>> ReadChoices(Database& database, const std::string& problem, const std::string& target,
                                               const std::string& device) {
-  LS_ASSIGN(Statement select,
-            database.Prepare(base::Cat(kSelect, "WHERE problem = ? AND target = ? AND device = ? ORDER BY generator")));
+  LS_ASSIGN(
+      Statement select,
+      database.Prepare(base::Cat(kSelectChoice, "WHERE problem = ? AND target = ? AND device = ? ORDER BY generator")));
   select.Text(problem).Text(target).Text(device);
   std::vector<ChoiceRecord> choices;
   for (;;) {
@@ -83,7 +84,8 @@ Result<std::vector<ChoiceRecord>> ReadChoices(Database& database, const std::str
 }
 
 Status VisitChoices(Database& database, const std::function<Status(const ChoiceRecord& record, bool sound)>& visit) {
-  LS_ASSIGN(Statement select, database.Prepare(base::Cat(kSelect, "ORDER BY problem, target, device, generator")));
+  LS_ASSIGN(Statement select,
+            database.Prepare(base::Cat(kSelectChoice, "ORDER BY problem, target, device, generator")));
   for (;;) {
     LS_ASSIGN(const bool found, select.Step());
     if (!found) return Ok();

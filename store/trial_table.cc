@@ -116,7 +116,7 @@ Result<std::vector<Sample>> ReadSamples(Database& database, int64_t trial) {
   }
 }
 
-constexpr char kSelect[] =
+constexpr char kSelectTrial[] =
     "SELECT number, trials.id, problems.text, target, devices.key, schedules.text, generator, driver, verdict, detail, "
     "predicted_us, time_us, low_us, high_us, created FROM trials JOIN problems ON problem = problems.id "
     "JOIN devices ON device = devices.id JOIN schedules ON schedule = schedules.id ";
@@ -215,7 +215,7 @@ Status CheckTrial(const TrialRecord& r) {
 
 Result<std::vector<TrialRecord>> ReadTrials(Database& database, const std::string& problem, const std::string& target,
                                             const std::string& device) {
-  LS_ASSIGN(Statement select, database.Prepare(Cat(kSelect,
+  LS_ASSIGN(Statement select, database.Prepare(Cat(kSelectTrial,
                                                    "WHERE problems.text = ? AND target = ? AND devices.key = ? "
                                                    "ORDER BY created, trials.id")));
   select.Text(problem).Text(target).Text(device);
@@ -230,7 +230,7 @@ Result<std::vector<TrialRecord>> ReadTrials(Database& database, const std::strin
 
 Status VisitTrials(Database& database,
                    const std::function<Status(const TrialRecord& record, const std::string& stored_id)>& visit) {
-  LS_ASSIGN(Statement select, database.Prepare(Cat(kSelect, "ORDER BY trials.id")));
+  LS_ASSIGN(Statement select, database.Prepare(Cat(kSelectTrial, "ORDER BY trials.id")));
   for (;;) {
     LS_ASSIGN(const bool found, select.Step());
     if (!found) return Ok();

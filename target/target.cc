@@ -1,5 +1,6 @@
 #include "target/target.h"
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace laneshift::target {
@@ -50,6 +51,12 @@ Result<const Target*> FindTarget(std::string_view name) {
     known += base::Cat(known.empty() ? "" : ", ", target.name);
   }
   return MakeError(ErrorCode::kUnsupported, base::Cat("unknown target '", name, "'; known targets: ", known));
+}
+
+const Target& NamedTarget(std::string_view name) {
+  const auto target = FindTarget(name);
+  LS_CHECK(target.has_value(), "a target is named that does not exist: ", name);
+  return **target;
 }
 
 Result<const Target*> TargetOfDevice(int compute_major, int compute_minor) {

@@ -44,6 +44,8 @@ std::span<const Target> Targets();
 
 // kUnsupported lists the known names.
 Result<const Target*> FindTarget(std::string_view name);
+// The same of a name that is known to be one: tests and programs that name a target themselves.
+const Target& NamedTarget(std::string_view name);
 
 // The target whose code runs on a device of this compute capability; kUnsupported names the capabilities that have one.
 Result<const Target*> TargetOfDevice(int compute_major, int compute_minor);

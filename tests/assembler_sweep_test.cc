@@ -32,8 +32,10 @@ bool Exhaustive() { return std::getenv("LANESHIFT_TEST_EXHAUSTIVE") != nullptr; 
 
 Result<ir::Program> ProgramOf(const sweep::Case& c, const char* constraint) {
   const ScheduleConstraint wanted = *constraint == '\0' ? c.constraint : *ParseSchedule(constraint);
+  const bool as_stated = *constraint == '\0' && c.multiprocessors() > 0;
   LS_ASSIGN(const Schedule schedule,
-            autotune::ChooseSchedule(c.problem, wanted, *c.target, c.target->default_sm_count));
+            autotune::ChooseSchedule(c.problem, wanted, *c.target,
+                                     as_stated ? c.multiprocessors() : c.target->default_sm_count));
   return compiler::BuildProgram(c.problem, schedule, *c.target);
 }
 

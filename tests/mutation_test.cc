@@ -50,19 +50,20 @@ struct KernelFacts {
   int orders = 100;  // random ones that the unbroken kernel is run in
   friend void PrintTo(const KernelFacts& facts, std::ostream* out) { *out << facts.target << " " << facts.problem; }
 };
-constexpr const char* kConv = "conv n=1 h=4 w=29 c=320 k=2384 r=1 s=3 pad=0,1";
+constexpr int kMultiprocessors = 8;  // of the emulated device, so that a small problem has several tiles for each
+constexpr const char* kConv = "conv n=1 h=4 w=29 c=320 k=272 r=1 s=3 pad=0,1";
 constexpr KernelFacts kKernels[] = {
-    {"sm_100a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
-    {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
-    {"sm_100a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
-    {"sm_90a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
+    {"sm_100a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
+    {"sm_90a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
+    {"sm_100a", "gemm m=104 n=191 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
+    {"sm_90a", "gemm m=104 n=191 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
     {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=lane_shift shift=fused"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=row_offset border=mask"},
-    {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
-    {"sm_100a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
-    {"sm_100a", "gemm m=4096 n=400 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
-    {"sm_100a", "gemm m=1024 n=400 k=136", "tile=64x32x64 stages=2 cluster=2x1 scheduler=clc", 20},
+    {"sm_90a", "gemm m=256 n=184 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
+    {"sm_100a", "gemm m=256 n=184 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
+    {"sm_100a", "gemm m=1024 n=80 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
+    {"sm_100a", "gemm m=256 n=144 k=136", "tile=64x32x64 stages=2 cluster=2x1 scheduler=clc", 20},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
@@ -148,6 +149,7 @@ class Bench {
     options.target = facts_.target;
     options.store_directory = directory_.path();
     options.async_order = *ParseAsyncOrder(order);
+    options.emulator_multiprocessors = kMultiprocessors;
     options.policies = {"read_fence=required"};  // our kernels do not rely on the lenient answer
     const auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.has_value());
@@ -160,10 +162,10 @@ class Bench {
 
  private:
   std::string Key() const {
-    const target::Target& target = **target::FindTarget(facts_.target);
+    const target::Target& target = target::NamedTarget(facts_.target);
     const Problem problem = *ParseProblem(facts_.problem);
     const Schedule schedule =
-        *autotune::ChooseSchedule(problem, *ParseSchedule(facts_.schedule), target, target.default_sm_count);
+        *autotune::ChooseSchedule(problem, *ParseSchedule(facts_.schedule), target, kMultiprocessors);
     return compiler::KernelKey(*compiler::BuildProgram(problem, schedule, target));
   }
 
@@ -208,10 +210,10 @@ constexpr KernelFacts kUnbroken[] = {
     kKernels[kCluster100],
     kKernels[kPair100],
     kKernels[kClc100],
-    {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
-    {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3"},
-    {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2"},
-    {"sm_90a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2"},
+    {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
+    {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
+    {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
+    {"sm_90a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
     {"sm_100a", "conv n=2 h=5 w=29 c=72 k=24 r=3 s=3 pad=1", "tile=128x16x64 stages=2 reuse=lane_shift", 20},
     {"sm_100a", "conv n=2 h=5 w=29 c=72 k=24 r=3 s=3 pad=1", "tile=128x16x64 stages=2 reuse=lane_shift shift=fused",
      20},

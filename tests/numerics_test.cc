@@ -105,7 +105,7 @@ TEST_P(BatchInvariance, EverySchedulesBitsAreTheSame) {
 INSTANTIATE_TEST_SUITE_P(Targets, BatchInvariance, testing::Values("sm_90a", "sm_100a"));
 
 TEST(Numerics, SchedulesOfAnotherOrderAreRefusedByName) {
-  const target::Target& target = **target::FindTarget("sm_90a");
+  const target::Target& target = target::NamedTarget("sm_90a");
   const Problem wide = Parse("conv n=1 h=5 w=6 c=32 k=16 r=3 s=3 pad=1 y=f32 numerics=batch_invariant");
   const Problem narrow = Parse("conv n=1 h=5 w=6 c=8 k=16 r=3 s=3 pad=1 y=f32 numerics=batch_invariant");
   const auto refusal = [&](const Problem& problem, const std::string& schedule) {

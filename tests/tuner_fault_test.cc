@@ -46,7 +46,7 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
     const auto hello = worker.Hello();
     ASSERT_TRUE(hello.has_value()) << hello.error().message;
     device_ = hello->device_key;
-    const target::Target& target = **target::FindTarget(hello->target);
+    const target::Target& target = target::NamedTarget(hello->target);
     const auto machine = autotune::MachineOf(target, hello->sm_count, hello->device_key, store);
     const auto ranking = autotune::RankSchedules(problem_, constraint_, target, machine);
     std::vector<std::pair<std::string, unsigned>> first;

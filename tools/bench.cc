@@ -15,6 +15,7 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
+#include "tools/optional_json.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -25,7 +26,7 @@ using autotune::Estimate;
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kBenchExamples = R"(
 Examples:
   laneshift bench --file bench/gemm.txt --vs cublas
   laneshift bench --file bench/conv.txt --vs cudnn --json
@@ -37,7 +38,7 @@ peer's time over ours: above 1 we are faster.
 
 Exit codes: 0 ok, 1 a problem failed, 2 usage or an invalid problem, 3 unsupported, 4 no such device.)";
 
-struct Options {
+struct BenchOptions {
   DeviceOptions device;
   std::vector<std::string> words;
   std::string file, schedule, vs;
@@ -70,7 +71,7 @@ std::string SourceOf(const Engine& engine, const std::string& problem) {
 }
 
 Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::vector<measure::Peer>& peers,
-                      const ScheduleConstraint& constraint, const Options& options, const Settings& settings) {
+                      const ScheduleConstraint& constraint, const BenchOptions& options, const Settings& settings) {
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(parts.device.context()));
   const auto host = measure::HostOperands::Random(problem, options.seed);
@@ -105,11 +106,6 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
   for (size_t i = 0; i < samples.size(); ++i) benched.timed[i].us = autotune::EstimateOf(samples[i]);
   benched.conditions = samples.front().back().conditions;
   return benched;
-}
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
 }
 
 std::string PrintJson(const Engine& engine, const std::string& problem, const Result<Benched>& benched) {
@@ -177,7 +173,7 @@ std::string PrintTable(const std::vector<Benched>& all) {
   return table.Print(StdoutTakesColour());
 }
 
-Result<int> RunBench(const Options& options, const Settings& settings) {
+Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   ProblemReader reader(engine_options);
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
@@ -227,7 +223,7 @@ Result<int> RunBench(const Options& options, const Settings& settings) {
 
 Verb AddBench(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("bench", "Time problems, as they were tuned, against cuBLAS and cuDNN");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   AddProblems(*verb, options->words, options->file);
   verb->add_option("--vs", options->vs,
                    "cublas, cudnn, or both with a comma between: each takes the problems of its kind");
@@ -236,7 +232,7 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
   verb->add_option("--seed", options->seed, "of the operands")->capture_default_str();
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   options->device.AddTo(*verb);
-  verb->footer(kExamples);
+  verb->footer(kBenchExamples);
   return [options, settings] { return RunBench(*options, settings); };
 }
 

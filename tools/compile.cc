@@ -14,7 +14,7 @@
 namespace laneshift::tools {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kCompileExamples = R"(
 Examples:
   laneshift compile gemm m=4096 n=4096 k=4096 --target sm_100a --emit ptx
   laneshift compile gemm m=512 n=512 k=512 --target sm_90a --emit cubin -o gemm.cubin
@@ -112,7 +112,7 @@ Verb AddCompile(CLI::App& app, const Settings& settings) {
   verb->add_option("-o,--output", options->output, "file to write; left out: standard output");
   verb->add_option("--ptxas", options->ptxas, "path of ptxas, for a cubin");
   verb->add_flag("--json", options->json, "one JSON object on stdout; the code is in it unless -o is given");
-  verb->footer(kExamples);
+  verb->footer(kCompileExamples);
   return [options, settings] { return Compile(*options, settings); };
 }
 

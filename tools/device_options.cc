@@ -91,6 +91,9 @@ void DeviceOptions::AddTo(CLI::App& app) {
   app.add_option("--ptxas", ptxas, "path of ptxas");
   app.add_option("--emulator-threads", emulator_threads, "host threads of the emulator; 0: all cores")
       ->capture_default_str();
+  app.add_option("--emulator-multiprocessors", emulator_multiprocessors,
+                 "multiprocessors of the emulated device; 0: as many as the chip has")
+      ->capture_default_str();
   app.add_option("--on-miss", on_miss,
                  "where nothing measured is stored: heuristic (the model's best), tune (measure first), background "
                  "(the model's best, and measure meanwhile) or error")
@@ -118,6 +121,7 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   options.launch_overlap = launch_overlap == "none" ? LaunchOverlap::kNone : LaunchOverlap::kProgrammatic;
   LS_ASSIGN(options.on_miss, ParseMissPolicy(on_miss));
   options.emulator_threads = emulator_threads;
+  options.emulator_multiprocessors = emulator_multiprocessors;
   options.policies = policies;
   if (emulator_threads < 0) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -139,7 +143,9 @@ std::vector<std::string> DeviceOptions::Words() const {
                                     "--assembler",
                                     assembler,
                                     "--emulator-threads",
-                                    Cat(emulator_threads)};
+                                    Cat(emulator_threads),
+                                    "--emulator-multiprocessors",
+                                    Cat(emulator_multiprocessors)};
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };

@@ -21,6 +21,7 @@ struct DeviceOptions {
   std::string device = "auto", target, async = "eager", arithmetic = "hardware", assembler = "auto", ptxas;
   std::string on_miss = "heuristic", launch_overlap = "none", system_store;
   int emulator_threads = 0;
+  int emulator_multiprocessors = 0;
   std::vector<std::string> policies;
   std::vector<std::string> include;
 

@@ -24,7 +24,7 @@ namespace {
 
 using base::Cat;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kDoctorExamples = R"(
 Examples:
   laneshift doctor
   laneshift doctor --json
@@ -235,7 +235,7 @@ Verb AddDoctor(CLI::App& app, const Settings& settings) {
   verb->add_flag("--json", *json, "one JSON object on stdout");
   auto policies = std::make_shared<std::vector<std::string>>();
   AddPolicies(*verb, *policies);
-  verb->footer(kExamples);
+  verb->footer(kDoctorExamples);
   return [json, policies, settings] { return Doctor(settings, *policies, *json); };
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using base::Cat;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kEmulateExamples = R"(
 Examples:
   laneshift emulate scale.ptx --launch scale.json
   laneshift emulate scale.ptx --launch scale.json --async random:7 --json
@@ -34,6 +34,7 @@ struct EmulateOptions {
   std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on";
   std::vector<std::string> policies;
   int threads = 0;
+  int multiprocessors = 0;
   bool json = false, schema = false;
 };
 
@@ -68,6 +69,7 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
     return MakeError(ErrorCode::kInvalidArgument, Cat("--hazards ", given.hazards, " is neither on nor off"));
   options.hazards = given.hazards == "on" ? emulator::HazardChecks::kOn : emulator::HazardChecks::kOff;
   options.host_threads = given.threads;
+  options.multiprocessors = given.multiprocessors;
   for (const std::string& policy : given.policies) LS_TRY(emulator::SetPolicy(options.policies, policy));
   return options;
 }
@@ -143,10 +145,12 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
   verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit for bit) or fast");
   verb->add_option("--hazards", given->hazards, "on or off");
   verb->add_option("--threads", given->threads, "host threads; 0 for all")->check(CLI::Range(0, 1024));
+  verb->add_option("--multiprocessors", given->multiprocessors, "of the device; 0 for as many as the chip has")
+      ->check(CLI::Range(0, 1024));
   AddPolicies(*verb, given->policies);
   verb->add_flag("--json", given->json, "one JSON object on stdout");
   verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and end");
-  verb->footer(kExamples);
+  verb->footer(kEmulateExamples);
   return [given] { return Emulate(*given); };
 }
 

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kShownShare = 0.03;  // of the time, below which a cause is left out of the table
 
-constexpr const char* kExamples = R"(
+constexpr const char* kExplainExamples = R"(
 Examples:
   laneshift explain gemm m=4096 n=4096 k=4096
   laneshift explain gemm m=16 n=8192 k=8192 --target sm_90a --top 5
@@ -182,7 +182,7 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
   verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given");
   verb->add_flag("--refused", options->refused, "show every refused schedule");
   verb->add_flag("--json", options->json, "one JSON object a candidate, one a line, best first, on stdout");
-  verb->footer(kExamples);
+  verb->footer(kExplainExamples);
   return [options, settings, verb] {
     ExplainOptions given = *options;
     if (given.json && verb->count("--top") == 0) given.top = 0;

@@ -21,7 +21,7 @@ namespace {
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kInspectExamples = R"(
 Examples:
   laneshift inspect gemm m=4096 n=4096 k=4096 --target sm_100a
   laneshift inspect gemm m=64 n=64 k=64 --target sm_90a --all-passes --no-ptx
@@ -216,7 +216,7 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
   verb->add_flag("--no-ptx", options->no_ptx, "leave out the PTX");
   verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills");
   verb->add_flag("--json", options->json, "one JSON object on stdout");
-  verb->footer(kExamples);
+  verb->footer(kInspectExamples);
   return [options, settings] { return Inspect(*options, settings); };
 }
 

@@ -19,7 +19,7 @@ using autotune::Machine;
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kProbeExamples = R"(
 Examples:
   laneshift probe
   laneshift probe --device cuda:1 --json
@@ -124,7 +124,7 @@ Verb AddProbe(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<ProbeOptions>();
   options->device.AddTo(*verb);
   verb->add_flag("--json", options->json, "one JSON object on stdout");
-  verb->footer(kExamples);
+  verb->footer(kProbeExamples);
   return [options, settings] { return Probe(*options, settings); };
 }
 

@@ -259,6 +259,7 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"doctor", "--policy", "shift"}, 2, "no policy is called 'shift'"},
       {{"run", kTiny, "--assembler", "gas"}, 2, "use auto, ptxas or driver"},
       {{"run", kTiny, "--emulator-threads", "-1"}, 2, "below zero"},
+      {{"run", kTiny, "--emulator-multiprocessors", "-1"}, 2, "below zero"},
       {{"run", kTiny, "--repeat", "0"}, 2, "--repeat 0"},
       {{"run", kTiny, "--row", "0"}, 2, "--row 0"},
       {{"run", kTiny, "--launch-overlap", "sideways"}, 2, "use none or programmatic"},

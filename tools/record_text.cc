@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "store/choice_table.h"
 #include "store/trial_table.h"
+#include "tools/optional_json.h"
 
 namespace laneshift::tools {
 namespace {
@@ -23,11 +24,6 @@ constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 Error Corrupt(std::string message) { return MakeError(ErrorCode::kCorrupt, std::move(message)); }
 
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 // The columns of a sample's conditions that are real numbers.
 struct Condition {
   const char* name;
@@ -39,10 +35,12 @@ constexpr Condition kConditions[] = {{"sm_mhz", &store::Conditions::sm_mhz},
                                      {"power_w", &store::Conditions::power_w}};
 
 Json ToJson(const ChoiceRecord& r, Code) {
-  return {{"record", "choice"},           {"problem", r.problem},     {"target", r.target},
-          {"device", r.device},           {"schedule", r.schedule},   {"source", store::ChoiceSourceName(r.source)},
-          {"time_us", OrNull(r.time_us)}, {"generator", r.generator}, {"driver", r.driver},
-          {"basis", r.basis},             {"created", r.created}};
+  return {{"record", "choice"},           {"problem", r.problem},
+          {"target", r.target},           {"device", r.device},
+          {"schedule", r.schedule},       {"source", store::ChoiceSourceName(r.source)},
+          {"time_us", OrNull(r.time_us)}, {"generator", r.generator},
+          {"driver", r.driver},           {"basis", r.basis},
+          {"created", r.created}};
 }
 
 Json ToJson(const FactRecord& r, Code) {

@@ -93,7 +93,7 @@ class ReuseReport : public testing::TestWithParam<Case> {};
 
 TEST_P(ReuseReport, CountsWhatTheEmulatorCounts) {
   const Case& c = GetParam();
-  const ReuseMode mode = ModeOf(c.mode, c.problem, **target::FindTarget(c.target));
+  const ReuseMode mode = ModeOf(c.mode, c.problem, target::NamedTarget(c.target));
   ASSERT_EQ(mode.refused, "");
   const auto counted = CountersOf(c.target, c.problem, mode);
   ASSERT_TRUE(counted.has_value()) << counted.error().message;
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(All, ReuseReport, testing::ValuesIn(kCases),
 
 // The point of it: one tile of activations for each filter row instead of one for each tap.
 TEST(ReuseModes, LoadAFilterRowOnce) {
-  const target::Target& target = **target::FindTarget("sm_100a");
+  const target::Target& target = target::NamedTarget("sm_100a");
   const Problem problem = *ParseProblem("conv n=1 h=16 w=126 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16");
   constexpr int64_t kTile = 128 * 64 * 2, kFilterTile = 64 * 64 * 2, kTiles = 16, kTaps = 9, kRows = 3;
   const auto traffic_of = [&](const char* mode) {
@@ -133,7 +133,7 @@ TEST(ReuseModes, LoadAFilterRowOnce) {
 TEST(ReuseModes, SayWhyTheyAreRefused) {
   const std::vector<ReuseMode> modes = [] {
     const Problem problem = *ParseProblem(kPlain);
-    const target::Target& hopper = **target::FindTarget("sm_90a");
+    const target::Target& hopper = target::NamedTarget("sm_90a");
     return autotune::CompareReuseModes(problem, *autotune::ChooseSchedule(problem, {}, hopper, kSms), hopper, kSms);
   }();
   const nlohmann::ordered_json json = ReuseModesJson(modes);
@@ -154,7 +154,7 @@ TEST(ReuseModes, SayWhyTheyAreRefused) {
 // Masked borders take the positions between image rows away: 16 of 14 x 14 pixels, of which 14 rows of 16 stood in 14
 // tiles of 128, are 25 instead of 28. Fused shifts give 8 lanes of 128 up and bring no refreshed rows.
 TEST(ReuseModes, VariantsSaveWhatTheyPromise) {
-  const target::Target& target = **target::FindTarget("sm_100a");
+  const target::Target& target = target::NamedTarget("sm_100a");
   const Problem problem = *ParseProblem("conv n=16 h=14 w=14 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16");
   const auto traffic_of = [&](const char* constraint) {
     const auto schedule =

@@ -13,7 +13,7 @@
 namespace laneshift::tools {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRunExamples = R"(
 Examples:
   laneshift run gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16 --check
   laneshift run "gemm m=16 n=1024 k=4096" "gemm m=7 n=129 k=1000 d=f32 bias=n" --device emulator --check
@@ -137,7 +137,7 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
   verb->add_option("--row", options->run.row, "calls in a row that one timed call stands for; the time is that of one")
       ->capture_default_str();
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
-  verb->footer(kExamples);
+  verb->footer(kRunExamples);
   return [options, settings] { return Run(*options, settings); };
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "laneshift/schedule.h"
+#include "tools/optional_json.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {
@@ -13,11 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using base::Cat;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 // How many times the peer's time is ours.
 std::optional<double> Ratio(const RunOutcome& outcome, const std::optional<double>& peer_us) {

@@ -26,7 +26,7 @@ namespace {
 
 using base::Cat;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kTuneExamples = R"(
 Examples:
   laneshift tune gemm m=16 n=8192 k=8192
   laneshift tune --file bench/gemm.txt --budget 16trials
@@ -42,7 +42,7 @@ predicted. `run` and plans use the stored choice from then on.
 Exit codes: 0 ok, 1 a problem failed, 2 usage or an invalid problem, 3 unsupported, 4 no such device, 130 interrupted.
 With several problems: that of the first one that failed.)";
 
-struct Options {
+struct TuneVerbOptions {
   DeviceOptions device;
   std::vector<std::string> words;
   std::string file, budget, devices, shard, search = "halving";
@@ -61,7 +61,7 @@ Result<autotune::SearchKind> ParseSearch(const std::string& text) {
 // The problems, each once, and how they went.
 class Batch {
  public:
-  Batch(std::vector<Problem> problems, const Options& options, const autotune::TuneOptions& tune)
+  Batch(std::vector<Problem> problems, const TuneVerbOptions& options, const autotune::TuneOptions& tune)
       : options_(options),
         tune_(tune),
         problems_(std::move(problems)),
@@ -110,7 +110,7 @@ class Batch {
     std::fflush(stdout);
   }
 
-  const Options& options_;
+  const TuneVerbOptions& options_;
   const autotune::TuneOptions& tune_;
   const std::vector<Problem> problems_;
   std::vector<std::optional<TunedProblem>> outcomes_;  // guarded by mutex_; by problem
@@ -120,7 +120,7 @@ class Batch {
 };
 
 // One worker a device: this program, as the verb `worker`.
-Result<std::vector<autotune::WorkerOptions>> WorkersFor(const Options& options) {
+Result<std::vector<autotune::WorkerOptions>> WorkersFor(const TuneVerbOptions& options) {
   std::error_code failure;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure) {
@@ -144,7 +144,7 @@ Result<std::vector<autotune::WorkerOptions>> WorkersFor(const Options& options) 
   return workers;
 }
 
-Result<int> Tune(const Options& options, const Settings& settings) {
+Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
   // What is wrong with the device's options is told before a worker is started.
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   // Workers find users' functions in the store.
@@ -178,7 +178,7 @@ Result<int> Tune(const Options& options, const Settings& settings) {
 
 Verb AddTune(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("tune", "Find the fastest schedule of problems by measurement, and keep it");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TuneVerbOptions>();
   AddProblems(*verb, options->words, options->file);
   verb->add_option("--budget", options->budget,
                    "of each problem: 200trials, 60s, 5m, or both with a comma between; default 64trials");
@@ -192,7 +192,7 @@ Verb AddTune(CLI::App& app, const Settings& settings) {
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   verb->add_flag("--candidates", options->candidates, "with --json: every candidate with its prediction and its time");
   options->device.AddTo(*verb);
-  verb->footer(kExamples);
+  verb->footer(kTuneExamples);
   return [options, settings] { return Tune(*options, settings); };
 }
 

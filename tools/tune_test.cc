@@ -42,16 +42,16 @@ class TuneProgram : public testing::Test {
   store::TemporaryDirectory directory_;
 };
 
-constexpr char kTiny[] = "gemm m=96 n=64 k=128 a=bf16 b=bf16 d=bf16";
+constexpr char kTinyGemm[] = "gemm m=96 n=64 k=128 a=bf16 b=bf16 d=bf16";
 
 TEST_F(TuneProgram, WithoutAGpuTheChoiceIsPredictedVerifiedStoredAndServed) {
-  const auto tuned = CallJson({"tune", kTiny, "--device", "emulator", "--target", "sm_100a"});
+  const auto tuned = CallJson({"tune", kTinyGemm, "--device", "emulator", "--target", "sm_100a"});
   ASSERT_EQ(tuned.size(), 1u);
   for (const char* key :
        {"problem", "target", "device", "schedule", "time_us", "predicted_us", "measured", "trials", "verified"}) {
     EXPECT_TRUE(tuned[0].contains(key)) << key;
   }
-  EXPECT_EQ(tuned[0]["problem"], kTiny);
+  EXPECT_EQ(tuned[0]["problem"], kTinyGemm);
   EXPECT_EQ(tuned[0]["target"], "sm_100a");
   EXPECT_EQ(tuned[0]["measured"], false);
   EXPECT_TRUE(tuned[0]["time_us"].is_null());
@@ -59,13 +59,13 @@ TEST_F(TuneProgram, WithoutAGpuTheChoiceIsPredictedVerifiedStoredAndServed) {
   EXPECT_EQ(tuned[0]["trials"], 1);
   EXPECT_GT(tuned[0]["predicted_us"], 0);
 
-  const auto again = CallJson({"tune", kTiny, "--device", "emulator", "--target", "sm_100a", "--candidates"});
+  const auto again = CallJson({"tune", kTinyGemm, "--device", "emulator", "--target", "sm_100a", "--candidates"});
   EXPECT_EQ(again[0]["trials"], 0);
   EXPECT_EQ(again[0]["known_trials"], 1);
   EXPECT_EQ(again[0]["schedule"], tuned[0]["schedule"]);
   EXPECT_EQ(again[0]["candidates"].size(), again[0]["space"]);
 
-  const auto run = CallJson({"run", kTiny, "--device", "emulator", "--target", "sm_100a", "--check"});
+  const auto run = CallJson({"run", kTinyGemm, "--device", "emulator", "--target", "sm_100a", "--check"});
   EXPECT_EQ(run[0]["schedule"], tuned[0]["schedule"]);
   EXPECT_EQ(run[0]["cache"], "store");
   EXPECT_EQ(run[0]["verified"], true);
@@ -89,15 +89,15 @@ TEST_F(TuneProgram, WhatIsNotUnderstoodIsRefusedBeforeAnythingRuns) {
                                                                                      {"--search", "luck"},
                                                                                      {"--deadline", "-1"},
                                                                                      {"--async", "sideways"}}) {
-    std::vector<std::string> call = {"tune", kTiny};
+    std::vector<std::string> call = {"tune", kTinyGemm};
     call.insert(call.end(), words.begin(), words.end());
     const base::ProgramResult result = Call(call);
     EXPECT_EQ(result.exit_code, 2) << words[0];
     EXPECT_NE(result.messages.find("laneshift: error:"), std::string::npos) << result.messages;
   }
-  EXPECT_EQ(Call({"tune", kTiny, "--device", "cuda:900"}).exit_code, 4);
-  EXPECT_EQ(Call({"bench", kTiny, "--device", "emulator"}).exit_code, 3);
-  EXPECT_EQ(Call({"bench", kTiny, "--vs", "somebody", "--device", "emulator"}).exit_code, 2);
+  EXPECT_EQ(Call({"tune", kTinyGemm, "--device", "cuda:900"}).exit_code, 4);
+  EXPECT_EQ(Call({"bench", kTinyGemm, "--device", "emulator"}).exit_code, 3);
+  EXPECT_EQ(Call({"bench", kTinyGemm, "--vs", "somebody", "--device", "emulator"}).exit_code, 2);
 }
 
 TEST_F(TuneProgram, CtrlCStopsAfterThePresentTrialAndKeepsWhatWasDone) {

@@ -11,7 +11,7 @@
 namespace laneshift::emulator {
 namespace {
 
-using E = ElementType;
+using Type = ElementType;
 
 MmaRequest First(const World& world) {
   MmaRequest request = world.Request();
@@ -135,7 +135,7 @@ TEST(MmaPolicies, UpperHalf) {
 TEST(MmaPolicies, SixBitContainer) {
   Form form;
   form.kind = MmaKind::kF8f6f4;
-  form.a = form.b = E::kE2m3;
+  form.a = form.b = Type::kE2m3;
   form.tensor_a = true;
   World world(form, 36);
   for (int lane = 0; lane < 128; ++lane) {
@@ -179,7 +179,7 @@ TEST(MmaPolicies, ZeroColumns) {
 TEST(MmaPolicies, Tf32Nibble) {
   Form form;
   form.kind = MmaKind::kTf32;
-  form.a = form.b = E::kTf32;
+  form.a = form.b = Type::kTf32;
   form.sparse = true;
   World world(form, 38);
   for (int lane = 0; lane < 128; ++lane) {
@@ -215,7 +215,7 @@ TEST(MmaPolicies, HighSelector) {
 TEST(MmaPolicies, RefusalsOfSparseForms) {
   Form scaled;
   scaled.kind = MmaKind::kMxf4;
-  scaled.a = scaled.b = E::kE2m1;
+  scaled.a = scaled.b = Type::kE2m1;
   scaled.factors = 2;
   scaled.sparse = true;
   World world(scaled, 40);
@@ -259,8 +259,8 @@ TEST(MmaPolicies, BaseOffset) {
 TEST(MmaPolicies, IntegerScaleD) {
   Form form;
   form.kind = MmaKind::kI8;
-  form.a = E::kS8;
-  form.b = E::kU8;
+  form.a = Type::kS8;
+  form.b = Type::kU8;
   form.d = AccumulatorType::kS32;
   World world(form, 43);
   ASSERT_TRUE(world.Run(First(world)));
@@ -277,8 +277,8 @@ TEST(MmaPolicies, IntegerScaleD) {
 TEST(MmaPolicies, IntegerOverflow) {
   Form form;
   form.kind = MmaKind::kI8;
-  form.a = E::kS8;
-  form.b = E::kU8;
+  form.a = Type::kS8;
+  form.b = Type::kU8;
   form.d = AccumulatorType::kS32;
   for (const IntegerOverflow overflow : {IntegerOverflow::kWraps, IntegerOverflow::kSaturates}) {
     World world(form, 44);
@@ -304,7 +304,7 @@ TEST(MmaPolicies, IntegerOverflow) {
 
 TEST(MmaPolicies, MixedHalves) {
   Form form;
-  form.b = E::kBf16;
+  form.b = Type::kBf16;
   World world(form, 45);
   EXPECT_NE(Refusal(world, world.Request(), {}).find("both must be"), std::string::npos);
   Policies policies;

@@ -116,7 +116,7 @@ LS_INLINE void Columns(const PackedRows& from, size_t pitch, float* to) {
 #define LS_VECTOR_LOADS(NAME, FLOATS, TARGET)                                                                      \
   TARGET void Rows##NAME(const PackedRows& from, float* to) { Rows<FLOATS>(from, to); }                            \
   TARGET void Columns##NAME(const PackedRows& from, size_t pitch, float* to) { Columns<FLOATS>(from, pitch, to); } \
-  constexpr VectorLoads k##NAME = {Rows##NAME, Columns##NAME, #NAME};
+  constexpr VectorLoads kLoads##NAME = {Rows##NAME, Columns##NAME, #NAME};
 
 LS_VECTOR_LOADS(Portable, 4, )
 #if defined(__x86_64__)
@@ -145,10 +145,10 @@ bool LoadsInVectors(ElementType type) {
 }
 
 std::vector<const VectorLoads*> RunnableVectorLoads() {
-  std::vector<const VectorLoads*> runnable = {&kPortable};
+  std::vector<const VectorLoads*> runnable = {&kLoadsPortable};
 #if defined(__x86_64__)
-  if (BestVectorSet() >= VectorSet::kAvx2) runnable.push_back(&kAvx2);
-  if (BestVectorSet() >= VectorSet::kAvx512) runnable.push_back(&kAvx512);
+  if (BestVectorSet() >= VectorSet::kAvx2) runnable.push_back(&kLoadsAvx2);
+  if (BestVectorSet() >= VectorSet::kAvx512) runnable.push_back(&kLoadsAvx512);
 #endif
   return runnable;
 }

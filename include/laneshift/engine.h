@@ -100,7 +100,8 @@ struct EngineOptions {
   AsyncOrder async_order{};
   Arithmetic arithmetic = Arithmetic::kHardware;
   Takeover takeover = Takeover::kGranted;
-  int emulator_threads = 0;  // 0: all cores
+  int emulator_threads = 0;          // 0: all cores
+  int emulator_multiprocessors = 0;  // of the emulated device; 0: as many as the chip has
   // "NAME=ANSWER": what the emulator does where the manual is silent (docs/emulator.md has the names and answers).
   std::vector<std::string> policies{};
 };

@@ -49,6 +49,12 @@ const Setting kSettings[] = {
        settings.options.host_threads = static_cast<int>(std::min<uint64_t>(threads, 1024));
        return Ok();
      }},
+    {"LANESHIFT_EMULATOR_MULTIPROCESSORS",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       LS_ASSIGN(const uint64_t multiprocessors, Number(value));
+       settings.options.multiprocessors = static_cast<int>(std::min<uint64_t>(multiprocessors, 1024));
+       return Ok();
+     }},
     {"LANESHIFT_EMULATOR_MEMORY",
      [](EmulatorSettings& settings, const std::string& value) -> Status {
        LS_ASSIGN(settings.options.memory_bytes, Number(value));

@@ -1,6 +1,7 @@
 // EmulatorSettings: what the environment says to the emulator behind a program that does not know of it.
 //
 //   LANESHIFT_EMULATOR_DEVICE        b200 or h200                          b200
+//   LANESHIFT_EMULATOR_MULTIPROCESSORS  of the device; 0: the chip's       0
 //   LANESHIFT_EMULATOR_ASYNC         eager, late, random or random:SEED    eager
 //   LANESHIFT_EMULATOR_HAZARDS       on or off                             on
 //   LANESHIFT_EMULATOR_ARITHMETIC    hardware or fast                      hardware
