@@ -128,6 +128,7 @@ TEST(Numerics, WithoutTheRuleTheOrderOfSummationShows) {
   std::set<std::vector<float>> results;
   for (const Schedule& schedule : OneOfEachFamily(problem, engine->parts().target)) {
     results.insert(Compute(*engine, problem, schedule, 480, 480));
+    if (results.size() > 1) break;
   }
   EXPECT_GT(results.size(), 1u);
 }

@@ -35,7 +35,7 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
   WorkerOptions Worker(const std::string& fault, unsigned smem_bytes) const {
     WorkerOptions options;
     options.argv = {LANESHIFT_FAULTY_WORKER, fault, Cat(smem_bytes), log_, directory_.path()};
-    options.trial_timeout = std::chrono::milliseconds(6000);
+    options.trial_timeout = std::chrono::milliseconds(3000);
     return options;
   }
 
