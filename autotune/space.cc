@@ -1,6 +1,8 @@
 #include "autotune/space.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <utility>
 
 #include "compiler/compile.h"
@@ -210,18 +212,20 @@ class ShapeList {
 
   void Add(const Schedule& point) {
     const Schedule shape = constraint_.Apply(WithPaths(problem_, constraint_.Apply(point), target_));
-    if (std::find(shapes_.begin(), shapes_.end(), shape) == shapes_.end()) shapes_.push_back(shape);
+    std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
+    for (const size_t i : alike) {
+      if (shapes_[i] == shape) return;
+    }
+    alike.push_back(shapes_.size());
+    shapes_.push_back(shape);
   }
 
   const Kind& problem_;
   const ScheduleConstraint& constraint_;
   const Target& target_;
   std::vector<Schedule> shapes_;
+  std::map<std::array<int, 3>, std::vector<size_t>> of_tile_;  // indices of shapes_
 };
-std::vector<Schedule> ShapesOf(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
-  return std::visit([&](const auto& kind) { return ShapeList(kind, constraint, target).List(); }, problem);
-}
-
 // The shape with the deepest useful ring that fits beside what else it needs.
 Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, const ScheduleConstraint& constraint,
                 const Target& target) {
@@ -240,18 +244,28 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
 
 }  // namespace
 
+std::vector<Schedule> ListShapes(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
+  return std::visit([&](const auto& kind) { return ShapeList(kind, constraint, target).List(); }, problem);
+}
+
+Result<LegalSchedule> DeepenShape(const Problem& problem, const Schedule& shape, const ScheduleConstraint& constraint,
+                                  const Target& target) {
+  LS_ASSIGN(compiler::Sketch sketch, compiler::SketchSchedule(problem, shape, target));
+  const Schedule deep = Deepen(shape, sketch.footprint, constraint, target);
+  compiler::DeepenRings(sketch.program, deep);
+  return LegalSchedule{deep, std::move(sketch.program)};
+}
+
 void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint, const Target& target,
                     const std::function<void(const Schedule& schedule, const ir::Program& program)>& legal,
                     const std::function<void(RefusedSchedule schedule)>& refused) {
-  for (const Schedule& shape : ShapesOf(problem, constraint, target)) {
-    auto sketch = compiler::SketchSchedule(problem, shape, target);
-    if (!sketch) {
-      refused({shape, std::move(sketch).error()});
-      continue;
+  for (const Schedule& shape : ListShapes(problem, constraint, target)) {
+    auto deep = DeepenShape(problem, shape, constraint, target);
+    if (deep) {
+      legal(deep->schedule, deep->program);
+    } else {
+      refused({shape, std::move(deep).error()});
     }
-    const Schedule deep = Deepen(shape, sketch->footprint, constraint, target);
-    compiler::DeepenRings(sketch->program, deep);
-    legal(deep, sketch->program);
   }
 }
 
