@@ -113,7 +113,10 @@ class ShapeBound {
     double sum = 0;
     if (s_.a_load == LoadPath::kTma)
       sum += clocks(e_.rows / tile_rows_, e_.tile_rows, row_bytes / e_.taps, s_.cluster_n);
-    if (s_.b_load == LoadPath::kTma) sum += clocks(e_.columns / tile_columns_, s_.tile_n, row_bytes, s_.cluster_m);
+    // A CTA of a pair holds its part of B.
+    const double b_columns = e_.columns / tile_columns_ / s_.ctas, b_all = static_cast<double>(s_.tile_n) / s_.ctas;
+    const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
+    if (s_.b_load == LoadPath::kTma) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
     return sum;
   }
 
