@@ -23,6 +23,9 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
+// Part of the L2 cache that holds what will be used again.
+inline constexpr double kUseOfL2 = 0.6;
+
 // A row of the table.
 struct MachineRow {
   std::string_view name, unit;

@@ -21,7 +21,6 @@ using target::Feature;
 constexpr int64_t kListedIterations = 48;
 constexpr int kWgmmaRows = 64;
 constexpr int kLanes = 128;
-constexpr double kSumBytes = 4;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
 // Instructions of one element, and those of them that the special function units execute, as compiler/emit_function.cc
@@ -392,8 +391,6 @@ class StepWriter {
     steps.Add({.kind = StepKind::kReadSums, .bytes = Elements() * kSumBytes});
   }
 
-  static constexpr double kStepBytes = 32;
-
   const ir::Program& program_;
   const target::Target& target_;
   const ir::Role& role_;
@@ -518,6 +515,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tiles =
       pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
   pipeline.raster = schedule.raster;
+  if (schedule.scheduler == Scheduler::kClc) pipeline.order = TileOrder::kTaken;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };
