@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "store/trial_table.h"
+#include "tools/optional_json.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {
@@ -17,11 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr Verdict kVerdicts[] = {Verdict::kPassed, Verdict::kWrong, Verdict::kCrashed, Verdict::kHung,
                                  Verdict::kRefused};
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 Json CandidatesOf(const TuneOutcome& outcome) {
   Json candidates = Json::array();
