@@ -14,7 +14,11 @@ TEST(Machine, EveryFactIsPublishedForBothTargets) {
     const Machine machine = PublishedMachine(TargetNamed(name));
     EXPECT_EQ(machine.sm_count, TargetNamed(name).default_sm_count);
     for (const MachineFact& fact : FactsOf(machine)) {
-      EXPECT_GT(fact.value, 0) << fact.name;
+      // What memory and the walk over tiles cost more on an H200 is in its other constants.
+      const bool in_others =
+          std::string_view(name) == "sm_90a" && (fact.name == "memory_queue" || fact.name == "walk_lag");
+      EXPECT_EQ(fact.value == 0, in_others) << fact.name;
+      EXPECT_GE(fact.value, 0) << fact.name;
       EXPECT_FALSE(fact.doc.empty() || fact.unit.empty() || fact.source.empty()) << fact.name;
     }
   }

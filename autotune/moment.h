@@ -53,6 +53,11 @@ struct Moment {
     later.Spend(bound, more);
     return later;
   }
+  // All of it takes so many times as long.
+  void Stretch(double factor) {
+    clocks *= factor;
+    for (double& spent : by) spent *= factor;
+  }
   // Not before `other`.
   void Await(const Moment& other) {
     if (other.clocks > clocks) *this = other;

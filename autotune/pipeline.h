@@ -21,24 +21,25 @@
 namespace laneshift::autotune {
 
 enum class StepKind : uint8_t {
-  kPut,           // waits for a free slot of the ring
-  kSend,          // the slot is full once the loads or products issued into it are done
-  kTake,          // waits for a full slot
-  kRelease,       // the slot is free once the products issued so far are done
-  kReleaseLate,   // waits for the products before the last one; then the slot `lag` before is free
-  kDrain,         // waits for all products; then the last `lag` slots are free
-  kLoad,          // bulk copies of `bytes` into the slot
-  kGather,        // `accesses` of threads that fill the slot
-  kProduct,       // of tile_m x tile_n, `depth` times 32 bytes of K
-  kTensorCopy,    // `bytes` of shared memory to Tensor Memory
-  kTensorMove,    // `issues` shifts or refreshes of Tensor Memory
-  kReadSums,      // `bytes` of sums to registers
-  kConvert,       // `elements` in registers, each by so many `operations`
-  kReadGlobal,    // `bytes` into registers: C or bias
-  kStage,         // `bytes` of registers to shared memory
-  kStore,         // `bytes` by bulk copies
-  kStoreWait,     // until at most `lag` bulk stores of the role still read shared memory
-  kStoreThreads,  // `bytes` by stores of threads, `row_bytes` to a run
+  kPut,            // waits for a free slot of the ring
+  kSend,           // the slot is full once the loads or products issued into it are done
+  kTake,           // waits for a full slot
+  kRelease,        // the slot is free once the products issued so far are done
+  kReleaseLate,    // waits for the products before the last one; then the slot `lag` before is free
+  kAwaitProducts,  // waits for all products
+  kDrain,          // waits for all products; then the last `lag` slots are free
+  kLoad,           // bulk copies of `bytes` into the slot
+  kGather,         // `accesses` of threads that fill the slot
+  kProduct,        // of tile_m x tile_n, `depth` times 32 bytes of K
+  kTensorCopy,     // `bytes` of shared memory to Tensor Memory
+  kTensorMove,     // `issues` shifts or refreshes of Tensor Memory
+  kReadSums,       // `bytes` of sums to registers
+  kConvert,        // `elements` in registers, each by so many `operations`
+  kReadGlobal,     // `bytes` into registers: C or bias
+  kStage,          // `bytes` of registers to shared memory
+  kStore,          // `bytes` by bulk copies
+  kStoreWait,      // until at most `lag` bulk stores of the role still read shared memory
+  kStoreThreads,   // `bytes` by stores of threads, `row_bytes` to a run
 };
 
 enum class GatherKind : uint8_t {
@@ -112,6 +113,13 @@ struct OperandReads {
   double tile_bytes = 0;    // that one tile brings
 };
 
+// Which tile a CTA has next.
+enum class TileOrder : uint8_t {
+  kStrides,  // the one as many tiles further as there are CTAs
+  kRuns,     // the next one: each CTA has a run of neighbours
+  kTaken,    // the next that nobody has, when it is done with the one before
+};
+
 struct Pipeline {
   std::vector<PipelineRing> rings;
   std::vector<PipelineRole> roles;
@@ -120,6 +128,7 @@ struct Pipeline {
   double tile_rows = 0, tile_columns = 0, raster = 1;
   double sms_per_tile = 1;  // that share a tile: a CTA pair's two
   bool persistent = true;   // CTAs walk over tiles; otherwise each starts anew
+  TileOrder order = TileOrder::kStrides;
   double ctas_per_sm = 1;
   double most_sms = 0;  // that are used; 0: all
   OperandReads a, b;

@@ -153,7 +153,7 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "3:5518d22fe6e9c22e107891a6b83957cd";
+  constexpr std::string_view kChoices = "4:473947f40ab29d5d2deb4569cedd015c";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -87,6 +87,7 @@ class SlotRing {
 // What the CTAs of an SM share.
 struct Resources {
   Moment tensor, loads, memory, stores;
+  double memory_busy = 0;  // clocks
 };
 
 // Where a role stands in a ring.
@@ -204,6 +205,9 @@ class RoleRun {
         if (place.taken - place.freed > step.lag) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
         return true;
       }
+      case StepKind::kAwaitProducts:
+        time_.Await(done_.After(Bound::kProductLatency, signal_));
+        return true;
       case StepKind::kDrain: {
         Place& place = places_[static_cast<size_t>(step.ring)];
         time_.Await(done_.After(Bound::kProductLatency, signal_));
@@ -271,6 +275,10 @@ class RoleRun {
     time_.Spend(Bound::kIssue, step.issues * machine.load_issue);
     // The first byte arrives a latency after the issue, but not before those of earlier loads.
     Moment first = time_.After(Bound::kLoadLatency, share.load_latency);
+    if (share.memory_queue > 0) {
+      shared.memory_busy += MemoryClocks(step, share);
+      first.Spend(Bound::kLoadLatency, share.memory_queue * std::min(1.0, shared.memory_busy / first.clocks));
+    }
     shared.loads.Await(first);
     shared.loads.Spend(Bound::kL2, LoadClocks(step, machine, share));
     if (step.outside > 0) shared.loads.Spend(Bound::kOutside, OutsideClocks(step, share));
@@ -436,6 +444,7 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
       case StepKind::kTake:
       case StepKind::kRelease:
       case StepKind::kReleaseLate:
+      case StepKind::kAwaitProducts:
       case StepKind::kConvert:
       case StepKind::kReadGlobal:
       case StepKind::kStoreWait:

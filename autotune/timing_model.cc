@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <numeric>
 
 #include "autotune/simulation.h"
 #include "compiler/compile.h"
@@ -37,6 +39,26 @@ Spread SpreadOf(const Pipeline& p, const Machine& machine) {
   return spread;
 }
 
+// Tile rows and tile columns that are computed at once.
+struct Window {
+  double rows = 1, columns = 1;
+};
+
+Window WindowOf(const Pipeline& p, const Spread& spread) {
+  const double band = std::min(p.raster, p.tile_rows);
+  if (p.order == TileOrder::kRuns && spread.rounds > 1) {
+    // The tiles of a moment are a run apart, which comes back to some rows of the band only.
+    const auto run = static_cast<int64_t>(spread.rounds), height = static_cast<int64_t>(band);
+    return {.rows = std::min(spread.in_flight, band / static_cast<double>(std::gcd(run, height))),
+            .columns = std::clamp(spread.in_flight * spread.rounds / band, 1.0, p.tile_columns)};
+  }
+  // Bands are walked column after column. Where one is too short for all that are at work, they are in the next ones
+  // too.
+  const double columns = std::clamp(spread.in_flight / band, 1.0, p.tile_columns);
+  return {.rows = std::min(p.tile_rows, std::max(std::min(spread.in_flight, band), spread.in_flight / columns)),
+          .columns = columns};
+}
+
 // What memory has to deliver, and how often a tile's load has to wait for it.
 struct MemoryReads {
   double bytes = 0;
@@ -47,14 +69,13 @@ MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spr
   // Each half of the cache keeps what its own SMs read, so that what all read counts twice.
   if (!p.cold && p.a.unique_bytes + p.b.unique_bytes < machine.l2_bytes * 1e6 / 2) return {};
   const double room = machine.l2_bytes * 1e6 * kUseOfL2;
-  const double rows = std::min(p.raster, p.tile_rows);
-  const double columns = std::min(p.tile_columns, std::max(1.0, spread.in_flight / rows));
+  const Window window = WindowOf(p, spread);
   double a = p.a.unique_bytes;
   double b = p.b.unique_bytes;
   if (a + b > room) {
     // Rows of tiles are walked in bands: B is read for each of them unless it stays, the band's part of A once.
-    if (b > room / 2) b *= std::ceil(p.tile_rows / rows);
-    if (a * rows / p.tile_rows > room) a *= std::ceil(p.tile_columns / columns);
+    if (b > room / 2) b *= std::ceil(p.tile_rows / window.rows);
+    if (a * window.rows / p.tile_rows > room) a *= std::ceil(p.tile_columns / window.columns);
   }
   // Tiles that share a load and are in step wait for memory together; the CTAs of one SM take turns, so that all but
   // one of them find in the cache what another has waited for.
@@ -62,7 +83,8 @@ MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spr
     return filled > 0 ? std::min(1.0, read / filled * sharers) / p.ctas_per_sm : 0;
   };
   return {.bytes = a + b,
-          .waits = std::max(waits(a, p.a.tile_bytes * p.tiles, columns), waits(b, p.b.tile_bytes * p.tiles, rows))};
+          .waits = std::max(waits(a, p.a.tile_bytes * p.tiles, window.columns),
+                            waits(b, p.b.tile_bytes * p.tiles, window.rows))};
 }
 
 SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads) {
@@ -74,6 +96,7 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
     share.memory_clocks = std::min(1.0, reads.bytes / filled) / bytes_of_memory;
   }
   share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
+  share.memory_queue = machine.memory_queue * reads.waits;
   share.outside_row = std::max(machine.outside_row, spread.active / machine.outside_rate);
   share.store_rate = machine.store_rate;
   return share;
@@ -115,7 +138,9 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const auto [spread, reads, share] = SharesOf(pipeline, machine);
-  const SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
+  SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
+  // Who is done first can take over for the slowest SM only where tiles are not dealt out beforehand.
+  if (pipeline.order != TileOrder::kTaken && spread.rounds > 1) time.end.Stretch(1 + machine.walk_lag);
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
   p.tensor_share = std::min(1.0, time.busy.products / time.end.clocks * spread.active / machine.sm_count);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "autotune/simulation.h"
+#include "compiler/compile.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -118,6 +119,55 @@ TEST(TimingModel, WarpgroupsThatTakeTurnsOverlapTheirEpilogues) {
   };
   EXPECT_GT(gain("gemm m=8192 n=8192 k=512"), 1.1);
   EXPECT_LT(gain("gemm m=1024 n=1024 k=512"), 1.0);  // one tile a CTA: only one of them has work
+}
+
+// A wave of tiles takes in as many rows as its bands have, or more where a band is too short for it.
+TEST(TimingModel, BandsDecideWhatMemoryDelivers) {
+  const auto bytes = [](const char* raster) {
+    const std::string schedule = std::string("tile=128x256x64 stages=4 raster=") + raster;
+    return Predict("sm_100a", "gemm m=8192 n=8192 k=16384", schedule.c_str()).memory_bytes;
+  };
+  EXPECT_EQ(bytes("1"), bytes("4"));
+  EXPECT_LT(bytes("8"), bytes("4"));
+  EXPECT_LT(bytes("16"), bytes("64"));
+}
+
+// Of a kernel that has tiles for many rounds.
+Pipeline LongPipeline(const target::Target& target) {
+  const Problem problem = *ParseProblem("gemm m=8192 n=8192 k=16384");
+  const Schedule schedule = ParseSchedule("tile=128x256x64 stages=4 acc=2")->value;
+  return PipelineOf(problem, schedule, compiler::SketchSchedule(problem, schedule, target)->program, target);
+}
+
+TEST(TimingModel, RunsOfNeighboursAreFarApart) {
+  const target::Target& target = TargetNamed("sm_100a");
+  Pipeline pipeline = LongPipeline(target);
+  const Machine machine = PublishedMachine(target);
+  const double strides = PredictTime(pipeline, machine).memory_bytes;
+  pipeline.order = TileOrder::kRuns;
+  EXPECT_GT(PredictTime(pipeline, machine).memory_bytes, strides);
+}
+
+TEST(TimingModel, TilesThatAreTakenDoNotWaitForTheSlowestSm) {
+  const target::Target& target = TargetNamed("sm_100a");
+  Pipeline pipeline = LongPipeline(target);
+  const Machine machine = PublishedMachine(target);
+  const double dealt = PredictTime(pipeline, machine).us;
+  pipeline.order = TileOrder::kTaken;
+  EXPECT_NEAR(dealt / PredictTime(pipeline, machine).us, 1 + machine.walk_lag, 0.5 * machine.walk_lag);
+}
+
+// Loads wait the longer the more of memory's rate is drawn; what is in L2 does not wait for it.
+TEST(TimingModel, BusyMemoryAnswersLater) {
+  const target::Target& target = TargetNamed("sm_100a");
+  Pipeline pipeline = LongPipeline(target);
+  const Machine usual = PublishedMachine(target);
+  Machine idle = usual;
+  idle.memory_queue = 0;
+  EXPECT_GT(PredictTime(pipeline, usual).us, PredictTime(pipeline, idle).us);
+  pipeline.cold = false;
+  pipeline.a.unique_bytes = pipeline.b.unique_bytes = 1e6;
+  EXPECT_EQ(PredictTime(pipeline, usual).us, PredictTime(pipeline, idle).us);
 }
 
 // A faster machine is never slower.

@@ -15,10 +15,11 @@ using autotune::PipelineRole;
 using autotune::Step;
 using autotune::StepKind;
 using autotune::StepList;
+using autotune::TileOrder;
 
 constexpr double kListedBlocks = 48;
 constexpr int kOperands = 0, kSums = 1;  // rings
-constexpr int kPanel = 64;               // columns that an epilogue treats at once
+constexpr double kPanel = 64;            // columns that an epilogue treats at once
 constexpr double kSharedBytes = 227.0 * 1024;
 constexpr int kTensorColumns = 512, kLeastColumns = 32;
 constexpr double kOutBytes = 2, kSumBytes = 4;
@@ -50,8 +51,10 @@ struct PublishedKernel {
   double m, n, k, bytes;
   double tile_m, tile_n, tile_k;
   int stages, group, acc;
-  bool specialised, persistent, waits_each, overlaps;
-  double row, kstep;
+  int ahead;  // blocks that loads are ahead of products
+  bool specialised, persistent, overlaps;
+  std::string wait;
+  double row, kstep, copies, panel;
   std::string scales;
 
   double Blocks() const { return std::ceil(k / tile_k); }
@@ -72,12 +75,15 @@ PublishedKernel KernelOf(const Words& words) {
           .stages = static_cast<int>(words.Number("stages")),
           .group = static_cast<int>(words.Number("cta_group", 1)),
           .acc = static_cast<int>(words.Number("acc", 1)),
+          .ahead = static_cast<int>(words.Number("ahead", words.Number("stages") - 1)),
           .specialised = words.Number("ws") != 0,
           .persistent = words.Number("persistent") != 0,
-          .waits_each = words.Text("wait") == "each",
           .overlaps = words.Number("overlap") != 0,
+          .wait = words.Text("wait"),
           .row = words.Number("row", std::min(128.0, extent(2) * words.Number("bits") / 8)),
           .kstep = words.Number("kstep", 32),
+          .copies = words.Number("copies", std::max(1.0, extent(2) * words.Number("bits") / 8 / 128)),
+          .panel = words.Number("panel", kPanel),
           .scales = words.Text("scales")};
 }
 
@@ -111,8 +117,8 @@ class RoleWriter {
                 .pair = k_.group == 2});
   }
   void Epilogue() {
-    for (double column = 0; column < k_.tile_n; column += kPanel) {
-      const double elements = k_.OwnRows() * std::min<double>(kPanel, k_.tile_n - column);
+    for (double column = 0; column < k_.tile_n; column += k_.panel) {
+      const double elements = k_.OwnRows() * std::min(k_.panel, k_.tile_n - column);
       steps_.Add({.kind = StepKind::kReadSums, .bytes = elements * kSumBytes});
       Add(StepKind::kStoreWait, -1, 1);
       steps_.Add({.kind = StepKind::kStage, .elements = elements});
@@ -123,11 +129,7 @@ class RoleWriter {
  private:
   void Operand(double rows, bool of_b) {
     const double bytes = rows * k_.tile_k * k_.bytes;
-    steps_.Add({.kind = StepKind::kLoad,
-                .bytes = bytes,
-                .of_b = of_b,
-                .row_bytes = k_.row,
-                .issues = std::max(1.0, k_.tile_k * k_.bytes / 128)});
+    steps_.Add({.kind = StepKind::kLoad, .bytes = bytes, .of_b = of_b, .row_bytes = k_.row, .issues = k_.copies});
   }
   // One byte for 32 elements, for A and B.
   double ScaleBytes() const { return (k_.OwnRows() + k_.tile_n) * k_.tile_k / 32; }
@@ -152,44 +154,49 @@ std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
   epilogue.Add(StepKind::kTake, kSums);
   epilogue.Epilogue();
   epilogue.Add(StepKind::kRelease, kSums);
+  // A CTA does not end before its stores have read their sums.
+  if (!k.persistent) epilogue.Add(StepKind::kStoreWait, -1, 0);
   return roles;
 }
 
-// One thread does one after the other; loads are `stages - 1` blocks ahead.
+// One thread does one after the other.
 std::vector<PipelineRole> InTurns(const PublishedKernel& k) {
   std::vector<PipelineRole> roles(1);
   RoleWriter all(k, roles[0].tile);
-  const double ahead = std::min<double>(k.stages - 1, k.Listed());
+  const double ahead = std::min<double>(k.ahead, k.Listed());
   const bool keeps = k.persistent && k.overlaps;
-  // With overlap the first blocks of a tile were issued before the epilogue of the tile before.
+  // With overlap the first blocks of a tile are issued beside the last products of the tile before.
   RoleWriter before(k, keeps ? roles[0].before : roles[0].tile);
   for (double block = 0; block < ahead; ++block) before.Load();
   for (double block = 0; block < k.Listed(); ++block) {
-    const bool more = block + ahead < k.Listed();
-    if (k.waits_each || k.stages == 1) {
-      if (more) all.Load();
-      all.Add(StepKind::kTake, kOperands);
-      all.Product();
-      all.Add(StepKind::kDrain, kOperands);
-    } else {
-      all.Add(StepKind::kTake, kOperands);
-      all.Product();
+    const bool more = keeps || block + ahead < k.Listed();
+    if (more && k.wait != "late") all.Load();
+    all.Add(StepKind::kTake, kOperands);
+    if (k.wait == "before" && block > 0) {
+      all.Add(StepKind::kAwaitProducts);
+      all.Add(StepKind::kRelease, kOperands);
+    }
+    all.Product();
+    if (k.wait == "each") all.Add(StepKind::kDrain, kOperands);
+    if (k.wait == "late") {
       all.Add(StepKind::kReleaseLate, kOperands, 1);
       if (more) all.Load();
     }
   }
   all.Add(StepKind::kDrain, kOperands);
-  if (keeps) {
-    for (double block = 0; block < ahead; ++block) all.Load();
-  }
   all.Epilogue();
   if (!keeps) all.Add(StepKind::kStoreWait, -1, 0);
   return roles;
 }
 
+TileOrder OrderOf(const std::string& word, bool persistent) {
+  if (word == "runs") return TileOrder::kRuns;
+  return word == "taken" || !persistent ? TileOrder::kTaken : TileOrder::kStrides;
+}
+
 // What fits beside each other on an SM.
 double CtasOf(const PublishedKernel& k) {
-  const double out = k.OwnRows() * std::min<double>(k.tile_n, 2 * kPanel) * kOutBytes;
+  const double out = k.OwnRows() * std::min(k.tile_n, 2 * kPanel) * kOutBytes;
   const double shared = k.stages * (k.OwnRows() + k.tile_n / k.group) * k.tile_k * k.bytes + out;
   // Scales lie beside the sums, those of A and of B in the fewest columns that can be allocated.
   const double scales = k.scales.empty() ? 0 : 2 * kLeastColumns;
@@ -210,6 +217,7 @@ Pipeline PipelineOf(const PublishedKernel& k, const Words& words) {
   pipeline.raster = words.Number("raster", 8);
   pipeline.sms_per_tile = k.group;
   pipeline.persistent = k.persistent;
+  pipeline.order = OrderOf(words.Text("order"), k.persistent);
   pipeline.ctas_per_sm = k.persistent ? 1 : words.Number("ctas", CtasOf(k));
   pipeline.a = {.unique_bytes = k.m * k.k * k.bytes, .tile_bytes = k.OwnRows() * k.k * k.bytes};
   pipeline.b = {.unique_bytes = k.n * k.k * k.bytes, .tile_bytes = k.tile_n / k.group * k.k * k.bytes};

@@ -21,10 +21,9 @@ using autotune::Machine;
 struct Options {
   std::string target = "sm_90a", measured, show;
   std::vector<std::string> published, set, fit;
-  bool worst = false;
+  double apart = 0.03;  // samples nearer than this are not apart
+  bool pairs = false;
 };
-
-constexpr double kNoise = 0.03;  // samples nearer than this are not apart
 
 using Facts = std::vector<std::pair<std::string, double>>;
 
@@ -136,7 +135,8 @@ Facts Fit(const std::map<std::string, std::vector<const Sample*>>& series, const
   return facts;
 }
 
-void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series, const Facts& facts) {
+void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series, const Facts& facts,
+                 const Options& options) {
   std::vector<double> medians, correlations;
   double regrets = 0;
   std::printf("%-72s %5s %7s %7s %6s\n", "series", "n", "error", "regret", "rank");
@@ -156,9 +156,14 @@ void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series
     for (size_t a = 0; a < samples.size(); ++a) {
       all.push_back(std::abs(predicted[a] / samples[a]->us - 1));
       for (size_t b = 0; b < samples.size(); ++b) {
-        if (samples[a]->us * (1 + kNoise) >= samples[b]->us || samples[a]->flops != samples[b]->flops) continue;
+        if (samples[a]->us * (1 + options.apart) >= samples[b]->us || samples[a]->flops != samples[b]->flops) continue;
         ++pairs;
         ordered += predicted[a] < predicted[b] ? 1 : 0;
+        if (options.pairs && predicted[a] >= predicted[b]) {
+          std::printf("out of order: %s: %.2f us (predicted %.2f) | %s, and %.1f%% slower %s (%.2f)\n", name.c_str(),
+                      samples[a]->us, predicted[a], samples[a]->name.c_str(),
+                      100 * (samples[b]->us / samples[a]->us - 1), samples[b]->name.c_str(), predicted[b]);
+        }
       }
     }
   }
@@ -209,7 +214,7 @@ Result<int> Judge(const Options& options) {
     std::printf("\n");
   }
   if (options.show.empty()) {
-    PrintErrors(series, facts);
+    PrintErrors(series, facts, options);
   } else {
     for (const auto& [name, own] : series) {
       if (name.find(options.show) != std::string::npos) Show(own, facts);
@@ -226,6 +231,8 @@ int Main(int argc, char** argv) {
   app.add_option("--published", options.published, "files of published kernels");
   app.add_option("--set", options.set, "fact=value in the place of the published one")->delimiter(',');
   app.add_option("--fit", options.fit, "facts to fit")->delimiter(',');
+  app.add_option("--apart", options.apart, "samples of a series that are nearer than this part are not compared");
+  app.add_flag("--pairs", options.pairs, "every pair that is predicted in the wrong order");
   app.add_option("--show", options.show, "every sample of the series whose name contains this");
   CLI11_PARSE(app, argc, argv);
   const auto code = Judge(options);
