@@ -11,6 +11,36 @@ namespace {
 
 constexpr std::string_view kStoredPrefix = "machine.";
 
+// What is plausible of a measured fact, in parts of the published figure.
+struct Plausible {
+  double Machine::*field;
+  double least, most;
+};
+constexpr Plausible kUsual = {nullptr, 1 / 1.5, 1.5};
+constexpr Plausible kPlausible[] = {
+    {&Machine::clock_ghz, 0.4, 1.1},             // a clock may be locked
+    {&Machine::busy_clock_ghz, 0.4, 1.35},       // and is at most clock_ghz
+    {&Machine::shared_read, 1 / 1.5, 1.02},      // the ports of shared memory
+    {&Machine::product_columns, 1 / 1.5, 1.02},  // and the tensor core have that rate, and no more
+    {&Machine::memory_rate, 0.4, 1.15},          // pins of the memory: 4.8 TB/s of an H200, 8 of a B200
+    {&Machine::l2_rate, 0.4, 1.5},               // without neighbours that share, half of it
+    {&Machine::load_latency, 0.25, 1.5},         // a load by itself waits a third of what one of a GEMM does
+    {&Machine::memory_latency, 1 / 1.5, 2.5},    // and more than twice as long for memory
+    {&Machine::launch_us, 0.5, 2},
+};
+const Plausible& PlausibleOf(double Machine::*field) {
+  for (const Plausible& row : kPlausible) {
+    if (row.field == field) return row;
+  }
+  return kUsual;
+}
+
+Error UnknownFact(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const MachineRow& row : kMachineRows) names.push_back(row.name);
+  return MakeError(ErrorCode::kInvalidArgument, base::UnknownName("fact", name, names));
+}
+
 }  // namespace
 
 std::vector<MachineFact> FactsOf(const Machine& machine) {
@@ -21,9 +51,7 @@ std::vector<MachineFact> FactsOf(const Machine& machine) {
 }
 
 Status SetFact(Machine& machine, std::string_view name, std::string_view answer) {
-  std::vector<std::string_view> names;
   for (const MachineRow& row : kMachineRows) {
-    names.push_back(row.name);
     if (row.name != name) continue;
     double value = 0;
     const auto [end, error] = std::from_chars(answer.data(), answer.data() + answer.size(), value);
@@ -34,7 +62,21 @@ Status SetFact(Machine& machine, std::string_view name, std::string_view answer)
     machine.*row.field = value;
     return Ok();
   }
-  return MakeError(ErrorCode::kInvalidArgument, base::UnknownName("fact", name, names));
+  return UnknownFact(name);
+}
+
+Status CheckMeasured(const target::Target& target, std::string_view name, double value) {
+  const Machine published = PublishedMachine(target);
+  for (const MachineRow& row : kMachineRows) {
+    if (row.name != name) continue;
+    const double usual = published.*row.field;
+    const auto [field, least, most] = PlausibleOf(row.field);
+    if (value >= least * usual && value <= most * usual && value > 0) return Ok();
+    return MakeError(ErrorCode::kInvalidArgument,
+                     base::Cat(name, " = ", value, " ", row.unit, " is not plausible: published are ", usual,
+                               ", believed ", least * usual, " to ", most * usual));
+  }
+  return UnknownFact(name);
 }
 
 Machine PublishedMachine(const target::Target& target, int sm_count) {
@@ -46,14 +88,29 @@ Machine PublishedMachine(const target::Target& target, int sm_count) {
 
 std::string StoredName(std::string_view fact) { return base::Cat(kStoredPrefix, fact); }
 
+namespace {
+
+// Whether everything in which `measured` differs is plausible.
+bool Believes(const target::Target& target, const Machine& machine, const Machine& measured) {
+  for (const MachineRow& row : kMachineRows) {
+    const double value = measured.*row.field;
+    if (value != machine.*row.field && !CheckMeasured(target, row.name, value)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Machine MachineOf(const target::Target& target, int sm_count, const std::string& device_key, store::Store& store) {
   Machine machine = PublishedMachine(target, sm_count);
   const auto facts = store.GetFacts(device_key);
   if (!facts) return machine;
   for (const store::FactRecord& fact : *facts) {
     // Facts of other kinds are none of the machine's.
-    if (fact.name.starts_with(kStoredPrefix))
-      (void)SetFact(machine, std::string_view(fact.name).substr(kStoredPrefix.size()), fact.answer);
+    if (!fact.name.starts_with(kStoredPrefix)) continue;
+    const std::string_view name = std::string_view(fact.name).substr(kStoredPrefix.size());
+    Machine measured = machine;
+    if (SetFact(measured, name, fact.answer) && Believes(target, machine, measured)) machine = measured;
   }
   return machine;
 }

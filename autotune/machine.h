@@ -23,6 +23,9 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
+// Part of the L2 cache that holds what will be used again.
+inline constexpr double kUseOfL2 = 0.6;
+
 // A row of the table.
 struct MachineRow {
   std::string_view name, unit;
@@ -48,11 +51,16 @@ std::vector<MachineFact> FactsOf(const Machine& machine);
 // kInvalidArgument: no fact is called so, or the answer is no positive number.
 Status SetFact(Machine& machine, std::string_view name, std::string_view answer);
 
+// Whether a device that was measured can be so: no rate is above what the hardware has, and nothing further from the
+// published figure than products of one target are apart. kInvalidArgument: it is not, or no fact is called so; the
+// message says what would be. Such a fact is not used.
+Status CheckMeasured(const target::Target& target, std::string_view name, double value);
+
 // What is published of the product that the target stands for; 0 SMs: as many as that has.
 Machine PublishedMachine(const target::Target& target, int sm_count = 0);
 
 // The published facts with those in their place that the store holds for the device (its key names it as in
-// store::ChoiceRecord). A stored answer that does not parse counts for nothing.
+// store::ChoiceRecord). A stored answer that does not parse, or that CheckMeasured refuses, counts for nothing.
 Machine MachineOf(const target::Target& target, int sm_count, const std::string& device_key, store::Store& store);
 // Under which name a fact is stored: "machine.load_latency".
 std::string StoredName(std::string_view fact);

@@ -47,5 +47,32 @@ TEST(Machine, StoredFactsReplacePublishedOnesOfTheirDeviceAlone) {
   EXPECT_EQ(MachineOf(target, 99, "two", store), PublishedMachine(target, 99));
 }
 
+// What five runs of the probe gave on an H200 is believed; what no device does is not, and is not used.
+TEST(Machine, MeasuredFactsThatNoDeviceHasAreRefused) {
+  const target::Target& target = TargetNamed("sm_90a");
+  struct Row {
+    const char* name;
+    double value;
+    bool plausible;
+  };
+  for (const Row& row :
+       {Row{"clock_ghz", 1.98, true}, Row{"port", 107.7, true}, Row{"memory_latency", 642, true},
+        Row{"launch_us", 4.18, true}, Row{"l2_rate", 69.3, true}, Row{"load_latency", 289, true},
+        Row{"memory_rate", 4.38, true}, Row{"memory_rate", 5.5, false}, Row{"memory_rate", -4, false},
+        Row{"shared_read", 160, false}, Row{"shared_read", 127, true}, Row{"product_columns", 2.2, false},
+        Row{"clock_ghz", 3.5, false}, Row{"load_latency", 9e4, false}, Row{"launch_us", 0, false},
+        Row{"outside_rate", 120, false}, Row{"memory_queue", 100, false}}) {
+    const Status checked = CheckMeasured(target, row.name, row.value);
+    EXPECT_EQ(static_cast<bool>(checked), row.plausible) << row.name << " " << row.value;
+    store::Store store = store::Store::Open({});
+    ASSERT_TRUE(store.PutFact({.device = "d", .name = StoredName(row.name), .answer = base::Cat(row.value)}));
+    EXPECT_EQ(MachineOf(target, 132, "d", store) == PublishedMachine(target, 132),
+              !row.plausible || std::string_view(row.name) == "clock_ghz")
+        << row.name;
+  }
+  EXPECT_NE(CheckMeasured(target, "memory_rate", 5.5).error().message.find("published are 4.2"), std::string::npos);
+  EXPECT_FALSE(CheckMeasured(target, "memory_rat", 4));
+}
+
 }  // namespace
 }  // namespace laneshift::autotune

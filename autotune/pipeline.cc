@@ -518,6 +518,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tiles =
       pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
   pipeline.raster = schedule.raster;
+  if (schedule.scheduler == Scheduler::kClc) pipeline.order = TileOrder::kTaken;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };

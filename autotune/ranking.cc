@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "autotune/shape_bound.h"
 #include "base/fingerprint.h"
 #include "base/text.h"
 
@@ -50,25 +53,38 @@ Error NothingFits(const std::vector<RefusedSchedule>& refused, const target::Tar
 
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
                                 const target::Target& target, const Machine& machine) {
+  const std::vector<Schedule> shapes = ListShapes(problem, constraint, target);
+  std::vector<double> bounds;
+  for (const Schedule& shape : shapes) bounds.push_back(LeastTime(problem, shape, target, machine));
+  // Those that may be fast come first, so that little is built of those that cannot be.
+  std::vector<size_t> order(shapes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bounds[a] < bounds[b]; });
   std::optional<Schedule> best;
+  size_t best_index = 0;
   double best_us = std::numeric_limits<double>::infinity();
-  std::vector<RefusedSchedule> refused;
-  VisitSchedules(
-      problem, constraint, target,
-      [&](const Schedule& schedule, const ir::Program& program) {
-        const Pipeline pipeline = PipelineOf(problem, schedule, program, target);
-        // Of equals the first is the best: so what can at most be equal needs no prediction either.
-        if (LeastTime(pipeline, machine) >= best_us) return;
-        const double us = PredictTime(pipeline, machine).us;
-        if (us >= best_us) return;
-        best = schedule;
-        best_us = us;
-      },
-      [&](RefusedSchedule reason) { refused.push_back(std::move(reason)); });
-  if (!best) return NothingFits(refused, target);
-  return *best;
+  std::map<size_t, RefusedSchedule> refused;  // by the place in the space
+  for (const size_t i : order) {
+    if (bounds[i] > best_us) break;
+    auto legal = DeepenShape(problem, shapes[i], constraint, target);
+    if (!legal) {
+      refused.emplace(i, RefusedSchedule{shapes[i], std::move(legal).error()});
+      continue;
+    }
+    const Pipeline pipeline = PipelineOf(problem, legal->schedule, legal->program, target);
+    if (LeastTime(pipeline, machine) > best_us) continue;
+    const double us = PredictTime(pipeline, machine).us;
+    // Of equals the first of the space is the best.
+    if (us > best_us || (us == best_us && i > best_index)) continue;
+    best = legal->schedule;
+    best_index = i;
+    best_us = us;
+  }
+  if (best) return *best;
+  std::vector<RefusedSchedule> reasons;
+  for (auto& [index, reason] : refused) reasons.push_back(std::move(reason));
+  return NothingFits(reasons, target);
 }
-
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
                                 const target::Target& target, int sm_count) {
   return ChooseSchedule(problem, constraint, target, PublishedMachine(target, sm_count));

@@ -1,8 +1,12 @@
 #include "autotune/space.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <utility>
 
+#include "autotune/machine.h"
+#include "autotune/timing_model.h"
 #include "compiler/compile.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
@@ -91,7 +95,10 @@ constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 1
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSections[] = {2, 3, 4, 6, 8};
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
-constexpr int kClusterArea = 128 * 128;  // smaller tiles do not draw so much from L2 that sharing pays
+constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
+constexpr int kRasters[] = {1, 2, 4, 16, 32, 64};  // beside the usual one
+constexpr double kRasterGain = 0.05;               // of the bytes of a wave: less is not worth a schedule
+constexpr int kClusterArea = 128 * 128;            // smaller tiles do not draw so much from L2 that sharing pays
 
 int64_t RowsOf(const GemmProblem& problem) { return problem.m; }
 int64_t RowsOf(const ConvProblem& problem) {
@@ -102,11 +109,26 @@ int64_t ColumnsOf(const GemmProblem& problem) { return problem.n * problem.batch
 int64_t ColumnsOf(const ConvProblem& problem) { return problem.k; }
 
 // The space with the constraint put in, legal or not, each once; rings are as short as they may be.
+// Bytes of all of A and B.
+double OperandBytes(const GemmProblem& p) {
+  return static_cast<double>(p.batch * p.k) * (static_cast<double>(p.m) * static_cast<double>(DataTypeBytes(p.a)) +
+                                               static_cast<double>(p.n) * static_cast<double>(DataTypeBytes(p.b)));
+}
+double OperandBytes(const ConvProblem& p) {
+  const auto volume = [](const Spatial& s) { return static_cast<double>(s[0] * s[1] * s[2]); };
+  return static_cast<double>(p.c) *
+         (static_cast<double>(p.n) * volume(p.input) + static_cast<double>(p.k / p.groups) * volume(p.filter)) *
+         static_cast<double>(DataTypeBytes(p.x));
+}
+
 template <typename Kind>
 class ShapeList {
  public:
   ShapeList(const Kind& problem, const ScheduleConstraint& constraint, const Target& target)
-      : problem_(problem), constraint_(constraint), target_(target) {}
+      : problem_(problem), constraint_(constraint), target_(target) {
+    const double kept = PublishedMachine(target).l2_bytes * 1e6 * kUseOfL2;
+    bands_matter_ = OperandBytes(problem) > kept;
+  }
 
   std::vector<Schedule> List() {
     for (const Variant& variant : VariantsOf(problem_, constraint_, target_)) {
@@ -162,8 +184,7 @@ class ShapeList {
         Schedule shape = ShapeOf(variant, side, rows, columns);
         shape.math_warpgroups = 2;
         shape.consumers = Consumers::kPingpong;
-        const int64_t tiles = CeilDiv(RowsOf(problem_), shape.tile_m) * CeilDiv(ColumnsOf(problem_), shape.tile_n);
-        if (tiles <= target_.default_sm_count) continue;
+        if (TilesOf(shape) <= target_.default_sm_count) continue;
         for (const int depth : variant.depths) {
           shape.tile_k = depth;
           AddClusters(shape);
@@ -193,11 +214,23 @@ class ShapeList {
       // Both CTAs have a tile inside.
       if (extents[0] > 1 ? shape.tile_m < RowsOf(problem_) : shape.tile_n < ColumnsOf(problem_)) Add(shape);
     }
+    AddPairs(shape);
+  }
+
+  // Neighbours that multiply together; with tiles for several rounds also those that take them as they are done.
+  void AddPairs(Schedule shape) {
+    const bool fits = shape.rows == RowSide::kM && shape.tile_m == kPairRows && shape.tile_n % kPairColumns == 0;
+    if (!TensorMemory() || !fits || shape.reuse == Reuse::kLaneShift || shape.tile_m >= RowsOf(problem_)) return;
+    shape.cluster_m = shape.ctas = 2;
+    shape.cluster_n = 1;
+    Add(shape);
+    shape.scheduler = Scheduler::kClc;
+    if (TilesOf(shape) > target_.default_sm_count) Add(shape);
   }
 
   // Where tiles leave half of the SMs of a round idle.
   void AddSections(Schedule shape) {
-    const int64_t tiles = CeilDiv(RowsOf(problem_), shape.tile_m) * CeilDiv(ColumnsOf(problem_), shape.tile_n);
+    const int64_t tiles = TilesOf(shape);
     const int64_t rest = tiles % target_.default_sm_count;
     if (tiles > 4 * target_.default_sm_count) return;
     for (const int sections : kSections) {
@@ -206,22 +239,50 @@ class ShapeList {
       if (rest > 0) Add(shape);
     }
   }
+  int64_t TilesOf(const Schedule& shape) const {
+    return CeilDiv(RowsOf(problem_), shape.tile_m) * CeilDiv(ColumnsOf(problem_), shape.tile_n);
+  }
   static int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-  void Add(const Schedule& point) {
+  // In bands of the usual height; where the cache does not keep the operands, also in those of which a wave of tiles
+  // reads least.
+  void Add(Schedule shape) {
+    AddPoint(shape);
+    if (!bands_matter_ || shape.tile_m * shape.tile_n < kClusterArea || shape.split_k > 1) return;
+    const double usual = WaveRows(shape, shape.raster) * (1 - kRasterGain);
+    int best = shape.raster;
+    for (const int raster : kRasters) {
+      if (WaveRows(shape, raster) < std::min(usual, WaveRows(shape, best))) best = raster;
+    }
+    if (best == shape.raster) return;
+    shape.raster = best;
+    AddPoint(shape);
+  }
+  // Rows of A and of B that the tiles computed at once read.
+  double WaveRows(const Schedule& shape, int raster) const {
+    const auto rows = static_cast<double>(CeilDiv(RowsOf(problem_), shape.tile_m));
+    const auto columns = static_cast<double>(CeilDiv(ColumnsOf(problem_), shape.tile_n));
+    const TileWindow window = WindowOf(rows, columns, raster, target_.default_sm_count);
+    return window.rows * shape.tile_m + window.columns * shape.tile_n;
+  }
+
+  void AddPoint(const Schedule& point) {
     const Schedule shape = constraint_.Apply(WithPaths(problem_, constraint_.Apply(point), target_));
-    if (std::find(shapes_.begin(), shapes_.end(), shape) == shapes_.end()) shapes_.push_back(shape);
+    std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
+    for (const size_t i : alike) {
+      if (shapes_[i] == shape) return;
+    }
+    alike.push_back(shapes_.size());
+    shapes_.push_back(shape);
   }
 
   const Kind& problem_;
   const ScheduleConstraint& constraint_;
   const Target& target_;
+  bool bands_matter_ = false;  // the cache does not keep what bands share
   std::vector<Schedule> shapes_;
+  std::map<std::array<int, 3>, std::vector<size_t>> of_tile_;  // indices of shapes_
 };
-std::vector<Schedule> ShapesOf(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
-  return std::visit([&](const auto& kind) { return ShapeList(kind, constraint, target).List(); }, problem);
-}
-
 // The shape with the deepest useful ring that fits beside what else it needs.
 Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, const ScheduleConstraint& constraint,
                 const Target& target) {
@@ -240,18 +301,28 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
 
 }  // namespace
 
+std::vector<Schedule> ListShapes(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
+  return std::visit([&](const auto& kind) { return ShapeList(kind, constraint, target).List(); }, problem);
+}
+
+Result<LegalSchedule> DeepenShape(const Problem& problem, const Schedule& shape, const ScheduleConstraint& constraint,
+                                  const Target& target) {
+  LS_ASSIGN(compiler::Sketch sketch, compiler::SketchSchedule(problem, shape, target));
+  const Schedule deep = Deepen(shape, sketch.footprint, constraint, target);
+  compiler::DeepenRings(sketch.program, deep);
+  return LegalSchedule{deep, std::move(sketch.program)};
+}
+
 void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint, const Target& target,
                     const std::function<void(const Schedule& schedule, const ir::Program& program)>& legal,
                     const std::function<void(RefusedSchedule schedule)>& refused) {
-  for (const Schedule& shape : ShapesOf(problem, constraint, target)) {
-    auto sketch = compiler::SketchSchedule(problem, shape, target);
-    if (!sketch) {
-      refused({shape, std::move(sketch).error()});
-      continue;
+  for (const Schedule& shape : ListShapes(problem, constraint, target)) {
+    auto deep = DeepenShape(problem, shape, constraint, target);
+    if (deep) {
+      legal(deep->schedule, deep->program);
+    } else {
+      refused({shape, std::move(deep).error()});
     }
-    const Schedule deep = Deepen(shape, sketch->footprint, constraint, target);
-    compiler::DeepenRings(sketch->program, deep);
-    legal(deep, sketch->program);
   }
 }
 

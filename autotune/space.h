@@ -30,9 +30,20 @@ struct Space {
   std::vector<RefusedSchedule> refused;
 };
 
-// Calls `legal` for each legal schedule, with its program as SketchSchedule makes it, and `refused` for each other one.
-// REQUIRES: `problem` is complete. ENSURES: the constraint admits every schedule, and ValidateSchedule accepts those
-// that are legal.
+// The points of the axes, legal or not, each once; their rings are as short as they may be. The constraint admits all.
+// REQUIRES: `problem` is complete.
+std::vector<Schedule> ListShapes(const Problem& problem, const ScheduleConstraint& constraint,
+                                 const target::Target& target);
+
+struct LegalSchedule {
+  Schedule schedule;
+  ir::Program program;  // as SketchSchedule makes it
+};
+// A shape with the deepest useful rings that fit. ENSURES: ValidateSchedule accepts it. Errors: as SketchSchedule.
+Result<LegalSchedule> DeepenShape(const Problem& problem, const Schedule& shape, const ScheduleConstraint& constraint,
+                                  const target::Target& target);
+
+// Calls `legal` for each legal schedule, and `refused` for each other one, in the order of the axes.
 void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
                     const std::function<void(const Schedule& schedule, const ir::Program& program)>& legal,
                     const std::function<void(RefusedSchedule schedule)>& refused);

@@ -11,8 +11,6 @@
 namespace laneshift::autotune {
 namespace {
 
-constexpr double kUseOfL2 = 0.6;  // part of the cache that holds what will be used again
-
 struct BoundText {
   std::string_view name, doc;
 };
@@ -39,12 +37,7 @@ Spread SpreadOf(const Pipeline& p, const Machine& machine) {
   return spread;
 }
 
-// Tile rows and tile columns that are computed at once.
-struct Window {
-  double rows = 1, columns = 1;
-};
-
-Window WindowOf(const Pipeline& p, const Spread& spread) {
+TileWindow TilesAtOnce(const Pipeline& p, const Spread& spread) {
   const double band = std::min(p.raster, p.tile_rows);
   if (p.order == TileOrder::kRuns && spread.rounds > 1) {
     // The tiles of a moment are a run apart, which comes back to some rows of the band only.
@@ -52,11 +45,7 @@ Window WindowOf(const Pipeline& p, const Spread& spread) {
     return {.rows = std::min(spread.in_flight, band / static_cast<double>(std::gcd(run, height))),
             .columns = std::clamp(spread.in_flight * spread.rounds / band, 1.0, p.tile_columns)};
   }
-  // Bands are walked column after column. Where one is too short for all that are at work, they are in the next ones
-  // too.
-  const double columns = std::clamp(spread.in_flight / band, 1.0, p.tile_columns);
-  return {.rows = std::min(p.tile_rows, std::max(std::min(spread.in_flight, band), spread.in_flight / columns)),
-          .columns = columns};
+  return WindowOf(p.tile_rows, p.tile_columns, p.raster, spread.in_flight);
 }
 
 // What memory has to deliver, and how often a tile's load has to wait for it.
@@ -69,7 +58,7 @@ MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spr
   // Each half of the cache keeps what its own SMs read, so that what all read counts twice.
   if (!p.cold && p.a.unique_bytes + p.b.unique_bytes < machine.l2_bytes * 1e6 / 2) return {};
   const double room = machine.l2_bytes * 1e6 * kUseOfL2;
-  const Window window = WindowOf(p, spread);
+  const TileWindow window = TilesAtOnce(p, spread);
   double a = p.a.unique_bytes;
   double b = p.b.unique_bytes;
   if (a + b > room) {
@@ -123,6 +112,13 @@ double ClockAt(double tensor_share, const Machine& machine) {
 
 std::string_view BoundName(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].name; }
 std::string_view BoundDoc(Bound bound) { return kBoundTexts[static_cast<size_t>(bound)].doc; }
+
+TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double in_flight) {
+  const double band = std::min(raster, tile_rows);
+  // Where one band is too short for all that are at work, they are in the next ones too.
+  const double columns = std::clamp(in_flight / band, 1.0, tile_columns);
+  return {.rows = std::min(tile_rows, std::max(std::min(in_flight, band), in_flight / columns)), .columns = columns};
+}
 
 double LeastTime(const Pipeline& pipeline, const Machine& machine) {
   constexpr double kRounding = 1 - 1e-9;

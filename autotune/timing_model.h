@@ -27,6 +27,13 @@ struct Prediction {
   double memory_bytes = 0;                  // read and written
 };
 
+// Tile rows and tile columns that are computed at once where so many tiles are, which are walked in bands of `raster`
+// tile rows, column after column: of as many bands as it takes.
+struct TileWindow {
+  double rows = 1, columns = 1;
+};
+TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double in_flight);
+
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine);
 
 // Microseconds below which PredictTime never is, from bytes and products alone, at a fraction of its cost: what is

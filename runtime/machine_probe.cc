@@ -62,7 +62,7 @@ class Prober {
     LS_ASSIGN(operands_, RandomOperands(device_, stream_, OperandBytes()));
     LS_ASSIGN(sums_, device::Buffer::Allocate(device_.context(), SumBytes()));
     clock_ = device_.facts().clock_khz / 1e6;
-    LS_TRY(Note("clock_ghz", clock_));
+    Note("clock_ghz", clock_);
     LS_TRY(OneSm());
     LS_TRY(AllSms());
     LS_TRY(OutsideRows());
@@ -98,17 +98,8 @@ class Prober {
     return (more - less) * 1e3 / (probe.BlocksOf(many, ctas) - probe.BlocksOf(few, ctas));
   }
 
-  Status Note(const char* name, double value) {
-    if (!(value > 0)) {
-      std::string known;
-      for (const ProbedFact& fact : found_.facts) known += base::Cat(" ", fact.name, "=", fact.value);
-      return MakeError(ErrorCode::kDriver,
-                       base::Cat("the probe of ", name, " gives ", value,
-                                 ", which no device does; is another program using it? Measured before:", known));
-    }
-    found_.facts.push_back({name, value});
-    return Ok();
-  }
+  // Whoever uses a fact asks whether it can be so (autotune::CheckMeasured).
+  void Note(const char* name, double value) { found_.facts.push_back({name, value}); }
 
   // Latencies, and what one SM alone draws. Tiles of one row read the same A again and again.
   Status OneSm() {
@@ -117,15 +108,16 @@ class Prober {
     LS_ASSIGN(const ProbeKernel deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     LS_ASSIGN(const double flowing, BlockTime(deep, few, many, 1));
     port_ = 128 * kRowBytes / (flowing * clock_);
-    LS_TRY(Note("port", port_));
+    Note("port", port_);
     LS_ASSIGN(const ProbeKernel single, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 1}, target_)));
     LS_ASSIGN(const double hit, BlockTime(single, few, many, 1));
     LS_ASSIGN(const double miss,
               BlockTime(single, {128, kTileColumns, kColdDepth / 2}, {128, kTileColumns, kColdDepth}, 1));
-    LS_TRY(Note("memory_latency", (miss - hit) * clock_));
+    Note("memory_latency", (miss - hit) * clock_);
     // A launch that waits for one block.
     LS_ASSIGN(const double one, TimeOf(single, {128, kTileColumns, kProbeBlock}, 1));
-    return Note("launch_us", one - hit / 1e3);
+    Note("launch_us", one - hit / 1e3);
+    return Ok();
   }
 
   // What all SMs draw at once.
@@ -137,18 +129,19 @@ class Prober {
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 6}, target_)));
     LS_ASSIGN(const double shared, BlockTime(both, grid(1), grid(kTimesOver), down * across));
     l2_rate_ = 256 * kRowBytes / (shared * clock_) * down * across / Sms();
-    LS_TRY(Note("l2_rate", l2_rate_));
+    Note("l2_rate", l2_rate_);
     // One block at a time on every SM: the latency that a loaded chip has.
     LS_ASSIGN(const ProbeKernel single,
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 1}, target_)));
     LS_ASSIGN(const double alone, BlockTime(single, grid(1), grid(kTimesOver), down * across));
-    LS_TRY(Note("load_latency", alone * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) -
-                                    2 * Known(&Machine::load_issue)));
+    Note("load_latency",
+         alone * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) - 2 * Known(&Machine::load_issue));
     LS_ASSIGN(const ProbeKernel deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     const int64_t rows = int64_t{128} * Sms();
     LS_ASSIGN(const double streamed,
               BlockTime(deep, {rows, kTileColumns, kStreamDepth / 2}, {rows, kTileColumns, kStreamDepth}, Sms()));
-    return Note("memory_rate", Sms() * 128 * kRowBytes / streamed / 1e3);
+    Note("memory_rate", Sms() * 128 * kRowBytes / streamed / 1e3);
+    return Ok();
   }
 
   // One row inside of 128, by one SM and by all; what the rows inside take is known.
@@ -161,9 +154,10 @@ class Prober {
       return std::max(0.01, (block * clock_ - kReadRows * kRowBytes / rate) / kOutsideRows);
     };
     LS_ASSIGN(const double alone, clocks(1, port_));
-    LS_TRY(Note("outside_row", alone));
+    Note("outside_row", alone);
     LS_ASSIGN(const double together, clocks(Sms(), std::min(port_, l2_rate_)));
-    return Note("outside_rate", Sms() / together);
+    Note("outside_rate", Sms() / together);
+    return Ok();
   }
 
   // Instructions of several shapes on one SM; the narrowest wait for operands, the widest for products. The widest on
@@ -178,12 +172,12 @@ class Prober {
       const double held = alone * clock_ / instructions;
       found_.products.push_back({columns, held});
       if (columns == std::begin(kProductColumns)[0])
-        LS_TRY(Note("shared_read", static_cast<double>(rows + columns) * kInstructionBytes / held));
+        Note("shared_read", static_cast<double>(rows + columns) * kInstructionBytes / held);
       if (columns != std::end(kProductColumns)[-1]) continue;
-      LS_TRY(Note("product_columns", columns / held));
+      Note("product_columns", columns / held);
       const auto strip = [&](int64_t tiles) { return ProbeSize{rows * Sms(), columns * tiles, kStreamDepth}; };
       LS_ASSIGN(const double busy, BlockTime(probe, strip(kBusyTiles / 4), strip(kBusyTiles), Sms()));
-      LS_TRY(Note("busy_clock_ghz", std::min(1.0, alone / busy) * clock_));
+      Note("busy_clock_ghz", std::min(1.0, alone / busy) * clock_);
     }
     return Ok();
   }

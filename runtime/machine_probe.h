@@ -22,20 +22,20 @@ struct ProbedFact {
 
 // What was measured.
 struct MachineProbe {
-  std::vector<ProbedFact> facts;  // which the timing model uses
+  std::vector<ProbedFact> facts{};  // which the timing model uses where they are plausible
   // For people: what the facts follow from, and what the model has no fact for.
   struct Product {
     int columns = 0;    // of an instruction
     double clocks = 0;  // for which it holds the tensor core of an SM
   };
-  std::vector<Product> products;
+  std::vector<Product> products{};
   struct Load {
     int bytes = 0;
     double clocks = 0;  // from its issue until its ring's slot is given back, by an SM alone from L2
   };
-  std::vector<Load> loads;
+  std::vector<Load> loads{};
   double handoff_clocks = 0;  // from an arrival at a barrier to the warp that waits for it, nothing else to do
-  std::vector<int> gpcs;      // SMs of each GPC, the largest first
+  std::vector<int> gpcs{};    // SMs of each GPC, the largest first
 };
 
 // kUnsupported: the device is an emulator, which has no speed.

@@ -9,13 +9,13 @@
 #include "runtime/machine_probe.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/probe_report.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
 namespace {
 
-using autotune::Machine;
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
@@ -25,20 +25,13 @@ Examples:
   laneshift probe --device cuda:1 --json
 
 What is measured is kept in the store and used by the timing model of this device from then on (laneshift explain,
-the choice of schedules); docs/timing-model.md tells how each fact is measured.)";
+the choice of schedules), but for what no such device does, which is reported as not used; docs/timing-model.md tells
+how each fact is measured, and what is only reported.)";
 
 struct ProbeOptions {
   DeviceOptions device;
   bool json = false;
 };
-
-Json FactJson(const autotune::MachineFact& fact, double published, bool measured) {
-  return {{"name", fact.name},
-          {"unit", fact.unit},
-          {"value", fact.value},
-          {"published", published},
-          {"measured", measured}};
-}
 
 // What is measured beside the facts of the model.
 Json DetailJson(const runtime::MachineProbe& probed) {
@@ -84,34 +77,22 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const auto probed, runtime::ProbeMachine(parts.device, parts.target, parts.emulated));
   for (const runtime::ProbedFact& fact : probed.facts) {
+    if (!autotune::CheckMeasured(parts.target, fact.name, fact.value)) continue;
     LS_TRY(parts.store.PutFact(
         {.device = parts.device_key, .name = autotune::StoredName(fact.name), .answer = Cat(fact.value)}));
   }
   LS_TRY(StoreDetail(probed, parts));
   const int sms = parts.device.facts().sm_count;
-  const Machine published = autotune::PublishedMachine(parts.target, sms);
-  const Machine machine = autotune::MachineOf(parts.target, sms, parts.device_key, parts.store);
-  const auto usual = autotune::FactsOf(published);
-  const auto facts = autotune::FactsOf(machine);
-  Json list = Json::array();
-  Table table({{"fact"}, {"here", Align::kRight}, {"published", Align::kRight}, {"unit"}, {"what"}});
-  for (size_t i = 0; i < facts.size(); ++i) {
-    bool measured = false;
-    for (const runtime::ProbedFact& fact : probed.facts) measured |= fact.name == facts[i].name;
-    list.push_back(FactJson(facts[i], usual[i].value, measured));
-    table.Add({{std::string(facts[i].name)},
-               {measured ? PrintFixed(facts[i].value, 2) : "", Tint::kGood},
-               {PrintFixed(usual[i].value, 2)},
-               {std::string(facts[i].unit)},
-               {std::string(facts[i].doc), Tint::kFaint}});
-  }
+  const std::vector<ProbedRow> rows =
+      CompareFacts(probed, parts.target, autotune::MachineOf(parts.target, sms, parts.device_key, parts.store));
   if (options.json) {
-    Json object = {{"device", engine.device_name()}, {"target", engine.target()}, {"sms", sms}, {"facts", list}};
+    Json object = {
+        {"device", engine.device_name()}, {"target", engine.target()}, {"sms", sms}, {"facts", FactsJson(rows)}};
     object.update(DetailJson(probed));
     std::printf("%s\n", object.dump().c_str());
   } else {
     std::printf("%s, %s, %d SMs\n", engine.device_name().c_str(), engine.target().c_str(), sms);
-    std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
+    std::fputs(FactsText(rows, StdoutTakesColour()).c_str(), stdout);
     PrintDetail(probed);
   }
   return kExitOk;

@@ -114,7 +114,7 @@ TEST(ReuseModes, LoadAFilterRowOnce) {
   const Problem problem = *ParseProblem("conv n=1 h=16 w=126 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16");
   constexpr int64_t kTile = 128 * 64 * 2, kFilterTile = 64 * 64 * 2, kTiles = 16, kTaps = 9, kRows = 3;
   const auto traffic_of = [&](const char* mode) {
-    const auto constraint = ParseSchedule(base::Cat("tile=128x64x64 reuse=", mode));
+    const auto constraint = ParseSchedule(base::Cat("tile=128x64x64 cluster=1x1 ctas=1 reuse=", mode));
     const auto schedule = autotune::ChooseSchedule(problem, *constraint, target, kSms);
     const auto modes = autotune::CompareReuseModes(problem, *schedule, target, kSms);
     const auto chosen = std::find_if(modes.begin(), modes.end(), [](const ReuseMode& m) { return m.chosen; });
