@@ -56,7 +56,7 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x16x64 stages=2", 20},
     {"sm_100a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
     {"sm_90a", "gemm m=1000 n=399 k=129", "tile=64x16x64 stages=2"},
-    {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift"},
+    {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift cluster=1x1"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=lane_shift shift=fused"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=row_offset border=mask"},
     {"sm_90a", "gemm m=1024 n=400 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
