@@ -149,14 +149,15 @@ Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
     Word& word = words_[w];
     const uint8_t covered = BytesOf(w, begin, bytes);
     OrdinaryOf(w) |= BitOf(w);
-    if (!rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
+    const bool read = word.reader != 0;
+    if (read && !rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
     // Lanes of one warp that store to one word in turn mostly store one value: not reported.
-    if (!rival && word.writer != 0 && word.reader == 0 && (word.bytes & covered) != 0 &&
+    if (!rival && word.writer != 0 && !read && (word.bytes & covered) != 0 &&
         !(by.strong && (word.flags & kStrongWrite)) && WriterOf(word).agent != now.agent &&
         !by.knowledge->Knows(by.lane, WriterOf(word))) {
       rival = {Conflict::kWriteAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
     }
-    DropReaders(word);
+    if (read) DropReaders(word);
     word.writer = static_cast<uint16_t>(now.agent * kLanes + by.lane + 1);
     word.write_clock = now.clock;
     word.bytes = covered;
@@ -218,7 +219,7 @@ void SharedShadow::Segment::AddRead(const RecordRef& record) {
 void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& record) {
   std::vector<Segment>& segments = blocks_[word.block].segments;
   // What the operation changes leaves its old segments and comes back in new ones.
-  std::vector<Segment> changed;
+  std::vector<Segment>& changed = changed_;
   uint64_t fresh = word.mask;
   for (Segment& segment : segments) {
     const uint64_t common = segment.mask & word.mask;
@@ -249,6 +250,7 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
       segments.push_back(std::move(segment));
     }
   }
+  changed.clear();
 }
 
 void SharedShadow::Forget(uint32_t begin, uint32_t end) {

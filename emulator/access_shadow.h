@@ -224,6 +224,7 @@ class SharedShadow {
   std::vector<Block> blocks_;  // from offset 0
   std::vector<std::vector<Reader>> readers_;
   std::vector<uint32_t> free_readers_;
+  std::vector<Segment> changed_;  // of NoteAsync, empty between its calls
 };
 
 // The same for a CTA's Tensor Memory, which only asynchronous operations touch.

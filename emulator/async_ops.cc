@@ -324,6 +324,7 @@ bool Cluster::Issue(const OpHandle& op) {
     FollowQueue(*op, unreleased_);
   for (const AsyncOp::SharedUse& use : op->shared) CountPending(use, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
+  for (const auto& [warp, wgmma] : op->matrices) warp->OwnMatrices(*wgmma, 1);
   for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Add(use.begin, use.end, use.write);
   if (unreleased_.size() >= next_purge_) {
     std::erase_if(unreleased_, [](const OpHandle& old) { return old->state == AsyncOp::State::kReleased; });
@@ -419,6 +420,11 @@ bool Cluster::Await(const OpHandle& op, Warp& warp, uint32_t mask) {
   std::erase_if(op->registers, [&](const auto& owned) {
     if (owned.first != &warp) return false;
     warp.OwnRegisters(owned.second, -1);
+    return true;
+  });
+  std::erase_if(op->matrices, [&](const AsyncOp::Matrices& owned) {
+    if (owned.warp != &warp) return false;
+    warp.OwnMatrices(*owned.wgmma, -1);
     return true;
   });
   Release(op);

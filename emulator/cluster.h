@@ -139,10 +139,15 @@ class AsyncOp {
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
   std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
-  std::vector<RegisterMove> moves;                    // of those, to others that it owns too, in program order
-  std::vector<OpHandle> after;                        // operations that take effect before this one
-  std::vector<OpHandle> covered;                      // a commit: what its arrival tells about
-  std::function<bool(AsyncOp&)> effect;               // false: the launch has a fault
+  struct Matrices {
+    Warp* warp;
+    const Instruction* wgmma;  // whose D, and A in registers, it owns in that warp
+  };
+  std::vector<Matrices> matrices;
+  std::vector<RegisterMove> moves;       // of those, to others that it owns too, in program order
+  std::vector<OpHandle> after;           // operations that take effect before this one
+  std::vector<OpHandle> covered;         // a commit: what its arrival tells about
+  std::function<bool(AsyncOp&)> effect;  // false: the launch has a fault
   // tcgen05 order: same issuer, cta_group and, for two mma, accumulator and shape.
   int cta_group = 0;
   uint64_t order_key = 0;

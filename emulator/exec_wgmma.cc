@@ -1,5 +1,6 @@
 // wgmma, ldmatrix, stmatrix.
 
+#include <array>
 #include <bit>
 
 #include "base/text.h"
@@ -55,6 +56,27 @@ void CheckFence(Warp& member, const Instruction& i) {
                                     : "the warp has executed no wgmma.fence before its first wgmma");
 }
 
+// `first`: of the warpgroup's warps.
+bool Execute(const PlannedWgmma& plan, const Instruction& i, size_t first, Cta& cta, AsyncOp& self) {
+  Cluster& cluster = cta.cluster();
+  OperandBuffers& buffers = cluster.host().operands;
+  std::vector<uint32_t*>& d = buffers.rows_d;
+  d.clear();
+  std::array<const uint32_t*, 16> a;
+  std::array<const uint32_t*, 4> metadata;
+  for (size_t q = 0; q < 4; ++q) {
+    Warp& member = *cta.warps[first + q];
+    for (uint32_t r = 0; r < i[0].count; ++r) d.push_back(member.At<uint32_t>(i[0].elements[r]));
+    for (uint32_t r = 0; r < i[1].count; ++r) a[4 * q + r] = member.At<uint32_t>(i[1].elements[r]);
+    if (i.modifiers & kSparse) metadata[q] = member.At<uint32_t>(i[3]);
+  }
+  const auto done =
+      ExecuteWgmma(plan, cluster.machine().arithmetic, cta.shared().Window(), std::span(a).first(4 * i[1].count), d,
+                   std::span(metadata).first(i.modifiers & kSparse ? 4 : 0), buffers);
+  if (!done.has_value()) cluster.SetFault({FaultKind::kIllegalInstruction, self.place, done.error().message});
+  return done.has_value();
+}
+
 Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Cta& cta = w.cta();
   Cluster& cluster = cta.cluster();
@@ -75,24 +97,10 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   op->kind = OpKind::kWgmma;
   op->warp = &w;
   op->lane = -1;
-  std::vector<uint32_t*> d;
-  std::vector<const uint32_t*> a, metadata;
-  d.reserve(4 * i[0].count);
-  op->registers.reserve(4 * (size_t{i[0].count} + i[1].count + 1));
   for (size_t q = 0; q < 4; ++q) {
     Warp& member = *cta.warps[first + q];
-    for (uint32_t r = 0; r < i[0].count; ++r) {
-      d.push_back(member.At<uint32_t>(i[0].elements[r]));
-      op->registers.emplace_back(&member, i[0].elements[r].slot);
-    }
-    for (uint32_t r = 0; r < i[1].count; ++r) {
-      a.push_back(member.At<uint32_t>(i[1].elements[r]));
-      op->registers.emplace_back(&member, i[1].elements[r].slot);
-    }
-    if (i.modifiers & kSparse) {
-      metadata.push_back(member.At<uint32_t>(i[3]));
-      op->registers.emplace_back(&member, i[3].slot);
-    }
+    op->matrices.push_back({&member, &i});
+    if (i.modifiers & kSparse) op->registers.emplace_back(&member, i[3].slot);
     member.wgmma.open.push_back(op);
   }
   op->shared.push_back(
@@ -101,13 +109,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Rendezvous& group = cta.warpgroups[first / 4];
   if (group.last && group.last->state == AsyncOp::State::kPending) op->after.push_back(group.last);
   group.last = op;
-  op->effect = [plan, d, a, metadata, &cta](AsyncOp& self) {
-    Cluster& own = cta.cluster();
-    auto done =
-        ExecuteWgmma(*plan, own.machine().arithmetic, cta.shared().Window(), a, d, metadata, own.host().operands);
-    if (!done.has_value()) own.SetFault({FaultKind::kIllegalInstruction, self.place, done.error().message});
-    return done.has_value();
-  };
+  op->effect = [plan, &i, first, &cta](AsyncOp& self) { return Execute(*plan, i, first, cta, self); };
   ++cluster.counters().mma_instructions;
   cluster.counters().mma_multiplies += static_cast<uint64_t>(plan->multiplies);
   return cluster.Issue(op) ? Outcome::kNext : Outcome::kFault;

@@ -214,6 +214,12 @@ void Warp::OwnRegisters(uint32_t slot, int delta) {
   owned_count_ += static_cast<uint64_t>(static_cast<int64_t>(delta));
 }
 
+void Warp::OwnMatrices(const Instruction& instruction, int delta) {
+  for (size_t operand = 0; operand < 2; ++operand) {
+    for (uint32_t e = 0; e < instruction[operand].count; ++e) OwnRegisters(instruction[operand].elements[e].slot, delta);
+  }
+}
+
 void Warp::Apply(const RegisterMove& move) {
   const uint32_t* from = Words(move.from);
   uint32_t* to = Words(move.to);

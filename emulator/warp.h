@@ -140,6 +140,8 @@ class Warp {
 
   // Registers that an asynchronous operation will write (or still reads).
   void OwnRegisters(uint32_t slot, int delta);
+  // Of the D of a wgmma, and of its A in registers.
+  void OwnMatrices(const Instruction& instruction, int delta);
   void Apply(const RegisterMove& move);
   bool Owned(uint32_t slot) const { return owned_count_ != 0 && owned_[slot >> 7] != 0; }
 

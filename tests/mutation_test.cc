@@ -57,7 +57,7 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
     {"sm_100a", "gemm m=104 n=191 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
     {"sm_90a", "gemm m=104 n=191 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
-    {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift"},
+    {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift cluster=1x1"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=lane_shift shift=fused"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=row_offset border=mask"},
     {"sm_90a", "gemm m=256 n=184 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},

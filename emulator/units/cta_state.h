@@ -93,20 +93,6 @@ struct Touched {
   std::vector<TensorRange> tensor_reads, tensor_writes;
 };
 
-// Sorts ranges and joins those that touch.
-inline void MergeRanges(std::vector<SharedRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](SharedRange a, SharedRange b) { return a.begin < b.begin; });
-  size_t kept = 0;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (kept > 0 && ranges[i].begin <= ranges[kept - 1].end) {
-      ranges[kept - 1].end = std::max(ranges[kept - 1].end, ranges[i].end);
-    } else {
-      ranges[kept++] = ranges[i];
-    }
-  }
-  ranges.resize(kept);
-}
-
 // 16-byte granules of a window as bits: swizzles visit them out of order, and sorting them would cost more than what is
 // done with them.
 class GranuleSet {
@@ -139,6 +125,14 @@ class GranuleSet {
       }
     }
     return ranges;
+  }
+  // The same.
+  std::shared_ptr<const GranuleWords> Words() const {
+    GranuleWords words;
+    for (uint32_t word = first_; word <= last_; ++word) {
+      if (words_[word] != 0) words.push_back({word, words_[word]});
+    }
+    return std::make_shared<const GranuleWords>(std::move(words));
   }
 
  private:

@@ -17,11 +17,11 @@ enum class ScaleType : uint8_t { kUe8m0, kUe4m3 };
 
 // How a row of K elements lies in the bytes that were fetched for it.
 enum class Packing : uint8_t {
-  kPlain,       // f16, bf16: 2 bytes; tf32: 4; 8-bit types: 1
-  kPadded,      // 4 and 6-bit types in shared memory: 16 elements per 16 bytes, the rest of the 16 bytes unused
-  kContainers,  // 4 and 6-bit types in Tensor Memory: one byte each, e2m1 in bits 5:2, e3m2 and e2m3 in bits 5:0
+  kPlain,             // f16, bf16: 2 bytes; tf32: 4; 8-bit types: 1
+  kPadded,            // 4 and 6-bit types in shared memory: 16 elements per 16 bytes, the rest of the 16 bytes unused
+  kContainers,        // 4 and 6-bit types in Tensor Memory: one byte each, e2m1 in bits 5:2, e3m2 and e2m3 in bits 5:0
   kMiddleContainers,  // the same with 6-bit values in bits 6:1
-  kNibbles,     // e2m1, two per byte, the first in bits 3:0
+  kNibbles,           // e2m1, two per byte, the first in bits 3:0
 };
 
 std::string_view NameOf(ElementType type);

@@ -89,13 +89,13 @@ class Terms {
 };
 
 // A finite element as a term with 23 fraction bits.
-Term Decompose(float value, float power) {
+Term Decompose(float value, int exponent) {
   const uint32_t word = std::bit_cast<uint32_t>(value);
   const uint32_t field = word >> 23 & 0xff;
   Term t{};
   t.negative = word >> 31;
   t.fraction = 23;
-  t.exponent = static_cast<int>(std::bit_cast<uint32_t>(power) >> 23) - 127;
+  t.exponent = exponent;
   t.significand = field == 0 ? word & 0x7fffff : (word & 0x7fffff) | 0x800000;
   // Subnormals of the small formats are normal floats: bring them back to their format's least exponent.
   t.significand >>= t.exponent - (static_cast<int>(std::max(field, 1u)) - 127);
@@ -105,14 +105,14 @@ Term Decompose(float value, float power) {
 bool IsNan(float v) { return (std::bit_cast<uint32_t>(v) & 0x7fffffff) > kInfinity32; }
 bool IsInfinite(float v) { return (std::bit_cast<uint32_t>(v) & 0x7fffffff) == kInfinity32; }
 
-void AddProduct(float a, float power_a, float b, float power_b, int scale_exponent, Terms& terms) {
+void AddProduct(float a, int exponent_a, float b, int exponent_b, int scale_exponent, Terms& terms) {
   if (IsNan(a) || IsNan(b)) return terms.AddNan();
   if (IsInfinite(a) || IsInfinite(b)) {
     if (a == 0 || b == 0) return terms.AddNan();
     return terms.AddInfinity((a < 0) != (b < 0));
   }
   if (a == 0 || b == 0) return;
-  const Term x = Decompose(a, power_a), y = Decompose(b, power_b);
+  const Term x = Decompose(a, exponent_a), y = Decompose(b, exponent_b);
   terms.Add({x.negative != y.negative, x.significand * y.significand, 46, x.exponent + y.exponent + scale_exponent});
 }
 
@@ -232,8 +232,8 @@ uint32_t SumOne(const OperandRows& a, int row_a, const OperandRows& b, int row_b
       scale_exponent = x.exponent + y.exponent;
     }
     for (int k = first; k < first + per_factor; ++k) {
-      const size_t at_a = a.At(row_a, k), at_b = b.At(row_b, k);
-      AddProduct(a.values()[at_a], a.powers()[at_a], b.values()[at_b], b.powers()[at_b], scale_exponent, terms);
+      AddProduct(a.values()[a.At(row_a, k)], a.exponent(row_a, k), b.values()[b.At(row_b, k)], b.exponent(row_b, k),
+                 scale_exponent, terms);
     }
   }
   return terms.Sum(options.d, options.adder);

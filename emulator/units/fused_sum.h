@@ -19,7 +19,7 @@ enum class Arithmetic : uint8_t { kHardware, kFast };
 
 // What MultiplyAccumulate must know of its operands.
 inline OperandRows::Detail DetailFor(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kFast ? OperandRows::Detail::kValues : OperandRows::Detail::kValuesAndPowers;
+  return arithmetic == Arithmetic::kFast ? OperandRows::Detail::kValues : OperandRows::Detail::kValuesAndExponents;
 }
 
 // The adder's parameters.
@@ -35,12 +35,16 @@ AdderRule Tcgen05Adder(AccumulatorType d);
 AdderRule Tcgen05FourBitAdder();  // kind::mxf4, kind::mxf4nvf4
 
 // D as rows of 32-bit cells, f16 in the low half of its cell: row m begins at cells + m * pitch, or at rows[m] where
-// these are given.
+// these are given. Or as the registers of a warpgroup, as wgmma has them: registers[w * registers_per_thread + r] are
+// the 32 lanes of register r of warp w, which of f16 hold two cells each.
 struct AccumulatorTile {
   uint32_t* cells = nullptr;
   size_t pitch = 0;
   uint32_t* const* rows = nullptr;
+  uint32_t* const* registers = nullptr;
+  int registers_per_thread = 0;
 
+  // REQUIRES: not in registers.
   uint32_t* Row(int m) const { return rows != nullptr ? rows[m] : cells + static_cast<size_t>(m) * pitch; }
 };
 

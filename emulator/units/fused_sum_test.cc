@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "emulator/units/fused_sum_vector.h"
+#include "emulator/units/wgmma.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -206,6 +207,63 @@ TEST(FusedSum, VectorPathsEqualTheDefinition) {
                                    8 + static_cast<int>(random() % 70));
         if (::testing::Test::HasFatalFailure()) return;
       }
+    }
+  }
+}
+
+// The registers of a warpgroup are another place for the same cells.
+void ExpectRegistersEqualRows(const Case& c, Arithmetic arithmetic, int n, std::mt19937& random) {
+  constexpr int kM = 64;
+  OperandRows a, b;
+  a.LoadCodes(Side::kA, c.a, kM, c.k, RandomCodes(c.a, kM * c.k, 1, random).data(), false);
+  b.LoadCodes(Side::kB, c.b, n, c.k, RandomCodes(c.b, n * c.k, 1, random).data(), false);
+  SumOptions options;
+  options.d = c.d;
+  options.adder = c.adder;
+  options.accumulate = random() % 4 != 0;
+  const bool half = c.d == AccumulatorType::kF16;
+  std::vector<uint32_t> cells = RandomCodes(half ? ElementType::kF16 : ElementType::kTf32, kM * n, 1, random);
+  const int registers = half ? n / 4 : n / 2;
+  std::vector<std::array<uint32_t, 32>> lanes(static_cast<size_t>(4 * registers));
+  std::vector<uint32_t*> pointers;
+  for (auto& lane : lanes) pointers.push_back(lane.data());
+  const auto visit = [&](auto each) {
+    for (int thread = 0; thread < 128; ++thread) {
+      for (int i = 0; i < (half ? 2 : 1) * registers; ++i) {
+        const FragmentPosition at = AccumulatorPosition(thread, i);
+        const auto reg = static_cast<size_t>(thread / 32 * registers + (half ? i / 2 : i));
+        each(lanes[reg][static_cast<size_t>(thread % 32)], half ? 16 * (i % 2) : 0,
+             cells[static_cast<size_t>(at.row * n + at.column)]);
+      }
+    }
+  };
+  visit([](uint32_t& word, int shift, uint32_t cell) { word = shift == 0 ? cell : word | cell << shift; });
+  for (const VectorSums* loops : RunnableVectorSums()) {
+    const auto lanes_before = lanes;
+    const auto cells_before = cells;
+    AccumulatorTile tile;
+    tile.registers = pointers.data();
+    tile.registers_per_thread = registers;
+    const auto sum = IsInteger(c.a) ? loops->integers : arithmetic == Arithmetic::kFast ? loops->fast : loops->exact;
+    sum(a, b, options, tile);
+    sum(a, b, options, {cells.data(), static_cast<size_t>(n)});
+    visit([&](uint32_t word, int shift, uint32_t cell) {
+      EXPECT_EQ(half ? word >> shift & 0xffff : word, cell) << loops->name << " n " << n;
+    });
+    std::copy(lanes_before.begin(), lanes_before.end(), lanes.begin());
+    cells = cells_before;
+  }
+}
+
+TEST(FusedSum, RegistersOfAWarpgroupAreATileToo) {
+  std::mt19937 random(23);
+  const Case cases[] = {{ElementType::kBf16, ElementType::kBf16, AccumulatorType::kF32, 16, AdderRule{}},
+                        {ElementType::kF16, ElementType::kF16, AccumulatorType::kF16, 16,
+                         WgmmaAdder(ElementType::kF16, AccumulatorType::kF16)},
+                        {ElementType::kS8, ElementType::kS8, AccumulatorType::kS32, 32, AdderRule{}}};
+  for (const Case& c : cases) {
+    for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
+      for (const int n : {8, 16, 24, 32, 40, 96, 256}) ExpectRegistersEqualRows(c, arithmetic, n, random);
     }
   }
 }

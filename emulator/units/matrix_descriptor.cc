@@ -170,18 +170,24 @@ void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
 
 Result<std::vector<SharedRange>> TouchedGranules(const MatrixDescriptor& descriptor, const OperandTile& tile,
                                                  const SharedWindow& window) {
-  std::optional<uint32_t> outside;
   GranuleSet granules;
+  LS_TRY(AddGranules(descriptor, tile, window, granules));
+  return granules.Ranges();
+}
+
+Status AddGranules(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window,
+                   GranuleSet& to) {
+  std::optional<uint32_t> outside;
   ForEachRun(descriptor, tile, [&](int, int, uint32_t address, int) {
     if (!window.Contains(address & ~15u, 16) && !outside) outside = address;
-    granules.Add(address);
+    to.Add(address);
   });
   if (outside) {
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("the operand tile reads shared address ", Hex(*outside), ", outside the CTA's window ",
                                Hex(window.base), " to ", Hex(window.base + window.bytes.size())));
   }
-  return granules.Ranges();
+  return Ok();
 }
 
 void GatherTile(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, uint8_t* to,

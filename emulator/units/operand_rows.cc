@@ -38,6 +38,9 @@ inline void ForEachInEights(int count, Visit visit) {
   for (; i < count; ++i) visit(i);
 }
 
+// The adder does not normalise: a subnormal counts with its format's least exponent.
+int LeastExponent(ElementType type) { return 1 - base::InfoOf(FormatOf(type)).bias; }
+
 void ToValues(ElementType type, const uint32_t* codes, int count, float* values) {
   switch (type) {
     case ElementType::kF16:
@@ -75,27 +78,19 @@ void OperandRows::Prepare(Side side, ElementType type, int rows, int k) {
   pitch_ = side == Side::kA ? k : (rows + kPadding - 1) / kPadding * kPadding;
   factors_ = 0;
   const size_t elements = static_cast<size_t>(side == Side::kA ? rows : k) * static_cast<size_t>(pitch_);
-  if (IsInteger(type)) {
-    integers_.resize(elements);
-    values_.clear();
-    powers_.clear();
-  } else {
-    values_.resize(elements);
-    powers_.resize(detail_ == Detail::kValues ? 0 : elements);
-    integers_.clear();
-  }
+  const bool with_exponents = !IsInteger(type) && detail_ == Detail::kValuesAndExponents;
+  integers_.resize(IsInteger(type) ? elements : 0);
+  values_.resize(IsInteger(type) ? 0 : elements);
+  exponents_.resize(with_exponents ? elements * copies() : 0);
+  row_greatest_.resize(with_exponents && side == Side::kA ? static_cast<size_t>(rows) : 0);
+  greatest_ = kZeroExponent;
   // Rows overwrite everything but the padding.
   for (int i = 0; side == Side::kB && i < k && rows < pitch_; ++i) {
     const size_t first = At(rows, i), count = static_cast<size_t>(pitch_ - rows);
-    if (IsInteger(type)) {
-      std::fill_n(integers_.begin() + static_cast<ptrdiff_t>(first), count, 0);
-      continue;
-    }
-    std::fill_n(values_.begin() + static_cast<ptrdiff_t>(first), count, 0.0f);
-    if (!powers_.empty()) std::fill_n(powers_.begin() + static_cast<ptrdiff_t>(first), count, 0.0f);
+    if (!integers_.empty()) std::fill_n(&integers_[first], count, 0);
+    if (!values_.empty()) std::fill_n(&values_[first], count, 0.0f);
+    if (with_exponents) std::fill_n(&exponents_[first], count, kZeroExponent);
   }
-  facts_.assign(static_cast<size_t>(rows), RowFacts{});
-  all_ = RowFacts{};
 }
 
 void OperandRows::StoreIntegers(int row, const uint32_t* codes) {
@@ -106,58 +101,51 @@ void OperandRows::StoreIntegers(int row, const uint32_t* codes) {
   }
 }
 
-void OperandRows::Decode(int row, const uint32_t* codes, bool negate, float* values, float* powers) {
+void OperandRows::Decode(int row, const uint32_t* codes, bool negate, float* values, int16_t* exponents) {
   ToValues(type_, codes, k_, values);
   const uint32_t flip = negate ? 0x80000000u : 0;
-  if (powers == nullptr) {
+  if (exponents == nullptr) {
     if (!negate) return;
     ForEachInEights(k_, [=](int i) { values[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(values[i]) ^ flip); });
     return;
   }
-  const base::FloatFormatInfo& info = base::InfoOf(FormatOf(type_));
-  // The adder does not normalise: a subnormal counts with its format's least exponent.
-  const int32_t least_power = (1 - info.bias + 127) << 23;
-  int32_t highest = 0, lowest = 0xff << 23;
-  // Without branches, for the vectoriser; powers are positive, so integers order them.
+  const int32_t least = LeastExponent(type_);
+  int32_t greatest = kZeroExponent;
+  // Without branches, for the vectoriser.
   ForEachInEights(k_, [&](int i) {
     const uint32_t word = std::bit_cast<uint32_t>(values[i]);
-    const int32_t nonzero = (word & 0x7fffffff) != 0 ? -1 : 0;
-    const int32_t power = std::max(static_cast<int32_t>(word & 0x7f800000), least_power) & nonzero;
-    highest = std::max(highest, power);
-    lowest = std::min(lowest, power | (~nonzero & (0xff << 23)));
     values[i] = std::bit_cast<float>(word ^ flip);
-    powers[i] = std::bit_cast<float>(power);
+    const auto field = static_cast<int32_t>(word >> 23 & 0xff);
+    const int32_t exponent = (word & 0x7fffffff) != 0 ? std::max(field - 127, least) : kZeroExponent;
+    greatest = std::max(greatest, exponent);
+    exponents[i] = static_cast<int16_t>(exponent);
   });
-  RowFacts& facts = facts_[static_cast<size_t>(row)];
-  if (highest == 0) return;
-  facts.zero = false;
-  facts.special = highest == 0x7f800000;
-  facts.greatest = static_cast<int16_t>((highest >> 23) - 127);
-  facts.least = static_cast<int16_t>((lowest >> 23) - 127);
-  all_.zero = false;
-  all_.special |= facts.special;
-  all_.greatest = std::max(all_.greatest, facts.greatest);
-  all_.least = std::min(all_.least, facts.least);
+  if (!row_greatest_.empty()) row_greatest_[static_cast<size_t>(row)] = static_cast<int16_t>(greatest);
+  greatest_ = std::max(greatest_, greatest);
 }
 
 template <typename CodesOf>
 void OperandRows::StoreRows(CodesOf codes_of, bool negate) {
-  const bool with_powers = !powers_.empty();
+  const bool with_exponents = !exponents_.empty();
   if (IsInteger(type_)) {
     for (int row = 0; row < rows_; ++row) StoreIntegers(row, codes_of(row));
     return;
   }
+  // A few rows at a time, so that the transposition writes whole runs of them.
+  constexpr int kBlock = 16;
+  std::array<std::array<float, kMaxK>, kBlock> values;
+  std::array<std::array<int16_t, kMaxK>, kBlock> exponents;
   if (side_ == Side::kA) {
     for (int row = 0; row < rows_; ++row) {
       const size_t at = At(row, 0);
-      Decode(row, codes_of(row), negate, &values_[at], with_powers ? &powers_[at] : nullptr);
+      Decode(row, codes_of(row), negate, &values_[at], with_exponents ? exponents[0].data() : nullptr);
+      for (size_t i = 0; with_exponents && i < static_cast<size_t>(k_); ++i) {
+        exponents_[2 * (at + i)] = exponents_[2 * (at + i) + 1] = exponents[0][i];
+      }
     }
     return;
   }
-  // A few rows at a time, so that the transposition writes whole runs of them.
-  constexpr int kBlock = 16;
-  std::array<std::array<float, kMaxK>, kBlock> values, powers;
-  const auto transpose = [&](const auto& block, int first, int count, float* to) {
+  const auto transpose = [&](const auto& block, int first, int count, auto* to) {
     to += first;
     for (int k = 0; k < k_; ++k, to += pitch_) {
       if (count == kBlock) {
@@ -171,22 +159,28 @@ void OperandRows::StoreRows(CodesOf codes_of, bool negate) {
     const int count = std::min(kBlock, rows_ - first);
     for (int r = 0; r < count; ++r) {
       const auto at = static_cast<size_t>(r);
-      Decode(first + r, codes_of(first + r), negate, values[at].data(), with_powers ? powers[at].data() : nullptr);
+      Decode(first + r, codes_of(first + r), negate, values[at].data(),
+             with_exponents ? exponents[at].data() : nullptr);
     }
     transpose(values, first, count, values_.data());
-    if (with_powers) transpose(powers, first, count, powers_.data());
+    if (with_exponents) transpose(exponents, first, count, exponents_.data());
   }
 }
 
 void OperandRows::Load(Side side, ElementType type, Packing packing, int rows, int k, const uint8_t* bytes,
                        size_t row_bytes, bool negate) {
   Prepare(side, type, rows, k);
-  if (detail_ == Detail::kValues && packing == Packing::kPlain && LoadsInVectors(type)) {
+  if (packing == Packing::kPlain && k % 4 == 0 && LoadsInVectors(type)) {
     const float* table = BitsOf(type) == 8 ? SmallValues(type).data() : nullptr;
-    const PackedRows from = {type, rows, k, bytes, row_bytes, negate, table};
+    const PackedRows from = {type, rows, k, bytes, row_bytes, negate, table, LeastExponent(type)};
     const VectorLoads& loads = SelectVectorLoads();
-    if (side == Side::kA) return loads.rows(from, values_.data());
-    return loads.columns(from, static_cast<size_t>(pitch_), values_.data());
+    int16_t* exponents = exponents_.empty() ? nullptr : exponents_.data();
+    if (side == Side::kA) {
+      greatest_ = loads.rows(from, values_.data(), exponents, row_greatest_.data());
+    } else {
+      greatest_ = loads.columns(from, static_cast<size_t>(pitch_), values_.data(), exponents);
+    }
+    return;
   }
   std::array<uint32_t, kMaxK> codes;
   const auto codes_of = [&](int row) {

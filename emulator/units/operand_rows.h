@@ -1,5 +1,5 @@
 // One operand of one tensor-core instruction, decomposed for the adder: per element its exact value as a float and the
-// power of two that the adder counts as its exponent; per row what a fast path must know.
+// exponent that the adder counts for it; per row what a fast path must know.
 //
 // A "row" is a row of A or a column of B. A is stored row-major, B with K outermost and rows padded to whole vectors,
 // so that the adder's inner loops run over columns of B.
@@ -22,15 +22,14 @@ class OperandRows {
   static constexpr int kPadding = 32;  // rows of B are padded to a multiple of this
 
   // What is kept of an element: its value alone is enough for Arithmetic::kFast.
-  enum class Detail : uint8_t { kValues, kValuesAndPowers };
+  enum class Detail : uint8_t { kValues, kValuesAndExponents };
 
-  struct RowFacts {
-    bool zero = true;                      // every element is zero
-    bool special = false;                  // an infinity or a NaN is among them
-    int16_t least = 512, greatest = -512;  // exponents of the nonzero elements
-  };
+  // The exponent of zeros: the sum of two is still a 16-bit number, and below every other exponent and their sums.
+  static constexpr int16_t kZeroExponent = -0x4000;
+  // The exponent of infinities and NaNs.
+  static constexpr int16_t kSpecialExponent = 128;
 
-  // For what is loaded from now on. Without powers there are no facts of rows either.
+  // For what is loaded from now on.
   void set_detail(Detail detail) { detail_ = detail; }
   // `bytes` holds `rows` rows of K packed elements, `row_bytes` apart. Old contents are dropped, storage is reused.
   // REQUIRES: k <= kMaxK.
@@ -51,11 +50,13 @@ class OperandRows {
   size_t At(int row, int k) const { return static_cast<size_t>(side_ == Side::kA ? row * k_ + k : k * pitch_ + row); }
   int pitch() const { return pitch_; }
   const float* values() const { return values_.data(); }
-  const float* powers() const { return powers_.data(); }
+  // Side A has each exponent twice, so that one 32-bit load fills a vector with it; the padding of side B is of zeros.
+  const int16_t* exponents() const { return exponents_.data(); }
+  int exponent(int row, int k) const { return exponents_[At(row, k) * copies()]; }
   const int32_t* integers() const { return integers_.data(); }
-  const RowFacts& facts(int row) const { return facts_[static_cast<size_t>(row)]; }
-  // Over all rows; padding rows of B are zero rows.
-  const RowFacts& all() const { return all_; }
+  // The greatest exponent of a row of A, and of all rows. With Detail::kValues there is none.
+  int greatest(int row) const { return row_greatest_[static_cast<size_t>(row)]; }
+  int greatest() const { return greatest_; }
   int factors() const { return factors_; }
   ScaleType scale_type() const { return scale_type_; }
   uint8_t scale(int row, int factor) const { return scales_[static_cast<size_t>(row * factors_ + factor)]; }
@@ -66,18 +67,19 @@ class OperandRows {
   template <typename CodesOf>
   void StoreRows(CodesOf codes_of, bool negate);
   void StoreIntegers(int row, const uint32_t* codes);
-  // The elements of one row, and their powers where they are wanted.
-  void Decode(int row, const uint32_t* codes, bool negate, float* values, float* powers);
+  // The elements of one row, and their exponents where they are wanted.
+  void Decode(int row, const uint32_t* codes, bool negate, float* values, int16_t* exponents);
+  size_t copies() const { return side_ == Side::kA ? 2 : 1; }
 
-  Detail detail_ = Detail::kValuesAndPowers;
+  Detail detail_ = Detail::kValuesAndExponents;
   Side side_ = Side::kA;
   ElementType type_ = ElementType::kF16;
   int rows_ = 0, k_ = 0, pitch_ = 0;
-  std::vector<float> values_;      // NaN and infinities as such
-  std::vector<float> powers_;      // 2^exponent, 0 for zeros
+  std::vector<float> values_;  // NaN and infinities as such
+  std::vector<int16_t> exponents_;
   std::vector<int32_t> integers_;  // s8 and u8, instead of the two above
-  std::vector<RowFacts> facts_;
-  RowFacts all_;
+  std::vector<int16_t> row_greatest_;
+  int greatest_ = kZeroExponent;
   ScaleType scale_type_ = ScaleType::kUe8m0;
   int factors_ = 0;
   std::vector<uint8_t> scales_;
@@ -87,7 +89,6 @@ class OperandRows {
 struct OperandBuffers {
   OperandRows a, b;
   std::vector<uint8_t> bytes_a, bytes_b;
-  std::vector<uint32_t> cells;
   std::vector<uint32_t*> rows_d;
 };
 

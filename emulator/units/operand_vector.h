@@ -1,4 +1,4 @@
-// The values of packed operands, in vectors: what OperandRows::Load does where values are all that is asked for.
+// The values and exponents of packed operands, in vectors: what OperandRows::Load does with the common types.
 //
 // Thread-safety: pure functions; the choice is made once.
 #pragma once
@@ -19,11 +19,16 @@ struct PackedRows {
   size_t row_bytes;
   bool negate;
   const float* table;  // of the 8-bit types: the values of all codes
+  int least_exponent;  // what subnormal elements count with
 };
 
+// They return the greatest exponent. Without a place for exponents none are made, and the result means nothing.
 struct VectorLoads {
-  void (*rows)(const PackedRows& from, float* to);                   // element (row, i) to to[row * k + i]
-  void (*columns)(const PackedRows& from, size_t pitch, float* to);  // to to[i * pitch + row]
+  // Element (row, i) to values[row * k + i], and its exponent, as OperandRows has it, twice to exponents[2 * (row * k +
+  // i)]; the greatest exponent of each row to greatest[row].
+  int (*rows)(const PackedRows& from, float* values, int16_t* exponents, int16_t* greatest);
+  // To values[i * pitch + row] and exponents[i * pitch + row].
+  int (*columns)(const PackedRows& from, size_t pitch, float* values, int16_t* exponents);
   const char* name;
 };
 // Whether they know the type: f16, bf16, tf32 and the 8-bit floats. They want K to be a multiple of 4, and columns a

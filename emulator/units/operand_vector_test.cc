@@ -5,7 +5,11 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
+#include <utility>
+
+#include "emulator/units/operand_rows.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -18,6 +22,8 @@ void ExpectSame(float value, float wanted, const std::string& where) {
     EXPECT_EQ(std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(wanted)) << where;
   }
 }
+
+constexpr int16_t kZero = OperandRows::kZeroExponent;
 
 struct Operand {
   ElementType type;
@@ -34,27 +40,51 @@ void Compare(const Operand& operand, std::mt19937& random) {
   for (uint32_t code = 0; code < 256 && bytes == 1; ++code) table[code] = base::ToFloat(FormatOf(operand.type), code);
   std::vector<uint32_t> codes(static_cast<size_t>(operand.k));
   const auto pitch = static_cast<size_t>((operand.rows + 31) / 32 * 32);
-  const PackedRows from = {operand.type, operand.rows,   operand.k,   packed.data(),
-                           row_bytes,    operand.negate, table.data()};
+  const int least = 1 - base::InfoOf(FormatOf(operand.type)).bias;
+  const PackedRows from = {operand.type, operand.rows,   operand.k,    packed.data(),
+                           row_bytes,    operand.negate, table.data(), least};
   for (const VectorLoads* loads : RunnableVectorLoads()) {
     std::vector<float> rows(static_cast<size_t>(operand.rows * operand.k), -1);
     std::vector<float> columns(pitch * static_cast<size_t>(operand.k), 0);
-    loads->rows(from, rows.data());
-    loads->columns(from, pitch, columns.data());
+    std::vector<int16_t> row_exponents(2 * rows.size(), -1), column_exponents(columns.size(), kZero),
+        greatest(rows.size());
+    loads->rows(from, rows.data(), nullptr, nullptr);
+    loads->columns(from, pitch, columns.data(), nullptr);
+    const std::vector<float> rows_alone = std::exchange(rows, std::vector<float>(rows.size(), -1));
+    const std::vector<float> columns_alone = columns;
+    const int most = loads->rows(from, rows.data(), row_exponents.data(), greatest.data());
+    EXPECT_EQ(loads->columns(from, pitch, columns.data(), column_exponents.data()), most);
+    EXPECT_EQ(std::memcmp(rows.data(), rows_alone.data(), rows.size() * sizeof(float)), 0);
+    EXPECT_EQ(std::memcmp(columns.data(), columns_alone.data(), columns.size() * sizeof(float)), 0);
+    int all = kZero;
     for (int row = 0; row < operand.rows; ++row) {
       UnpackElements(operand.type, Packing::kPlain, packed.data() + static_cast<size_t>(row) * row_bytes, operand.k,
                      codes.data());
+      int own = kZero;
       for (int i = 0; i < operand.k; ++i) {
         const float value = base::ToFloat(FormatOf(operand.type), codes[static_cast<size_t>(i)]);
         const float wanted = operand.negate ? -value : value;
         const std::string where = std::string(loads->name) + ' ' + std::string(NameOf(operand.type)) + " row " +
                                   std::to_string(row) + " element " + std::to_string(i);
         ExpectSame(rows[static_cast<size_t>(row * operand.k + i)], wanted, where);
-        ExpectSame(columns[static_cast<size_t>(i) * pitch + static_cast<size_t>(row)], wanted, where + " of columns");
+        const size_t column = static_cast<size_t>(i) * pitch + static_cast<size_t>(row);
+        ExpectSame(columns[column], wanted, where + " of columns");
+        const int exponent = !std::isfinite(value) ? 128 : value == 0 ? kZero : std::max(std::ilogb(value), least);
+        const auto pair = 2 * static_cast<size_t>(row * operand.k + i);
+        EXPECT_EQ(row_exponents[pair], exponent) << where;
+        EXPECT_EQ(row_exponents[pair + 1], exponent) << where;
+        EXPECT_EQ(column_exponents[column], exponent) << where;
+        own = std::max(own, exponent);
       }
+      EXPECT_EQ(greatest[static_cast<size_t>(row)], own) << loads->name << " row " << row;
+      all = std::max(all, own);
     }
+    EXPECT_EQ(most, all) << loads->name;
     for (size_t row = static_cast<size_t>(operand.rows); row < pitch; ++row) {
-      for (size_t i = 0; i < static_cast<size_t>(operand.k); ++i) EXPECT_EQ(columns[i * pitch + row], 0);
+      for (size_t i = 0; i < static_cast<size_t>(operand.k); ++i) {
+        EXPECT_EQ(columns[i * pitch + row], 0);
+        EXPECT_EQ(column_exponents[i * pitch + row], kZero);
+      }
     }
   }
 }

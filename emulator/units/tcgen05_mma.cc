@@ -208,13 +208,11 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
   for (int cta = 0; cta < plan.ctas; ++cta) {
     Touched& touched = plan.touched[static_cast<size_t>(cta)];
     const SharedWindow& window = windows[static_cast<size_t>(cta)];
-    LS_ASSIGN(touched.shared_reads, TouchedGranules(plan.b, plan.tile_b, window));
-    if (a != nullptr) {
-      LS_ASSIGN(const std::vector<SharedRange> ranges, TouchedGranules(plan.a, plan.tile_a, window));
-      touched.shared_reads.insert(touched.shared_reads.end(), ranges.begin(), ranges.end());
-      MergeRanges(touched.shared_reads);
-    }
-    touched.granules = GranulesOf(touched.shared_reads);
+    GranuleSet granules;
+    LS_TRY(AddGranules(plan.b, plan.tile_b, window, granules));
+    if (a != nullptr) LS_TRY(AddGranules(plan.a, plan.tile_a, window, granules));
+    touched.shared_reads = granules.Ranges();
+    touched.granules = granules.Words();
     LS_TRY(PlanTensorRanges(request, plan, cta, touched));
   }
   return plan;

@@ -80,72 +80,6 @@ Status LoadSparse(const WgmmaRequest& r, std::span<const uint32_t* const> metada
   return Ok();
 }
 
-Status AddReads(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window,
-                const char* name, std::vector<SharedRange>& to) {
-  Result<std::vector<SharedRange>> ranges = TouchedGranules(descriptor, tile, window);
-  if (!ranges) return ranges.error().Within(name);
-  to.insert(to.end(), ranges->begin(), ranges->end());
-  return Ok();
-}
-
-// The accumulator registers of four warps and the tile of cells that they are: the map of AccumulatorPosition, walked
-// in runs of eight cells, which four lanes of two neighbouring elements hold.
-struct Fragments {
-  int registers;  // per thread
-  int n;
-  bool half;
-
-  void ToTile(std::span<uint32_t* const> d, uint32_t* cells) const {
-    ForEachRun(d, [&](const uint32_t* even, const uint32_t* odd, size_t at) {
-      Lanes x, y;
-      std::memcpy(&x, even, sizeof(x));
-      std::memcpy(&y, odd, sizeof(y));
-      if (half) {
-        y = x >> 16;
-        x &= 0xffff;
-      }
-      const Lanes low = __builtin_shufflevector(x, y, 0, 4, 1, 5), high = __builtin_shufflevector(x, y, 2, 6, 3, 7);
-      std::memcpy(cells + at, &low, sizeof(low));
-      std::memcpy(cells + at + 4, &high, sizeof(high));
-    });
-  }
-  void FromTile(const uint32_t* cells, std::span<uint32_t* const> d) const {
-    ForEachRun(d, [&](uint32_t* even, uint32_t* odd, size_t at) {
-      Lanes low, high;
-      std::memcpy(&low, cells + at, sizeof(low));
-      std::memcpy(&high, cells + at + 4, sizeof(high));
-      Lanes x = __builtin_shufflevector(low, high, 0, 2, 4, 6);
-      const Lanes y = __builtin_shufflevector(low, high, 1, 3, 5, 7);
-      if (half) {
-        x |= y << 16;
-      } else {
-        std::memcpy(odd, &y, sizeof(y));
-      }
-      std::memcpy(even, &x, sizeof(x));
-    });
-  }
-
- private:
-  using Lanes [[gnu::vector_size(16)]] = uint32_t;
-
-  // visit(four lanes of the even element's register, of the odd one's, first cell); with f16 they share a register.
-  template <typename Visit>
-  void ForEachRun(std::span<uint32_t* const> d, Visit visit) const {
-    for (int warp = 0; warp < 4; ++warp) {
-      const int elements = half ? 2 * registers : registers;
-      for (int i = 0; i < elements; i += 2) {
-        const FragmentPosition at = AccumulatorPosition(32 * warp, i);
-        const auto even = static_cast<size_t>(warp * registers + (half ? i / 2 : i));
-        const size_t odd = half ? even : even + 1;
-        auto cell = static_cast<size_t>(at.row * n + at.column);
-        for (size_t lane = 0; lane < 32; lane += 4, cell += static_cast<size_t>(n)) {
-          visit(d[even] + lane, d[odd] + lane, cell);
-        }
-      }
-    }
-  }
-};
-
 }  // namespace
 
 FragmentPosition AccumulatorPosition(int thread, int index) {
@@ -174,14 +108,18 @@ Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& 
   plan.d_registers = request.d == AccumulatorType::kF16 ? request.n / 4 : request.n / 2;
   plan.multiplies = int64_t{1} * kM * request.n * request.k;
   LS_ASSIGN(plan.b, DecodeWgmmaDescriptor(request.b_descriptor));
-  LS_TRY(AddReads(plan.b, TileOf(request.b, request.transpose_b, request.n, ColumnBytes(request)), window, "B",
-                  plan.shared_reads));
+  GranuleSet reads;
+  const auto add = [&](const MatrixDescriptor& descriptor, const OperandTile& tile, const char* name) -> Status {
+    const Status added = AddGranules(descriptor, tile, window, reads);
+    return added ? Ok() : added.error().Within(name);
+  };
+  LS_TRY(add(plan.b, TileOf(request.b, request.transpose_b, request.n, ColumnBytes(request)), "B"));
   if (request.a_descriptor) {
     LS_ASSIGN(plan.a, DecodeWgmmaDescriptor(*request.a_descriptor));
-    LS_TRY(AddReads(plan.a, TileOf(request.a, request.transpose_a, kM), window, "A", plan.shared_reads));
+    LS_TRY(add(plan.a, TileOf(request.a, request.transpose_a, kM), "A"));
   }
-  MergeRanges(plan.shared_reads);
-  plan.granules = GranulesOf(plan.shared_reads);
+  plan.shared_reads = reads.Ranges();
+  plan.granules = reads.Words();
   return plan;
 }
 
@@ -223,12 +161,10 @@ Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const Share
   options.arithmetic = arithmetic;
   options.accumulate = r.accumulate;
   options.saturate = r.saturate;
-  std::vector<uint32_t>& cells = buffers.cells;
-  cells.resize(static_cast<size_t>(kM * r.n));
-  const Fragments fragments{plan.d_registers, r.n, r.d == AccumulatorType::kF16};
-  fragments.ToTile(d, cells.data());
-  MultiplyAccumulate(rows_a, rows_b, options, {cells.data(), static_cast<size_t>(r.n)});
-  fragments.FromTile(cells.data(), d);
+  AccumulatorTile tile;
+  tile.registers = d.data();
+  tile.registers_per_thread = plan.d_registers;
+  MultiplyAccumulate(rows_a, rows_b, options, tile);
   return Ok();
 }
 

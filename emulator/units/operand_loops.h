@@ -1,0 +1,180 @@
+// The loops of operand_vector.h, as templates over the floats of a vector.
+//
+// Included as fused_sum_loops.h is. Thread-safety: pure functions.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "emulator/units/operand_rows.h"
+#include "emulator/units/operand_vector.h"
+#include "emulator/units/vector_targets.h"
+
+namespace laneshift::emulator {
+namespace {
+
+// kFloats elements from `bytes` as the bits of their values.
+template <int kFloats>
+LS_INLINE void Widen(const PackedRows& from, const uint8_t* bytes, uint32_t flip, VectorOf<uint32_t, kFloats>& words) {
+  using Words = VectorOf<uint32_t, kFloats>;
+  using Halves = VectorOf<uint16_t, kFloats>;
+  if (from.type == ElementType::kTf32) {
+    std::memcpy(&words, bytes, sizeof(words));
+    words &= 0xffffe000u;
+  } else if (from.type == ElementType::kBf16 || from.type == ElementType::kF16) {
+    Halves halves;
+    std::memcpy(&halves, bytes, sizeof(halves));
+    words = __builtin_convertvector(halves, Words);
+    if (from.type == ElementType::kBf16) {
+      words <<= 16;
+    } else {
+      // Subnormals become normal in the multiplication; infinities and NaNs get the greatest exponent.
+      using Floats = VectorOf<float, kFloats>;
+      const Words magnitude = (words & 0x7fff) << 13;
+      Floats scaled;
+      std::memcpy(&scaled, &magnitude, sizeof(scaled));
+      scaled *= 0x1p112f;
+      Words value;
+      std::memcpy(&value, &scaled, sizeof(value));
+      const Words special = reinterpret_cast<Words>(magnitude >= 0x0f800000u);
+      words = (words & 0x8000) << 16 | value | (special & 0x7f800000u);
+    }
+  } else {
+    for (int i = 0; i < kFloats; ++i) words[i] = std::bit_cast<uint32_t>(from.table[bytes[i]]);
+  }
+  words ^= flip;
+}
+
+LS_INLINE size_t BytesOf(ElementType type) {
+  return type == ElementType::kTf32 ? 4 : type == ElementType::kBf16 || type == ElementType::kF16 ? 2 : 1;
+}
+
+// The exponents that the adder counts for the values.
+template <int kFloats>
+LS_INLINE void ExponentsOf(const VectorOf<uint32_t, kFloats>& words, int least, VectorOf<int32_t, kFloats>& exponents) {
+  using Exponents = VectorOf<int32_t, kFloats>;
+  const auto field = reinterpret_cast<Exponents>(words >> 23 & 0xff) - 127;
+  const Exponents counted = field > least ? field : Exponents{} + least;
+  exponents = (words & 0x7fffffff) != 0 ? counted : Exponents{} + OperandRows::kZeroExponent;
+}
+
+template <int kFloats>
+LS_INLINE int GreatestOf(const VectorOf<int32_t, kFloats>& exponents) {
+  int32_t all[kFloats], greatest = OperandRows::kZeroExponent;
+  std::memcpy(all, &exponents, sizeof(all));
+  for (const int32_t exponent : all) greatest = std::max(greatest, exponent);
+  return greatest;
+}
+
+template <int kFloats, bool kExponents>
+LS_INLINE int Rows(const PackedRows& from, float* values, int16_t* exponents, int16_t* greatest) {
+  if constexpr (kFloats > 4) {
+    if (from.k % kFloats != 0) return Rows<kFloats / 2, kExponents>(from, values, exponents, greatest);
+  }
+  using Exponents = VectorOf<int32_t, kFloats>;
+  const size_t step = kFloats * BytesOf(from.type);
+  const uint32_t flip = from.negate ? 0x80000000u : 0;
+  int all = OperandRows::kZeroExponent;
+  for (int row = 0; row < from.rows; ++row) {
+    const uint8_t* bytes = from.bytes + static_cast<size_t>(row) * from.row_bytes;
+    Exponents top = Exponents{} + OperandRows::kZeroExponent;
+    for (int i = 0; i < from.k; i += kFloats, bytes += step, values += kFloats) {
+      VectorOf<uint32_t, kFloats> words;
+      Widen<kFloats>(from, bytes, flip, words);
+      std::memcpy(values, &words, sizeof(words));
+      if constexpr (kExponents) {
+        Exponents own;
+        ExponentsOf<kFloats>(words, from.least_exponent, own);
+        top = top > own ? top : own;
+        const Exponents pairs = (own & 0xffff) | own << 16;
+        std::memcpy(exponents, &pairs, sizeof(pairs));
+        exponents += 2 * kFloats;
+      }
+    }
+    if constexpr (kExponents) {
+      const int own = GreatestOf<kFloats>(top);
+      greatest[row] = static_cast<int16_t>(own);
+      all = std::max(all, own);
+    }
+  }
+  return all;
+}
+
+// Exchanges the upper `kHalf` of each 2 * kHalf elements of `a` with the lower ones of `b`.
+template <int kFloats, int kHalf, size_t... kIndex>
+LS_INLINE void Exchange(VectorOf<float, kFloats>& a, VectorOf<float, kFloats>& b, std::index_sequence<kIndex...>) {
+  constexpr auto kLow = [](int j) { return (j & kHalf) != 0 ? kFloats + j - kHalf : j; };
+  constexpr auto kHigh = [](int j) { return (j & kHalf) != 0 ? kFloats + j : j + kHalf; };
+  const VectorOf<float, kFloats> low = __builtin_shufflevector(a, b, kLow(kIndex)...);
+  b = __builtin_shufflevector(a, b, kHigh(kIndex)...);
+  a = low;
+}
+
+template <int kFloats, int kHalf>
+LS_INLINE void ExchangeAll(VectorOf<float, kFloats> (&block)[kFloats]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kFloats; ++i) {
+    if ((i & kHalf) == 0) {
+      Exchange<kFloats, kHalf>(block[i], block[i + kHalf], std::make_index_sequence<kFloats>());
+    }
+  }
+  if constexpr (kHalf > 1) ExchangeAll<kFloats, kHalf / 2>(block);
+}
+
+// kFloats rows at a time, transposed in squares.
+template <int kFloats, bool kExponents>
+LS_INLINE int Columns(const PackedRows& from, size_t pitch, float* values, int16_t* exponents) {
+  if constexpr (kFloats > 4) {
+    if (from.k % kFloats != 0) return Columns<kFloats / 2, kExponents>(from, pitch, values, exponents);
+  }
+  using Vector = VectorOf<float, kFloats>;
+  using Words = VectorOf<uint32_t, kFloats>;
+  using Exponents = VectorOf<int32_t, kFloats>;
+  const size_t step = BytesOf(from.type);
+  const uint32_t flip = from.negate ? 0x80000000u : 0;
+  Exponents top = Exponents{} + OperandRows::kZeroExponent;
+  for (int first = 0; first < from.rows; first += kFloats) {
+    const int count = std::min(kFloats, from.rows - first);
+    const uint8_t* bytes = from.bytes + static_cast<size_t>(first) * from.row_bytes;
+    for (int k = 0; k < from.k; k += kFloats) {
+      Words square[kFloats] = {};
+      for (int r = 0; r < count; ++r) {
+        Widen<kFloats>(from, bytes + static_cast<size_t>(r) * from.row_bytes + static_cast<size_t>(k) * step, flip,
+                       square[r]);
+      }
+      Vector block[kFloats];
+      std::memcpy(block, square, sizeof(block));
+      ExchangeAll<kFloats, kFloats / 2>(block);
+      for (int i = 0; i < kFloats; ++i) {
+        const size_t at = static_cast<size_t>(k + i) * pitch + static_cast<size_t>(first);
+        std::memcpy(values + at, &block[i], sizeof(Vector));
+        if constexpr (kExponents) {
+          Exponents own;
+          ExponentsOf<kFloats>(reinterpret_cast<Words>(block[i]), from.least_exponent, own);
+          top = top > own ? top : own;
+          const auto narrow = __builtin_convertvector(own, VectorOf<int16_t, kFloats>);
+          std::memcpy(exponents + at, &narrow, sizeof(narrow));
+        }
+      }
+    }
+  }
+  return GreatestOf<kFloats>(top);
+}
+
+template <int kFloats>
+constexpr VectorLoads LoadsOf(const char* name) {
+  return {[](const PackedRows& from, float* values, int16_t* exponents, int16_t* greatest) {
+            return exponents != nullptr ? Rows<kFloats, true>(from, values, exponents, greatest)
+                                        : Rows<kFloats, false>(from, values, exponents, greatest);
+          },
+          [](const PackedRows& from, size_t pitch, float* values, int16_t* exponents) {
+            return exponents != nullptr ? Columns<kFloats, true>(from, pitch, values, exponents)
+                                        : Columns<kFloats, false>(from, pitch, values, exponents);
+          },
+          name};
+}
+
+}  // namespace
+}  // namespace laneshift::emulator
