@@ -17,8 +17,6 @@
 namespace laneshift::base {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr off_t kMessagesKept = 600;
 // A child whose output has ended is given so long to end by itself, so that its own exit code is what is told.
 constexpr std::chrono::milliseconds kGrace{500};
@@ -75,7 +73,7 @@ Status LineProcess::Write(std::string_view line) {
 }
 
 Result<std::string> LineProcess::Read(std::chrono::milliseconds timeout) {
-  const SteadyDeadline deadline = Clock::now() + timeout;
+  const SteadyDeadline deadline = SteadyClock::now() + timeout;
   char chunk[1 << 14];
   for (;;) {
     if (const size_t end = unread_.find('\n'); end != std::string::npos) {
@@ -104,7 +102,7 @@ std::string LineProcess::End() {
   const bool closed = poll(&polled, 1, 0) == 1 && recv(lines_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
   lines_.Close();
   std::optional<int> status;
-  if (closed) status = WaitForProcess(pid_, Clock::now() + kGrace);
+  if (closed) status = WaitForProcess(pid_, SteadyClock::now() + kGrace);
   const bool killed = !status;
   if (killed) {
     kill(-pid_, SIGKILL);

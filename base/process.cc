@@ -16,8 +16,6 @@ extern char** environ;
 
 namespace laneshift::base {
 
-using Clock = std::chrono::steady_clock;
-
 Error SystemError(std::string_view what, int code) {
   return MakeError(ErrorCode::kResourceExhausted, Cat(what, ": ", std::strerror(code)));
 }
@@ -69,7 +67,7 @@ Result<pid_t> StartProcess(const std::vector<std::string>& words, int input, int
 
 int RemainingMs(const SteadyDeadline& deadline) {
   if (!deadline) return -1;
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - SteadyClock::now()).count();
   return left < 0 ? 0 : static_cast<int>(left) + 1;
 }
 
@@ -79,7 +77,7 @@ std::optional<int> WaitForProcess(pid_t pid, const SteadyDeadline& deadline) {
     pid_t ended = waitpid(pid, &status, deadline ? WNOHANG : 0);
     if (ended == pid) return status;
     LS_CHECK(ended == 0 || errno == EINTR, "waitpid of an own child failed: ", std::strerror(errno));
-    if (deadline && Clock::now() >= *deadline) return std::nullopt;
+    if (deadline && SteadyClock::now() >= *deadline) return std::nullopt;
     if (deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

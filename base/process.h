@@ -17,7 +17,8 @@
 
 namespace laneshift::base {
 
-using SteadyDeadline = std::optional<std::chrono::steady_clock::time_point>;  // nothing: no deadline
+using SteadyClock = std::chrono::steady_clock;
+using SteadyDeadline = std::optional<SteadyClock::time_point>;  // nothing: no deadline
 
 // kNotFound if the program cannot be started, kResourceExhausted if the system has no process or memory left.
 // REQUIRES: argv is not empty.

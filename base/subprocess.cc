@@ -21,7 +21,6 @@
 namespace laneshift::base {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Deadline = SteadyDeadline;
 
 struct Pipe {
@@ -43,7 +42,7 @@ bool Drain(std::array<Descriptor, 2> pipes, std::array<std::string*, 2> texts, c
     int ready = poll(polled, 2, RemainingMs(deadline));
     if (ready < 0 && errno == EINTR) continue;
     LS_CHECK(ready >= 0, "poll of own pipes failed: ", std::strerror(errno));
-    if (ready == 0 && deadline && Clock::now() >= *deadline) return false;
+    if (ready == 0 && deadline && SteadyClock::now() >= *deadline) return false;
     for (int i = 0; i < 2; ++i) {
       if (polled[i].revents == 0) continue;
       ssize_t count = read(pipes[i].get(), chunk.data(), chunk.size());
@@ -62,7 +61,7 @@ Result<ProgramResult> RunProgram(const Program& program) {
   LS_ASSIGN(Pipe output, MakePipe());
   LS_ASSIGN(Pipe messages, MakePipe());
   Deadline deadline;
-  if (program.timeout.count() > 0) deadline = Clock::now() + program.timeout;
+  if (program.timeout.count() > 0) deadline = SteadyClock::now() + program.timeout;
   LS_ASSIGN(pid_t pid, StartProcess(program.argv, input.get(), output.write_end.get(), messages.write_end.get()));
   output.write_end.Close();
   messages.write_end.Close();

@@ -5,8 +5,8 @@ target_compile_options(laneshift_flags INTERFACE -Wall -Wextra -Werror -Wshadow 
   # Errors name files as the repository does, whatever machine built them.
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_include_directories(laneshift_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-if(CMAKE_UNITY_BUILD)
-  # The warning takes a file that is not the main one for a header.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++'s warning takes a file that is not the main one for a header.
   target_compile_options(laneshift_flags INTERFACE -Wno-subobject-linkage)
 endif()
 if(LANESHIFT_BUILD_FUZZERS)

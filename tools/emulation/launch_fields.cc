@@ -148,8 +148,9 @@ Status CheckObject(const JsonTree& tree, const JsonNode& node, FieldObject objec
     if (field.object == object) keys.push_back(field.key);
   }
   for (const auto& [key, member] : node.members) {
-    const auto known = std::find_if(std::begin(kFields), std::end(kFields),
-                                    [&](const Field& field) { return field.object == object && field.key == key; });
+    const auto known = std::find_if(std::begin(kFields), std::end(kFields), [object, name = key](const Field& field) {
+      return field.object == object && field.key == name;
+    });
     if (known == std::end(kFields)) return tree.At(member, base::UnknownName("key", key, keys));
     LS_TRY(CheckField(tree, member, *known));
   }
