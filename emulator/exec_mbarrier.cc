@@ -46,17 +46,17 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 8, 8, lane, false, at)) return Outcome::kFault;
-    BarrierSlot& slot = w.cta().cluster().MakeBarrier(*at.cta, at.offset);
-    if (slot.state.valid()) {
+    BarrierSlot* slot = &w.cta().cluster().MakeBarrier(*at.cta, at.offset);
+    if (slot->state.valid()) {
       w.Report(HazardKind::kBarrierMisuse, lane, Cat("mbarrier.init of the live object at shared offset ", at.offset));
       w.cta().cluster().DropBarrier(*at.cta, at.offset);
-      w.cta().cluster().MakeBarrier(*at.cta, at.offset);
+      slot = &w.cta().cluster().MakeBarrier(*at.cta, at.offset);
     }
-    if (!Check(w, lane, slot.state.Init(static_cast<int64_t>(w.Value(i[1], lane))))) return Outcome::kFault;
+    if (!Check(w, lane, slot->state.Init(static_cast<int64_t>(w.Value(i[1], lane))))) return Outcome::kFault;
     at.cta->shared().SetBarrier(at.offset, true);
     at.cta->shared().MarkWritten(at.offset, 8);
     if (w.checks()) {
-      slot.initialised = w.knowledge.Now(static_cast<uint8_t>(lane));
+      slot->initialised = w.knowledge.Now(static_cast<uint8_t>(lane));
       at.cta->shared_shadow->Forget(at.offset, at.offset + 8);
     }
   }
