@@ -251,7 +251,8 @@ Result<Handler> BindWgmma(const Match& match, Instruction& i) {
   const auto d = match.TypeAt(0);
   if (d != Type::kF32 && d != Type::kF16 && d != Type::kS32) return WrongType(match, 0);
   int m = 0, n = 0, k = 0;
-  if (std::sscanf(std::string(match("Shape")).c_str(), "m%dn%dk%d", &m, &n, &k) != 3 || m != 64 || n > 256 || k > 256)
+  if (std::sscanf(std::string(match("Shape")).c_str(), "m%dn%dk%d", &m, &n, &k) != 3 || m != 64 || n < 8 || n > 256 ||
+      k < 8 || k > 256)
     return Wrong("the shape is m64nNkK");
   const auto accumulator = d == Type::kF32   ? AccumulatorType::kF32
                            : d == Type::kF16 ? AccumulatorType::kF16

@@ -25,15 +25,16 @@ const std::vector<FieldWords>& Vocabularies() {
   return *all;
 }
 
-// m64n256k16 and the like.
+// m64n256k16 and the like; no extent has more than three digits.
 bool IsShape(std::string_view word) {
+  constexpr size_t kMostDigits = 3;
   size_t i = 0;
   for (const char letter : {'m', 'n', 'k'}) {
     if (i == word.size()) return letter == 'k';
     if (word[i++] != letter) return false;
     const size_t digits = i;
     while (i < word.size() && std::isdigit(static_cast<unsigned char>(word[i]))) ++i;
-    if (i == digits) return false;
+    if (i == digits || i - digits > kMostDigits) return false;
   }
   return i == word.size();
 }
