@@ -41,6 +41,28 @@ Error UnknownFact(std::string_view name) {
   return MakeError(ErrorCode::kInvalidArgument, base::UnknownName("fact", name, names));
 }
 
+Result<const MachineRow*> FindRow(std::string_view name) {
+  for (const MachineRow& row : kMachineRows) {
+    if (row.name == name) return &row;
+  }
+  return UnknownFact(name);
+}
+
+struct ParsedFact {
+  const MachineRow* row;
+  double value;
+};
+Result<ParsedFact> ParseFact(std::string_view name, std::string_view answer) {
+  LS_ASSIGN(const MachineRow* row, FindRow(name));
+  double value = 0;
+  const auto [end, error] = std::from_chars(answer.data(), answer.data() + answer.size(), value);
+  if (error != std::errc{} || end != answer.data() + answer.size() || !std::isfinite(value) || value <= 0) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     base::Cat("the fact ", name, " is a positive number of ", row->unit, ", not '", answer, "'"));
+  }
+  return ParsedFact{row, value};
+}
+
 }  // namespace
 
 std::vector<MachineFact> FactsOf(const Machine& machine) {
@@ -51,32 +73,19 @@ std::vector<MachineFact> FactsOf(const Machine& machine) {
 }
 
 Status SetFact(Machine& machine, std::string_view name, std::string_view answer) {
-  for (const MachineRow& row : kMachineRows) {
-    if (row.name != name) continue;
-    double value = 0;
-    const auto [end, error] = std::from_chars(answer.data(), answer.data() + answer.size(), value);
-    if (error != std::errc{} || end != answer.data() + answer.size() || !std::isfinite(value) || value <= 0) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       base::Cat("the fact ", name, " is a positive number of ", row.unit, ", not '", answer, "'"));
-    }
-    machine.*row.field = value;
-    return Ok();
-  }
-  return UnknownFact(name);
+  LS_ASSIGN(const ParsedFact fact, ParseFact(name, answer));
+  machine.*fact.row->field = fact.value;
+  return Ok();
 }
 
 Status CheckMeasured(const target::Target& target, std::string_view name, double value) {
-  const Machine published = PublishedMachine(target);
-  for (const MachineRow& row : kMachineRows) {
-    if (row.name != name) continue;
-    const double usual = published.*row.field;
-    const auto [field, least, most] = PlausibleOf(row.field);
-    if (value >= least * usual && value <= most * usual && value > 0) return Ok();
-    return MakeError(ErrorCode::kInvalidArgument,
-                     base::Cat(name, " = ", value, " ", row.unit, " is not plausible: published are ", usual,
-                               ", believed ", least * usual, " to ", most * usual));
-  }
-  return UnknownFact(name);
+  LS_ASSIGN(const MachineRow* row, FindRow(name));
+  const double usual = PublishedMachine(target).*row->field;
+  const auto [field, least, most] = PlausibleOf(row->field);
+  if (value >= least * usual && value <= most * usual && value > 0) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   base::Cat(name, " = ", value, " ", row->unit, " is not plausible: published are ", usual,
+                             ", believed ", least * usual, " to ", most * usual));
 }
 
 Machine PublishedMachine(const target::Target& target, int sm_count) {
@@ -88,19 +97,6 @@ Machine PublishedMachine(const target::Target& target, int sm_count) {
 
 std::string StoredName(std::string_view fact) { return base::Cat(kStoredPrefix, fact); }
 
-namespace {
-
-// Whether everything in which `measured` differs is plausible.
-bool Believes(const target::Target& target, const Machine& machine, const Machine& measured) {
-  for (const MachineRow& row : kMachineRows) {
-    const double value = measured.*row.field;
-    if (value != machine.*row.field && !CheckMeasured(target, row.name, value)) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 Machine MachineOf(const target::Target& target, int sm_count, const std::string& device_key, store::Store& store) {
   Machine machine = PublishedMachine(target, sm_count);
   const auto facts = store.GetFacts(device_key);
@@ -109,8 +105,8 @@ Machine MachineOf(const target::Target& target, int sm_count, const std::string&
     // Facts of other kinds are none of the machine's.
     if (!fact.name.starts_with(kStoredPrefix)) continue;
     const std::string_view name = std::string_view(fact.name).substr(kStoredPrefix.size());
-    Machine measured = machine;
-    if (SetFact(measured, name, fact.answer) && Believes(target, machine, measured)) machine = measured;
+    const auto measured = ParseFact(name, fact.answer);
+    if (measured && CheckMeasured(target, name, measured->value)) machine.*measured->row->field = measured->value;
   }
   return machine;
 }
