@@ -17,11 +17,10 @@ struct Case {
   Problem problem;
   ScheduleConstraint constraint;
   const target::Target* target = nullptr;
-  bool states_schedule = false;
 
   // Of the emulated device that the case is run on; 0: as many as the chip has. A line that states a schedule is run
   // on few, so that a small problem has several tiles for each of them.
-  int multiprocessors() const { return states_schedule ? 8 : 0; }
+  int multiprocessors() const { return constraint.fixed != 0 ? 8 : 0; }
   // "gemm.txt:17 on sm_90a: gemm …".
   std::string Name() const;
 };
