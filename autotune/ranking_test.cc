@@ -132,7 +132,14 @@ TEST_P(ChooseOnTarget, ScheduleThatDoesNotFitSaysHowMuch) {
 TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
   const target::Target& target = target::NamedTarget(GetParam());
   const Problem problem = *ParseProblem("gemm m=64 n=64 k=63");
+  // Where there is little to copy, not by a kernel of its own.
   EXPECT_EQ(ChooseSchedule(problem, {}, target, 1)->a_load, LoadPath::kCopy);
+  const Problem large = *ParseProblem("gemm m=4095 n=4095 k=4095");
+  EXPECT_EQ(ChooseSchedule(large, {}, target, target.default_sm_count)->a_load, LoadPath::kPack);
+  EXPECT_EQ(ChooseSchedule(large, {}, target, target.default_sm_count)->b_load, LoadPath::kPack);
+  const Problem mixed = *ParseProblem("gemm m=4096 n=4095 k=4096 b_major=n");
+  EXPECT_EQ(ChooseSchedule(mixed, {}, target, target.default_sm_count)->a_load, LoadPath::kTma);
+  EXPECT_EQ(ChooseSchedule(mixed, {}, target, target.default_sm_count)->b_load, LoadPath::kPack);
   const auto forced = ChooseSchedule(problem, *ParseSchedule("a_load=tma"), target, 1);
   ASSERT_FALSE(forced.has_value());
   EXPECT_EQ(forced.error().code, ErrorCode::kUnsupported);
