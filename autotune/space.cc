@@ -152,8 +152,9 @@ class ShapeList {
         for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
         if (variant.reuse > Reuse::kIm2col) continue;
         for (const int columns : kTransposedColumns) {
-          // One tile with all of m is enough.
-          if (columns < 2 * RowsOf(problem_)) AddDepths(variant, RowSide::kN, rows, columns);
+          // One tile with all of m is enough; none is too wide if there is no narrower one.
+          const bool narrowest = columns == std::end(kTransposedColumns)[-1];
+          if (narrowest || columns < 2 * RowsOf(problem_)) AddDepths(variant, RowSide::kN, rows, columns);
         }
       }
     }
