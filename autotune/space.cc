@@ -97,8 +97,10 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
 // Extents of an output tile along the rows and the columns of the matrix instruction.
 constexpr int kRows[] = {128, 64};
 constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
-constexpr int kTallRows = 256, kTallColumns = 128;                 // of two warpgroups with two blocks each
-constexpr int kTurnColumns[] = {256, 224, 192, 160, 128, 96, 64};  // of tiles at which warpgroups take turns
+constexpr int kTallRows[] = {256, 384, 512}, kTallColumns = 192;  // of two warpgroups with several blocks each
+// Of tiles at which warpgroups take turns.
+constexpr int kTurnRows[] = {256, 192, 128, 64};
+constexpr int kTurnColumns[] = {256, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
 constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 16, 8};
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSections[] = {2, 3, 4, 6, 8};
@@ -107,6 +109,7 @@ constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its co
 constexpr int kRasters[] = {1, 2, 4, 16, 32, 64};  // beside the usual one
 constexpr double kRasterGain = 0.05;               // of the bytes of a wave: less is not worth a schedule
 constexpr int kClusterArea = 128 * 128;            // smaller tiles do not draw so much from L2 that sharing pays
+constexpr double kSharedPart = 0.5;                // of a tile's rows: so many pay at any size
 
 int64_t RowsOf(const GemmProblem& problem) { return problem.m; }
 int64_t RowsOf(const ConvProblem& problem) {
@@ -145,10 +148,12 @@ class ShapeList {
       const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
       const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
       if (!TensorMemory()) AddTall(variant);
+      // Sums that go through registers after each block would be waited for within a turn.
+      if (!TensorMemory() && !compiler::Promotes(problem_, target_)) {
+        for (const int rows : kTurnRows) AddTurns(variant, rows);
+      }
       for (const int rows : kRows) {
         if (needs_lanes && rows != 128) continue;
-        // Sums that go through registers after each block would be waited for within a turn.
-        if (!TensorMemory() && !compiler::Promotes(problem_, target_)) AddTurns(variant, rows);
         for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
         if (variant.reuse > Reuse::kIm2col) continue;
         for (const int columns : kTransposedColumns) {
@@ -180,8 +185,10 @@ class ShapeList {
   }
 
   void AddTall(const Variant& variant) {
-    for (const int columns : kColumns) {
-      if (columns <= kTallColumns) AddDepths(variant, RowSide::kM, kTallRows, columns);
+    for (const int rows : kTallRows) {
+      for (const int columns : kColumns) {
+        if (columns <= kTallColumns) AddDepths(variant, RowSide::kM, rows, columns);
+      }
     }
   }
 
@@ -221,14 +228,17 @@ class ShapeList {
   }
   void AddClusters(Schedule shape) {
     Add(shape);
-    if (shape.tile_m * shape.tile_n < kClusterArea || SharesNothing(shape)) return;
+    if (SharesNothing(shape)) return;
     for (const auto& extents : kClusterExtents) {
+      const int shared = extents[0] > 1 ? shape.tile_n : shape.tile_m;
+      const bool pays = shared >= kSharedPart * (shape.tile_m + shape.tile_n);
+      if (!pays && shape.tile_m * shape.tile_n < kClusterArea) continue;
       shape.cluster_m = extents[0];
       shape.cluster_n = extents[1];
       // Both CTAs have a tile inside.
       if (extents[0] > 1 ? shape.tile_m < RowsOf(problem_) : shape.tile_n < ColumnsOf(problem_)) Add(shape);
     }
-    AddPairs(shape);
+    if (shape.tile_m * shape.tile_n >= kClusterArea) AddPairs(shape);
   }
 
   // Neighbours that multiply together; with tiles for several rounds also those that take them as they are done.

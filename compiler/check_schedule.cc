@@ -16,7 +16,7 @@ using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
 constexpr int kWidestAccess = 16;                     // elements, of bytes
-constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds
+constexpr int kMostAccumulators = 384;                // columns of 64 rows that a warpgroup holds
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
 
