@@ -54,12 +54,20 @@ struct MemoryReads {
   double waits = 0;  // part of the loads
 };
 
-// Part of a tile's time by which CTAs that began together are apart later on.
+// Part of a tile's time by which CTAs are apart that began together and have runs of their own; 0.2 is what the hit
+// rates of a published kernel say (docs/timing-model.md).
 constexpr double kDrift = 0.2;
 
-// Tiles that share an operand read it once if the later one finds in the cache what the earlier one has read. Until then
-// all others read on, and it is the half of the cache through which an SM reads that has to hold it. Nothing happens
-// exactly in turn, so that the part that is still there falls gradually. `apart` is in parts of a tile's time.
+// CTAs that start when others end are in step for so many rounds; later their starts are spread over the time of a
+// tile.
+constexpr double kRoundsInStep = 8;
+bool InStep(const Pipeline& p, const Spread& spread) {
+  return p.order != TileOrder::kTaken || spread.rounds <= kRoundsInStep * p.ctas_per_sm;
+}
+
+// Tiles that share an operand read it once if the later one finds in the cache what the earlier one has read. Until
+// then all others read on, and it is the half of the cache through which an SM reads that has to hold it. Nothing
+// happens exactly in turn, so that the part that is still there falls gradually. `apart` is in parts of a tile's time.
 double PartKept(double apart, double bytes_at_once, const Machine& machine) {
   return std::clamp(2 - apart * bytes_at_once / (machine.l2_bytes * 1e6 / 2), 0.0, 1.0);
 }
@@ -85,7 +93,7 @@ Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& sprea
     if (a_at_once > room) shared.a = std::ceil(p.tile_columns / window.columns);
     if (p.b.unique_bytes > room / 2) shared.b = std::ceil(p.tile_rows / window.rows);
   }
-  if (p.order == TileOrder::kTaken && spread.rounds > 1) {
+  if (!InStep(p, spread)) {
     // CTAs start when others end: those of one row of tiles a column after each other, those of one column at once,
     // or a band after each other.
     const double band = std::min(p.raster, p.tile_rows);
@@ -106,8 +114,8 @@ MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spr
   const TileWindow window = TilesAtOnce(p, spread);
   const Repeats repeats = RepeatsOf(p, machine, spread, window);
   const double a = p.a.unique_bytes * repeats.a, b = p.b.unique_bytes * repeats.b;
-  // Tiles that share a load and are in step wait for memory together; the CTAs of one SM take turns, so that all but
-  // one of them find in the cache what another has waited for.
+  // Tiles that share a load wait for memory together: who finds it in the cache is done sooner with this block, and is
+  // the first with the next one.
   const auto waits = [&](double read, double filled, double sharers) {
     return filled > 0 ? std::min(1.0, read / filled * sharers) : 0;
   };
@@ -124,7 +132,7 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
     const double bytes_of_memory = machine.memory_rate * 1e3 / machine.clock_ghz / spread.active;  // a clock
     share.memory_clocks = std::min(1.0, reads.bytes / filled) / bytes_of_memory;
   }
-  share.in_step = p.order != TileOrder::kTaken || spread.rounds <= 1;
+  share.in_step = InStep(p, spread);
   share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
   share.memory_queue = machine.memory_queue * reads.waits;
   share.outside_row = std::max(machine.outside_row, spread.active / machine.outside_rate);
@@ -178,8 +186,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const auto tensor_share = [&](double products, double clocks) {
     return clocks > 0 ? std::min(1.0, products / clocks * spread.active / machine.sm_count) : 0;
   };
-  // Memory has a clock of its own: in clocks of an SM it takes less while these are long. Where it binds, what it has to
-  // deliver says how long they are.
+  // Memory has a clock of its own: in clocks of an SM it takes less while these are long. Where it binds, what it has
+  // to deliver says how long they are.
   const BusyClocks busy = BusyOf(pipeline, machine, share, spread.rounds);
   const double memory_ghz = ClockAt(tensor_share(busy.products, std::max(busy.Most(), busy.memory)), machine);
   share.memory_clocks *= memory_ghz / machine.clock_ghz;
@@ -199,7 +207,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
     p.us += us;
   };
   spend(Bound::kTensorCore, std::max(0.0, time.busy.Most() / p.clock_ghz / 1e3 - p.us));
-  spend(Bound::kMemory, std::max(0.0, p.memory_bytes / machine.memory_rate / 1e6 - p.us));
+  spend(Bound::kMemory, std::max({0.0, p.memory_bytes / machine.memory_rate / 1e6 - p.us,
+                                  busy.memory / machine.clock_ghz / 1e3 - p.us}));
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   spend(Bound::kLaunch, machine.launch_us);
   return p;
