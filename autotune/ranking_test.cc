@@ -194,7 +194,7 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "5:8048e69766d3d4ab1808a3dbfce61f87";
+  constexpr std::string_view kChoices = "6:8048e69766d3d4ab1808a3dbfce61f87";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -169,7 +169,7 @@ void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series
   }
   std::printf("of all %zu samples: median error %.1f%%; of %zu pairs of a series that are apart, %zu are in order\n",
               all.size(), 100 * Median(all), pairs, ordered);
-  std::printf("median error %.1f%%, geometric mean of regret %.2f%%, median rank correlation %.3f\n",
+  std::printf("median error %.1f%%, geometric mean of regret %.1f%%, median rank correlation %.3f\n",
               100 * Median(medians), 100 * std::expm1(regrets / static_cast<double>(series.size())),
               Median(correlations));
 }
