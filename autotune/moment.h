@@ -23,6 +23,7 @@ namespace laneshift::autotune {
   BOUND(Gather, "gather", "threads load an operand element by element")                         \
   BOUND(Epilogue, "epilogue", "sums are read and converted")                                    \
   BOUND(Store, "store", "the output leaves the SM")                                             \
+  BOUND(Pack, "pack", "a kernel before copies operands to where bulk copies reach them")        \
   BOUND(Launch, "launch", "the kernel starts and ends")
 
 enum class Bound {

@@ -240,6 +240,8 @@ class StepWriter {
         return Add(steps,
                    {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(sections_)});
       // What follows takes no time of its own. Listed, so that a new op is thought about.
+      // No product's: PackTime (autotune/pack_time.h) knows.
+      case OpKind::kPackRows:
       // The slots of the other roles' tiles are passed by the simulation.
       case OpKind::kPass:
       case OpKind::kConst:
@@ -523,6 +525,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
                outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
   CountReads(pipeline);
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
+  pipeline.packs = PackWorkOf(problem, schedule);
   return pipeline;
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "autotune/pack_time.h"
 #include "compiler/compile.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
@@ -136,6 +137,7 @@ struct Pipeline {
   double most_sms = 0;  // that are used; 0: all
   OperandReads a, b;
   double stored_bytes = 0;  // of the whole problem
+  PackWork packs;           // before it
   bool cold = true;         // the operands come from memory, not from what the L2 cache still has
 };
 

@@ -110,12 +110,12 @@ class ShapeBound {
     };
     const double row_bytes = e_.depth * e_.element_bytes;
     double sum = 0;
-    if (s_.a_load == LoadPath::kTma)
+    if (s_.a_load != LoadPath::kCopy)
       sum += clocks(e_.rows / tile_rows_, e_.tile_rows, row_bytes / e_.taps, s_.cluster_n);
     // A CTA of a pair holds its part of B.
     const double b_columns = e_.columns / tile_columns_ / s_.ctas, b_all = static_cast<double>(s_.tile_n) / s_.ctas;
     const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
-    if (s_.b_load == LoadPath::kTma) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
+    if (s_.b_load != LoadPath::kCopy) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
     return sum;
   }
 
@@ -136,7 +136,7 @@ class ShapeBound {
   double Clocks(double sections) const {
     const double parts = std::ceil(tiles_ * sections / m_.sm_count);  // of the busiest SM
     const double products = ProductClocks() / sections, sums = SumsClocks(sections);
-    const bool copies = s_.a_load == LoadPath::kTma || s_.b_load == LoadPath::kTma;
+    const bool copies = s_.a_load != LoadPath::kCopy || s_.b_load != LoadPath::kCopy;
     const double head = copies ? m_.load_latency : 0;
     const double tensor = parts * products + head + m_.product_latency + m_.product_signal + sums;
     const double loads = parts / sections * LoadClocks(sections) + head;
@@ -165,7 +165,8 @@ double LeastTime(const Problem& problem, const Schedule& shape, const target::Ta
         const double gather = GatherClocks(kind, shape, machine, extents.depth);
         const bool gated = ir::IsGated(kind.epilogue);
         const double clocks = ShapeBound(extents, gather, gated, shape, target, machine).Clocks();
-        return (clocks / machine.clock_ghz / 1e3 + machine.launch_us) * kRounding;
+        const double packs_us = PackTime(PackWorkOf(problem, shape), machine);
+        return (packs_us + clocks / machine.clock_ghz / 1e3 + machine.launch_us) * kRounding;
       },
       problem);
 }

@@ -23,14 +23,15 @@ using target::Target;
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
 constexpr int kMaxStages = 8;         // more hide no latency that eight blocks in flight do not
 
+// How an operand may come: by bulk copies wherever they reach it, or else reach a copy of it, or by threads.
+std::vector<LoadPath> PathsOf(const GemmProblem& problem, Operand operand, const Target& target) {
+  if (compiler::Transposes(problem, operand, target)) return {LoadPath::kCopy};
+  if (compiler::TmaReaches(problem, operand)) return {LoadPath::kTma};
+  return {LoadPath::kPack, LoadPath::kCopy};
+}
+
 // What a shape leaves open is how its operands come and go: by bulk copies wherever they can.
-Schedule WithPaths(const GemmProblem& problem, Schedule shape, const Target& target) {
-  const auto path = [&](Operand operand) {
-    const bool bulk = compiler::TmaReaches(problem, operand) && !compiler::Transposes(problem, operand, target);
-    return bulk ? LoadPath::kTma : LoadPath::kCopy;
-  };
-  shape.a_load = path(Operand::kA);
-  shape.b_load = path(Operand::kB);
+Schedule WithPaths(const GemmProblem& problem, Schedule shape, const Target&) {
   shape.d_store = compiler::TmaReaches(problem, Operand::kD) ? StorePath::kTma : StorePath::kDirect;
   return shape;
 }
@@ -54,12 +55,19 @@ struct Variant {
   LoadPath a_load;
   std::vector<int> depths;  // of a K block
   Border border = Border::kZeros;
+  LoadPath b_load = LoadPath::kTma;
 };
 // Elements of `bytes` bytes.
 int Elements(int bytes, DataType type) { return bytes / static_cast<int>(DataTypeBytes(type)); }
 
-std::vector<Variant> VariantsOf(const GemmProblem& problem, const ScheduleConstraint&, const Target&) {
-  return {{Reuse::kNone, LoadPath::kTma, {Elements(128, problem.a), Elements(256, problem.a)}}};
+std::vector<Variant> VariantsOf(const GemmProblem& problem, const ScheduleConstraint&, const Target& target) {
+  const std::vector<int> depths = {Elements(128, problem.a), Elements(256, problem.a)};
+  std::vector<Variant> variants;
+  for (const LoadPath a_load : PathsOf(problem, Operand::kA, target)) {
+    for (const LoadPath b_load : PathsOf(problem, Operand::kB, target))
+      variants.push_back({Reuse::kNone, a_load, depths, Border::kZeros, b_load});
+  }
+  return variants;
 }
 std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstraint& constraint,
                                 const Target& target) {
@@ -144,8 +152,9 @@ class ShapeList {
         for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
         if (variant.reuse > Reuse::kIm2col) continue;
         for (const int columns : kTransposedColumns) {
-          // One tile with all of m is enough.
-          if (columns < 2 * RowsOf(problem_)) AddDepths(variant, RowSide::kN, rows, columns);
+          // One tile with all of m is enough; none is too wide if there is no narrower one.
+          const bool narrowest = columns == std::end(kTransposedColumns)[-1];
+          if (narrowest || columns < 2 * RowsOf(problem_)) AddDepths(variant, RowSide::kN, rows, columns);
         }
       }
     }
@@ -200,14 +209,19 @@ class ShapeList {
             .acc_stages = TensorMemory() ? 2 : 1,
             .math_warpgroups = TensorMemory() ? 1 : std::min(rows / 64, 2),
             .a_load = variant.a_load,
+            .b_load = variant.b_load,
             .reuse = variant.reuse,
             .border = variant.border,
             .rows = side};
   }
 
+  // A gathered x is the only operand that keeps CTAs from sharing the other.
+  static bool SharesNothing(const Schedule& shape) {
+    return shape.reuse != Reuse::kNone && shape.a_load == LoadPath::kCopy;
+  }
   void AddClusters(Schedule shape) {
     Add(shape);
-    if (shape.tile_m * shape.tile_n < kClusterArea || shape.a_load == LoadPath::kCopy) return;
+    if (shape.tile_m * shape.tile_n < kClusterArea || SharesNothing(shape)) return;
     for (const auto& extents : kClusterExtents) {
       shape.cluster_m = extents[0];
       shape.cluster_n = extents[1];

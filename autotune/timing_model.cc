@@ -178,7 +178,8 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
   const double power = (1 - machine.busy_clock_ghz / machine.clock_ghz) * busy.products * shares.spread.active;
   const double clocks = std::max(busy.Most() + std::max(0.0, power) / machine.sm_count, busy.memory);
   const double memory_us = (shares.reads.bytes + pipeline.stored_bytes) / machine.memory_rate / 1e6;
-  return (std::max(clocks / machine.clock_ghz / 1e3, memory_us) + machine.launch_us) * kRounding;
+  const double product_us = std::max(clocks / machine.clock_ghz / 1e3, memory_us);
+  return (PackTime(pipeline.packs, machine) + product_us + machine.launch_us) * kRounding;
 }
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
@@ -210,6 +211,7 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   spend(Bound::kMemory, std::max({0.0, p.memory_bytes / machine.memory_rate / 1e6 - p.us,
                                   busy.memory / machine.clock_ghz / 1e3 - p.us}));
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
+  spend(Bound::kPack, PackTime(pipeline.packs, machine));
   spend(Bound::kLaunch, machine.launch_us);
   return p;
 }

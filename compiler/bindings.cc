@@ -4,6 +4,7 @@
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
 #include "compiler/im2col_box.h"
+#include "compiler/packing.h"
 #include "compiler/tma_reach.h"
 #include "ir/stored_tensor.h"
 
@@ -106,9 +107,9 @@ Operand OperandOf(Binding map) {
 
 // Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine
 // fills a tile column by column (ir/layout.h).
-MappedTensor GemmTensor(const GemmProblem& problem, const ir::Param& param) {
+MappedTensor GemmTensor(const GemmProblem& problem, const Schedule& schedule, const ir::Param& param) {
   const Operand operand = OperandOf(param.binding);
-  const StoredOperand matrix = Stored(problem, operand);
+  const StoredOperand matrix = StoredForProduct(problem, schedule, operand);
   return {.operand = operand,
           .type = matrix.type,
           .dims = {matrix.inner, matrix.outer, problem.batch},
@@ -194,7 +195,7 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
 
 MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param) {
   const auto* conv = std::get_if<ConvProblem>(&problem);
-  if (conv == nullptr) return GemmTensor(std::get<GemmProblem>(problem), param);
+  if (conv == nullptr) return GemmTensor(std::get<GemmProblem>(problem), schedule, param);
   const ConvGeometry geometry = GeometryOf(*conv, schedule);
   const Operand operand = OperandOf(param.binding);
   if (operand == Operand::kB) return FilterTensor(*conv, geometry, param);

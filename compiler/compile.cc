@@ -8,6 +8,7 @@
 #include "compiler/bindings.h"
 #include "compiler/check_numerics.h"
 #include "compiler/check_schedule.h"
+#include "compiler/packing.h"
 #include "compiler/passes.h"
 
 namespace laneshift::compiler {
@@ -42,14 +43,19 @@ ir::Program Build(const ConvProblem& problem, const Schedule& schedule, const ta
 }
 
 // Checks the schedule, then builds the program.
+template <typename Kind>
+Result<ir::Program> BuildKind(const Kind& problem, const Schedule& schedule, const target::Target& target) {
+  LS_TRY(CheckSchedule(problem, schedule, target));
+  LS_TRY(CheckNumerics(problem, schedule));
+  return Build(problem, schedule, target);
+}
 Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedule, const target::Target& target) {
-  return std::visit(
-      [&](const auto& kind) -> Result<ir::Program> {
-        LS_TRY(CheckSchedule(kind, schedule, target));
-        LS_TRY(CheckNumerics(kind, schedule));
-        return Build(kind, schedule, target);
-      },
-      problem);
+  LS_TRY(std::visit([&](const auto& kind) { return CheckPacks(kind, schedule, target); }, problem));
+  if (PacksAny(schedule)) {
+    const Product product = ProductOf(std::get<GemmProblem>(problem), schedule);
+    return BuildKind(product.problem, product.schedule, target);
+  }
+  return std::visit([&](const auto& kind) { return BuildKind(kind, schedule, target); }, problem);
 }
 
 // Bytes of a stage of a ring, its barriers included.

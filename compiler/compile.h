@@ -55,6 +55,7 @@ struct PassDump {
   std::string text;
 };
 
+// Of the kernel that multiplies; kernels that pack its operands come before it (compiler/packing.h).
 // Runs the passes of kPipeline (compile.cc): build, lower channels, assign storage; verified after each.
 // ENSURES: the result is lowered and has its storage. Errors as ValidateSchedule.
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,

@@ -323,6 +323,8 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitGatherPixels(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1),
                               Index(op, 2), Index(op, 3));
     }
+    case OpKind::kPackRows:
+      return EmitPackRows(cx_, Index(op, 0), Index(op, 1), Index(op, 2));
     case OpKind::kLanesBeside:
       values_[op.result] = EmitLanesBeside(cx_, op.As<ir::LanesBesideAttrs>().columns, Index(op, 0));
       return;

@@ -578,6 +578,10 @@ std::vector<Value*> Emitter::JoinHalves(const std::vector<Value*>& halves) {
   return words;
 }
 
+Value* Emitter::FunnelShiftRight(Value* high, Value* low, Value* bits) {
+  return Intrinsic(llvm::Intrinsic::fshr, {high, low, bits}, {I32()});
+}
+
 std::vector<Value*> Emitter::JoinElements(int bytes, const std::vector<Value*>& elements) {
   if (bytes == 2) return JoinHalves(elements);
   std::vector<Value*> halves;

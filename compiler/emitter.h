@@ -172,6 +172,9 @@ class Emitter {
   Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 
+  // The low word of high:low, shifted right by `bits`, below 32.
+  Value* FunnelShiftRight(Value* high, Value* low, Value* bits);
+
   // --- Conversions. Elements of 1 or 2 bytes travel in 16 bits, the upper of which are 0.
   // f32 values as elements of the type: 1, or as many as fill 2 bytes, in an i16; a multiple of 4 bytes in words.
   Value* NarrowHalf(DataType type, const std::vector<Value*>& values);

@@ -101,7 +101,8 @@ class RoleWalk {
         return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
       case OpKind::kTensorShift:
         return {.tensor_shifts = Steps()};
-      // What follows moves no operand. Listed, so that a new op is thought about.
+      // What follows moves no operand of a product. Listed, so that a new op is thought about.
+      case OpKind::kPackRows:
       case OpKind::kConst:
       case OpKind::kParam:
       case OpKind::kClusterIndex:

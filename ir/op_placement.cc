@@ -35,6 +35,7 @@ constexpr Placement kPlacements[] = {
     {OpKind::kCopyLoad,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
     {OpKind::kLoadPixels,   Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
     {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
+    {OpKind::kPackRows,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
     {OpKind::kRequest,      Crew::kOneThread, kLaunchControl, Bit(RoleKind::kSchedule)},
     {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},

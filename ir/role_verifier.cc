@@ -424,6 +424,8 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckLoadPixels(op);
     case OpKind::kGatherPixels:
       return CheckGather(op);
+    case OpKind::kPackRows:
+      return CheckPack();
     case OpKind::kLanesBeside:
       return CheckLanes(op);
     case OpKind::kMma:
@@ -650,6 +652,18 @@ Status RoleVerifier::CheckLanes(const Op& op) const {
   if (program_.tile_m != kTensorLanes || program_.kept_rows != 0)
     return Broken(12, Cat("lanes are positions only in tiles of ", kTensorLanes, " that keep all"));
   return Needs({Binding::kWalkQ});
+}
+
+Status RoleVerifier::CheckPack() const {
+  constexpr int kLanes = 32, kPieceBytes = 16;
+  if (program_.tile_n * DataTypeBytes(program_.operand_type) != kLanes * kPieceBytes ||
+      program_.tile_m % role_->warps != 0) {
+    return Broken(8, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " ", DataTypeName(program_.operand_type),
+                         " is not ", kLanes, " pieces of ", kPieceBytes, " bytes by as many rows for each of ",
+                         role_->warps, " warps"));
+  }
+  LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kStrideA, Binding::kBaseD}));
+  return NeedsRows(Operand::kD, RowMap::kMatrix);
 }
 
 Status RoleVerifier::CheckBulkStore() const {

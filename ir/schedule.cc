@@ -16,7 +16,7 @@ using base::Cat;
 template <typename Enum>
 constexpr std::array<std::string_view, 0> kNames{};
 template <>
-constexpr std::array<std::string_view, 2> kNames<LoadPath>{"tma", "copy"};
+constexpr std::array<std::string_view, 3> kNames<LoadPath>{"tma", "copy", "pack"};
 template <>
 constexpr std::array<std::string_view, 3> kNames<StorePath>{"tma", "direct", "rows"};
 template <>
@@ -78,7 +78,7 @@ constexpr Key kKeys[] = {
     {"acc",     kAcc,    1, "accumulators; 2 overlap the epilogue of one tile with the MMAs of the next (Tensor Memory only)"},
     {"math",    kMath,   1, "warpgroups that issue wgmma (sm_90a; 1 on sm_100a)"},
     {"raster",  kRaster, 1, "output tiles are walked in bands of this many tile rows, for reuse in L2"},
-    {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, or copies by threads for any alignment"},
+    {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, copies by threads for any alignment, or bulk copies of what a kernel before has packed into aligned rows of the workspace"},
     {"b_load",  kBLoad,  1, "the same for B"},
     {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads for any alignment, or stores by threads along rows of whole 16 bytes"},
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "compiler/packing.h"
 #include "device/launch.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
@@ -43,7 +44,8 @@ runtime::AssemblerChoice AssemblerOf(const EngineOptions& options, bool emulated
 
 void Describe(const Engine::Parts& parts, const runtime::ChosenSchedule& chosen, const runtime::FoundKernel& found,
               runtime::PreparedPlan& plan) {
-  const device::KernelFacts& facts = plan.kernel->kernel.facts();
+  const device::KernelFacts& facts = plan.product.kernel->kernel.facts();
+  const compiler::LaunchShape& launch = plan.product.shape;
   plan.report = {.problem = PrintProblem(plan.problem),
                  .target = std::string(parts.target.name),
                  .device = parts.device.facts().name,
@@ -54,9 +56,9 @@ void Describe(const Engine::Parts& parts, const runtime::ChosenSchedule& chosen,
                  .assemble_ms = found.assemble_ms,
                  .registers = facts.registers_per_thread,
                  .local_bytes = facts.local_bytes_per_thread,
-                 .smem_bytes = static_cast<int>(plan.launch.smem_bytes) + facts.static_smem_bytes,
-                 .threads = static_cast<int>(plan.launch.threads),
-                 .grid = plan.launch.grid};
+                 .smem_bytes = static_cast<int>(launch.smem_bytes) + facts.static_smem_bytes,
+                 .threads = static_cast<int>(launch.threads),
+                 .grid = launch.grid};
   plan.remembered = plan.report;
   plan.remembered.cache = CacheState::kMemory;
   plan.remembered.ptx_ms = plan.remembered.assemble_ms = 0;
@@ -75,25 +77,66 @@ Result<int> MostClusters(const device::Device& device, const device::Kernel& ker
   return std::min(active, std::max(1, sm_count / program.ClusterSize()));
 }
 
+// The kernels that pack operands of the plan. What they cost is added to `cost`.
+Status PreparePacks(runtime::EngineCore& core, const runtime::ChosenSchedule& chosen, size_t product_bytes,
+                    runtime::FoundKernel& cost, runtime::PreparedPlan& plan) {
+  compiler::PackPlan packs = compiler::PlanPacks(plan.problem, chosen.schedule, product_bytes);
+  plan.workspace_bytes = packs.workspace_bytes;
+  for (const compiler::Pack& pack : packs.packs) {
+    LS_ASSIGN(const ir::Program program, compiler::BuildPack(pack, *chosen.target));
+    LS_ASSIGN(const runtime::FoundKernel found,
+              core.kernels.Get(program, {PrintProblem(plan.problem), PrintSchedule(chosen.schedule)}));
+    plan.packs.push_back({.operand = pack.operand,
+                          .offset = pack.offset,
+                          .launch = {.params = compiler::BindParams(pack.copy, chosen.schedule, program),
+                                     .shape = compiler::PackLaunch(pack, program, core.parts.device.facts().sm_count),
+                                     .kernel = found.loaded}});
+    cost.cache = std::max(cost.cache, found.cache);
+    cost.ptx_ms += found.ptx_ms;
+    cost.assemble_ms += found.assemble_ms;
+  }
+  return Ok();
+}
+
 Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& core, const Problem& problem,
                                                            const runtime::ChosenSchedule& chosen) {
   auto plan = std::make_unique<runtime::PreparedPlan>();
   plan->problem = problem;
   LS_ASSIGN(const ir::Program program, compiler::BuildProgram(problem, chosen.schedule, *chosen.target));
-  plan->params = compiler::BindParams(problem, chosen.schedule, program);
+  plan->product.params = compiler::BindParams(problem, chosen.schedule, program);
   const std::string text = PrintProblem(problem);
+  const auto fails = [&](const Error& error) {
+    return error.Within(Cat("compiling ", text, " for ", core.parts.target.name));
+  };
   auto found = core.kernels.Get(program, {text, PrintSchedule(chosen.schedule)});
-  if (!found) return found.error().Within(Cat("compiling ", text, " for ", core.parts.target.name));
-  plan->kernel = found->loaded;
-  LS_ASSIGN(const int most, MostClusters(core.parts.device, plan->kernel->kernel, program));
-  plan->launch = compiler::PlanLaunch(problem, chosen.schedule, program, most);
+  if (!found) return fails(found.error());
+  plan->product.kernel = found->loaded;
+  LS_ASSIGN(const int most, MostClusters(core.parts.device, found->loaded->kernel, program));
+  compiler::LaunchShape& launch = plan->product.shape;
+  launch = compiler::PlanLaunch(problem, chosen.schedule, program, most);
   // CTAs of a kernel that may start early would else come to SMs in pairs, where one before it has left most room.
   if (core.overlap == device::LaunchOverlap::kProgrammatic) {
-    plan->launch.smem_bytes =
-        std::max(plan->launch.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen.target)));
+    launch.smem_bytes = std::max(launch.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen.target)));
   }
+  if (Status packed = PreparePacks(core, chosen, launch.workspace_bytes, *found, *plan); !packed)
+    return fails(packed.error());
+  plan->alone = runtime::WithoutWorkspace(chosen.schedule);
   Describe(core.parts, chosen, *found, *plan);
   return plan;
+}
+
+Status Launch(const runtime::EngineCore& core, const runtime::PreparedLaunch& launch, const GemmArguments& roles,
+              void* workspace, CUstream_st* stream) {
+  const device::Device& device = core.opened.device;
+  runtime::LaunchArguments values;
+  LS_TRY(values.Bind(device.api(), launch.params, roles, workspace));
+  return device::Launch(launch.kernel->kernel,
+                        {.grid = {launch.shape.grid, 1, 1},
+                         .block = {launch.shape.threads, 1, 1},
+                         .cluster = {launch.shape.cluster, 1, 1},
+                         .dynamic_smem_bytes = launch.shape.smem_bytes,
+                         .overlap = core.overlap},
+                        device::Stream::Borrow(device.context(), stream), values.pointers());
 }
 
 // Whether a capture is seen to be under way: of `stream`, or, through the default stream (null), of those that wait for
@@ -148,7 +191,7 @@ void TuneInBackground(runtime::EngineCore& core, const Problem& problem, runtime
     LS_LOG(kRuntime, warn, next.error().message, "; the plan stays as it is");
     return;
   }
-  if ((*next)->launch.workspace_bytes > slot.workspace_bytes()) {
+  if ((*next)->workspace_bytes > slot.workspace_bytes()) {
     LS_LOG(kRuntime, info, PrintProblem(problem),
            ": the faster schedule needs a larger workspace; the next engine will use it");
     return;
@@ -295,21 +338,18 @@ size_t Plan::workspace_bytes() const { return impl_->slot->workspace_bytes(); }
 
 Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* workspace) const {
   const runtime::PreparedPlan& plan = impl_->slot->current();
-  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
+  LS_ASSIGN(GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
   LS_TRY(runtime::CheckPointers(plan.problem, roles));
-  LS_TRY(runtime::CheckWorkspace(workspace, plan.launch.workspace_bytes));
-  const device::Device& device = impl_->core->opened.device;
+  LS_TRY(runtime::CheckWorkspace(workspace, plan.workspace_bytes));
   // Encoding a tensor map needs a current context too, not only the launch.
-  LS_ASSIGN(const device::ActiveContext active, device.Activate());
-  runtime::LaunchArguments values;
-  LS_TRY(values.Bind(device.api(), plan.params, roles, workspace));
-  return device::Launch(plan.kernel->kernel,
-                        {.grid = {plan.launch.grid, 1, 1},
-                         .block = {plan.launch.threads, 1, 1},
-                         .cluster = {plan.launch.cluster, 1, 1},
-                         .dynamic_smem_bytes = plan.launch.smem_bytes,
-                         .overlap = impl_->core->overlap},
-                        device::Stream::Borrow(device.context(), stream), values.pointers());
+  LS_ASSIGN(const device::ActiveContext active, impl_->core->opened.device.Activate());
+  for (const runtime::PreparedPack& pack : plan.packs) {
+    const void*& operand = pack.operand == ir::Operand::kA ? roles.a : roles.b;
+    void* copy = static_cast<char*>(workspace) + pack.offset;
+    LS_TRY(Launch(*impl_->core, pack.launch, {.a = operand, .d = copy}, nullptr, stream));
+    operand = copy;
+  }
+  return Launch(*impl_->core, plan.product, roles, workspace, stream);
 }
 
 Engine::Engine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -386,9 +426,9 @@ Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments&
     return MakePlan(aligned, constraint);
   };
   LS_ASSIGN(Plan plan, make({}));
-  if (plan.workspace_bytes() > 0) {  // there is none here
-    LS_ASSIGN(const ScheduleConstraint alone, ParseSchedule("split_k=1"));
-    LS_ASSIGN(plan, make(alone));
+  // There is none here.
+  if (plan.workspace_bytes() > 0) {
+    LS_ASSIGN(plan, make(plan.impl_->slot->current().alone));
   }
   return plan.Execute(stream, arguments);
 }

@@ -102,9 +102,11 @@ Status CheckWorkspace(const void* workspace, size_t bytes) {
   constexpr uintptr_t kAlign = 16;
   if (bytes == 0 || (workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % kAlign == 0)) return Ok();
   const std::string_view why = workspace == nullptr ? "" : " aligned to 16 bytes";
-  return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("the plan needs a workspace of ", bytes, " bytes", why,
-                       ", which are zero before its first use; pass one, or make the plan with split_k=1"));
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      Cat("the plan needs a workspace of ", bytes, " bytes", why,
+          ", which are zero before its first use; pass one, or make the plan with split_k=1 and no operand packed "
+          "(a_load and b_load)"));
 }
 
 Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params,

@@ -17,14 +17,29 @@
 
 namespace laneshift::runtime {
 
+// A kernel and all that its launch passes but the addresses.
+struct PreparedLaunch {
+  std::vector<compiler::BoundParam> params{};  // of the kernel, in order
+  compiler::LaunchShape shape{};
+  std::shared_ptr<const LoadedKernel> kernel{};
+};
+
+// A kernel that copies an operand to where the next ones read it.
+struct PreparedPack {
+  ir::Operand operand{};
+  size_t offset = 0;  // of the copy in the workspace
+  PreparedLaunch launch{};
+};
+
 // A plan without the device that keeps it valid. Immutable.
 struct PreparedPlan {
-  Problem problem{};                           // complete
-  std::vector<compiler::BoundParam> params{};  // of the kernel, in order
-  compiler::LaunchShape launch{};
-  std::shared_ptr<const LoadedKernel> kernel{};
-  PlanReport report{};      // of the making
-  PlanReport remembered{};  // the same for those who find it made
+  Problem problem{};  // complete
+  std::vector<PreparedPack> packs{};
+  PreparedLaunch product{};  // behind them
+  size_t workspace_bytes = 0;
+  ScheduleConstraint alone{};  // admits schedules that need no workspace
+  PlanReport report{};         // of the making
+  PlanReport remembered{};     // the same for those who find it made
 };
 
 // The present plan of a problem. Plans that were replaced stay until the slot goes: somebody may be launching them.

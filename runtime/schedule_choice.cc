@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/compile.h"
+#include "compiler/packing.h"
 #include "store/choice_standing.h"
 
 namespace laneshift::runtime {
@@ -99,6 +100,18 @@ Result<ChosenSchedule> ChooseFor(Engine::Parts& parts, const Problem& problem, c
   // Where the device is why nothing fits any more, that is the reason to tell.
   LS_TRY(compiler::ValidateSchedule(problem, chosen.schedule, target));
   return again.error();
+}
+
+ScheduleConstraint WithoutWorkspace(const Schedule& schedule) {
+  std::string text = "split_k=1";
+  // Of both operands: once one is copied, packing the other may be the better choice.
+  if (compiler::PacksAny(schedule)) {
+    if (schedule.a_load != LoadPath::kTma) text += " a_load=copy";
+    if (schedule.b_load != LoadPath::kTma) text += " b_load=copy";
+  }
+  const auto constraint = ParseSchedule(text);
+  LS_CHECK(constraint.has_value(), text, " is no schedule");
+  return *constraint;
 }
 
 bool IsSettled(ChoiceOrigin origin, bool emulated) {

@@ -20,6 +20,10 @@ struct ChosenSchedule {
 // a constraint is remembered in the store, and taken again for as long as it would choose the same (ChoiceBasis).
 Result<ChosenSchedule> ChooseFor(Engine::Parts& parts, const Problem& problem, const ScheduleConstraint& constraint);
 
+// Of the schedules that could take the place of `schedule`, those that need no workspace: tiles are not cut, and what
+// is packed is copied by threads.
+ScheduleConstraint WithoutWorkspace(const Schedule& schedule);
+
 // Whether a miss policy has nothing to do. What nobody can time is as good predicted as it will ever be.
 bool IsSettled(ChoiceOrigin origin, bool emulated);
 

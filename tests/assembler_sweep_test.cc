@@ -13,6 +13,7 @@
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
 #include "compiler/machine_probe.h"
+#include "compiler/packing.h"
 #include "compiler/placement_probe.h"
 #include "compiler/tensor_probe.h"
 #include "device/assembler.h"
@@ -95,10 +96,32 @@ const std::vector<const char*> kModes = {"",
 INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
                          testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}},
                                          Sweep{"clusters.txt", 40, {""}}, Sweep{"turns.txt", 30, {""}},
-                                         Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
+                                         Sweep{"packs.txt", 60, {""}}, Sweep{"conv_layers.txt", 120, kModes, 3},
+                                         Sweep{"conv.txt", 800, kModes, 61}),
                          [](const auto& swept) {
                            return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
                          });
+
+// The kernels that copy operands first, one for each size of elements.
+TEST(Pack, IsCleanForTheAssembler) {
+  const auto assembler = device::Assembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  for (const target::Target& target : target::Targets()) {
+    std::set<std::string> kernels;
+    for (const char* types : {"a=bf16", "a=f16", "a=e4m3", "a=e4m3 b=e5m2"}) {
+      const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=65 ") + types);
+      const Schedule schedule = ParseSchedule("a_load=pack b_load=pack")->value;
+      for (const compiler::Pack& pack : compiler::PlanPacks(problem, schedule, 0).packs) {
+        const auto program = compiler::BuildPack(pack, target);
+        ASSERT_TRUE(program.has_value()) << program.error().message;
+        if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
+        const Status assembled = Assemble(*assembler, *program, target);
+        EXPECT_TRUE(assembled.has_value()) << target.name << " " << types << ": " << assembled.error().message;
+      }
+    }
+    EXPECT_EQ(kernels.size(), 2u) << "of 1 and of 2 bytes";
+  }
+}
 
 TEST(TensorProbe, IsCleanForTheAssembler) {
   const auto assembler = device::Assembler::Find({});

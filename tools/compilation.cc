@@ -7,6 +7,7 @@
 
 #include "autotune/ranking.h"
 #include "base/text.h"
+#include "compiler/packing.h"
 #include "runtime/stopwatch.h"
 #include "tools/device_options.h"
 
@@ -31,6 +32,12 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& ta
   LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target,
                                              {.with_llvm_ir = keep == Keep::kPtxAndLlvm, .functions = functions}));
   result.ptx_ms = watch.Milliseconds();
+  for (const compiler::Pack& pack : compiler::PlanPacks(problem, result.schedule, 0).packs) {
+    LS_ASSIGN(ir::Program program, compiler::BuildPack(pack, *result.target));
+    LS_ASSIGN(compiler::PtxModule module,
+              compiler::EmitPtx(program, *result.target, {.with_llvm_ir = keep == Keep::kPtxAndLlvm}));
+    result.packs.push_back({pack.operand, std::move(program), std::move(module)});
+  }
   return result;
 }
 

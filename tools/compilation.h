@@ -14,6 +14,13 @@
 
 namespace laneshift::tools {
 
+// A kernel that packs an operand before the product's (compiler/packing.h).
+struct CompiledPack {
+  ir::Operand operand{};
+  ir::Program program;
+  compiler::PtxModule module;
+};
+
 struct Compilation {
   Problem problem;
   const target::Target* target = nullptr;
@@ -21,7 +28,8 @@ struct Compilation {
   ir::Program program;
   std::vector<compiler::PassDump> passes;
   compiler::PtxModule module;
-  double ptx_ms = 0;  // tile program to PTX
+  std::vector<CompiledPack> packs;
+  double ptx_ms = 0;  // tile program to PTX, of the product's kernel
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };

@@ -39,26 +39,62 @@ Result<Form> ParseForm(const std::string& text) {
                    base::Cat("--emit ", text, " is unknown; use ptx, tile, llvm or cubin"));
 }
 
-Result<std::string> Cubin(const Compilation& compilation, const std::string& ptxas) {
+// What to write, and of which kernel.
+struct Output {
+  Form form;
+  std::string ptxas;
+  const target::Target& target;
+
+  Result<std::string> Of(const ir::Program& program, const compiler::PtxModule& module) const;
+  Result<std::string> Cubin(const std::string& ptx) const;
+};
+
+Result<std::string> Output::Cubin(const std::string& ptx) const {
   auto assembler = device::Assembler::Find({.path = ptxas});
   if (!assembler)
     return MakeError(ErrorCode::kUnsupported, base::Cat("a cubin needs ptxas: ", assembler.error().message));
-  LS_ASSIGN(device::AssembleResult result, assembler->Assemble(compilation.module.ptx, compilation.target->name));
+  LS_ASSIGN(device::AssembleResult result, assembler->Assemble(ptx, target.name));
   return std::move(result.cubin);
 }
 
-Result<std::string> Emit(const Compilation& compilation, Form form, const std::string& ptxas) {
+Result<std::string> Output::Of(const ir::Program& program, const compiler::PtxModule& module) const {
   switch (form) {
     case Form::kPtx:
-      return compilation.module.ptx;
+      return module.ptx;
     case Form::kTile:
-      return ir::PrintProgram(compilation.program);
+      return ir::PrintProgram(program);
     case Form::kLlvm:
-      return compilation.module.llvm_ir;
+      return module.llvm_ir;
     case Form::kCubin:
-      return Cubin(compilation, ptxas);
+      return Cubin(module.ptx);
   }
   return MakeError(ErrorCode::kInternal, "unknown form");
+}
+
+// Where the kernel that packs an operand is written, beside the product's.
+std::string PackPath(const std::string& output, const CompiledPack& pack) {
+  return base::Cat(output, ".pack_", ir::OperandName(pack.operand));
+}
+
+// The kernels that pack operands: written beside the product's where that goes to a file, else the code is in the JSON.
+Result<nlohmann::ordered_json> WritePacks(const Compilation& compilation, const Output& output,
+                                          const std::string& path) {
+  auto packs = nlohmann::ordered_json::array();
+  for (const CompiledPack& pack : compilation.packs) {
+    LS_ASSIGN(const std::string code, output.Of(pack.program, pack.module));
+    nlohmann::ordered_json json = {{"operand", ir::OperandName(pack.operand)},
+                                   {"entry", pack.module.entry},
+                                   {"key", compiler::KernelKey(pack.program)},
+                                   {"bytes", code.size()}};
+    if (path.empty()) {
+      json["text"] = code;
+    } else {
+      json["output"] = PackPath(path, pack);
+      LS_TRY(WriteOutput(PackPath(path, pack), code));
+    }
+    packs.push_back(std::move(json));
+  }
+  return packs;
 }
 
 Result<int> Compile(const CompileOptions& options, const Settings& settings) {
@@ -69,15 +105,22 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
   LS_ASSIGN(const Compilation compilation,
             CompileProblem(problems[0], options.target, options.schedule,
                            form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx, reader));
-  LS_ASSIGN(const std::string output, Emit(compilation, form, options.ptxas.empty() ? settings.ptxas : options.ptxas));
+  const Output code{form, options.ptxas.empty() ? settings.ptxas : options.ptxas, *compilation.target};
+  LS_ASSIGN(const std::string output, code.Of(compilation.program, compilation.module));
   if (options.output.empty() && form == Form::kCubin) {
     return MakeError(ErrorCode::kInvalidArgument, "a cubin is binary; say where to write it with -o FILE");
   }
+  LS_ASSIGN(nlohmann::ordered_json packs, WritePacks(compilation, code, options.output));
   if (!options.json) {
     LS_TRY(WriteOutput(options.output, output));
     std::fprintf(stderr, "%s for %s, %s: %s in %s\n", PrintProblem(problems[0]).c_str(),
                  std::string(compilation.target->name).c_str(), PrintSchedule(compilation.schedule).c_str(),
                  PrintBytes(static_cast<double>(output.size())).c_str(), PrintDuration(compilation.ptx_ms).c_str());
+    for (const auto& pack : packs) {
+      std::fprintf(stderr, "operand %s is packed first, by kernel %s: %s\n", pack["operand"].get<std::string>().c_str(),
+                   pack["key"].get<std::string>().c_str(),
+                   pack.value("output", "its code is shown with --json, or written with -o FILE").c_str());
+    }
     return kExitOk;
   }
   nlohmann::ordered_json json = {{"problem", PrintProblem(problems[0])},
@@ -87,7 +130,8 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
                                  {"key", compiler::KernelKey(compilation.program)},
                                  {"ptx_ms", compilation.ptx_ms},
                                  {"emit", options.emit},
-                                 {"bytes", output.size()}};
+                                 {"bytes", output.size()},
+                                 {"packs", std::move(packs)}};
   if (options.output.empty()) {
     json["text"] = output;
   } else {

@@ -40,7 +40,7 @@ struct Resources {
   std::string assembler, missing;
 };
 
-Resources ResourcesOf(const Compilation& compilation, const std::string& ptxas) {
+Resources ResourcesOf(const std::string& ptx, std::string_view target, const std::string& ptxas) {
   Resources resources;
   auto assembler = device::Assembler::Find({.path = ptxas});
   if (!assembler) {
@@ -48,7 +48,7 @@ Resources ResourcesOf(const Compilation& compilation, const std::string& ptxas) 
     return resources;
   }
   resources.assembler = assembler->id();
-  auto assembled = assembler->Assemble(compilation.module.ptx, compilation.target->name);
+  auto assembled = assembler->Assemble(ptx, target);
   if (assembled) {
     resources.assembled = std::move(*assembled);
   } else {
@@ -86,7 +86,31 @@ Json ResourcesJson(const Resources& resources) {
           {"spill_load_bytes", r.spill_load_bytes}, {"advisories", r.advisories}};
 }
 
-void PrintJson(const Compilation& c, const Resources& resources, const std::vector<autotune::ReuseMode>& modes,
+// What the assembler says of the kernels of a compilation.
+struct Assembled {
+  Resources product;
+  std::vector<Resources> packs;
+};
+Assembled AssembleAll(const Compilation& c, const std::string& ptxas) {
+  Assembled all{.product = ResourcesOf(c.module.ptx, c.target->name, ptxas), .packs = {}};
+  for (const CompiledPack& pack : c.packs) all.packs.push_back(ResourcesOf(pack.module.ptx, c.target->name, ptxas));
+  return all;
+}
+
+Json PacksJson(const Compilation& c, const Assembled& assembled, bool with_ptx) {
+  Json packs = Json::array();
+  for (size_t i = 0; i < c.packs.size(); ++i) {
+    const CompiledPack& pack = c.packs[i];
+    Json json = {{"operand", ir::OperandName(pack.operand)},       {"entry", pack.module.entry},
+                 {"key", compiler::KernelKey(pack.program)},       {"threads", pack.program.threads},
+                 {"resources", ResourcesJson(assembled.packs[i])}, {"program", ir::PrintProgram(pack.program)}};
+    if (with_ptx) json["ptx"] = pack.module.ptx;
+    packs.push_back(std::move(json));
+  }
+  return packs;
+}
+
+void PrintJson(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
                const std::vector<compiler::PassDump>& passes, bool with_ptx) {
   Json json = {{"problem", PrintProblem(c.problem)},
                {"target", c.target->name},
@@ -98,7 +122,8 @@ void PrintJson(const Compilation& c, const Resources& resources, const std::vect
                {"tmem_columns", c.program.tmem_columns},
                {"smem_map", MapJson(SharedRegions(c.program))},
                {"tmem_map", MapJson(TensorRegions(c.program))},
-               {"resources", ResourcesJson(resources)}};
+               {"resources", ResourcesJson(assembled.product)},
+               {"packs", PacksJson(c, assembled, with_ptx)}};
   Json census = Json::object();
   for (const OpcodeCount& row : Census(c.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
@@ -145,11 +170,24 @@ std::string ResourcesText(const Resources& resources) {
   return text;
 }
 
-void PrintPages(const Compilation& c, const Resources& resources, const std::vector<autotune::ReuseMode>& modes,
+// The kernels that copy operands before the product's.
+void PrintPacks(const Pages& pages, const Compilation& c, const Assembled& assembled, bool with_ptx) {
+  for (size_t i = 0; i < c.packs.size(); ++i) {
+    const CompiledPack& pack = c.packs[i];
+    pages.Title(
+        Cat("first, a kernel packs ", ir::OperandName(pack.operand), ": ", pack.program.threads, " threads a CTA"));
+    pages.Text(Cat("kernel    ", compiler::KernelKey(pack.program), "\n", ResourcesText(assembled.packs[i]), "\n\n",
+                   ir::PrintProgram(pack.program)));
+    if (with_ptx) pages.Text(pack.module.ptx);
+  }
+}
+
+void PrintPages(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
                 const std::vector<compiler::PassDump>& passes, bool with_ptx) {
   const Pages pages;
   pages.Text(Cat("problem   ", PrintProblem(c.problem), "\ntarget    ", c.target->name, "\nschedule  ",
                  PrintSchedule(c.schedule), "\nkernel    ", compiler::KernelKey(c.program)));
+  PrintPacks(pages, c, assembled, with_ptx);
   pages.Title(Cat("roles: ", c.program.threads, " threads a CTA"));
   pages.Text(RolesTable(c.program));
   pages.Title(Cat("shared memory: ", c.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));
@@ -163,7 +201,7 @@ void PrintPages(const Compilation& c, const Resources& resources, const std::vec
     pages.Text(ReuseModesText(modes));
   }
   pages.Title("registers");
-  pages.Text(ResourcesText(resources));
+  pages.Text(ResourcesText(assembled.product));
   for (const compiler::PassDump& dump : passes) {
     pages.Title(Cat("tile program after ", dump.pass));
     pages.Text(dump.text);
@@ -189,12 +227,12 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   LS_ASSIGN(const Compilation compilation,
             CompileProblem(problems[0], options.target, options.schedule, Keep::kPtx, reader));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
-  const Resources resources = ResourcesOf(compilation, options.ptxas.empty() ? settings.ptxas : options.ptxas);
+  const Assembled assembled = AssembleAll(compilation, options.ptxas.empty() ? settings.ptxas : options.ptxas);
   const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
   if (options.json) {
-    PrintJson(compilation, resources, modes, passes, !options.no_ptx);
+    PrintJson(compilation, assembled, modes, passes, !options.no_ptx);
   } else {
-    PrintPages(compilation, resources, modes, passes, !options.no_ptx);
+    PrintPages(compilation, assembled, modes, passes, !options.no_ptx);
   }
   return kExitOk;
 }

@@ -180,7 +180,7 @@ class Plan {
   // Device memory that Execute needs beside its arguments, in bytes; 0: none. It is zero before its first use; plans
   // may use one workspace one after another, never at the same time, and leave it as the next one needs it.
   size_t workspace_bytes() const;
-  // Enqueues the kernel. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
+  // Enqueues the kernel, behind those that pack its operands where the schedule says so. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
   // kInvalidArgument: arguments of another kind of problem, or a missing or misaligned pointer or workspace, by name;
   // kDriver carries the driver's words.
   Status Execute(CUstream_st* stream, const Arguments& arguments, void* workspace = nullptr) const;
@@ -230,7 +230,7 @@ class Engine {
   void FinishTuning() const;
 
   // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute; by a schedule with
-  // split_k=1 where the plan's needs a workspace. kInvalidArgument: `stream` is being captured and the plan is not
+  // split_k=1 and no operand packed where the plan's needs a workspace. kInvalidArgument: `stream` is being captured and the plan is not
   // there yet.
   Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
   Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {

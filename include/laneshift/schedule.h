@@ -17,6 +17,7 @@ namespace laneshift {
 enum class LoadPath : uint8_t {
   kTma,   // bulk tensor copies; needs 16-byte aligned bases, pitches and batch strides
   kCopy,  // predicated loads and stores of threads; any address
+  kPack,  // copied first, by a kernel of its own, into rows of the workspace that the TMA reaches; any address (GEMM)
 };
 
 // How the output tile goes to global memory.

@@ -1,0 +1,22 @@
+// Pack time: how long the kernels take that copy operands before the product's (compiler/packing.h).
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include "autotune/machine.h"
+#include "laneshift/problem.h"
+#include "laneshift/schedule.h"
+
+namespace laneshift::autotune {
+
+struct PackWork {
+  double kernels = 0;
+  double bytes = 0;  // read and written
+};
+// REQUIRES: the problem is complete.
+PackWork PackWorkOf(const Problem& problem, const Schedule& schedule);
+
+// Microseconds before the product's kernel may begin.
+double PackTime(const PackWork& work, const Machine& machine);
+
+}  // namespace laneshift::autotune

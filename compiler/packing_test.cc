@@ -1,0 +1,94 @@
+#include "compiler/packing.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/bindings.h"
+
+namespace laneshift::compiler {
+namespace {
+
+const GemmProblem& Gemm(const Problem& problem) { return std::get<GemmProblem>(problem); }
+
+Schedule Decided(const char* text) { return ParseSchedule(text)->value; }
+
+TEST(PlanPacks, PutsCopiesBehindCountersAndSums) {
+  const Problem problem = *ParseProblem("gemm m=100 n=60 k=65 batch=3 b_major=n");
+  EXPECT_TRUE(PlanPacks(problem, Decided("a_load=copy"), 0).packs.empty());
+  EXPECT_EQ(PlanPacks(problem, Decided("a_load=copy"), 77).workspace_bytes, 77u);
+  const auto counters = static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes);
+  for (const size_t product_bytes : {size_t{0}, counters + 200}) {
+    const PackPlan plan = PlanPacks(problem, Decided("a_load=pack b_load=pack"), product_bytes);
+    ASSERT_EQ(plan.packs.size(), 2u);
+    const auto& [a, b] = std::tie(plan.packs[0], plan.packs[1]);
+    EXPECT_EQ(a.operand, ir::Operand::kA);
+    EXPECT_EQ(b.operand, ir::Operand::kB);
+    EXPECT_EQ(a.offset, product_bytes == 0 ? counters : counters + 256);
+    // Rows of 65 and of 60 elements become 128 of 2 bytes and 64.
+    EXPECT_EQ(b.offset, a.offset + size_t{3} * 100 * 128 * 2);
+    EXPECT_EQ(plan.workspace_bytes, b.offset + size_t{3} * 65 * 64 * 2);
+    EXPECT_EQ(a.copy.ldd, 128);
+    EXPECT_EQ(b.copy.ldd, 64);
+    EXPECT_EQ(b.copy.m, 65);
+    EXPECT_EQ(b.copy.n, 60);
+  }
+}
+
+// Where the product reads, the TMA reaches; and the kernel is the one of a problem that was given so.
+TEST(ProductOf, IsTheProductOfAlignedOperands) {
+  for (const target::Target& target : target::Targets()) {
+    const Problem odd = *ParseProblem("gemm m=129 n=72 k=65 a_major=m align_b=2");
+    const Problem even = *ParseProblem("gemm m=128 n=72 k=64 a_major=m");
+    const Schedule packed = Decided("tile=64x64x64 acc=1 a_load=pack b_load=pack");
+    const Schedule bulk = Decided("tile=64x64x64 acc=1");
+    EXPECT_FALSE(BuildProgram(odd, bulk, target));
+    const Product product = ProductOf(Gemm(odd), packed);
+    EXPECT_EQ(product.schedule, bulk);
+    for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+      EXPECT_TRUE(TmaReaches(product.problem, operand)) << ir::OperandName(operand);
+    }
+    const auto program = BuildProgram(odd, packed, target);
+    ASSERT_TRUE(program) << program.error().message;
+    EXPECT_EQ(KernelKey(*program), KernelKey(*BuildProgram(even, bulk, target)));
+    for (const BoundParam& bound : BindParams(odd, packed, *program)) {
+      const int64_t pitch = bound.param.binding == ir::Binding::kMapA ? 192 : 128;
+      const bool packed_map = bound.param.binding == ir::Binding::kMapA || bound.param.binding == ir::Binding::kMapB;
+      if (packed_map) {
+        EXPECT_EQ(bound.tensor.strides[0], pitch) << ir::InfoOf(bound.param.binding).name;
+      }
+    }
+  }
+}
+
+TEST(BuildPack, HasOneKernelForEachSizeOfElements) {
+  for (const target::Target& target : target::Targets()) {
+    const auto key = [&](const char* problem, size_t operand) {
+      const PackPlan plan = PlanPacks(*ParseProblem(problem), Decided("a_load=pack b_load=pack"), 0);
+      return KernelKey(*BuildPack(plan.packs[operand], target));
+    };
+    const std::string halves = key("gemm m=9 n=9 k=9", 0);
+    EXPECT_EQ(key("gemm m=900 n=77 k=1001 batch=4 a=f16 b_major=n", 1), halves);
+    EXPECT_NE(key("gemm m=9 n=9 k=9 a=e4m3", 0), halves);
+    EXPECT_EQ(key("gemm m=9 n=9 k=9 a=e4m3 b=e5m2", 1), key("gemm m=9 n=9 k=9 a=e4m3", 0));
+  }
+}
+
+TEST(CheckPacks, RefusesByName) {
+  const struct {
+    const char *target, *problem, *schedule, *message;
+  } cases[] = {
+      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3 a_major=m", "tile=64x64x128 acc=1 a_load=pack",
+       "a_load=copy, which transposes, or a_major=k"},
+      {"sm_90a", "gemm m=64 n=64 k=64 a=e4m3 b_major=n", "tile=64x64x128 acc=1 b_load=pack", "or b_major=k"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=im2col a_load=pack", "of a convolution use a_load=tma or copy"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=im2col b_load=pack", "of a convolution use b_load=tma or copy"},
+  };
+  for (const auto& [target, problem, schedule, message] : cases) {
+    const auto valid = ValidateSchedule(*ParseProblem(problem), Decided(schedule), target::NamedTarget(target));
+    ASSERT_FALSE(valid) << schedule;
+    EXPECT_EQ(valid.error().code, ErrorCode::kUnsupported);
+    EXPECT_NE(valid.error().message.find(message), std::string::npos) << valid.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace laneshift::compiler
