@@ -136,9 +136,10 @@ struct Pipeline {
   double ctas_per_sm = 1;
   double most_sms = 0;  // that are used; 0: all
   OperandReads a, b;
-  double stored_bytes = 0;  // of the whole problem
-  PackWork packs;           // before it
-  bool cold = true;         // the operands come from memory, not from what the L2 cache still has
+  double stored_bytes = 0;       // of the whole problem
+  double store_row_bytes = 128;  // of what one store writes side by side
+  PackWork packs;                // before it
+  bool cold = true;              // the operands come from memory, not from what the L2 cache still has
 };
 
 // REQUIRES: `program` is the schedule's for this problem, and not lowered.

@@ -213,7 +213,7 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "7:fcb7c76f0cac990ee2461daaac2d7eb4";
+  constexpr std::string_view kChoices = "10:6fcb290b36faaa630bd56571fa065764";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -32,7 +32,7 @@ std::vector<LoadPath> PathsOf(const GemmProblem& problem, Operand operand, const
 
 // What a shape leaves open is how its operands come and go: by bulk copies wherever they can.
 Schedule WithPaths(const GemmProblem& problem, Schedule shape, const Target&) {
-  shape.d_store = compiler::TmaReaches(problem, Operand::kD) ? StorePath::kTma : StorePath::kDirect;
+  shape.d_store = compiler::TmaReaches(problem, Operand::kD) ? StorePath::kTma : StorePath::kRows;
   return shape;
 }
 // Threads gather x where the shape says so.

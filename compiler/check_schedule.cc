@@ -15,7 +15,6 @@ using target::Feature;
 using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
-constexpr int kWidestAccess = 16;                     // elements, of bytes
 constexpr int kMostAccumulators = 384;                // columns of 64 rows that a warpgroup holds
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
@@ -198,12 +197,6 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
                      ", or sum=fast"));
 }
 
-// The rule of stores along rows: `width` elements of the output are one aligned access everywhere.
-Status CheckRows(const Schedule& s, DataType type, int width) {
-  if (s.d_store != StorePath::kRows || width * DataTypeBytes(type) == 16) return Ok();
-  return Refused("d_store=rows needs rows of whole, aligned 16 bytes; use d_store=direct");
-}
-
 // Decisions that belong to modes of reuse.
 Status CheckForms(const Schedule& s) {
   if (s.shift != ShiftForm::kSeparate && s.reuse != Reuse::kLaneShift)
@@ -352,8 +345,7 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckForms(s));
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kB));
-  if (s.d_store == StorePath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kD));
-  return CheckRows(s, problem.d, AccessWidth(problem, ir::Operand::kD, kWidestAccess));
+  return s.d_store == StorePath::kTma ? TmaReaches(problem, ir::Operand::kD) : Ok();
 }
 
 Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
@@ -386,8 +378,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
     return Refused("the taps of a filter are not at one distance; use reuse=im2col a_load=copy, or pack the filters");
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kB));
-  if (s.d_store == StorePath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kD));
-  return CheckRows(s, problem.y, AccessWidth(problem, ir::Operand::kD, kWidestAccess));
+  return s.d_store == StorePath::kTma ? TmaReaches(problem, geometry, s, ir::Operand::kD) : Ok();
 }
 
 }  // namespace laneshift::compiler

@@ -99,39 +99,6 @@ void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::
   }
 }
 
-void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
-                   Value* column, Value* batch) {
-  constexpr int kWarpThreads = 32, kStoreBytes = 16;
-  Emitter& e = cx.e;
-  auto& b = e.ir();
-  const ir::SharedLayout& layout = buffer.layout;
-  const int bytes = layout.ElementBytes();
-  const int row_chunks = layout.Span() / kStoreBytes;
-  // Neighbouring threads store neighbouring chunks of a row.
-  Value* chunk = b.CreateURem(cx.lane, e.C32(row_chunks));
-  Value* first = b.CreateUDiv(cx.lane, e.C32(row_chunks));
-  Value* at = b.CreateAdd(column, b.CreateMul(chunk, e.C32(kStoreBytes / bytes)));
-  Value* column_inside = b.CreateICmpULT(at, ColumnsOfD(cx));
-  const auto store = [&](Value* own) {
-    Value* offset = e.TileOffset(layout, own, b.CreateShl(chunk, 4));
-    const std::vector<Value*> words = e.LoadShared(e.Offset(copy_base, offset));
-    const RowPlace place = PlaceRow(cx, ir::Operand::kD, rows, b.CreateAdd(row, own), batch);
-    Value* element = b.CreateAdd(place.offset, b.CreateZExt(at, e.I64()));
-    Value* address = b.CreateAdd(cx.Param(Binding::kBaseD), b.CreateMul(element, e.C64(bytes)));
-    e.StoreGlobal(address, words, b.CreateAnd(Kept(cx, own, place.inside), column_inside));
-  };
-  const int rows_at_once = kWarpThreads / row_chunks;
-  for (int i = 0; i < layout.outer; i += rows_at_once) {
-    Value* own = b.CreateAdd(first, e.C32(i));
-    if (i + rows_at_once <= layout.outer) {
-      store(own);
-    } else {  // a copy of fewer rows than the warp stores at once
-      e.If(b.CreateICmpULT(own, e.C32(layout.outer)), [&] { store(own); });
-    }
-  }
-  e.WarpSync();  // the copy may be written again
-}
-
 namespace {
 
 // A fragment of 16 columns of D, transposed on the way to rows of 32 bytes: stmatrix.trans takes matrices of 8 x 8, two

@@ -405,7 +405,7 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitTmaStore(op);
     case OpKind::kStoreRows: {
       const auto& attrs = op.As<ir::StoreRowsAttrs>();
-      return EmitStoreRows(cx_, cx_.program.buffers[attrs.buffer], attrs.rows, StageCopy(attrs.buffer, Index(op, 0)),
+      return EmitStoreRows(cx_, cx_.program.buffers[attrs.buffer], attrs, StageCopy(attrs.buffer, Index(op, 0)),
                            Index(op, 1), Index(op, 2), Index(op, 3));
     }
     case OpKind::kBulkWait:

@@ -56,9 +56,11 @@ Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, 
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                      Value* column, Value* batch);
-void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, ir::RowMap rows, Value* copy_base, Value* row,
-                   Value* column, Value* batch);
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
+
+// emit_rows.cc: a staged copy to D.
+void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::StoreRowsAttrs& attrs, Value* copy_base,
+                   Value* row, Value* column, Value* batch);
 
 // emit_step.cc: steps of the epilogue.
 Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs);

@@ -506,6 +506,8 @@ std::vector<Value*> Emitter::LoadShared(Value* pointer) {
   for (uint64_t i = 0; i < 4; ++i) values.push_back(b_.CreateExtractElement(loaded, i));
   return values;
 }
+Value* Emitter::LoadSharedWord(Value* pointer) { return b_.CreateAlignedLoad(I32(), pointer, llvm::Align(4)); }
+
 void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
   if (words.size() == 1) {
     b_.CreateAlignedStore(words[0], pointer, llvm::Align(4));

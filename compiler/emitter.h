@@ -166,6 +166,7 @@ class Emitter {
   // stmatrix .trans of 2 or 4 matrices of 8 x 8 16-bit elements; each lane's pointer is a row of one.
   void StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words);
   std::vector<Value*> LoadShared(Value* pointer);  // four words
+  Value* LoadSharedWord(Value* pointer);
   // Byte offset of byte `byte` of row `row` in a tile, behind the XOR of its swizzle: SharedLayout::Offset on run-time
   // indices. Rows begin at multiples of a span, so that their numbers alone decide the XOR.
   Value* TileOffset(const ir::SharedLayout& layout, Value* row, Value* byte);

@@ -551,7 +551,10 @@ void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& c
     if (bulk) {
       WriteBulkStore(b, copy, piece.column, corner, start);
     } else {
-      b.StoreRows({copy, row, piece.column, corner.batch}, {.buffer = out_, .rows = terms_.rows});
+      const int whole = 16 / static_cast<int>(DataTypeBytes(terms_.type));
+      const bool words = AccessWidthOf(Operand::kD, whole) < whole;
+      b.StoreRows({copy, row, piece.column, corner.batch},
+                  {.buffer = out_, .rows = terms_.rows, .words = words ? 1 : 0});
     }
   });
 }

@@ -432,6 +432,7 @@ struct StageAttrs {
 struct StoreRowsAttrs {
   int buffer = 0;
   RowMap rows = RowMap::kMatrix;
+  int words = 0;  // 1: rows of D begin anywhere, and are stored by words; 0: they are whole, aligned 16-byte pieces
   bool operator==(const StoreRowsAttrs&) const = default;
 };
 struct WarpRowAttrs {

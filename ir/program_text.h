@@ -263,7 +263,8 @@ template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
     Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer}};
 template <> inline constexpr auto kFields<StoreRowsAttrs> = std::tuple{
     Field{"buffer", &StoreRowsAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
-    Field{"rows", &StoreRowsAttrs::rows, Presence::kOptional}};
+    Field{"rows", &StoreRowsAttrs::rows, Presence::kOptional},
+    Field{"words", &StoreRowsAttrs::words, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
     Field{"rows", &WarpRowAttrs::rows}};
 

@@ -80,7 +80,7 @@ constexpr Key kKeys[] = {
     {"raster",  kRaster, 1, "output tiles are walked in bands of this many tile rows, for reuse in L2"},
     {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, copies by threads for any alignment, or bulk copies of what a kernel before has packed into aligned rows of the workspace"},
     {"b_load",  kBLoad,  1, "the same for B"},
-    {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads for any alignment, or stores by threads along rows of whole 16 bytes"},
+    {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads from where the sums are, or through shared memory stores by threads along rows"},
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
     {"shift",   kShift,  1, "with reuse=lane_shift: lanes are moved by an instruction of its own and refreshed, or by the product, and those left behind are lost"},
     {"border",  kBorder, 1, "with reuse (sm_100a): filter columns beside the image meet zeros that the TMA brings, or the product masks their lanes"},

@@ -24,7 +24,8 @@ enum class LoadPath : uint8_t {
 enum class StorePath : uint8_t {
   kTma,     // through shared memory and bulk tensor stores; needs rows of whole 16 bytes
   kDirect,  // predicated stores of threads; any address
-  kRows,    // through shared memory and 16-byte stores of threads along each row; rows need whole, aligned 16 bytes
+  kRows,    // through shared memory and stores of threads along each row: 16 bytes each where rows are whole, aligned
+            // ones, else 4
 };
 
 // Which side of the output lies along the rows of the matrix instruction, which come by 64 or 128; the other side lies
