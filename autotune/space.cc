@@ -97,7 +97,7 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
 // Extents of an output tile along the rows and the columns of the matrix instruction.
 constexpr int kRows[] = {128, 64};
 constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
-constexpr int kTallRows[] = {256, 384, 512}, kTallColumns = 192;  // of two warpgroups with several blocks each
+constexpr int kTallRows = 256, kTallColumns = 192;  // of two warpgroups with two blocks each
 // Of tiles at which warpgroups take turns.
 constexpr int kTurnRows[] = {256, 192, 128, 64};
 constexpr int kTurnColumns[] = {256, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
@@ -185,10 +185,8 @@ class ShapeList {
   }
 
   void AddTall(const Variant& variant) {
-    for (const int rows : kTallRows) {
-      for (const int columns : kColumns) {
-        if (columns <= kTallColumns) AddDepths(variant, RowSide::kM, rows, columns);
-      }
+    for (const int columns : kColumns) {
+      if (columns <= kTallColumns) AddDepths(variant, RowSide::kM, kTallRows, columns);
     }
   }
 

@@ -15,14 +15,29 @@ using target::Feature;
 using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
-constexpr int kMostAccumulators = 384;                // columns of 64 rows that a warpgroup holds
+constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds beside any epilogue
+constexpr int kPlainAccumulators = 384;               // and beside one of vectors and functions alone
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
 
 Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
-// How many rows and columns of a tile a warpgroup holds in registers.
-Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_view row_side) {
+// Columns of 64 rows that a warpgroup holds: matrices and sums of the epilogue, sections that are added and threads
+// that copy take the registers of some.
+template <typename Kind>
+int MostAccumulators(const Kind& problem, const Schedule& s) {
+  const bool copies = s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy;
+  if (copies || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
+  const bool plain = std::all_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+    const ir::StepInfo& info = ir::InfoOf(step.kind);
+    const bool blocks = info.operand == ir::StepOperand::kBlocks;
+    return info.action != ir::StepAction::kCall && !blocks && !ir::IsMatrix(info.operand) && !ir::IsTotal(info.operand);
+  });
+  return plain ? kPlainAccumulators : kMostAccumulators;
+}
+
+// How many rows and columns of a tile a warpgroup holds in registers, at most `most` of them.
+Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_view row_side, int most) {
   constexpr int kBlockRows = 64;
   const bool turns = s.consumers == Consumers::kPingpong;
   if (turns && s.math_warpgroups != 2)
@@ -37,14 +52,14 @@ Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_vie
                        " math warpgroups that share it a multiple of ", kBlockRows, " rows; use ",
                        kBlockRows * together, " or another math="));
   }
-  if (blocks * columns <= kMostAccumulators) return Ok();
+  if (blocks * columns <= most) return Ok();
   return Refused(Cat("a warpgroup holds ", blocks * kBlockRows, " rows of ", columns,
-                     " sums in registers, which are too many; use at most ", kMostAccumulators / blocks,
-                     " columns, or fewer rows"));
+                     " sums in registers, which are too many beside this epilogue and these loads; use at most ",
+                     most / blocks, " columns, or fewer rows"));
 }
 
 // `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
-Status CheckTile(const Schedule& s, const Target& target, bool narrow) {
+Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most) {
   const bool along_m = s.rows == RowSide::kM;
   const int rows = along_m ? s.tile_m : s.tile_n;
   const int columns = along_m ? s.tile_n : s.tile_m;
@@ -65,7 +80,10 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow) {
     if (s.math_warpgroups != 1 && s.math_warpgroups != 2) {
       return Refused(Cat("math=", s.math_warpgroups, " warpgroups are not supported; use 1 or 2"));
     }
-    LS_TRY(CheckWarpgroups(s, rows, columns, row_side));
+    LS_TRY(CheckWarpgroups(s, rows, columns, row_side, most));
+    if (rows > kLargestBox)
+      return Refused(
+          Cat("tile ", row_side, "=", rows, " has more rows than a bulk copy brings; use at most ", kLargestBox));
   }
   const int unit = !along_m && narrow && (!target.Has(Feature::kTensorMemory) || rows == 64) ? 8 : 16;
   if (columns < unit || columns > 256 || columns % unit != 0) {
@@ -317,7 +335,7 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
 }  // namespace
 
 Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target& target) {
-  LS_TRY(CheckTile(s, target, problem.a_major == Major::kK));
+  LS_TRY(CheckTile(s, target, problem.a_major == Major::kK, MostAccumulators(problem, s)));
   LS_TRY(CheckTransposed(s, problem.d, problem.scale));
   LS_TRY(CheckDepth(s, problem.a, 128));
   LS_TRY(CheckRings(s, target));
@@ -349,7 +367,7 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
 }
 
 Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
-  LS_TRY(CheckTile(s, target, true));
+  LS_TRY(CheckTile(s, target, true, MostAccumulators(problem, s)));
   if (s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
     return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
   LS_TRY(CheckTransposed(s, problem.y, problem.scale));
