@@ -213,7 +213,7 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "8:a71905eec57319b535fba49b435cecda";
+  constexpr std::string_view kChoices = "9:e0470147baac21b5dbe4acea2a4a5dc8";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

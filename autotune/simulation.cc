@@ -283,7 +283,8 @@ class RoleRun {
     if (step.outside > 0) shared.loads.Spend(Bound::kOutside, OutsideClocks(step, share));
     arrived_.Await(shared.loads);
     if (share.memory_clocks > 0) {
-      shared.memory.Await(first);
+      // Where SMs are in step, all wait for memory at once; otherwise it serves others while this one asks for nothing.
+      if (share.in_step) shared.memory.Await(first);
       shared.memory.Spend(Bound::kMemory, MemoryClocks(step, share));
       arrived_.Await(shared.memory);
     }

@@ -19,6 +19,7 @@ namespace laneshift::autotune {
 struct SmShare {
   double load_rate = 0;      // bytes a clock, from L2
   double memory_clocks = 0;  // for which memory is busy with this SM for each byte that it loads, on average
+  bool in_step = true;       // all SMs are at the same point of their tiles
   double load_latency = 0;   // clocks
   double memory_queue = 0;   // clocks that a load waits longer while memory is always busy
   double outside_row = 0;    // clocks

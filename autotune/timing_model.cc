@@ -54,22 +54,70 @@ struct MemoryReads {
   double waits = 0;  // part of the loads
 };
 
+// Part of a tile's time by which CTAs are apart that began together and have runs of their own; 0.2 is what the hit
+// rates of a published kernel say (docs/timing-model.md).
+constexpr double kDrift = 0.2;
+
+// CTAs that start when others end are in step for so many rounds; later their starts are spread over the time of a
+// tile.
+constexpr double kRoundsInStep = 8;
+bool InStep(const Pipeline& p, const Spread& spread) {
+  return p.order != TileOrder::kTaken || spread.rounds <= kRoundsInStep * p.ctas_per_sm;
+}
+
+// Tiles that share an operand read it once if the later one finds in the cache what the earlier one has read. Until
+// then all others read on, and it is the half of the cache through which an SM reads that has to hold it. Nothing
+// happens exactly in turn, so that the part that is still there falls gradually. `apart` is in parts of a tile's time.
+double PartKept(double apart, double bytes_at_once, const Machine& machine) {
+  return std::clamp(2 - apart * bytes_at_once / (machine.l2_bytes * 1e6 / 2), 0.0, 1.0);
+}
+
+// How often memory delivers an operand.
+struct Repeats {
+  double a = 1, b = 1;
+};
+Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& spread, const TileWindow& window) {
+  const double room = machine.l2_bytes * 1e6 * kUseOfL2;
+  if (p.a.unique_bytes + p.b.unique_bytes <= room) return {};
+  const double a_at_once = p.a.unique_bytes * window.rows / p.tile_rows;
+  const double b_at_once = p.b.unique_bytes * window.columns / p.tile_columns;
+  Repeats shared, alone = {.a = p.tile_columns, .b = p.tile_rows};
+  double a_apart = 0, b_apart = 0;
+  if (p.order == TileOrder::kRuns && spread.rounds > 1) {
+    // Every CTA has another row of tiles each time, and reads the column again that it has read.
+    shared = {.a = std::max(1.0, spread.rounds * window.rows / p.tile_rows),
+              .b = std::max(1.0, spread.rounds * window.columns / p.tile_columns)};
+    a_apart = b_apart = kDrift;
+  } else {
+    // Rows of tiles are walked in bands: B is read for each of them unless it stays, the band's part of A once.
+    if (a_at_once > room) shared.a = std::ceil(p.tile_columns / window.columns);
+    if (p.b.unique_bytes > room / 2) shared.b = std::ceil(p.tile_rows / window.rows);
+  }
+  if (!InStep(p, spread)) {
+    // CTAs start when others end: those of one row of tiles a column after each other, those of one column at once,
+    // or a band after each other.
+    const double band = std::min(p.raster, p.tile_rows);
+    alone.b = std::ceil(p.tile_rows / band);
+    a_apart = band / spread.in_flight;
+    b_apart = band * p.tile_columns / spread.in_flight;
+  }
+  const double a_kept = PartKept(a_apart, a_at_once + b_at_once, machine);
+  const double b_kept = PartKept(b_apart, a_at_once + b_at_once, machine);
+  if (window.columns > 1) shared.a += (1 - a_kept) * std::max(0.0, alone.a - shared.a);
+  if (window.rows > 1) shared.b += (1 - b_kept) * std::max(0.0, alone.b - shared.b);
+  return shared;
+}
+
 MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spread) {
   // Each half of the cache keeps what its own SMs read, so that what all read counts twice.
   if (!p.cold && p.a.unique_bytes + p.b.unique_bytes < machine.l2_bytes * 1e6 / 2) return {};
-  const double room = machine.l2_bytes * 1e6 * kUseOfL2;
   const TileWindow window = TilesAtOnce(p, spread);
-  double a = p.a.unique_bytes;
-  double b = p.b.unique_bytes;
-  if (a + b > room) {
-    // Rows of tiles are walked in bands: B is read for each of them unless it stays, the band's part of A once.
-    if (b > room / 2) b *= std::ceil(p.tile_rows / window.rows);
-    if (a * window.rows / p.tile_rows > room) a *= std::ceil(p.tile_columns / window.columns);
-  }
-  // Tiles that share a load and are in step wait for memory together; the CTAs of one SM take turns, so that all but
-  // one of them find in the cache what another has waited for.
+  const Repeats repeats = RepeatsOf(p, machine, spread, window);
+  const double a = p.a.unique_bytes * repeats.a, b = p.b.unique_bytes * repeats.b;
+  // Tiles that share a load wait for memory together: who finds it in the cache is done sooner with this block, and is
+  // the first with the next one.
   const auto waits = [&](double read, double filled, double sharers) {
-    return filled > 0 ? std::min(1.0, read / filled * sharers) / p.ctas_per_sm : 0;
+    return filled > 0 ? std::min(1.0, read / filled * sharers) : 0;
   };
   return {.bytes = a + b,
           .waits = std::max(waits(a, p.a.tile_bytes * p.tiles, window.columns),
@@ -84,6 +132,7 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
     const double bytes_of_memory = machine.memory_rate * 1e3 / machine.clock_ghz / spread.active;  // a clock
     share.memory_clocks = std::min(1.0, reads.bytes / filled) / bytes_of_memory;
   }
+  share.in_step = InStep(p, spread);
   share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
   share.memory_queue = machine.memory_queue * reads.waits;
   share.outside_row = std::max(machine.outside_row, spread.active / machine.outside_rate);
@@ -134,18 +183,24 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
 }
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
-  const auto [spread, reads, share] = SharesOf(pipeline, machine);
+  auto [spread, reads, share] = SharesOf(pipeline, machine);
+  const auto tensor_share = [&](double products, double clocks) {
+    return clocks > 0 ? std::min(1.0, products / clocks * spread.active / machine.sm_count) : 0;
+  };
+  // Memory has a clock of its own: in clocks of an SM it takes less while these are long. Where it binds, what it has
+  // to deliver says how long they are.
+  const BusyClocks busy = BusyOf(pipeline, machine, share, spread.rounds);
+  const double memory_ghz = ClockAt(tensor_share(busy.products, std::max(busy.Most(), busy.memory)), machine);
+  share.memory_clocks *= memory_ghz / machine.clock_ghz;
   SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
   // Who is done first can take over for the slowest SM only where tiles are not dealt out beforehand.
   if (pipeline.order != TileOrder::kTaken && spread.rounds > 1) time.end.Stretch(1 + machine.walk_lag);
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
-  p.tensor_share = std::min(1.0, time.busy.products / time.end.clocks * spread.active / machine.sm_count);
+  p.tensor_share = tensor_share(time.busy.products, time.end.clocks);
   p.clock_ghz = ClockAt(p.tensor_share, machine);
   for (size_t i = 0; i < kBoundCount; ++i) {
-    // Memory has a clock of its own.
-    const bool of_memory = static_cast<Bound>(i) == Bound::kMemory;
-    p.by_us[i] = time.end.by[i] / (of_memory ? machine.clock_ghz : p.clock_ghz) / 1e3;
+    p.by_us[i] = time.end.by[i] / (static_cast<Bound>(i) == Bound::kMemory ? memory_ghz : p.clock_ghz) / 1e3;
     p.us += p.by_us[i];
   }
   const auto spend = [&](Bound bound, double us) {
@@ -153,7 +208,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
     p.us += us;
   };
   spend(Bound::kTensorCore, std::max(0.0, time.busy.Most() / p.clock_ghz / 1e3 - p.us));
-  spend(Bound::kMemory, std::max(0.0, p.memory_bytes / machine.memory_rate / 1e6 - p.us));
+  spend(Bound::kMemory, std::max({0.0, p.memory_bytes / machine.memory_rate / 1e6 - p.us,
+                                  busy.memory / machine.clock_ghz / 1e3 - p.us}));
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   spend(Bound::kPack, PackTime(pipeline.packs, machine));
   spend(Bound::kLaunch, machine.launch_us);

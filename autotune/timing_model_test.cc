@@ -156,6 +156,49 @@ TEST(TimingModel, TilesThatAreTakenDoNotWaitForTheSlowestSm) {
   EXPECT_NEAR(dealt / PredictTime(pipeline, machine).us, 1 + machine.walk_lag, 0.5 * machine.walk_lag);
 }
 
+// CTAs that start when others end: those of one row of tiles are a column of tiles apart, and what all read meanwhile
+// pushes the row's data out of the cache; the more CTAs are at work, the nearer they are.
+TEST(TimingModel, TallBandsPushOutWhatTheirRowsShare) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const Machine machine = PublishedMachine(target);
+  const auto bytes = [&](double raster, double ctas, TileOrder order) {
+    Pipeline pipeline = LongPipeline(target);
+    pipeline.raster = raster;
+    pipeline.ctas_per_sm = ctas;
+    pipeline.order = order;
+    return PredictTime(pipeline, machine).memory_bytes;
+  };
+  EXPECT_GT(bytes(64, 1, TileOrder::kTaken), 1.5 * bytes(64, 1, TileOrder::kStrides));
+  EXPECT_GT(bytes(64, 1, TileOrder::kTaken), 2 * bytes(64, 2, TileOrder::kTaken));
+  EXPECT_EQ(bytes(8, 1, TileOrder::kTaken), bytes(8, 1, TileOrder::kStrides));
+}
+
+// Where SMs are not in step, memory serves one while another one multiplies.
+TEST(TimingModel, MemoryServesOthersWhereSmsAreNotInStep) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  Pipeline pipeline = LongPipeline(target);
+  pipeline.persistent = false;  // so that loads and sums do not overlap
+  Machine machine = PublishedMachine(target);
+  machine.memory_rate = 2;
+  machine.walk_lag = 0;
+  const double dealt = PredictTime(pipeline, machine).us;
+  pipeline.order = TileOrder::kTaken;
+  EXPECT_LT(PredictTime(pipeline, machine).us, dealt);
+}
+
+// The clock falls with the work of the tensor cores, memory's does not: neither part hides that of the other.
+TEST(TimingModel, SlowMemoryIsNeverFaster) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const Pipeline pipeline = LongPipeline(target);
+  Machine machine = PublishedMachine(target);
+  double last = 0;
+  for (machine.memory_rate = 8; machine.memory_rate > 0.5; machine.memory_rate *= 0.9) {
+    const double us = PredictTime(pipeline, machine).us;
+    EXPECT_GE(us, 0.995 * last) << machine.memory_rate;
+    last = us;
+  }
+}
+
 // Loads wait the longer the more of memory's rate is drawn; what is in L2 does not wait for it.
 TEST(TimingModel, BusyMemoryAnswersLater) {
   const target::Target& target = target::NamedTarget("sm_100a");

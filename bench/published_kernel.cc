@@ -55,7 +55,8 @@ struct PublishedKernel {
   bool specialised, persistent, overlaps;
   std::string wait;
   double row, kstep, copies, panel;
-  std::string scales;
+  std::string scales, out;
+  double store_row;  // bytes; 0: bulk stores
 
   double Blocks() const { return std::ceil(k / tile_k); }
   double Listed() const { return std::min(Blocks(), kListedBlocks); }
@@ -84,7 +85,9 @@ PublishedKernel KernelOf(const Words& words) {
           .kstep = words.Number("kstep", 32),
           .copies = words.Number("copies", std::max(1.0, extent(2) * words.Number("bits") / 8 / 128)),
           .panel = words.Number("panel", kPanel),
-          .scales = words.Text("scales")};
+          .scales = words.Text("scales"),
+          .out = words.Text("out"),
+          .store_row = words.Number("store_row")};
 }
 
 class RoleWriter {
@@ -120,6 +123,10 @@ class RoleWriter {
     for (double column = 0; column < k_.tile_n; column += k_.panel) {
       const double elements = k_.OwnRows() * std::min(k_.panel, k_.tile_n - column);
       steps_.Add({.kind = StepKind::kReadSums, .bytes = elements * kSumBytes});
+      if (k_.store_row > 0) {
+        steps_.Add({.kind = StepKind::kStoreThreads, .bytes = elements * kOutBytes, .row_bytes = k_.store_row});
+        continue;
+      }
       Add(StepKind::kStoreWait, -1, 1);
       steps_.Add({.kind = StepKind::kStage, .elements = elements});
       steps_.Add({.kind = StepKind::kStore, .bytes = elements * kOutBytes, .row_bytes = 128});
@@ -163,14 +170,16 @@ std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
 std::vector<PipelineRole> InTurns(const PublishedKernel& k) {
   std::vector<PipelineRole> roles(1);
   RoleWriter all(k, roles[0].tile);
-  const double ahead = std::min<double>(k.ahead, k.Listed());
   const bool keeps = k.persistent && k.overlaps;
-  // With overlap the first blocks of a tile are issued beside the last products of the tile before.
+  // With overlap the first blocks of a tile are issued beside the last products of the tile before, one more than
+  // otherwise; the next one not before the stores of that tile have read their sums, which lie in slots of the ring.
+  const double ahead = std::min<double>(k.ahead + (keeps ? 1 : 0), k.Listed());
   RoleWriter before(k, keeps ? roles[0].before : roles[0].tile);
   for (double block = 0; block < ahead; ++block) before.Load();
   for (double block = 0; block < k.Listed(); ++block) {
     const bool more = keeps || block + ahead < k.Listed();
-    if (more && k.wait != "late") all.Load();
+    const bool first = keeps && block == 0;  // is multiplied before the next one is loaded
+    if (more && k.wait != "late" && !first) all.Load();
     all.Add(StepKind::kTake, kOperands);
     if (k.wait == "before" && block > 0) {
       all.Add(StepKind::kAwaitProducts);
@@ -178,11 +187,14 @@ std::vector<PipelineRole> InTurns(const PublishedKernel& k) {
     }
     all.Product();
     if (k.wait == "each") all.Add(StepKind::kDrain, kOperands);
+    if (k.wait == "slot") all.Add(StepKind::kRelease, kOperands);
     if (k.wait == "late") {
       all.Add(StepKind::kReleaseLate, kOperands, 1);
       if (more) all.Load();
     }
+    if (first) all.Add(StepKind::kStoreWait, -1, 0);
   }
+  if (keeps) all.Load();
   all.Add(StepKind::kDrain, kOperands);
   all.Epilogue();
   if (!keeps) all.Add(StepKind::kStoreWait, -1, 0);
@@ -196,8 +208,9 @@ TileOrder OrderOf(const std::string& word, bool persistent) {
 
 // What fits beside each other on an SM.
 double CtasOf(const PublishedKernel& k) {
-  const double out = k.OwnRows() * std::min(k.tile_n, 2 * kPanel) * kOutBytes;
-  const double shared = k.stages * (k.OwnRows() + k.tile_n / k.group) * k.tile_k * k.bytes + out;
+  const double out = k.store_row > 0 ? 0 : k.OwnRows() * std::min(k.tile_n, 2 * kPanel) * kOutBytes;
+  const double ring = k.stages * (k.OwnRows() + k.tile_n / k.group) * k.tile_k * k.bytes;
+  const double shared = k.out == "ring" ? std::max(ring, out) : ring + out;
   // Scales lie beside the sums, those of A and of B in the fewest columns that can be allocated.
   const double scales = k.scales.empty() ? 0 : 2 * kLeastColumns;
   const double by_tensor = std::floor(kTensorColumns / (k.tile_n * k.acc + scales));
