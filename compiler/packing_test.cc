@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "compiler/bindings.h"
 
 namespace laneshift::compiler {
@@ -57,6 +62,16 @@ TEST(ProductOf, IsTheProductOfAlignedOperands) {
       }
     }
   }
+}
+
+// BLESS=1 rewrites it.
+TEST(BuildPack, IsTheGoldenProgram) {
+  const PackPlan plan = PlanPacks(*ParseProblem("gemm m=9 n=9 k=9"), Decided("a_load=pack"), 0);
+  const std::string text = ir::PrintProgram(*BuildPack(plan.packs.at(0), target::NamedTarget("sm_90a")));
+  const std::string path = std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/pack_sm_90a_lowered.tir";
+  if (std::getenv("BLESS") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  EXPECT_EQ(text, std::string((std::istreambuf_iterator<char>(file)), {})) << path;
 }
 
 TEST(BuildPack, HasOneKernelForEachSizeOfElements) {
