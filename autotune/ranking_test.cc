@@ -211,9 +211,23 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
   EXPECT_TRUE(pairs("sm_90a", "gemm m=8192 n=8192 k=8192").empty());
 }
 
+TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
+  const auto seen = [](const char* target, const char* problem) {
+    std::set<Scheduler> schedulers;
+    for (const Schedule& s : EnumerateSchedules(*ParseProblem(problem), {}, target::NamedTarget(target)).schedules) {
+      if (s.ctas == 1 && s.split_k == 1) schedulers.insert(s.scheduler);
+      EXPECT_TRUE(s.split_k == 1 || s.scheduler == Scheduler::kStatic) << PrintSchedule(s);
+    }
+    return schedulers;
+  };
+  EXPECT_EQ(seen("sm_100a", "gemm m=8192 n=8192 k=8192"), (std::set{Scheduler::kStatic, Scheduler::kClc}));
+  EXPECT_EQ(seen("sm_100a", "gemm m=64 n=1024 k=8192"), std::set{Scheduler::kStatic}) << "one round: nothing to take";
+  EXPECT_EQ(seen("sm_90a", "gemm m=8192 n=8192 k=8192"), std::set{Scheduler::kStatic});
+}
+
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "9:e0470147baac21b5dbe4acea2a4a5dc8";
+  constexpr std::string_view kChoices = "10:b8278b895be1629df02d4486bcea6e1d";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {
