@@ -180,8 +180,7 @@ class Bench {
     const Schedule schedule =
         *autotune::ChooseSchedule(problem, *ParseSchedule(facts_.schedule), target, kMultiprocessors);
     if (!facts_.pack) return compiler::KernelKey(*compiler::BuildProgram(problem, schedule, target));
-    const compiler::PackPlan plan = compiler::PlanPacks(problem, schedule, 0);
-    return compiler::KernelKey(*compiler::BuildPack(plan.packs.at(0), target));
+    return compiler::KernelKey(*compiler::BuildPack(std::get<GemmProblem>(problem), schedule, target));
   }
 
   KernelFacts facts_;

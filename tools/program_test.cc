@@ -183,22 +183,20 @@ TEST_F(Program, CompileEmitsEveryForm) {
   EXPECT_EQ(CallJson({"compile", kTiny}).at(0)["target"], "sm_100a");
 }
 
-TEST_F(Program, CompileAndInspectShowPacksToo) {
-  EXPECT_EQ(CallJson({"compile", kTiny}).at(0)["packs"].size(), 0u);
+TEST_F(Program, CompileAndInspectShowThePackToo) {
+  EXPECT_TRUE(CallJson({"compile", kTiny}).at(0)["pack"].is_null());
   const std::vector<std::string> packed = {"compile", "gemm m=33 n=33 k=33", "--schedule", "a_load=pack b_load=pack"};
   std::vector<std::string> call = packed;
   const Json json = CallJson(call).at(0);
-  ASSERT_EQ(json["packs"].size(), 2u);
-  EXPECT_EQ(json["packs"][1]["operand"], "b");
-  EXPECT_NE(json["packs"][0]["text"].get<std::string>().find(".visible .entry laneshift_pack"), std::string::npos);
-  EXPECT_NE(json["packs"][0]["key"], json["key"]);
+  EXPECT_NE(json["pack"]["text"].get<std::string>().find(".visible .entry laneshift_pack"), std::string::npos);
+  EXPECT_NE(json["pack"]["key"], json["key"]);
   call.insert(call.end(), {"-o", File("y.ptx")});
   EXPECT_EQ(Call(call).exit_code, 0);
-  EXPECT_TRUE(std::filesystem::exists(File("y.ptx.pack_a")));
+  EXPECT_TRUE(std::filesystem::exists(File("y.ptx.pack")));
   call = packed;
   call[0] = "inspect";
-  EXPECT_NE(Call(call).output.find("first, a kernel packs a: 128 threads"), std::string::npos);
-  EXPECT_EQ(CallJson(call).at(0)["packs"][0]["resources"].value("spill_store_bytes", 0), 0);
+  EXPECT_NE(Call(call).output.find("first, a kernel packs operands: 128 threads"), std::string::npos);
+  EXPECT_EQ(CallJson(call).at(0)["pack"]["resources"].value("spill_store_bytes", 0), 0);
 }
 
 TEST_F(Program, InspectShowsEverything) {
