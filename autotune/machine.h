@@ -51,16 +51,18 @@ std::vector<MachineFact> FactsOf(const Machine& machine);
 // kInvalidArgument: no fact is called so, or the answer is no positive number.
 Status SetFact(Machine& machine, std::string_view name, std::string_view answer);
 
-// Whether a device that was measured can be so: no rate is above what the hardware has, and nothing further from the
-// published figure than products of one target are apart. kInvalidArgument: it is not, or no fact is called so; the
-// message says what would be. Such a fact is not used.
-Status CheckMeasured(const target::Target& target, std::string_view name, double value);
+// What the model uses for a device that was measured so. A probe by itself sees other latencies and rates than a kernel
+// under load, of which the published figures are: those are moved in proportion to what the probe says of the device to
+// which they are fitted. kInvalidArgument: no device can be so (a rate above what the hardware has, or further from the
+// published figure than products of one target are apart), or no fact is called so; the message says what would be.
+// kUnsupported: a latency, where nothing was fitted to a device that was probed. Such facts are not used.
+Result<double> FittedFact(const target::Target& target, std::string_view name, double value);
 
 // What is published of the product that the target stands for; 0 SMs: as many as that has.
 Machine PublishedMachine(const target::Target& target, int sm_count = 0);
 
 // The published facts with those in their place that the store holds for the device (its key names it as in
-// store::ChoiceRecord). A stored answer that does not parse, or that CheckMeasured refuses, counts for nothing.
+// store::ChoiceRecord), by FittedFact. A stored answer that does not parse, or that is refused, counts for nothing.
 Machine MachineOf(const target::Target& target, int sm_count, const std::string& device_key, store::Store& store);
 // Under which name a fact is stored: "machine.load_latency".
 std::string StoredName(std::string_view fact);

@@ -36,11 +36,11 @@ TEST(Machine, WrongFactsAreRefusedByName) {
 TEST(Machine, StoredFactsReplacePublishedOnesOfTheirDeviceAlone) {
   store::Store store = store::Store::Open({});
   const target::Target& target = target::NamedTarget("sm_90a");
-  ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("load_latency"), .answer = "777.5"}));
+  ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("shared_read"), .answer = "120.5"}));
   ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("launch_us"), .answer = "soon"}));
   const Machine machine = MachineOf(target, 99, "one", store);
   EXPECT_EQ(machine.sm_count, 99);
-  EXPECT_EQ(machine.load_latency, 777.5);
+  EXPECT_EQ(machine.shared_read, 120.5);
   EXPECT_EQ(machine.launch_us, PublishedMachine(target).launch_us) << "no number is no fact";
   EXPECT_EQ(MachineOf(target, 99, "two", store), PublishedMachine(target, 99));
 }
@@ -60,16 +60,39 @@ TEST(Machine, MeasuredFactsThatNoDeviceHasAreRefused) {
         Row{"shared_read", 160, false}, Row{"shared_read", 127, true}, Row{"product_columns", 2.2, false},
         Row{"clock_ghz", 3.5, false}, Row{"load_latency", 9e4, false}, Row{"launch_us", 0, false},
         Row{"outside_rate", 120, false}, Row{"memory_queue", 100, false}}) {
-    const Status checked = CheckMeasured(target, row.name, row.value);
-    EXPECT_EQ(static_cast<bool>(checked), row.plausible) << row.name << " " << row.value;
+    EXPECT_EQ(FittedFact(target, row.name, row.value).has_value(), row.plausible) << row.name << " " << row.value;
     store::Store store = store::Store::Open({});
     ASSERT_TRUE(store.PutFact({.device = "d", .name = StoredName(row.name), .answer = base::Cat(row.value)}));
     EXPECT_EQ(MachineOf(target, 132, "d", store) == PublishedMachine(target, 132),
               !row.plausible || std::string_view(row.name) == "clock_ghz")
         << row.name;
   }
-  EXPECT_NE(CheckMeasured(target, "memory_rate", 5.5).error().message.find("published are 4.2"), std::string::npos);
-  EXPECT_FALSE(CheckMeasured(target, "memory_rat", 4));
+  EXPECT_NE(FittedFact(target, "memory_rate", 5.5).error().message.find("published are 4.2"), std::string::npos);
+  EXPECT_FALSE(FittedFact(target, "memory_rat", 4));
+}
+
+// The H200 to which the figures are fitted is predicted by them, whatever a probe sees of it by itself; a device that
+// answers half as late has half of the figure.
+TEST(Machine, MeasuredFactsMoveTheFittedOnesInProportion) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const Machine published = PublishedMachine(target);
+  EXPECT_NEAR(*FittedFact(target, "load_latency", 306), published.load_latency, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "memory_latency", 640.5), published.memory_latency, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "l2_rate", 66.6), published.l2_rate, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "memory_rate", 4.31 / 2), published.memory_rate / 2, 1e-9);
+  EXPECT_EQ(*FittedFact(target, "clock_ghz", 1.7), 1.7) << "a clock is a clock";
+}
+
+TEST(Machine, LatenciesAreReportedAloneWhereNothingIsFittedToAProbedDevice) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const auto fitted = FittedFact(target, "load_latency", 300);
+  ASSERT_FALSE(fitted);
+  EXPECT_EQ(fitted.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(fitted.error().message.find("is reported alone"), std::string::npos) << fitted.error().message;
+  EXPECT_EQ(*FittedFact(target, "memory_rate", 7), 7);
+  store::Store store = store::Store::Open({});
+  ASSERT_TRUE(store.PutFact({.device = "d", .name = StoredName("load_latency"), .answer = "300"}));
+  EXPECT_EQ(MachineOf(target, 148, "d", store), PublishedMachine(target, 148));
 }
 
 }  // namespace

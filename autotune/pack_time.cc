@@ -5,18 +5,18 @@
 namespace laneshift::autotune {
 
 PackWork PackWorkOf(const Problem& problem, const Schedule& schedule) {
+  constexpr int64_t kReadAndWritten = 2;
   PackWork work;
-  for (const compiler::Pack& pack : compiler::PlanPacks(problem, schedule, 0).packs) {
-    constexpr double kReadAndWritten = 2;
-    const auto elements = static_cast<double>(pack.copy.m) * static_cast<double>(pack.copy.n * pack.copy.batch);
-    work.kernels += 1;
-    work.bytes += kReadAndWritten * elements * static_cast<double>(DataTypeBytes(pack.copy.a));
+  if (!compiler::PacksAny(schedule)) return work;
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+    const int64_t bytes = compiler::BytesToPack(std::get<GemmProblem>(problem), schedule, operand);
+    work.bytes += static_cast<double>(kReadAndWritten * bytes);
   }
   return work;
 }
 
 double PackTime(const PackWork& work, const Machine& machine) {
-  return work.kernels * machine.pack_us + work.bytes / machine.pack_rate / 1e6;
+  return work.bytes == 0 ? 0 : machine.pack_us + work.bytes / machine.pack_rate / 1e6;
 }
 
 }  // namespace laneshift::autotune

@@ -1,4 +1,4 @@
-// Pack time: how long the kernels take that copy operands before the product's (compiler/packing.h).
+// Pack time: how long the kernel takes that copies operands before the product's (compiler/packing.h).
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -10,8 +10,7 @@
 namespace laneshift::autotune {
 
 struct PackWork {
-  double kernels = 0;
-  double bytes = 0;  // read and written
+  double bytes = 0;  // read and written; 0: there is no such kernel
 };
 // REQUIRES: the problem is complete.
 PackWork PackWorkOf(const Problem& problem, const Schedule& schedule);

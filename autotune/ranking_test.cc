@@ -145,7 +145,7 @@ TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
   const target::Target& target = target::NamedTarget(GetParam());
   const Problem problem = *ParseProblem("gemm m=64 n=64 k=63");
   // Where there is little to copy, not by a kernel of its own.
-  EXPECT_EQ(ChooseSchedule(problem, {}, target, 1)->a_load, LoadPath::kCopy);
+  EXPECT_EQ(ChooseSchedule(*ParseProblem("gemm m=16 n=16 k=15"), {}, target, 1)->a_load, LoadPath::kCopy);
   const Problem large = *ParseProblem("gemm m=4095 n=4095 k=4095");
   EXPECT_EQ(ChooseSchedule(large, {}, target, target.default_sm_count)->a_load, LoadPath::kPack);
   EXPECT_EQ(ChooseSchedule(large, {}, target, target.default_sm_count)->b_load, LoadPath::kPack);
@@ -211,9 +211,23 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
   EXPECT_TRUE(pairs("sm_90a", "gemm m=8192 n=8192 k=8192").empty());
 }
 
+TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
+  const auto seen = [](const char* target, const char* problem) {
+    std::set<Scheduler> schedulers;
+    for (const Schedule& s : EnumerateSchedules(*ParseProblem(problem), {}, target::NamedTarget(target)).schedules) {
+      if (s.ctas == 1 && s.split_k == 1) schedulers.insert(s.scheduler);
+      EXPECT_TRUE(s.split_k == 1 || s.scheduler == Scheduler::kStatic) << PrintSchedule(s);
+    }
+    return schedulers;
+  };
+  EXPECT_EQ(seen("sm_100a", "gemm m=8192 n=8192 k=8192"), (std::set{Scheduler::kStatic, Scheduler::kClc}));
+  EXPECT_EQ(seen("sm_100a", "gemm m=64 n=1024 k=8192"), std::set{Scheduler::kStatic}) << "one round: nothing to take";
+  EXPECT_EQ(seen("sm_90a", "gemm m=8192 n=8192 k=8192"), std::set{Scheduler::kStatic});
+}
+
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "10:6fcb290b36faaa630bd56571fa065764";
+  constexpr std::string_view kChoices = "11:0";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autotune/pipeline.h"
+#include "autotune/timing_model.h"
 #include "compiler/bindings.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
@@ -79,10 +80,11 @@ class ShapeBound {
     elements_ = static_cast<double>(s_.tile_m) * s_.tile_n;
   }
 
-  double Clocks() const {
+  double Microseconds() const {
     // Tiles that fill a round are not cut.
     const bool cut = tiles_ < target_.default_sm_count;
-    return Clocks(cut ? std::min<double>(s_.split_k, e_.blocks) : 1);
+    const double clocks = Clocks(cut ? std::min<double>(s_.split_k, e_.blocks) : 1);
+    return LeastMicroseconds(clocks, tiles_ * ProductClocks() / m_.sm_count, m_);
   }
 
  private:
@@ -144,7 +146,8 @@ class ShapeBound {
     const double own = std::floor(parts / (s_.consumers == Consumers::kPingpong ? 2 : 1));
     const double role = own * (m_.tile_start + sums + (TensorMemory() ? 0 : products));
     const double stores = sections > 1 ? parts * PartialStoreClocks() : 0;
-    return std::max({tensor, loads, role, stores, parts / sections * gather_});
+    const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kTaken : TileOrder::kStrides;
+    return std::max({tensor, loads, role, stores, parts / sections * gather_}) * WalkStretch(order, parts, m_);
   }
 
   const Extents e_;
@@ -164,9 +167,8 @@ double LeastTime(const Problem& problem, const Schedule& shape, const target::Ta
         const Extents extents = Complete(problem, kind, shape);
         const double gather = GatherClocks(kind, shape, machine, extents.depth);
         const bool gated = ir::IsGated(kind.epilogue);
-        const double clocks = ShapeBound(extents, gather, gated, shape, target, machine).Clocks();
-        const double packs_us = PackTime(PackWorkOf(problem, shape), machine);
-        return (packs_us + clocks / machine.clock_ghz / 1e3 + machine.launch_us) * kRounding;
+        const double us = ShapeBound(extents, gather, gated, shape, target, machine).Microseconds();
+        return (PackTime(PackWorkOf(problem, shape), machine) + us + machine.launch_us) * kRounding;
       },
       problem);
 }

@@ -225,7 +225,7 @@ class ShapeList {
     return shape.reuse != Reuse::kNone && shape.a_load == LoadPath::kCopy;
   }
   void AddClusters(Schedule shape) {
-    Add(shape);
+    AddWalks(shape);
     if (SharesNothing(shape)) return;
     for (const auto& extents : kClusterExtents) {
       const int shared = extents[0] > 1 ? shape.tile_n : shape.tile_m;
@@ -234,20 +234,26 @@ class ShapeList {
       shape.cluster_m = extents[0];
       shape.cluster_n = extents[1];
       // Both CTAs have a tile inside.
-      if (extents[0] > 1 ? shape.tile_m < RowsOf(problem_) : shape.tile_n < ColumnsOf(problem_)) Add(shape);
+      if (extents[0] > 1 ? shape.tile_m < RowsOf(problem_) : shape.tile_n < ColumnsOf(problem_)) AddWalks(shape);
     }
     if (shape.tile_m * shape.tile_n >= kClusterArea) AddPairs(shape);
   }
 
-  // Neighbours that multiply together; with tiles for several rounds also those that take them as they are done.
+  // Neighbours that multiply together.
   void AddPairs(Schedule shape) {
     const bool fits = shape.rows == RowSide::kM && shape.tile_m == kPairRows && shape.tile_n % kPairColumns == 0;
     if (!TensorMemory() || !fits || shape.reuse == Reuse::kLaneShift || shape.tile_m >= RowsOf(problem_)) return;
     shape.cluster_m = shape.ctas = 2;
     shape.cluster_n = 1;
+    AddWalks(shape);
+  }
+
+  // Tiles are dealt out beforehand; where there are some for several rounds, also taken by whoever is done.
+  void AddWalks(Schedule shape) {
     Add(shape);
+    if (!target_.Has(Feature::kLaunchControl) || TilesOf(shape) <= target_.default_sm_count) return;
     shape.scheduler = Scheduler::kClc;
-    if (TilesOf(shape) > target_.default_sm_count) Add(shape);
+    Add(shape);
   }
 
   // Where tiles leave half of the SMs of a round idle.

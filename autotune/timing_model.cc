@@ -178,17 +178,41 @@ TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double
   return {.rows = std::min(tile_rows, std::max(std::min(in_flight, band), in_flight / columns)), .columns = columns};
 }
 
+double WalkStretch(TileOrder order, double rounds, const Machine& machine) {
+  // Who is done first can take over for the slowest SM only where tiles are not dealt out beforehand.
+  return order != TileOrder::kTaken && rounds > 1 ? 1 + machine.walk_lag : 1;
+}
+
+double LeastMicroseconds(double clocks, double products, const Machine& machine) {
+  const double fall = machine.clock_ghz - machine.busy_clock_ghz;
+  if (fall <= 0 || clocks <= 0) return clocks / std::max(machine.clock_ghz, machine.busy_clock_ghz) / 1e3;
+  // Up to half of the clock, more clocks never take less time; beyond, they do not take less than this.
+  if (2 * fall <= machine.clock_ghz) return clocks / ClockAt(std::min(1.0, products / clocks), machine) / 1e3;
+  return (clocks + fall / machine.clock_ghz * std::min(products, clocks)) / machine.clock_ghz / 1e3;
+}
+
+namespace {
+
+// Microseconds that what an SM is busy with, and what memory delivers and takes, need at least.
+struct Floors {
+  double busy_us = 0, memory_us = 0;
+};
+Floors FloorsOf(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads,
+                const BusyClocks& busy) {
+  const double clocks = busy.Most() * WalkStretch(p.order, spread.rounds, machine);
+  return {.busy_us = LeastMicroseconds(clocks, busy.products * spread.active / machine.sm_count, machine),
+          .memory_us = std::max((reads.bytes + p.stored_bytes) / machine.memory_rate / 1e6,
+                                busy.memory / machine.clock_ghz / 1e3)};
+}
+
+}  // namespace
+
 double LeastTime(const Pipeline& pipeline, const Machine& machine) {
   constexpr double kRounding = 1 - 1e-9;
-  const Shares shares = SharesOf(pipeline, machine);
-  const BusyClocks busy = BusyOf(pipeline, machine, shares.share, shares.spread.rounds);
-  // Longer than `Most` lets the clock rise, at most to clock_ghz. The time is neither below its clocks at clock_ghz nor
-  // below `Most` at the clock that it leaves; the least is where these meet.
-  const double power = (1 - machine.busy_clock_ghz / machine.clock_ghz) * busy.products * shares.spread.active;
-  const double clocks = std::max(busy.Most() + std::max(0.0, power) / machine.sm_count, busy.memory);
-  const double memory_us = (shares.reads.bytes + pipeline.stored_bytes) / machine.memory_rate / 1e6;
-  const double product_us = std::max(clocks / machine.clock_ghz / 1e3, memory_us);
-  return (PackTime(pipeline.packs, machine) + product_us + machine.launch_us) * kRounding;
+  const auto [spread, reads, share] = SharesOf(pipeline, machine);
+  const Floors floors = FloorsOf(pipeline, machine, spread, reads, BusyOf(pipeline, machine, share, spread.rounds));
+  const double us = std::max(floors.busy_us, floors.memory_us);
+  return (PackTime(pipeline.packs, machine) + us + machine.launch_us) * kRounding;
 }
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
@@ -202,8 +226,7 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const double memory_ghz = ClockAt(tensor_share(busy.products, std::max(busy.Most(), busy.memory)), machine);
   share.memory_clocks *= memory_ghz / machine.clock_ghz;
   SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
-  // Who is done first can take over for the slowest SM only where tiles are not dealt out beforehand.
-  if (pipeline.order != TileOrder::kTaken && spread.rounds > 1) time.end.Stretch(1 + machine.walk_lag);
+  time.end.Stretch(WalkStretch(pipeline.order, spread.rounds, machine));
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
   p.tensor_share = tensor_share(time.busy.products, time.end.clocks);
@@ -216,11 +239,11 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
     p.by_us[static_cast<size_t>(bound)] += us;
     p.us += us;
   };
-  spend(Bound::kTensorCore, std::max(0.0, time.busy.Most() / p.clock_ghz / 1e3 - p.us));
+  const Floors floors = FloorsOf(pipeline, machine, spread, reads, busy);
+  spend(Bound::kTensorCore, std::max(0.0, floors.busy_us - p.us));
   const double path_us = time.busy.loads / p.clock_ghz / 1e3;
-  const double memory_us = std::max(p.memory_bytes / machine.memory_rate / 1e6, busy.memory / machine.clock_ghz / 1e3);
   const double rows_us = pipeline.stored_bytes / pipeline.store_row_bytes * machine.store_row / 1e6;
-  spend(Bound::kMemory, Together(p.us, memory_us + rows_us + kPathShare * path_us) - p.us);
+  spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   spend(Bound::kPack, PackTime(pipeline.packs, machine));
   spend(Bound::kLaunch, machine.launch_us);

@@ -10,18 +10,34 @@ namespace {
 constexpr int kPieceBytes = 16;
 constexpr int kPieceWords = 4;
 
+ir::Binding SizeAlong(ir::Axis axis) {
+  return axis == ir::Axis::kM ? ir::Binding::kM : axis == ir::Axis::kN ? ir::Binding::kN : ir::Binding::kK;
+}
+
 // The pieces that a lane copies of a tile: one of each row that its warp has, all in one place of the row. It lies
 // `shift` bytes behind an aligned piece of the row in memory, and comes from that and the next one.
 class PackEmitter {
  public:
-  PackEmitter(const RoleContext& cx, Value* row, Value* column, Value* batch)
-      : cx_(cx), e_(cx.e), b_(cx.e.ir()), bytes_(static_cast<int>(DataTypeBytes(cx.program.operand_type))) {
+  PackEmitter(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch, Value* line)
+      : cx_(cx),
+        e_(cx.e),
+        b_(cx.e.ir()),
+        bytes_(static_cast<int>(DataTypeBytes(cx.program.operand_type))),
+        rows_(cx.Param(SizeAlong(attrs.outer))),
+        columns_(cx.Param(SizeAlong(attrs.inner))) {
     LS_CHECK(cx.program.tile_n * bytes_ == 32 * kPieceBytes, "a warp packs ", 32 * kPieceBytes, " bytes of a row");
     row_ = b_.CreateAdd(row, cx.warp);
     column_ = b_.CreateAdd(column, b_.CreateMul(cx.lane, e_.C32(kPieceBytes / bytes_)));
-    row_bytes_ = Bytes(cx.Param(ir::Binding::kN));
-    from_ = Start(ir::Operand::kA, batch);
-    to_ = Start(ir::Operand::kD, batch);
+    column_bytes_ = Bytes(column_);
+    row_bytes_ = Bytes(columns_);
+    pitch_ = b_.CreateMul(cx.Param(ir::PitchOf(attrs.operand)), e_.C64(bytes_));
+    Value* stride = b_.CreateMul(cx.Param(ir::StrideOf(attrs.operand)), e_.C64(bytes_));
+    from_ = b_.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b_.CreateMul(Wide(batch), stride));
+    // Rows of the copy are whole lines, those of all matrices one after another.
+    constexpr int kLine = ir::kPackedLine;
+    to_pitch_ = b_.CreateAnd(b_.CreateAdd(row_bytes_, e_.C64(kLine - 1)), e_.C64(~uint64_t{kLine - 1}));
+    Value* first = b_.CreateAdd(cx.Param(ir::Binding::kWorkspace), b_.CreateMul(Wide(line), e_.C64(kLine)));
+    to_ = b_.CreateAdd(first, b_.CreateMul(b_.CreateMul(Wide(batch), Wide(rows_)), to_pitch_));
   }
 
   void Emit() {
@@ -42,23 +58,17 @@ class PackEmitter {
 
   Value* Wide(Value* number) { return b_.CreateZExt(number, e_.I64()); }
   Value* Bytes(Value* elements) { return b_.CreateMul(Wide(elements), e_.C64(bytes_)); }
-  Value* Start(ir::Operand operand, Value* batch) {
-    Value* matrix = b_.CreateMul(Wide(batch), cx_.Param(ir::StrideOf(operand)));
-    return b_.CreateAdd(cx_.Param(ir::BaseOf(operand)), b_.CreateMul(matrix, e_.C64(bytes_)));
-  }
-  Value* RowStart(Value* start, ir::Operand operand, Value* row) {
-    Value* pitch = b_.CreateMul(cx_.Param(ir::PitchOf(operand)), e_.C64(bytes_));
-    return b_.CreateAdd(start, b_.CreateMul(Wide(row), pitch));
+  Value* RowStart(Value* matrix, Value* pitch, Value* row) {
+    return b_.CreateAdd(matrix, b_.CreateMul(Wide(row), pitch));
   }
 
   // Nothing is read beside the row: its ends come element by element.
   Piece LoadPiece(Value* row) {
     Piece piece{};
     piece.row = row;
-    Value* row_start = RowStart(from_, ir::Operand::kA, row);
-    piece.start = b_.CreateAdd(row_start, Bytes(column_));
-    piece.inside = b_.CreateAnd(b_.CreateICmpULT(row, cx_.Param(ir::Binding::kM)),
-                                b_.CreateICmpULT(column_, cx_.Param(ir::Binding::kN)));
+    Value* row_start = RowStart(from_, pitch_, row);
+    piece.start = b_.CreateAdd(row_start, column_bytes_);
+    piece.inside = b_.CreateAnd(b_.CreateICmpULT(row, rows_), b_.CreateICmpULT(column_, columns_));
     Value* shift = b_.CreateAnd(piece.start, e_.C64(kPieceBytes - 1));
     Value* aligned = b_.CreateSub(piece.start, shift);
     piece.shift = b_.CreateTrunc(shift, e_.I32());
@@ -92,8 +102,7 @@ class PackEmitter {
   std::vector<Value*> LoadElements(const Piece& piece) {
     std::vector<Value*> elements;
     for (int i = 0; i < kPieceBytes / bytes_; ++i) {
-      Value* inside =
-          b_.CreateAnd(piece.inside, b_.CreateICmpULT(b_.CreateAdd(column_, e_.C32(i)), cx_.Param(ir::Binding::kN)));
+      Value* inside = b_.CreateAnd(piece.inside, b_.CreateICmpULT(b_.CreateAdd(column_, e_.C32(i)), columns_));
       elements.push_back(e_.LoadGlobalElement(bytes_, piece.start, inside, i * bytes_));
     }
     return e_.JoinElements(bytes_, elements);
@@ -108,7 +117,7 @@ class PackEmitter {
     });
     std::vector<Value*> stored;
     for (const Variable& word : words) stored.push_back(e_.Load(word));
-    Value* to = b_.CreateAdd(RowStart(to_, ir::Operand::kD, piece.row), Bytes(column_));
+    Value* to = b_.CreateAdd(RowStart(to_, to_pitch_, piece.row), column_bytes_);
     e_.StoreGlobal(to, stored, piece.inside);
   }
 
@@ -116,15 +125,18 @@ class PackEmitter {
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   const int bytes_;
-  Value *row_, *column_;  // of the lane's first piece
-  Value* row_bytes_;
-  Value *from_, *to_;  // the matrices
+  Value *const rows_, *const columns_;  // of a matrix
+  Value *row_, *column_;                // of the lane's first piece
+  Value *column_bytes_, *row_bytes_;
+  Value *from_, *pitch_;   // the matrix, and the distance of its rows
+  Value *to_, *to_pitch_;  // the same of the copy
 };
 
 }  // namespace
 
-void EmitPackRows(const RoleContext& cx, Value* row, Value* column, Value* batch) {
-  PackEmitter(cx, row, column, batch).Emit();
+void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
+                  Value* line) {
+  PackEmitter(cx, attrs, row, column, batch, line).Emit();
 }
 
 }  // namespace laneshift::compiler

@@ -324,7 +324,7 @@ void RoleEmitter::EmitOp(const Op& op) {
                               Index(op, 2), Index(op, 3));
     }
     case OpKind::kPackRows:
-      return EmitPackRows(cx_, Index(op, 0), Index(op, 1), Index(op, 2));
+      return EmitPackRows(cx_, op.As<ir::PackAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
     case OpKind::kLanesBeside:
       values_[op.result] = EmitLanesBeside(cx_, op.As<ir::LanesBesideAttrs>().columns, Index(op, 0));
       return;

@@ -98,8 +98,9 @@ Fragment EmitCall(const RoleContext& cx, const Fragment& fragment, const ir::Cal
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
                   Value* inner, Value* outer, Value* batch);
 
-// emit_pack.cc: the program's tile of A to the same place of D, by the threads of the role.
-void EmitPackRows(const RoleContext& cx, Value* row, Value* column, Value* batch);
+// emit_pack.cc: a tile of an operand into its copy in the workspace, by the threads of the role.
+void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
+                  Value* line);
 
 // emit_lanes.cc: the lanes of a tile of positions from `position` on whose row does not reach `columns` further, as
 // four words of 32 lanes.

@@ -36,35 +36,60 @@ LoadPath PathOf(const Schedule& schedule, Operand operand) {
 
 // The same rows, as they lie in the copy.
 StoredOperand Packed(StoredOperand stored) {
-  const int64_t line = kPackedLine / DataTypeBytes(stored.type);
+  const int64_t line = ir::kPackedLine / DataTypeBytes(stored.type);
   stored.pitch = RoundUp(stored.inner, line);
   stored.batch_stride = stored.pitch * stored.outer;
   stored.align = 16;
   return stored;
 }
-int64_t PackedBytes(const StoredOperand& packed, int64_t batch) {
-  return packed.batch_stride * batch * DataTypeBytes(packed.type);
-}
 
 // A copy moves bytes: all types of one size have one kernel.
 DataType TypeOfSize(DataType type) { return ir::IsEightBit(type) ? DataType::kE4m3 : DataType::kBf16; }
 
-GemmProblem CopyOf(const GemmProblem& problem, const StoredOperand& from) {
-  const StoredOperand to = Packed(from);
-  const DataType type = TypeOfSize(from.type);
-  return {.m = from.outer,
-          .n = from.inner,
-          .k = from.inner,
-          .batch = problem.batch,
-          .a = type,
-          .b = type,
-          .c = type,
-          .d = type,
-          .lda = from.pitch,
-          .ldd = to.pitch,
-          .stride_a = from.batch_stride,
-          .stride_d = to.batch_stride};
+// Tiles of one operand.
+int64_t TilesOf(const GemmProblem& problem, const StoredOperand& stored, const ir::Program& program) {
+  return Begun(stored.outer, program.tile_m) * Begun(stored.inner, program.tile_n) * problem.batch;
 }
+
+class PackBuilder {
+ public:
+  PackBuilder(const GemmProblem& problem, const ir::Program& program, Builder& b)
+      : problem_(problem),
+        b_(b),
+        tile_m_(b.Constant(program.tile_m)),
+        tile_n_(b.Constant(program.tile_n)),
+        batch_(b.ParamValue(Binding::kBatch)) {}
+
+  // Of the operand's copy. A device has no memory for 2^31 of them.
+  ValueId LinesOf(Operand operand) {
+    const StoredOperand stored = Stored(problem_, operand);
+    const auto elements = static_cast<int>(ir::kPackedLine / DataTypeBytes(stored.type));
+    const ValueId of_row = b_.CeilDiv({SizeAlong(stored.inner_axis), b_.Constant(elements)});
+    return b_.Mul({b_.Mul({SizeAlong(stored.outer_axis), batch_}), of_row});
+  }
+
+  void Copy(Operand operand, ValueId first_line) {
+    const StoredOperand stored = Stored(problem_, operand);
+    const ValueId rows = b_.CeilDiv({SizeAlong(stored.outer_axis), tile_m_});
+    const ValueId columns = b_.CeilDiv({SizeAlong(stored.inner_axis), tile_n_});
+    // Neighbours in a row one after another: they share the lines at their ends.
+    const ValueId first = b_.Tiles({rows, columns, batch_}, {.raster = 1});
+    b_.InBody([&] {
+      b_.PackRows({b_.Mul({Builder::Argument(first, 0), tile_m_}), b_.Mul({Builder::Argument(first, 1), tile_n_}),
+                   Builder::Argument(first, 2), first_line},
+                  {.operand = operand, .outer = stored.outer_axis, .inner = stored.inner_axis});
+    });
+  }
+
+ private:
+  ValueId SizeAlong(ir::Axis axis) {
+    return b_.ParamValue(axis == ir::Axis::kM ? Binding::kM : axis == ir::Axis::kN ? Binding::kN : Binding::kK);
+  }
+
+  const GemmProblem& problem_;
+  Builder& b_;
+  const ValueId tile_m_, tile_n_, batch_;
+};
 
 }  // namespace
 
@@ -124,48 +149,53 @@ StoredOperand StoredForProduct(const GemmProblem& problem, const Schedule& sched
   return IsPacked(schedule, operand) ? Packed(stored) : stored;
 }
 
-PackPlan PlanPacks(const Problem& problem, const Schedule& schedule, size_t product_bytes) {
-  PackPlan plan{.packs = {}, .workspace_bytes = product_bytes};
-  if (!PacksAny(schedule)) return plan;
+PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t product_bytes) {
+  PackedPlaces places{.workspace_bytes = product_bytes};
+  if (!PacksAny(schedule)) return places;
   const auto& gemm = std::get<GemmProblem>(problem);
-  int64_t end = std::max(static_cast<int64_t>(product_bytes), ir::WorkspaceLayout::kCounterBytes);
+  const auto behind = std::max(static_cast<int64_t>(product_bytes), ir::WorkspaceLayout::kCounterBytes);
+  places.begin = places.workspace_bytes = static_cast<size_t>(RoundUp(behind, ir::kPackedLine));
   for (const Operand operand : kPackable) {
     if (!IsPacked(schedule, operand)) continue;
-    const StoredOperand stored = Stored(gemm, operand);
-    const int64_t offset = RoundUp(end, kPackedLine);
-    plan.packs.push_back({operand, CopyOf(gemm, stored), static_cast<size_t>(offset)});
-    end = offset + PackedBytes(Packed(stored), gemm.batch);
+    (operand == Operand::kA ? places.a : places.b) = places.workspace_bytes;
+    const StoredOperand copy = Packed(Stored(gemm, operand));
+    places.workspace_bytes += static_cast<size_t>(copy.batch_stride * gemm.batch * DataTypeBytes(copy.type));
   }
-  plan.workspace_bytes = static_cast<size_t>(end);
-  return plan;
+  return places;
 }
 
-Result<ir::Program> BuildPack(const Pack& pack, const target::Target& target) {
+int64_t BytesToPack(const GemmProblem& problem, const Schedule& schedule, Operand operand) {
+  if (!IsPacked(schedule, operand)) return 0;
+  const StoredOperand stored = Stored(problem, operand);
+  return stored.outer * stored.inner * problem.batch * DataTypeBytes(stored.type);
+}
+
+Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
   program.threads = 32 * kWarps;
+  program.operand_type = TypeOfSize(problem.a);
   program.tile_m = kWarps * kRowsOfWarp;
-  program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(pack.copy.a));
+  program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
   program.tile_k = 1;
-  program.operand_type = pack.copy.a;
-  for (const Binding binding : {Binding::kBaseA, Binding::kPitchA, Binding::kStrideA, Binding::kBaseD, Binding::kPitchD,
-                                Binding::kStrideD, Binding::kM, Binding::kN, Binding::kBatch}) {
-    program.params.push_back({binding});
+  for (const Operand operand : kPackable) {
+    if (!IsPacked(schedule, operand)) continue;
+    for (const Binding binding : {ir::BaseOf(operand), ir::PitchOf(operand), ir::StrideOf(operand)})
+      program.params.push_back({binding});
   }
+  for (const Binding binding : {Binding::kWorkspace, Binding::kM, Binding::kN, Binding::kK, Binding::kBatch})
+    program.params.push_back({binding});
   ir::Role role{.name = "copy", .kind = ir::RoleKind::kCopy, .first_warp = 0, .warps = kWarps};
   std::vector<ir::Op> body;
   Builder b(program, body);
-  const ValueId tile_m = b.Constant(program.tile_m);
-  const ValueId tile_n = b.Constant(program.tile_n);
-  const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
-  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
-  // Neighbours in a row one after another: they share the lines at their ends.
-  const ValueId first = b.Tiles({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 1});
-  b.InBody([&] {
-    b.PackRows({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
-                Builder::Argument(first, 2)});
-  });
+  PackBuilder builder(problem, program, b);
+  ValueId line = b.Constant(0);
+  if (IsPacked(schedule, Operand::kA)) {
+    builder.Copy(Operand::kA, line);
+    if (IsPacked(schedule, Operand::kB)) line = builder.LinesOf(Operand::kA);
+  }
+  if (IsPacked(schedule, Operand::kB)) builder.Copy(Operand::kB, line);
   role.body = std::move(body);
   program.roles.push_back(std::move(role));
   LS_TRY(ir::VerifyProgram(program, target));
@@ -175,8 +205,12 @@ Result<ir::Program> BuildPack(const Pack& pack, const target::Target& target) {
   return program;
 }
 
-LaunchShape PackLaunch(const Pack& pack, const ir::Program& program, int sm_count) {
-  const int64_t tiles = Begun(pack.copy.m, program.tile_m) * Begun(pack.copy.n, program.tile_n) * pack.copy.batch;
+LaunchShape PackLaunch(const GemmProblem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
+  // A CTA copies a tile of each operand.
+  int64_t tiles = 0;
+  for (const Operand operand : kPackable) {
+    if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(problem, Stored(problem, operand), program));
+  }
   return {.grid = static_cast<unsigned>(std::min(tiles, int64_t{sm_count} * kCtasForSm)),
           .threads = static_cast<unsigned>(program.threads),
           .smem_bytes = static_cast<unsigned>(program.smem_bytes)};

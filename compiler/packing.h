@@ -1,6 +1,6 @@
-// Packing: an operand of a GEMM that the TMA cannot reach (compiler/tma_reach.h) is first copied to where it can: into
-// the plan's workspace, row by row, each row at a multiple of kPackedLine. The product's kernel then is that of a
-// problem whose operand lies there; the copy is a kernel of its own.
+// Packing: operands of a GEMM that the TMA cannot reach (compiler/tma_reach.h) are first copied to where it can: into
+// the plan's workspace, row by row, each row at a line of ir::kPackedLine bytes. The product's kernel then is that of a
+// problem whose operands lie there; one kernel before it makes all copies.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -17,8 +17,6 @@
 #include "target/target.h"
 
 namespace laneshift::compiler {
-
-inline constexpr int64_t kPackedLine = 128;  // bytes
 
 bool IsPacked(const Schedule& schedule, ir::Operand operand);
 bool PacksAny(const Schedule& schedule);
@@ -37,23 +35,22 @@ Product ProductOf(const GemmProblem& problem, const Schedule& schedule);
 // The operand as the product's kernel reads it.
 StoredOperand StoredForProduct(const GemmProblem& problem, const Schedule& schedule, ir::Operand operand);
 
-// A copy that comes before the product.
-struct Pack {
-  ir::Operand operand{};
-  GemmProblem copy{};  // as a GEMM without a product: rows of A, m of n elements, become those of D
-  size_t offset = 0;   // of the copy in the workspace, in bytes
-};
 // A workspace begins with the counters of CTAs that share tiles, whose place is the same in every plan (ir/layout.h);
-// behind what the product needs come the copies.
-struct PackPlan {
-  std::vector<Pack> packs{};   // in the order in which they run
+// behind what the product needs come the copies, one behind the other.
+struct PackedPlaces {
+  size_t begin = 0;            // of the first copy, in bytes
+  size_t a = 0, b = 0;         // of each copy that there is
   size_t workspace_bytes = 0;  // of all kernels together
 };
 // `product_bytes`: what the product's kernel needs of the workspace.
-PackPlan PlanPacks(const Problem& problem, const Schedule& schedule, size_t product_bytes);
+PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t product_bytes);
 
-// The kernel that copies: one for each size of elements. Lowered, with its storage.
-Result<ir::Program> BuildPack(const Pack& pack, const target::Target& target);
-LaunchShape PackLaunch(const Pack& pack, const ir::Program& program, int sm_count);
+// Bytes of an operand's rows, without what lies between them; 0 if it is not packed.
+int64_t BytesToPack(const GemmProblem& problem, const Schedule& schedule, ir::Operand operand);
+
+// The kernel that makes the copies; its workspace begins where the first one does. Its parameters are those of the
+// problem. Lowered, with its storage. REQUIRES: the schedule packs an operand, and keeps the rules of CheckPacks.
+Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
+LaunchShape PackLaunch(const GemmProblem& problem, const Schedule& schedule, const ir::Program& program, int sm_count);
 
 }  // namespace laneshift::compiler

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "compiler/bindings.h"
 
 namespace laneshift::compiler {
@@ -11,26 +16,27 @@ const GemmProblem& Gemm(const Problem& problem) { return std::get<GemmProblem>(p
 
 Schedule Decided(const char* text) { return ParseSchedule(text)->value; }
 
-TEST(PlanPacks, PutsCopiesBehindCountersAndSums) {
+TEST(PlacesOf, PutsCopiesBehindCountersAndSums) {
   const Problem problem = *ParseProblem("gemm m=100 n=60 k=65 batch=3 b_major=n");
-  EXPECT_TRUE(PlanPacks(problem, Decided("a_load=copy"), 0).packs.empty());
-  EXPECT_EQ(PlanPacks(problem, Decided("a_load=copy"), 77).workspace_bytes, 77u);
+  EXPECT_EQ(PlacesOf(problem, Decided("a_load=copy"), 0).workspace_bytes, 0u);
+  EXPECT_EQ(PlacesOf(problem, Decided("a_load=copy"), 77).workspace_bytes, 77u);
   const auto counters = static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes);
   for (const size_t product_bytes : {size_t{0}, counters + 200}) {
-    const PackPlan plan = PlanPacks(problem, Decided("a_load=pack b_load=pack"), product_bytes);
-    ASSERT_EQ(plan.packs.size(), 2u);
-    const auto& [a, b] = std::tie(plan.packs[0], plan.packs[1]);
-    EXPECT_EQ(a.operand, ir::Operand::kA);
-    EXPECT_EQ(b.operand, ir::Operand::kB);
-    EXPECT_EQ(a.offset, product_bytes == 0 ? counters : counters + 256);
+    const PackedPlaces places = PlacesOf(problem, Decided("a_load=pack b_load=pack"), product_bytes);
+    EXPECT_EQ(places.begin, product_bytes == 0 ? counters : counters + 256);
+    EXPECT_EQ(places.a, places.begin);
     // Rows of 65 and of 60 elements become 128 of 2 bytes and 64.
-    EXPECT_EQ(b.offset, a.offset + size_t{3} * 100 * 128 * 2);
-    EXPECT_EQ(plan.workspace_bytes, b.offset + size_t{3} * 65 * 64 * 2);
-    EXPECT_EQ(a.copy.ldd, 128);
-    EXPECT_EQ(b.copy.ldd, 64);
-    EXPECT_EQ(b.copy.m, 65);
-    EXPECT_EQ(b.copy.n, 60);
+    EXPECT_EQ(places.b, places.a + size_t{3} * 100 * 128 * 2);
+    EXPECT_EQ(places.workspace_bytes, places.b + size_t{3} * 65 * 64 * 2);
   }
+  const PackedPlaces alone = PlacesOf(problem, Decided("b_load=pack"), 0);
+  EXPECT_EQ(alone.b, alone.begin);
+}
+
+TEST(BytesToPack, CountsWhatIsRead) {
+  const Problem problem = *ParseProblem("gemm m=100 n=60 k=65 batch=3 lda=99");
+  EXPECT_EQ(BytesToPack(Gemm(problem), Decided("a_load=pack"), ir::Operand::kA), 3 * 100 * 65 * 2);
+  EXPECT_EQ(BytesToPack(Gemm(problem), Decided("a_load=pack"), ir::Operand::kB), 0);
 }
 
 // Where the product reads, the TMA reaches; and the kernel is the one of a problem that was given so.
@@ -59,17 +65,43 @@ TEST(ProductOf, IsTheProductOfAlignedOperands) {
   }
 }
 
-TEST(BuildPack, HasOneKernelForEachSizeOfElements) {
+// BLESS=1 rewrites it.
+TEST(BuildPack, IsTheGoldenProgram) {
+  const Problem problem = *ParseProblem("gemm m=9 n=9 k=9 b_major=n");
+  const auto program = BuildPack(Gemm(problem), Decided("a_load=pack b_load=pack"), target::NamedTarget("sm_90a"));
+  const std::string text = ir::PrintProgram(*program);
+  const std::string path = std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/pack_sm_90a_lowered.tir";
+  if (std::getenv("BLESS") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  EXPECT_EQ(text, std::string((std::istreambuf_iterator<char>(file)), {})) << path;
+}
+
+TEST(BuildPack, KnowsNeitherSizesNorTypes) {
   for (const target::Target& target : target::Targets()) {
-    const auto key = [&](const char* problem, size_t operand) {
-      const PackPlan plan = PlanPacks(*ParseProblem(problem), Decided("a_load=pack b_load=pack"), 0);
-      return KernelKey(*BuildPack(plan.packs[operand], target));
+    const auto key = [&](const char* problem, const char* schedule) {
+      const Problem parsed = *ParseProblem(problem);
+      return KernelKey(*BuildPack(Gemm(parsed), Decided(schedule), target));
     };
-    const std::string halves = key("gemm m=9 n=9 k=9", 0);
-    EXPECT_EQ(key("gemm m=900 n=77 k=1001 batch=4 a=f16 b_major=n", 1), halves);
-    EXPECT_NE(key("gemm m=9 n=9 k=9 a=e4m3", 0), halves);
-    EXPECT_EQ(key("gemm m=9 n=9 k=9 a=e4m3 b=e5m2", 1), key("gemm m=9 n=9 k=9 a=e4m3", 0));
+    const std::string halves = key("gemm m=9 n=9 k=9", "b_load=pack");
+    EXPECT_EQ(key("gemm m=900 n=77 k=1001 batch=4 a=f16 a_major=m", "b_load=pack"), halves);
+    EXPECT_NE(key("gemm m=9 n=9 k=9", "a_load=pack b_load=pack"), halves);
+    EXPECT_NE(key("gemm m=9 n=9 k=9 b_major=n", "b_load=pack"), halves);
+    EXPECT_NE(key("gemm m=9 n=9 k=9 a=e4m3", "b_load=pack"), halves);
+    EXPECT_EQ(key("gemm m=9 n=9 k=9 a=e4m3 b=e5m2", "b_load=pack"), key("gemm m=9 n=9 k=9 a=e4m3", "b_load=pack"));
   }
+}
+
+// A CTA copies a tile of each operand; only of huge ones several.
+TEST(PackLaunch, HasACtaForEachTileOfTheLargerOperand) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const auto grid = [&](const char* problem, const char* schedule) {
+    const Problem parsed = *ParseProblem(problem);
+    const Schedule decided = Decided(schedule);
+    return PackLaunch(Gemm(parsed), decided, *BuildPack(Gemm(parsed), decided, target), 10).grid;
+  };
+  EXPECT_EQ(grid("gemm m=33 n=100 k=257", "a_load=pack"), 3u * 2);
+  EXPECT_EQ(grid("gemm m=33 n=100 k=257 batch=2", "a_load=pack b_load=pack"), 7u * 2 * 2);
+  EXPECT_EQ(grid("gemm m=16384 n=1 k=16383", "a_load=pack"), 640u);
 }
 
 TEST(CheckPacks, RefusesByName) {

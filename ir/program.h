@@ -298,6 +298,13 @@ struct GatherAttrs {
   int first = 0;
   bool operator==(const GatherAttrs&) const = default;
 };
+// A matrix of `outer` rows of `inner` contiguous elements.
+struct PackAttrs {
+  Operand operand = Operand::kA;
+  Axis outer = Axis::kM, inner = Axis::kK;
+  bool operator==(const PackAttrs&) const = default;
+};
+inline constexpr int kPackedLine = 128;  // bytes, at which rows of a copy begin
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
   int a_row = 0;  // the row of the first tile that is row 0 of the product
@@ -443,7 +450,7 @@ struct WarpRowAttrs {
 using Attrs =
     std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
                  ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                 PixelLoadAttrs, GatherAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
+                 PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
                  TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
                  CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs,
                  AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;

@@ -179,6 +179,10 @@ template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
     Field{"rows", &GatherAttrs::rows, Presence::kOptional},
     Field{"planes", &GatherAttrs::planes, Presence::kOptional},
     Field{"first", &GatherAttrs::first, Presence::kOptional}};
+template <> inline constexpr auto kFields<PackAttrs> = std::tuple{
+    Field{"operand", &PackAttrs::operand},
+    Field{"outer", &PackAttrs::outer},
+    Field{"inner", &PackAttrs::inner}};
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},

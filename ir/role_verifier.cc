@@ -425,7 +425,7 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kGatherPixels:
       return CheckGather(op);
     case OpKind::kPackRows:
-      return CheckPack();
+      return CheckPack(op.As<PackAttrs>());
     case OpKind::kLanesBeside:
       return CheckLanes(op);
     case OpKind::kMma:
@@ -654,7 +654,7 @@ Status RoleVerifier::CheckLanes(const Op& op) const {
   return Needs({Binding::kWalkQ});
 }
 
-Status RoleVerifier::CheckPack() const {
+Status RoleVerifier::CheckPack(const PackAttrs& attrs) const {
   constexpr int kLanes = 32, kPieceBytes = 16;
   if (program_.tile_n * DataTypeBytes(program_.operand_type) != kLanes * kPieceBytes ||
       program_.tile_m % role_->warps != 0) {
@@ -662,8 +662,13 @@ Status RoleVerifier::CheckPack() const {
                          " is not ", kLanes, " pieces of ", kPieceBytes, " bytes by as many rows for each of ",
                          role_->warps, " warps"));
   }
-  LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kStrideA, Binding::kBaseD}));
-  return NeedsRows(Operand::kD, RowMap::kMatrix);
+  const Axis side = attrs.operand == Operand::kA ? Axis::kM : Axis::kN;
+  const bool of_product = attrs.operand == Operand::kA || attrs.operand == Operand::kB;
+  const bool along_k = attrs.outer == side && attrs.inner == Axis::kK;
+  if (!of_product || !(along_k || (attrs.outer == Axis::kK && attrs.inner == side)))
+    return Broken(8, Cat("the rows of ", OperandName(attrs.operand), " do not run so"));
+  LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand), Binding::kWorkspace}));
+  return NeedsBounds(attrs.operand);
 }
 
 Status RoleVerifier::CheckBulkStore() const {

@@ -86,7 +86,7 @@ class RoleVerifier {
   Status CheckLoadPixels(const Op& op);
   Status CheckGather(const Op& op);
   Status CheckLanes(const Op& op) const;
-  Status CheckPack() const;
+  Status CheckPack(const PackAttrs& attrs) const;
   Status CheckBulkStore() const;
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;

@@ -24,6 +24,8 @@ constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
 constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
 constexpr std::string_view kTurns = "gemm_turns_sm_90a_scheduled";
 constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
+constexpr std::string_view kPack = "pack_sm_90a_lowered";
+constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
@@ -40,7 +42,7 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset,
-                                      kShift, kShiftLowered, kFused, kMasked, kTurns, kTurnsLowered}) {
+                                      kShift, kShiftLowered, kFused, kMasked, kTurns, kTurnsLowered, kPack, kWords}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -142,6 +144,14 @@ constexpr Broken kBroken[] = {
     {8, kLowered, "by=warp", "inverted", "only a wait is inverted"},
     {8, kLowered, "bytes=49152", "bytes=0", "bytes is not positive"},
     {8, kLowered, "cursor ab\n", "cursor ab trail=2\n", "trail is not 0 or 1"},
+    {8, kPack, "tile=16x256x1", "tile=16x128x1", "is not 32 pieces of 16 bytes"},
+    {8, kPack, "tile=16x256x1", "tile=18x256x1", "as many rows for each of 4 warps"},
+    {9, kPack, "  param pitch_a\n", "", "param pitch_a is not declared"},
+    {8, kPack, "outer=m inner=k", "outer=n inner=k", "the rows of a do not run so"},
+    {8, kPack, "operand=a", "operand=d", "the rows of d do not run so"},
+    {9, kPack, "  param workspace\n", "", "param workspace is not declared"},
+    {9, kPack, "  param stride_b\n", "", "param stride_b is not declared"},
+    {6, kPack, "kind=copy", "kind=load", "it does not stand in a role of kind load"},
     {9, kScheduled, "  param batch\n", "", "param batch is not declared"},
     {9, kScheduled, "  param map_b box=bf16[n:256 k:64] swizzle=128\n", "", "param map_b is not declared"},
     {9, kScheduled, "box=bf16[m:128 k:64]", "box=bf16[m:64 k:64]", "the box of map_a is not a column of tile a"},

@@ -77,24 +77,19 @@ Result<int> MostClusters(const device::Device& device, const device::Kernel& ker
   return std::min(active, std::max(1, sm_count / program.ClusterSize()));
 }
 
-// The kernels that pack operands of the plan. What they cost is added to `cost`.
-Status PreparePacks(runtime::EngineCore& core, const runtime::ChosenSchedule& chosen, size_t product_bytes,
-                    runtime::FoundKernel& cost, runtime::PreparedPlan& plan) {
-  compiler::PackPlan packs = compiler::PlanPacks(plan.problem, chosen.schedule, product_bytes);
-  plan.workspace_bytes = packs.workspace_bytes;
-  for (const compiler::Pack& pack : packs.packs) {
-    LS_ASSIGN(const ir::Program program, compiler::BuildPack(pack, *chosen.target));
-    LS_ASSIGN(const runtime::FoundKernel found,
-              core.kernels.Get(program, {PrintProblem(plan.problem), PrintSchedule(chosen.schedule)}));
-    plan.packs.push_back({.operand = pack.operand,
-                          .offset = pack.offset,
-                          .launch = {.params = compiler::BindParams(pack.copy, chosen.schedule, program),
-                                     .shape = compiler::PackLaunch(pack, program, core.parts.device.facts().sm_count),
-                                     .kernel = found.loaded}});
-    cost.cache = std::max(cost.cache, found.cache);
-    cost.ptx_ms += found.ptx_ms;
-    cost.assemble_ms += found.assemble_ms;
-  }
+// The kernel that packs operands of the plan. What it costs is added to `cost`.
+Status PreparePack(runtime::EngineCore& core, const runtime::ChosenSchedule& chosen, runtime::FoundKernel& cost,
+                   runtime::PreparedPlan& plan) {
+  const auto& gemm = std::get<GemmProblem>(plan.problem);
+  LS_ASSIGN(const ir::Program program, compiler::BuildPack(gemm, chosen.schedule, *chosen.target));
+  LS_ASSIGN(const runtime::FoundKernel found,
+            core.kernels.Get(program, {PrintProblem(plan.problem), PrintSchedule(chosen.schedule)}));
+  plan.pack = {.params = compiler::BindParams(plan.problem, chosen.schedule, program),
+               .shape = compiler::PackLaunch(gemm, chosen.schedule, program, core.parts.device.facts().sm_count),
+               .kernel = found.loaded};
+  cost.cache = std::max(cost.cache, found.cache);
+  cost.ptx_ms += found.ptx_ms;
+  cost.assemble_ms += found.assemble_ms;
   return Ok();
 }
 
@@ -118,8 +113,11 @@ Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& 
   if (core.overlap == device::LaunchOverlap::kProgrammatic) {
     launch.smem_bytes = std::max(launch.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen.target)));
   }
-  if (Status packed = PreparePacks(core, chosen, launch.workspace_bytes, *found, *plan); !packed)
-    return fails(packed.error());
+  plan->schedule = chosen.schedule;
+  plan->places = compiler::PlacesOf(problem, chosen.schedule, launch.workspace_bytes);
+  if (compiler::PacksAny(chosen.schedule)) {
+    if (Status packed = PreparePack(core, chosen, *found, *plan); !packed) return fails(packed.error());
+  }
   plan->alone = runtime::WithoutWorkspace(chosen.schedule);
   Describe(core.parts, chosen, *found, *plan);
   return plan;
@@ -191,7 +189,7 @@ void TuneInBackground(runtime::EngineCore& core, const Problem& problem, runtime
     LS_LOG(kRuntime, warn, next.error().message, "; the plan stays as it is");
     return;
   }
-  if ((*next)->workspace_bytes > slot.workspace_bytes()) {
+  if ((*next)->places.workspace_bytes > slot.workspace_bytes()) {
     LS_LOG(kRuntime, info, PrintProblem(problem),
            ": the faster schedule needs a larger workspace; the next engine will use it");
     return;
@@ -340,14 +338,14 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* work
   const runtime::PreparedPlan& plan = impl_->slot->current();
   LS_ASSIGN(GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
   LS_TRY(runtime::CheckPointers(plan.problem, roles));
-  LS_TRY(runtime::CheckWorkspace(workspace, plan.workspace_bytes));
+  LS_TRY(runtime::CheckWorkspace(workspace, plan.places.workspace_bytes));
   // Encoding a tensor map needs a current context too, not only the launch.
   LS_ASSIGN(const device::ActiveContext active, impl_->core->opened.device.Activate());
-  for (const runtime::PreparedPack& pack : plan.packs) {
-    const void*& operand = pack.operand == ir::Operand::kA ? roles.a : roles.b;
-    void* copy = static_cast<char*>(workspace) + pack.offset;
-    LS_TRY(Launch(*impl_->core, pack.launch, {.a = operand, .d = copy}, nullptr, stream));
-    operand = copy;
+  if (plan.pack.kernel != nullptr) {
+    char* const bytes = static_cast<char*>(workspace);
+    LS_TRY(Launch(*impl_->core, plan.pack, roles, bytes + plan.places.begin, stream));
+    if (compiler::IsPacked(plan.schedule, ir::Operand::kA)) roles.a = bytes + plan.places.a;
+    if (compiler::IsPacked(plan.schedule, ir::Operand::kB)) roles.b = bytes + plan.places.b;
   }
   return Launch(*impl_->core, plan.product, roles, workspace, stream);
 }

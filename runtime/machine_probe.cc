@@ -98,7 +98,7 @@ class Prober {
     return (more - less) * 1e3 / (probe.BlocksOf(many, ctas) - probe.BlocksOf(few, ctas));
   }
 
-  // Whoever uses a fact asks whether it can be so (autotune::CheckMeasured).
+  // Whoever uses a fact asks whether it can be so (autotune::FittedFact).
   void Note(const char* name, double value) { found_.facts.push_back({name, value}); }
 
   // Latencies, and what one SM alone draws. Tiles of one row read the same A again and again.

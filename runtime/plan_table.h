@@ -12,6 +12,7 @@
 
 #include "compiler/bindings.h"
 #include "compiler/compile.h"
+#include "compiler/packing.h"
 #include "laneshift/engine.h"
 #include "runtime/kernel_cache.h"
 
@@ -24,19 +25,13 @@ struct PreparedLaunch {
   std::shared_ptr<const LoadedKernel> kernel{};
 };
 
-// A kernel that copies an operand to where the next ones read it.
-struct PreparedPack {
-  ir::Operand operand{};
-  size_t offset = 0;  // of the copy in the workspace
-  PreparedLaunch launch{};
-};
-
 // A plan without the device that keeps it valid. Immutable.
 struct PreparedPlan {
-  Problem problem{};  // complete
-  std::vector<PreparedPack> packs{};
-  PreparedLaunch product{};  // behind them
-  size_t workspace_bytes = 0;
+  Problem problem{};      // complete
+  PreparedLaunch pack{};  // copies operands into the workspace; without a kernel where none are packed
+  PreparedLaunch product{};
+  Schedule schedule{};
+  compiler::PackedPlaces places{};
   ScheduleConstraint alone{};  // admits schedules that need no workspace
   PlanReport report{};         // of the making
   PlanReport remembered{};     // the same for those who find it made

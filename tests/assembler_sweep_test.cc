@@ -102,24 +102,26 @@ INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
                            return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
                          });
 
-// The kernels that copy operands first, one for each size of elements.
+// The kernels that copy operands first: of either or both, in all layouts, for each size of elements.
 TEST(Pack, IsCleanForTheAssembler) {
   const auto assembler = device::Assembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {
     std::set<std::string> kernels;
     for (const char* types : {"a=bf16", "a=f16", "a=e4m3", "a=e4m3 b=e5m2"}) {
-      const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=65 ") + types);
-      const Schedule schedule = ParseSchedule("a_load=pack b_load=pack")->value;
-      for (const compiler::Pack& pack : compiler::PlanPacks(problem, schedule, 0).packs) {
-        const auto program = compiler::BuildPack(pack, target);
-        ASSERT_TRUE(program.has_value()) << program.error().message;
-        if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
-        const Status assembled = Assemble(*assembler, *program, target);
-        EXPECT_TRUE(assembled.has_value()) << target.name << " " << types << ": " << assembled.error().message;
+      for (const char* majors : {"", " a_major=m", " b_major=n", " a_major=m b_major=n"}) {
+        for (const char* packed : {"a_load=pack", "b_load=pack", "a_load=pack b_load=pack"}) {
+          const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=65 ") + types + majors);
+          const auto program =
+              compiler::BuildPack(std::get<GemmProblem>(problem), ParseSchedule(packed)->value, target);
+          ASSERT_TRUE(program.has_value()) << program.error().message;
+          if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
+          const Status assembled = Assemble(*assembler, *program, target);
+          EXPECT_TRUE(assembled.has_value()) << target.name << " " << types << ": " << assembled.error().message;
+        }
       }
     }
-    EXPECT_EQ(kernels.size(), 2u) << "of 1 and of 2 bytes";
+    EXPECT_EQ(kernels.size(), 2u * (2 + 2 + 4)) << "of A, of B and of both, for 1 and 2 bytes";
   }
 }
 

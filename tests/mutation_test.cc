@@ -19,6 +19,7 @@
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "compiler/compile.h"
+#include "compiler/packing.h"
 #include "laneshift/engine.h"
 #include "store/store.h"
 #include "store/temporary_directory.h"
@@ -41,22 +42,30 @@ enum Kernel {
   kCluster90,
   kCluster100,
   kPair100,
-  kClc100
+  kClc100,
+  kPack100,
+  kPack90,
+  kWords100,
+  kWords90
 };
 struct KernelFacts {
   const char* target;
   const char* problem;
   const char* schedule;
-  int orders = 100;  // random ones that the unbroken kernel is run in
+  int orders = 100;   // random ones that the unbroken kernel is run in
+  bool pack = false;  // the kernel is the one that packs operands
   friend void PrintTo(const KernelFacts& facts, std::ostream* out) { *out << facts.target << " " << facts.problem; }
 };
 constexpr int kMultiprocessors = 8;  // of the emulated device, so that a small problem has several tiles for each
 constexpr const char* kConv = "conv n=1 h=4 w=29 c=320 k=272 r=1 s=3 pad=0,1";
+constexpr const char* kThreadsAlone = "tile=64x16x64 stages=2 cluster=1x1 a_load=copy b_load=copy d_store=direct";
+constexpr const char* kPacked = "tile=64x16x64 stages=2 cluster=1x1 a_load=pack b_load=pack";
+constexpr const char* kInWords = "tile=64x16x64 stages=2 cluster=1x1 d_store=rows";
 constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
     {"sm_90a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
-    {"sm_100a", "gemm m=104 n=191 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
-    {"sm_90a", "gemm m=104 n=191 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
+    {"sm_100a", "gemm m=104 n=191 k=129", kThreadsAlone},
+    {"sm_90a", "gemm m=104 n=191 k=129", kThreadsAlone},
     {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift cluster=1x1"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=lane_shift shift=fused"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=row_offset border=mask"},
@@ -64,6 +73,10 @@ constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=256 n=184 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
     {"sm_100a", "gemm m=1024 n=80 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
     {"sm_100a", "gemm m=256 n=144 k=136", "tile=64x32x64 stages=2 cluster=2x1 scheduler=clc", 20},
+    {"sm_100a", "gemm m=104 n=184 k=337", kPacked, 5, true},
+    {"sm_90a", "gemm m=104 n=184 k=337", kPacked, 5, true},
+    {"sm_100a", "gemm m=104 n=191 k=136", kInWords, 20},
+    {"sm_90a", "gemm m=104 n=191 k=136", kInWords, 20},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
@@ -166,7 +179,8 @@ class Bench {
     const Problem problem = *ParseProblem(facts_.problem);
     const Schedule schedule =
         *autotune::ChooseSchedule(problem, *ParseSchedule(facts_.schedule), target, kMultiprocessors);
-    return compiler::KernelKey(*compiler::BuildProgram(problem, schedule, target));
+    if (!facts_.pack) return compiler::KernelKey(*compiler::BuildProgram(problem, schedule, target));
+    return compiler::KernelKey(*compiler::BuildPack(std::get<GemmProblem>(problem), schedule, target));
   }
 
   KernelFacts facts_;
@@ -210,6 +224,10 @@ constexpr KernelFacts kUnbroken[] = {
     kKernels[kCluster100],
     kKernels[kPair100],
     kKernels[kClc100],
+    kKernels[kPack100],
+    kKernels[kPack90],
+    kKernels[kWords100],
+    kKernels[kWords90],
     {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2 cluster=1x1"},

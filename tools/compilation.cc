@@ -32,11 +32,12 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& ta
   LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target,
                                              {.with_llvm_ir = keep == Keep::kPtxAndLlvm, .functions = functions}));
   result.ptx_ms = watch.Milliseconds();
-  for (const compiler::Pack& pack : compiler::PlanPacks(problem, result.schedule, 0).packs) {
-    LS_ASSIGN(ir::Program program, compiler::BuildPack(pack, *result.target));
+  if (compiler::PacksAny(result.schedule)) {
+    LS_ASSIGN(ir::Program program,
+              compiler::BuildPack(std::get<GemmProblem>(problem), result.schedule, *result.target));
     LS_ASSIGN(compiler::PtxModule module,
               compiler::EmitPtx(program, *result.target, {.with_llvm_ir = keep == Keep::kPtxAndLlvm}));
-    result.packs.push_back({pack.operand, std::move(program), std::move(module)});
+    result.pack = CompiledPack{std::move(program), std::move(module)};
   }
   return result;
 }

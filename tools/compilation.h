@@ -3,6 +3,7 @@
 // Thread-safety: values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,8 @@
 
 namespace laneshift::tools {
 
-// A kernel that packs an operand before the product's (compiler/packing.h).
+// The kernel that packs operands before the product's (compiler/packing.h).
 struct CompiledPack {
-  ir::Operand operand{};
   ir::Program program;
   compiler::PtxModule module;
 };
@@ -28,7 +28,7 @@ struct Compilation {
   ir::Program program;
   std::vector<compiler::PassDump> passes;
   compiler::PtxModule module;
-  std::vector<CompiledPack> packs;
+  std::optional<CompiledPack> pack;
   double ptx_ms = 0;  // tile program to PTX, of the product's kernel
 };
 

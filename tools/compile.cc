@@ -71,30 +71,21 @@ Result<std::string> Output::Of(const ir::Program& program, const compiler::PtxMo
   return MakeError(ErrorCode::kInternal, "unknown form");
 }
 
-// Where the kernel that packs an operand is written, beside the product's.
-std::string PackPath(const std::string& output, const CompiledPack& pack) {
-  return base::Cat(output, ".pack_", ir::OperandName(pack.operand));
-}
-
-// The kernels that pack operands: written beside the product's where that goes to a file, else the code is in the JSON.
-Result<nlohmann::ordered_json> WritePacks(const Compilation& compilation, const Output& output,
-                                          const std::string& path) {
-  auto packs = nlohmann::ordered_json::array();
-  for (const CompiledPack& pack : compilation.packs) {
-    LS_ASSIGN(const std::string code, output.Of(pack.program, pack.module));
-    nlohmann::ordered_json json = {{"operand", ir::OperandName(pack.operand)},
-                                   {"entry", pack.module.entry},
-                                   {"key", compiler::KernelKey(pack.program)},
-                                   {"bytes", code.size()}};
-    if (path.empty()) {
-      json["text"] = code;
-    } else {
-      json["output"] = PackPath(path, pack);
-      LS_TRY(WriteOutput(PackPath(path, pack), code));
-    }
-    packs.push_back(std::move(json));
+// The kernel that packs operands: written beside the product's where that goes to a file, else the code is in the JSON.
+Result<nlohmann::ordered_json> WritePack(const Compilation& compilation, const Output& output,
+                                         const std::string& path) {
+  if (!compilation.pack) return nlohmann::ordered_json(nullptr);
+  const CompiledPack& pack = *compilation.pack;
+  LS_ASSIGN(const std::string code, output.Of(pack.program, pack.module));
+  nlohmann::ordered_json json = {
+      {"entry", pack.module.entry}, {"key", compiler::KernelKey(pack.program)}, {"bytes", code.size()}};
+  if (path.empty()) {
+    json["text"] = code;
+  } else {
+    json["output"] = path + ".pack";
+    LS_TRY(WriteOutput(path + ".pack", code));
   }
-  return packs;
+  return json;
 }
 
 Result<int> Compile(const CompileOptions& options, const Settings& settings) {
@@ -110,15 +101,14 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
   if (options.output.empty() && form == Form::kCubin) {
     return MakeError(ErrorCode::kInvalidArgument, "a cubin is binary; say where to write it with -o FILE");
   }
-  LS_ASSIGN(nlohmann::ordered_json packs, WritePacks(compilation, code, options.output));
+  LS_ASSIGN(nlohmann::ordered_json pack, WritePack(compilation, code, options.output));
   if (!options.json) {
     LS_TRY(WriteOutput(options.output, output));
     std::fprintf(stderr, "%s for %s, %s: %s in %s\n", PrintProblem(problems[0]).c_str(),
                  std::string(compilation.target->name).c_str(), PrintSchedule(compilation.schedule).c_str(),
                  PrintBytes(static_cast<double>(output.size())).c_str(), PrintDuration(compilation.ptx_ms).c_str());
-    for (const auto& pack : packs) {
-      std::fprintf(stderr, "operand %s is packed first, by kernel %s: %s\n", pack["operand"].get<std::string>().c_str(),
-                   pack["key"].get<std::string>().c_str(),
+    if (!pack.is_null()) {
+      std::fprintf(stderr, "operands are packed first, by kernel %s: %s\n", pack["key"].get<std::string>().c_str(),
                    pack.value("output", "its code is shown with --json, or written with -o FILE").c_str());
     }
     return kExitOk;
@@ -131,7 +121,7 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
                                  {"ptx_ms", compilation.ptx_ms},
                                  {"emit", options.emit},
                                  {"bytes", output.size()},
-                                 {"packs", std::move(packs)}};
+                                 {"pack", std::move(pack)}};
   if (options.output.empty()) {
     json["text"] = output;
   } else {

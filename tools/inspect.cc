@@ -88,26 +88,23 @@ Json ResourcesJson(const Resources& resources) {
 
 // What the assembler says of the kernels of a compilation.
 struct Assembled {
-  Resources product;
-  std::vector<Resources> packs;
+  Resources product, pack;
 };
 Assembled AssembleAll(const Compilation& c, const std::string& ptxas) {
-  Assembled all{.product = ResourcesOf(c.module.ptx, c.target->name, ptxas), .packs = {}};
-  for (const CompiledPack& pack : c.packs) all.packs.push_back(ResourcesOf(pack.module.ptx, c.target->name, ptxas));
+  Assembled all{.product = ResourcesOf(c.module.ptx, c.target->name, ptxas), .pack = {}};
+  if (c.pack) all.pack = ResourcesOf(c.pack->module.ptx, c.target->name, ptxas);
   return all;
 }
 
-Json PacksJson(const Compilation& c, const Assembled& assembled, bool with_ptx) {
-  Json packs = Json::array();
-  for (size_t i = 0; i < c.packs.size(); ++i) {
-    const CompiledPack& pack = c.packs[i];
-    Json json = {{"operand", ir::OperandName(pack.operand)},       {"entry", pack.module.entry},
-                 {"key", compiler::KernelKey(pack.program)},       {"threads", pack.program.threads},
-                 {"resources", ResourcesJson(assembled.packs[i])}, {"program", ir::PrintProgram(pack.program)}};
-    if (with_ptx) json["ptx"] = pack.module.ptx;
-    packs.push_back(std::move(json));
-  }
-  return packs;
+Json PackJson(const Compilation& c, const Assembled& assembled, bool with_ptx) {
+  if (!c.pack) return nullptr;
+  Json json = {{"entry", c.pack->module.entry},
+               {"key", compiler::KernelKey(c.pack->program)},
+               {"threads", c.pack->program.threads},
+               {"resources", ResourcesJson(assembled.pack)},
+               {"program", ir::PrintProgram(c.pack->program)}};
+  if (with_ptx) json["ptx"] = c.pack->module.ptx;
+  return json;
 }
 
 void PrintJson(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
@@ -123,7 +120,7 @@ void PrintJson(const Compilation& c, const Assembled& assembled, const std::vect
                {"smem_map", MapJson(SharedRegions(c.program))},
                {"tmem_map", MapJson(TensorRegions(c.program))},
                {"resources", ResourcesJson(assembled.product)},
-               {"packs", PacksJson(c, assembled, with_ptx)}};
+               {"pack", PackJson(c, assembled, with_ptx)}};
   Json census = Json::object();
   for (const OpcodeCount& row : Census(c.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
@@ -170,16 +167,12 @@ std::string ResourcesText(const Resources& resources) {
   return text;
 }
 
-// The kernels that copy operands before the product's.
-void PrintPacks(const Pages& pages, const Compilation& c, const Assembled& assembled, bool with_ptx) {
-  for (size_t i = 0; i < c.packs.size(); ++i) {
-    const CompiledPack& pack = c.packs[i];
-    pages.Title(
-        Cat("first, a kernel packs ", ir::OperandName(pack.operand), ": ", pack.program.threads, " threads a CTA"));
-    pages.Text(Cat("kernel    ", compiler::KernelKey(pack.program), "\n", ResourcesText(assembled.packs[i]), "\n\n",
-                   ir::PrintProgram(pack.program)));
-    if (with_ptx) pages.Text(pack.module.ptx);
-  }
+// The kernel that copies operands before the product's.
+void PrintPack(const Pages& pages, const CompiledPack& pack, const Resources& resources, bool with_ptx) {
+  pages.Title(Cat("first, a kernel packs operands: ", pack.program.threads, " threads a CTA"));
+  pages.Text(Cat("kernel    ", compiler::KernelKey(pack.program), "\n", ResourcesText(resources), "\n\n",
+                 ir::PrintProgram(pack.program)));
+  if (with_ptx) pages.Text(pack.module.ptx);
 }
 
 void PrintPages(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
@@ -187,7 +180,7 @@ void PrintPages(const Compilation& c, const Assembled& assembled, const std::vec
   const Pages pages;
   pages.Text(Cat("problem   ", PrintProblem(c.problem), "\ntarget    ", c.target->name, "\nschedule  ",
                  PrintSchedule(c.schedule), "\nkernel    ", compiler::KernelKey(c.program)));
-  PrintPacks(pages, c, assembled, with_ptx);
+  if (c.pack) PrintPack(pages, *c.pack, assembled.pack, with_ptx);
   pages.Title(Cat("roles: ", c.program.threads, " threads a CTA"));
   pages.Text(RolesTable(c.program));
   pages.Title(Cat("shared memory: ", c.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));

@@ -77,7 +77,7 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const auto probed, runtime::ProbeMachine(parts.device, parts.target, parts.emulated));
   for (const runtime::ProbedFact& fact : probed.facts) {
-    if (!autotune::CheckMeasured(parts.target, fact.name, fact.value)) continue;
+    if (!autotune::FittedFact(parts.target, fact.name, fact.value)) continue;
     LS_TRY(parts.store.PutFact(
         {.device = parts.device_key, .name = autotune::StoredName(fact.name), .answer = Cat(fact.value)}));
   }

@@ -16,8 +16,10 @@ std::vector<ProbedRow> CompareFacts(const runtime::MachineProbe& probe, const ta
     for (const runtime::ProbedFact& probed : probe.facts) {
       if (probed.name != fact.name) continue;
       row.probed = probed.value;
-      const Status checked = autotune::CheckMeasured(target, probed.name, probed.value);
-      if (!checked) row.refused = checked.error().message;
+      const auto fitted = autotune::FittedFact(target, probed.name, probed.value);
+      if (fitted) continue;
+      row.refused = fitted.error().message;
+      row.implausible = fitted.error().code == ErrorCode::kInvalidArgument;
     }
     rows.push_back(std::move(row));
   }
@@ -38,17 +40,23 @@ nlohmann::ordered_json FactsJson(const std::vector<ProbedRow>& rows) {
 }
 
 std::string FactsText(const std::vector<ProbedRow>& rows, bool colour) {
-  Table table({{"fact"}, {"here", Align::kRight}, {"published", Align::kRight}, {"unit"}, {"what"}});
+  Table table(
+      {{"fact"}, {"here", Align::kRight}, {"published", Align::kRight}, {"used", Align::kRight}, {"unit"}, {"what"}});
   std::string refused;
+  bool implausible = false;
   for (const ProbedRow& row : rows) {
     table.Add({{std::string(row.fact.name)},
                {row.probed ? PrintFixed(*row.probed, 2) : "", row.refused.empty() ? Tint::kGood : Tint::kBad},
                {PrintFixed(row.published, 2)},
+               {PrintFixed(row.fact.value, 2)},
                {std::string(row.fact.unit)},
                {std::string(row.fact.doc), Tint::kFaint}});
     if (!row.refused.empty()) refused += base::Cat("not used: ", row.refused, "\n");
+    implausible |= row.implausible;
   }
-  if (!refused.empty()) refused += "The model keeps what is published. Is another program using the device?\n";
+  if (!refused.empty()) refused += "The model keeps what is published.";
+  if (implausible) refused += " Is another program using the device?";
+  if (!refused.empty()) refused += "\n";
   return table.Print(colour) + refused;
 }
 

@@ -20,6 +20,7 @@ struct ProbedRow {
   double published = 0;
   std::optional<double> probed{};  // nothing: no probe measures it
   std::string refused{};           // why the model does not use what was probed; empty: it does
+  bool implausible = false;        // because no device is so
 
   bool Measured() const { return probed.has_value() && refused.empty(); }
 };

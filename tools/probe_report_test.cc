@@ -43,6 +43,14 @@ TEST(ProbeReport, WhatNoDeviceDoesIsReportedAndNotUsed) {
   EXPECT_NE(text.find("The model keeps what is published"), std::string::npos);
 }
 
+TEST(ProbeReport, WhatIsReportedAloneIsNoFaultOfTheDevice) {
+  const target::Target& target = **target::FindTarget("sm_100a");
+  const std::string text =
+      FactsText(CompareFacts({.facts = {{"load_latency", 300}}}, target, autotune::PublishedMachine(target)), false);
+  EXPECT_NE(text.find("not used: load_latency = 300 clk is reported alone"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Is another program"), std::string::npos) << text;
+}
+
 TEST(ProbeReport, NothingIsSaidWhereAllIsPlausible) {
   const target::Target& target = **target::FindTarget("sm_90a");
   const std::string text =

@@ -183,6 +183,22 @@ TEST_F(Program, CompileEmitsEveryForm) {
   EXPECT_EQ(CallJson({"compile", kTiny}).at(0)["target"], "sm_100a");
 }
 
+TEST_F(Program, CompileAndInspectShowThePackToo) {
+  EXPECT_TRUE(CallJson({"compile", kTiny}).at(0)["pack"].is_null());
+  const std::vector<std::string> packed = {"compile", "gemm m=33 n=33 k=33", "--schedule", "a_load=pack b_load=pack"};
+  std::vector<std::string> call = packed;
+  const Json json = CallJson(call).at(0);
+  EXPECT_NE(json["pack"]["text"].get<std::string>().find(".visible .entry laneshift_pack"), std::string::npos);
+  EXPECT_NE(json["pack"]["key"], json["key"]);
+  call.insert(call.end(), {"-o", File("y.ptx")});
+  EXPECT_EQ(Call(call).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(File("y.ptx.pack")));
+  call = packed;
+  call[0] = "inspect";
+  EXPECT_NE(Call(call).output.find("first, a kernel packs operands: 128 threads"), std::string::npos);
+  EXPECT_EQ(CallJson(call).at(0)["pack"]["resources"].value("spill_store_bytes", 0), 0);
+}
+
 TEST_F(Program, InspectShowsEverything) {
   const std::string pages = Call({"inspect", kTiny, "--all-passes"}).output;
   for (const char* part :

@@ -180,7 +180,7 @@ class Plan {
   // Device memory that Execute needs beside its arguments, in bytes; 0: none. It is zero before its first use; plans
   // may use one workspace one after another, never at the same time, and leave it as the next one needs it.
   size_t workspace_bytes() const;
-  // Enqueues the kernel, behind those that pack its operands where the schedule says so. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
+  // Enqueues the kernel, behind one that packs its operands where the schedule says so. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
   // kInvalidArgument: arguments of another kind of problem, or a missing or misaligned pointer or workspace, by name;
   // kDriver carries the driver's words.
   Status Execute(CUstream_st* stream, const Arguments& arguments, void* workspace = nullptr) const;
