@@ -227,7 +227,7 @@ TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "10:b8278b895be1629df02d4486bcea6e1d";
+  constexpr std::string_view kChoices = "11:a0705a6fbddec402948cef475f2da3fd";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {
