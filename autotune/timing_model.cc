@@ -58,8 +58,8 @@ struct MemoryReads {
 // rates of a published kernel say (docs/timing-model.md).
 constexpr double kDrift = 0.2;
 
-// CTAs that start when others end are in step for so many rounds; later their starts are spread over the time of a
-// tile.
+// CTAs that begin together are in step for so many rounds; later those that start when others end have their starts
+// spread over the time of a tile, and those that stay have come apart.
 constexpr double kRoundsInStep = 8;
 bool InStep(const Pipeline& p, const Spread& spread) {
   return p.order != TileOrder::kTaken || spread.rounds <= kRoundsInStep * p.ctas_per_sm;
@@ -179,8 +179,9 @@ TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double
 }
 
 double WalkStretch(TileOrder order, double rounds, const Machine& machine) {
-  // Who is done first can take over for the slowest SM only where tiles are not dealt out beforehand.
-  return order != TileOrder::kTaken && rounds > 1 ? 1 + machine.walk_lag : 1;
+  // Who is done first can take over for the slowest SM only where tiles are not dealt out beforehand. After few rounds
+  // none is much slower.
+  return order != TileOrder::kTaken && rounds > kRoundsInStep ? 1 + machine.walk_lag : 1;
 }
 
 double LeastMicroseconds(double clocks, double products, const Machine& machine) {

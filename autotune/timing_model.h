@@ -36,11 +36,11 @@ TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine);
 
-// What a kernel takes longer whose tiles are dealt out beforehand, where some SMs have several.
+// What a kernel takes longer whose tiles are dealt out beforehand, where SMs have many.
 double WalkStretch(TileOrder order, double rounds, const Machine& machine);
 
-// Microseconds that no fewer than `clocks` take at least, of which the tensor core of an SM multiplies for `products` on
-// average: they lower the clock, and the less the longer the rest takes.
+// Microseconds that no fewer than `clocks` take at least, of which the tensor core of an SM multiplies for `products`
+// on average: they lower the clock, and the less the longer the rest takes.
 double LeastMicroseconds(double clocks, double products, const Machine& machine);
 
 // Microseconds below which PredictTime never is, from bytes and products alone, at a fraction of its cost: what is

@@ -154,6 +154,12 @@ TEST(TimingModel, TilesThatAreTakenDoNotWaitForTheSlowestSm) {
   const double dealt = PredictTime(pipeline, machine).us;
   pipeline.order = TileOrder::kTaken;
   EXPECT_NEAR(dealt / PredictTime(pipeline, machine).us, 1 + machine.walk_lag, 0.5 * machine.walk_lag);
+  // Few tiles of an SM are done in step.
+  pipeline.tiles /= 4;
+  pipeline.tile_rows /= 4;
+  const double few = PredictTime(pipeline, machine).us;
+  pipeline.order = TileOrder::kStrides;
+  EXPECT_EQ(PredictTime(pipeline, machine).us, few);
 }
 
 // CTAs that start when others end: those of one row of tiles are a column of tiles apart, and what all read meanwhile

@@ -19,9 +19,9 @@ using ir::ValueId;
 constexpr Operand kPackable[] = {Operand::kA, Operand::kB};
 
 // Each warp copies rows of kRowBytes, a 16-byte piece a lane, kRowsOfWarp of them at once: enough under way to hide the
-// latency of memory where an SM has four such CTAs, and registers allow more. So many CTAs come to each SM one after
+// latency of memory where an SM has 16 such warps, and registers allow more. So many CTAs come to each SM one after
 // another that those which come last hold up nothing; only of huge operands a CTA copies several tiles.
-constexpr int kWarps = 4;
+constexpr int kWarps = 4;  // for each operand
 constexpr int kRowsOfWarp = 4;
 constexpr int kRowBytes = 32 * 16;
 constexpr int kCtasForSm = 64;
@@ -51,14 +51,11 @@ int64_t TilesOf(const GemmProblem& problem, const StoredOperand& stored, const i
   return Begun(stored.outer, program.tile_m) * Begun(stored.inner, program.tile_n) * problem.batch;
 }
 
-class PackBuilder {
+// What one role copies, as code.
+class CopyWriter {
  public:
-  PackBuilder(const GemmProblem& problem, const ir::Program& program, Builder& b)
-      : problem_(problem),
-        b_(b),
-        tile_m_(b.Constant(program.tile_m)),
-        tile_n_(b.Constant(program.tile_n)),
-        batch_(b.ParamValue(Binding::kBatch)) {}
+  CopyWriter(const GemmProblem& problem, Builder& b)
+      : problem_(problem), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
 
   // Of the operand's copy. A device has no memory for 2^31 of them.
   ValueId LinesOf(Operand operand) {
@@ -68,14 +65,16 @@ class PackBuilder {
     return b_.Mul({b_.Mul({SizeAlong(stored.outer_axis), batch_}), of_row});
   }
 
-  void Copy(Operand operand, ValueId first_line) {
+  void Copy(const ir::Program& program, Operand operand, ValueId first_line) {
     const StoredOperand stored = Stored(problem_, operand);
-    const ValueId rows = b_.CeilDiv({SizeAlong(stored.outer_axis), tile_m_});
-    const ValueId columns = b_.CeilDiv({SizeAlong(stored.inner_axis), tile_n_});
+    const ValueId tile_m = b_.Constant(program.tile_m);
+    const ValueId tile_n = b_.Constant(program.tile_n);
+    const ValueId rows = b_.CeilDiv({SizeAlong(stored.outer_axis), tile_m});
+    const ValueId columns = b_.CeilDiv({SizeAlong(stored.inner_axis), tile_n});
     // Neighbours in a row one after another: they share the lines at their ends.
     const ValueId first = b_.Tiles({rows, columns, batch_}, {.raster = 1});
     b_.InBody([&] {
-      b_.PackRows({b_.Mul({Builder::Argument(first, 0), tile_m_}), b_.Mul({Builder::Argument(first, 1), tile_n_}),
+      b_.PackRows({b_.Mul({Builder::Argument(first, 0), tile_m}), b_.Mul({Builder::Argument(first, 1), tile_n}),
                    Builder::Argument(first, 2), first_line},
                   {.operand = operand, .outer = stored.outer_axis, .inner = stored.inner_axis});
     });
@@ -88,8 +87,24 @@ class PackBuilder {
 
   const GemmProblem& problem_;
   Builder& b_;
-  const ValueId tile_m_, tile_n_, batch_;
+  const ValueId batch_;
 };
+
+// Warps that copy one operand, beside those of the other.
+void AddRole(const GemmProblem& problem, const Schedule& schedule, Operand operand, ir::Program& program) {
+  ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
+                .kind = ir::RoleKind::kCopy,
+                .first_warp = program.threads / 32,
+                .warps = kWarps};
+  program.threads += 32 * kWarps;
+  std::vector<ir::Op> body;
+  Builder b(program, body);
+  CopyWriter writer(problem, b);
+  const bool behind_a = operand == Operand::kB && IsPacked(schedule, Operand::kA);
+  writer.Copy(program, operand, behind_a ? writer.LinesOf(Operand::kA) : b.Constant(0));
+  role.body = std::move(body);
+  program.roles.push_back(std::move(role));
+}
 
 }  // namespace
 
@@ -174,7 +189,6 @@ Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedu
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
-  program.threads = 32 * kWarps;
   program.operand_type = TypeOfSize(problem.a);
   program.tile_m = kWarps * kRowsOfWarp;
   program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
@@ -186,18 +200,9 @@ Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedu
   }
   for (const Binding binding : {Binding::kWorkspace, Binding::kM, Binding::kN, Binding::kK, Binding::kBatch})
     program.params.push_back({binding});
-  ir::Role role{.name = "copy", .kind = ir::RoleKind::kCopy, .first_warp = 0, .warps = kWarps};
-  std::vector<ir::Op> body;
-  Builder b(program, body);
-  PackBuilder builder(problem, program, b);
-  ValueId line = b.Constant(0);
-  if (IsPacked(schedule, Operand::kA)) {
-    builder.Copy(Operand::kA, line);
-    if (IsPacked(schedule, Operand::kB)) line = builder.LinesOf(Operand::kA);
+  for (const Operand operand : kPackable) {
+    if (IsPacked(schedule, operand)) AddRole(problem, schedule, operand, program);
   }
-  if (IsPacked(schedule, Operand::kB)) builder.Copy(Operand::kB, line);
-  role.body = std::move(body);
-  program.roles.push_back(std::move(role));
   LS_TRY(ir::VerifyProgram(program, target));
   LS_TRY(LowerChannels(program, target));
   LS_TRY(AssignStorage(program, target));

@@ -14,9 +14,10 @@ using ir::Operand;
 constexpr int64_t kTmaUnit = 16;  // bytes
 
 Error Unreachable(Operand operand, std::string_view what, int64_t bytes) {
-  return MakeError(ErrorCode::kUnsupported,
-                   Cat("the TMA cannot reach ", ir::OperandName(operand), ": its ", what, " of ", bytes,
-                       " bytes is no multiple of 16; leave the path to the chooser, or pad it"));
+  const std::string_view name = ir::OperandName(operand);
+  return MakeError(ErrorCode::kUnsupported, Cat("the TMA cannot reach ", name, ": its ", what, " of ", bytes,
+                                                " bytes is no multiple of 16; use ", name,
+                                                operand == Operand::kD ? "_store=rows" : "_load=pack", ", or pad it"));
 }
 
 }  // namespace

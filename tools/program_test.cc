@@ -195,7 +195,7 @@ TEST_F(Program, CompileAndInspectShowThePackToo) {
   EXPECT_TRUE(std::filesystem::exists(File("y.ptx.pack")));
   call = packed;
   call[0] = "inspect";
-  EXPECT_NE(Call(call).output.find("first, a kernel packs operands: 128 threads"), std::string::npos);
+  EXPECT_NE(Call(call).output.find("first, a kernel packs operands: 256 threads"), std::string::npos);
   EXPECT_EQ(CallJson(call).at(0)["pack"]["resources"].value("spill_store_bytes", 0), 0);
 }
 
