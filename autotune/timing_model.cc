@@ -157,7 +157,7 @@ Shares SharesOf(const Pipeline& p, const Machine& machine) {
 // were fitted to bench/measured, where they put schedules into order that would be equal by the longer time alone.
 constexpr double kPathShare = 0.03;
 double Together(double a, double b) {
-  constexpr double kNorm = 6;
+  constexpr double kNorm = 16;
   return std::pow(std::pow(a, kNorm) + std::pow(b, kNorm), 1 / kNorm);
 }
 
