@@ -492,6 +492,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
                     const target::Target& target) {
   const compiler::ProblemNumbers numbers(problem, schedule);
   Pipeline pipeline;
+  pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
   if (!program.buffers.empty()) pipeline.store_row_bytes = program.buffers.front().layout.Span();
   int64_t sections = 1;
   for (const ir::Channel& channel : program.channels) {

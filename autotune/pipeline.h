@@ -130,8 +130,9 @@ struct Pipeline {
   double products = 0, counted = 0;  // multiplications of one tile, and those among the steps
   double tiles = 0;                  // of the whole problem
   double tile_rows = 0, tile_columns = 0, raster = 1;
-  double sms_per_tile = 1;  // that share a tile: a CTA pair's two
-  bool persistent = true;   // CTAs walk over tiles; otherwise each starts anew
+  double sms_per_tile = 1;       // that share a tile: a CTA pair's two
+  bool shares_operands = false;  // among the CTAs of a cluster
+  bool persistent = true;        // CTAs walk over tiles; otherwise each starts anew
   TileOrder order = TileOrder::kStrides;
   double ctas_per_sm = 1;
   double most_sms = 0;  // that are used; 0: all
