@@ -1,5 +1,6 @@
 #include "autotune/machine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -27,6 +28,8 @@ constexpr Plausible kPlausible[] = {
     {&Machine::load_latency, 0.25, 1.5},         // a load by itself waits a third of what one of a GEMM does
     {&Machine::memory_latency, 1 / 1.5, 2.5},    // and more than twice as long for memory
     {&Machine::launch_us, 0.5, 2},
+    {&Machine::outside_row, 0.1, 1.5},  // rows outside by themselves take a sixth of what they add to those inside
+    {&Machine::outside_rate, 1 / 1.5, 2.5},
 };
 const Plausible& PlausibleOf(double Machine::*field) {
   for (const Plausible& row : kPlausible) {
@@ -35,17 +38,26 @@ const Plausible& PlausibleOf(double Machine::*field) {
   return kUsual;
 }
 
-// What the probe says of the H200 to which the figures of that product are fitted, mean of five runs. A probe by itself
-// sees less of a latency than a kernel under load does, and other rates; how much is in the figures, so that a device
-// is to the fitted one as its answers are to these. No B200 was probed.
+// What the probe says of the H200 to which the figures of that product are fitted, mean of two to seven runs. A probe
+// by itself sees less of a latency than a kernel under load does, and other rates; how much is in the figures, so that
+// a device is to the fitted one as its answers are to these. No B200 was probed.
 struct ProbedWhereFitted {
   double Machine::*field;
   double h200;
   bool shifts;  // the figure is another one than what is probed, and nothing without this answer
 };
 constexpr ProbedWhereFitted kProbedWhereFitted[] = {
-    {&Machine::port, 107, false},     {&Machine::memory_latency, 640.5, true}, {&Machine::launch_us, 4.5, false},
-    {&Machine::l2_rate, 66.6, false}, {&Machine::load_latency, 306, true},     {&Machine::memory_rate, 4.31, false},
+    {&Machine::port, 107, false},
+    {&Machine::memory_latency, 637, true},
+    {&Machine::launch_us, 5, false},
+    {&Machine::l2_rate, 66, false},
+    {&Machine::load_latency, 298, true},
+    {&Machine::memory_rate, 4.31, false},
+    {&Machine::product_columns, 1.822, true},
+    {&Machine::shared_read, 93.6, true},
+    {&Machine::busy_clock_ghz, 1.762, true},
+    {&Machine::outside_row, 1.24, true},
+    {&Machine::outside_rate, 19.3, true},
 };
 
 // What the model uses for a device that has answered `value`.
@@ -109,7 +121,10 @@ Result<double> FittedFact(const target::Target& target, std::string_view name, d
   LS_ASSIGN(const MachineRow* row, FindRow(name));
   const double usual = PublishedMachine(target).*row->field;
   const auto [field, least, most] = PlausibleOf(row->field);
-  if (value >= least * usual && value <= most * usual && value > 0) return Fitted(target, *row, value);
+  if (value >= least * usual && value <= most * usual && value > 0) {
+    LS_ASSIGN(const double fitted, Fitted(target, *row, value));
+    return std::min(fitted, most * usual);
+  }
   return MakeError(ErrorCode::kInvalidArgument,
                    base::Cat(name, " = ", value, " ", row->unit, " is not plausible: published are ", usual,
                              ", believed ", least * usual, " to ", most * usual));

@@ -36,11 +36,11 @@ TEST(Machine, WrongFactsAreRefusedByName) {
 TEST(Machine, StoredFactsReplacePublishedOnesOfTheirDeviceAlone) {
   store::Store store = store::Store::Open({});
   const target::Target& target = target::NamedTarget("sm_90a");
-  ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("shared_read"), .answer = "120.5"}));
+  ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("clock_ghz"), .answer = "1.7"}));
   ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("launch_us"), .answer = "soon"}));
   const Machine machine = MachineOf(target, 99, "one", store);
   EXPECT_EQ(machine.sm_count, 99);
-  EXPECT_EQ(machine.shared_read, 120.5);
+  EXPECT_EQ(machine.clock_ghz, 1.7);
   EXPECT_EQ(machine.launch_us, PublishedMachine(target).launch_us) << "no number is no fact";
   EXPECT_EQ(MachineOf(target, 99, "two", store), PublishedMachine(target, 99));
 }
@@ -76,10 +76,13 @@ TEST(Machine, MeasuredFactsThatNoDeviceHasAreRefused) {
 TEST(Machine, MeasuredFactsMoveTheFittedOnesInProportion) {
   const target::Target& target = target::NamedTarget("sm_90a");
   const Machine published = PublishedMachine(target);
-  EXPECT_NEAR(*FittedFact(target, "load_latency", 306), published.load_latency, 1e-9);
-  EXPECT_NEAR(*FittedFact(target, "memory_latency", 640.5), published.memory_latency, 1e-9);
-  EXPECT_NEAR(*FittedFact(target, "l2_rate", 66.6), published.l2_rate, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "load_latency", 298), published.load_latency, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "memory_latency", 637), published.memory_latency, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "l2_rate", 66), published.l2_rate, 1e-9);
   EXPECT_NEAR(*FittedFact(target, "memory_rate", 4.31 / 2), published.memory_rate / 2, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "product_columns", 1.822), published.product_columns, 1e-9);
+  EXPECT_NEAR(*FittedFact(target, "product_columns", 2), published.product_columns, 0.03 * published.product_columns)
+      << "no device has more";
   EXPECT_EQ(*FittedFact(target, "clock_ghz", 1.7), 1.7) << "a clock is a clock";
 }
 
