@@ -121,7 +121,7 @@ TEST(MissPolicy, ARememberedChoiceOfAnotherBasisIsMadeAnew) {
   const store::ChoiceRecord before = ModelChoice(engine, kWinner);
   ASSERT_TRUE(engine.parts().store.PutChoice(before));
   ASSERT_TRUE(engine.parts().store.PutFact(
-      {.device = engine.parts().device_key, .name = autotune::StoredName("launch_us"), .answer = "5"}));
+      {.device = engine.parts().device_key, .name = autotune::StoredName("launch_us"), .answer = "4.2"}));
   const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_NE(plan->report().schedule, WholeSchedule(kWinner));
