@@ -22,12 +22,14 @@ constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-
 
 Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
+// Threads that copy take registers from those that multiply.
+bool Copies(const Schedule& s) { return s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy; }
+
 // Columns of 64 rows that a warpgroup holds: matrices and sums of the epilogue, sections that are added and threads
 // that copy take the registers of some.
 template <typename Kind>
 int MostAccumulators(const Kind& problem, const Schedule& s) {
-  const bool copies = s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy;
-  if (copies || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
+  if (Copies(s) || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
   const bool plain = std::all_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     const bool blocks = info.operand == ir::StepOperand::kBlocks;
@@ -186,13 +188,12 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
   if (s.ctas != 1)
     return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are those of one CTA; use ctas=1"));
   const bool tensor_memory = target.Has(Feature::kTensorMemory);
-  const bool copies = s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy;
   const int together = s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups;
   const bool along_m = s.rows == RowSide::kM;
   const int rows = along_m ? s.tile_m : s.tile_n;
   const int columns = along_m ? s.tile_n : s.tile_m;
   const int blocks = tensor_memory ? 1 : rows / (64 * together);
-  const int most = (tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : copies ? 128 : 192) / blocks;
+  const int most = (tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : Copies(s) ? 128 : 192) / blocks;
   if (columns > most) {
     return Refused(Cat("tile ", along_m ? "n=" : "m=", columns, " leaves no registers for f32 sums of ",
                        DataTypeName(operand), " products beside the accumulator; use at most ", most,

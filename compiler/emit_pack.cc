@@ -3,16 +3,13 @@
 
 #include "base/check.h"
 #include "compiler/emit_program.h"
+#include "compiler/packing.h"
 
 namespace laneshift::compiler {
 namespace {
 
 constexpr int kPieceBytes = 16;
 constexpr int kPieceWords = 4;
-
-ir::Binding SizeAlong(ir::Axis axis) {
-  return axis == ir::Axis::kM ? ir::Binding::kM : axis == ir::Axis::kN ? ir::Binding::kN : ir::Binding::kK;
-}
 
 // The pieces that a lane copies of a tile: one of each row that its warp has, all in one place of the row. It lies
 // `shift` bytes behind an aligned piece of the row in memory, and comes from that and the next one.

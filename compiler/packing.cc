@@ -61,16 +61,16 @@ class CopyWriter {
   ValueId LinesOf(Operand operand) {
     const StoredOperand stored = Stored(problem_, operand);
     const auto elements = static_cast<int>(ir::kPackedLine / DataTypeBytes(stored.type));
-    const ValueId of_row = b_.CeilDiv({SizeAlong(stored.inner_axis), b_.Constant(elements)});
-    return b_.Mul({b_.Mul({SizeAlong(stored.outer_axis), batch_}), of_row});
+    const ValueId of_row = b_.CeilDiv({Size(stored.inner_axis), b_.Constant(elements)});
+    return b_.Mul({b_.Mul({Size(stored.outer_axis), batch_}), of_row});
   }
 
   void Copy(const ir::Program& program, Operand operand, ValueId first_line) {
     const StoredOperand stored = Stored(problem_, operand);
     const ValueId tile_m = b_.Constant(program.tile_m);
     const ValueId tile_n = b_.Constant(program.tile_n);
-    const ValueId rows = b_.CeilDiv({SizeAlong(stored.outer_axis), tile_m});
-    const ValueId columns = b_.CeilDiv({SizeAlong(stored.inner_axis), tile_n});
+    const ValueId rows = b_.CeilDiv({Size(stored.outer_axis), tile_m});
+    const ValueId columns = b_.CeilDiv({Size(stored.inner_axis), tile_n});
     // Neighbours in a row one after another: they share the lines at their ends.
     const ValueId first = b_.Tiles({rows, columns, batch_}, {.raster = 1});
     b_.InBody([&] {
@@ -81,9 +81,7 @@ class CopyWriter {
   }
 
  private:
-  ValueId SizeAlong(ir::Axis axis) {
-    return b_.ParamValue(axis == ir::Axis::kM ? Binding::kM : axis == ir::Axis::kN ? Binding::kN : Binding::kK);
-  }
+  ValueId Size(ir::Axis axis) { return b_.ParamValue(SizeAlong(axis)); }
 
   const GemmProblem& problem_;
   Builder& b_;
@@ -107,6 +105,10 @@ void AddRole(const GemmProblem& problem, const Schedule& schedule, Operand opera
 }
 
 }  // namespace
+
+Binding SizeAlong(ir::Axis axis) {
+  return axis == ir::Axis::kM ? Binding::kM : axis == ir::Axis::kN ? Binding::kN : Binding::kK;
+}
 
 bool IsPacked(const Schedule& schedule, Operand operand) {
   const bool of_product = operand == Operand::kA || operand == Operand::kB;
@@ -142,20 +144,16 @@ Status CheckPacks(const ConvProblem&, const Schedule& schedule, const target::Ta
 
 Product ProductOf(const GemmProblem& problem, const Schedule& schedule) {
   Product product{problem, schedule};
-  if (IsPacked(schedule, Operand::kA)) {
-    const StoredOperand a = Packed(Stored(problem, Operand::kA));
-    product.problem.lda = a.pitch;
-    product.problem.stride_a = a.batch_stride;
-    product.problem.align_a = a.align;
-    product.schedule.a_load = LoadPath::kTma;
-  }
-  if (IsPacked(schedule, Operand::kB)) {
-    const StoredOperand b = Packed(Stored(problem, Operand::kB));
-    product.problem.ldb = b.pitch;
-    product.problem.stride_b = b.batch_stride;
-    product.problem.align_b = b.align;
-    product.schedule.b_load = LoadPath::kTma;
-  }
+  const auto pack = [&](Operand operand, int64_t& pitch, int64_t& stride, auto& align, LoadPath& path) {
+    if (path != LoadPath::kPack) return;
+    const StoredOperand copy = Packed(Stored(problem, operand));
+    pitch = copy.pitch;
+    stride = copy.batch_stride;
+    align = copy.align;
+    path = LoadPath::kTma;
+  };
+  pack(Operand::kA, product.problem.lda, product.problem.stride_a, product.problem.align_a, product.schedule.a_load);
+  pack(Operand::kB, product.problem.ldb, product.problem.stride_b, product.problem.align_b, product.schedule.b_load);
   return product;
 }
 

@@ -45,6 +45,9 @@ struct PackedPlaces {
 // `product_bytes`: what the product's kernel needs of the workspace.
 PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t product_bytes);
 
+// The parameter that is the size of a matrix along an axis.
+ir::Binding SizeAlong(ir::Axis axis);
+
 // Bytes of an operand's rows, without what lies between them; 0 if it is not packed.
 int64_t BytesToPack(const GemmProblem& problem, const Schedule& schedule, ir::Operand operand);
 
