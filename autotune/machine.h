@@ -55,7 +55,7 @@ Status SetFact(Machine& machine, std::string_view name, std::string_view answer)
 // under load, of which the published figures are: those are moved in proportion to what the probe says of the device to
 // which they are fitted. kInvalidArgument: no device can be so (a rate above what the hardware has, or further from the
 // published figure than products of one target are apart), or no fact is called so; the message says what would be.
-// kUnsupported: a latency, where nothing was fitted to a device that was probed. Such facts are not used.
+// kUnsupported: the probe sees less than the figure says, and no device of the target was probed. Neither is used.
 Result<double> FittedFact(const target::Target& target, std::string_view name, double value);
 
 // What is published of the product that the target stands for; 0 SMs: as many as that has.

@@ -11,7 +11,7 @@ namespace {
 // Clusters of one size divide a GPC at the same places in every launch: other sizes join the parts, and the small ones
 // reach the SMs that the large ones leave.
 constexpr int kClusters[] = {8, 7, 6, 5, 4, 3, 2};
-constexpr int kCtasOfSm = 4;            // CTAs of each SM
+constexpr int kCtasOfSm = 4;  // CTAs of each SM
 
 Result<compiler::Placement> Place(const device::Kernel& kernel, const device::Stream& stream, int cluster, int sms,
                                   device::Buffer& words) {
