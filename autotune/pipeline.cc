@@ -7,6 +7,7 @@
 #include "compiler/bindings.h"
 #include "compiler/constant_indices.h"
 #include "compiler/mma_shape.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -20,6 +21,7 @@ using target::Feature;
 // Iterations of the loops over K that are listed; more than any ring holds, twice.
 constexpr int64_t kListedIterations = 48;
 constexpr int kWgmmaRows = 64;
+constexpr int64_t kSectorBytes = 32;  // of memory
 constexpr int kLanes = 128;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
@@ -101,8 +103,15 @@ class StepWriter {
     indices_.Set(op.result + 4, CeilDiv(blocks, sections_));
   }
 
+  // Of loops over slots that follow each other the later ones are not listed once one was cut.
   void WriteAll(const std::vector<Op>& body, int64_t listed, StepList& steps) {
-    for (const Op& op : body) WriteOp(op, listed, steps);
+    bool cut = false;
+    StepList unlisted;
+    for (const Op& op : body) {
+      const bool slots = op.kind == OpKind::kFor && MovesSlots(op.body);
+      WriteOp(op, listed, slots && cut ? unlisted : steps);
+      cut |= slots && KeptTurns(op, listed) < indices_.Turns(op);
+    }
   }
 
   void WriteOp(const Op& op, int64_t listed, StepList& steps) {
@@ -141,7 +150,9 @@ class StepWriter {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
         const SharedLayout& tile = Tile(op, 0, attrs.tile);
         const int parts = program_.Parts(attrs.to);
-        return Add(steps, Load(tile, ir::BoxBytes(tile, program_.FindParam(attrs.map)->box) * parts, false, parts));
+        Step load = Load(tile, ir::BoxBytes(tile, program_.FindParam(attrs.map)->box) * parts, false, parts);
+        load.pixels = true;
+        return Add(steps, load);
       }
       case OpKind::kCopyLoad: {
         const auto& attrs = op.As<ir::LoadAttrs>();
@@ -284,15 +295,21 @@ class StepWriter {
   // A loop that fills or empties slots is cut where it is long, a nest of them from the outermost on; so that roles
   // with the same loops list the same slots.
   void WriteLoop(const Op& op, int64_t listed, StepList& steps) {
-    const int64_t turns = indices_.Turns(op);
-    const int64_t inner = MovesSlots(op.body) ? std::max<int64_t>(1, InnerTurns(op.body)) : 0;
-    const int64_t kept = inner == 0 ? turns : std::min(turns, std::max<int64_t>(1, listed / std::min(inner, listed)));
+    const int64_t turns = indices_.Turns(op), kept = KeptTurns(op, listed);
     if (kept == 0) return;
     const double products = products_;
     const size_t first = steps.size();
     WriteAll(op.body, std::max<int64_t>(1, listed / kept), steps);
     steps.Repeat(first, kept - 1);
     products_ = products + (products_ - products) * static_cast<double>(turns);
+  }
+
+  // Turns of a loop that are listed.
+  int64_t KeptTurns(const Op& op, int64_t listed) {
+    const int64_t turns = indices_.Turns(op);
+    if (!MovesSlots(op.body)) return turns;
+    const int64_t inner = std::max<int64_t>(1, InnerTurns(op.body)) * op.As<ir::ForAttrs>().step;
+    return std::min(turns, std::max<int64_t>(1, listed / std::min(inner, listed)));
   }
 
   static bool MovesSlots(const std::vector<Op>& body) {
@@ -331,6 +348,7 @@ class StepWriter {
             .bytes = static_cast<double>(bytes),
             .of_b = of_b,
             .row_bytes = static_cast<double>(tile.Span()),
+            .along_k = tile.KMajor(),
             .sharers = static_cast<double>(parts),
             .issues = static_cast<double>(tile.Columns())};
   }
@@ -444,6 +462,25 @@ void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
   }
 }
 
+// The part of bulk copies of rows along K whose end lies outside: the last block's, if it is not whole. Where rows do
+// not begin with a sector of memory, each of them counts for several.
+void CountPartial(const Problem& problem, const Schedule& schedule, double partial, Pipeline& pipeline) {
+  constexpr double kUnaligned = 3;
+  const auto weight = [&](bool of_b) {
+    const ir::StoredTensor tensor = ir::Stored(problem, of_b ? ir::OperandRole::kB : ir::OperandRole::kA);
+    const int64_t pitch = tensor.pitches[ir::StoredTensor::kDimensions - 2] * DataTypeBytes(tensor.type);
+    const bool packed = (of_b ? schedule.b_load : schedule.a_load) == LoadPath::kPack;
+    return packed || pitch % kSectorBytes == 0 ? 1.0 : kUnaligned;
+  };
+  const double of_a = partial * weight(false), of_b = partial * weight(true);
+  for (PipelineRole& role : pipeline.roles) {
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      Step& step = role.tile.kind(i);
+      if (step.kind == StepKind::kLoad && step.along_k) step.partial = step.of_b ? of_b : of_a;
+    }
+  }
+}
+
 // The bytes that one tile brings of each operand, the turns that are not listed included.
 void CountReads(Pipeline& pipeline) {
   const double scale = pipeline.products / std::max(1.0, pipeline.counted);
@@ -525,6 +562,8 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   };
   CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.TileRows()),
                outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
+  if (const int64_t k = size(ir::Binding::kK); k % program.tile_k != 0)
+    CountPartial(problem, schedule, 1 / static_cast<double>(CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
   pipeline.packs = PackWorkOf(problem, schedule);

@@ -60,6 +60,9 @@ struct Step {
   bool of_b = false;     // a load or gather of B, not of A
   double row_bytes = 0;  // contiguous in memory, of a load or store
   double outside = 0;    // rows of a load that lie outside of the tensor, on average
+  bool along_k = false;  // a load of rows along K
+  bool pixels = false;   // a load of positions of a walk, not of rows of a matrix
+  double partial = 0;    // part of its rows that end outside of the tensor
   double sharers = 1;    // SMs that one load serves
   double issues = 1;     // instructions of a load, copy or move
   double accesses = 0;

@@ -29,8 +29,10 @@ double GatherRate(GatherKind kind, const Machine& machine) {
 // Clocks of the way from L2 that a load holds, beside those of its rows outside, which come from nowhere.
 double LoadClocks(const Step& step, const Machine& machine, const SmShare& share) {
   const double rows = step.bytes / std::max(16.0, step.row_bytes) - step.outside;
-  return std::max(
-      {rows / machine.load_rows, step.Inside() / step.sharers / share.load_rate, step.Inside() / machine.port});
+  const double engine = step.pixels ? rows / step.sharers / machine.pixel_rows : rows / machine.load_rows;
+  const double relief = 1 - machine.cluster_relief * (1 - 1 / step.sharers);
+  const double ends = rows * step.partial / step.sharers * machine.partial_row;
+  return std::max({engine, step.Inside() * relief / share.load_rate, step.Inside() / machine.port}) + ends;
 }
 double MemoryClocks(const Step& step, const SmShare& share) {
   return step.Inside() / step.sharers * share.memory_clocks;

@@ -102,6 +102,7 @@ constexpr int kTallRows = 256, kTallColumns = 192;  // of two warpgroups with tw
 constexpr int kTurnRows[] = {256, 192, 128, 64};
 constexpr int kTurnColumns[] = {256, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
 constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 16, 8};
+constexpr int kFittedTiles = 3, kColumnGroup = 8;
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSections[] = {2, 3, 4, 6, 8};
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
@@ -156,11 +157,7 @@ class ShapeList {
         if (needs_lanes && rows != 128) continue;
         for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
         if (variant.reuse > Reuse::kIm2col) continue;
-        for (const int columns : kTransposedColumns) {
-          // One tile with all of m is enough; none is too wide if there is no narrower one.
-          const bool narrowest = columns == std::end(kTransposedColumns)[-1];
-          if (narrowest || columns < 2 * RowsOf(problem_)) AddDepths(variant, RowSide::kN, rows, columns);
-        }
+        for (const int columns : TransposedColumns()) AddDepths(variant, RowSide::kN, rows, columns);
       }
     }
     return std::move(shapes_);
@@ -168,6 +165,22 @@ class ShapeList {
 
  private:
   bool TensorMemory() const { return target_.Has(Feature::kTensorMemory); }
+
+  // Columns of the instruction where they are m: those of the table, but that one tile with all of m is enough, and
+  // those that leave nothing over where few tiles have all of m.
+  std::vector<int> TransposedColumns() const {
+    std::vector<int> columns;
+    for (const int each : kTransposedColumns) {
+      const bool narrowest = each == std::end(kTransposedColumns)[-1];
+      if (narrowest || each < 2 * RowsOf(problem_)) columns.push_back(each);
+    }
+    for (int tiles = 1; tiles <= kFittedTiles; ++tiles) {
+      const int64_t fitted = CeilDiv(CeilDiv(RowsOf(problem_), tiles), kColumnGroup) * kColumnGroup;
+      const bool known = std::find(columns.begin(), columns.end(), fitted) != columns.end();
+      if (fitted <= kTransposedColumns[0] && !known) columns.push_back(static_cast<int>(fitted));
+    }
+    return columns;
+  }
 
   void AddDepths(const Variant& variant, RowSide side, int rows, int columns) {
     std::vector<int> depths = variant.depths;

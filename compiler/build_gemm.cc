@@ -101,13 +101,13 @@ class GemmBuilder : public KernelBuilder {
   }
 
   void WriteProducts(Builder& b, ValueId accumulator, const Corner& corner) override {
-    ForEachBlock(b, corner, [&](ValueId block) {
+    ForEachProduct(b, corner, [&](ValueId block, int sums) {
       const ValueId factors = LoadFactors(b, block);
       const ValueId slot = b.Take({}, {.channel = operands_});
       const ValueId later = IsLater(b, corner, block);
-      Multiply(b, accumulator, slot, slot, later, {});
-      ReleaseOperand(b, slot, later);
-      Promote(b, factors);
+      Multiply(b, accumulator, slot, slot, later, {.sums = sums});
+      FinishProduct(b, slot, later, sums);
+      return factors;
     });
   }
 

@@ -17,7 +17,7 @@ void ConstantIndices::Note(const ir::Op& op) {
   if (op.kind == OpKind::kConst) return Set(op.result, op.As<ir::ConstAttrs>().value);
   if (op.kind == OpKind::kParam) return Set(op.result, numbers_.SizeOf(op.As<ir::ParamAttrs>().binding));
   const bool sum = op.kind == OpKind::kAdd || op.kind == OpKind::kSub;
-  if (!sum && op.kind != OpKind::kMul && op.kind != OpKind::kCeilDiv) return;
+  if (!sum && op.kind != OpKind::kMul && op.kind != OpKind::kCeilDiv && op.kind != OpKind::kRem) return;
   const auto a = Find(op.operands[0]);
   const auto b = Find(op.operands[1]);
   if (!a || !b) return;
@@ -25,6 +25,7 @@ void ConstantIndices::Note(const ir::Op& op) {
   if (op.kind == OpKind::kSub) Set(op.result, *a - *b);
   if (op.kind == OpKind::kMul) Set(op.result, *a * *b);
   if (op.kind == OpKind::kCeilDiv) Set(op.result, CeilDiv(*a, *b));
+  if (op.kind == OpKind::kRem) Set(op.result, *a % *b);
 }
 
 int64_t ConstantIndices::At(ir::ValueId value) const {

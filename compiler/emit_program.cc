@@ -64,7 +64,7 @@ class RoleEmitter {
   void Emit() {
     CreateCursors(role_.body);
     CreateSums(role_.body);
-    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(cx_.blocks * cx_.program.Columns() / 2);
+    if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters());
     if (role_.elected != 0) {
       e_.IfElected([&] { EmitBody(role_.body); });
     } else {
@@ -84,6 +84,17 @@ class RoleEmitter {
       }
       CreateCursors(op.body);
     }
+  }
+
+  // Of one accumulator: sixteen rows a warp, half a register a column.
+  int AccumulatorRegisters() const { return cx_.blocks * cx_.program.Columns() / 2; }
+  static int AccumulatorsOf(const std::vector<Op>& body) {
+    int count = 1;
+    for (const Op& op : body) {
+      if (op.kind == OpKind::kMmaRegisters) count = std::max(count, op.As<ir::MmaAttrs>().sums + 1);
+      count = std::max(count, AccumulatorsOf(op.body));
+    }
+    return count;
   }
 
   void CreateSums(const std::vector<Op>& body) {
@@ -168,6 +179,7 @@ class RoleEmitter {
   void EmitTilesNext(const Op& op);
   Value* PartOffset(ir::Reach to, const SharedLayout& layout, Binding map);
   void LoadFirstFactors(const Op& loop);
+  static std::optional<int64_t> DistanceFrom(const Op& loop, ValueId value);
   void EmitFactorsAhead(const Op& op);
   void EmitTmaLoad(const Op& op);
   void EmitLoadPixels(const Op& op);
@@ -191,7 +203,11 @@ class RoleEmitter {
   std::map<ValueId, Slot> slots_;
   std::map<ValueId, Fragment> fragments_;
   std::map<ValueId, Factors> factors_;
-  std::map<ValueId, std::vector<Variable>> ahead_;  // factors of the next turn of a loop
+  struct FactorsAhead {
+    std::vector<Variable> next;  // of the next turn of a loop
+    int turn = 1;                // its step
+  };
+  std::map<ValueId, FactorsAhead> ahead_;
   std::vector<Variable> sums_;
 };
 
@@ -347,8 +363,8 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kAccRegisters: {
       const auto& attrs = op.As<ir::AccRegistersAttrs>();
       const ir::FragmentLayout layout{ir::FragmentKind::kMma16x8, attrs.columns};
-      // Sixteen rows by `columns` a warp: half a register a column.
-      fragments_[op.result] = {layout, e_.ReadAccumulators(attrs.column / 2, layout.Registers())};
+      const int first = attrs.sums * AccumulatorRegisters() + attrs.column / 2;
+      fragments_[op.result] = {layout, e_.ReadAccumulators(first, layout.Registers())};
       return;
     }
     case OpKind::kScale:
@@ -447,21 +463,38 @@ void RoleEmitter::EmitArrive(const Op& op) {
 // next: a load takes longer than the products of a block.
 void RoleEmitter::LoadFirstFactors(const Op& loop) {
   for (const Op& op : loop.body) {
-    if (op.kind != OpKind::kLoadFactors || op.operands[2] != loop.result) continue;
+    if (op.kind != OpKind::kLoadFactors) continue;
+    const std::optional<int64_t> behind = DistanceFrom(loop, op.operands[2]);
+    if (!behind) continue;
+    Value* run = b_.CreateAdd(Index(loop, 0), e_.C32(static_cast<uint32_t>(*behind)));
     const Factors first =
-        EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), Index(loop, 0), Index(op, 3));
-    std::vector<Variable>& next = ahead_[op.result];
-    for (Value* value : first.values) next.push_back(e_.NewVariable(e_.F32(), value));
+        EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), run, Index(op, 3));
+    FactorsAhead& ahead = ahead_[op.result];
+    ahead.turn = loop.As<ir::ForAttrs>().step;
+    for (Value* value : first.values) ahead.next.push_back(e_.NewVariable(e_.F32(), value));
   }
+}
+
+// By how much `value` is beyond the loop's own index in every turn, if it is that or a constant beyond it.
+std::optional<int64_t> RoleEmitter::DistanceFrom(const Op& loop, ValueId value) {
+  if (value == loop.result) return 0;
+  std::map<ValueId, int64_t> constants;
+  for (const Op& op : loop.body) {
+    if (op.kind == OpKind::kConst) constants[op.result] = op.As<ir::ConstAttrs>().value;
+    if (op.kind != OpKind::kAdd || op.result != value || op.operands[0] != loop.result) continue;
+    const auto found = constants.find(op.operands[1]);
+    if (found != constants.end()) return found->second;
+  }
+  return std::nullopt;
 }
 
 void RoleEmitter::EmitFactorsAhead(const Op& op) {
   const auto& attrs = op.As<ir::FactorsAttrs>();
-  const std::vector<Variable>& next = ahead_.at(op.result);
+  const auto& [next, turn] = ahead_.at(op.result);
   Factors own{attrs.runs, {}};
   for (const Variable& variable : next) own.values.push_back(e_.Load(variable));
   factors_[op.result] = own;
-  Value* run = b_.CreateAdd(Index(op, 2), e_.C32(1));
+  Value* run = b_.CreateAdd(Index(op, 2), e_.C32(static_cast<uint32_t>(turn)));
   const Factors loaded = EmitLoadFactors(cx_, attrs, Index(op, 0), Index(op, 1), run, Index(op, 3));
   for (size_t i = 0; i < next.size(); ++i) e_.Store(next[i], loaded.values[i]);
 }
@@ -623,7 +656,7 @@ void RoleEmitter::EmitMmaRegisters(const Op& op) {
       Value* a_block = Step(a_start, a, k);
       if (row > 0)
         a_block = b_.CreateAdd(a_block, e_.C64(static_cast<uint64_t>(a.OffsetAlong(cx_.program.row_axis, row) >> 4)));
-      e_.Wgmma(columns, block * columns / 2, {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, a_block, Step(b_start, b, k),
+      e_.Wgmma(columns, attrs.sums * AccumulatorRegisters() + block * columns / 2, {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, a_block, Step(b_start, b, k),
                k == 0 ? Index(op, 2) : e_.True());
     }
   }

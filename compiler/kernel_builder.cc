@@ -49,6 +49,7 @@ constexpr int kEveryTurn = -1;  // of roles that take none
 
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
+constexpr int kAddresses = 24;  // registers of a thread beside those of sums and operands
 
 }  // namespace
 
@@ -123,8 +124,8 @@ ValueId KernelBuilder::ColumnOfB(Builder& b, ValueId column) const {
 // Columns of the accumulator that the epilogue treats at once: fewer where the registers of the operands of its steps
 // would not fit, beside an accumulator that is in registers itself.
 int KernelBuilder::WidestPanel() const {
-  constexpr int kMostRegisters = 255, kAddresses = 24, kLeastSpan = 32;
-  const int limit = Registers().math > 0 ? Registers().math : kMostRegisters;
+  constexpr int kLeastSpan = 32;
+  const int limit = MostRegisters();
   const int held = in_tensor_memory_ ? 0 : AccumulatorColumns() / 2 * (terms_.promotes ? 2 : 1);
   const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
   const int least = std::max(16, joined * kLeastSpan / static_cast<int>(DataTypeBytes(terms_.type)));
@@ -308,11 +309,51 @@ void KernelBuilder::AddToSums(Builder& b, ValueId fragment, int column, ValueId 
 }
 
 void KernelBuilder::Promote(Builder& b, ValueId factors) const {
-  if (!terms_.promotes || in_tensor_memory_) return;
+  if (terms_.promotes && !in_tensor_memory_) AddSums(b, factors, 0);
+}
+
+void KernelBuilder::AddSums(Builder& b, ValueId factors, int sums) const {
   for (int i = 0; i < Panels(); ++i) {
     const int column = i * panel_;
-    AddToSums(b, b.AccRegisters({}, {.column = column, .columns = panel_}), column, factors);
+    AddToSums(b, b.AccRegisters({}, {.column = column, .columns = panel_, .sums = sums}), column, factors);
   }
+}
+
+bool KernelBuilder::AlternatesSums() const {
+  const int sums = 3 * AccumulatorColumns() / 2;  // of two accumulators and the tile
+  return terms_.promotes && !in_tensor_memory_ && sums + kAddresses <= MostRegisters();
+}
+
+void KernelBuilder::ForEachProduct(Builder& b, const Corner& corner,
+                                   const std::function<ValueId(ValueId, int)>& write) const {
+  if (!AlternatesSums()) return ForEachBlock(b, corner, [&](ValueId block) { Promote(b, write(block, 0)); });
+  const ValueId first = SharesTiles() ? corner.first : b.Constant(0);
+  const ValueId end = SharesTiles() ? corner.end : BlocksOfTile(b);
+  const ValueId odd = b.Rem({b.Sub({end, first}), b.Constant(2)});
+  const ValueId even_end = b.Sub({end, odd});
+  const auto drain = [&] {
+    for (const int channel : operand_channels_) b.Drain({}, {.channel = channel, .lag = kReleaseLag});
+  };
+  const ValueId even = b.For({first, even_end}, {.step = 2});
+  b.InBody([&] {
+    const ValueId factors = write(even, 0);
+    const ValueId factors_of_second = write(b.Add({even, b.Constant(1)}), 1);
+    AddSums(b, factors, 0);
+    drain();
+    AddSums(b, factors_of_second, 1);
+  });
+  const ValueId rest = b.For({even_end, end});
+  b.InBody([&] {
+    const ValueId factors = write(rest, 0);
+    drain();
+    AddSums(b, factors, 0);
+  });
+}
+
+void KernelBuilder::FinishProduct(Builder& b, ValueId slot, ValueId later, int sums) const {
+  if (!AlternatesSums()) return ReleaseOperand(b, slot, later);
+  // The slot of the first of a pair is free once the products of the second alone run.
+  b.ReleaseLate({slot, b.Less({b.Constant(0), b.Constant(sums)})}, {.lag = kReleaseLag});
 }
 
 void KernelBuilder::AddFactorParams() {
@@ -327,6 +368,11 @@ void KernelBuilder::AddRole(ir::Role role, const std::function<void(Builder&)>& 
   write(b);
   role.body = std::move(body);
   program_.roles.push_back(std::move(role));
+}
+
+int KernelBuilder::MostRegisters() const {
+  constexpr int kMost = 255;
+  return Registers().math > 0 ? Registers().math : kMost;
 }
 
 // Load 0: as launched.

@@ -78,7 +78,7 @@ class KernelBuilder {
   virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
   // Slots of an operand channel that one tile takes.
   virtual ir::ValueId SlotsOfTile(ir::Builder& b, int /*channel*/) const { return BlocksOfTile(b); }
-  // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot. `accumulator` is kNoValue for registers,
+  // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot, or ForEachProduct(). `accumulator` is kNoValue for registers,
   // and where each block of K has an accumulator of its own.
   virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
   // Rows of a tile that count, where each warp of the epilogue drops the last of its own; 0: all.
@@ -126,6 +126,11 @@ class KernelBuilder {
   bool SharesTiles() const { return schedule_.split_k > 1; }
   // Calls `write(block)` for each turn of the loop over K that this CTA makes.
   void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;
+  // The same for products: `write` issues them into the accumulator `sums`, ends with FinishProduct() and returns their
+  // factors. Where sums are promoted and registers hold two accumulators, these take turns: the sums of one are added
+  // while the products of the other run.
+  void ForEachProduct(ir::Builder& b, const Corner& corner,
+                      const std::function<ir::ValueId(ir::ValueId block, int sums)>& write) const;
   // Whether this CTA made a turn of this tile before the one of `block`.
   ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId block) const;
   // One product of an A and a B tile, added to the accumulator where `accumulate` holds.
@@ -141,6 +146,8 @@ class KernelBuilder {
   void AddFactorParams();
   // The slot's products are issued; `later` tells whether the role has had a slot of this channel before in this tile.
   void ReleaseOperand(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
+  // The same within ForEachProduct, which promotes.
+  void FinishProduct(ir::Builder& b, ir::ValueId slot, ir::ValueId later, int sums) const;
 
  private:
   // Roles that take turns at tiles, and the warps of each.
@@ -153,6 +160,9 @@ class KernelBuilder {
   // Of the whole accumulator.
   int Panels() const { return AccumulatorColumns() / panel_; }
   RegisterSplit Registers() const;
+  int MostRegisters() const;
+  bool AlternatesSums() const;
+  void AddSums(ir::Builder& b, ir::ValueId factors, int sums) const;
   int WidestPanel() const;
   int PanelRegisters(int columns) const;
   void PlanEpilogue();

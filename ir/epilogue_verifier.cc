@@ -26,6 +26,8 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
   } else {
     first = op.As<AccRegistersAttrs>().column;
     width = op.As<AccRegistersAttrs>().columns;
+    if (!InRange(op.As<AccRegistersAttrs>().sums, 0, kRegisterAccumulators))
+      return Broken(12, Cat("a role has no accumulator ", op.As<AccRegistersAttrs>().sums));
   }
   if (first < 0 || width < 1 || width % 8 != 0 || int64_t{first} + width > columns) {
     return Broken(12, Cat("columns ", first, "+", width, " are not inside the ", columns, " of the accumulator"));

@@ -30,6 +30,8 @@
 // Where there are several, the rows of the next block lie behind those of all warps of the one before, and its columns
 // behind those: in AccRegisters and the sums, column c of block b is column b * Columns() + c.
 //
+// A role may have two accumulators of that size: the products of one may run while the other is read.
+//
 // Output tiles. A cluster walks over every so-manieth, or, where `tiles` is granted, begins with that of its own index
 // and goes on with those of clusters that it takes over before they start: an answer in a slot of the one channel of
 // grants names such a cluster, or none. Every role takes every answer, and all CTAs of the cluster get the same ones.
@@ -188,6 +190,7 @@ constexpr int kBarrierBytes = 8;                                // of one mbarri
 constexpr int kGrantBytes = 16;                                 // of an answer of cluster launch control
 constexpr int kTensorLanes = 128;                               // of Tensor Memory
 constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
+constexpr int kRegisterAccumulators = 2;  // that a role may have
 constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
 
 using ValueId = uint32_t;
@@ -308,6 +311,7 @@ inline constexpr int kPackedLine = 128;  // bytes, at which rows of a copy begin
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
   int a_row = 0;  // the row of the first tile that is row 0 of the product
+  int sums = 0;   // into registers: which of the two accumulators that the role may have
   bool operator==(const MmaAttrs&) const = default;
 };
 struct MmaTensorAttrs {
@@ -342,6 +346,7 @@ struct AccReadAttrs {
 };
 struct AccRegistersAttrs {
   int column = 0, columns = 0;
+  int sums = 0;  // which accumulator
   bool operator==(const AccRegistersAttrs&) const = default;
 };
 struct ScaleAttrs {

@@ -186,7 +186,8 @@ template <> inline constexpr auto kFields<PackAttrs> = std::tuple{
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},
-    Field{"row", &MmaAttrs::a_row, Presence::kOptional}};
+    Field{"row", &MmaAttrs::a_row, Presence::kOptional},
+    Field{"sums", &MmaAttrs::sums, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag},
@@ -207,7 +208,8 @@ template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
     Field{"fragment", &AccReadAttrs::fragment}};
 template <> inline constexpr auto kFields<AccRegistersAttrs> = std::tuple{
     Field{"column", &AccRegistersAttrs::column},
-    Field{"columns", &AccRegistersAttrs::columns}};
+    Field{"columns", &AccRegistersAttrs::columns},
+    Field{"sums", &AccRegistersAttrs::sums, Presence::kOptional}};
 template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
     Field{"by", &ScaleAttrs::binding}};
 template <> inline constexpr auto kFields<FactorsAttrs> = std::tuple{

@@ -708,6 +708,8 @@ Status RoleVerifier::CheckMma(const Op& op) const {
                             " and k=", program_.tile_k));
     }
   }
+  if (!InRange(attrs.sums, 0, registers ? kRegisterAccumulators : 1))
+    return Broken(12, Cat("a role has no accumulator ", attrs.sums));
   if (registers) {
     if (program_.Rows() % (16 * role_->warps) == 0) return Ok();
     return Broken(12, Cat("tile_", NameOf(program_.row_axis), "=", program_.Rows(),
