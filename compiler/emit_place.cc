@@ -50,7 +50,7 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
     rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
   }
   offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
-  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, cx.Param(Binding::kN)), e.I64()));
+  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
   return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
 }
 
@@ -65,12 +65,16 @@ Value* ColumnsOfD(const RoleContext& cx) {
   return cx.Param(cx.program.FindParam(Binding::kColumns) != nullptr ? Binding::kColumns : Binding::kN);
 }
 
+Value* ColumnsOf(const RoleContext& cx, ir::Operand operand) {
+  return operand == ir::Operand::kD ? ColumnsOfD(cx) : cx.Param(Binding::kN);
+}
+
 GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
                                Value* row, Value* column, Value* batch)
     : cx_(cx),
       index_(cx, layout, row, column),
       bytes_(static_cast<int>(DataTypeBytes(attrs.type))),
-      columns_(attrs.operand == ir::Operand::kD ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {
+      columns_(ColumnsOf(cx, attrs.operand)) {
   auto& b = cx.e.ir();
   for (int j = 0; j < layout.Registers(); ++j) {
     if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;

@@ -13,10 +13,14 @@ Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
   return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
 }
 
-// Part of a vector along columns that belongs to the group of output channels; the matrices of a batch share it.
-Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch) {
-  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, cx.Param(Binding::kN)) : cx.e.C32(0);
+// Part of a vector along columns that belongs to the group of output channels, which has `columns` of them; the
+// matrices of a batch share it.
+Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch, Value* columns) {
+  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, columns) : cx.e.C32(0);
 }
+
+// Columns before pairs were joined, or behind it.
+Value* ColumnsOf(const RoleContext& cx, int gated) { return gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN); }
 
 Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t bytes) {
   auto& b = cx.e.ir();
@@ -30,8 +34,8 @@ class VectorLoads {
       : cx_(cx),
         attrs_(attrs),
         index_(index),
-        part_(PartOfGroup(cx, attrs.rows, batch)),
-        columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {}
+        columns_(ColumnsOf(cx, attrs.gated)),
+        part_(PartOfGroup(cx, attrs.rows, batch, columns_)) {}
 
   Value* Of(int j) {
     const bool by_row = attrs_.axis == BiasAxis::kM, by_column = attrs_.axis == BiasAxis::kN;
@@ -64,8 +68,8 @@ class VectorLoads {
   const RoleContext& cx_;
   const ir::CombineVectorAttrs attrs_;
   const ElementIndex& index_;
-  Value* part_;
   Value* columns_;
+  Value* part_;
   Value* first_ = nullptr;        // address of the element of the lane's first row or column
   std::map<int, Value*> loaded_;  // by the constant part of the index
 };
@@ -83,7 +87,7 @@ class FragmentTotals {
 
   FragmentTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
                  const ElementIndex& index, Value* batch)
-      : cx_(cx), attrs_(attrs), index_(index), columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {
+      : cx_(cx), attrs_(attrs), index_(index), columns_(ColumnsOf(cx, attrs.gated)) {
     auto& b = cx.e.ir();
     const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
     std::map<int, Value*> rows;  // inside, by the constant part
@@ -271,7 +275,7 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
     if (attrs.axis == BiasAxis::kM) place = b.CreateAdd(index.first_row, total.key);
     if (attrs.axis == BiasAxis::kN) {
       Value* own = b.CreateAdd(index.first_column, total.key);
-      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch));
+      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch, totals.columns()));
       inside = b.CreateAnd(inside, b.CreateICmpULT(own, totals.columns()));
     }
     e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4),
