@@ -164,11 +164,11 @@ Status CheckRowBytes(std::string_view what, int elements, DataType type) {
                      " bytes; use a tile n that is a multiple of ", kLeastSpan / BytesOf(type)));
 }
 
-// Pairs of neighbouring columns become one of D, which is of type `d`.
+// Pairs of neighbouring columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
+// which there are enough.
 Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
   constexpr int kLeastSpan = 32, kJoined = 2;
-  if (!ir::IsGated(epilogue)) return Ok();
-  if (s.rows == RowSide::kN) return Refused("with rows=n pairs of columns lie in different lanes; use rows=m");
+  if (!ir::IsGated(epilogue) || s.rows == RowSide::kN) return Ok();
   const int least = kJoined * kLeastSpan / BytesOf(d);
   if (s.tile_n % least == 0) return Ok();
   return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kJoined, " ", DataTypeName(d),

@@ -1,4 +1,5 @@
 // Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
+#include <algorithm>
 #include <map>
 
 #include "compiler/emit_place.h"
@@ -235,31 +236,74 @@ Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, cons
   return combined;
 }
 
+namespace {
+
+Value* Join(const RoleContext& cx, const ir::GateAttrs& attrs, Value* gate, Value* other) {
+  gate = EmitFunction(cx.e, attrs.function, attrs.approximate != 0, gate, nullptr, nullptr);
+  return cx.e.ir().CreateFMul(gate, other);
+}
+
+// Of lanes that differ in one bit, `odd` says which this is: half of what each has is for the other one.
+Value* Exchange(const RoleContext& cx, Value* sent, int lanes) {
+  auto& b = cx.e.ir();
+  return b.CreateBitCast(cx.e.ExchangeLanes(b.CreateBitCast(sent, cx.e.I32()), lanes), cx.e.F32());
+}
+Value* IsOdd(const RoleContext& cx, int lanes) {
+  auto& b = cx.e.ir();
+  return b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(lanes)), cx.e.C32(0));
+}
+
 // Where a lane holds whole rows, pairs lie side by side. Where four lanes share rows, each has one column of every four
 // that result; neighbours exchange halves, so that each has two side by side again.
-Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
   auto& b = cx.e.ir();
   const ir::FragmentLayout& pairs = fragment.layout;
   std::vector<Value*> joined;
   for (int j = 0; j < pairs.Registers(); j += 2) {
-    Value* gate = EmitFunction(cx.e, attrs.function, attrs.approximate != 0, fragment.values[j], nullptr, nullptr);
-    joined.push_back(b.CreateFMul(gate, fragment.values[j + 1]));
+    joined.push_back(Join(cx, attrs, fragment.values[j], fragment.values[j + 1]));
   }
-  Fragment result{{ir::Gated(pairs.kind), pairs.columns / 2}, joined};
+  Fragment result{pairs.JoinedColumns(), joined};
   if (pairs.kind == ir::FragmentKind::kRowPerLane) return result;
   // Of 16 columns: rows l/4 and l/4 + 8 of the first 8, then of the second 8.
-  Value* odd = b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(1)), cx.e.C32(0));
+  Value* odd = IsOdd(cx, 1);
   for (size_t group = 0; group < joined.size(); group += 4) {
     for (size_t half = 0; half < 2; ++half) {
       Value* low = joined[group + half];
       Value* high = joined[group + half + 2];
-      Value* sent = b.CreateBitCast(b.CreateSelect(odd, low, high), cx.e.I32());
-      Value* received = b.CreateBitCast(cx.e.ExchangeLanes(sent, 1), cx.e.F32());
+      Value* received = Exchange(cx, b.CreateSelect(odd, low, high), 1);
       result.values[group + 2 * half] = b.CreateSelect(odd, received, low);
       result.values[group + 2 * half + 1] = b.CreateSelect(odd, high, received);
     }
   }
   return result;
+}
+
+// The rows of a pair are those of two lanes. Of two registers the first lane joins one and the second lane the other,
+// so that each sends half of what it has: one exchange for each result.
+Fragment JoinRows(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& pairs = fragment.layout;
+  const ir::FragmentFacts::LaneParts& rows = pairs.Facts().lane_rows;
+  const int lanes = 1 << (std::find(rows.begin(), rows.end(), 1) - rows.begin());
+  Value* odd = IsOdd(cx, lanes);
+  const int run = pairs.Facts().run;
+  Fragment result{pairs.JoinedRows(), {}};
+  for (int group = 0; group < pairs.Registers(); group += 2 * run) {
+    for (int j = group; j < group + run; ++j) {
+      Value* first = fragment.values[j];
+      Value* second = fragment.values[j + run];
+      Value* received = Exchange(cx, b.CreateSelect(odd, first, second), lanes);
+      result.values.push_back(
+          Join(cx, attrs, b.CreateSelect(odd, received, first), b.CreateSelect(odd, second, received)));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  return cx.program.row_axis == ir::Axis::kM ? JoinColumns(cx, fragment, attrs) : JoinRows(cx, fragment, attrs);
 }
 
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,

@@ -13,7 +13,8 @@
 //
 // Sums and amax are f32, shared by the batch, and add to what the caller has put there. An amax has the same bits in
 // every run; a sum has not, because the order in which tiles end decides it: problems with numerics= refuse it.
-// Behind a gated step columns are those of D; before it they are those of B, and there are no matrices.
+// Behind a gated step columns are those of D; before it they are those of B, twice as many, and there are no matrices.
+// Of a convolution D's are the channels of y, and B's the filters.
 //
 // Thread-safety: values.
 #pragma once
@@ -55,15 +56,15 @@ enum class EpilogueKind : uint8_t {
   kScaleBlock,        // scale_block     v * s[row / 128, column / 128]
   kRint,              // rint            the nearest integer, the even one of two
   kTowardZero,        // toward_zero     v cut to D's type (bf16 or f16) instead of rounded to the nearest
-  kSwiglu,       // swiglu          silu(v[row, 2 j]) * v[row, 2 j + 1]: D has half as many columns, n / 2 (y: k / 2)
-  kGeglu,        // geglu           gelu(v[row, 2 j]) * v[row, 2 j + 1]
-  kGegluTanh,    // geglu_tanh      gelu_tanh(v[row, 2 j]) * v[row, 2 j + 1]
-  kSumRows,      // sum_m           adds v to r[row], and goes on with it
-  kSumColumns,   // sum_n           adds v to r[column]; of a convolution sum_k
-  kAmaxRows,     // amax_m          r[row] becomes max(r[row], |v|)
-  kAmaxColumns,  // amax_n          r[column] becomes max(r[column], |v|); of a convolution amax_k
-  kAmax,         // amax            the one number r becomes max(r, |v|)
-  kFunction,     // file.cu:name    a user's function (laneshift/epilogue_function.h)
+  kSwiglu,            // swiglu          silu(v[row, 2 j]) * v[row, 2 j + 1]: D has half as many columns, n / 2
+  kGeglu,             // geglu           gelu(v[row, 2 j]) * v[row, 2 j + 1]
+  kGegluTanh,         // geglu_tanh      gelu_tanh(v[row, 2 j]) * v[row, 2 j + 1]
+  kSumRows,           // sum_m           adds v to r[row], and goes on with it
+  kSumColumns,        // sum_n           adds v to r[column]; of a convolution sum_k
+  kAmaxRows,          // amax_m          r[row] becomes max(r[row], |v|)
+  kAmaxColumns,       // amax_n          r[column] becomes max(r[column], |v|); of a convolution amax_k
+  kAmax,              // amax            the one number r becomes max(r, |v|)
+  kFunction,          // file.cu:name    a user's function (laneshift/epilogue_function.h)
 };
 
 struct EpilogueStep {
