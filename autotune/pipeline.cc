@@ -20,6 +20,7 @@ using target::Feature;
 
 // Iterations of the loops over K that are listed; more than any ring holds, twice.
 constexpr int64_t kListedIterations = 48;
+constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr int kWgmmaRows = 64;
 constexpr int64_t kSectorBytes = 32;  // of memory
 constexpr int kLanes = 128;
@@ -81,7 +82,7 @@ class StepWriter {
         WriteAll(op.body, kListedIterations, steps_.tile);
         behind = true;
       } else {
-        WriteOp(op, kListedIterations, behind ? steps_.after : steps_.before);
+        WriteOp(op, kAllIterations, behind ? steps_.after : steps_.before);
       }
     }
     return std::move(steps_);
@@ -127,6 +128,10 @@ class StepWriter {
         return Add(steps, {.kind = StepKind::kPut, .ring = op.As<ir::ChannelAttrs>().channel});
       case OpKind::kTake:
         return Add(steps, {.kind = StepKind::kTake, .ring = op.As<ir::ChannelAttrs>().channel});
+      case OpKind::kAwait:
+        for (int64_t i = 0; i < indices_.At(op.operands[0]); ++i)
+          Add(steps, {.kind = StepKind::kTake, .ring = op.As<ir::ChannelAttrs>().channel});
+        return;
       case OpKind::kSend:
         return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsTurn(op)});
       case OpKind::kRelease:
@@ -253,6 +258,8 @@ class StepWriter {
       // What follows takes no time of its own. Listed, so that a new op is thought about.
       // No product's: PackTime (autotune/pack_time.h) knows.
       case OpKind::kPackRows:
+      // What stays was waited for.
+      case OpKind::kKept:
       // The slots of the other roles' tiles are passed by the simulation.
       case OpKind::kPass:
       case OpKind::kConst:
@@ -500,14 +507,14 @@ void CountMemory(const GemmProblem& p, Pipeline& pipeline) {
   const auto batch = static_cast<double>(p.batch);
   pipeline.a.unique_bytes = static_cast<double>(p.m) * static_cast<double>(p.k) * batch * Bytes(p.a);
   pipeline.b.unique_bytes = static_cast<double>(p.n) * static_cast<double>(p.k) * batch * Bytes(p.b);
-  pipeline.stored_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * batch * Bytes(p.d);
+  pipeline.stored_bytes = static_cast<double>(p.m) * static_cast<double>(ir::OutputColumns(p)) * batch * Bytes(p.d);
 }
 void CountMemory(const ConvProblem& p, Pipeline& pipeline) {
   const auto volume = [](const Spatial& s) { return static_cast<double>(s[0] * s[1] * s[2]); };
   const auto images = static_cast<double>(p.n);
   pipeline.a.unique_bytes = images * volume(p.input) * static_cast<double>(p.c) * Bytes(p.x);
   pipeline.b.unique_bytes = static_cast<double>(p.k * p.c / p.groups) * volume(p.filter) * Bytes(p.w);
-  pipeline.stored_bytes = images * volume(p.Output()) * static_cast<double>(p.k) * Bytes(p.y);
+  pipeline.stored_bytes = images * volume(p.Output()) * static_cast<double>(ir::OutputColumns(p)) * Bytes(p.y);
 }
 
 }  // namespace

@@ -26,12 +26,12 @@ constexpr int kWgmmaRows = 64;
 uint64_t DescriptorBits(const SharedLayout& layout, const target::Target& target) {
   const ir::MatrixStrides strides = ir::DescriptorStrides(layout);
   uint64_t bits = static_cast<uint64_t>(strides.leading >> 4) << 16 | static_cast<uint64_t>(strides.stride >> 4) << 32;
-  const int swizzle = static_cast<int>(layout.swizzle);
+  const auto swizzle = static_cast<size_t>(layout.swizzle);
   if (target.Has(target::Feature::kTensorMemory)) {
-    constexpr uint64_t kCodes[] = {6, 4, 2};  // 32, 64, 128 bytes
+    constexpr uint64_t kCodes[] = {0, 6, 4, 2};  // none, 32, 64, 128 bytes
     bits |= uint64_t{1} << 46 | kCodes[swizzle] << 61;
   } else {
-    constexpr uint64_t kCodes[] = {3, 2, 1};
+    constexpr uint64_t kCodes[] = {0, 3, 2, 1};
     bits |= kCodes[swizzle] << 62;
   }
   return bits;
@@ -269,6 +269,7 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kPut:
     case OpKind::kSend:
     case OpKind::kTake:
+    case OpKind::kAwait:
     case OpKind::kRelease:
     case OpKind::kReleaseLate:
     case OpKind::kReserve:
@@ -283,6 +284,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       slots_[op.result] = {attrs.channel, cursor, e_.Load(cursor.stage), e_.Load(cursor.phase)};
       return;
     }
+    case OpKind::kKept:
+      slots_[op.result] = {op.As<ir::ChannelAttrs>().channel, {}, Index(op, 0), nullptr};
+      return;
     case OpKind::kAdvance: {
       const Slot& slot = SlotOf(op);
       Value* next = b_.CreateAdd(slot.stage, e_.C32(1));

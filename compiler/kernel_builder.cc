@@ -18,12 +18,13 @@ using ir::ValueId;
 
 namespace {
 
-// Warps of a CTA. Warp 0 issues bulk copies and warp 1 MMAs; the warps left in the first warpgroup copy what the TMA
-// cannot reach; the epilogue, which must start at a multiple of four warps to own its lanes of Tensor Memory or to form
-// warpgroups, comes behind.
+// Warps of a CTA. Warp 0 issues bulk copies and warp 1 MMAs, warp 3 the bulk copies of what stays; the warps left in
+// the first warpgroup copy what the TMA cannot reach; the epilogue, which must start at a multiple of four warps to own
+// its lanes of Tensor Memory or to form warpgroups, comes behind.
 constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
 constexpr int kScheduleWarp = 2;
+constexpr int kKeepWarp = 3;
 constexpr int kEpilogueWarp = 4;
 
 // For two math warpgroups beside the loading one: together at most what the CTA is launched with, 3 x 168.
@@ -72,8 +73,12 @@ ir::Program KernelBuilder::Build() {
   program_.kept_rows = KeptRows();
   AddOperands();
   for (size_t i = 0; i < program_.channels.size(); ++i) {
-    const bool stays = std::find(residents_.begin(), residents_.end(), static_cast<int>(i)) != residents_.end();
-    if (program_.channels[i].space == ir::Space::kShared && !stays) operand_channels_.push_back(static_cast<int>(i));
+    const ir::Channel& channel = program_.channels[i];
+    if (channel.stays != 0) {
+      kept_ = static_cast<int>(i);
+    } else if (channel.space == ir::Space::kShared) {
+      operand_channels_.push_back(static_cast<int>(i));
+    }
   }
   if (in_tensor_memory_) {
     accumulators_ = AddChannel({.name = "acc",
@@ -89,6 +94,7 @@ ir::Program KernelBuilder::Build() {
   AddOutputs(program_.buffers.empty() ? SharedLayout{} : program_.buffers[0].layout);
   if (SharesTiles()) AddParam(Binding::kWorkspace);
   AddLoadRole(LoadPath::kTma);
+  if (KeepsApart()) AddKeepRole();
   if (in_tensor_memory_) AddMmaRole();
   if (grants_ >= 0) AddScheduleRole();
   AddLoadRole(LoadPath::kCopy);
@@ -102,9 +108,17 @@ int KernelBuilder::AddChannel(ir::Channel channel) {
   return static_cast<int>(program_.channels.size()) - 1;
 }
 
-int KernelBuilder::AddResidentChannel(ir::Channel channel) {
-  residents_.push_back(AddChannel(std::move(channel)));
-  return residents_.back();
+ValueId KernelBuilder::KeptSlot(Builder& b, ValueId number) const { return b.Kept({number}, {.channel = kept_}); }
+
+void KernelBuilder::AwaitKept(Builder& b) const {
+  if (kept_ >= 0) b.Await({KeptSlots(b)}, {.channel = kept_});
+}
+
+bool KernelBuilder::KeepsBy(LoadPath path) const {
+  return (Stays(Operand::kA) && schedule_.a_load == path) || (Stays(Operand::kB) && schedule_.b_load == path);
+}
+bool KernelBuilder::StreamsBy(LoadPath path) const {
+  return (!Stays(Operand::kA) && schedule_.a_load == path) || (!Stays(Operand::kB) && schedule_.b_load == path);
 }
 
 ValueId KernelBuilder::PartStart(Builder& b, ValueId first, Operand operand, int rows) const {
@@ -127,7 +141,7 @@ int KernelBuilder::WidestPanel() const {
   constexpr int kLeastSpan = 32;
   const int limit = MostRegisters();
   const int held = in_tensor_memory_ ? 0 : AccumulatorColumns() / 2 * (terms_.promotes ? 2 : 1);
-  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
+  const int joined = JoinedColumns();
   const int least = std::max(16, joined * kLeastSpan / static_cast<int>(DataTypeBytes(terms_.type)));
   int panel = kWidestPanel;
   while (panel > least && held + kAddresses + PanelRegisters(panel) > limit) panel /= 2;
@@ -180,9 +194,10 @@ void KernelBuilder::PlanEpilogue() {
   const int fragment_rows = ir::FragmentLayout{fragment_}.Rows();
   // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
   // Memory bring powers of two.
-  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
+  const int joined = JoinedColumns();
+  const int across = ir::IsGated(terms_.steps) ? fragment_rows / 2 : fragment_rows;  // columns of D, transposed
   const ir::Swizzle swizzle =
-      ir::WidestSwizzle((RowsAlongN() ? fragment_rows : std::gcd(schedule_.tile_n, WidestPanel()) / joined) * bytes);
+      ir::WidestSwizzle((RowsAlongN() ? across : std::gcd(schedule_.tile_n, WidestPanel()) / joined) * bytes);
   panel_ = RowsAlongN() ? LargestPowerDividing(schedule_.tile_m, std::min(kMostTransposed, WidestPanel()))
                         : joined * ir::SpanBytes(swizzle) / bytes;
   if (schedule_.d_store == StorePath::kDirect) return;
@@ -193,7 +208,7 @@ void KernelBuilder::PlanEpilogue() {
                                      .outer_axis = Axis::kM,
                                      .inner_axis = Axis::kN,
                                      .outer = RowsAlongN() ? panel_ : fragment_rows,
-                                     .inner = RowsAlongN() ? fragment_rows : panel_ / joined,
+                                     .inner = RowsAlongN() ? across : panel_ / joined,
                                      .swizzle = swizzle},
                           .copies = Panels() % 2 == 0 ? 2 : 1,
                           .warps = EpilogueWarps()};
@@ -395,9 +410,21 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
                       .elected = bulk ? 1 : 0,
                       .registers = Registers().load};
   AddRole(role, [&](Builder& b) {
-    WriteResidentLoads(b, path);
-    ForEachCorner(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
+    if (KeepsBy(path) && !KeepsApart()) WriteKeptLoads(b);
+    if (StreamsBy(path)) ForEachCorner(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
   });
+}
+
+// What stays is as much as many a tile: a warp of its own issues it, so that the first tiles of the other operand are
+// on their way at the same time.
+void KernelBuilder::AddKeepRole() {
+  const ir::Role role{.name = "keep",
+                      .kind = RoleKind::kLoad,
+                      .first_warp = kKeepWarp,
+                      .warps = 1,
+                      .elected = 1,
+                      .registers = Registers().load};
+  AddRole(role, [&](Builder& b) { WriteKeptLoads(b); });
 }
 
 // The MMA issuer of targets with Tensor Memory.
@@ -409,14 +436,13 @@ void KernelBuilder::AddMmaRole() {
                       .elected = 1,
                       .leader = schedule_.ctas - 1};
   AddRole(role, [&](Builder& b) {
-    TakeResidents(b);
+    AwaitKept(b);
     ForEachCorner(b, [&](const Corner& corner) {
       if (terms_.promotes) return WriteProducts(b, ir::kNoValue, corner);
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
       WriteProducts(b, accumulator, corner);
       b.Send({accumulator});
     });
-    ReleaseResidents(b);
   });
 }
 
@@ -443,14 +469,13 @@ void KernelBuilder::AddEpilogueRole(int turn) {
   if (Turns() > 1) role.name += std::to_string(turn);
   out_ = turn;
   AddRole(role, [&](Builder& b) {
-    if (!in_tensor_memory_) TakeResidents(b);
+    if (!in_tensor_memory_) AwaitKept(b);
     LoadTensorFactors(b);
     ForEachTile(b, turn, [&](const Tile& tile) {
       if (turn > 0) PassTile(b);
       WriteTurn(b, turn, tile);
       if (turn < Turns() - 1) PassTile(b);
     });
-    if (!in_tensor_memory_) ReleaseResidents(b);
     if (schedule_.d_store == StorePath::kTma) b.BulkWait({}, {.pending = 0});
   });
 }
