@@ -50,6 +50,7 @@ constexpr int kEveryTurn = -1;  // of roles that take none
 
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
+constexpr int kWarpgroupWarps = 4;
 constexpr int kAddresses = 24;  // registers of a thread beside those of sums and operands
 
 }  // namespace
@@ -334,9 +335,11 @@ void KernelBuilder::AddSums(Builder& b, ValueId factors, int sums) const {
   }
 }
 
+// Two warpgroups that share a tile multiply beside each other's sums anyway, and gain nothing (measured on an H200).
 bool KernelBuilder::AlternatesSums() const {
   const int sums = 3 * AccumulatorColumns() / 2;  // of two accumulators and the tile
-  return terms_.promotes && !in_tensor_memory_ && sums + kAddresses <= MostRegisters();
+  const bool alone = EpilogueWarps() == kWarpgroupWarps;
+  return terms_.promotes && !in_tensor_memory_ && alone && sums + kAddresses <= MostRegisters();
 }
 
 void KernelBuilder::ForEachProduct(Builder& b, const Corner& corner,
