@@ -255,6 +255,7 @@ class StepWriter {
       case OpKind::kParam:
       case OpKind::kClusterIndex:
       case OpKind::kTilesNext:
+      case OpKind::kTilesColumn:
       case OpKind::kRequest:
       case OpKind::kAdd:
       case OpKind::kSub:
@@ -526,6 +527,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tiles =
       pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
   pipeline.raster = schedule.raster;
+  if (schedule.b_keep > 0) pipeline.cta_multiple = pipeline.tile_columns;
   if (schedule.scheduler == Scheduler::kClc) pipeline.order = TileOrder::kTaken;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);

@@ -135,7 +135,8 @@ struct Pipeline {
   bool persistent = true;        // CTAs walk over tiles; otherwise each starts anew
   TileOrder order = TileOrder::kStrides;
   double ctas_per_sm = 1;
-  double most_sms = 0;  // that are used; 0: all
+  double most_sms = 0;      // that are used; 0: all
+  double cta_multiple = 1;  // CTAs are a multiple of so many: each has tiles of one column
   OperandReads a, b;
   double stored_bytes = 0;       // of the whole problem
   double store_row_bytes = 128;  // of what one store writes side by side
