@@ -140,7 +140,9 @@ class StepWriter {
       case OpKind::kTmaLoad: {
         const auto& attrs = op.As<ir::LoadAttrs>();
         const SharedLayout& tile = Tile(op, 0, attrs.tile);
-        return Add(steps, Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to)));
+        Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
+        load.cached = program_.channels[static_cast<size_t>(RingOf(op))].stays != 0;
+        return Add(steps, load);
       }
       case OpKind::kLoadPixels: {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
@@ -516,6 +518,9 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
       pipeline.counted = CountOf(written, StepKind::kProduct);
     }
   }
+  // What stays is on its way before a ring is full.
+  std::stable_partition(pipeline.roles.begin(), pipeline.roles.end(),
+                        [](const PipelineRole& role) { return role.tile.size() == 0; });
   CountUsers(pipeline);
   const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
   // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.

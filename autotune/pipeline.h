@@ -61,6 +61,7 @@ struct Step {
   double row_bytes = 0;  // contiguous in memory, of a load or store
   double outside = 0;    // rows of a load that lie outside of the tensor, on average
   double sharers = 1;    // SMs that one load serves
+  bool cached = false;   // all SMs load it at once: it comes from memory for one of them
   double issues = 1;     // instructions of a load, copy or move
   double accesses = 0;
   double elements = 0;
