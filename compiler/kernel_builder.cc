@@ -148,7 +148,7 @@ int KernelBuilder::WidestPanel() const {
   constexpr int kMostRegisters = 255, kAddresses = 24, kLeastSpan = 32;
   const int limit = Registers().math > 0 ? Registers().math : kMostRegisters;
   const int held = in_tensor_memory_ ? 0 : AccumulatorColumns() / 2 * (terms_.promotes ? 2 : 1);
-  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
+  const int joined = JoinedColumns();
   const int least = std::max(16, joined * kLeastSpan / static_cast<int>(DataTypeBytes(terms_.type)));
   int panel = kWidestPanel;
   while (panel > least && held + kAddresses + PanelRegisters(panel) > limit) panel /= 2;
@@ -201,9 +201,10 @@ void KernelBuilder::PlanEpilogue() {
   const int fragment_rows = ir::FragmentLayout{fragment_}.Rows();
   // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
   // Memory bring powers of two.
-  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
+  const int joined = JoinedColumns();
+  const int across = ir::IsGated(terms_.steps) ? fragment_rows / 2 : fragment_rows;  // columns of D, transposed
   const ir::Swizzle swizzle =
-      ir::WidestSwizzle((RowsAlongN() ? fragment_rows : std::gcd(schedule_.tile_n, WidestPanel()) / joined) * bytes);
+      ir::WidestSwizzle((RowsAlongN() ? across : std::gcd(schedule_.tile_n, WidestPanel()) / joined) * bytes);
   panel_ = RowsAlongN() ? LargestPowerDividing(schedule_.tile_m, std::min(kMostTransposed, WidestPanel()))
                         : joined * ir::SpanBytes(swizzle) / bytes;
   if (schedule_.d_store == StorePath::kDirect) return;
@@ -214,7 +215,7 @@ void KernelBuilder::PlanEpilogue() {
                                      .outer_axis = Axis::kM,
                                      .inner_axis = Axis::kN,
                                      .outer = RowsAlongN() ? panel_ : fragment_rows,
-                                     .inner = RowsAlongN() ? fragment_rows : panel_ / joined,
+                                     .inner = RowsAlongN() ? across : panel_ / joined,
                                      .swizzle = swizzle},
                           .copies = Panels() % 2 == 0 ? 2 : 1,
                           .warps = EpilogueWarps()};

@@ -156,6 +156,8 @@ class KernelBuilder {
   int Blocks() const { return in_tensor_memory_ ? 1 : program_.Rows() / (kWarpRows * EpilogueWarps()); }
   int AccumulatorColumns() const { return program_.Columns() * Blocks(); }
   bool RowsAlongN() const { return schedule_.rows == RowSide::kN; }
+  // Columns of the accumulator that make one of D.
+  int JoinedColumns() const { return ir::IsGated(terms_.steps) && !RowsAlongN() ? 2 : 1; }
   // Of the whole accumulator.
   int Panels() const { return AccumulatorColumns() / panel_; }
   RegisterSplit Registers() const;
