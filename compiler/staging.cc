@@ -43,15 +43,15 @@ Staging EvenPanels(const StagedTile& tile) {
           .copies = PanelsOf(tile, panel) % 2 == 0 ? 2 : 1};
 }
 
-// Panels of rows of 128 bytes, and a last one of what is left; or the whole tile, where that is narrower.
-Staging WidePanels(const StagedTile& tile, int copies) {
+// Panels whose rows have `line` bytes, and a last one of what is left; or the whole tile, where that is narrower.
+Staging WidePanels(const StagedTile& tile, int line, int copies) {
   const int of_tile = tile.columns / tile.joined;
-  const int columns = std::min(of_tile, kLineBytes / BytesOf(tile));
-  const int row_bytes = std::bit_ceil(static_cast<unsigned>(columns * BytesOf(tile)));
+  const int columns = std::min(of_tile, line / BytesOf(tile));
+  const auto row_bytes = std::bit_ceil(static_cast<unsigned>(columns * BytesOf(tile)));
   const int panel = columns * tile.joined;
   return {.panel = panel,
           .piece = std::min(panel, tile.widest),
-          .layout = CopyOf(tile, RowsOf(tile), columns, ir::WidestSwizzle(row_bytes)),
+          .layout = CopyOf(tile, RowsOf(tile), columns, ir::WidestSwizzle(static_cast<int>(row_bytes))),
           .copies = std::min(copies, PanelsOf(tile, panel))};
 }
 
@@ -98,10 +98,12 @@ std::vector<Staging> StagingsOf(const StagedTile& tile) {
   const Staging even = EvenPanels(tile);
   if (!tile.bulk) return {even};
   std::vector<Staging> stagings;
-  for (const int copies : {2, 1}) {
-    const Staging wide = WidePanels(tile, copies);
-    // Fewer copies are for wider rows alone.
-    if (copies == 2 || wide.panel > even.panel) stagings.push_back(wide);
+  for (int line = kLineBytes; line >= even.layout.Span(); line /= 2) {
+    for (const int copies : {2, 1}) {
+      const Staging wide = WidePanels(tile, line, copies);
+      // Fewer copies are for wider rows alone.
+      if (copies == 2 || wide.panel > even.panel) stagings.push_back(wide);
+    }
   }
   if (stagings.back() != even) stagings.push_back(even);
   return stagings;

@@ -111,7 +111,7 @@ constexpr Broken kBroken[] = {
     {5, kHopper, "registers=152", "registers=154", "registers=154, not a multiple of 8"},
     {5, kHopper, "registers=168", "registers=96", "share a warpgroup and differ in registers"},
     {5, kHopper, "registers=152", "registers=216", "the SM has 65536"},
-    {6, kScheduled, "bulk.wait pending=0", "fence.proxy", "does not stand in a scheduled program"},
+    {6, kScheduled, "bulk.wait pending=0 buffer=out", "fence.proxy", "does not stand in a scheduled program"},
     {6, kLowered, "advance %19", "send %19", "does not stand in a lowered program"},
     {6, kHopper, "drain channel=ab lag=1\n", "drain channel=ab lag=1\n      fence.tensor edge=before\n", "does not stand in a scheduled program"},
     {6, kHopper, "copy.load", "tma.load", "does not stand in a role of kind copy"},
