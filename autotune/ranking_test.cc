@@ -117,6 +117,7 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
             EXPECT_EQ(program.channels[i].stages, built->program.channels[i].stages) << PrintSchedule(schedule);
           }
           EXPECT_EQ(program.roles, built->program.roles) << PrintSchedule(schedule);
+          EXPECT_EQ(program.params, built->program.params) << PrintSchedule(schedule);
         },
         [](const RefusedSchedule&) {});
   }
@@ -227,7 +228,7 @@ TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "13:b488021f1d19d9345a2485641fbc533e";
+  constexpr std::string_view kChoices = "14:87fe5366220328fa5e7e9bc77cfe3b0d";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

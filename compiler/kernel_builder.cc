@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "compiler/compile.h"
 #include "compiler/passes.h"
 #include "ir/element_type.h"
 
@@ -34,7 +35,6 @@ constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns, and one block
 constexpr int kNarrow = 128;
 constexpr int kWidestPanel = 64;  // columns
-constexpr int kUsefulStages = 8;  // of a ring: deeper ones hide no more
 
 // Answers under way: with two, a request for the tile behind the next one is out while the epilogue has the current
 // one.
