@@ -20,6 +20,7 @@ using target::Feature;
 
 // Iterations of the loops over K that are listed; more than any ring holds, twice.
 constexpr int64_t kListedIterations = 48;
+constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr int kWgmmaRows = 64;
 constexpr int kLanes = 128;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
@@ -80,7 +81,7 @@ class StepWriter {
         WriteAll(op.body, kListedIterations, steps_.tile);
         behind = true;
       } else {
-        WriteOp(op, kListedIterations, behind ? steps_.after : steps_.before);
+        WriteOp(op, kAllIterations, behind ? steps_.after : steps_.before);
       }
     }
     return std::move(steps_);
@@ -119,6 +120,10 @@ class StepWriter {
         return Add(steps, {.kind = StepKind::kPut, .ring = op.As<ir::ChannelAttrs>().channel});
       case OpKind::kTake:
         return Add(steps, {.kind = StepKind::kTake, .ring = op.As<ir::ChannelAttrs>().channel});
+      case OpKind::kAwait:
+        for (int64_t i = 0; i < indices_.At(op.operands[0]); ++i)
+          Add(steps, {.kind = StepKind::kTake, .ring = op.As<ir::ChannelAttrs>().channel});
+        return;
       case OpKind::kSend:
         return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsTurn(op)});
       case OpKind::kRelease:
@@ -244,6 +249,8 @@ class StepWriter {
       // What follows takes no time of its own. Listed, so that a new op is thought about.
       // No product's: PackTime (autotune/pack_time.h) knows.
       case OpKind::kPackRows:
+      // What stays was waited for.
+      case OpKind::kKept:
       // The slots of the other roles' tiles are passed by the simulation.
       case OpKind::kPass:
       case OpKind::kConst:

@@ -27,13 +27,15 @@ struct Extents {
   double element_bytes = 0;
   double taps = 1;    // of K, that one load of activations may serve
   double blocks = 0;  // turns of the loop over K
+  bool b_stays = false;
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
 
 Extents ExtentsOf(const GemmProblem& p, const Schedule& shape) {
   return {.depth = WholeBlocks(static_cast<double>(p.k), shape.tile_k),
           .tile_rows = static_cast<double>(shape.tile_m),
-          .element_bytes = static_cast<double>(DataTypeBytes(p.a))};
+          .element_bytes = static_cast<double>(DataTypeBytes(p.a)),
+          .b_stays = shape.b_keep > 0};
 }
 Extents ExtentsOf(const ConvProblem& p, const Schedule& shape) {
   const auto channels = static_cast<double>(p.c / p.groups);
@@ -44,7 +46,8 @@ Extents ExtentsOf(const ConvProblem& p, const Schedule& shape) {
   return {.depth = gathers ? channels * taps : taps * WholeBlocks(channels, shape.tile_k),
           .tile_rows = static_cast<double>(geometry.lost > 0 ? geometry.TileRows(shape) : shape.tile_m),
           .element_bytes = static_cast<double>(DataTypeBytes(p.x)),
-          .taps = shape.reuse > Reuse::kIm2col ? static_cast<double>(p.filter[kWidth]) : 1};
+          .taps = shape.reuse > Reuse::kIm2col ? static_cast<double>(p.filter[kWidth]) : 1,
+          .b_stays = shape.b_keep > 0 || geometry.known_filter};
 }
 // With the sizes that the kernel is launched with.
 template <typename Kind>
@@ -117,7 +120,7 @@ class ShapeBound {
     // A CTA of a pair holds its part of B.
     const double b_columns = e_.columns / tile_columns_ / s_.ctas, b_all = static_cast<double>(s_.tile_n) / s_.ctas;
     const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
-    if (s_.b_load != LoadPath::kCopy) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
+    if (s_.b_load != LoadPath::kCopy && !e_.b_stays) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
     return sum;
   }
 

@@ -320,7 +320,7 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
     stages += more;
     spare -= more * bytes;
   };
-  if (footprint.filter_stage_bytes > 0 && shape.reuse > Reuse::kIm2col)
+  if (footprint.filter_stage_bytes > 0)
     deepen(deep.filter_stages, footprint.filter_stage_bytes);
   deepen(deep.stages, footprint.stage_bytes);
   return constraint.Apply(deep);

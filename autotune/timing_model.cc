@@ -91,7 +91,8 @@ Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& sprea
   } else {
     // Rows of tiles are walked in bands: B is read for each of them unless it stays, the band's part of A once.
     if (a_at_once > room) shared.a = std::ceil(p.tile_columns / window.columns);
-    if (p.b.unique_bytes > room / 2) shared.b = std::ceil(p.tile_rows / window.rows);
+    const bool stays = p.b.tile_bytes == 0;  // in shared memory
+    if (p.b.unique_bytes > room / 2 && !stays) shared.b = std::ceil(p.tile_rows / window.rows);
   }
   if (!InStep(p, spread)) {
     // CTAs start when others end: those of one row of tiles a column after each other, those of one column at once,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/check.h"
@@ -78,7 +79,11 @@ class ConvBuilder : public KernelBuilder {
   // Threads that gather take a filter as one run of K; where it has gaps they look each tap up.
   bool FindsTaps() const { return Gathers() && !TapsAreEven(problem_, true); }
   bool UnrollsGather() const override { return KnowsFilter(); }
-  bool LoadsBy(LoadPath path) const override { return schedule().a_load == path || schedule().b_load == path; }
+  // The filter of a kernel that knows it stays, too.
+  bool Stays(Operand operand) const override {
+    return operand == Operand::kB && (KnowsFilter() || schedule().b_keep > 0);
+  }
+  bool KeepsFilter() const { return Stays(Operand::kB); }
 
   SharedLayout Tile(Axis axis, int rows) const {
     const int bytes = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x));
@@ -100,16 +105,17 @@ class ConvBuilder : public KernelBuilder {
       for (size_t i = 0; i < geometry_.phases.size(); ++i) x.tiles.push_back({base::Cat("x", i), x_tile_});
       if (Shifts() && !Fuses()) AddEdgeTiles(x);
       x_channel_ = AddChannel(std::move(x));
-      w_channel_ =
-          AddChannel({.name = std::string(kFilterRing), .stages = schedule().filter_stages, .tiles = {{"w", w_tile_}}});
-    } else if (KnowsFilter()) {
+    } else if (KeepsFilter()) {
       x_channel_ = AddChannel({.name = "x", .stages = schedule().stages, .tiles = {{"x", x_tile_}}});
-      ir::Channel w{.name = std::string(kFilterRing), .stages = 1};
-      for (int block = 0; block < KnownBlocks(); ++block) w.tiles.push_back({base::Cat("w", block), w_tile_});
-      w_channel_ = AddResidentChannel(std::move(w));
     } else {
-      x_channel_ = w_channel_ =
-          AddChannel({.name = "xw", .stages = schedule().stages, .tiles = {{"x", x_tile_}, {"w", w_tile_}}});
+      x_channel_ = AddChannel({.name = "xw", .stages = schedule().stages, .tiles = {{"x", x_tile_}, {"w", w_tile_}}});
+    }
+    if (KeepsFilter() || geometry_.Reuses()) {
+      const int slots = KnowsFilter() ? KnownBlocks() : KeepsFilter() ? schedule().b_keep : schedule().filter_stages;
+      w_channel_ = AddChannel({.name = std::string(kFilterRing),
+                               .stages = slots,
+                               .tiles = {{"w", w_tile_}},
+                               .stays = KeepsFilter() ? 1 : 0});
     }
     if (Gathers()) {
       AddParams({Binding::kBaseA, Binding::kPitchA, Binding::kRowA});
@@ -224,6 +230,7 @@ class ConvBuilder : public KernelBuilder {
   // A position in the loop over K: the tap (columns are left out where taps of a row are unrolled) and the channels.
   struct Depth {
     std::vector<ValueId> taps;  // column, row, [plane]
+    ValueId block;              // of a tap's channels
     ValueId channel;            // first of the block
     ValueId later;              // predicate: not the first turn
   };
@@ -237,14 +244,15 @@ class ConvBuilder : public KernelBuilder {
     // A piece begins anywhere: the turns in a row, each taken apart.
     ForEachBlock(b, corner, [&](ValueId turn) {
       const ValueId blocks = BlocksOfRun(b);
-      const ValueId channel = b.Mul({b.Rem({turn, blocks}), b.Constant(schedule().tile_k)});
+      const ValueId block = b.Rem({turn, blocks});
+      const ValueId channel = b.Mul({block, b.Constant(schedule().tile_k)});
       ValueId rest = b.Div({turn, blocks});
       for (size_t d = static_cast<size_t>(innermost); d < Dimensions(); ++d) {
         const ValueId extent = b.ParamValue(ir::kSpatialBindings[d].taps);
         taps[d] = b.Rem({rest, extent});
         rest = b.Div({rest, extent});
       }
-      write(Depth{taps, channel, IsLater(b, corner, turn)});
+      write(Depth{taps, block, channel, IsLater(b, corner, turn)});
     });
   }
   template <typename Write>
@@ -259,7 +267,7 @@ class ConvBuilder : public KernelBuilder {
     ForEach(b, BlocksOfRun(b), [&](ValueId block) {
       ValueId turn = block;
       for (size_t i = static_cast<size_t>(innermost); i < taps.size(); ++i) turn = b.Add({turn, taps[i]});
-      write(Depth{taps, b.Mul({block, b.Constant(schedule().tile_k)}), b.Less({b.Constant(0), turn})});
+      write(Depth{taps, block, b.Mul({block, b.Constant(schedule().tile_k)}), b.Less({b.Constant(0), turn})});
     });
   }
   ValueId BlocksOfRun(Builder& b) const {
@@ -297,7 +305,7 @@ class ConvBuilder : public KernelBuilder {
     if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
     if (Gathers()) return WriteGather(b, path, corner, filter);
     const bool loads_x = path == LoadPath::kTma;
-    const bool loads_w = path == schedule().b_load;
+    const bool loads_w = path == schedule().b_load && !KeepsFilter();
     std::vector<std::vector<ValueId>> starts;
     EdgeStarts edges;
     if (loads_x) {
@@ -398,21 +406,20 @@ class ConvBuilder : public KernelBuilder {
 
   // Threads gather x: K runs over all taps without a gap.
   void WriteGather(Builder& b, LoadPath path, const Corner& corner, ValueId filter) {
-    if (KnowsFilter()) return GatherKnown(b, path, corner);
+    if (KnowsFilter()) return GatherKnown(b, corner);
     ForEachBlock(b, corner, [&](ValueId block) {
       const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
       const ValueId slot = b.Put({}, {.channel = x_channel_});
       if (path == LoadPath::kCopy) {
         b.GatherPixels({slot, depth, corner.row, corner.batch}, {.tile = 0, .vector = GatherWidth(problem_)});
       }
-      if (path == schedule().b_load) LoadW(b, slot, 1, path, depth, filter, b.Constant(0));
+      if (path == schedule().b_load && !KeepsFilter()) LoadW(b, slot, 1, path, depth, filter, b.Constant(0));
       b.Send({slot});
     });
   }
 
   // The same where the kernel knows the filter: a block of K is a row of code.
-  void GatherKnown(Builder& b, LoadPath path, const Corner& corner) {
-    if (path != LoadPath::kCopy) return;
+  void GatherKnown(Builder& b, const Corner& corner) {
     for (int block = 0; block < KnownBlocks(); ++block) {
       const int first = block * schedule().tile_k;
       const ValueId slot = b.Put({}, {.channel = x_channel_});
@@ -428,44 +435,67 @@ class ConvBuilder : public KernelBuilder {
     }
   }
 
-  void WriteResidentLoads(Builder& b, LoadPath path) override {
-    if (!KnowsFilter() || path != schedule().b_load) return;
-    const ValueId slot = b.Put({}, {.channel = w_channel_});
-    for (int block = 0; block < KnownBlocks(); ++block) {
-      const ValueId tap = b.Constant(0);
-      ValueId filter = b.Constant(0);
-      if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
-      LoadW(b, slot, block, path, b.Constant(block * schedule().tile_k), filter, tap);
-    }
-    b.Send({slot});
+  // Slots of filters that stay are numbered by taps, and by blocks of their channels.
+  ValueId KeptNumber(Builder& b, ValueId tap, ValueId block) const {
+    return b.Add({b.Mul({tap, BlocksOfRun(b)}), block});
   }
-  void TakeResidents(Builder& b) override {
-    if (KnowsFilter()) resident_ = b.Take({}, {.channel = w_channel_});
+
+  void WriteKeptLoads(Builder& b) override {
+    const LoadPath path = schedule().b_load;
+    ValueId filter = ColumnOfB(b, b.Constant(0));
+    if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
+    const auto load_run = [&](ValueId tap) {
+      ForEach(b, BlocksOfRun(b), [&](ValueId block) {
+        const ValueId slot = b.Put({}, {.channel = w_channel_});
+        LoadW(b, slot, 0, path, b.Mul({block, b.Constant(schedule().tile_k)}), filter, tap);
+        b.Send({slot});
+      });
+    };
+    // Where threads gather activations, K is one run.
+    Gathers() ? load_run(b.Constant(0)) : ForEach(b, Taps(b), load_run);
   }
-  void ReleaseResidents(Builder& b) override {
-    if (KnowsFilter()) b.Release({resident_});
+  ValueId KeptSlots(Builder& b) const override { return Gathers() ? BlocksOfRun(b) : b.Mul({Taps(b), BlocksOfRun(b)}); }
+  ValueId Taps(Builder& b) const {
+    ValueId taps = b.ParamValue(Binding::kTapsS);
+    for (size_t d = 1; d < Dimensions(); ++d) taps = b.Mul({taps, b.ParamValue(ir::kSpatialBindings[d].taps)});
+    return taps;
   }
 
   // ---- products
 
   void WriteProducts(Builder& b, ValueId accumulator, const Corner& corner) override {
     if (geometry_.Reuses()) return WriteRowProducts(b, accumulator, corner);
-    // The filter tile lies in the same slot unless it stays.
-    const auto multiply = [&](ValueId later, ir::MmaAttrs attrs) {
+    // The filter tile is the second one of the slot, unless it stays in one of its own.
+    const auto multiply = [&](ValueId later, const std::function<ValueId()>& kept) {
       const ValueId slot = b.Take({}, {.channel = x_channel_});
-      Multiply(b, accumulator, slot, KnowsFilter() ? resident_ : slot, later, attrs);
+      if (KeepsFilter()) {
+        Multiply(b, accumulator, slot, KeptSlot(b, kept()), later, {.a_tile = 0, .b_tile = 0});
+      } else {
+        Multiply(b, accumulator, slot, slot, later, {});
+      }
       ReleaseOperand(b, slot, later);
       Promote(b, ir::kNoValue);
     };
     if (KnowsFilter()) {
       for (int block = 0; block < KnownBlocks(); ++block) {
-        multiply(b.Less({b.Constant(0), b.Constant(block)}), {.a_tile = 0, .b_tile = block});
+        multiply(b.Less({b.Constant(0), b.Constant(block)}), [&] { return b.Constant(block); });
       }
     } else if (Gathers()) {
-      ForEachBlock(b, corner, [&](ValueId block) { multiply(IsLater(b, corner, block), {}); });
+      ForEachBlock(b, corner, [&](ValueId block) { multiply(IsLater(b, corner, block), [&] { return block; }); });
     } else {
-      ForEachDepth(b, false, corner, [&](const Depth& depth) { multiply(depth.later, {}); });
+      ForEachDepth(b, false, corner, [&](const Depth& depth) {
+        multiply(depth.later, [&] { return KeptNumber(b, TapNumber(b, depth, depth.taps[0]), depth.block); });
+      });
     }
+  }
+
+  // The filter tile of a column of a filter row, and its end.
+  ValueId TakeFilter(Builder& b, const Depth& depth, const ConvGeometry::Column& column) const {
+    if (!KeepsFilter()) return b.Take({}, {.channel = w_channel_});
+    return KeptSlot(b, KeptNumber(b, TapNumber(b, depth, b.Constant(column.s)), depth.block));
+  }
+  void ReleaseFilter(Builder& b, ValueId w) const {
+    if (!KeepsFilter()) b.Release({w});
   }
 
   // The filter columns of one row, on one activation slot.
@@ -481,7 +511,7 @@ class ConvBuilder : public KernelBuilder {
       }
       for (const ConvGeometry::Column& column : geometry_.columns) {
         if (Shifts()) break;
-        const ValueId w = b.Take({}, {.channel = w_channel_});
+        const ValueId w = TakeFilter(b, depth, column);
         const ValueId later = Later(b, column, depth);
         const ir::MmaAttrs attrs{.a_tile = column.phase, .b_tile = 0, .a_row = column.row};
         if (column.beside == 0) {
@@ -489,7 +519,7 @@ class ConvBuilder : public KernelBuilder {
         } else {
           b.Mma({accumulator, x, w, later, beside.at(column.beside)}, attrs);
         }
-        ReleaseOperand(b, w, later);
+        if (!KeepsFilter()) ReleaseOperand(b, w, later);
         Promote(b, ir::kNoValue);
       }
       ReleaseOperand(b, x, depth.later);
@@ -541,13 +571,13 @@ class ConvBuilder : public KernelBuilder {
     int row = columns.front().row;
     for (size_t i = 0; i < columns.size(); ++i) {
       const int next_row = columns[std::min(i + 1, columns.size() - 1)].row;
-      const ValueId w = b.Take({}, {.channel = w_channel_});
+      const ValueId w = TakeFilter(b, sums.depth, columns[i]);
       MultiplyColumn(b, a, w, columns[i], sums, {.b_tile = 0});
       for (; row + 1 < next_row; ++row) {
         Shift(b, a, x, phase, row);
         MultiplyIdly(b, a, w, sums, 0);
       }
-      b.Release({w});
+      ReleaseFilter(b, w);
       if (row < next_row) Shift(b, a, x, phase, row++);
     }
   }
@@ -560,12 +590,12 @@ class ConvBuilder : public KernelBuilder {
     for (size_t i = 0; i < columns.size(); ++i) {
       const int before = moves_before_ && i > 0 ? columns[i].row - columns[i - 1].row : 0;
       const int behind = !moves_before_ && i + 1 < columns.size() ? columns[i + 1].row - columns[i].row : 0;
-      const ValueId w = b.Take({}, {.channel = w_channel_});
+      const ValueId w = TakeFilter(b, sums.depth, columns[i]);
       for (int move = 1; move < before; ++move) MultiplyIdly(b, a, w, sums, 1);
       MultiplyColumn(b, a, w, columns[i], sums,
                      {.b_tile = 0, .shift = before + behind > 0 ? 1 : 0, .lost = columns[i].row - first});
       for (int move = 1; move < behind; ++move) MultiplyIdly(b, a, w, sums, 1);
-      b.Release({w});
+      ReleaseFilter(b, w);
     }
   }
 
@@ -594,8 +624,7 @@ class ConvBuilder : public KernelBuilder {
   const bool moves_before_;  // what a fused shift multiplies: the rows moved, or as they were
   const ConvGeometry geometry_;
   SharedLayout x_tile_, w_tile_, x_part_, w_part_;
-  std::vector<int> edge_tiles_;      // per phase
-  ValueId resident_ = ir::kNoValue;  // the slot of the filter that stays
+  std::vector<int> edge_tiles_;  // per phase
   int x_channel_ = -1, w_channel_ = -1, a_channel_ = -1;
 };
 

@@ -45,8 +45,8 @@ class GemmBuilder : public KernelBuilder {
         transposes_b_(Transposes(problem, Operand::kB, target)) {}
 
  private:
-  LoadPath PathOf(Operand operand) const { return operand == Operand::kA ? schedule().a_load : schedule().b_load; }
-  bool LoadsBy(LoadPath path) const override { return schedule().a_load == path || schedule().b_load == path; }
+  bool Stays(Operand operand) const override { return operand == Operand::kB && schedule().b_keep > 0; }
+  bool IsTransposed(Operand operand) const { return operand == Operand::kA ? transposes_a_ : transposes_b_; }
 
   void AddOperandParams(Operand operand, bool by_tma, const SharedLayout& box) {
     if (by_tma) return AddParam(ir::MapOf(operand), box);
@@ -56,7 +56,12 @@ class GemmBuilder : public KernelBuilder {
   void AddOperands() override {
     a_tile_ = OperandTile(problem_, schedule(), Operand::kA, transposes_a_);
     b_tile_ = OperandTile(problem_, schedule(), Operand::kB, transposes_b_);
-    operands_ = AddChannel({.name = "ab", .stages = schedule().stages, .tiles = {{"a", a_tile_}, {"b", b_tile_}}});
+    if (Stays(Operand::kB)) {
+      operands_ = AddChannel({.name = "a", .stages = schedule().stages, .tiles = {{"a", a_tile_}}});
+      AddChannel({.name = "b", .stages = schedule().b_keep, .tiles = {{"b", b_tile_}}, .stays = 1});
+    } else {
+      operands_ = AddChannel({.name = "ab", .stages = schedule().stages, .tiles = {{"a", a_tile_}, {"b", b_tile_}}});
+    }
     AddOperandParams(Operand::kA, schedule().a_load == LoadPath::kTma, PartOf(a_tile_, Operand::kA));
     AddOperandParams(Operand::kB, schedule().b_load == LoadPath::kTma, PartOf(b_tile_, Operand::kB));
   }
@@ -83,29 +88,53 @@ class GemmBuilder : public KernelBuilder {
       const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
       const ValueId slot = b.Put({}, {.channel = operands_});
       for (const Operand operand : {Operand::kA, Operand::kB}) {
-        if (PathOf(operand) != path) continue;
-        const SharedLayout& tile = operand == Operand::kA ? a_tile_ : b_tile_;
-        const auto start = [&](Axis axis) { return axis == Axis::kM ? corner.row : axis == Axis::kN ? column : depth; };
-        std::vector<ValueId> at = {slot, start(tile.inner_axis), start(tile.outer_axis), corner.batch};
-        const int index = operand == Operand::kA ? 0 : 1;
-        const bool transposed = operand == Operand::kA ? transposes_a_ : transposes_b_;
-        if (path == LoadPath::kTma) {
-          at[2] = PartStart(b, at[2], operand, PartOf(tile, operand).outer);
-          b.TmaLoad(at, {.tile = index, .operand = operand, .to = ReachOf(operand)});
-        } else {
-          b.CopyLoad(at, {.tile = index, .operand = operand, .transposed = transposed ? 1 : 0});
-        }
+        if (PathOf(operand) != path || Stays(operand)) continue;
+        LoadTile(b, operand, slot, {corner.row, column, depth, corner.batch});
       }
       b.Send({slot});
     });
   }
+
+  // Where a tile begins in the operands.
+  struct Start {
+    ValueId row, column, depth, batch;
+
+    ValueId Along(Axis axis) const { return axis == Axis::kM ? row : axis == Axis::kN ? column : depth; }
+  };
+  void LoadTile(Builder& b, Operand operand, ValueId slot, const Start& start) {
+    const SharedLayout& tile = operand == Operand::kA ? a_tile_ : b_tile_;
+    std::vector<ValueId> at = {slot, start.Along(tile.inner_axis), start.Along(tile.outer_axis), start.batch};
+    // In a slot with a tile of A it comes second.
+    const int index = operand == Operand::kB && !Stays(Operand::kB) ? 1 : 0;
+    if (PathOf(operand) == LoadPath::kTma) {
+      at[2] = PartStart(b, at[2], operand, PartOf(tile, operand).outer);
+      b.TmaLoad(at, {.tile = index, .operand = operand, .to = ReachOf(operand)});
+    } else {
+      b.CopyLoad(at, {.tile = index, .operand = operand, .transposed = IsTransposed(operand) ? 1 : 0});
+    }
+  }
+
+  void WriteKeptLoads(Builder& b) override {
+    const ValueId zero = b.Constant(0);
+    const ValueId column = ColumnOfB(b, zero);
+    ForEach(b, KeptSlots(b), [&](ValueId block) {
+      const ValueId slot = b.Put({}, {.channel = KeptChannel()});
+      LoadTile(b, Operand::kB, slot, {zero, column, b.Mul({block, b.Constant(schedule().tile_k)}), zero});
+      b.Send({slot});
+    });
+  }
+  ValueId KeptSlots(Builder& b) const override { return BlocksOfTile(b); }
 
   void WriteProducts(Builder& b, ValueId accumulator, const Corner& corner) override {
     ForEachBlock(b, corner, [&](ValueId block) {
       const ValueId factors = LoadFactors(b, block);
       const ValueId slot = b.Take({}, {.channel = operands_});
       const ValueId later = IsLater(b, corner, block);
-      Multiply(b, accumulator, slot, slot, later, {});
+      if (Stays(Operand::kB)) {
+        Multiply(b, accumulator, slot, KeptSlot(b, block), later, {.a_tile = 0, .b_tile = 0});
+      } else {
+        Multiply(b, accumulator, slot, slot, later, {});
+      }
       ReleaseOperand(b, slot, later);
       Promote(b, factors);
     });

@@ -60,9 +60,11 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedul
 // Bytes of a stage of a ring, its barriers included.
 int StageBytes(const ir::Channel& ring) { return ring.StageBytes() + 2 * ir::kBarrierBytes; }
 template <typename Program>
+// Filters that stay have none.
 auto* FilterRing(Program& program) {
-  const auto ring = std::find_if(program.channels.begin(), program.channels.end(),
-                                 [](const ir::Channel& channel) { return channel.name == kFilterRing; });
+  const auto ring = std::find_if(program.channels.begin(), program.channels.end(), [](const ir::Channel& channel) {
+    return channel.name == kFilterRing && channel.stays == 0;
+  });
   return ring != program.channels.end() ? &*ring : nullptr;
 }
 
@@ -86,9 +88,8 @@ Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, 
 
 void DeepenRings(ir::Program& program, const Schedule& schedule) {
   program.channels[0].stages = schedule.stages;
-  // Filters that stay have no ring.
   ir::Channel* filters = FilterRing(program);
-  if (filters != nullptr && schedule.reuse > Reuse::kIm2col) filters->stages = schedule.filter_stages;
+  if (filters != nullptr) filters->stages = schedule.filter_stages;
 }
 
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,

@@ -74,7 +74,10 @@ class FrameEmitter {
             emitter_.PrefetchTensorMap(cx_.Param(param.binding));
         }
         for (const ir::Channel& channel : program_.channels) {
-          for (int i = channel.own != 0 ? channel.stages : 0; i < 2 * channel.stages; ++i) {
+          // Nobody fills a role's own ring, or empties what stays.
+          const int first = channel.own != 0 ? channel.stages : 0;
+          const int end = channel.stays != 0 ? channel.stages : 2 * channel.stages;
+          for (int i = first; i < end; ++i) {
             emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
           }

@@ -256,6 +256,7 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kPut:
     case OpKind::kSend:
     case OpKind::kTake:
+    case OpKind::kAwait:
     case OpKind::kRelease:
     case OpKind::kReleaseLate:
     case OpKind::kReserve:
@@ -270,6 +271,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       slots_[op.result] = {attrs.channel, cursor, e_.Load(cursor.stage), e_.Load(cursor.phase)};
       return;
     }
+    case OpKind::kKept:
+      slots_[op.result] = {op.As<ir::ChannelAttrs>().channel, {}, Index(op, 0), nullptr};
+      return;
     case OpKind::kAdvance: {
       const Slot& slot = SlotOf(op);
       Value* next = b_.CreateAdd(slot.stage, e_.C32(1));

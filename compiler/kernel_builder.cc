@@ -20,12 +20,13 @@ using ir::ValueId;
 
 namespace {
 
-// Warps of a CTA. Warp 0 issues bulk copies and warp 1 MMAs; the warps left in the first warpgroup copy what the TMA
-// cannot reach; the epilogue, which must start at a multiple of four warps to own its lanes of Tensor Memory or to form
-// warpgroups, comes behind.
+// Warps of a CTA. Warp 0 issues bulk copies and warp 1 MMAs, warp 3 the bulk copies of what stays; the warps left in
+// the first warpgroup copy what the TMA cannot reach; the epilogue, which must start at a multiple of four warps to own
+// its lanes of Tensor Memory or to form warpgroups, comes behind.
 constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
 constexpr int kScheduleWarp = 2;
+constexpr int kKeepWarp = 3;
 constexpr int kEpilogueWarp = 4;
 
 // For two math warpgroups beside the loading one: together at most what the CTA is launched with, 3 x 168.
@@ -69,8 +70,12 @@ ir::Program KernelBuilder::Build() {
   program_.kept_rows = KeptRows();
   AddOperands();
   for (size_t i = 0; i < program_.channels.size(); ++i) {
-    const bool stays = std::find(residents_.begin(), residents_.end(), static_cast<int>(i)) != residents_.end();
-    if (program_.channels[i].space == ir::Space::kShared && !stays) operand_channels_.push_back(static_cast<int>(i));
+    const ir::Channel& channel = program_.channels[i];
+    if (channel.stays != 0) {
+      kept_ = static_cast<int>(i);
+    } else if (channel.space == ir::Space::kShared) {
+      operand_channels_.push_back(static_cast<int>(i));
+    }
   }
   if (in_tensor_memory_) {
     accumulators_ = AddChannel({.name = "acc",
@@ -86,6 +91,7 @@ ir::Program KernelBuilder::Build() {
   AddOutputs();
   if (SharesTiles()) AddParam(Binding::kWorkspace);
   AddLoadRole(LoadPath::kTma);
+  if (KeepsApart()) AddKeepRole();
   if (in_tensor_memory_) AddMmaRole();
   if (grants_ >= 0) AddScheduleRole();
   AddLoadRole(LoadPath::kCopy);
@@ -99,9 +105,17 @@ int KernelBuilder::AddChannel(ir::Channel channel) {
   return static_cast<int>(program_.channels.size()) - 1;
 }
 
-int KernelBuilder::AddResidentChannel(ir::Channel channel) {
-  residents_.push_back(AddChannel(std::move(channel)));
-  return residents_.back();
+ValueId KernelBuilder::KeptSlot(Builder& b, ValueId number) const { return b.Kept({number}, {.channel = kept_}); }
+
+void KernelBuilder::AwaitKept(Builder& b) const {
+  if (kept_ >= 0) b.Await({KeptSlots(b)}, {.channel = kept_});
+}
+
+bool KernelBuilder::KeepsBy(LoadPath path) const {
+  return (Stays(Operand::kA) && schedule_.a_load == path) || (Stays(Operand::kB) && schedule_.b_load == path);
+}
+bool KernelBuilder::StreamsBy(LoadPath path) const {
+  return (!Stays(Operand::kA) && schedule_.a_load == path) || (!Stays(Operand::kB) && schedule_.b_load == path);
 }
 
 ValueId KernelBuilder::PartStart(Builder& b, ValueId first, Operand operand, int rows) const {
@@ -373,9 +387,21 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
                       .elected = bulk ? 1 : 0,
                       .registers = Registers().load};
   AddRole(role, [&](Builder& b) {
-    WriteResidentLoads(b, path);
-    ForEachCorner(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
+    if (KeepsBy(path) && !KeepsApart()) WriteKeptLoads(b);
+    if (StreamsBy(path)) ForEachCorner(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
   });
+}
+
+// What stays is as much as many a tile: a warp of its own issues it, so that the first tiles of the other operand are
+// on their way at the same time.
+void KernelBuilder::AddKeepRole() {
+  const ir::Role role{.name = "keep",
+                      .kind = RoleKind::kLoad,
+                      .first_warp = kKeepWarp,
+                      .warps = 1,
+                      .elected = 1,
+                      .registers = Registers().load};
+  AddRole(role, [&](Builder& b) { WriteKeptLoads(b); });
 }
 
 // The MMA issuer of targets with Tensor Memory.
@@ -387,14 +413,13 @@ void KernelBuilder::AddMmaRole() {
                       .elected = 1,
                       .leader = schedule_.ctas - 1};
   AddRole(role, [&](Builder& b) {
-    TakeResidents(b);
+    AwaitKept(b);
     ForEachCorner(b, [&](const Corner& corner) {
       if (terms_.promotes) return WriteProducts(b, ir::kNoValue, corner);
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
       WriteProducts(b, accumulator, corner);
       b.Send({accumulator});
     });
-    ReleaseResidents(b);
   });
 }
 
@@ -421,14 +446,13 @@ void KernelBuilder::AddEpilogueRole(int turn) {
   if (Turns() > 1) role.name += std::to_string(turn);
   out_ = turn;
   AddRole(role, [&](Builder& b) {
-    if (!in_tensor_memory_) TakeResidents(b);
+    if (!in_tensor_memory_) AwaitKept(b);
     LoadTensorFactors(b);
     ForEachTile(b, turn, [&](const Tile& tile) {
       if (turn > 0) PassTile(b);
       WriteTurn(b, turn, tile);
       if (turn < Turns() - 1) PassTile(b);
     });
-    if (!in_tensor_memory_) ReleaseResidents(b);
     if (schedule_.d_store == StorePath::kTma) b.BulkWait({}, {.pending = 0, .buffer = out_});
   });
 }

@@ -64,16 +64,15 @@ class KernelBuilder {
   virtual void AddOperands() = 0;
   // Parameters of D, C and bias, then sizes and scalars.
   virtual void AddOutputs() = 0;
-  virtual bool LoadsBy(LoadPath path) const = 0;
+  // Whether the operand stays in shared memory for all tiles of a CTA.
+  virtual bool Stays(ir::Operand) const { return false; }
   // Whether threads load an operand by code that is unrolled over a filter: it holds more addresses than copies do.
   virtual bool UnrollsGather() const { return false; }
   // The producer of all operands that take `path`, for one output tile.
   virtual void WriteLoads(ir::Builder& b, LoadPath path, const Corner& corner) = 0;
-  // Operands that stay for all output tiles of a CTA: loaded before the first, taken before the first by the role that
-  // multiplies, released behind the last.
-  virtual void WriteResidentLoads(ir::Builder&, LoadPath) {}
-  virtual void TakeResidents(ir::Builder&) {}
-  virtual void ReleaseResidents(ir::Builder&) {}
+  // The loads of the operand that stays, if there is one, and how many slots they fill.
+  virtual void WriteKeptLoads(ir::Builder&) {}
+  virtual ir::ValueId KeptSlots(ir::Builder&) const { return ir::kNoValue; }
   // Turns of the loop over K of one tile; equal to KBlocksOf (bindings.h). Where blocks of K have an accumulator each,
   // so many come of a tile.
   virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
@@ -111,8 +110,13 @@ class KernelBuilder {
   // The first column of B that this CTA holds: of a pair, each CTA has half of the tile's.
   ir::ValueId ColumnOfB(ir::Builder& b, ir::ValueId column) const;
   int ColumnsOfB() const { return schedule_.tile_n / schedule_.ctas; }
-  // A channel of one slot that is filled once and stays.
-  int AddResidentChannel(ir::Channel channel);
+  LoadPath PathOf(ir::Operand operand) const {
+    return operand == ir::Operand::kA ? schedule_.a_load : schedule_.b_load;
+  }
+  bool LoadsBy(LoadPath path) const { return schedule_.a_load == path || schedule_.b_load == path; }
+  int KeptChannel() const { return kept_; }
+  // The slot of a number of the operand that stays.
+  ir::ValueId KeptSlot(ir::Builder& b, ir::ValueId number) const;
   // Where bulk stores write D: its tensor map, and that of the columns left behind whole panels, where there are any.
   void AddMapsOfD();
   // The operands and numbers of the epilogue, but for where its matrices lie.
@@ -170,6 +174,13 @@ class KernelBuilder {
   void PassTile(ir::Builder& b) const;
   void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
   void AddLoadRole(LoadPath path);
+  void AddKeepRole();
+  // The loads that come by `path`: of the operand that stays, and of those that come with each tile.
+  bool KeepsBy(LoadPath path) const;
+  bool StreamsBy(LoadPath path) const;
+  // Whether what stays comes by a role of its own.
+  bool KeepsApart() const { return KeepsBy(LoadPath::kTma) && StreamsBy(LoadPath::kTma); }
+  void AwaitKept(ir::Builder& b) const;
   void AddMmaRole();
   void AddScheduleRole();
   void AddEpilogueRole(int turn);
@@ -230,8 +241,8 @@ class KernelBuilder {
   const bool in_tensor_memory_;
   const EpilogueTerms terms_;
   ir::Program program_;
-  std::vector<int> residents_;         // channels
-  std::vector<int> operand_channels_;  // the other shared ones, in the order in which they were added
+  std::vector<int> operand_channels_;  // shared ones whose slots are refilled, in the order in which they were added
+  int kept_ = -1;                      // channel of the operand that stays, or -1
   int accumulators_ = -1;              // channel
   int grants_ = -1;                    // channel, or -1 for a fixed order of tiles
   int turns_ = -1;                     // channel, or -1 where roles take no turns

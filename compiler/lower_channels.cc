@@ -137,6 +137,7 @@ class RoleLowering {
     }
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
+    if (op.kind == OpKind::kAwait) return AwaitStaying(b, op);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       // MMAs into registers may still read the slot; a turn ends when they are issued.
       const ir::Space space = program_.channels[channel_of_.at(op.operands[0])].space;
@@ -165,7 +166,8 @@ class RoleLowering {
     b.AppendCopy({.kind = OpKind::kCursor,
                   .result = op.result,
                   .attrs = ir::CursorAttrs{.channel = channel, .trail = behind ? 1 : 0}});
-    b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty ? 1 : 0});
+    const bool once = program_.channels[channel].stays != 0;  // it was never full before
+    if (!once) b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty ? 1 : 0});
     const ir::Space space = program_.channels[channel].space;
     const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kGrants;
     if (multiplies || space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
@@ -173,8 +175,19 @@ class RoleLowering {
       const int ctas = space == ir::Space::kShared ? program_.ctas : 1;
       b.BarrierExpect({op.result}, {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas - 1});
     }
-    if (op.kind == OpKind::kPut && signals_.full != Signal::kWarps) put_.insert(channel);
+    if (op.kind == OpKind::kPut && signals_.full != Signal::kWarps && !once) put_.insert(channel);
     channel_of_[op.result] = channel;
+  }
+
+  // Each slot once; what is read of them later needs no waiting.
+  void AwaitStaying(ir::Builder& b, const Op& op) {
+    b.For({b.Constant(0), op.operands[0]}, {.step = 1});
+    b.InBody([&] {
+      const ValueId slot = b.Cursor({}, {.channel = op.As<ir::ChannelAttrs>().channel});
+      b.BarrierWait({slot}, {.side = Side::kFull});
+      b.Advance({slot});
+    });
+    if (role_.kind == RoleKind::kMma) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
   }
 
   int BulkBytes(const std::vector<Op>& siblings, ValueId slot, int channel) const {

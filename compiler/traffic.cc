@@ -122,6 +122,8 @@ class RoleWalk {
       case OpKind::kPut:
       case OpKind::kSend:
       case OpKind::kTake:
+      case OpKind::kAwait:
+      case OpKind::kKept:
       case OpKind::kRelease:
       case OpKind::kReleaseLate:
       case OpKind::kPass:

@@ -24,6 +24,7 @@ struct Placement {
 constexpr uint32_t Bit(RoleKind kind) { return 1u << static_cast<int>(kind); }
 constexpr uint32_t kAnyRole = 0x3f;
 constexpr uint32_t kReaders = Bit(RoleKind::kEpilogue) | Bit(RoleKind::kMath);
+constexpr uint32_t kMultipliers = Bit(RoleKind::kMma) | Bit(RoleKind::kMath);
 constexpr uint32_t kTma = static_cast<uint32_t>(Feature::kTma);
 constexpr uint32_t kWgmma = static_cast<uint32_t>(Feature::kWgmma);
 constexpr uint32_t kTensorMemory = static_cast<uint32_t>(Feature::kTensorMemory);
@@ -36,6 +37,8 @@ constexpr Placement kPlacements[] = {
     {OpKind::kLoadPixels,   Crew::kOneThread, kTma,          Bit(RoleKind::kLoad)},
     {OpKind::kGatherPixels, Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
     {OpKind::kPackRows,     Crew::kWarps,     0,             Bit(RoleKind::kCopy)},
+    {OpKind::kAwait,        Crew::kAny,       0,             kMultipliers},
+    {OpKind::kKept,         Crew::kAny,       0,             kMultipliers},
     {OpKind::kRequest,      Crew::kOneThread, kLaunchControl, Bit(RoleKind::kSchedule)},
     {OpKind::kMma,          Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},
     {OpKind::kMmaTensor,    Crew::kOneThread, kTensorMemory, Bit(RoleKind::kMma)},

@@ -530,6 +530,7 @@ struct Channel {
   std::vector<TileSlot> tiles{};              // of a shared channel
   int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
   int own = 0;                                // 1: a ring that one role alone reserves and retires
+  int stays = 0;                              // 1: each slot is filled once and stays full
   int tmem_column = -1;                       // assigned: first column of stage 0
   int grant_offset = -1;                      // assigned, of grants: byte offset of stage 0 in shared memory
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels

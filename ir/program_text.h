@@ -304,6 +304,7 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"rows", &Channel::rows, Presence::kOptional},
     Field{"columns", &Channel::columns, Presence::kOptional},
     Field{"own", &Channel::own, Presence::kOptional, Meaning::kFlag},
+    Field{"stays", &Channel::stays, Presence::kOptional, Meaning::kFlag},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
     Field{"answers", &Channel::grant_offset, Presence::kOptional, Meaning::kOffset},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},

@@ -67,7 +67,9 @@ Status RoleVerifier::VerifyArrivals() const {
 
 // Counts the arrivals that one pass of the role through a slot makes; every place that signals makes as many.
 Status RoleVerifier::Arrive(ValueId slot, Side side, int count) {
-  int& arrivals = uses_[static_cast<size_t>(slots_.Of(slot))].arrivals[static_cast<size_t>(side)];
+  Use& use = uses_[static_cast<size_t>(slots_.Of(slot))];
+  if (side == Side::kFull) use.produces = true;
+  int& arrivals = use.arrivals[static_cast<size_t>(side)];
   if (arrivals != 0 && arrivals != count)
     return Broken(10, Cat("it arrives ", count, " times, elsewhere ", arrivals, " times"));
   arrivals = count;
@@ -95,6 +97,7 @@ Status RoleVerifier::VerifyRole(const Role& role) {
   role_ = &role;
   uses_.assign(program_.channels.size(), Use{});
   tiles_ = {};
+  in_tiles_ = false;
   sums_.reset();
   sections_apart_ = false;
   LS_TRY(VerifyRegion(role.body));
@@ -165,7 +168,10 @@ Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
   LS_TRY(Define(op, has_body ? arguments : defined));
   LS_TRY(Check(op));
   if (!has_body) return Ok();
+  const bool around = in_tiles_;
+  in_tiles_ = around || op.kind == OpKind::kTiles || op.kind == OpKind::kShares;
   LS_TRY(VerifyRegion(op.body));
+  in_tiles_ = around;
   for (const ValueId id : arguments) values_[id].in_scope = false;
   return Ok();
 }
@@ -390,6 +396,9 @@ Status RoleVerifier::Check(const Op& op) {
       return Open(op, SlotState::kPut);
     case OpKind::kTake:
       return Open(op, SlotState::kTaken);
+    case OpKind::kAwait:
+    case OpKind::kKept:
+      return CheckStaying(op);
     case OpKind::kSend:
     case OpKind::kRetire:
       return Close(op, SlotState::kPut);
@@ -516,7 +525,7 @@ Status RoleVerifier::CheckDrain(const Op& op) {
 Status RoleVerifier::CheckCursor(const Op& op) {
   if (!InRange(op.As<CursorAttrs>().trail, 0, 2)) return Broken(8, "trail is not 0 or 1");
   values_[op.result].slot = SlotState::kCursor;
-  return Ok();
+  return CheckFilledOnce(op);
 }
 
 Status RoleVerifier::CheckBarrier(const Op& op) {
@@ -544,6 +553,9 @@ Status RoleVerifier::Open(const Op& op, SlotState state) {
   Use& use = uses_[channel];
   (state == SlotState::kPut ? use.produces : use.consumes) = true;
   values_[op.result].slot = state;
+  if (program_.channels[channel].stays != 0 && state == SlotState::kTaken)
+    return Broken(15, Cat("it takes from channel ", program_.channels[channel].name, ", which stays"));
+  LS_TRY(CheckFilledOnce(op));
   const bool turn = program_.channels[channel].space == Space::kTurns;
   if (tiles_.turns > 1 && state == SlotState::kTaken && !turn) {
     use.in_turn = true;
@@ -571,6 +583,25 @@ Status RoleVerifier::Close(const Op& op, SlotState expected) {
   return Broken(11, Cat("lag ", lag, " is not 1 to below the ", ChannelOfSlot(slot).stages, " stages of the channel"));
 }
 
+// What stays is filled before the loop over tiles.
+Status RoleVerifier::CheckFilledOnce(const Op& op) const {
+  const Channel& channel = program_.channels[static_cast<size_t>(ChannelOf(op))];
+  if (channel.stays == 0 || !in_tiles_) return Ok();
+  return Broken(15, Cat("it goes through the slots of channel ", channel.name, ", which stays, for each tile"));
+}
+
+Status RoleVerifier::CheckStaying(const Op& op) {
+  const auto channel = static_cast<size_t>(ChannelOf(op));
+  const std::string& name = program_.channels[channel].name;
+  if (program_.channels[channel].stays == 0) return Broken(15, Cat("channel ", name, " does not stay"));
+  if (op.kind == OpKind::kAwait) {
+    uses_[channel].consumes = true;
+    return CheckFilledOnce(op);
+  }
+  values_[op.result].slot = SlotState::kKept;
+  return uses_[channel].consumes ? Ok() : Broken(15, Cat("it has not awaited channel ", name));
+}
+
 // What every op that fills a tile keeps.
 Status RoleVerifier::FillTile(const Op& op, int tile) {
   const ValueId slot = op.operands[0];
@@ -578,7 +609,8 @@ Status RoleVerifier::FillTile(const Op& op, int tile) {
   if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
     return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
   }
-  if (values_[slot].slot == SlotState::kTaken) return Broken(11, Cat("it fills slot %", slot, ", which was taken"));
+  if (values_[slot].slot == SlotState::kTaken || values_[slot].slot == SlotState::kKept)
+    return Broken(11, Cat("it fills slot %", slot, ", which was taken"));
   tiles_loaded_[static_cast<size_t>(slots_.Of(slot))][static_cast<size_t>(tile)] = true;
   return Ok();
 }

@@ -35,7 +35,7 @@ class RoleVerifier {
   Status Verify();
 
  private:
-  enum class SlotState : uint8_t { kPut, kTaken, kCursor, kClosed };
+  enum class SlotState : uint8_t { kPut, kTaken, kKept, kCursor, kClosed };
   // What is known about a value while it is in scope.
   struct Value {
     bool defined = false, in_scope = false;
@@ -103,6 +103,8 @@ class RoleVerifier {
   Status CheckVector(const Op& op, int vector, DataType type) const;
   Status Open(const Op& op, SlotState state);
   Status Close(const Op& op, SlotState expected);
+  Status CheckStaying(const Op& op);
+  Status CheckFilledOnce(const Op& op) const;
   Status Needs(std::initializer_list<Binding> bindings) const;
   Status NeedsBounds(Operand operand) const;
 
@@ -115,7 +117,8 @@ class RoleVerifier {
   const Program& program_;
   const target::Target& target_;
   const Role* role_ = nullptr;
-  TilesAttrs tiles_;  // of the loop over tiles of the role at hand
+  TilesAttrs tiles_;       // of the loop over tiles of the role at hand
+  bool in_tiles_ = false;  // inside of that loop, or of one over shares
   size_t region_ = 0;
   size_t region_count_ = 0;
   std::vector<Value> values_;

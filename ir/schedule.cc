@@ -40,7 +40,8 @@ using Member =
 // One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
   Member member;
-  int largest = 0;  // of a number; the smallest is 1
+  int largest = 0;  // of a number
+  int smallest = 1;
 };
 
 constexpr Field kTile[] = {{&Schedule::tile_m, 1024}, {&Schedule::tile_n, 1024}, {&Schedule::tile_k, 1024}};
@@ -50,6 +51,7 @@ constexpr Field kMath[] = {{&Schedule::math_warpgroups, 4}};
 constexpr Field kRaster[] = {{&Schedule::raster, 65536}};
 constexpr Field kALoad[] = {{&Schedule::a_load}};
 constexpr Field kBLoad[] = {{&Schedule::b_load}};
+constexpr Field kBKeep[] = {{&Schedule::b_keep, 64, 0}};
 constexpr Field kDStore[] = {{&Schedule::d_store}};
 constexpr Field kReuse[] = {{&Schedule::reuse}};
 constexpr Field kShift[] = {{&Schedule::shift}};
@@ -80,6 +82,7 @@ constexpr Key kKeys[] = {
     {"raster",  kRaster, 1, "output tiles are walked in bands of this many tile rows, for reuse in L2"},
     {"a_load",  kALoad,  1, "how tiles of A come to shared memory: bulk tensor copies, copies by threads for any alignment, or bulk copies of what a kernel before has packed into aligned rows of the workspace"},
     {"b_load",  kBLoad,  1, "the same for B"},
+    {"b_keep",  kBKeep,  1, "blocks of K of B (of a convolution: of all taps) that a CTA loads once and keeps for all its tiles; 0: B comes with each tile"},
     {"d_store", kDStore, 1, "how tiles of D leave: bulk tensor stores, stores by threads from where the sums are, or through shared memory stores by threads along rows"},
     {"reuse",   kReuse,  1, "convolution: activations are loaded anew for each filter column, or once for each filter row and moved; none: a GEMM"},
     {"shift",   kShift,  1, "with reuse=lane_shift: lanes are moved by an instruction of its own and refreshed, or by the product, and those left behind are lost"},
@@ -131,8 +134,8 @@ struct FieldParser {
   Status operator()(int Schedule::*member) const {
     const auto value = base::ParseInt(text);
     if (!value) return Invalid(Cat(key.name, "=: '", text, "' is not a whole number"));
-    if (*value < 1 || *value > field.largest) {
-      return Invalid(Cat(key.name, "=: ", *value, " is out of range; use 1 to ", field.largest));
+    if (*value < field.smallest || *value > field.largest) {
+      return Invalid(Cat(key.name, "=: ", *value, " is out of range; use ", field.smallest, " to ", field.largest));
     }
     schedule.*member = static_cast<int>(*value);
     return Ok();
@@ -156,7 +159,7 @@ struct FieldPrinter {
 struct ValuesPrinter {
   const Field& field;
 
-  std::string operator()(int Schedule::*) const { return Cat("1 to ", field.largest); }
+  std::string operator()(int Schedule::*) const { return Cat(field.smallest, " to ", field.largest); }
   template <typename Enum>
   std::string operator()(Enum Schedule::*) const {
     return Choice(kNames<Enum>);

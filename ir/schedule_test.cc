@@ -5,11 +5,11 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 21) - 1;
+constexpr uint32_t kAllFields = (1u << 22) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
-            "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma d_store=tma reuse=none "
+            "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma b_keep=0 d_store=tma reuse=none "
             "shift=separate border=zeros filter_stages=4 cluster=1x1 ctas=1 "
             "scheduler=static rows=m consumers=cooperative split_k=1");
 }
@@ -24,6 +24,7 @@ TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
                      .raster = 16,
                      .a_load = LoadPath::kCopy,
                      .b_load = LoadPath::kTma,
+                     .b_keep = 9,
                      .d_store = StorePath::kDirect,
                      .reuse = Reuse::kLaneShift,
                      .shift = ShiftForm::kFused,
@@ -51,7 +52,7 @@ TEST(Schedule, WordsMayComeInAnyOrder) {
   EXPECT_EQ(parsed->value.a_load, LoadPath::kTma);
   EXPECT_EQ(parsed->value.b_load, LoadPath::kCopy);
   EXPECT_EQ(parsed->value.d_store, StorePath::kDirect);
-  EXPECT_EQ(parsed->fixed, 0b11'0000'0111u) << "tile, b_load, d_store";
+  EXPECT_EQ(parsed->fixed, 0b101'0000'0111u) << "tile, b_load, d_store";
 }
 
 TEST(Schedule, TileKStaysOpenWithoutItsNumber) {
@@ -69,8 +70,8 @@ TEST(Schedule, AnEmptyConstraintAdmitsEverything) {
 
 // Each field alone, decided: a schedule that differs in it is not admitted, one that differs elsewhere is.
 TEST(Schedule, AdmitsLooksAtEveryDecidedField) {
-  const std::string_view words[] = {"stages=9",    "acc=3",       "math=4",        "raster=5",
-                                    "a_load=copy", "b_load=copy", "d_store=direct"};
+  const std::string_view words[] = {"stages=9",    "acc=3",       "math=4",   "raster=5",
+                                    "a_load=copy", "b_load=copy", "b_keep=9", "d_store=direct"};
   for (size_t i = 0; i < std::size(words); ++i) {
     const auto decided = ParseSchedule(words[i]);
     ASSERT_TRUE(decided.has_value()) << decided.error().message;
@@ -102,10 +103,12 @@ INSTANTIATE_TEST_SUITE_P(
         ScheduleWords{"tile=128", "tile=128 has 1 numbers; write for example tile=128x128x64"},
         ScheduleWords{"tile=1x2x3x4", "has 4 numbers"}, ScheduleWords{"tile=128xx64", "'' is not a whole number"},
         ScheduleWords{"tile=0x8", "0 is out of range; use 1 to 1024"}, ScheduleWords{"stages=65", "use 1 to 64"},
-        ScheduleWords{"stages=-1", "out of range"}, ScheduleWords{"stages=99999999999999999999", "not a whole number"},
+        ScheduleWords{"b_keep=65", "65 is out of range; use 0 to 64"}, ScheduleWords{"stages=-1", "out of range"},
+        ScheduleWords{"stages=99999999999999999999", "not a whole number"},
         ScheduleWords{"stages=4 stages=4", "'stages' is given twice"},
         ScheduleWords{"stage=4", "did you mean 'stages'?"}, ScheduleWords{"zzzz=4", "known keys: tile stages acc"},
-        ScheduleWords{"a_load=direct", "use tma, copy or pack"}, ScheduleWords{"d_store=copy", "use tma, direct or rows"},
+        ScheduleWords{"a_load=direct", "use tma, copy or pack"},
+        ScheduleWords{"d_store=copy", "use tma, direct or rows"},
         ScheduleWords{"cluster=2", "has 1 numbers; write for example cluster=1x1"},
         ScheduleWords{"ctas=3", "use 1 to 2"}, ScheduleWords{"scheduler=dynamic", "use static or clc"},
         ScheduleWords{"stages", "not of the form key=value"}, ScheduleWords{"stages=", "not a whole number"}));

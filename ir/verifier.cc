@@ -15,7 +15,7 @@
 //     needs a target with cluster launch control. A channel of turns has one slot, with nothing in it. Stages, copies
 //     and warps of buffers are positive, and warps that share a copy are a part of those. Arrivals are positive once
 //     the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits none on its
-//     full side.
+//     full side; one that stays is shared and awaits none on its empty side.
 //  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Leaders are those of
 //     pairs, and of a pair the leader alone multiplies. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
@@ -51,6 +51,8 @@
 // 14. Roles that take turns at tiles are as many as they say, of one kind and with as many warps, each at a turn of its
 //     own. Of a channel that they take from for each tile, each passes the slots of the others' tiles, and takes one
 //     only while it holds a slot of a channel of turns.
+// 15. A slot of a channel that stays is put outside of loops over tiles and neither taken nor released; who reads it by
+//     its number has awaited the channel's slots before.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -228,9 +230,12 @@ Status CheckRings(const Program& program, const target::Target& target) {
       return BrokenRule(
           4, Cat("channel ", channel.name, " is a role's own, but not in Tensor Memory or filled by others"));
     }
-    // Nobody fills a role's own ring.
-    for (const int arrivals :
-         {channel.own != 0 ? channel.empty_arrivals : channel.full_arrivals, channel.empty_arrivals}) {
+    if (channel.stays != 0 && (channel.stays != 1 || channel.space != Space::kShared || channel.empty_arrivals != 0)) {
+      return BrokenRule(4, Cat("channel ", channel.name, " stays, but is not shared or is emptied"));
+    }
+    // Nobody fills a role's own ring, or empties what stays.
+    for (const int arrivals : {channel.own != 0 ? channel.empty_arrivals : channel.full_arrivals,
+                               channel.stays != 0 ? channel.full_arrivals : channel.empty_arrivals}) {
       if (lowered ? arrivals < 1 : arrivals != 0) {
         return BrokenRule(4, Cat("channel ", channel.name, " of a ", lowered ? "lowered" : "scheduled", " program has ",
                                  arrivals, " arrivals"));

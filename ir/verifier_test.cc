@@ -24,6 +24,8 @@ constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
 constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
 constexpr std::string_view kTurns = "gemm_turns_sm_90a_scheduled";
 constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
+constexpr std::string_view kKept = "gemm_kept_sm_90a_scheduled";
+constexpr std::string_view kKeptLowered = "gemm_kept_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
@@ -43,9 +45,9 @@ Status Verify(const Program& program) {
 }
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
-  for (const std::string_view name : {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset,
-                                      kShift, kShiftLowered, kFused, kMasked, kTurns, kTurnsLowered, kPack, kWords,
-                                      kPanels, kSharers}) {
+  for (const std::string_view name :
+       {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset,      kShift,  kShiftLowered,
+        kFused,     kMasked,  kTurns,  kTurnsLowered,  kPack,   kWords,  kKept,   kKeptLowered, kPanels, kSharers}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -215,8 +217,17 @@ constexpr Broken kBroken[] = {
     {9, kPanels, "  param map_d_rest box=bf16[m:16 n:48] swizzle=128\n", "", "param map_d_rest is not declared"},
     {9, kPanels, "param map_d_rest box=bf16[m:16 n:48]", "param map_d_rest box=bf16[m:16 n:64]", "the box of map_d_rest is not a column of buffer out0"},
     {9, kPanels, "param map_d box=bf16[m:16 n:64]", "param map_d box=bf16[m:16 n:48]", "the box of map_d is not a column of buffer out0"},
-    {4, kSharers, "sharers=4", "sharers=3", "buffer out is shared by 3 of 4 warps each"},
+    {4, kSharers, "sharers=4", "sharers=3", "buffer out is shared by 3 of 8 warps each"},
     {12, kSharers, "sharers=4", "sharers=2", "a fragment of 16 x 64 does not fill a copy of buffer out"},
+    {4, kKept, "channel a shared stages=4", "channel a shared stages=4 own", "a role's own"},
+    {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=1/8", "stays, but is not shared or is emptied"},
+    {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=0/0", "of a lowered program has 0 arrivals"},
+    {10, kKeptLowered, "stays arrivals=1/0", "stays arrivals=2/0", "channel b await 2 arrivals, the roles make 1"},
+    {15, kKept, "    await %31 b\n", "", "it has not awaited channel b"},
+    {15, kKept, "stages=4 stays", "stages=4", "channel b does not stay"},
+    {15, kKept, "%19 = put a\n        tma.load %19, %18, %10, %9 tile=a operand=a", "%19 = put b\n        tma.load %19, %18, %10, %9 tile=b operand=b", "goes through the slots of channel b, which stays, for each tile"},
+    {15, kKept, "%50 = kept %46 b", "%50 = take b", "it takes from channel b, which stays"},
+    {11, kKept, "release.late %47", "release.late %50", "slot %50 was put, not taken"},
     {4, kTurns, "turns turns stages=1", "turns turns stages=2", "not one slot with nothing in it"},
     {8, kTurns, "turn=1 turns=2", "turn=2 turns=2", "turn 2 of 2"},
     {14, kTurns, "turn=1 turns=2", "turns=2", "2 roles take turn 0 of 2"},
@@ -252,21 +263,21 @@ constexpr Broken kBrokenConvolutions[] = {
     {8, kGather, "columns=7 rows=7", "columns=0 rows=7", "a filter is known in all extents, or in none"},
     {8, kGather, "first=64", "first=-64", "only blocks of a known filter have a first element"},
     {8, kGather, "vector=1 channels=3", "vector=8 channels=3", "their accesses are of single ones"},
-    {8, kGather, "tile=w0 operand=b", "tile=w0 operand=a taps", "only threads find taps, and only those of B"},
+    {8, kGather, "tile=w operand=b", "tile=w operand=a taps", "only threads find taps, and only those of B"},
     {8, kFused, "shift lost=1", "shift lost=32", "of 32 lanes 32 are lost"},
     {8, kFused, "warp.row rows=30", "warp.row rows=32", "a warp keeps 30 rows, not 32"},
     {8, kMasked, "columns=1\n", "columns=0\n", "columns=0 is no distance of 1 to 31"},
     {8, kMasked, "columns=-1\n", "columns=-32\n", "columns=-32 is no distance of 1 to 31"},
     {9, kGather, "  param in_w\n", "", "param in_w is not declared"},
     {9, kGather, "  param row_a\n", "", "param row_a is not declared"},
-    {9, kGather, "tile=w0 operand=b", "tile=w0 operand=b taps", "param row_b is not declared"},
+    {9, kGather, "tile=w operand=b", "tile=w operand=b taps", "param row_b is not declared"},
     {9, kGather, "  param out_q\n", "", "param out_q is not declared"},
     {9, kOffset, "box=bf16[m:136 k:64]", "box=f16[m:136 k:64]", "the box of map_a is not a column of tile x0"},
     {9, kOffset, "box=bf16[m:136 k:64]", "box=bf16[m:144 k:64]", "the box of map_a is not a column of tile x0"},
     {9, kShift, "box=bf16[m:1 k:64]", "box=f16[m:1 k:64]", "the box of map_edge is not a column of tile edge0"},
     {9, kPixels, "  param map_d box=bf16[m:32 n:64] swizzle=128\n", "", "param map_d is not declared"},
     {10, kShift, "reserve a\n", "reserve acc\n", "it reserves a slot of a channel that is not its own"},
-    {10, kGather, "    copy.load %0, %9, %8, %7 tile=w2 operand=b\n", "", "nothing loads tile w.w2"},
+    {10, kGather, "      copy.load %7, %9, %0, %1 tile=w operand=b\n", "", "nothing loads tile w.w"},
     {4, kShiftLowered, "own column=0", "column=0", "of a lowered program has 0 arrivals"},
     {11, kShift, "          retire %189\n", "", "slot %189 is put, but not sent"},
     {11, kShift, "          release %188\n", "", "slot %188 is taken, but not released"},

@@ -75,6 +75,7 @@ struct Schedule {
   int math_warpgroups = 1;  // warpgroups that issue wgmma. sm_100a: 1 (the epilogue's)
   int raster = 8;           // output tiles are walked in bands of this many tile rows, for reuse in L2
   LoadPath a_load = LoadPath::kTma, b_load = LoadPath::kTma;
+  int b_keep = 0;  // blocks of K of B that stay in shared memory for all tiles of a CTA; 0: B comes with each tile
   StorePath d_store = StorePath::kTma;
   Reuse reuse = Reuse::kNone;
   ShiftForm shift = ShiftForm::kSeparate;
