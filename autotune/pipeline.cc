@@ -8,6 +8,7 @@
 #include "compiler/bindings.h"
 #include "compiler/constant_indices.h"
 #include "compiler/mma_shape.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -485,14 +486,14 @@ void CountMemory(const GemmProblem& p, Pipeline& pipeline) {
   const auto batch = static_cast<double>(p.batch);
   pipeline.a.unique_bytes = static_cast<double>(p.m) * static_cast<double>(p.k) * batch * Bytes(p.a);
   pipeline.b.unique_bytes = static_cast<double>(p.n) * static_cast<double>(p.k) * batch * Bytes(p.b);
-  pipeline.stored_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * batch * Bytes(p.d);
+  pipeline.stored_bytes = static_cast<double>(p.m) * static_cast<double>(ir::OutputColumns(p)) * batch * Bytes(p.d);
 }
 void CountMemory(const ConvProblem& p, Pipeline& pipeline) {
   const auto volume = [](const Spatial& s) { return static_cast<double>(s[0] * s[1] * s[2]); };
   const auto images = static_cast<double>(p.n);
   pipeline.a.unique_bytes = images * volume(p.input) * static_cast<double>(p.c) * Bytes(p.x);
   pipeline.b.unique_bytes = static_cast<double>(p.k * p.c / p.groups) * volume(p.filter) * Bytes(p.w);
-  pipeline.stored_bytes = images * volume(p.Output()) * static_cast<double>(p.k) * Bytes(p.y);
+  pipeline.stored_bytes = images * volume(p.Output()) * static_cast<double>(ir::OutputColumns(p)) * Bytes(p.y);
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ constexpr NumberRow<ConvProblem, ConvGeometry> kConvNumbers[] = {
     {Binding::kM, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.positions); }},
     {Binding::kN, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.filters); }},
     {Binding::kK, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.run); }},
+    {Binding::kColumns, [](const ConvProblem& p, const ConvGeometry&) { return Number(ir::OutputColumns(p) / p.groups); }},
     {Binding::kBatch, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.groups); }},
     {Binding::kChannels, [](const ConvProblem&, const ConvGeometry& g) { return Number(g.channels); }},
     {Binding::kFilters, [](const ConvProblem& p, const ConvGeometry&) { return Number(p.k); }},

@@ -612,7 +612,8 @@ class ConvBuilder : public KernelBuilder {
   std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) override { return Decode(b, row); }
   void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
                       const ir::BulkStoreAttrs& attrs) override {
-    std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(Binding::kN)})})};
+    const Binding of_group = ir::IsGated(problem_.epilogue) ? Binding::kColumns : Binding::kN;
+    std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(of_group)})})};
     operands.insert(operands.end(), start.begin(), start.end());
     b.StorePixels(operands, attrs);
   }

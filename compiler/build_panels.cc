@@ -121,7 +121,6 @@ void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& c
 void KernelBuilder::WritePanel(Builder& b, ValueId accumulator, const Panel& panel, const Corner& corner, ValueId own,
                                std::vector<ValueId> start) {
   const bool bulk = schedule_.d_store == StorePath::kTma;
-  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
   ValueId copy = ir::kNoValue;
   Piece first{};
   ForEachPart(b, accumulator, panel, [&](const Part& part) {
@@ -137,7 +136,7 @@ void KernelBuilder::WritePanel(Builder& b, ValueId accumulator, const Panel& pan
       copy = b.Rem({panel.number, b.Constant(staging_.copies)});
       if (bulk) AwaitCopy(b, panel);
     }
-    b.StageStore({piece.fragment, copy}, {.buffer = out_, .column = part.offset / joined});
+    b.StageStore({piece.fragment, copy}, {.buffer = out_, .column = part.offset / JoinedColumns()});
   });
   if (bulk) {
     const Binding map = panel.columns < staging_.panel ? Binding::kMapDRest : Binding::kMapD;

@@ -185,14 +185,14 @@ Status CheckRowBytes(std::string_view what, int elements, DataType type) {
                      " bytes; use a tile n that is a multiple of ", kLeastSpan / BytesOf(type)));
 }
 
-// Pairs of neighbouring columns become one of D.
-Status CheckGate(const GemmProblem& problem, const Schedule& s) {
+// Pairs of neighbouring columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
+// which there are enough.
+Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
   constexpr int kLeastSpan = 32, kJoined = 2;
-  if (!ir::IsGated(problem.epilogue)) return Ok();
-  if (s.rows == RowSide::kN) return Refused("with rows=n pairs of columns lie in different lanes; use rows=m");
-  const int least = kJoined * kLeastSpan / BytesOf(problem.d);
+  if (!ir::IsGated(epilogue) || s.rows == RowSide::kN) return Ok();
+  const int least = kJoined * kLeastSpan / BytesOf(d);
   if (s.tile_n % least == 0) return Ok();
-  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kJoined, " ", DataTypeName(problem.d),
+  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kJoined, " ", DataTypeName(d),
                      " of D, whose columns are joined in pairs; use a multiple of ", least));
 }
 
@@ -364,7 +364,7 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckCluster(s, target, problem.a_major == Major::kK ? s.tile_m : s.tile_k,
                       problem.b_major == Major::kK ? s.tile_n / s.ctas : s.tile_k));
   if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes("D", s.tile_n, problem.d));
-  LS_TRY(CheckGate(problem, s));
+  LS_TRY(CheckGate(problem.epilogue, problem.d, s));
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
     const StoredOperand stored = Stored(problem, operand);
     const bool of_a = operand == ir::Operand::kA;
@@ -400,6 +400,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   LS_TRY(CheckDepth(s, problem.x, 32));
   LS_TRY(CheckRings(s, target));
   LS_TRY(CheckRowBytes("y", s.tile_n, problem.y));
+  LS_TRY(CheckGate(problem.epilogue, problem.y, s));
   if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.x, problem.scale, target));
   if (s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
   // Positions are padded to whole parts.

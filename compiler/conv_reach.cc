@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "compiler/im2col_box.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -80,7 +81,7 @@ StoredTensor Stored(const ConvProblem& p, Operand operand) {
     case Operand::kC:
       return {"z", p.z, p.k, p.Output(), p.n, p.z_pitch, p.align_z};
     case Operand::kD:
-      return {"y", p.y, p.k, p.Output(), p.n, p.y_pitch, p.align_y};
+      return {"y", p.y, ir::OutputColumns(p), p.Output(), p.n, p.y_pitch, p.align_y};
   }
   __builtin_unreachable();
 }

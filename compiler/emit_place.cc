@@ -1,28 +1,39 @@
 #include "compiler/emit_place.h"
 
+#include <bit>
 #include <utility>
 
 namespace laneshift::compiler {
 
 using ir::Binding;
 
+namespace {
+
+// The sum of what the bits of the lane's number stand for: neighbouring bits whose parts double are moved together.
+Value* PartOfLane(Emitter& e, Value* lane, const ir::FragmentFacts::LaneParts& parts) {
+  auto& b = e.ir();
+  Value* sum = nullptr;
+  for (size_t bit = 0, end = 0; bit < parts.size(); bit = end) {
+    end = bit + 1;
+    if (parts[bit] == 0) continue;
+    while (end < parts.size() && parts[end] == 2 * parts[end - 1]) ++end;
+    const auto place = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(parts[bit])));
+    Value* part = lane;
+    if (end < parts.size()) part = b.CreateAnd(part, e.C32(((1 << end) - 1) & ~((1 << bit) - 1)));
+    if (bit > place) part = b.CreateLShr(part, bit - place);
+    if (bit < place) part = b.CreateShl(part, place - bit);
+    sum = sum == nullptr ? part : b.CreateOr(sum, part);
+  }
+  return sum == nullptr ? e.C32(0) : sum;
+}
+
+}  // namespace
+
 ElementIndex::ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column)
     : e_(cx.e), fragment_(layout), transposed_(cx.program.row_axis == ir::Axis::kN) {
   auto& b = e_.ir();
-  switch (fragment_.kind) {
-    case ir::FragmentKind::kRowPerLane:
-      lane_row = cx.lane;
-      lane_column = e_.C32(0);
-      break;
-    case ir::FragmentKind::kMma16x8:
-      lane_row = b.CreateLShr(cx.lane, 2);
-      lane_column = b.CreateShl(b.CreateAnd(cx.lane, e_.C32(3)), 1);
-      break;
-    case ir::FragmentKind::kMma16x8Gated:
-      lane_row = b.CreateLShr(cx.lane, 2);
-      lane_column = b.CreateOr(b.CreateShl(b.CreateAnd(cx.lane, e_.C32(1)), 2), b.CreateAnd(cx.lane, e_.C32(2)));
-      break;
-  }
+  lane_row = PartOfLane(e_, cx.lane, fragment_.Facts().lane_rows);
+  lane_column = PartOfLane(e_, cx.lane, fragment_.Facts().lane_columns);
   if (transposed_) std::swap(lane_row, lane_column);
   first_row = b.CreateAdd(row, lane_row);
   first_column = b.CreateAdd(column, lane_column);
@@ -50,7 +61,7 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
     rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
   }
   offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
-  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, cx.Param(Binding::kN)), e.I64()));
+  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
   return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
 }
 
@@ -64,12 +75,16 @@ Value* ColumnsOfD(const RoleContext& cx) {
   return cx.Param(cx.program.FindParam(Binding::kColumns) != nullptr ? Binding::kColumns : Binding::kN);
 }
 
+Value* ColumnsOf(const RoleContext& cx, ir::Operand operand) {
+  return operand == ir::Operand::kD ? ColumnsOfD(cx) : cx.Param(Binding::kN);
+}
+
 GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
                                Value* row, Value* column, Value* batch)
     : cx_(cx),
       index_(cx, layout, row, column),
       bytes_(static_cast<int>(DataTypeBytes(attrs.type))),
-      columns_(attrs.operand == ir::Operand::kD ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {
+      columns_(ColumnsOf(cx, attrs.operand)) {
   auto& b = cx.e.ir();
   for (int j = 0; j < layout.Registers(); ++j) {
     if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;

@@ -46,8 +46,9 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
 // Whether a row of the warp is kept, where the last ones are lost; else `inside` alone.
 Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside);
 
-// Columns of D: N, or half of it where pairs of columns are joined.
+// Columns of D: N, or half of it where pairs of columns are joined. Of C always N.
 Value* ColumnsOfD(const RoleContext& cx);
+Value* ColumnsOf(const RoleContext& cx, ir::Operand operand);
 
 // Addresses and bounds of a fragment's runs in global memory.
 class GlobalFragment {

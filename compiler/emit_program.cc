@@ -26,12 +26,12 @@ constexpr int kWgmmaRows = 64;
 uint64_t DescriptorBits(const SharedLayout& layout, const target::Target& target) {
   const ir::MatrixStrides strides = ir::DescriptorStrides(layout);
   uint64_t bits = static_cast<uint64_t>(strides.leading >> 4) << 16 | static_cast<uint64_t>(strides.stride >> 4) << 32;
-  const int swizzle = static_cast<int>(layout.swizzle);
+  const auto swizzle = static_cast<size_t>(layout.swizzle);
   if (target.Has(target::Feature::kTensorMemory)) {
-    constexpr uint64_t kCodes[] = {6, 4, 2};  // 32, 64, 128 bytes
+    constexpr uint64_t kCodes[] = {0, 6, 4, 2};  // none, 32, 64, 128 bytes
     bits |= uint64_t{1} << 46 | kCodes[swizzle] << 61;
   } else {
-    constexpr uint64_t kCodes[] = {3, 2, 1};
+    constexpr uint64_t kCodes[] = {0, 3, 2, 1};
     bits |= kCodes[swizzle] << 62;
   }
   return bits;

@@ -1,4 +1,5 @@
 // Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
+#include <algorithm>
 #include <map>
 
 #include "compiler/emit_place.h"
@@ -13,10 +14,14 @@ Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
   return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
 }
 
-// Part of a vector along columns that belongs to the group of output channels; the matrices of a batch share it.
-Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch) {
-  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, cx.Param(Binding::kN)) : cx.e.C32(0);
+// Part of a vector along columns that belongs to the group of output channels, which has `columns` of them; the
+// matrices of a batch share it.
+Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch, Value* columns) {
+  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, columns) : cx.e.C32(0);
 }
+
+// Columns before pairs were joined, or behind it.
+Value* ColumnsOf(const RoleContext& cx, int gated) { return gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN); }
 
 Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t bytes) {
   auto& b = cx.e.ir();
@@ -30,8 +35,8 @@ class VectorLoads {
       : cx_(cx),
         attrs_(attrs),
         index_(index),
-        part_(PartOfGroup(cx, attrs.rows, batch)),
-        columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {}
+        columns_(ColumnsOf(cx, attrs.gated)),
+        part_(PartOfGroup(cx, attrs.rows, batch, columns_)) {}
 
   Value* Of(int j) {
     const bool by_row = attrs_.axis == BiasAxis::kM, by_column = attrs_.axis == BiasAxis::kN;
@@ -64,8 +69,8 @@ class VectorLoads {
   const RoleContext& cx_;
   const ir::CombineVectorAttrs attrs_;
   const ElementIndex& index_;
-  Value* part_;
   Value* columns_;
+  Value* part_;
   Value* first_ = nullptr;        // address of the element of the lane's first row or column
   std::map<int, Value*> loaded_;  // by the constant part of the index
 };
@@ -83,7 +88,7 @@ class FragmentTotals {
 
   FragmentTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
                  const ElementIndex& index, Value* batch)
-      : cx_(cx), attrs_(attrs), index_(index), columns_(attrs.gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN)) {
+      : cx_(cx), attrs_(attrs), index_(index), columns_(ColumnsOf(cx, attrs.gated)) {
     auto& b = cx.e.ir();
     const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
     std::map<int, Value*> rows;  // inside, by the constant part
@@ -230,31 +235,74 @@ Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, cons
   return combined;
 }
 
+namespace {
+
+Value* Join(const RoleContext& cx, const ir::GateAttrs& attrs, Value* gate, Value* other) {
+  gate = EmitFunction(cx.e, attrs.function, attrs.approximate != 0, gate, nullptr, nullptr);
+  return cx.e.ir().CreateFMul(gate, other);
+}
+
+// Of lanes that differ in one bit, `odd` says which this is: half of what each has is for the other one.
+Value* Exchange(const RoleContext& cx, Value* sent, int lanes) {
+  auto& b = cx.e.ir();
+  return b.CreateBitCast(cx.e.ExchangeLanes(b.CreateBitCast(sent, cx.e.I32()), lanes), cx.e.F32());
+}
+Value* IsOdd(const RoleContext& cx, int lanes) {
+  auto& b = cx.e.ir();
+  return b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(lanes)), cx.e.C32(0));
+}
+
 // Where a lane holds whole rows, pairs lie side by side. Where four lanes share rows, each has one column of every four
 // that result; neighbours exchange halves, so that each has two side by side again.
-Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
   auto& b = cx.e.ir();
   const ir::FragmentLayout& pairs = fragment.layout;
   std::vector<Value*> joined;
   for (int j = 0; j < pairs.Registers(); j += 2) {
-    Value* gate = EmitFunction(cx.e, attrs.function, attrs.approximate != 0, fragment.values[j], nullptr, nullptr);
-    joined.push_back(b.CreateFMul(gate, fragment.values[j + 1]));
+    joined.push_back(Join(cx, attrs, fragment.values[j], fragment.values[j + 1]));
   }
-  Fragment result{{ir::Gated(pairs.kind), pairs.columns / 2}, joined};
+  Fragment result{pairs.JoinedColumns(), joined};
   if (pairs.kind == ir::FragmentKind::kRowPerLane) return result;
   // Of 16 columns: rows l/4 and l/4 + 8 of the first 8, then of the second 8.
-  Value* odd = b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(1)), cx.e.C32(0));
+  Value* odd = IsOdd(cx, 1);
   for (size_t group = 0; group < joined.size(); group += 4) {
     for (size_t half = 0; half < 2; ++half) {
       Value* low = joined[group + half];
       Value* high = joined[group + half + 2];
-      Value* sent = b.CreateBitCast(b.CreateSelect(odd, low, high), cx.e.I32());
-      Value* received = b.CreateBitCast(cx.e.ExchangeLanes(sent, 1), cx.e.F32());
+      Value* received = Exchange(cx, b.CreateSelect(odd, low, high), 1);
       result.values[group + 2 * half] = b.CreateSelect(odd, received, low);
       result.values[group + 2 * half + 1] = b.CreateSelect(odd, high, received);
     }
   }
   return result;
+}
+
+// The rows of a pair are those of two lanes. Of two registers the first lane joins one and the second lane the other,
+// so that each sends half of what it has: one exchange for each result.
+Fragment JoinRows(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& pairs = fragment.layout;
+  const ir::FragmentFacts::LaneParts& rows = pairs.Facts().lane_rows;
+  const int lanes = 1 << (std::find(rows.begin(), rows.end(), 1) - rows.begin());
+  Value* odd = IsOdd(cx, lanes);
+  const int run = pairs.Facts().run;
+  Fragment result{pairs.JoinedRows(), {}};
+  for (int group = 0; group < pairs.Registers(); group += 2 * run) {
+    for (int j = group; j < group + run; ++j) {
+      Value* first = fragment.values[j];
+      Value* second = fragment.values[j + run];
+      Value* received = Exchange(cx, b.CreateSelect(odd, first, second), lanes);
+      result.values.push_back(
+          Join(cx, attrs, b.CreateSelect(odd, received, first), b.CreateSelect(odd, second, received)));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  return cx.program.row_axis == ir::Axis::kM ? JoinColumns(cx, fragment, attrs) : JoinRows(cx, fragment, attrs);
 }
 
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
@@ -270,7 +318,7 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
     if (attrs.axis == BiasAxis::kM) place = b.CreateAdd(index.first_row, total.key);
     if (attrs.axis == BiasAxis::kN) {
       Value* own = b.CreateAdd(index.first_column, total.key);
-      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch));
+      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch, totals.columns()));
       inside = b.CreateAnd(inside, b.CreateICmpULT(own, totals.columns()));
     }
     e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4),

@@ -138,7 +138,7 @@ int KernelBuilder::WidestPanel() const {
   constexpr int kMostRegisters = 255, kAddresses = 24, kLeastSpan = 32;
   const int limit = Registers().math > 0 ? Registers().math : kMostRegisters;
   const int held = in_tensor_memory_ ? 0 : AccumulatorColumns() / 2 * (terms_.promotes ? 2 : 1);
-  const int joined = ir::IsGated(terms_.steps) ? 2 : 1;
+  const int joined = JoinedColumns();
   const int least = std::max(16, joined * kLeastSpan / static_cast<int>(DataTypeBytes(terms_.type)));
   int panel = kWidestPanel;
   while (panel > least && held + kAddresses + PanelRegisters(panel) > limit) panel /= 2;
@@ -217,7 +217,8 @@ void KernelBuilder::PlanEpilogue() {
                                                     .transposed = RowsAlongN(),
                                                     .columns = program_.Columns(),
                                                     .blocks = Blocks(),
-                                                    .joined = ir::IsGated(terms_.steps) ? 2 : 1,
+                                                    .joined = JoinedColumns(),
+                                                    .joined_rows = ir::IsGated(terms_.steps) ? 2 / JoinedColumns() : 1,
                                                     .widest = WidestPanel(),
                                                     .warps = EpilogueWarps(),
                                                     .in_tensor_memory = in_tensor_memory_,
@@ -237,7 +238,7 @@ void KernelBuilder::AddMapsOfD() {
   AddParam(Binding::kMapD, box);
   const int rest = program_.Columns() % staging_.panel;
   if (RowsAlongN() || rest == 0) return;
-  box.inner = rest / (ir::IsGated(terms_.steps) ? 2 : 1);
+  box.inner = rest / JoinedColumns();
   AddParam(Binding::kMapDRest, box);
 }
 

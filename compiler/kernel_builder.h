@@ -155,6 +155,8 @@ class KernelBuilder {
   int Blocks() const { return in_tensor_memory_ ? 1 : program_.Rows() / (kWarpRows * EpilogueWarps()); }
   int AccumulatorColumns() const { return program_.Columns() * Blocks(); }
   bool RowsAlongN() const { return schedule_.rows == RowSide::kN; }
+  // Columns of the accumulator that make one of D.
+  int JoinedColumns() const { return ir::IsGated(terms_.steps) && !RowsAlongN() ? 2 : 1; }
   RegisterSplit Registers() const;
   int WidestPanel() const;
   int PanelRegisters(int columns) const;

@@ -57,12 +57,14 @@ Staging WidePanels(const StagedTile& tile, int line, int copies) {
 
 // Panels are rows of D, of the columns of all warps that share a copy.
 Staging TransposedPanels(const StagedTile& tile, int panel, int copies) {
-  const int row_bytes = RowsOf(tile) * BytesOf(tile);
-  const int sharers = tile.alone ? 1 : std::max(1, kLineBytes / row_bytes);
+  constexpr int kMostSharers = 4;  // the warps of a warpgroup
+  const int columns = RowsOf(tile) / tile.joined_rows;
+  const int row_bytes = columns * BytesOf(tile);
+  const int sharers = tile.alone ? 1 : std::clamp(kLineBytes / row_bytes, 1, kMostSharers);
   LS_CHECK(tile.warps % sharers == 0, sharers, " warps of ", tile.warps, " share a copy");
   return {.panel = panel,
           .piece = panel,
-          .layout = CopyOf(tile, panel, RowsOf(tile) * sharers, ir::WidestSwizzle(row_bytes * sharers)),
+          .layout = CopyOf(tile, panel, columns * sharers, ir::WidestSwizzle(row_bytes * sharers)),
           .copies = std::min(copies, PanelsOf(tile, panel)),
           .sharers = sharers};
 }

@@ -19,14 +19,14 @@ namespace laneshift::compiler {
 struct StagedTile {
   DataType type = DataType::kBf16;  // of D
   ir::FragmentKind fragment{};
-  bool transposed = false;        // rows of the accumulator are columns of D
-  int columns = 0, blocks = 1;    // of the accumulator
-  int joined = 1;                 // columns of it that become one of D
-  int widest = 0;                 // columns of it that the registers of a warp have room for at once
-  int warps = 0;                  // of a role
-  bool in_tensor_memory = false;  // whose loads bring powers of two
-  bool bulk = false;              // by bulk stores, which take boxes of any width
-  bool alone = false;             // each warp goes its own way
+  bool transposed = false;          // rows of the accumulator are columns of D
+  int columns = 0, blocks = 1;      // of the accumulator
+  int joined = 1, joined_rows = 1;  // columns, or rows of it that become one of D
+  int widest = 0;                   // columns of it that the registers of a warp have room for at once
+  int warps = 0;                    // of a role
+  bool in_tensor_memory = false;    // whose loads bring powers of two
+  bool bulk = false;                // by bulk stores, which take boxes of any width
+  bool alone = false;               // each warp goes its own way
 };
 
 struct Staging {

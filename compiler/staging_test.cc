@@ -77,6 +77,9 @@ TEST(Staging, WarpsShareARowOfD) {
   EXPECT_EQ(StagingsOf(tile).front().sharers, 1) << "a warp has 32 columns";
   tile.type = DataType::kF16;
   EXPECT_EQ(StagingsOf(tile).front().sharers, 2);
+  tile.fragment = ir::FragmentKind::kMma16x8;
+  tile.joined_rows = 2;
+  EXPECT_EQ(StagingsOf(tile).front().sharers, 4) << "no more than a warpgroup, though a row then has 64 bytes";
   tile.alone = true;
   for (const Staging& staging : StagingsOf(tile)) EXPECT_EQ(staging.sharers, 1);
 }

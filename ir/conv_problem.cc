@@ -113,7 +113,7 @@ std::array<ConvTensor, 4> ConvTensors(const ConvProblem& p) {
   return {{{&ConvProblem::x_pitch, p.n, p.input, p.c},
            {&ConvProblem::w_pitch, p.k, p.filter, p.c / p.groups},
            {&ConvProblem::z_pitch, p.n, output, p.k},
-           {&ConvProblem::y_pitch, p.n, output, p.k}}};
+           {&ConvProblem::y_pitch, p.n, output, OutputColumns(p)}}};
 }
 
 ConvPitches PackedPitches(const ConvTensor& tensor, const ConvPitches& given) {
@@ -161,6 +161,10 @@ Status ValidateConv(const ConvProblem& p) {
 Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(ValidateConv(conv));
   LS_ASSIGN(conv.epilogue, CompleteEpilogue(std::move(conv.epilogue), conv.y, conv.numerics, kConvLetters));
+  if (IsGated(conv.epilogue) && conv.k / conv.groups % 2 != 0) {
+    return InvalidProblem(Cat("epilogue: filters are joined in pairs, but k=", conv.k, " groups=", conv.groups,
+                              " makes ", conv.k / conv.groups, " of a group, which is odd"));
+  }
   for (const ConvTensor& tensor : ConvTensors(conv)) {
     conv.*tensor.pitches = PackedPitches(tensor, conv.*tensor.pitches);
     if (tensor.pitches == &ConvProblem::z_pitch && conv.beta == 0) continue;
@@ -176,10 +180,10 @@ double Flops(const ConvProblem& p) {
 double Bytes(const ConvProblem& p) {
   const auto count = static_cast<double>(p.n);
   const auto size = [](DataType type) { return static_cast<double>(DataTypeBytes(type)); };
-  const double output = Product(count, p.Output(), p.k);
   double bytes = Product(count, p.input, p.c) * size(p.x) +
-                 Product(static_cast<double>(p.k), p.filter, p.c / p.groups) * size(p.w) + output * size(p.y);
-  if (p.beta != 0) bytes += output * size(p.z);
+                 Product(static_cast<double>(p.k), p.filter, p.c / p.groups) * size(p.w) +
+                 Product(count, p.Output(), OutputColumns(p)) * size(p.y);
+  if (p.beta != 0) bytes += Product(count, p.Output(), p.k) * size(p.z);
   if (p.bias == ConvBias::kK) bytes += static_cast<double>(p.k) * size(AddendType(p.y));
   return bytes + ScaleBytes(p);
 }

@@ -237,9 +237,6 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
     return InvalidProblem(Cat("epilogue: a convolution has no blocks of rows; '", name, "' is for a gemm"));
   }
   const size_t gate = GateOf(epilogue);
-  if (info.action == StepAction::kGate && letters.row == '\0') {
-    return InvalidProblem(Cat("epilogue: a convolution has no gated pairs; '", name, "' is for a gemm"));
-  }
   if (info.action == StepAction::kCall && gate < epilogue.size()) {
     return InvalidProblem(Cat("epilogue: '", name, "' does not stand beside '", PrintStep(epilogue[gate], letters),
                               "'; join the pairs in a problem of its own"));

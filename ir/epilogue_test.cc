@@ -49,7 +49,7 @@ TEST(Epilogue, ErrorsNameTheStep) {
   EXPECT_NE(message("toward_zero+relu", kGemmLetters).find("comes last"), std::string::npos);
   EXPECT_NE(message("swiglu+geglu", kGemmLetters).find("'geglu' is the second gated step"), std::string::npos);
   EXPECT_NE(message("residual+swiglu", kGemmLetters).find("comes behind 'swiglu'"), std::string::npos);
-  EXPECT_NE(message("swiglu", {0, 'k'}).find("no gated pairs"), std::string::npos);
+  EXPECT_NE(message("scale_block", {0, 'k'}).find("no blocks of rows"), std::string::npos);
   EXPECT_NE(message("sum_m", {0, 'k'}).find("unknown step 'sum_m'"), std::string::npos);
   EXPECT_NE(message("relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu+relu", kGemmLetters).find("12 steps"),
             std::string::npos);
@@ -96,6 +96,21 @@ TEST(Epilogue, JoinsPairsOfColumns) {
   EXPECT_EQ(tensors[3].tensor.Elements(), 300 * 300);
   EXPECT_EQ(tensors[4].tensor.Elements(), 1);
   EXPECT_TRUE(tensors[4].total);
+}
+
+TEST(Epilogue, JoinsPairsOfFilters) {
+  const Problem problem = *ParseProblem("conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 epilogue=bias_k+swiglu+amax_k+aux");
+  EXPECT_EQ(std::get<ConvProblem>(problem).y_pitch.pixel, 12);
+  EXPECT_EQ(Stored(problem, OperandRole::kD).Inner(), 12);
+  EXPECT_EQ(Stored(problem, OperandRole::kC).Inner(), 24);
+  const auto tensors = EpilogueTensors(problem);
+  ASSERT_EQ(tensors.size(), 3u);
+  EXPECT_EQ(tensors[0].tensor.Elements(), 24);
+  EXPECT_EQ(tensors[1].tensor.Elements(), 12);
+  EXPECT_EQ(tensors[2].tensor.Elements(), 2 * 5 * 6 * 12);
+  const auto odd = ParseProblem("conv n=1 w=6 c=8 k=12 groups=4 s=3 epilogue=swiglu");
+  ASSERT_FALSE(odd.has_value());
+  EXPECT_NE(odd.error().message.find("makes 3 of a group, which is odd"), std::string::npos);
 }
 
 TEST(Epilogue, CutsTowardZero) {

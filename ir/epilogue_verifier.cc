@@ -143,8 +143,8 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   }
   if (op.kind == OpKind::kGate) {
     const FragmentLayout& pairs = values_[op.operands[0]].fragment;
-    if (program_.row_axis != Axis::kM) return Broken(12, "pairs of columns are joined where rows lie along m");
-    if (pairs.kind == FragmentKind::kMma16x8Gated || pairs.columns % 16 != 0)
+    const int whole = program_.row_axis == Axis::kM ? 16 : 8;
+    if (!HoldsAccumulator(pairs.kind) || pairs.columns % whole != 0)
       return Broken(
           12, Cat("a fragment of ", pairs.columns, " columns as ", NameOf(pairs.kind), " is not joined in pairs"));
     return Needs({Binding::kColumns});

@@ -10,9 +10,12 @@ char AxisLetter(Axis axis) {
 }
 
 Swizzle WidestSwizzle(int row_bytes) {
-  LS_CHECK(row_bytes > 0 && row_bytes % 32 == 0, "a swizzled row is a multiple of 32 bytes, not ", row_bytes);
-  if (row_bytes % 128 == 0) return Swizzle::k128;
-  return row_bytes % 64 == 0 ? Swizzle::k64 : Swizzle::k32;
+  LS_CHECK(row_bytes > 0 && row_bytes % 16 == 0, "a row is a multiple of 16 bytes, not ", row_bytes);
+  Swizzle widest = Swizzle::kNone;
+  for (const Swizzle swizzle : {Swizzle::k32, Swizzle::k64, Swizzle::k128}) {
+    if (row_bytes % SpanBytes(swizzle) == 0) widest = swizzle;
+  }
+  return widest;
 }
 
 int SharedLayout::Offset(int outer_index, int inner_index) const {
@@ -34,6 +37,17 @@ MatrixStrides DescriptorStrides(const SharedLayout& layout) {
   // K-major: groups of eight M/N rows are eight spans apart. MN-major: groups of eight K rows are eight spans apart,
   // and the next span of M/N is one column of the tile further.
   return {.leading = layout.KMajor() ? 16 : layout.ColumnBytes(), .stride = 8 * layout.Span()};
+}
+
+FragmentLayout FragmentLayout::JoinedColumns() const {
+  LS_CHECK(HoldsAccumulator(kind), "columns are joined once");
+  return {.kind = kind == FragmentKind::kMma16x8 ? FragmentKind::kMma16x8Gated : kind, .columns = columns / 2};
+}
+
+FragmentLayout FragmentLayout::JoinedRows() const {
+  LS_CHECK(HoldsAccumulator(kind), "rows are joined once");
+  return {.kind = kind == FragmentKind::kMma16x8 ? FragmentKind::kMma8x8 : FragmentKind::kRowPerTwoLanes,
+          .columns = columns};
 }
 
 FragmentKind AccumulatorFragment(int rows_of_four_warps) {

@@ -4,6 +4,8 @@
 // Thread-safety: values and pure functions.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -15,10 +17,11 @@ namespace laneshift::ir {
 enum class Axis : uint8_t { kM, kN, kK };
 char AxisLetter(Axis axis);
 
-// The TMA and MMA swizzle: 16-byte chunks of a span are permuted by XOR with the address bits above 128 bytes.
-enum class Swizzle : uint8_t { k32, k64, k128 };
-constexpr int SpanBytes(Swizzle swizzle) { return 32 << static_cast<int>(swizzle); }
-// The widest swizzle whose span divides a row of `row_bytes`. REQUIRES: row_bytes is a positive multiple of 32.
+// The TMA and MMA swizzle: 16-byte chunks of a span are permuted by XOR with the address bits above 128 bytes. A span
+// of one chunk has nothing to permute; only copies on their way out have such rows.
+enum class Swizzle : uint8_t { kNone, k32, k64, k128 };
+constexpr int SpanBytes(Swizzle swizzle) { return 16 << static_cast<int>(swizzle); }
+// The widest swizzle whose span divides a row of `row_bytes`. REQUIRES: row_bytes is a positive multiple of 16.
 Swizzle WidestSwizzle(int row_bytes);
 
 // A tile in shared memory: `outer` rows of `inner` contiguous elements. A row longer than one swizzle span is cut into
@@ -70,34 +73,67 @@ MatrixStrides DescriptorStrides(const SharedLayout& layout);
 enum class FragmentKind : uint8_t {
   kRowPerLane,  // 32 rows; lane l holds row l, register j column j (tcgen05.ld 32x32b)
   kMma16x8,  // 16 rows; lane l holds rows l/4 and l/4+8, columns 2*(l%4)+{0,1} of each 8 (wgmma D, tcgen05.ld 16x256b)
-  kMma16x8Gated,  // the same, but the columns of lanes 1 and 2 of each four are exchanged: pairs of kMma16x8, joined
+  // What is left of those two when pairs of neighbours have become one, of columns and then of rows. A lane holds
+  // results of the rows and columns that it held before.
+  kMma16x8Gated,    // kMma16x8, but the columns of lanes 1 and 2 of each four are exchanged
+  kRowPerTwoLanes,  // 16 rows; lane l holds row l/2, register j column 2*j + l%2
+  kMma8x8,          // 8 rows; lane l holds row l/8 + 4*(l/4%2), columns 2*(l%4)+{0,1} of each 8
 };
-// In which pairs of neighbouring columns lie when each has become one.
-constexpr FragmentKind Gated(FragmentKind kind) {
-  return kind == FragmentKind::kMma16x8 ? FragmentKind::kMma16x8Gated : kind;
-}
+
+// What each bit of a lane's number adds to its row and its column, and how its registers go on from there: `run`
+// adjacent columns, the same in each of the lane's `rows_of_lane` rows, which are 8 apart, then on by `step` columns.
+struct FragmentFacts {
+  static constexpr size_t kLaneBits = 5;
+  using LaneParts = std::array<int, kLaneBits>;
+
+  int rows;
+  LaneParts lane_rows, lane_columns;
+  int run, rows_of_lane, step;
+};
+// In the order of FragmentKind.
+inline constexpr FragmentFacts kFragmentFacts[] = {
+    {32, {1, 2, 4, 8, 16}, {0, 0, 0, 0, 0}, 1, 1, 1}, {16, {0, 0, 1, 2, 4}, {2, 4, 0, 0, 0}, 2, 2, 8},
+    {16, {0, 0, 1, 2, 4}, {4, 2, 0, 0, 0}, 2, 2, 8},  {16, {0, 1, 2, 4, 8}, {1, 0, 0, 0, 0}, 1, 1, 2},
+    {8, {0, 0, 4, 1, 2}, {2, 4, 0, 0, 0}, 2, 1, 8},
+};
+
+// Whether an accumulator is read so.
+constexpr bool HoldsAccumulator(FragmentKind kind) { return kind <= FragmentKind::kMma16x8; }
 
 struct FragmentLayout {
   FragmentKind kind = FragmentKind::kRowPerLane;
   int columns = 0;
 
-  int Rows() const { return kind == FragmentKind::kRowPerLane ? 32 : 16; }
+  const FragmentFacts& Facts() const { return kFragmentFacts[static_cast<size_t>(kind)]; }
+  int Rows() const { return Facts().rows; }
   int Registers() const { return Rows() * columns / 32; }
   // Element held by register `j` of lane `l`: row = lane part + RowOf(j), column = lane part + ColumnOf(j).
-  int RowOf(int j) const { return kind == FragmentKind::kRowPerLane ? 0 : 8 * ((j >> 1) & 1); }
-  int ColumnOf(int j) const { return kind == FragmentKind::kRowPerLane ? j : 8 * (j >> 2) + (j & 1); }
-  int LaneRow(int lane) const { return kind == FragmentKind::kRowPerLane ? lane : lane / 4; }
-  int LaneColumn(int lane) const {
-    const int place = kind == FragmentKind::kMma16x8Gated ? (lane % 2) * 2 + lane / 2 % 2 : lane % 4;
-    return kind == FragmentKind::kRowPerLane ? 0 : 2 * place;
-  }
+  int RowOf(int j) const { return 8 * (j / Facts().run % Facts().rows_of_lane); }
+  int ColumnOf(int j) const { return j / (Facts().run * Facts().rows_of_lane) * Facts().step + j % Facts().run; }
+  int LaneRow(int lane) const { return SumOfBits(Facts().lane_rows, lane); }
+  int LaneColumn(int lane) const { return SumOfBits(Facts().lane_columns, lane); }
   // Bits of a lane's number by which its rows differ from other lanes', and its columns.
-  int RowLanes() const { return kind == FragmentKind::kRowPerLane ? 31 : 28; }
-  int ColumnLanes() const { return kind == FragmentKind::kRowPerLane ? 0 : 3; }
+  int RowLanes() const { return BitsOf(Facts().lane_rows); }
+  int ColumnLanes() const { return BitsOf(Facts().lane_columns); }
   // Registers j, j+1, … that hold adjacent columns of one row, starting at a multiple of this.
-  int Run() const { return kind == FragmentKind::kRowPerLane ? columns : 2; }
+  int Run() const { return Facts().step == Facts().run ? columns : Facts().run; }
+  // When pairs of neighbouring columns, or rows, have each become one. REQUIRES: an accumulator is read so.
+  FragmentLayout JoinedColumns() const;
+  FragmentLayout JoinedRows() const;
 
   bool operator==(const FragmentLayout&) const = default;
+
+ private:
+  static int SumOfBits(const FragmentFacts::LaneParts& parts, int lane) {
+    int sum = 0;
+    for (size_t bit = 0; bit < parts.size(); ++bit) sum += (lane >> bit & 1) * parts[bit];
+    return sum;
+  }
+  static int BitsOf(const FragmentFacts::LaneParts& parts) {
+    int bits = 0;
+    for (size_t bit = 0; bit < parts.size(); ++bit) bits |= parts[bit] != 0 ? 1 << bit : 0;
+    return bits;
+  }
 };
 
 // Device memory in which CTAs that share tiles add up what they have, all in f32. In front one counter for each shared

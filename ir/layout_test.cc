@@ -36,6 +36,8 @@ std::vector<SharedLayout> SmallTiles() {
 // counts 128-byte lines modulo the chunks of a span.
 int ChunkPlace(Swizzle swizzle, int row, int chunk) {
   switch (swizzle) {
+    case Swizzle::kNone:
+      return chunk;
     case Swizzle::k32:
       return chunk ^ (row / 4 % 2);
     case Swizzle::k64:
@@ -47,7 +49,9 @@ int ChunkPlace(Swizzle swizzle, int row, int chunk) {
 }
 
 TEST(SharedLayout, IsTheImageOfOneTmaBoxPerColumn) {
-  for (const SharedLayout& tile : SmallTiles()) {
+  std::vector<SharedLayout> tiles = SmallTiles();
+  tiles.push_back({.outer_axis = Axis::kM, .inner_axis = Axis::kN, .outer = 32, .inner = 8, .swizzle = Swizzle::kNone});
+  for (const SharedLayout& tile : tiles) {
     std::vector<bool> written(static_cast<size_t>(tile.Bytes()));
     int box_start = 0;
     const int box_elements = SpanBytes(tile.swizzle) / tile.ElementBytes();
@@ -133,17 +137,54 @@ TEST(SharedLayout, WidestSwizzleDividesTheRow) {
   EXPECT_EQ(WidestSwizzle(192), Swizzle::k64);
   EXPECT_EQ(WidestSwizzle(128), Swizzle::k128);
   EXPECT_EQ(WidestSwizzle(384), Swizzle::k128);
-  EXPECT_DEATH(WidestSwizzle(48), "multiple of 32 bytes");
+  EXPECT_EQ(WidestSwizzle(48), Swizzle::kNone);
+  EXPECT_DEATH(WidestSwizzle(40), "multiple of 16 bytes");
 }
 
 // Lane and register of an element, the inverse of FragmentLayout's formulas, as the PTX ISA draws them.
 std::pair<int, int> Holder(FragmentKind kind, int row, int column) {
-  if (kind == FragmentKind::kRowPerLane) return {row, column};
-  return {row % 8 * 4 + column % 8 / 2, column / 8 * 4 + row / 8 * 2 + column % 2};
+  const int pair = column % 8 / 2;
+  switch (kind) {
+    case FragmentKind::kRowPerLane:
+      return {row, column};
+    case FragmentKind::kMma16x8:
+      return {row % 8 * 4 + pair, column / 8 * 4 + row / 8 * 2 + column % 2};
+    case FragmentKind::kMma16x8Gated:
+      return {row % 8 * 4 + pair % 2 * 2 + pair / 2, column / 8 * 4 + row / 8 * 2 + column % 2};
+    case FragmentKind::kRowPerTwoLanes:
+      return {row * 2 + column % 2, column / 2};
+    case FragmentKind::kMma8x8:
+      return {row % 4 * 8 + row / 4 * 4 + pair, column / 8 * 2 + column % 2};
+  }
+  ADD_FAILURE();
+  return {};
+}
+
+constexpr FragmentKind kKinds[] = {FragmentKind::kRowPerLane, FragmentKind::kMma16x8, FragmentKind::kMma16x8Gated,
+                                   FragmentKind::kRowPerTwoLanes, FragmentKind::kMma8x8};
+
+// Of a pair of rows, or columns, one of the lanes that held it holds the result: no element goes elsewhere but by an
+// exchange with one other lane.
+TEST(FragmentLayout, JoinsNeighbours) {
+  for (const FragmentKind kind : {FragmentKind::kRowPerLane, FragmentKind::kMma16x8}) {
+    const FragmentLayout pairs{.kind = kind, .columns = 16};
+    const FragmentLayout rows = pairs.JoinedRows(), columns = pairs.JoinedColumns();
+    EXPECT_EQ(rows.Rows(), pairs.Rows() / 2);
+    EXPECT_EQ(rows.columns, 16);
+    EXPECT_EQ(columns.Rows(), pairs.Rows());
+    EXPECT_EQ(columns.columns, 8);
+    for (int column = 0; column < 16; ++column) {
+      for (int row = 0; row < pairs.Rows(); row += 2) {
+        const int lane = Holder(rows.kind, row / 2, column).first;
+        EXPECT_TRUE(lane == Holder(kind, row, column).first || lane == Holder(kind, row + 1, column).first);
+      }
+    }
+  }
+  EXPECT_DEATH(FragmentLayout({.kind = FragmentKind::kMma8x8, .columns = 8}).JoinedRows(), "joined once");
 }
 
 TEST(FragmentLayout, HoldsEveryElementOnce) {
-  for (const FragmentKind kind : {FragmentKind::kRowPerLane, FragmentKind::kMma16x8}) {
+  for (const FragmentKind kind : kKinds) {
     for (const int columns : {8, 16, 64, 128, 256}) {
       const FragmentLayout fragment{.kind = kind, .columns = columns};
       std::set<std::pair<int, int>> held;
@@ -162,7 +203,7 @@ TEST(FragmentLayout, HoldsEveryElementOnce) {
 }
 
 TEST(FragmentLayout, RunsAreAdjacentColumnsOfOneRow) {
-  for (const FragmentKind kind : {FragmentKind::kRowPerLane, FragmentKind::kMma16x8}) {
+  for (const FragmentKind kind : kKinds) {
     const FragmentLayout fragment{.kind = kind, .columns = 64};
     for (int j = 0; j < fragment.Registers(); ++j) {
       const int first = j / fragment.Run() * fragment.Run();

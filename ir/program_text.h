@@ -28,14 +28,14 @@ inline constexpr std::array<std::string_view, 3> kEnumNames<BiasAxis>{"none", "m
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<Axis>{"m", "n", "k"};
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<Swizzle>{"32", "64", "128"};
+inline constexpr std::array<std::string_view, 4> kEnumNames<Swizzle>{"none", "32", "64", "128"};
 template <>
 inline constexpr std::array<std::string_view, 4> kEnumNames<Operand>{"a", "b", "c", "d"};
 template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<FunctionOperand>{"row",    "column", "element",
                                                                              "output", "table",  "number"};
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated"};
+inline constexpr std::array<std::string_view, 5> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated", "row_per_two_lanes", "mma_8x8"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Combine>{"add", "multiply"};
 template <>

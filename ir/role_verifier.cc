@@ -248,7 +248,7 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
     return {.kind = sums->fragment, .columns = sums->columns};
   if (op.kind == OpKind::kGate) {
     const FragmentLayout& pairs = values_[op.operands[0]].fragment;
-    return {.kind = Gated(pairs.kind), .columns = pairs.columns / 2};
+    return program_.row_axis == Axis::kM ? pairs.JoinedColumns() : pairs.JoinedRows();
   }
   return values_[op.operands[0]].fragment;
 }

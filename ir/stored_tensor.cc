@@ -75,6 +75,7 @@ std::string StoredTensor::PrintIndex(int64_t element) const {
 }
 
 int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
+int64_t OutputColumns(const ConvProblem& p) { return IsGated(p.epilogue) ? p.k / 2 : p.k; }
 
 StoredTensor Stored(const GemmProblem& p, OperandRole role) {
   const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
@@ -111,7 +112,7 @@ StoredTensor Stored(const ConvProblem& p, OperandRole role) {
     case OperandRole::kC:
       return Images(p, p.z, p.n, p.Output(), p.k, p.z_pitch);
     case OperandRole::kD:
-      return Images(p, p.y, p.n, p.Output(), p.k, p.y_pitch);
+      return Images(p, p.y, p.n, p.Output(), OutputColumns(p), p.y_pitch);
     case OperandRole::kBias:
       return Vector(AddendType(p.y), p.k);
     case OperandRole::kScaleA:
@@ -160,12 +161,13 @@ std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   const Epilogue& epilogue = gemm != nullptr ? gemm->epilogue : std::get<ConvProblem>(problem).epilogue;
   const AxisLetters letters = gemm != nullptr ? kGemmLetters : kConvLetters;
   const StoredTensor output = Stored(problem, OperandRole::kD);
+  const int64_t products = gemm != nullptr ? gemm->n : std::get<ConvProblem>(problem).k;  // columns before pairs
   const int64_t rows = gemm != nullptr ? gemm->m : output.Rows();
   const size_t gate = GateOf(epilogue);
   std::vector<EpilogueTensor> tensors;
   for (size_t i = 0; i < epilogue.size(); ++i) {
     const EpilogueStep& step = epilogue[i];
-    const int64_t columns = gemm != nullptr && i < gate ? gemm->n : output.Inner();
+    const int64_t columns = i < gate ? products : output.Inner();
     for (const StepTensor& own : TensorsOf(step, output.type)) {
       const std::string name = step.function ? step.function->name : PrintStep(step, letters);
       const bool table = own.operand == StepOperand::kTable;

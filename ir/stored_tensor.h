@@ -47,8 +47,10 @@ struct StoredTensor {
   std::string PrintIndex(int64_t element) const;
 };
 
-// Columns of D, which are half of B's where the epilogue joins them in pairs.
+// Columns of D, which are half of B's where the epilogue joins them in pairs. Of a convolution the channels of y, which
+// are then half as many as there are filters.
 int64_t OutputColumns(const GemmProblem& problem);
+int64_t OutputColumns(const ConvProblem& problem);
 
 // REQUIRES: the problem is complete. A bias that there is not has no elements that anybody reads.
 StoredTensor Stored(const GemmProblem& problem, OperandRole role);

@@ -102,6 +102,7 @@ constexpr Broken kBroken[] = {
     {3, kScheduled, "tile a bf16[m:128 k:64]", "tile a bf16[m:128 k:72]", "rows of 144 bytes, not whole spans of 128"},
     {3, kScheduled, "tile a bf16[m:128 k:64]", "tile a bf16[m:132 k:64]", "132 rows, not a multiple of 8"},
     {3, kScheduled, "tile a bf16[m:128 k:64]", "tile a bf16[m:0 k:64]", "extents 0 and 64"},
+    {3, kScheduled, "tile a bf16[m:128 k:64] swizzle=128", "tile a bf16[m:128 k:64] swizzle=none", "no swizzle, and is multiplied"},
     {4, kScheduled, "shared stages=4", "shared stages=0", "0 stages"},
     {4, kScheduled, "shared stages=4", "shared stages=4 rows=128", "has rows or columns"},
     {4, kScheduled, "rows=128 columns=256", "rows=96 columns=256", "96 rows, not 64 or 128"},

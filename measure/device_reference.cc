@@ -126,7 +126,7 @@ struct View {
   __device__ long long Place(long long batch, long long row, long long column) const {
     return batch * sd.stride + row * sd.row + column * sd.column;
   }
-  __device__ long long Column(long long, long long column) const { return column; }
+  __device__ long long Column(long long, long long column, long long) const { return column; }
   __device__ long long Blocks(long long row, long long column, long long columns) const {
     return row / 128 * ((columns + 127) / 128) + column / 128;
   }
@@ -197,9 +197,11 @@ struct View {
     return Widen(d[Place(group, row, column)]);
   }
   __device__ long long Place(long long group, long long row, long long column) const {
-    return Pixel(y, row) + group * n + column;
+    return Pixel(y, row) + group * (n / JOINED) + column;
   }
-  __device__ long long Column(long long group, long long column) const { return group * n + column; }
+  __device__ long long Column(long long group, long long column, long long columns) const {
+    return group * columns + column;
+  }
   __device__ long long Blocks(long long row, long long column, long long columns) const {
     return row / 128 * ((columns * batches + 127) / 128) + column / 128;
   }
@@ -207,7 +209,7 @@ struct View {
     return has_bias == 0 ? 0.0f : Widen(bias[group * n + column]);
   }
   __device__ long long Index(long long group, long long row, long long column) const {
-    return (row * batches + group) * n + column;
+    return (row * batches + group) * (n / JOINED) + column;
   }
 };
 )cuda";
@@ -347,18 +349,19 @@ Factors FactorsOf(Scaling scaling, DataType output, const GemmArguments& roles) 
 
 // Where a step finds its element in its operand.
 std::string PlaceSource(ir::StepOperand operand, bool joined) {
+  const std::string_view columns = joined ? "view.n / JOINED" : "view.n";  // of a group
   switch (operand) {
     case ir::StepOperand::kRowVector:
     case ir::StepOperand::kRowTotal:
       return "row";
     case ir::StepOperand::kColumnVector:
     case ir::StepOperand::kColumnTotal:
-      return "view.Column(batch, column)";
+      return Cat("view.Column(batch, column, ", columns, ")");
     case ir::StepOperand::kMatrix:
     case ir::StepOperand::kOutput:
       return "view.Place(batch, row, column)";
     case ir::StepOperand::kBlocks:
-      return Cat("view.Blocks(row, view.Column(batch, column), view.n", joined ? " / JOINED)" : ")");
+      return Cat("view.Blocks(row, view.Column(batch, column, ", columns, "), ", columns, ")");
     case ir::StepOperand::kNone:
     case ir::StepOperand::kTotal:
     case ir::StepOperand::kTable:

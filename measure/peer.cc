@@ -70,6 +70,9 @@ Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const de
                                         const Arguments& arguments) {
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   if (conv == nullptr) return MakeError(ErrorCode::kUnsupported, "cuDNN is for convolutions; compare with --vs cublas");
+  if (ir::IsGated(conv->epilogue)) {
+    return MakeError(ErrorCode::kUnsupported, "cuDNN joins no pairs of filters; compare with an epilogue without them");
+  }
   LS_ASSIGN(Cudnn opened, Cudnn::Open(directories, device, stream, *conv, std::get<ConvArguments>(arguments)));
   auto cudnn = std::make_shared<Cudnn>(std::move(opened));
   PeerCall call{"cudnn", [cudnn](const Arguments& own) { return cudnn->Convolve(std::get<ConvArguments>(own)); }};

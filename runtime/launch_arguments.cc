@@ -25,6 +25,8 @@ device::CuTensorMapDataType MapType(DataType type) {
 
 device::CuTensorMapSwizzle MapSwizzle(ir::Swizzle swizzle) {
   switch (swizzle) {
+    case ir::Swizzle::kNone:
+      return device::kCuSwizzleNone;
     case ir::Swizzle::k32:
       return device::kCuSwizzle32;
     case ir::Swizzle::k64:

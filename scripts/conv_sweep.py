@@ -185,6 +185,14 @@ def epilogues():
         yield Conv(image, filters, 16, 24, pad=1, rest=f"epilogue={steps}")
         yield Conv(image, filters, 12, 6, pad=1, groups=3, types="x=f16 w=f16 y=f32", rest=f"epilogue={steps}")
     yield Conv([3, 4, 5], [3, 3, 3], 8, 8, pad=1, rest="y_pixel=16 epilogue=bias_k+residual+aux+tanh")
+    # Pairs of filters.
+    for steps in ("swiglu", "bias_k+geglu+scale_k:f32+residual", "amax_k+geglu_tanh+sum_k+amax_k+aux"):
+        yield Conv(image, filters, 16, 64, pad=1, rest=f"epilogue={steps}")
+        yield Conv(image, filters, 12, 12, pad=1, groups=3, types="x=f16 w=f16 y=f32", rest=f"epilogue={steps}")
+    yield Conv(image, filters, 16, 134, pad=1, rest="beta=0.5 epilogue=swiglu")
+    yield Conv(image, filters, 3, 24, pad=1, rest="epilogue=swiglu+bias_k")
+    yield Conv([13], [5], 32, 64, n=3, pad=2, types="x=e4m3 w=e4m3 y=e4m3", rest="epilogue=swiglu+amax")
+    yield Conv([3, 4, 5], [3, 3, 3], 8, 16, pad=1, rest="y_pixel=16 epilogue=bias_k+geglu+residual")
 
 
 def pitches():

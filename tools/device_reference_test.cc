@@ -77,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceReference,
                                          "gemm m=9 n=33 k=40 epilogue=bias_n:f32+clamp:-1:0.5+residual+dgelu_tanh",
                                          "gemm m=140 n=136 k=16 d=f32 epilogue=scale_block+sum_m+sum_n+amax+rint",
                                          "gemm m=20 n=64 k=40 batch=2 epilogue=bias_n+swiglu+residual+amax_m+amax_n",
-                                         "gemm m=20 n=40 k=40 a=f16 epilogue=silu+toward_zero"));
+                                         "gemm m=20 n=40 k=40 a=f16 epilogue=silu+toward_zero",
+                                         "conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 groups=2 beta=0.5 bias=k "
+                                         "epilogue=scale_k+geglu+bias_k+residual+sum_k+amax_k"));
 
 class ConvDeviceReference : public testing::TestWithParam<const char*> {};
 

@@ -13,7 +13,8 @@
 //
 // Sums and amax are f32, shared by the batch, and add to what the caller has put there. An amax has the same bits in
 // every run; a sum has not, because the order in which tiles end decides it: problems with numerics= refuse it.
-// Behind a gated step columns are those of D; before it they are those of B, and there are no matrices.
+// Behind a gated step columns are those of D; before it they are those of B, twice as many, and there are no matrices.
+// Of a convolution D's are the channels of y, and B's the filters.
 //
 // Thread-safety: values.
 #pragma once
