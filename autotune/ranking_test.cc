@@ -117,6 +117,7 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
             EXPECT_EQ(program.channels[i].stages, built->program.channels[i].stages) << PrintSchedule(schedule);
           }
           EXPECT_EQ(program.roles, built->program.roles) << PrintSchedule(schedule);
+          EXPECT_EQ(program.params, built->program.params) << PrintSchedule(schedule);
         },
         [](const RefusedSchedule&) {});
   }
@@ -256,7 +257,7 @@ TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "16:0d0a5753e435084c3286f760f86c82d6";
+  constexpr std::string_view kChoices = "17:0d0a5753e435084c3286f760f86c82d6";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {
