@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "compiler/bindings.h"
@@ -149,7 +150,9 @@ class StepWriter {
       case OpKind::kTmaLoad: {
         const auto& attrs = op.As<ir::LoadAttrs>();
         const SharedLayout& tile = Tile(op, 0, attrs.tile);
-        return Add(steps, Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to)));
+        Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
+        load.cached = program_.channels[static_cast<size_t>(RingOf(op))].stays != 0;
+        return Add(steps, load);
       }
       case OpKind::kLoadPixels: {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
@@ -219,21 +222,22 @@ class StepWriter {
       }
       case OpKind::kStageStore: {
         const auto& out = BufferOf(op.As<ir::StageAttrs>().buffer).layout;
+        staged_bytes_ += Elements() * out.ElementBytes();
         return Add(steps, {.kind = StepKind::kStage, .bytes = Elements() * out.ElementBytes(), .elements = Elements()});
       }
       case OpKind::kTmaStore:
       case OpKind::kStorePixels: {
-        const auto& out = BufferOf(op.As<ir::StageAttrs>().buffer).layout;
+        const SharedLayout& box = program_.FindParam(op.As<ir::BulkStoreAttrs>().map)->box;
         return Add(steps, {.kind = StepKind::kStore,
-                           .bytes = Elements() * out.ElementBytes(),
-                           .row_bytes = static_cast<double>(out.Span())});
+                           .bytes = std::exchange(staged_bytes_, 0),
+                           .row_bytes = static_cast<double>(box.inner * box.ElementBytes())});
       }
       case OpKind::kBulkWait:
-        return Add(steps, {.kind = StepKind::kStoreWait, .lag = op.As<ir::PendingAttrs>().pending});
+        return Add(steps, {.kind = StepKind::kStoreWait, .lag = op.As<ir::BulkWaitAttrs>().pending});
       case OpKind::kStoreRows: {
         const auto& out = BufferOf(op.As<ir::StoreRowsAttrs>().buffer).layout;
         return Add(steps, {.kind = StepKind::kStoreThreads,
-                           .bytes = Elements() * out.ElementBytes(),
+                           .bytes = std::exchange(staged_bytes_, 0),
                            .row_bytes = static_cast<double>(out.Span())});
       }
       case OpKind::kGlobalStore: {
@@ -266,6 +270,7 @@ class StepWriter {
       case OpKind::kParam:
       case OpKind::kClusterIndex:
       case OpKind::kTilesNext:
+      case OpKind::kTilesColumn:
       case OpKind::kRequest:
       case OpKind::kAdd:
       case OpKind::kSub:
@@ -427,6 +432,7 @@ class StepWriter {
   double products_ = 0;
   int64_t sections_ = 1;
   int columns_ = 0;
+  double staged_bytes_ = 0;  // since the last store
 };
 
 double CountOf(const PipelineRole& role, StepKind kind) {
@@ -500,6 +506,18 @@ void CountReads(Pipeline& pipeline) {
   }
 }
 
+// Bytes of D side by side that one store writes, on average: the last one of a tile's columns may write fewer.
+double StoredRow(const ir::Program& program) {
+  const SharedLayout& out = program.buffers.front().layout;
+  const int most = out.ElementBytes() * out.inner;
+  const ir::Param* rest = program.FindParam(ir::Binding::kMapDRest);
+  if (rest == nullptr) return most;
+  const double least = rest->box.ElementBytes() * rest->box.inner;
+  const int joined = program.FindParam(ir::Binding::kColumns) != nullptr ? 2 : 1;
+  const int whole = program.tile_n / joined * out.ElementBytes() / most;
+  return (whole * most + least) / (whole + 1);
+}
+
 double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
 
 // The bytes of each operand that exist, and that are stored.
@@ -537,7 +555,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   const compiler::ProblemNumbers numbers(problem, schedule);
   Pipeline pipeline;
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
-  if (!program.buffers.empty()) pipeline.store_row_bytes = program.buffers.front().layout.Span();
+  if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
   int64_t sections = 1;
   for (const ir::Channel& channel : program.channels) {
     pipeline.rings.push_back({.stages = channel.stages, .turns = channel.space == ir::Space::kTurns});
@@ -552,6 +570,9 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
       pipeline.counted = CountOf(written, StepKind::kProduct);
     }
   }
+  // What stays is on its way before a ring is full.
+  std::stable_partition(pipeline.roles.begin(), pipeline.roles.end(),
+                        [](const PipelineRole& role) { return role.tile.size() == 0; });
   CountUsers(pipeline);
   const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
   // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.
@@ -563,6 +584,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tiles =
       pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
   pipeline.raster = schedule.raster;
+  if (schedule.b_keep > 0) pipeline.cta_multiple = pipeline.tile_columns;
   if (schedule.scheduler == Scheduler::kClc) pipeline.order = TileOrder::kTaken;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);

@@ -35,7 +35,7 @@ double LoadClocks(const Step& step, const Machine& machine, const SmShare& share
   return std::max({engine, step.Inside() * relief / share.load_rate, step.Inside() / machine.port}) + ends;
 }
 double MemoryClocks(const Step& step, const SmShare& share) {
-  return step.Inside() / step.sharers * share.memory_clocks;
+  return step.cached ? 0 : step.Inside() / step.sharers * share.memory_clocks;
 }
 double OutsideClocks(const Step& step, const SmShare& share) { return step.outside * share.outside_row; }
 // Of the way out.

@@ -165,9 +165,9 @@ class ConvBuilder : public KernelBuilder {
     AddParam(ir::StrideOf(operand));
   }
 
-  void AddOutputs(const SharedLayout& out) override {
+  void AddOutputs() override {
     if (schedule().d_store == StorePath::kTma) {
-      AddParam(Binding::kMapD, out);
+      AddMapsOfD();
       if (terms().HasMatrices()) AddPitches(Operand::kD);
     } else {
       AddActivation(Operand::kD);
@@ -449,7 +449,7 @@ class ConvBuilder : public KernelBuilder {
 
   void WriteKeptLoads(Builder& b) override {
     const LoadPath path = schedule().b_load;
-    ValueId filter = ColumnOfB(b, b.Constant(0));
+    ValueId filter = KnowsFilter() ? b.Constant(0) : KeptColumn(b);
     if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
     const auto load_run = [&](ValueId tap) {
       ForEach(b, BlocksOfRun(b), [&](ValueId block) {
@@ -619,15 +619,15 @@ class ConvBuilder : public KernelBuilder {
   std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) override {
     return geometry_.flat_y ? std::vector<ValueId>{row, b.Constant(0)} : Decode(b, row);
   }
-  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner,
-                      const std::vector<ValueId>& start) override {
+  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
+                      const ir::BulkStoreAttrs& attrs) override {
     const Binding of_group = ir::IsGated(problem_.epilogue) ? Binding::kColumns : Binding::kN;
     std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(of_group)})})};
     operands.insert(operands.end(), start.begin(), start.end());
     if (geometry_.flat_y) {
-      b.TmaStore(operands, {.buffer = StagingBuffer()});
+      b.TmaStore(operands, attrs);
     } else {
-      b.StorePixels(operands, {.buffer = StagingBuffer()});
+      b.StorePixels(operands, attrs);
     }
   }
 

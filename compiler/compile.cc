@@ -8,6 +8,7 @@
 #include "compiler/bindings.h"
 #include "compiler/check_numerics.h"
 #include "compiler/check_schedule.h"
+#include "compiler/constant_indices.h"
 #include "compiler/packing.h"
 #include "compiler/passes.h"
 
@@ -31,8 +32,6 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
   }
   return Ok();
 }
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // What the compiler does with a kind of problem.
 ir::Program Build(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
@@ -127,7 +126,12 @@ LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const i
   const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
   const int64_t running =
       std::min({tiles * sections, int64_t{most}, int64_t{ir::WorkspaceLayout::kMostTiles} / cluster});
-  const int64_t clusters = program.TakesOver() ? tiles : running;
+  int64_t clusters = program.TakesOver() ? tiles : running;
+  // What stays is of one column of tiles: in rounds of whole rows, a CTA comes back to its own.
+  if (schedule.b_keep > 0) {
+    const int64_t columns = CeilDiv(ProblemNumbers(problem, schedule).SizeOf(ir::Binding::kN), program.tile_n);
+    if (columns > 1) clusters = std::max(columns, clusters / columns * columns);
+  }
   LaunchShape shape{.grid = static_cast<unsigned>(clusters) * cluster,
                     .cluster = cluster,
                     .threads = static_cast<unsigned>(program.threads),

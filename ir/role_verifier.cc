@@ -99,6 +99,7 @@ Status RoleVerifier::VerifyRole(const Role& role) {
   tiles_ = {};
   in_tiles_ = false;
   sums_.reset();
+  sections_apart_ = false;
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
 }
@@ -302,7 +303,9 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
     return Broken(8, "step is not positive");
   }
-  if (const auto* attrs = std::get_if<PendingAttrs>(&op.attrs); attrs != nullptr && attrs->pending < 0) {
+  const auto* pending = std::get_if<PendingAttrs>(&op.attrs);
+  const auto* pending_stores = std::get_if<BulkWaitAttrs>(&op.attrs);
+  if ((pending != nullptr && pending->pending < 0) || (pending_stores != nullptr && pending_stores->pending < 0)) {
     return Broken(8, "pending is negative");
   }
   const auto* rows = std::get_if<WarpRowAttrs>(&op.attrs);
@@ -376,6 +379,7 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kClusterIndex:
       if (op.As<ClusterIndexAttrs>().axis != Axis::kK) return Ok();
       return Broken(8, "a cluster has no extent along k");
+    case OpKind::kTilesColumn:
     case OpKind::kAdd:
     case OpKind::kSub:
     case OpKind::kMul:
@@ -476,7 +480,7 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckGlobal(op, op.As<GlobalAttrs>());
     case OpKind::kTmaStore:
       LS_TRY(CheckBulkStore());
-      return CheckStaging(op, op.As<StageAttrs>().buffer);
+      return CheckStaging(op, op.As<BulkStoreAttrs>().buffer);
     case OpKind::kStageStore:
       return CheckStaging(op, op.As<StageAttrs>().buffer);
     case OpKind::kStoreRows:
@@ -486,9 +490,14 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kStorePixels:
       LS_TRY(CheckBulkStore());
       if (op.operands.size() != 5 && op.operands.size() != 6) return Broken(7, "a walk starts at 3 or 4 indices");
-      return CheckStaging(op, op.As<StageAttrs>().buffer);
-    case OpKind::kPartialStore:
+      return CheckStaging(op, op.As<BulkStoreAttrs>().buffer);
+    case OpKind::kBulkWait:
+      LS_TRY(CheckNumber(op));
+      return CheckStaging(op, op.As<BulkWaitAttrs>().buffer);
     case OpKind::kPartialArrive:
+      sections_apart_ = true;
+      return Needs({Binding::kWorkspace});
+    case OpKind::kPartialStore:
     case OpKind::kPartialSum:
       return Needs({Binding::kWorkspace});
     case OpKind::kTilesNext:
@@ -501,7 +510,6 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kShares:
     case OpKind::kFor:
     case OpKind::kMmaWait:
-    case OpKind::kBulkWait:
     case OpKind::kWarpRow:
       return CheckNumber(op);
   }

@@ -25,9 +25,12 @@ constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
 constexpr std::string_view kTurns = "gemm_turns_sm_90a_scheduled";
 constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
 constexpr std::string_view kKept = "gemm_kept_sm_90a_scheduled";
+constexpr std::string_view kKeptColumns = "gemm_kept_columns_sm_90a_lowered";
 constexpr std::string_view kKeptLowered = "gemm_kept_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
+constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
+constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
@@ -44,8 +47,9 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset, kShift, kShiftLowered,
-        kFused, kMasked, kTurns, kTurnsLowered, kPack, kWords, kKept, kKeptLowered}) {
+       {kScheduled, kLowered, kHopper,       kHopperLowered, kShared,      kPixels, kGather,
+        kOffset,    kShift,   kShiftLowered, kFused,         kMasked,      kTurns,  kTurnsLowered,
+        kPack,      kWords,   kKept,         kKeptColumns,   kKeptLowered, kPanels, kSharers}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -115,7 +119,7 @@ constexpr Broken kBroken[] = {
     {5, kHopper, "registers=152", "registers=154", "registers=154, not a multiple of 8"},
     {5, kHopper, "registers=168", "registers=96", "share a warpgroup and differ in registers"},
     {5, kHopper, "registers=152", "registers=216", "the SM has 65536"},
-    {6, kScheduled, "bulk.wait pending=0", "fence.proxy", "does not stand in a scheduled program"},
+    {6, kScheduled, "bulk.wait pending=0 buffer=out", "fence.proxy", "does not stand in a scheduled program"},
     {6, kLowered, "advance %19", "send %19", "does not stand in a lowered program"},
     {6, kHopper, "drain channel=ab lag=1\n", "drain channel=ab lag=1\n      fence.tensor edge=before\n", "does not stand in a scheduled program"},
     {6, kHopper, "copy.load", "tma.load", "does not stand in a role of kind copy"},
@@ -210,15 +214,23 @@ constexpr Broken kBroken[] = {
     {13, kLowered, "tmem_columns=512", "tmem_columns=256", "ends at column 512, behind the end 256"},
     {13, kLowered, "tmem_columns=512", "tmem_columns=500", "no power of two"},
     {13, kScheduled, "operands=bf16", "operands=bf16 tmem_columns=512", "without smem_bytes"},
+    {3, kPanels, "box=bf16[m:16 n:48]", "box=bf16[m:16 n:44]", "has rows of 88 bytes, not whole spans of 128"},
+    {3, kPanels, "box=bf16[n:176 k:64]", "box=bf16[n:176 k:48]", "has rows of 96 bytes, not whole spans of 128"},
+    {8, kPanels, "buffer=out0 map=map_d_rest", "buffer=out0 map=map_b", "map_b is no map of D"},
+    {9, kPanels, "  param map_d_rest box=bf16[m:16 n:48] swizzle=128\n", "", "param map_d_rest is not declared"},
+    {9, kPanels, "param map_d_rest box=bf16[m:16 n:48]", "param map_d_rest box=bf16[m:16 n:64]", "the box of map_d_rest is not a column of buffer out0"},
+    {9, kPanels, "param map_d box=bf16[m:16 n:64]", "param map_d box=bf16[m:16 n:48]", "the box of map_d is not a column of buffer out0"},
+    {4, kSharers, "sharers=4", "sharers=3", "buffer out is shared by 3 of 8 warps each"},
+    {12, kSharers, "sharers=4", "sharers=2", "a fragment of 16 x 64 does not fill a copy of buffer out"},
     {4, kKept, "channel a shared stages=4", "channel a shared stages=4 own", "a role's own"},
     {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=1/8", "stays, but is not shared or is emptied"},
     {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=0/0", "of a lowered program has 0 arrivals"},
     {10, kKeptLowered, "stays arrivals=1/0", "stays arrivals=2/0", "channel b await 2 arrivals, the roles make 1"},
-    {15, kKept, "    await %31 b\n", "", "it has not awaited channel b"},
+    {15, kKept, "    await %32 b\n", "", "it has not awaited channel b"},
     {15, kKept, "stages=4 stays", "stages=4", "channel b does not stay"},
     {15, kKept, "%19 = put a\n        tma.load %19, %18, %10, %9 tile=a operand=a", "%19 = put b\n        tma.load %19, %18, %10, %9 tile=b operand=b", "goes through the slots of channel b, which stays, for each tile"},
-    {15, kKept, "%50 = kept %46 b", "%50 = take b", "it takes from channel b, which stays"},
-    {11, kKept, "release.late %47", "release.late %50", "slot %50 was put, not taken"},
+    {15, kKept, "%51 = kept %47 b", "%51 = take b", "it takes from channel b, which stays"},
+    {11, kKept, "release.late %48", "release.late %51", "slot %51 was put, not taken"},
     {4, kTurns, "turns turns stages=1", "turns turns stages=2", "not one slot with nothing in it"},
     {8, kTurns, "turn=1 turns=2", "turn=2 turns=2", "turn 2 of 2"},
     {14, kTurns, "turn=1 turns=2", "turns=2", "2 roles take turn 0 of 2"},
