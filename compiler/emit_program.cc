@@ -669,8 +669,8 @@ void RoleEmitter::EmitMmaRegisters(const Op& op) {
       Value* a_block = Step(a_start, a, k);
       if (row > 0)
         a_block = b_.CreateAdd(a_block, e_.C64(static_cast<uint64_t>(a.OffsetAlong(cx_.program.row_axis, row) >> 4)));
-      e_.Wgmma(columns, attrs.sums * AccumulatorRegisters() + block * columns / 2, {a.type, !a.KMajor()}, {b.type, !b.KMajor()}, a_block, Step(b_start, b, k),
-               k == 0 ? Index(op, 2) : e_.True());
+      e_.Wgmma(columns, attrs.sums * AccumulatorRegisters() + block * columns / 2, {a.type, !a.KMajor()},
+               {b.type, !b.KMajor()}, a_block, Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
     }
   }
   e_.WgmmaCommit();

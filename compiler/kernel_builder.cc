@@ -367,11 +367,12 @@ void KernelBuilder::AddSums(Builder& b, ValueId factors, int sums) const {
   });
 }
 
-// Two warpgroups that share a tile multiply beside each other's sums anyway, and gain nothing (measured on an H200).
+// Two warpgroups that share a tile multiply beside each other's sums anyway, and gain only where these wait for factors
+// (measured on an H200).
 bool KernelBuilder::AlternatesSums() const {
   const int sums = 3 * AccumulatorColumns() / 2;  // of two accumulators and the tile
-  const bool alone = EpilogueWarps() == kWarpgroupWarps;
-  return terms_.promotes && !in_tensor_memory_ && alone && sums + kAddresses <= MostRegisters();
+  const bool pays = EpilogueWarps() == kWarpgroupWarps || terms_.scale == Scaling::kBlock;
+  return terms_.promotes && !in_tensor_memory_ && pays && sums + kAddresses <= MostRegisters();
 }
 
 void KernelBuilder::ForEachProduct(Builder& b, const Corner& corner,

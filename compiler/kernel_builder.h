@@ -78,8 +78,8 @@ class KernelBuilder {
   virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
   // Slots of an operand channel that one tile takes.
   virtual ir::ValueId SlotsOfTile(ir::Builder& b, int /*channel*/) const { return BlocksOfTile(b); }
-  // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot, or ForEachProduct(). `accumulator` is kNoValue for registers,
-  // and where each block of K has an accumulator of its own.
+  // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot, or ForEachProduct(). `accumulator` is
+  // kNoValue for registers, and where each block of K has an accumulator of its own.
   virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
   // Rows of a tile that count, where each warp of the epilogue drops the last of its own; 0: all.
   virtual int KeptRows() const { return 0; }

@@ -59,6 +59,10 @@ Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   return NeedsBounds(operand);
 }
 
+Status RoleVerifier::CheckBulkStore() const {
+  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
+}
+
 Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   if (!InRange(index, 0, static_cast<int64_t>(program_.buffers.size()))) {
     return Broken(8, Cat("there is no buffer ", index));

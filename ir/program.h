@@ -191,7 +191,7 @@ constexpr int kBarrierBytes = 8;                                // of one mbarri
 constexpr int kGrantBytes = 16;                                 // of an answer of cluster launch control
 constexpr int kTensorLanes = 128;                               // of Tensor Memory
 constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
-constexpr int kRegisterAccumulators = 2;  // that a role may have
+constexpr int kRegisterAccumulators = 2;                        // that a role may have
 constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
 
 using ValueId = uint32_t;

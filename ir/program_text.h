@@ -35,7 +35,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<FunctionOperand>{"row",    "column", "element",
                                                                              "output", "table",  "number"};
 template <>
-inline constexpr std::array<std::string_view, 5> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated", "row_per_two_lanes", "mma_8x8"};
+inline constexpr std::array<std::string_view, 5> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated",
+                                                                          "row_per_two_lanes", "mma_8x8"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Combine>{"add", "multiply"};
 template <>

@@ -711,10 +711,6 @@ Status RoleVerifier::CheckPack(const PackAttrs& attrs) const {
   return NeedsBounds(attrs.operand);
 }
 
-Status RoleVerifier::CheckBulkStore() const {
-  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
-}
-
 Status RoleVerifier::CheckMma(const Op& op) const {
   const auto& attrs = op.As<MmaAttrs>();
   if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
