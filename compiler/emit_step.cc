@@ -1,5 +1,6 @@
 // Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "compiler/emit_place.h"
@@ -28,6 +29,14 @@ Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t byte
   return b.CreateAdd(cx.Param(base), b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.e.C64(bytes)));
 }
 
+// Where the vector has the column, counted through pairs.
+Value* PlaceOfColumn(const RoleContext& cx, int halves, Value* column) {
+  auto& b = cx.e.ir();
+  if (halves == 0) return column;
+  Value* half = b.CreateMul(b.CreateAnd(column, cx.e.C32(1)), cx.Param(Binding::kColumns));
+  return b.CreateAdd(b.CreateLShr(column, 1), half);
+}
+
 // One element of a vector, or one factor of a block, for each register; loaded once where it is the same.
 class VectorLoads {
  public:
@@ -48,17 +57,25 @@ class VectorLoads {
     Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
                               : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
     if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
-    // One address, from which the constants are distances that fit into the instruction.
-    if (first_ == nullptr) {
-      Value* first = by_row ? index_.first_row : by_column ? b.CreateAdd(index_.first_column, part_) : BlockOf(j);
-      first_ = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
+    // One address, or one in each half, from which the constants are distances that fit into the instruction.
+    const int half = attrs_.halves != 0 ? constant % 2 : 0, distance = attrs_.halves != 0 ? constant / 2 : constant;
+    Value*& from = first_[static_cast<size_t>(half)];
+    if (from == nullptr) {
+      Value* first = by_row ? index_.first_row : by_column ? FirstColumn(half) : BlockOf(j);
+      from = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
     }
-    Value* address = b.CreateAdd(first_, cx_.e.C64(static_cast<uint64_t>(constant * DataTypeBytes(attrs_.type))));
+    Value* address = b.CreateAdd(from, cx_.e.C64(static_cast<uint64_t>(distance * DataTypeBytes(attrs_.type))));
     at->second = LoadRun(cx_.e, attrs_.type, address, 1, inside)[0];
     return at->second;
   }
 
  private:
+  // Where a lane has columns of both halves, its first one is of the first.
+  Value* FirstColumn(int half) const {
+    auto& b = cx_.e.ir();
+    Value* column = b.CreateAdd(index_.first_column, cx_.e.C32(half));
+    return b.CreateAdd(PlaceOfColumn(cx_, attrs_.halves, column), part_);
+  }
   Value* BlockOf(int j) const {
     auto& b = cx_.e.ir();
     Value* run = cx_.e.C32(static_cast<uint32_t>(kScaleRun));
@@ -71,8 +88,8 @@ class VectorLoads {
   const ElementIndex& index_;
   Value* columns_;
   Value* part_;
-  Value* first_ = nullptr;        // address of the element of the lane's first row or column
-  std::map<int, Value*> loaded_;  // by the constant part of the index
+  std::array<Value*, 2> first_{};  // addresses of the elements of the lane's first row or column, in each half
+  std::map<int, Value*> loaded_;   // by the constant part of the index
 };
 
 // The totals of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
@@ -319,7 +336,7 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
     if (attrs.axis == BiasAxis::kM) place = b.CreateAdd(index.first_row, total.key);
     if (attrs.axis == BiasAxis::kN) {
       Value* own = b.CreateAdd(index.first_column, total.key);
-      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch, totals.columns()));
+      place = b.CreateAdd(PlaceOfColumn(cx, attrs.halves, own), PartOfGroup(cx, attrs.rows, batch, totals.columns()));
       inside = b.CreateAnd(inside, b.CreateICmpULT(own, totals.columns()));
     }
     e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4),

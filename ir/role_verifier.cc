@@ -635,6 +635,12 @@ Status RoleVerifier::CheckLoad(const Op& op, const LoadAttrs& attrs) {
   if (attrs.transposed != 0 && (op.kind == OpKind::kTmaLoad || attrs.taps != 0))
     return Broken(8, "only threads transpose, and no taps");
   LS_TRY(FillTile(op, attrs.tile));
+  if (attrs.halves != 0) {
+    const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
+    if (attrs.operand != Operand::kB || (op.kind == OpKind::kTmaLoad && tile.outer_axis != Axis::kN))
+      return Broken(8, "halves are those of B's columns, which boxes bring as rows along k");
+    if (op.kind == OpKind::kCopyLoad) LS_TRY(Needs({Binding::kColumns}));
+  }
   if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), attrs.to, false);
   if (attrs.to != Reach::kOwn || program_.ctas != 1)
     return Broken(8, "bulk copies alone go to other CTAs or serve pairs");

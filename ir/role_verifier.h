@@ -96,6 +96,7 @@ class RoleVerifier {
   Status CheckStaging(const Op& op, int index) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
   Status CheckGlobal(const Op& op, const GlobalAttrs& attrs) const;
+  Status CheckHalves(BiasAxis axis, int gated, int halves) const;
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
   Status CheckCall(const Op& op) const;
