@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "compiler/bindings.h"
@@ -209,21 +210,22 @@ class StepWriter {
       }
       case OpKind::kStageStore: {
         const auto& out = BufferOf(op.As<ir::StageAttrs>().buffer).layout;
+        staged_bytes_ += Elements() * out.ElementBytes();
         return Add(steps, {.kind = StepKind::kStage, .bytes = Elements() * out.ElementBytes(), .elements = Elements()});
       }
       case OpKind::kTmaStore:
       case OpKind::kStorePixels: {
-        const auto& out = BufferOf(op.As<ir::StageAttrs>().buffer).layout;
+        const SharedLayout& box = program_.FindParam(op.As<ir::BulkStoreAttrs>().map)->box;
         return Add(steps, {.kind = StepKind::kStore,
-                           .bytes = Elements() * out.ElementBytes(),
-                           .row_bytes = static_cast<double>(out.Span())});
+                           .bytes = std::exchange(staged_bytes_, 0),
+                           .row_bytes = static_cast<double>(box.inner * box.ElementBytes())});
       }
       case OpKind::kBulkWait:
-        return Add(steps, {.kind = StepKind::kStoreWait, .lag = op.As<ir::PendingAttrs>().pending});
+        return Add(steps, {.kind = StepKind::kStoreWait, .lag = op.As<ir::BulkWaitAttrs>().pending});
       case OpKind::kStoreRows: {
         const auto& out = BufferOf(op.As<ir::StoreRowsAttrs>().buffer).layout;
         return Add(steps, {.kind = StepKind::kStoreThreads,
-                           .bytes = Elements() * out.ElementBytes(),
+                           .bytes = std::exchange(staged_bytes_, 0),
                            .row_bytes = static_cast<double>(out.Span())});
       }
       case OpKind::kGlobalStore: {
@@ -410,6 +412,7 @@ class StepWriter {
   double products_ = 0;
   int64_t sections_ = 1;
   int columns_ = 0;
+  double staged_bytes_ = 0;  // since the last store
 };
 
 double CountOf(const PipelineRole& role, StepKind kind) {
@@ -464,6 +467,18 @@ void CountReads(Pipeline& pipeline) {
   }
 }
 
+// Bytes of D side by side that one store writes, on average: the last one of a tile's columns may write fewer.
+double StoredRow(const ir::Program& program) {
+  const SharedLayout& out = program.buffers.front().layout;
+  const int most = out.ElementBytes() * out.inner;
+  const ir::Param* rest = program.FindParam(ir::Binding::kMapDRest);
+  if (rest == nullptr) return most;
+  const double least = rest->box.ElementBytes() * rest->box.inner;
+  const int joined = program.FindParam(ir::Binding::kColumns) != nullptr ? 2 : 1;
+  const int whole = program.tile_n / joined * out.ElementBytes() / most;
+  return (whole * most + least) / (whole + 1);
+}
+
 double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
 
 // The bytes of each operand that exist, and that are stored.
@@ -501,7 +516,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   const compiler::ProblemNumbers numbers(problem, schedule);
   Pipeline pipeline;
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
-  if (!program.buffers.empty()) pipeline.store_row_bytes = program.buffers.front().layout.Span();
+  if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
   int64_t sections = 1;
   for (const ir::Channel& channel : program.channels) {
     pipeline.rings.push_back({.stages = channel.stages, .turns = channel.space == ir::Space::kTurns});

@@ -117,6 +117,7 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
             EXPECT_EQ(program.channels[i].stages, built->program.channels[i].stages) << PrintSchedule(schedule);
           }
           EXPECT_EQ(program.roles, built->program.roles) << PrintSchedule(schedule);
+          EXPECT_EQ(program.params, built->program.params) << PrintSchedule(schedule);
         },
         [](const RefusedSchedule&) {});
   }
@@ -227,7 +228,7 @@ TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "15:698141e5d1a2e182b9a75450cf3f45df";
+  constexpr std::string_view kChoices = "16:3dceab243f7b4c89f0fe8cb4adba7938";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -21,7 +21,6 @@ using target::Feature;
 using target::Target;
 
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
-constexpr int kMaxStages = 8;         // more hide no latency that eight blocks in flight do not
 
 // How an operand may come: by bulk copies wherever they reach it, or else reach a copy of it, or by threads.
 std::vector<LoadPath> PathsOf(const GemmProblem& problem, Operand operand, const Target& target) {
@@ -317,7 +316,7 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
   Schedule deep = shape;
   int spare = target.smem_bytes - footprint.smem_bytes;
   const auto deepen = [&](int& stages, int bytes) {
-    const int more = std::clamp(spare / bytes, 0, std::max(0, kMaxStages - stages));
+    const int more = std::clamp(spare / bytes, 0, std::max(0, compiler::kUsefulStages - stages));
     stages += more;
     spare -= more * bytes;
   };

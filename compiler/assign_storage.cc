@@ -59,7 +59,7 @@ Status PlaceAccumulators(ir::Program& program, const target::Target& target) {
 
 }  // namespace
 
-Status AssignStorage(ir::Program& program, const target::Target& target) {
+int PlaceShared(ir::Program& program) {
   SharedMemory memory;
   for (ir::Channel& channel : program.channels) {
     if (channel.space == ir::Space::kShared) PlaceTiles(channel, memory);
@@ -69,14 +69,20 @@ Status AssignStorage(ir::Program& program, const target::Target& target) {
       channel.grant_offset = memory.Take(channel.StageBytes() * channel.stages, ir::kGrantBytes);
   }
   for (ir::Buffer& buffer : program.buffers) {
-    buffer.offset = memory.Take(buffer.layout.Bytes() * buffer.copies * buffer.warps, buffer.layout.Alignment());
+    buffer.offset = memory.Take(buffer.Bytes(), buffer.layout.Alignment());
   }
   for (ir::Channel& channel : program.channels) {
     channel.barrier_offset = memory.Take(2 * channel.stages * ir::kBarrierBytes, ir::kBarrierBytes);
   }
+  const bool accumulators = std::any_of(program.channels.begin(), program.channels.end(),
+                                        [](const ir::Channel& channel) { return channel.space == ir::Space::kTensor; });
+  if (accumulators) program.tmem_slot_offset = memory.Take(4, 4);
+  return RoundUp(memory.used(), 16);
+}
+
+Status AssignStorage(ir::Program& program, const target::Target& target) {
+  program.smem_bytes = PlaceShared(program);
   LS_TRY(PlaceAccumulators(program, target));
-  if (program.tmem_columns > 0) program.tmem_slot_offset = memory.Take(4, 4);
-  program.smem_bytes = RoundUp(memory.used(), 16);
   if (program.smem_bytes > target.smem_bytes) {
     return MakeError(ErrorCode::kResourceExhausted,
                      Cat("the tiles need ", program.smem_bytes, " bytes of shared memory, ",

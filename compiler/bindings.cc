@@ -101,6 +101,7 @@ constexpr NumberRow<ConvProblem, ConvGeometry> kConvNumbers[] = {
 // The operand whose tensor the map describes.
 Operand OperandOf(Binding map) {
   if (map == Binding::kMapEdge) return Operand::kA;
+  if (map == Binding::kMapDRest) return Operand::kD;
   for (const Operand operand : {Operand::kA, Operand::kB, Operand::kD}) {
     if (ir::MapOf(operand) == map) return operand;
   }

@@ -165,9 +165,9 @@ class ConvBuilder : public KernelBuilder {
     AddParam(ir::StrideOf(operand));
   }
 
-  void AddOutputs(const SharedLayout& out) override {
+  void AddOutputs() override {
     if (schedule().d_store == StorePath::kTma) {
-      AddParam(Binding::kMapD, out);
+      AddMapsOfD();
       if (terms().HasMatrices()) AddPitches(Operand::kD);
     } else {
       AddActivation(Operand::kD);
@@ -613,12 +613,12 @@ class ConvBuilder : public KernelBuilder {
   // ---- output
 
   std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) override { return Decode(b, row); }
-  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner,
-                      const std::vector<ValueId>& start) override {
+  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
+                      const ir::BulkStoreAttrs& attrs) override {
     const Binding of_group = ir::IsGated(problem_.epilogue) ? Binding::kColumns : Binding::kN;
     std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(of_group)})})};
     operands.insert(operands.end(), start.begin(), start.end());
-    b.StorePixels(operands, {.buffer = StagingBuffer()});
+    b.StorePixels(operands, attrs);
   }
 
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }

@@ -66,9 +66,9 @@ class GemmBuilder : public KernelBuilder {
     AddOperandParams(Operand::kB, schedule().b_load == LoadPath::kTma, PartOf(b_tile_, Operand::kB));
   }
 
-  void AddOutputs(const SharedLayout& out) override {
+  void AddOutputs() override {
     const bool bulk = schedule().d_store == StorePath::kTma;
-    AddOperandParams(Operand::kD, bulk, out);
+    bulk ? AddMapsOfD() : AddOperandParams(Operand::kD, false, {});
     if (bulk && terms().HasMatrices()) AddParams({Binding::kPitchD, Binding::kStrideD});
     if (problem_.beta != 0) AddOperandParams(Operand::kC, false, {});
     if (problem_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
@@ -143,9 +143,9 @@ class GemmBuilder : public KernelBuilder {
   }
 
   std::vector<ValueId> StoreStart(Builder&, ValueId row, const Corner& corner) override { return {row, corner.batch}; }
-  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner&,
-                      const std::vector<ValueId>& start) override {
-    b.TmaStore({copy, column, start[0], start[1]}, {.buffer = StagingBuffer()});
+  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner&, const std::vector<ValueId>& start,
+                      const ir::BulkStoreAttrs& attrs) override {
+    b.TmaStore({copy, column, start[0], start[1]}, attrs);
   }
 
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }

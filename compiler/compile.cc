@@ -8,6 +8,7 @@
 #include "compiler/bindings.h"
 #include "compiler/check_numerics.h"
 #include "compiler/check_schedule.h"
+#include "compiler/constant_indices.h"
 #include "compiler/packing.h"
 #include "compiler/passes.h"
 
@@ -31,8 +32,6 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
   }
   return Ok();
 }
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // What the compiler does with a kind of problem.
 ir::Program Build(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {

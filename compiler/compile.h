@@ -22,7 +22,7 @@
 namespace laneshift::compiler {
 
 // Goes into every kernel's key: raised whenever the same tile program comes out as other PTX.
-constexpr int kGeneratorRevision = 8;
+constexpr int kGeneratorRevision = 9;
 
 // What a schedule takes of an SM.
 struct Footprint {
@@ -45,6 +45,8 @@ struct Sketch {
 };
 // Errors as ValidateSchedule.
 Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
+// Stages of a ring behind which more hide no latency that those do not.
+inline constexpr int kUsefulStages = 8;
 // Makes the sketched program that of `schedule`, which differs from its own in the depth of its rings alone; but for
 // where it lies in shared memory.
 void DeepenRings(ir::Program& program, const Schedule& schedule);

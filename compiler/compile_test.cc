@@ -142,6 +142,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
        "tile=16x128 rows=n math=2"},
       {"gemm_cluster", "sm_90a", "gemm m=256 n=256 k=256", "tile=128x128 stages=4 cluster=2x2"},
       {"gemm_turns", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x64 stages=4 math=2 consumers=pingpong"},
+      {"gemm_panels", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x176 stages=4 consumers=pingpong"},
+      {"gemm_sharers", "sm_90a", "gemm m=256 n=2048 k=256", "tile=64x128 stages=4 rows=n"},
       {"gemm_kept", "sm_90a", "gemm m=2048 n=64 k=256", "tile=128x64 stages=4 math=2 b_keep=4"},
       {"gemm_words", "sm_90a", "gemm m=256 n=255 k=256 b_major=k", "tile=128x64 stages=4 d_store=rows"},
       {"gemm_pair", "sm_100a", "gemm m=512 n=256 k=256", "tile=128x256 stages=4 cluster=4x1 ctas=2 scheduler=clc"},

@@ -9,8 +9,6 @@ namespace {
 
 using ir::OpKind;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 void ConstantIndices::Note(const ir::Op& op) {

@@ -13,6 +13,9 @@
 
 namespace laneshift::compiler {
 
+// As the op of that name.
+constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 class ConstantIndices {
  public:
   // REQUIRES: both outlive it, and the numbers are those of the program's problem.

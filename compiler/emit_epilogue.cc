@@ -101,9 +101,10 @@ void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::
 
 namespace {
 
-// A fragment of 16 columns of D, transposed on the way to rows of 32 bytes: stmatrix.trans takes matrices of 8 x 8, two
-// side by side in the rows of a copy, as many pairs of them at once as the fragment has.
-void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::SharedLayout& layout, Value* copy_base) {
+// A fragment of 16 columns of D, transposed on the way to 32 bytes of each row, from `first_byte` on: stmatrix.trans
+// takes matrices of 8 x 8, two side by side in the rows of a copy, as many pairs of them at once as the fragment has.
+void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::SharedLayout& layout, Value* first_byte,
+                   Value* copy_base) {
   constexpr int kMatrixRows = 8, kMatrixBytes = 16, kRegistersOfPair = 4;
   Emitter& e = cx.e;
   auto& b = e.ir();
@@ -111,7 +112,7 @@ void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::Sh
   const int at_once = pairs % 2 == 0 ? 2 : 1;
   // Lane l names row l mod 8 of matrix l / 8; of a pair, the second one lies beside the first.
   Value* matrix = b.CreateLShr(cx.lane, 3);
-  Value* byte = b.CreateMul(b.CreateAnd(matrix, e.C32(1)), e.C32(kMatrixBytes));
+  Value* byte = b.CreateAdd(first_byte, b.CreateMul(b.CreateAnd(matrix, e.C32(1)), e.C32(kMatrixBytes)));
   Value* own_pair = b.CreateAnd(b.CreateLShr(matrix, 1), e.C32(at_once - 1));
   Value* row = b.CreateAdd(b.CreateMul(own_pair, e.C32(kMatrixRows)), b.CreateAnd(cx.lane, e.C32(kMatrixRows - 1)));
   for (int pair = 0; pair < pairs; pair += at_once) {
@@ -124,7 +125,8 @@ void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::Sh
 
 }  // namespace
 
-void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base) {
+void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, int column,
+                    Value* copy_base) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::SharedLayout& layout = buffer.layout;
@@ -132,14 +134,20 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
   const ElementIndex index(cx, fragment.layout, e.C32(0), e.C32(0));
   const int bytes = layout.ElementBytes();
   const bool transposed = cx.program.row_axis == ir::Axis::kN;
+  Value* first_byte = e.C32(column * bytes);
+  if (buffer.sharers > 1) {
+    Value* own = b.CreateAnd(cx.warp, e.C32(buffer.sharers - 1));
+    first_byte = b.CreateMul(own, e.C32(layout.inner / buffer.sharers * bytes));
+  }
   if (transposed && bytes == 2 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
-    StoreMatrices(cx, fragment, layout, copy_base);
+    StoreMatrices(cx, fragment, layout, first_byte, copy_base);
   } else {
     // Registers that one store takes: 16 bytes of a row, or the pair that a lane holds, or one across the rows.
     const int run = transposed ? 1 : std::min(fragment.layout.Run(), 16 / bytes);
+    Value* lane_byte = b.CreateAdd(first_byte, b.CreateMul(index.lane_column, e.C32(bytes)));
     for (int j = 0; j < fragment.layout.Registers(); j += run) {
       Value* row = b.CreateAdd(index.lane_row, e.C32(index.RowOf(j)));
-      Value* byte = b.CreateAdd(b.CreateMul(index.lane_column, e.C32(bytes)), e.C32(index.ColumnOf(j) * bytes));
+      Value* byte = b.CreateAdd(lane_byte, e.C32(index.ColumnOf(j) * bytes));
       Value* to = e.Offset(copy_base, e.TileOffset(layout, row, byte));
       if (run * bytes >= 4) {
         e.StoreShared(to, e.NarrowWords(layout.type, Run(fragment, j, run)));
@@ -148,8 +156,6 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
       }
     }
   }
-  e.FenceProxyAsyncShared();
-  e.WarpSync();
 }
 
 }  // namespace laneshift::compiler

@@ -66,7 +66,6 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
 }
 
 Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside) {
-  constexpr int kWarpThreads = 32;
   if (cx.program.kept_rows == 0) return inside;
   const int kept = cx.program.kept_rows * kWarpThreads / cx.threads;
   return cx.e.ir().CreateAnd(inside, cx.e.ir().CreateICmpULT(row_of_warp, cx.e.C32(kept)));

@@ -180,6 +180,9 @@ class RoleEmitter {
   void EmitTmaStore(const Op& op);
   void EmitAccRead(const Op& op);
   Value* StageCopy(int buffer, Value* copy);
+  Value* Group(const ir::Buffer& buffer);
+  Value* StoresCopy(const ir::Buffer& buffer);
+  void MeetSharers(const ir::Buffer& buffer);
 
   RoleContext& cx_;
   const Role& role_;
@@ -401,7 +404,7 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitReduce(cx_, FragmentOf(op), op.As<ir::ReduceAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
-      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer],
+      return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], attrs.column,
                             StageCopy(attrs.buffer, Index(op, 1)));
     }
     case OpKind::kTmaStore:
@@ -412,9 +415,12 @@ void RoleEmitter::EmitOp(const Op& op) {
       return EmitStoreRows(cx_, cx_.program.buffers[attrs.buffer], attrs, StageCopy(attrs.buffer, Index(op, 0)),
                            Index(op, 1), Index(op, 2), Index(op, 3));
     }
-    case OpKind::kBulkWait:
-      e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] { e_.BulkWaitRead(op.As<ir::PendingAttrs>().pending); });
-      return e_.WarpSync();
+    case OpKind::kBulkWait: {
+      const auto& attrs = op.As<ir::BulkWaitAttrs>();
+      const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
+      e_.If(StoresCopy(buffer), [&] { e_.BulkWaitRead(attrs.pending); });
+      return MeetSharers(buffer);
+    }
     case OpKind::kPartialStore:
       return EmitPartialStore(cx_, FragmentOf(op), Index(op, 1), Index(op, 2));
     case OpKind::kPartialArrive:
@@ -648,19 +654,44 @@ void RoleEmitter::EmitAccRead(const Op& op) {
 
 Value* RoleEmitter::StageCopy(int index_of_buffer, Value* copy) {
   const ir::Buffer& buffer = cx_.program.buffers[index_of_buffer];
-  Value* index = b_.CreateAdd(b_.CreateMul(cx_.warp, e_.C32(buffer.copies)), copy);
+  Value* index = b_.CreateAdd(b_.CreateMul(Group(buffer), e_.C32(buffer.copies)), copy);
   return e_.Offset(cx_.Shared(buffer.offset), b_.CreateMul(index, e_.C32(buffer.layout.Bytes())));
 }
 
+// Which group of warps that share a copy this one belongs to.
+Value* RoleEmitter::Group(const ir::Buffer& buffer) {
+  return buffer.Groups() == 1 ? e_.C32(0) : b_.CreateUDiv(cx_.warp, e_.C32(buffer.sharers));
+}
+
+// Whether this thread issues the bulk stores of a copy, and waits for them: one for all warps that share it.
+Value* RoleEmitter::StoresCopy(const ir::Buffer& buffer) {
+  Value* first = b_.CreateICmpEQ(cx_.lane, e_.C32(0));
+  if (buffer.sharers == 1) return first;
+  return b_.CreateAnd(first, b_.CreateICmpEQ(b_.CreateURem(cx_.warp, e_.C32(buffer.sharers)), e_.C32(0)));
+}
+
+// The warps that share a copy meet at a barrier of the CTA's that is theirs alone: barrier 0 is that of all threads,
+// and roles of such warps begin behind the first warpgroup.
+void RoleEmitter::MeetSharers(const ir::Buffer& buffer) {
+  if (buffer.sharers == 1) return e_.WarpSync();
+  LS_CHECK(role_.first_warp >= buffer.sharers, "the barrier of all threads is no group's");
+  Value* barrier = b_.CreateAdd(Group(buffer), e_.C32(role_.first_warp / buffer.sharers));
+  e_.BarrierSync(barrier, kWarpThreads * buffer.sharers);
+}
+
 void RoleEmitter::EmitTmaStore(const Op& op) {
-  Value* from = StageCopy(op.As<ir::StageAttrs>().buffer, Index(op, 0));
-  e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), [&] {
+  const auto& attrs = op.As<ir::BulkStoreAttrs>();
+  const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
+  Value* from = StageCopy(attrs.buffer, Index(op, 0));
+  e_.FenceProxyAsyncShared();
+  MeetSharers(buffer);
+  e_.If(StoresCopy(buffer), [&] {
     std::vector<Value*> at;
     for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
     if (op.kind == OpKind::kStorePixels) {
-      e_.TmaStoreIm2col(from, cx_.Param(Binding::kMapD), at);
+      e_.TmaStoreIm2col(from, cx_.Param(attrs.map), at);
     } else {
-      e_.TmaStore3d(from, cx_.Param(Binding::kMapD), at[0], at[1], at[2]);
+      e_.TmaStore3d(from, cx_.Param(attrs.map), at[0], at[1], at[2]);
     }
     e_.BulkCommit();
   });

@@ -13,6 +13,8 @@
 
 namespace laneshift::compiler {
 
+inline constexpr int kWarpThreads = 32;
+
 // What the operations of one role share while they are emitted.
 struct RoleContext {
   const ir::Program& program;
@@ -56,7 +58,9 @@ Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, 
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                      Value* column, Value* batch);
-void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, Value* copy_base);
+// Bulk stores see what is staged once each thread has fenced and the warps that share the copy have met.
+void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, int column,
+                    Value* copy_base);
 
 // emit_rows.cc: a staged copy to D.
 void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::StoreRowsAttrs& attrs, Value* copy_base,

@@ -11,8 +11,6 @@ namespace {
 
 using ir::Binding;
 
-constexpr int kWarpThreads = 32;
-
 // How the lanes of a warp share the rows of a copy: neighbours have neighbouring pieces of one row.
 class RowLanes {
  public:
@@ -173,6 +171,7 @@ class WordStore : RowLanes {
 
 void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::StoreRowsAttrs& attrs, Value* copy_base,
                    Value* row, Value* column, Value* batch) {
+  cx.e.WarpSync();  // all lanes have staged theirs
   if (attrs.words != 0) {
     WordStore(cx, buffer.layout, attrs.rows, copy_base, row, column, batch).Emit();
   } else {

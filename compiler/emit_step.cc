@@ -134,7 +134,6 @@ class FragmentTotals {
 
   // Where the totals are even in number, partners take half of them each; else both have all.
   std::vector<Total> OverLanes() const {
-    constexpr int kWarpThreads = 32;
     auto& b = cx_.e.ir();
     std::vector<Total> totals = totals_;
     Value* lane = cx_.e.Anew(cx_.lane);

@@ -211,6 +211,9 @@ Value* Emitter::ExchangeLanes(Value* value, int lanes) {
 // synchronisation
 
 void Emitter::BarrierSync(int id) { Intrinsic(nv::nvvm_barrier_cta_sync_aligned_all, {C32(id)}); }
+void Emitter::BarrierSync(Value* id, int threads) {
+  Intrinsic(nv::nvvm_barrier_cta_sync_aligned_count, {id, C32(threads)});
+}
 void Emitter::WarpSync() { Intrinsic(nv::nvvm_bar_warp_sync, {C32(~0u)}); }
 void Emitter::MbarrierInit(Value* barrier, int arrivals) {
   Intrinsic(nv::nvvm_mbarrier_init_shared, {barrier, C32(arrivals)});

@@ -80,6 +80,7 @@ class Emitter {
 
   // --- Synchronisation.
   void BarrierSync(int id);
+  void BarrierSync(Value* id, int threads);  // of so many of the CTA, whole warps
   void WarpSync();
   void MbarrierInit(Value* barrier, int arrivals);
   void FenceMbarrierInit();

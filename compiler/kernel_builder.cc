@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "compiler/compile.h"
+#include "compiler/passes.h"
 #include "ir/element_type.h"
 
 namespace laneshift::compiler {
@@ -35,13 +37,6 @@ constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of 
 constexpr int kNarrow = 128;
 constexpr int kWidestPanel = 64;  // columns
 
-constexpr int kMostTransposed = 64;  // columns of the accumulator that the epilogue transposes at once
-
-int LargestPowerDividing(int value, int limit) {
-  int power = 1;
-  while (2 * power <= limit && value % (2 * power) == 0) power *= 2;
-  return power;
-}
 // Answers under way: with two, a request for the tile behind the next one is out while the epilogue has the current
 // one.
 constexpr int kGrants = 2;
@@ -55,7 +50,10 @@ constexpr int kReleaseLag = 1;
 
 KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const target::Target& target,
                              DataType operand_type, EpilogueTerms terms)
-    : schedule_(schedule), in_tensor_memory_(target.Has(target::Feature::kTensorMemory)), terms_(std::move(terms)) {
+    : schedule_(schedule),
+      target_(target),
+      in_tensor_memory_(target.Has(target::Feature::kTensorMemory)),
+      terms_(std::move(terms)) {
   program_.name = std::move(name);
   program_.target = target.name;
   program_.tile_m = schedule.tile_m;
@@ -90,7 +88,7 @@ ir::Program KernelBuilder::Build() {
     grants_ = AddChannel({.name = "grants", .space = ir::Space::kGrants, .stages = kGrants});
   if (Turns() > 1) turns_ = AddChannel({.name = "turns", .space = ir::Space::kTurns, .stages = 1});
   PlanEpilogue();
-  AddOutputs(program_.buffers.empty() ? SharedLayout{} : program_.buffers[0].layout);
+  AddOutputs();
   if (SharesTiles()) AddParam(Binding::kWorkspace);
   AddLoadRole(LoadPath::kTma);
   if (KeepsApart()) AddKeepRole();
@@ -189,35 +187,62 @@ int KernelBuilder::PanelRegisters(int columns) const {
   return registers;
 }
 
-// Decides the fragments in which the accumulator is read, and the staging buffer.
+std::vector<ir::Buffer> KernelBuilder::BuffersOf(const Staging& staging) const {
+  std::vector<ir::Buffer> buffers;
+  for (int turn = 0; turn < Turns() && schedule_.d_store != StorePath::kDirect; ++turn) {
+    buffers.push_back({.name = Turns() > 1 ? "out" + std::to_string(turn) : "out",
+                       .layout = staging.layout,
+                       .copies = staging.copies,
+                       .warps = EpilogueWarps(),
+                       .sharers = staging.sharers});
+  }
+  return buffers;
+}
+
+// Stages of the ring of operands that shared memory has room for beside the staging.
+int KernelBuilder::RingDepth(const Staging& staging) const {
+  ir::Program trial;
+  trial.channels = program_.channels;
+  trial.buffers = BuffersOf(staging);
+  ir::Channel& ring = trial.channels[static_cast<size_t>(operand_channels_[0])];
+  ring.stages = 1;
+  const int spare = target_.smem_bytes - PlaceShared(trial);
+  return 1 + std::max(0, spare) / (ring.StageBytes() + 2 * ir::kBarrierBytes);
+}
+
+// Decides the fragments in which the accumulator is read, and the staging buffers: the fastest way that costs the ring
+// of operands no stage that is of use, whatever its depth is now; of several rings none is cut.
 void KernelBuilder::PlanEpilogue() {
   fragment_ = ir::AccumulatorFragment(program_.Rows() / Blocks() / (EpilogueWarps() / 4));
-  const int bytes = static_cast<int>(DataTypeBytes(terms_.type));
-  const int fragment_rows = ir::FragmentLayout{fragment_}.Rows();
-  // Rows of a copy are rows of D: as many columns as a span has, or transposed the warp's own rows. The loads of Tensor
-  // Memory bring powers of two.
-  const int joined = JoinedColumns();
-  const int across = ir::IsGated(terms_.steps) ? fragment_rows / 2 : fragment_rows;  // columns of D, transposed
-  const ir::Swizzle swizzle =
-      ir::WidestSwizzle((RowsAlongN() ? across : std::gcd(schedule_.tile_n, WidestPanel()) / joined) * bytes);
-  panel_ = RowsAlongN() ? LargestPowerDividing(schedule_.tile_m, std::min(kMostTransposed, WidestPanel()))
-                        : joined * ir::SpanBytes(swizzle) / bytes;
-  if (schedule_.d_store == StorePath::kDirect) return;
-  // Two copies alternate only if the panels of a tile are even in number: else a tile would begin with the copy that
-  // the last store may still read.
-  const ir::Buffer buffer{.name = "out",
-                          .layout = {.type = terms_.type,
-                                     .outer_axis = Axis::kM,
-                                     .inner_axis = Axis::kN,
-                                     .outer = RowsAlongN() ? panel_ : fragment_rows,
-                                     .inner = RowsAlongN() ? across : panel_ / joined,
-                                     .swizzle = swizzle},
-                          .copies = Panels() % 2 == 0 ? 2 : 1,
-                          .warps = EpilogueWarps()};
-  for (int turn = 0; turn < Turns(); ++turn) {
-    program_.buffers.push_back(buffer);
-    if (Turns() > 1) program_.buffers.back().name += std::to_string(turn);
+  const bool bulk = schedule_.d_store == StorePath::kTma;
+  const std::vector<Staging> stagings = StagingsOf({.type = terms_.type,
+                                                    .fragment = fragment_,
+                                                    .transposed = RowsAlongN(),
+                                                    .columns = program_.Columns(),
+                                                    .blocks = Blocks(),
+                                                    .joined = JoinedColumns(),
+                                                    .joined_rows = ir::IsGated(terms_.steps) ? 2 / JoinedColumns() : 1,
+                                                    .widest = WidestPanel(),
+                                                    .warps = EpilogueWarps(),
+                                                    .in_tensor_memory = in_tensor_memory_,
+                                                    .bulk = bulk,
+                                                    .alone = SharesTiles() || !bulk});
+  staging_ = stagings.back();
+  if (operand_channels_.size() == 1) {
+    const int depth = std::min(RingDepth(staging_), std::max(kUsefulStages, schedule_.stages));
+    staging_ = *std::find_if(stagings.begin(), stagings.end(),
+                             [&](const Staging& staging) { return RingDepth(staging) >= depth; });
   }
+  program_.buffers = BuffersOf(staging_);
+}
+
+void KernelBuilder::AddMapsOfD() {
+  SharedLayout box = staging_.layout;
+  AddParam(Binding::kMapD, box);
+  const int rest = program_.Columns() % staging_.panel;
+  if (RowsAlongN() || rest == 0) return;
+  box.inner = rest / JoinedColumns();
+  AddParam(Binding::kMapDRest, box);
 }
 
 void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(ValueId)>& write) {
@@ -327,10 +352,9 @@ void KernelBuilder::AddToSums(Builder& b, ValueId fragment, int column, ValueId 
 
 void KernelBuilder::Promote(Builder& b, ValueId factors) const {
   if (!terms_.promotes || in_tensor_memory_) return;
-  for (int i = 0; i < Panels(); ++i) {
-    const int column = i * panel_;
-    AddToSums(b, b.AccRegisters({}, {.column = column, .columns = panel_}), column, factors);
-  }
+  ForEachColumns([&](int column, int columns) {
+    AddToSums(b, b.AccRegisters({}, {.column = column, .columns = columns}), column, factors);
+  });
 }
 
 void KernelBuilder::AddFactorParams() {
@@ -433,7 +457,7 @@ void KernelBuilder::AddEpilogueRole(int turn) {
       WriteTurn(b, turn, tile);
       if (turn < Turns() - 1) PassTile(b);
     });
-    if (schedule_.d_store == StorePath::kTma) b.BulkWait({}, {.pending = 0});
+    if (schedule_.d_store == StorePath::kTma) b.BulkWait({}, {.pending = 0, .buffer = out_});
   });
 }
 
@@ -477,11 +501,10 @@ void KernelBuilder::WriteSums(Builder& b, int turn, const Corner& corner) {
   ForEachBlock(b, corner, [&](ValueId block) {
     const ValueId factors = LoadFactors(b, block);
     const ValueId accumulator = b.Take({}, {.channel = accumulators_});
-    for (int i = 0; i < Panels(); ++i) {
-      const int column = i * panel_;
-      AddToSums(b, b.AccRead({accumulator, b.Constant(column)}, {.columns = panel_, .fragment = fragment_}), column,
+    ForEachColumns([&](int column, int columns) {
+      AddToSums(b, b.AccRead({accumulator, b.Constant(column)}, {.columns = columns, .fragment = fragment_}), column,
                 factors);
-    }
+    });
     b.Release({accumulator});
   });
 }
@@ -502,98 +525,13 @@ ValueId KernelBuilder::ScaleByPointer(Builder& b, ValueId fragment, Binding bind
   return factor == factors_.end() ? fragment : b.ScaleBy({fragment, factor->second});
 }
 
-void KernelBuilder::ForEachPanel(Builder& b, ValueId accumulator,
-                                 const std::function<void(const Panel&)>& write) const {
-  if (in_tensor_memory_ && !terms_.promotes) {
-    return ForEach(b, b.Constant(Panels()), [&](ValueId panel) {
-      const ValueId first = b.Mul({panel, b.Constant(panel_)});
-      const ValueId fragment = b.AccRead({accumulator, first}, {.columns = panel_, .fragment = fragment_});
-      write({.number = panel, .first = first, .block = 0, .column = 0, .fragment = fragment});
-    });
-  }
-  // Registers cannot be indexed at run time: unrolled. Blocks of the same columns follow each other, so that what is
-  // known of columns is held for one panel alone.
-  for (int i = 0; i < Panels(); ++i) {
-    const int column = i % Blocks() * program_.Columns() + i / Blocks() * panel_;
-    const ValueId fragment = terms_.promotes
-                                 ? b.ReadSums({}, {.column = column, .columns = panel_, .fragment = fragment_})
-                                 : b.AccRegisters({}, {.column = column, .columns = panel_});
-    write({.number = b.Constant(i),
-           .first = b.Constant(column),
-           .block = column / program_.Columns(),
-           .column = column % program_.Columns(),
-           .fragment = fragment});
-  }
-}
-
-void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& corner) {
-  if (!SharesTiles()) {
-    WritePanels(b, accumulator, corner);
-  } else {
-    b.If({b.Less({b.Constant(1), corner.sections})});
-    b.InBody([&] {
-      const ValueId piece = b.Add({b.Mul({corner.number, corner.sections}), corner.section});
-      ForEachPanel(b, accumulator, [&](const Panel& panel) { b.PartialStore({panel.fragment, panel.first, piece}); });
-    });
-    // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
-    const ValueId last = b.PartialArrive({corner.number, corner.sections});
-    b.If({last});
-    b.InBody([&] { WritePanels(b, accumulator, corner); });
-  }
-  if (in_tensor_memory_ && !terms_.promotes) b.Release({accumulator});
-}
-
-void KernelBuilder::WritePanels(Builder& b, ValueId accumulator, const Corner& corner) {
-  const ValueId first_own = terms_.promotes ? place_.row : FirstRow(b, corner);
-  const bool bulk = schedule_.d_store == StorePath::kTma;
-  std::vector<ValueId> owns = {first_own};
-  for (int block = 1; block < Blocks(); ++block)
-    owns.push_back(b.Add({first_own, b.Constant(block * kWarpRows * EpilogueWarps())}));
-  std::vector<std::vector<ValueId>> starts;
-  for (const ValueId own : owns) {
-    if (bulk && !RowsAlongN()) starts.push_back(StoreStart(b, own, corner));
-  }
-  ForEachPanel(b, accumulator, [&](const Panel& panel) {
-    ValueId fragment = panel.fragment, first = panel.first;
-    if (panel.block > 0) first = b.Constant(panel.column);
-    const auto block = static_cast<size_t>(panel.block);
-    const ValueId own = owns[block];
-    std::vector<ValueId> start;
-    if (!starts.empty()) start = starts[block];
-    const ValueId row = RowsAlongN() ? b.Add({corner.row, first}) : own;
-    const ValueId column = RowsAlongN() ? own : b.Add({corner.column, first});
-    if (bulk && RowsAlongN()) start = StoreStart(b, row, corner);
-    if (SharesTiles()) {
-      fragment = b.PartialSum({fragment, panel.first, b.Mul({corner.number, corner.sections}), corner.sections});
-    }
-    Piece piece{.fragment = fragment, .row = row, .column = column, .batch = corner.batch};
-    Finish(b, piece);
-    if (schedule_.d_store == StorePath::kDirect) {
-      b.GlobalStore(piece.Operands(), GlobalAccess(Operand::kD));
-      return;
-    }
-    const int copies = program_.buffers[static_cast<size_t>(out_)].copies;
-    const ValueId copy = b.Rem({panel.number, b.Constant(copies)});
-    if (bulk) b.BulkWait({}, {.pending = copies - 1});
-    b.StageStore({piece.fragment, copy}, {.buffer = out_});
-    if (bulk) {
-      WriteBulkStore(b, copy, piece.column, corner, start);
-    } else {
-      const int whole = 16 / static_cast<int>(DataTypeBytes(terms_.type));
-      const bool words = AccessWidthOf(Operand::kD, whole) < whole;
-      b.StoreRows({copy, row, piece.column, corner.batch},
-                  {.buffer = out_, .rows = terms_.rows, .words = words ? 1 : 0});
-    }
-  });
-}
-
 // steps(alpha * factors * accumulator + beta * C + bias) * factor of D.
 void KernelBuilder::Finish(Builder& b, Piece& piece) const {
   piece.fragment = b.Scale({piece.fragment}, {.binding = Binding::kAlpha});
   piece.fragment = ScaleByPointer(b, piece.fragment, Binding::kBaseScaleA);
   piece.fragment = ScaleByPointer(b, piece.fragment, Binding::kBaseScaleB);
   if (terms_.adds_c) {
-    const ir::GlobalAttrs c = GlobalAccess(Operand::kC);
+    const ir::GlobalAttrs c = GlobalAccess(Operand::kC, piece.columns);
     piece.fragment = b.CombineMatrix(
         piece.Operands(),
         {.base = c.base, .operand = c.operand, .type = c.type, .vector = c.vector, .rows = c.rows, .beta = 1});
@@ -617,7 +555,7 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
     piece.fragment = b.Call(piece.Operands(), {.function = piece.function++,
                                                .operand = operand,
                                                .number = number,
-                                               .vector = GlobalAccess(Operand::kD).vector,
+                                               .vector = GlobalAccess(Operand::kD, piece.columns).vector,
                                                .rows = terms_.rows});
     return;
   }
@@ -640,7 +578,7 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
                                                         .halves = HalvesOf(axis, piece)});
     return;
   }
-  const ir::GlobalAttrs access = StepAccess(base, type);
+  const ir::GlobalAttrs access = StepAccess(base, type, piece.columns);
   if (info.operand == ir::StepOperand::kOutput) {
     b.GlobalStore(piece.Operands(), access);
     return;
@@ -735,20 +673,20 @@ bool EpilogueTerms::KeepsF32() const {
          });
 }
 
-ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand) const {
+ir::GlobalAttrs KernelBuilder::GlobalAccess(Operand operand, int columns) const {
   const bool joined = operand == Operand::kD && ir::IsGated(terms_.steps);
-  const int run = RowsAlongN() ? 1 : ir::FragmentLayout{fragment_, joined ? panel_ / 2 : panel_}.Run();
+  const int run = RowsAlongN() ? 1 : ir::FragmentLayout{fragment_, joined ? columns / 2 : columns}.Run();
   const DataType type = operand == Operand::kC ? terms_.c_type : terms_.type;
   return {.operand = operand,
           .base = ir::BaseOf(operand),
           .type = type,
-          .vector = AccessWidthOf(operand, run),
+          .vector = std::gcd(AccessWidthOf(operand, run), run),
           .rows = terms_.rows};
 }
 
 // As wide as D's accesses, within 16 bytes: the matrix begins at a multiple of those, and its runs are D's.
-ir::GlobalAttrs KernelBuilder::StepAccess(Binding base, DataType type) const {
-  ir::GlobalAttrs access = GlobalAccess(Operand::kD);
+ir::GlobalAttrs KernelBuilder::StepAccess(Binding base, DataType type, int columns) const {
+  ir::GlobalAttrs access = GlobalAccess(Operand::kD, columns);
   access.base = base;
   access.type = type;
   access.vector = std::min(access.vector, static_cast<int>(16 / DataTypeBytes(type)));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/staging.h"
 #include "ir/builder.h"
 #include "ir/program.h"
 #include "laneshift/schedule.h"
@@ -61,8 +62,8 @@ class KernelBuilder {
   // ---- the problem's part
   // Channels of operand tiles, and their parameters.
   virtual void AddOperands() = 0;
-  // Parameters of D, C and bias (`out` is the box of D's tensor map), then sizes and scalars.
-  virtual void AddOutputs(const ir::SharedLayout& out) = 0;
+  // Parameters of D, C and bias, then sizes and scalars.
+  virtual void AddOutputs() = 0;
   // Whether the operand stays in shared memory for all tiles of a CTA.
   virtual bool Stays(ir::Operand) const { return false; }
   // Whether threads load an operand by code that is unrolled over a filter: it holds more addresses than copies do.
@@ -85,7 +86,7 @@ class KernelBuilder {
   // Coordinates, behind the column, of the bulk store of rows of D from `row` on.
   virtual std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) = 0;
   virtual void WriteBulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,
-                              const std::vector<ir::ValueId>& start) = 0;
+                              const std::vector<ir::ValueId>& start, const ir::BulkStoreAttrs& attrs) = 0;
   // Elements of one access to C or D where a lane holds runs of `run` columns.
   virtual int AccessWidthOf(ir::Operand operand, int run) const = 0;
 
@@ -119,8 +120,8 @@ class KernelBuilder {
   int KeptChannel() const { return kept_; }
   // The slot of a number of the operand that stays.
   ir::ValueId KeptSlot(ir::Builder& b, ir::ValueId number) const;
-  // The staging buffer of the role at hand.
-  int StagingBuffer() const { return out_; }
+  // Where bulk stores write D: its tensor map, and that of the columns left behind whole panels, where there are any.
+  void AddMapsOfD();
   // The operands and numbers of the epilogue, but for where its matrices lie.
   void AddEpilogueParams();
   const EpilogueTerms& terms() const { return terms_; }
@@ -159,11 +160,11 @@ class KernelBuilder {
   bool RowsAlongN() const { return schedule_.rows == RowSide::kN; }
   // Columns of the accumulator that make one of D.
   int JoinedColumns() const { return ir::IsGated(terms_.steps) && !RowsAlongN() ? 2 : 1; }
-  // Of the whole accumulator.
-  int Panels() const { return AccumulatorColumns() / panel_; }
   RegisterSplit Registers() const;
   int WidestPanel() const;
   int PanelRegisters(int columns) const;
+  int RingDepth(const Staging& staging) const;
+  std::vector<ir::Buffer> BuffersOf(const Staging& staging) const;
   void PlanEpilogue();
   // A turn of a loop over tiles: the loop's first argument, and the extents of a tile, which are defined before it.
   struct Tile {
@@ -194,13 +195,25 @@ class KernelBuilder {
   void WriteSums(ir::Builder& b, int turn, const Corner& corner);
   void AddToSums(ir::Builder& b, ir::ValueId fragment, int column, ir::ValueId factors) const;
   void WriteTile(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
-  // A part of an accumulator that the epilogue treats at once.
+  // A part of an accumulator that leaves at once.
   struct Panel {
     ir::ValueId number, first;  // its first column in the accumulator
-    int block, column;          // where registers hold it: the block, and the first column there
-    ir::ValueId fragment;
+    int columns = 0;
+    int block = 0, column = 0;  // where registers hold it: the block, and the first column there
+    int index = -1;             // its number, where that is known
   };
-  void ForEachPanel(ir::Builder& b, ir::ValueId accumulator, const std::function<void(const Panel&)>& write) const;
+  // A part of a panel that the epilogue treats at once.
+  struct Part {
+    ir::ValueId fragment, first;  // its first column in the accumulator
+    int offset = 0, columns = 0;  // in the panel
+  };
+  bool InLoop() const { return in_tensor_memory_ && !terms_.promotes; }
+  void ForEachPanel(ir::Builder& b, const std::function<void(const Panel&)>& write) const;
+  void ForEachPart(ir::Builder& b, ir::ValueId accumulator, const Panel& panel,
+                   const std::function<void(const Part&)>& write) const;
+  void ForEachColumns(const std::function<void(int column, int columns)>& write) const;
+  bool Alternates() const;
+  void AwaitCopy(ir::Builder& b, const Panel& panel) const;
   void WritePanels(ir::Builder& b, ir::ValueId accumulator, const Corner& corner);
   void LoadTensorFactors(ir::Builder& b);
   ir::ValueId ScaleByPointer(ir::Builder& b, ir::ValueId fragment, ir::Binding binding) const;
@@ -208,6 +221,7 @@ class KernelBuilder {
   // has passed. Where columns have been joined in pairs, `column` is D's.
   struct Piece {
     ir::ValueId fragment, row, column, batch;
+    int columns = 0;  // of the accumulator
     int operand = 0, number = 0, function = 0;
     bool gated = false;
 
@@ -217,17 +231,22 @@ class KernelBuilder {
   int HalvesOf(BiasAxis axis, const Piece& piece) const {
     return axis == BiasAxis::kN && !piece.gated && JoinsHalves() ? 1 : 0;
   }
+  void WritePanel(ir::Builder& b, ir::ValueId accumulator, const Panel& panel, const Corner& corner, ir::ValueId own,
+                  std::vector<ir::ValueId> start);
+  Piece PieceOf(ir::Builder& b, const Panel& panel, const Part& part, const Corner& corner, ir::ValueId own) const;
   void Finish(ir::Builder& b, Piece& piece) const;
   void WriteStep(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
   void WriteFunction(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
   void WriteTotal(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  ir::GlobalAttrs GlobalAccess(ir::Operand operand) const;
-  // Of a matrix that lies as D does.
-  ir::GlobalAttrs StepAccess(ir::Binding base, DataType type) const;
+  // Of a piece of so many columns of the accumulator.
+  ir::GlobalAttrs GlobalAccess(ir::Operand operand, int columns) const;
+  // The same, of a matrix that lies as D does.
+  ir::GlobalAttrs StepAccess(ir::Binding base, DataType type, int columns) const;
 
   static constexpr int kWarpRows = 16;  // of a register accumulator
 
   const Schedule schedule_;
+  const target::Target& target_;
   const bool in_tensor_memory_;
   const EpilogueTerms terms_;
   ir::Program program_;
@@ -238,7 +257,7 @@ class KernelBuilder {
   int turns_ = -1;                     // channel, or -1 where roles take no turns
   int out_ = -1;                       // the staging buffer of the role at hand
   ir::FragmentKind fragment_{};
-  int panel_ = 0;  // columns of the accumulator that the epilogue treats at once
+  Staging staging_{};
   Corner place_{ir::kNoValue, ir::kNoValue, ir::kNoValue};  // of the tile in hand; its row is the warp's first
   std::map<ir::Binding, ir::ValueId> factors_;              // that the epilogue has loaded
 };

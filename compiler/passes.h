@@ -25,6 +25,9 @@ ir::Program BuildConv(const ConvProblem& problem, const Schedule& schedule, cons
 // arrivals of each barrier. REQUIRES: Stage::kScheduled. ENSURES: Stage::kLowered.
 Status LowerChannels(ir::Program& program, const target::Target& target);
 
+// Places channels, buffers and barriers in shared memory, however much of it that takes; returns the bytes.
+int PlaceShared(ir::Program& program);
+
 // Places channels, buffers and barriers in shared memory and accumulators in Tensor Memory.
 // kResourceExhausted says which memory and how much over. ENSURES: every offset and column is assigned.
 Status AssignStorage(ir::Program& program, const target::Target& target);

@@ -22,8 +22,6 @@ constexpr double kSharedReadBytesPerClock = 128;
 constexpr int kFullRateRows = 128;  // a tcgen05.mma with fewer takes as long
 constexpr int kWgmmaRows = 64;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The ops of one role, each as often as it runs.
 class RoleWalk {
  public:

@@ -65,17 +65,38 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   if (role_->warps > buffer.warps) {
     return Broken(12, Cat("buffer ", buffer.name, " is for ", buffer.warps, " warps, the role has ", role_->warps));
   }
-  if (op.kind == OpKind::kStoreRows) return Ok();
-  if (op.kind != OpKind::kStageStore) {
-    LS_TRY(Needs({Binding::kMapD}));
-    if (HasBox(buffer.layout, program_.FindParam(Binding::kMapD)->box)) return Ok();
-    return Broken(9, Cat("the box of map_d is not a column of buffer ", buffer.name));
-  }
+  if (role_->warps % buffer.sharers != 0)
+    return Broken(12,
+                  Cat(buffer.sharers, " warps share a copy of buffer ", buffer.name, ", the role has ", role_->warps));
+  if (buffer.sharers > 1 && sections_apart_)
+    return Broken(12, Cat("sections are added by each warp alone, but ", buffer.sharers, " share a copy of buffer ",
+                          buffer.name));
+  if (op.kind == OpKind::kStageStore) return CheckStaged(op, buffer);
+  if (op.kind == OpKind::kStoreRows && buffer.sharers == 1) return Ok();
+  if (op.kind == OpKind::kStoreRows)
+    return Broken(
+        12, Cat("a warp stores rows of its own alone, but ", buffer.sharers, " share a copy of buffer ", buffer.name));
+  if (op.kind == OpKind::kBulkWait) return Ok();
+  const Binding map = op.As<BulkStoreAttrs>().map;
+  if (map != Binding::kMapD && map != Binding::kMapDRest) return Broken(8, Cat(InfoOf(map).name, " is no map of D"));
+  LS_TRY(Needs({map}));
+  const SharedLayout& box = program_.FindParam(map)->box;
+  const bool fits = map == Binding::kMapD ? box.inner == buffer.layout.inner : box.inner < buffer.layout.inner;
+  if (fits && HasBox(buffer.layout, box)) return Ok();
+  return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of buffer ", buffer.name));
+}
+
+// The warp's part of a copy is filled, along one axis from the attribute's column on.
+Status RoleVerifier::CheckStaged(const Op& op, const Buffer& buffer) const {
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;
   const bool transposed = program_.row_axis == Axis::kN;
   const int outer = transposed ? fragment.columns : fragment.Rows();
-  const int inner = transposed ? fragment.Rows() : fragment.columns;
-  if (outer == buffer.layout.outer && inner == buffer.layout.inner) return Ok();
+  const int inner = transposed ? fragment.Rows() * buffer.sharers : fragment.columns;
+  const int column = op.As<StageAttrs>().column;
+  if (!transposed && buffer.sharers > 1) return Broken(12, "warps share a copy where rows lie along m");
+  const bool inside = transposed ? column == 0 && inner == buffer.layout.inner
+                                 : column >= 0 && column % 8 == 0 && column + inner <= buffer.layout.inner;
+  if (outer == buffer.layout.outer && inside) return Ok();
   return Broken(12, Cat("a fragment of ", fragment.Rows(), " x ", fragment.columns, " does not fill a copy of buffer ",
                         buffer.name));
 }

@@ -27,7 +27,8 @@ Swizzle WidestSwizzle(int row_bytes);
 // A tile in shared memory: `outer` rows of `inner` contiguous elements. A row longer than one swizzle span is cut into
 // columns of one span; each column is `outer` spans one after another, and the columns follow each other. This is what
 // one TMA box per column writes and what the K-major and MN-major matrix descriptors read (PTX ISA, "Canonical
-// layouts").
+// layouts"). A row shorter than a span, of whole 16 bytes, leaves the end of its span unused: the TMA neither reads nor
+// writes it, and rows are a span apart all the same (measured on an H200).
 struct SharedLayout {
   DataType type = DataType::kBf16;
   Axis outer_axis = Axis::kM, inner_axis = Axis::kK;
@@ -36,12 +37,12 @@ struct SharedLayout {
 
   int ElementBytes() const { return static_cast<int>(DataTypeBytes(type)); }
   int Span() const { return SpanBytes(swizzle); }
-  int Bytes() const { return outer * inner * ElementBytes(); }
+  int Bytes() const { return Columns() * ColumnBytes(); }
   // A start at a multiple of this repeats the swizzle pattern from its beginning.
   int Alignment() const { return 8 * Span(); }
   // Columns of one span, and the elements of one.
-  int Columns() const { return inner * ElementBytes() / Span(); }
-  int ColumnElements() const { return Span() / ElementBytes(); }
+  int Columns() const { return (inner * ElementBytes() + Span() - 1) / Span(); }
+  int ColumnElements() const { return inner * ElementBytes() < Span() ? inner : Span() / ElementBytes(); }
   int ColumnBytes() const { return outer * Span(); }
   bool KMajor() const { return inner_axis == Axis::kK; }
   // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask)

@@ -61,6 +61,7 @@ namespace laneshift::ir {
   BINDING(MapEdge, "map_edge", kTensorMap)      \
   BINDING(MapB, "map_b", kTensorMap)            \
   BINDING(MapD, "map_d", kTensorMap)            \
+  BINDING(MapDRest, "map_d_rest", kTensorMap)   \
   BINDING(BaseA, "base_a", kPointer)            \
   BINDING(BaseB, "base_b", kPointer)            \
   BINDING(BaseC, "base_c", kPointer)            \
@@ -437,7 +438,18 @@ struct GlobalAttrs {
 };
 struct StageAttrs {
   int buffer = 0;
+  int column = 0;  // of the copy, that the fragment begins at
   bool operator==(const StageAttrs&) const = default;
+};
+struct BulkStoreAttrs {
+  int buffer = 0;
+  Binding map = Binding::kMapD;  // its box is what leaves of a copy: all columns, or the first ones
+  bool operator==(const BulkStoreAttrs&) const = default;
+};
+struct BulkWaitAttrs {
+  int pending = 0;
+  int buffer = 0;
+  bool operator==(const BulkWaitAttrs&) const = default;
 };
 struct StoreRowsAttrs {
   int buffer = 0;
@@ -450,13 +462,13 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs =
-    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
-                 ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                 PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                 TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs,
-                 AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, StageAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs,
+                           ChannelAttrs, ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs,
+                           FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs,
+                           TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs,
+                           AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs,
+                           GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs,
+                           GlobalAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -531,12 +543,16 @@ struct Channel {
   bool operator==(const Channel&) const = default;
 };
 
-// Shared memory that each warp of a role uses to turn fragments into rows for the TMA.
+// Shared memory that the warps of a role use to turn fragments into rows for the TMA: each alone, or groups of
+// `sharers` neighbours, whose fragments then lie side by side along the rows of one copy, the first warp's first.
 struct Buffer {
   std::string name{};
-  SharedLayout layout{};  // of one copy of one warp
-  int copies = 1, warps = 0;
-  int offset = -1;  // assigned; warp w's copy c lies at offset + (w * copies + c) * layout.Bytes()
+  SharedLayout layout{};  // of one copy
+  int copies = 1, warps = 0, sharers = 1;
+  int offset = -1;  // assigned; copy c of group g of warps lies at offset + (g * copies + c) * layout.Bytes()
+
+  int Groups() const { return warps / sharers; }
+  int Bytes() const { return Groups() * copies * layout.Bytes(); }
   bool operator==(const Buffer&) const = default;
 };
 

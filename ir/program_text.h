@@ -268,7 +268,14 @@ template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"vector", &GlobalAttrs::vector},
     Field{"rows", &GlobalAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
-    Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer}};
+    Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
+    Field{"column", &StageAttrs::column, Presence::kOptional}};
+template <> inline constexpr auto kFields<BulkStoreAttrs> = std::tuple{
+    Field{"buffer", &BulkStoreAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
+    Field{"map", &BulkStoreAttrs::map, Presence::kOptional}};
+template <> inline constexpr auto kFields<BulkWaitAttrs> = std::tuple{
+    Field{"pending", &BulkWaitAttrs::pending},
+    Field{"buffer", &BulkWaitAttrs::buffer, Presence::kAlways, Meaning::kBuffer}};
 template <> inline constexpr auto kFields<StoreRowsAttrs> = std::tuple{
     Field{"buffer", &StoreRowsAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
     Field{"rows", &StoreRowsAttrs::rows, Presence::kOptional},
@@ -315,6 +322,7 @@ template <> inline constexpr auto kFields<Buffer> = std::tuple{
     Field{"layout", &Buffer::layout, Presence::kBare},
     Field{"copies", &Buffer::copies},
     Field{"warps", &Buffer::warps},
+    Field{"sharers", &Buffer::sharers, Presence::kOptional},
     Field{"@", &Buffer::offset, Presence::kOptional, Meaning::kOffset}};
 template <> inline constexpr auto kFields<FunctionInput> = std::tuple{
     Field{"kind", &FunctionInput::kind, Presence::kBare},

@@ -94,6 +94,7 @@ class RoleVerifier {
   Status CheckFactors(const Op& op) const;
   Status CheckSums(int column, const FragmentLayout& piece) const;
   Status CheckStaging(const Op& op, int index) const;
+  Status CheckStaged(const Op& op, const Buffer& buffer) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
   Status CheckGlobal(const Op& op, const GlobalAttrs& attrs) const;
   Status CheckHalves(BiasAxis axis, int gated, int halves) const;
@@ -124,6 +125,7 @@ class RoleVerifier {
   std::vector<Value> values_;
   SlotChannels slots_;
   std::optional<FragmentKind> sums_;             // of the role at hand, once they are cleared
+  bool sections_apart_ = false;                  // each of its warps is or is not the last that arrives
   std::vector<Use> uses_;                        // of the role at hand, per channel
   std::vector<int> producers_, consumers_;       // per channel
   std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side

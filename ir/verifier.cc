@@ -8,13 +8,14 @@
 //  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
 //     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
-//     eight spans, so that every column begins a swizzle pattern; a box may be a single row.
+//     eight spans, so that every column begins a swizzle pattern; a box may be a single row. Rows of buffers and of D's
+//     boxes may be shorter than a span, but are whole 16 bytes.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
 //     and a target with Tensor Memory. A channel of grants, of which there is one at most, holds answers alone and
 //     needs a target with cluster launch control. A channel of turns has one slot, with nothing in it. Stages, copies
-//     and warps of buffers are positive. Arrivals are positive once the program is lowered and 0 before; a ring that is
-//     a role's own lies in Tensor Memory and awaits none on its full side; one that stays is shared and awaits none on
-//     its empty side.
+//     and warps of buffers are positive, and warps that share a copy are a part of those. Arrivals are positive once
+//     the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits none on its
+//     full side; one that stays is shared and awaits none on its empty side.
 //  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Leaders are those of
 //     pairs, and of a pair the leader alone multiplies. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
@@ -38,7 +39,8 @@
 //     bulk copies bring.
 // 12. An MMA's tiles have the operands' type, or any 8-bit one where that is 8-bit, and hold the program's tile from
 //     the row on where the product begins, its accumulator the tile's rows and columns; fragments lie inside the
-//     accumulator and fill the buffer that they are staged in. Lanes are left out, lost and moved by a product in tiles
+//     accumulator and fill the buffer that they are staged in, together with those of the warps that share a copy;
+//     those all get there, whoever adds sections. Lanes are left out, lost and moved by a product in tiles
 //     of 128 rows alone; where rows are lost, D leaves by stores of threads. Sums are cleared before they are used, and
 //     what is added to or read from them lies as they do. Of B a pair holds half a tile in each CTA.
 //     Columns of a register accumulator, and of sums, are those of all its blocks.
@@ -134,16 +136,22 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   return Ok();
 }
 
-Status CheckLayout(const std::string& where, const SharedLayout& layout, bool single_row = false) {
+// What a layout may be, beside whole spans in whole groups of rows.
+struct Allowed {
+  bool single_row = false, short_rows = false;
+};
+Status CheckLayout(const std::string& where, const SharedLayout& layout, Allowed allowed = {}) {
+  constexpr int kTmaUnit = 16;  // bytes
   if (layout.outer_axis == layout.inner_axis) return BrokenRule(3, Cat(where, " has one axis twice"));
   if (layout.outer < 1 || layout.outer > kMaxExtent || layout.inner < 1 || layout.inner > kMaxExtent) {
     return BrokenRule(3, Cat(where, " has extents ", layout.outer, " and ", layout.inner, ", not 1 to ", kMaxExtent));
   }
-  if (layout.inner * layout.ElementBytes() % layout.Span() != 0) {
-    return BrokenRule(3, Cat(where, " has rows of ", layout.inner * layout.ElementBytes(),
-                             " bytes, not whole spans of ", layout.Span()));
+  const int row_bytes = layout.inner * layout.ElementBytes();
+  const bool short_row = allowed.short_rows && row_bytes < layout.Span() && row_bytes % kTmaUnit == 0;
+  if (row_bytes % layout.Span() != 0 && !short_row) {
+    return BrokenRule(3, Cat(where, " has rows of ", row_bytes, " bytes, not whole spans of ", layout.Span()));
   }
-  if (layout.outer % 8 != 0 && !(single_row && layout.outer == 1))
+  if (layout.outer % 8 != 0 && !(allowed.single_row && layout.outer == 1))
     return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
   return Ok();
 }
@@ -161,7 +169,8 @@ Status CheckParams(const Program& program, const target::Target& target) {
     if (!target.Has(target::Feature::kTma))
       return BrokenRule(2, Cat("param ", row.name, " needs a target with the TMA"));
     if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", row.name, " has no box"));
-    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box, true));
+    const bool of_d = param.binding == Binding::kMapD || param.binding == Binding::kMapDRest;
+    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box, {.single_row = true, .short_rows = of_d}));
     if (param.box.outer > 256) {
       return BrokenRule(2, Cat("the box of ", row.name, " has ", param.box.outer, " rows, more than 256"));
     }
@@ -236,9 +245,13 @@ Status CheckRings(const Program& program, const target::Target& target) {
     }
   }
   for (const Buffer& buffer : program.buffers) {
-    LS_TRY(CheckLayout(Cat("buffer ", buffer.name), buffer.layout));
+    LS_TRY(CheckLayout(Cat("buffer ", buffer.name), buffer.layout, {.short_rows = true}));
     if (buffer.copies < 1 || buffer.copies > 64 || buffer.warps < 1 || buffer.warps > 32) {
       return BrokenRule(4, Cat("buffer ", buffer.name, " has ", buffer.copies, " copies for ", buffer.warps, " warps"));
+    }
+    if (buffer.sharers < 1 || buffer.warps % buffer.sharers != 0) {
+      return BrokenRule(
+          4, Cat("buffer ", buffer.name, " is shared by ", buffer.sharers, " of ", buffer.warps, " warps each"));
     }
   }
   return Ok();
@@ -330,7 +343,7 @@ std::vector<Extent> SharedExtents(const Program& program) {
     }
   }
   for (const Buffer& buffer : program.buffers) {
-    const int64_t pieces = int64_t{buffer.copies} * buffer.warps;
+    const int64_t pieces = int64_t{buffer.copies} * buffer.Groups();
     for (int64_t piece = 0; piece < pieces; ++piece) {
       extents.push_back({buffer.offset + piece * buffer.layout.Bytes(), buffer.layout.Bytes(),
                          buffer.layout.Alignment(), Cat("buffer ", buffer.name)});

@@ -28,6 +28,8 @@ constexpr std::string_view kKept = "gemm_kept_sm_90a_scheduled";
 constexpr std::string_view kKeptLowered = "gemm_kept_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
+constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
+constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
@@ -44,8 +46,8 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset, kShift, kShiftLowered,
-        kFused, kMasked, kTurns, kTurnsLowered, kPack, kWords, kKept, kKeptLowered}) {
+       {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset,      kShift,  kShiftLowered,
+        kFused,     kMasked,  kTurns,  kTurnsLowered,  kPack,   kWords,  kKept,   kKeptLowered, kPanels, kSharers}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -115,7 +117,7 @@ constexpr Broken kBroken[] = {
     {5, kHopper, "registers=152", "registers=154", "registers=154, not a multiple of 8"},
     {5, kHopper, "registers=168", "registers=96", "share a warpgroup and differ in registers"},
     {5, kHopper, "registers=152", "registers=216", "the SM has 65536"},
-    {6, kScheduled, "bulk.wait pending=0", "fence.proxy", "does not stand in a scheduled program"},
+    {6, kScheduled, "bulk.wait pending=0 buffer=out", "fence.proxy", "does not stand in a scheduled program"},
     {6, kLowered, "advance %19", "send %19", "does not stand in a lowered program"},
     {6, kHopper, "drain channel=ab lag=1\n", "drain channel=ab lag=1\n      fence.tensor edge=before\n", "does not stand in a scheduled program"},
     {6, kHopper, "copy.load", "tma.load", "does not stand in a role of kind copy"},
@@ -210,6 +212,14 @@ constexpr Broken kBroken[] = {
     {13, kLowered, "tmem_columns=512", "tmem_columns=256", "ends at column 512, behind the end 256"},
     {13, kLowered, "tmem_columns=512", "tmem_columns=500", "no power of two"},
     {13, kScheduled, "operands=bf16", "operands=bf16 tmem_columns=512", "without smem_bytes"},
+    {3, kPanels, "box=bf16[m:16 n:48]", "box=bf16[m:16 n:44]", "has rows of 88 bytes, not whole spans of 128"},
+    {3, kPanels, "box=bf16[n:176 k:64]", "box=bf16[n:176 k:48]", "has rows of 96 bytes, not whole spans of 128"},
+    {8, kPanels, "buffer=out0 map=map_d_rest", "buffer=out0 map=map_b", "map_b is no map of D"},
+    {9, kPanels, "  param map_d_rest box=bf16[m:16 n:48] swizzle=128\n", "", "param map_d_rest is not declared"},
+    {9, kPanels, "param map_d_rest box=bf16[m:16 n:48]", "param map_d_rest box=bf16[m:16 n:64]", "the box of map_d_rest is not a column of buffer out0"},
+    {9, kPanels, "param map_d box=bf16[m:16 n:64]", "param map_d box=bf16[m:16 n:48]", "the box of map_d is not a column of buffer out0"},
+    {4, kSharers, "sharers=4", "sharers=3", "buffer out is shared by 3 of 8 warps each"},
+    {12, kSharers, "sharers=4", "sharers=2", "a fragment of 16 x 64 does not fill a copy of buffer out"},
     {4, kKept, "channel a shared stages=4", "channel a shared stages=4 own", "a role's own"},
     {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=1/8", "stays, but is not shared or is emptied"},
     {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=0/0", "of a lowered program has 0 arrivals"},

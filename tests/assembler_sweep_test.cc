@@ -96,8 +96,9 @@ const std::vector<const char*> kModes = {"",
 INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
                          testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}},
                                          Sweep{"clusters.txt", 40, {""}}, Sweep{"turns.txt", 30, {""}},
-                                         Sweep{"packs.txt", 60, {""}}, Sweep{"kept.txt", 70, {""}},
-                                         Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
+                                         Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
+                                         Sweep{"kept.txt", 70, {""}}, Sweep{"conv_layers.txt", 120, kModes, 3},
+                                         Sweep{"conv.txt", 800, kModes, 61}),
                          [](const auto& swept) {
                            return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
                          });

@@ -49,8 +49,9 @@ std::vector<Region> SharedRegions(const ir::Program& program) {
                        Cat(channel.name, ": ", channel.stages, " answers of cluster launch control")});
   }
   for (const ir::Buffer& buffer : program.buffers) {
-    regions.push_back({buffer.offset, int64_t{buffer.layout.Bytes()} * buffer.copies * buffer.warps,
-                       Cat(buffer.name, ": ", buffer.warps, " warps x ", buffer.copies, " copies")});
+    const std::string of_each = buffer.sharers == 1 ? "" : Cat(" in groups of ", buffer.sharers);
+    regions.push_back({buffer.offset, buffer.Bytes(),
+                       Cat(buffer.name, ": ", buffer.warps, " warps", of_each, " x ", buffer.copies, " copies")});
   }
   if (program.tmem_slot_offset >= 0) {
     regions.push_back({program.tmem_slot_offset, kSlotBytes, "address of the Tensor Memory"});
