@@ -107,6 +107,14 @@ int KernelBuilder::AddChannel(ir::Channel channel) {
 
 ValueId KernelBuilder::KeptSlot(Builder& b, ValueId number) const { return b.Kept({number}, {.channel = kept_}); }
 
+// In higher bands there is one column of tiles.
+ValueId KernelBuilder::KeptColumn(Builder& b) const {
+  if (schedule_.raster > 1) return ColumnOfB(b, b.Constant(0));
+  const ValueId tile_n = b.Constant(schedule_.tile_n);
+  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
+  return ColumnOfB(b, b.Mul({b.TilesColumn({columns}), tile_n}));
+}
+
 void KernelBuilder::AwaitKept(Builder& b) const {
   if (kept_ >= 0) b.Await({KeptSlots(b)}, {.channel = kept_});
 }
