@@ -46,7 +46,9 @@ enum Kernel {
   kPack100,
   kPack90,
   kWords100,
-  kWords90
+  kWords90,
+  kKept100,
+  kKept90
 };
 struct KernelFacts {
   const char* target;
@@ -61,6 +63,7 @@ constexpr const char* kConv = "conv n=1 h=4 w=29 c=320 k=272 r=1 s=3 pad=0,1";
 constexpr const char* kThreadsAlone = "tile=64x16x64 stages=2 cluster=1x1 a_load=copy b_load=copy d_store=direct";
 constexpr const char* kPacked = "tile=64x16x64 stages=2 cluster=1x1 a_load=pack b_load=pack";
 constexpr const char* kInWords = "tile=64x16x64 stages=2 cluster=1x1 d_store=rows";
+constexpr const char* kStaying = "tile=64x16x64 stages=2 cluster=1x1 raster=1 b_keep=4";
 constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
     {"sm_90a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
@@ -77,6 +80,8 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=104 n=184 k=337", kPacked, 5, true},
     {"sm_100a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=104 n=191 k=136", kInWords, 20},
+    {"sm_100a", "gemm m=1024 n=32 k=200", kStaying, 20},
+    {"sm_90a", "gemm m=1024 n=32 k=200", kStaying, 20},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
