@@ -166,7 +166,8 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"operand", &LoadAttrs::operand},
     Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag},
     Field{"transposed", &LoadAttrs::transposed, Presence::kOptional, Meaning::kFlag},
-    Field{"to", &LoadAttrs::to, Presence::kOptional}};
+    Field{"to", &LoadAttrs::to, Presence::kOptional},
+    Field{"halves", &LoadAttrs::halves, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
@@ -231,7 +232,8 @@ template <> inline constexpr auto kFields<CombineVectorAttrs> = std::tuple{
     Field{"type", &CombineVectorAttrs::type},
     Field{"rows", &CombineVectorAttrs::rows, Presence::kOptional},
     Field{"blocks", &CombineVectorAttrs::blocks, Presence::kOptional, Meaning::kFlag},
-    Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional, Meaning::kFlag}};
+    Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional, Meaning::kFlag},
+    Field{"halves", &CombineVectorAttrs::halves, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"base", &CombineMatrixAttrs::base},
     Field{"how", &CombineMatrixAttrs::how},
@@ -259,7 +261,8 @@ template <> inline constexpr auto kFields<ReduceAttrs> = std::tuple{
     Field{"how", &ReduceAttrs::how},
     Field{"axis", &ReduceAttrs::axis},
     Field{"rows", &ReduceAttrs::rows, Presence::kOptional},
-    Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag}};
+    Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag},
+    Field{"halves", &ReduceAttrs::halves, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
     Field{"base", &GlobalAttrs::base, Presence::kOptional},
