@@ -144,17 +144,6 @@ MappedTensor FilterTensor(const ConvProblem& problem, const ConvGeometry& geomet
   return ir::JoinsHalves(problem.epilogue) ? InTurns(tensor, geometry.filters / 2) : tensor;
 }
 
-// x or y as a matrix of all its pixels.
-MappedTensor FlatTensor(const ConvProblem& problem, Operand operand, const ir::Param& param) {
-  const StoredTensor tensor = Stored(problem, operand);
-  const int64_t pixels = tensor.extent[kDepth] * tensor.extent[kHeight] * tensor.extent[kWidth] * tensor.images;
-  return {.operand = operand,
-          .type = tensor.type,
-          .dims = {tensor.channels, pixels, 1},
-          .strides = {tensor.pitch.pixel, pixels * tensor.pitch.pixel},
-          .box = {param.box.ColumnElements(), param.box.outer, 1}};
-}
-
 MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& geometry, Operand operand,
                               const ir::Param& param) {
   const StoredTensor tensor = Stored(problem, operand);
@@ -227,8 +216,7 @@ MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir
   const ConvGeometry geometry = GeometryOf(*conv, schedule);
   const Operand operand = OperandOf(param.binding);
   if (operand == Operand::kB) return FilterTensor(*conv, geometry, param);
-  const bool flat = operand == Operand::kA ? geometry.flat_x : geometry.flat_y;
-  return flat ? FlatTensor(*conv, operand, param) : ActivationTensor(*conv, geometry, operand, param);
+  return ActivationTensor(*conv, geometry, operand, param);
 }
 
 }  // namespace laneshift::compiler

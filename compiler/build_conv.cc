@@ -321,14 +321,7 @@ class ConvBuilder : public KernelBuilder {
       if (!geometry_.Reuses()) {
         const ValueId slot = b.Put({}, {.channel = x_channel_});
         const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA, .to = ReachOf(Operand::kA)};
-        if (loads_x && geometry_.flat_x) {
-          const ValueId channel = b.Add({b.Mul({corner.batch, b.ParamValue(Binding::kChannels)}), depth.channel});
-          const ValueId row = PartStart(b, corner.row, Operand::kA, x_part_.outer);
-          b.TmaLoad({slot, channel, row, b.Constant(0)},
-                    {.tile = 0, .operand = Operand::kA, .to = ReachOf(Operand::kA)});
-        } else if (loads_x) {
-          LoadX(b, slot, box, starts[0], depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
-        }
+        if (loads_x) LoadX(b, slot, box, starts[0], depth, b.Mul({depth.taps[0], b.ParamValue(Binding::kSpreadW)}));
         if (loads_w) LoadW(b, slot, 1, path, depth.channel, filter, TapNumber(b, depth, depth.taps[0]));
         b.Send({slot});
         return;
@@ -619,19 +612,13 @@ class ConvBuilder : public KernelBuilder {
 
   // ---- output
 
-  std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) override {
-    return geometry_.flat_y ? std::vector<ValueId>{row, b.Constant(0)} : Decode(b, row);
-  }
+  std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) override { return Decode(b, row); }
   void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
                       const ir::BulkStoreAttrs& attrs) override {
     const Binding of_group = ir::IsGated(problem_.epilogue) ? Binding::kColumns : Binding::kN;
     std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(of_group)})})};
     operands.insert(operands.end(), start.begin(), start.end());
-    if (geometry_.flat_y) {
-      b.TmaStore(operands, attrs);
-    } else {
-      b.StorePixels(operands, attrs);
-    }
+    b.StorePixels(operands, attrs);
   }
 
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }

@@ -46,28 +46,6 @@ void PlanMasked(const ConvProblem& problem, ConvGeometry& geometry) {
   }
 }
 
-// Whether all pixels of a tensor follow each other at one distance, image after image.
-bool IsFlat(const StoredTensor& tensor) {
-  int64_t pixels = 1;
-  const auto follows = [&](int64_t extent, int64_t pitch) {
-    const bool so = extent == 1 || pitch == pixels * tensor.pitch.pixel;
-    pixels *= extent;
-    return so;
-  };
-  pixels = tensor.extent[kWidth];
-  return follows(tensor.extent[kHeight], tensor.pitch.row) && follows(tensor.extent[kDepth], tensor.pitch.plane) &&
-         follows(tensor.images, tensor.pitch.image);
-}
-
-// Whether output pixel i is computed from input pixel i alone.
-bool IsPointwise(const ConvProblem& problem) {
-  for (const int d : {kDepth, kHeight, kWidth}) {
-    if (problem.filter[d] != 1 || problem.stride[d] != 1 || problem.pad_before[d] != 0 || problem.pad_after[d] != 0)
-      return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::vector<ConvGeometry::Column> ConvGeometry::ColumnsOf(int chain) const {
@@ -109,8 +87,6 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const Schedule& schedule) {
       geometry.lost = std::max(geometry.lost, columns.back().row - columns.front().row);
     }
   }
-  geometry.flat_x = !reuses && IsPointwise(problem) && IsFlat(Stored(problem, ir::Operand::kA));
-  geometry.flat_y = geometry.walk_q == geometry.output[kWidth] && IsFlat(Stored(problem, ir::Operand::kD));
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.walk_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
   geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(problem) == 1 && problem.groups == 1 &&

@@ -43,10 +43,6 @@ struct ConvGeometry {
 
   bool masks_border = false;  // filter columns beside the image have no zeros, but lanes that are left out
 
-  // The pixels that a walk visits lie at one distance from each other, so that bulk copies see a matrix of channels by
-  // positions: of x those of a filter of one tap without stride and padding, of y all.
-  bool flat_x = false, flat_y = false;
-
   // Threads gather a small filter of few channels, all of whose output channels fit one tile: it stays in shared
   // memory, and the kernel is made for its taps.
   bool known_filter = false;

@@ -105,7 +105,7 @@ Status TmaReaches(const ConvProblem& problem, const ConvGeometry& geometry, cons
       return Unreachable(tensor,
                          Cat("a block of ", schedule.tile_k, " channels would mix groups of ", geometry.channels));
     }
-    return geometry.flat_x ? Ok() : ReachesWalk(problem, geometry, tensor);
+    return ReachesWalk(problem, geometry, tensor);
   }
   if (operand == Operand::kB && schedule.a_load == LoadPath::kCopy && !TapsAreEven(problem, true))
     return Unreachable(tensor, "its taps do not follow each other without gaps, as gathered activations do");
