@@ -223,7 +223,7 @@ void KernelBuilder::PlanEpilogue() {
                                                     .warps = EpilogueWarps(),
                                                     .in_tensor_memory = in_tensor_memory_,
                                                     .bulk = bulk,
-                                                    .alone = SharesTiles() || !bulk});
+                                                    .alone = !bulk});
   staging_ = stagings.back();
   if (operand_channels_.size() == 1) {
     const int depth = std::min(RingDepth(staging_), std::max(kUsefulStages, schedule_.stages));

@@ -26,7 +26,7 @@ struct StagedTile {
   int warps = 0;                    // of a role
   bool in_tensor_memory = false;    // whose loads bring powers of two
   bool bulk = false;                // by bulk stores, which take boxes of any width
-  bool alone = false;               // each warp goes its own way
+  bool alone = false;               // warps share nothing
 };
 
 struct Staging {

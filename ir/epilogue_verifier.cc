@@ -68,9 +68,9 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   if (role_->warps % buffer.sharers != 0)
     return Broken(12,
                   Cat(buffer.sharers, " warps share a copy of buffer ", buffer.name, ", the role has ", role_->warps));
-  if (buffer.sharers > 1 && sections_apart_)
-    return Broken(12, Cat("sections are added by each warp alone, but ", buffer.sharers, " share a copy of buffer ",
-                          buffer.name));
+  if (arriving_ > 0 && arriving_ != buffer.sharers)
+    return Broken(12, Cat("of ", buffer.sharers, " warps that share a copy of buffer ", buffer.name, ", ", arriving_,
+                          " arrive together"));
   if (op.kind == OpKind::kStageStore) return CheckStaged(op, buffer);
   if (op.kind == OpKind::kStoreRows && buffer.sharers == 1) return Ok();
   if (op.kind == OpKind::kStoreRows)

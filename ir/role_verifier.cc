@@ -99,7 +99,7 @@ Status RoleVerifier::VerifyRole(const Role& role) {
   tiles_ = {};
   in_tiles_ = false;
   sums_.reset();
-  sections_apart_ = false;
+  arriving_ = 0;
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
 }
@@ -494,8 +494,7 @@ Status RoleVerifier::Check(const Op& op) {
       LS_TRY(CheckNumber(op));
       return CheckStaging(op, op.As<BulkWaitAttrs>().buffer);
     case OpKind::kPartialArrive:
-      sections_apart_ = true;
-      return Needs({Binding::kWorkspace});
+      return CheckArrival(op.As<ArriveAttrs>().sharers);
     case OpKind::kPartialStore:
     case OpKind::kPartialSum:
       return Needs({Binding::kWorkspace});
@@ -708,6 +707,14 @@ Status RoleVerifier::CheckPack(const PackAttrs& attrs) const {
     return Broken(8, Cat("the rows of ", OperandName(attrs.operand), " do not run so"));
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand), Binding::kWorkspace}));
   return NeedsBounds(attrs.operand);
+}
+
+// A warp, or those that share a copy.
+Status RoleVerifier::CheckArrival(int sharers) {
+  arriving_ = sharers;
+  if (sharers < 1 || role_->warps % sharers != 0)
+    return Broken(8, Cat(sharers, " of ", role_->warps, " warps arrive together"));
+  return Needs({Binding::kWorkspace});
 }
 
 Status RoleVerifier::CheckBulkStore() const {
