@@ -142,7 +142,9 @@ class StepWriter {
       case OpKind::kTmaLoad: {
         const auto& attrs = op.As<ir::LoadAttrs>();
         const SharedLayout& tile = Tile(op, 0, attrs.tile);
-        return Add(steps, Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to)));
+        Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
+        load.cached = program_.channels[static_cast<size_t>(RingOf(op))].stays != 0;
+        return Add(steps, load);
       }
       case OpKind::kLoadPixels: {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
@@ -258,6 +260,7 @@ class StepWriter {
       case OpKind::kParam:
       case OpKind::kClusterIndex:
       case OpKind::kTilesNext:
+      case OpKind::kTilesColumn:
       case OpKind::kRequest:
       case OpKind::kAdd:
       case OpKind::kSub:
@@ -531,6 +534,9 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
       pipeline.counted = CountOf(written, StepKind::kProduct);
     }
   }
+  // What stays is on its way before a ring is full.
+  std::stable_partition(pipeline.roles.begin(), pipeline.roles.end(),
+                        [](const PipelineRole& role) { return role.tile.size() == 0; });
   CountUsers(pipeline);
   const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
   // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.
@@ -542,6 +548,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tiles =
       pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
   pipeline.raster = schedule.raster;
+  if (schedule.b_keep > 0) pipeline.cta_multiple = pipeline.tile_columns;
   if (schedule.scheduler == Scheduler::kClc) pipeline.order = TileOrder::kTaken;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);

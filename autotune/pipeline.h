@@ -61,6 +61,7 @@ struct Step {
   double row_bytes = 0;  // contiguous in memory, of a load or store
   double outside = 0;    // rows of a load that lie outside of the tensor, on average
   double sharers = 1;    // SMs that one load serves
+  bool cached = false;   // all SMs load it at once: it comes from memory for one of them
   double issues = 1;     // instructions of a load, copy or move
   double accesses = 0;
   double elements = 0;
@@ -135,7 +136,8 @@ struct Pipeline {
   bool persistent = true;        // CTAs walk over tiles; otherwise each starts anew
   TileOrder order = TileOrder::kStrides;
   double ctas_per_sm = 1;
-  double most_sms = 0;  // that are used; 0: all
+  double most_sms = 0;      // that are used; 0: all
+  double cta_multiple = 1;  // CTAs are a multiple of so many: each has tiles of one column
   OperandReads a, b;
   double stored_bytes = 0;       // of the whole problem
   double store_row_bytes = 128;  // of what one store writes side by side

@@ -212,6 +212,35 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
   EXPECT_TRUE(pairs("sm_90a", "gemm m=8192 n=8192 k=8192").empty());
 }
 
+// B stays where it is small and CTAs have several tiles: all of its blocks, in tiles without columns to spare.
+TEST(Space, WhatIsSmallMayStay) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const auto kept = [&](const char* problem, size_t& all) {
+    std::vector<Schedule> seen;
+    const Space space = EnumerateSchedules(*ParseProblem(problem), {}, target);
+    for (const Schedule& s : space.schedules) {
+      if (s.b_keep > 0) seen.push_back(s);
+    }
+    all = space.schedules.size();
+    return seen;
+  };
+  size_t all = 0;
+  const std::vector<Schedule> few = kept("conv n=32 h=56 w=56 c=256 k=64 r=1 s=1", all);
+  ASSERT_GT(few.size(), 10u);
+  EXPECT_LT(few.size() * 5, all);
+  for (const Schedule& s : few) {
+    EXPECT_EQ(s.b_keep, 256 / s.tile_k) << PrintSchedule(s);
+    EXPECT_EQ(s.tile_n, 64) << PrintSchedule(s);
+  }
+  const std::vector<Schedule> several = kept("conv n=32 h=28 w=28 c=128 k=512 r=1 s=1", all);
+  ASSERT_GT(several.size(), 10u);
+  EXPECT_LT(several.size() * 5, all);
+  for (const Schedule& s : several) EXPECT_EQ(s.raster, 1) << PrintSchedule(s);
+  EXPECT_TRUE(kept("conv n=32 h=28 w=28 c=512 k=512 r=3 s=3 pad=1", all).empty()) << "4.5 MB";
+  EXPECT_TRUE(kept("conv n=1 h=14 w=14 c=256 k=64 r=1 s=1", all).empty()) << "a tile each";
+  EXPECT_TRUE(kept("gemm m=65536 n=64 k=256 batch=2", all).empty()) << "two matrices";
+}
+
 TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
   const auto seen = [](const char* target, const char* problem) {
     std::set<Scheduler> schedulers;
@@ -228,7 +257,7 @@ TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "16:3dceab243f7b4c89f0fe8cb4adba7938";
+  constexpr std::string_view kChoices = "17:1b0d8e68487cf30067a0789db89f7887";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

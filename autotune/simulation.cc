@@ -33,7 +33,7 @@ double LoadClocks(const Step& step, const Machine& machine, const SmShare& share
       {rows / machine.load_rows, step.Inside() / step.sharers / share.load_rate, step.Inside() / machine.port});
 }
 double MemoryClocks(const Step& step, const SmShare& share) {
-  return step.Inside() / step.sharers * share.memory_clocks;
+  return step.cached ? 0 : step.Inside() / step.sharers * share.memory_clocks;
 }
 double OutsideClocks(const Step& step, const SmShare& share) { return step.outside * share.outside_row; }
 // Of the way out.

@@ -10,6 +10,7 @@
 #include "compiler/compile.h"
 #include "compiler/conv_geometry.h"
 #include "compiler/conv_reach.h"
+#include "compiler/kept_operand.h"
 #include "compiler/promotion.h"
 #include "compiler/tma_reach.h"
 
@@ -105,6 +106,11 @@ constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow t
 constexpr int kSections[] = {2, 3, 4, 6, 8};
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
+constexpr int64_t kMostKept = 128 << 10;           // bytes of B that stays: what is left is ring enough
+constexpr int64_t kMostKeptBlocks = 64;
+constexpr int kLeastKeptRows = 64;                 // of a tile: lower ones have more handoffs than what stays saves
+constexpr int kLeastKeptColumns = 128;             // of a tile among several along n
+constexpr double kMostIdle = 0.05;                 // of the SMs, where they are no multiple of those
 constexpr int kRasters[] = {1, 2, 4, 16, 32, 64};  // beside the usual one
 constexpr double kRasterGain = 0.05;               // of the bytes of a wave: less is not worth a schedule
 constexpr int kClusterArea = 128 * 128;            // smaller tiles do not draw so much from L2 that sharing pays
@@ -129,6 +135,14 @@ double OperandBytes(const ConvProblem& p) {
   return static_cast<double>(p.c) *
          (static_cast<double>(p.n) * volume(p.input) + static_cast<double>(p.k / p.groups) * volume(p.filter)) *
          static_cast<double>(DataTypeBytes(p.x));
+}
+
+DataType TypeOfB(const GemmProblem& problem) { return problem.b; }
+DataType TypeOfB(const ConvProblem& problem) { return problem.w; }
+// A small gathered filter stays anyway.
+bool KnowsFilter(const GemmProblem&, const Schedule&) { return false; }
+bool KnowsFilter(const ConvProblem& problem, const Schedule& shape) {
+  return compiler::GeometryOf(problem, shape).known_filter;
 }
 
 template <typename Kind>
@@ -175,6 +189,7 @@ class ShapeList {
       Schedule shape = ShapeOf(variant, side, rows, columns);
       shape.tile_k = depth;
       AddClusters(shape);
+      AddKept(shape);
       AddSections(shape);
       if (TensorMemory() && side == RowSide::kM) {
         shape.acc_stages = 1;
@@ -201,6 +216,7 @@ class ShapeList {
         for (const int depth : variant.depths) {
           shape.tile_k = depth;
           AddClusters(shape);
+          AddKept(shape);
         }
       }
     }
@@ -246,6 +262,25 @@ class ShapeList {
     shape.cluster_n = 1;
     AddWalks(shape);
   }
+
+  // B stays where it is small and each CTA has several tiles; in the narrowest tiles that hold it.
+  void AddKept(Schedule shape) {
+    if (shape.tile_m < kLeastKeptRows || TilesOf(shape) <= target_.default_sm_count) return;
+    const compiler::KeptOperand b = compiler::KeptOf(problem_, shape);
+    const int64_t bytes = b.blocks * shape.tile_k * shape.tile_n * ElementBytes();
+    if (b.matrices > 1 || b.blocks > kMostKeptBlocks || bytes > kMostKept || KnowsFilter(problem_, shape)) return;
+    const int64_t columns = CeilDiv(b.columns, shape.tile_n);
+    if (columns * shape.tile_n - b.columns >= (shape.rows == RowSide::kM ? 16 : 64)) return;
+    if (columns > 1) {
+      const auto idle = static_cast<double>(target_.default_sm_count % columns);
+      if (shape.tile_n < kLeastKeptColumns || idle > kMostIdle * target_.default_sm_count) return;
+      shape.raster = 1;
+      if (constraint_.Apply(shape).raster != 1) return;
+    }
+    shape.b_keep = static_cast<int>(b.blocks);
+    AddPoint(shape);
+  }
+  int64_t ElementBytes() const { return DataTypeBytes(TypeOfB(problem_)); }
 
   // Tiles are dealt out beforehand; where there are some for several rounds, also taken by whoever is done.
   void AddWalks(Schedule shape) {
@@ -320,8 +355,7 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
     stages += more;
     spare -= more * bytes;
   };
-  if (footprint.filter_stage_bytes > 0)
-    deepen(deep.filter_stages, footprint.filter_stage_bytes);
+  if (footprint.filter_stage_bytes > 0) deepen(deep.filter_stages, footprint.filter_stage_bytes);
   deepen(deep.stages, footprint.stage_bytes);
   return constraint.Apply(deep);
 }

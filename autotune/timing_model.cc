@@ -29,10 +29,11 @@ struct Spread {
 
 Spread SpreadOf(const Pipeline& p, const Machine& machine) {
   const double sms = p.most_sms > 0 ? std::min<double>(p.most_sms, machine.sm_count) : machine.sm_count;
-  const double groups = std::max(1.0, std::floor(sms / p.sms_per_tile));
+  double groups = std::max(1.0, std::floor(sms / p.sms_per_tile));
+  groups = std::max(1.0, std::floor(groups / p.cta_multiple)) * p.cta_multiple;
   Spread spread;
   spread.rounds = std::ceil(p.tiles / groups);
-  spread.active = std::min<double>(sms, p.tiles * p.sms_per_tile / spread.rounds);
+  spread.active = std::min<double>(std::min(sms, groups * p.sms_per_tile), p.tiles * p.sms_per_tile / spread.rounds);
   spread.in_flight = std::min(p.tiles, groups * p.ctas_per_sm);
   return spread;
 }

@@ -105,6 +105,18 @@ TEST(TimingModel, MoreStagesHideMoreLatency) {
   }
 }
 
+// Where many tiles draw the same B from L2, they are faster with a B that stays; where a CTA has one tile, nothing
+// changes.
+TEST(TimingModel, WhatStaysIsNotReadAgain) {
+  const auto us = [](const char* problem, const char* schedule) { return Predict("sm_90a", problem, schedule).us; };
+  constexpr const char* kLayer = "conv n=256 h=56 w=56 c=64 k=64 r=3 s=3 pad=1";
+  EXPECT_LT(us(kLayer, "tile=128x64x64 stages=6 acc=1 math=2 consumers=pingpong reuse=im2col rows=n b_keep=9"),
+            0.97 * us(kLayer, "tile=128x64x64 stages=6 acc=1 math=2 consumers=pingpong reuse=im2col rows=n"));
+  constexpr const char* kOneTile = "gemm m=8192 n=64 k=512";
+  const double streamed = us(kOneTile, "tile=64x64x64 stages=8 acc=1");
+  EXPECT_NEAR(us(kOneTile, "tile=64x64x64 stages=8 acc=1 b_keep=8"), streamed, 0.01 * streamed);
+}
+
 TEST(TimingModel, OverlappedEpilogueIsFaster) {
   const char* problem = "gemm m=8192 n=8192 k=512";
   EXPECT_LT(Predict("sm_100a", problem, "tile=128x256x64 stages=4 acc=2").us,

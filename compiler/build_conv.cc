@@ -442,7 +442,7 @@ class ConvBuilder : public KernelBuilder {
 
   void WriteKeptLoads(Builder& b) override {
     const LoadPath path = schedule().b_load;
-    ValueId filter = ColumnOfB(b, b.Constant(0));
+    ValueId filter = KnowsFilter() ? b.Constant(0) : KeptColumn(b);
     if (path == LoadPath::kTma) filter = PartStart(b, filter, Operand::kB, w_part_.outer);
     const auto load_run = [&](ValueId tap) {
       ForEach(b, BlocksOfRun(b), [&](ValueId block) {

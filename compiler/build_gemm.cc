@@ -116,7 +116,7 @@ class GemmBuilder : public KernelBuilder {
 
   void WriteKeptLoads(Builder& b) override {
     const ValueId zero = b.Constant(0);
-    const ValueId column = ColumnOfB(b, zero);
+    const ValueId column = KeptColumn(b);
     ForEach(b, KeptSlots(b), [&](ValueId block) {
       const ValueId slot = b.Put({}, {.channel = KeptChannel()});
       LoadTile(b, Operand::kB, slot, {zero, column, b.Mul({block, b.Constant(schedule().tile_k)}), zero});

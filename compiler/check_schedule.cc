@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "compiler/conv_reach.h"
+#include "compiler/kept_operand.h"
 #include "compiler/promotion.h"
 #include "compiler/tma_reach.h"
 
@@ -142,26 +143,6 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
                        "x", s.cluster_n, " bring are not whole groups of 8; use a larger tile or a smaller cluster"));
   }
   return Ok();
-}
-
-// What a CTA keeps of B for all its tiles.
-struct KeptOperand {
-  int64_t columns, blocks;  // of all tiles; of K
-  int64_t matrices;
-  std::string_view matrices_key;
-};
-Status CheckKept(const Schedule& s, const KeptOperand& b) {
-  if (s.b_keep == 0) return Ok();
-  if (b.matrices > 1)
-    return Refused(Cat("b_keep keeps one matrix of B, and ", b.matrices_key, "=", b.matrices, "; use b_keep=0"));
-  if (b.columns > s.tile_n)
-    return Refused(Cat("with b_keep all tiles of a CTA have the same columns, and n=", b.columns,
-                       " is more than tile n=", s.tile_n, "; use a wider tile or b_keep=0"));
-  if (s.cluster_n > 1)
-    return Refused(Cat("with b_keep there is one tile along n; use cluster=", s.cluster_m, "x1 or b_keep=0"));
-  if (b.blocks <= s.b_keep) return Ok();
-  return Refused(Cat("b_keep=", s.b_keep, " blocks of B are fewer than the ", b.blocks, " of K; use b_keep=", b.blocks,
-                     " or b_keep=0"));
 }
 
 int BytesOf(DataType type) { return static_cast<int>(DataTypeBytes(type)); }
@@ -382,10 +363,7 @@ Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target
   }
   if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.a, problem.scale, target));
   if (s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
-  LS_TRY(CheckKept(s, {.columns = problem.n,
-                       .blocks = (problem.k + s.tile_k - 1) / s.tile_k,
-                       .matrices = problem.batch,
-                       .matrices_key = "batch"}));
+  LS_TRY(CheckKept(KeptOf(problem, s), s));
   LS_TRY(CheckForms(s));
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
   if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kB));
@@ -409,11 +387,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   const ConvGeometry geometry = GeometryOf(problem, s);
   if (geometry.known_filter && s.b_keep > 0)
     return Refused("a small gathered filter stays anyway, all of it; use b_keep=0");
-  LS_TRY(CheckKept(
-      s, {.columns = geometry.filters,
-          .blocks = geometry.channels * geometry.taps / geometry.run * ((geometry.run + s.tile_k - 1) / s.tile_k),
-          .matrices = problem.groups,
-          .matrices_key = "groups"}));
+  LS_TRY(CheckKept(KeptOf(problem, s), s));
   if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !target.Has(Feature::kTensorMemory) && Promotes(problem, target))
     return Refused(
         "sums in registers are added up where a tile is released, and filters that stay are not; use "

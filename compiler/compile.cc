@@ -126,7 +126,12 @@ LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const i
   const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
   const int64_t running =
       std::min({tiles * sections, int64_t{most}, int64_t{ir::WorkspaceLayout::kMostTiles} / cluster});
-  const int64_t clusters = program.TakesOver() ? tiles : running;
+  int64_t clusters = program.TakesOver() ? tiles : running;
+  // What stays is of one column of tiles: in rounds of whole rows, a CTA comes back to its own.
+  if (schedule.b_keep > 0) {
+    const int64_t columns = CeilDiv(ProblemNumbers(problem, schedule).SizeOf(ir::Binding::kN), program.tile_n);
+    if (columns > 1) clusters = std::max(columns, clusters / columns * columns);
+  }
   LaunchShape shape{.grid = static_cast<unsigned>(clusters) * cluster,
                     .cluster = cluster,
                     .threads = static_cast<unsigned>(program.threads),

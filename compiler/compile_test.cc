@@ -144,6 +144,7 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_panels", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x176 stages=4 consumers=pingpong"},
       {"gemm_sharers", "sm_90a", "gemm m=256 n=2048 k=256", "tile=64x128 stages=4 rows=n"},
       {"gemm_kept", "sm_90a", "gemm m=2048 n=64 k=256", "tile=128x64 stages=4 math=2 b_keep=4"},
+      {"gemm_kept_columns", "sm_90a", "gemm m=2048 n=256 k=256", "tile=128x64 stages=4 raster=1 b_keep=4 b_load=copy"},
       {"gemm_words", "sm_90a", "gemm m=256 n=255 k=256 b_major=k", "tile=128x64 stages=4 d_store=rows"},
       {"gemm_pair", "sm_100a", "gemm m=512 n=256 k=256", "tile=128x256 stages=4 cluster=4x1 ctas=2 scheduler=clc"},
       {"gemm_e4m3", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 b=e5m2 d=e4m3 scale=tensor", "tile=128x128x128 stages=5"},
@@ -253,7 +254,7 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=64 n=64 k=200", "tile=64x64 acc=1 b_keep=3", ErrorCode::kUnsupported,
        "b_keep=3 blocks of B are fewer than the 4 of K; use b_keep=4"},
       {"sm_90a", "gemm m=64 n=72 k=64", "tile=64x64 acc=1 b_keep=1", ErrorCode::kUnsupported,
-       "n=72 is more than tile n=64; use a wider tile"},
+       "n=72 is more than tile n=64; use a wider tile, or raster=1"},
       {"sm_90a", "gemm m=64 n=64 k=64 batch=2", "tile=64x64 acc=1 b_keep=1", ErrorCode::kUnsupported,
        "and batch=2; use b_keep=0"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 b_keep=1 cluster=1x2", ErrorCode::kUnsupported,
@@ -291,6 +292,11 @@ TEST(PlanLaunch, CountsClusters) {
   EXPECT_EQ(few.grid, 4u * 3 * 2);
   EXPECT_EQ(launch("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2", 37).grid, 4u * 37);
   EXPECT_EQ(launch("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2 scheduler=clc", 37).grid, 64u * 64);
+  // Of B that stays a cluster has one column of tiles.
+  EXPECT_EQ(launch("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 37).grid, 35u);
+  EXPECT_EQ(launch("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1 cluster=2x1", 37).grid, 70u);
+  EXPECT_EQ(launch("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 3).grid, 5u);
+  EXPECT_EQ(launch("gemm m=4096 n=64 k=64", "tile=64x64 b_keep=1", 37).grid, 37u);
 }
 
 }  // namespace

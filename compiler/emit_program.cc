@@ -206,6 +206,9 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kClusterIndex:
       values_[op.result] = cx_.cluster->Index(op.As<ir::ClusterIndexAttrs>().axis);
       return;
+    case OpKind::kTilesColumn:
+      values_[op.result] = b_.CreateURem(TileWalk::OfCluster(cx_, e_.CtaIndex()), Index(op, 0));
+      return;
     case OpKind::kAdd:
       values_[op.result] = b_.CreateAdd(Index(op, 0), Index(op, 1));
       return;

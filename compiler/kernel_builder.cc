@@ -107,6 +107,14 @@ int KernelBuilder::AddChannel(ir::Channel channel) {
 
 ValueId KernelBuilder::KeptSlot(Builder& b, ValueId number) const { return b.Kept({number}, {.channel = kept_}); }
 
+// In higher bands there is one column of tiles.
+ValueId KernelBuilder::KeptColumn(Builder& b) const {
+  if (schedule_.raster > 1) return ColumnOfB(b, b.Constant(0));
+  const ValueId tile_n = b.Constant(schedule_.tile_n);
+  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
+  return ColumnOfB(b, b.Mul({b.TilesColumn({columns}), tile_n}));
+}
+
 void KernelBuilder::AwaitKept(Builder& b) const {
   if (kept_ >= 0) b.Await({KeptSlots(b)}, {.channel = kept_});
 }
@@ -211,7 +219,6 @@ int KernelBuilder::RingDepth(const Staging& staging) const {
 // of operands no stage that is of use, whatever its depth is now; of several rings none is cut.
 void KernelBuilder::PlanEpilogue() {
   fragment_ = ir::AccumulatorFragment(program_.Rows() / Blocks() / (EpilogueWarps() / 4));
-  const bool bulk = schedule_.d_store == StorePath::kTma;
   const std::vector<Staging> stagings = StagingsOf({.type = terms_.type,
                                                     .fragment = fragment_,
                                                     .transposed = RowsAlongN(),
@@ -222,8 +229,7 @@ void KernelBuilder::PlanEpilogue() {
                                                     .widest = WidestPanel(),
                                                     .warps = EpilogueWarps(),
                                                     .in_tensor_memory = in_tensor_memory_,
-                                                    .bulk = bulk,
-                                                    .alone = !bulk});
+                                                    .bulk = schedule_.d_store == StorePath::kTma});
   staging_ = stagings.back();
   if (operand_channels_.size() == 1) {
     const int depth = std::min(RingDepth(staging_), std::max(kUsefulStages, schedule_.stages));

@@ -115,6 +115,8 @@ class KernelBuilder {
   }
   bool LoadsBy(LoadPath path) const { return schedule_.a_load == path || schedule_.b_load == path; }
   int KeptChannel() const { return kept_; }
+  // The first column of B that stays.
+  ir::ValueId KeptColumn(ir::Builder& b) const;
   // The slot of a number of the operand that stays.
   ir::ValueId KeptSlot(ir::Builder& b, ir::ValueId number) const;
   // Where bulk stores write D: its tensor map, and that of the columns left behind whole panels, where there are any.

@@ -118,6 +118,7 @@ class RoleWalk {
       case OpKind::kPartialArrive:
       case OpKind::kPartialSum:
       case OpKind::kTilesNext:
+      case OpKind::kTilesColumn:
       case OpKind::kRequest:
       case OpKind::kPut:
       case OpKind::kSend:

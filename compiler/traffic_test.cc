@@ -81,6 +81,24 @@ TEST(Traffic, GatherKeepsAKnownFilter) {
   EXPECT_EQ(alone.busiest, alone.all);
 }
 
+// B comes once a CTA, for however many tiles; A with each tile.
+TEST(Traffic, WhatStaysComesOnce) {
+  constexpr int64_t kTileOfA = 128 * 128, kTileOfB = 64 * 128;  // bytes
+  const auto brought = [](const char* problem, const char* schedule, int sm_count) {
+    return TrafficOf(problem, schedule, "sm_90a", sm_count).all.bulk_bytes;
+  };
+  constexpr const char* kProblem = "gemm m=1024 n=64 k=192";
+  EXPECT_EQ(brought(kProblem, "tile=128x64x64 acc=1 math=2", 2), 8 * 3 * (kTileOfA + kTileOfB));
+  EXPECT_EQ(brought(kProblem, "tile=128x64x64 acc=1 math=2 b_keep=3", 2), 8 * 3 * kTileOfA + 2 * 3 * kTileOfB);
+  EXPECT_EQ(brought(kProblem, "tile=128x64x64 acc=1 math=2 b_keep=5", 1), 8 * 3 * kTileOfA + 3 * kTileOfB);
+  // Of three columns of tiles each CTA has one.
+  EXPECT_EQ(brought("gemm m=1024 n=192 k=192", "tile=128x64x64 acc=1 math=2 raster=1 b_keep=3", 7),
+            3 * 8 * 3 * kTileOfA + 6 * 3 * kTileOfB);
+  const KernelTraffic conv = TrafficOf("conv n=2 h=32 w=32 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16",
+                                       "tile=128x64x64 acc=1 math=2 reuse=im2col b_keep=9", "sm_90a", 4);
+  EXPECT_EQ(conv.all.bulk_bytes, 16 * 9 * kTileOfA + 4 * 9 * kTileOfB);
+}
+
 TEST(Traffic, WarpgroupsReadTheirOwnRows) {
   const KernelTraffic traffic = TrafficOf("gemm m=256 n=128 k=128", "tile=128x64x64 acc=1 math=2", "sm_90a", 3);
   Traffic tile;

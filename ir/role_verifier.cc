@@ -379,6 +379,7 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kClusterIndex:
       if (op.As<ClusterIndexAttrs>().axis != Axis::kK) return Ok();
       return Broken(8, "a cluster has no extent along k");
+    case OpKind::kTilesColumn:
     case OpKind::kAdd:
     case OpKind::kSub:
     case OpKind::kMul:

@@ -25,6 +25,7 @@ constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
 constexpr std::string_view kTurns = "gemm_turns_sm_90a_scheduled";
 constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
 constexpr std::string_view kKept = "gemm_kept_sm_90a_scheduled";
+constexpr std::string_view kKeptColumns = "gemm_kept_columns_sm_90a_lowered";
 constexpr std::string_view kKeptLowered = "gemm_kept_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
@@ -46,8 +47,9 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLowered, kHopper, kHopperLowered, kShared, kPixels, kGather, kOffset,      kShift,  kShiftLowered,
-        kFused,     kMasked,  kTurns,  kTurnsLowered,  kPack,   kWords,  kKept,   kKeptLowered, kPanels, kSharers}) {
+       {kScheduled, kLowered, kHopper,       kHopperLowered, kShared,      kPixels, kGather,
+        kOffset,    kShift,   kShiftLowered, kFused,         kMasked,      kTurns,  kTurnsLowered,
+        kPack,      kWords,   kKept,         kKeptColumns,   kKeptLowered, kPanels, kSharers}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -224,11 +226,11 @@ constexpr Broken kBroken[] = {
     {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=1/8", "stays, but is not shared or is emptied"},
     {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=0/0", "of a lowered program has 0 arrivals"},
     {10, kKeptLowered, "stays arrivals=1/0", "stays arrivals=2/0", "channel b await 2 arrivals, the roles make 1"},
-    {15, kKept, "    await %31 b\n", "", "it has not awaited channel b"},
+    {15, kKept, "    await %32 b\n", "", "it has not awaited channel b"},
     {15, kKept, "stages=4 stays", "stages=4", "channel b does not stay"},
     {15, kKept, "%19 = put a\n        tma.load %19, %18, %10, %9 tile=a operand=a", "%19 = put b\n        tma.load %19, %18, %10, %9 tile=b operand=b", "goes through the slots of channel b, which stays, for each tile"},
-    {15, kKept, "%50 = kept %46 b", "%50 = take b", "it takes from channel b, which stays"},
-    {11, kKept, "release.late %47", "release.late %50", "slot %50 was put, not taken"},
+    {15, kKept, "%51 = kept %47 b", "%51 = take b", "it takes from channel b, which stays"},
+    {11, kKept, "release.late %48", "release.late %51", "slot %51 was put, not taken"},
     {12, kShared, "sharers=4\n", "sharers=2\n", "of 2 warps that share a copy of buffer out, 4 arrive together"},
     {4, kTurns, "turns turns stages=1", "turns turns stages=2", "not one slot with nothing in it"},
     {8, kTurns, "turn=1 turns=2", "turn=2 turns=2", "turn 2 of 2"},
