@@ -257,7 +257,7 @@ TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "17:1b0d8e68487cf30067a0789db89f7887";
+  constexpr std::string_view kChoices = "18:1b0d8e68487cf30067a0789db89f7887";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -86,6 +86,18 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of buffer ", buffer.name));
 }
 
+// A warp, or those that share a copy.
+Status RoleVerifier::CheckArrival(int sharers) {
+  arriving_ = sharers;
+  if (sharers < 1 || role_->warps % sharers != 0)
+    return Broken(8, Cat(sharers, " of ", role_->warps, " warps arrive together"));
+  return Needs({Binding::kWorkspace});
+}
+
+Status RoleVerifier::CheckBulkStore() const {
+  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
+}
+
 // The warp's part of a copy is filled, along one axis from the attribute's column on.
 Status RoleVerifier::CheckStaged(const Op& op, const Buffer& buffer) const {
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;

@@ -710,18 +710,6 @@ Status RoleVerifier::CheckPack(const PackAttrs& attrs) const {
   return NeedsBounds(attrs.operand);
 }
 
-// A warp, or those that share a copy.
-Status RoleVerifier::CheckArrival(int sharers) {
-  arriving_ = sharers;
-  if (sharers < 1 || role_->warps % sharers != 0)
-    return Broken(8, Cat(sharers, " of ", role_->warps, " warps arrive together"));
-  return Needs({Binding::kWorkspace});
-}
-
-Status RoleVerifier::CheckBulkStore() const {
-  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
-}
-
 Status RoleVerifier::CheckMma(const Op& op) const {
   const auto& attrs = op.As<MmaAttrs>();
   if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
