@@ -72,7 +72,7 @@ int PlaceShared(ir::Program& program) {
     buffer.offset = memory.Take(buffer.Bytes(), buffer.layout.Alignment());
   }
   for (ir::Channel& channel : program.channels) {
-    channel.barrier_offset = memory.Take(2 * channel.stages * ir::kBarrierBytes, ir::kBarrierBytes);
+    channel.barrier_offset = memory.Take(channel.Barriers() * ir::kBarrierBytes, ir::kBarrierBytes);
   }
   const bool accumulators = std::any_of(program.channels.begin(), program.channels.end(),
                                         [](const ir::Channel& channel) { return channel.space == ir::Space::kTensor; });

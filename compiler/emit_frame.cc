@@ -74,10 +74,8 @@ class FrameEmitter {
             emitter_.PrefetchTensorMap(cx_.Param(param.binding));
         }
         for (const ir::Channel& channel : program_.channels) {
-          // Nobody fills a role's own ring, or empties what stays.
-          const int first = channel.own != 0 ? channel.stages : 0;
-          const int end = channel.stays != 0 ? channel.stages : 2 * channel.stages;
-          for (int i = first; i < end; ++i) {
+          // Nobody fills a role's own ring.
+          for (int i = channel.own != 0 ? channel.stages : 0; i < channel.Barriers(); ++i) {
             emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
           }
@@ -134,10 +132,13 @@ class FrameEmitter {
         [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
   }
 
-  // The first of the roles that bring operands.
+  // The first of the roles that bring operands of each tile.
   const Role* Loader() const {
     for (const Role& role : program_.roles) {
-      if (role.kind == RoleKind::kLoad || role.kind == RoleKind::kCopy) return &role;
+      const bool walks = std::any_of(role.body.begin(), role.body.end(), [](const ir::Op& op) {
+        return op.kind == ir::OpKind::kTiles || op.kind == ir::OpKind::kShares;
+      });
+      if (walks && (role.kind == RoleKind::kLoad || role.kind == RoleKind::kCopy)) return &role;
     }
     return nullptr;
   }

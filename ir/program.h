@@ -539,9 +539,10 @@ struct Channel {
   int tmem_column = -1;                       // assigned: first column of stage 0
   int grant_offset = -1;                      // assigned, of grants: byte offset of stage 0 in shared memory
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
-  int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones, 8 bytes each
+  int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones unless it stays, 8 bytes each
 
   int StageBytes() const;  // distance of two stages in shared memory
+  int Barriers() const { return stays != 0 ? stages : 2 * stages; }
   bool operator==(const Channel&) const = default;
 };
 

@@ -336,7 +336,8 @@ std::vector<Extent> SharedExtents(const Program& program) {
                            Cat("tile ", channel.name, ".", tile.name, " of stage ", stage)});
       }
     }
-    extents.push_back({channel.barrier_offset, int64_t{16} * channel.stages, 8, Cat("the barriers of ", channel.name)});
+    extents.push_back({channel.barrier_offset, int64_t{kBarrierBytes} * channel.Barriers(), kBarrierBytes,
+                       Cat("the barriers of ", channel.name)});
     if (channel.space == Space::kGrants) {
       extents.push_back(
           {channel.grant_offset, step * channel.stages, kGrantBytes, Cat("the answers of ", channel.name)});

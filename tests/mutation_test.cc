@@ -48,7 +48,9 @@ enum Kernel {
   kWords100,
   kWords90,
   kSharers90,
-  kPanels90
+  kPanels90,
+  kKept100,
+  kKept90
 };
 struct KernelFacts {
   const char* target;
@@ -65,6 +67,7 @@ constexpr const char* kPacked = "tile=64x16x64 stages=2 cluster=1x1 a_load=pack 
 constexpr const char* kInWords = "tile=64x16x64 stages=2 cluster=1x1 d_store=rows";
 constexpr const char* kSharing = "tile=256x64x64 stages=2 rows=n math=1 split_k=1 cluster=1x1";
 constexpr const char* kUneven = "tile=64x80x64 stages=2 rows=m math=1 split_k=1 cluster=1x1";
+constexpr const char* kStaying = "tile=64x16x64 stages=2 cluster=1x1 raster=1 b_keep=4";
 constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
     {"sm_90a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
@@ -83,6 +86,8 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=1024 n=384 k=72", kSharing, 20},
     {"sm_90a", "gemm m=320 n=320 k=72", kUneven, 20},
+    {"sm_100a", "gemm m=1024 n=32 k=200", kStaying, 20},
+    {"sm_90a", "gemm m=1024 n=32 k=200", kStaying, 20},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };

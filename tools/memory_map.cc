@@ -11,7 +11,6 @@ namespace {
 
 using base::Cat;
 constexpr int kBarWidth = 40;
-constexpr int kBarrierBytes = 8;
 constexpr int kSlotBytes = 4;  // the address that tcgen05.alloc stores
 
 std::string Bar(const Region& region, int64_t total) {
@@ -39,8 +38,9 @@ std::vector<Region> SharedRegions(const ir::Program& program) {
       }
     }
     if (channel.barrier_offset >= 0) {
-      regions.push_back({channel.barrier_offset, int64_t{2} * channel.stages * kBarrierBytes,
-                         Cat(channel.name, " barriers: ", channel.stages, " full, ", channel.stages, " empty")});
+      regions.push_back(
+          {channel.barrier_offset, int64_t{channel.Barriers()} * ir::kBarrierBytes,
+           Cat(channel.name, " barriers: ", channel.stages, " full, ", channel.Barriers() - channel.stages, " empty")});
     }
   }
   for (const ir::Channel& channel : program.channels) {
