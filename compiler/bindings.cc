@@ -6,6 +6,7 @@
 #include "compiler/im2col_box.h"
 #include "compiler/packing.h"
 #include "compiler/tma_reach.h"
+#include "ir/epilogue.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -107,26 +108,40 @@ Operand OperandOf(Binding map) {
   LS_CHECK(false, "no operand has the tensor map ", ir::InfoOf(map).name);
 }
 
+// The same rows, of which those `distance` apart come in turns: a dimension of two before that of the rows, which then
+// begins with those of the first half.
+MappedTensor InTurns(MappedTensor tensor, int64_t distance) {
+  tensor.dims[1] -= distance;
+  tensor.dims.insert(tensor.dims.begin() + 1, 2);
+  tensor.strides.insert(tensor.strides.begin(), distance * tensor.strides[0]);
+  tensor.box[1] /= 2;
+  tensor.box.insert(tensor.box.begin() + 1, 2);
+  return tensor;
+}
+
 // Dimensions inner, outer, batch. A box is one swizzle span wide and the tile's outer extent high: the copy engine
 // fills a tile column by column (ir/layout.h).
 MappedTensor GemmTensor(const GemmProblem& problem, const Schedule& schedule, const ir::Param& param) {
   const Operand operand = OperandOf(param.binding);
   const StoredOperand matrix = StoredForProduct(problem, schedule, operand);
-  return {.operand = operand,
-          .type = matrix.type,
-          .dims = {matrix.inner, matrix.outer, problem.batch},
-          .strides = {matrix.pitch, matrix.batch_stride},
-          .box = {param.box.ColumnElements(), param.box.outer, 1}};
+  const MappedTensor tensor{.operand = operand,
+                            .type = matrix.type,
+                            .dims = {matrix.inner, matrix.outer, problem.batch},
+                            .strides = {matrix.pitch, matrix.batch_stride},
+                            .box = {param.box.ColumnElements(), param.box.outer, 1}};
+  const bool turns = operand == Operand::kB && ir::JoinsHalves(problem.epilogue);
+  return turns ? InTurns(tensor, matrix.outer / 2) : tensor;
 }
 
 // Filters: a run of K, the filters, and what K has beside the run.
 MappedTensor FilterTensor(const ConvProblem& problem, const ConvGeometry& geometry, const ir::Param& param) {
   const int64_t runs = geometry.channels * geometry.taps / geometry.run;
-  return {.operand = Operand::kB,
-          .type = problem.w,
-          .dims = {geometry.run, problem.k, runs},
-          .strides = {problem.w_pitch.image, problem.w_pitch.pixel},
-          .box = {param.box.ColumnElements(), param.box.outer, 1}};
+  const MappedTensor tensor{.operand = Operand::kB,
+                            .type = problem.w,
+                            .dims = {geometry.run, problem.k, runs},
+                            .strides = {problem.w_pitch.image, problem.w_pitch.pixel},
+                            .box = {param.box.ColumnElements(), param.box.outer, 1}};
+  return ir::JoinsHalves(problem.epilogue) ? InTurns(tensor, geometry.filters / 2) : tensor;
 }
 
 MappedTensor ActivationTensor(const ConvProblem& problem, const ConvGeometry& geometry, Operand operand,

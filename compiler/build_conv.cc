@@ -397,10 +397,13 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void LoadW(Builder& b, ValueId slot, int tile, LoadPath path, ValueId depth, ValueId filter, ValueId tap) {
+    ir::LoadAttrs attrs{.tile = tile, .operand = Operand::kB, .halves = JoinsHalves() ? 1 : 0};
     if (path == LoadPath::kTma) {
-      b.TmaLoad({slot, depth, filter, tap}, {.tile = tile, .operand = Operand::kB, .to = ReachOf(Operand::kB)});
+      attrs.to = ReachOf(Operand::kB);
+      b.TmaLoad({slot, depth, filter, tap}, attrs);
     } else {
-      b.CopyLoad({slot, depth, filter, tap}, {.tile = tile, .operand = Operand::kB, .taps = FindsTaps() ? 1 : 0});
+      attrs.taps = FindsTaps() ? 1 : 0;
+      b.CopyLoad({slot, depth, filter, tap}, attrs);
     }
   }
 

@@ -106,11 +106,13 @@ class GemmBuilder : public KernelBuilder {
     std::vector<ValueId> at = {slot, start.Along(tile.inner_axis), start.Along(tile.outer_axis), start.batch};
     // In a slot with a tile of A it comes second.
     const int index = operand == Operand::kB && !Stays(Operand::kB) ? 1 : 0;
+    const int halves = operand == Operand::kB && JoinsHalves() ? 1 : 0;
     if (PathOf(operand) == LoadPath::kTma) {
       at[2] = PartStart(b, at[2], operand, PartOf(tile, operand).outer);
-      b.TmaLoad(at, {.tile = index, .operand = operand, .to = ReachOf(operand)});
+      b.TmaLoad(at, {.tile = index, .operand = operand, .to = ReachOf(operand), .halves = halves});
     } else {
-      b.CopyLoad(at, {.tile = index, .operand = operand, .transposed = IsTransposed(operand) ? 1 : 0});
+      b.CopyLoad(at,
+                 {.tile = index, .operand = operand, .transposed = IsTransposed(operand) ? 1 : 0, .halves = halves});
     }
   }
 

@@ -1,5 +1,6 @@
 #include "compiler/check_schedule.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/text.h"
@@ -18,6 +19,8 @@ using target::Target;
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
 constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds beside any epilogue
 constexpr int kPlainAccumulators = 384;               // and beside one of vectors and functions alone
+constexpr int kTotalsAccumulators = 192;              // of two blocks of rows, beside several totals
+constexpr int kBlockRows = 64;                        // of a warpgroup
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
 
@@ -26,10 +29,18 @@ Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, s
 // Threads that copy take registers from those that multiply.
 bool Copies(const Schedule& s) { return s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy; }
 
+// Warpgroups that share a tile.
+int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups; }
+
 // Columns of 64 rows that a warpgroup holds: matrices and sums of the epilogue, sections that are added and threads
 // that copy take the registers of some.
 template <typename Kind>
 int MostAccumulators(const Kind& problem, const Schedule& s) {
+  const auto totals = std::count_if(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+    return ir::IsTotal(ir::InfoOf(step.kind).operand);
+  });
+  const int rows = s.rows == RowSide::kM ? s.tile_m : s.tile_n;
+  if (totals > 1 && rows > kBlockRows * Together(s)) return kTotalsAccumulators;
   if (Copies(s) || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
   const bool plain = std::all_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
@@ -41,14 +52,13 @@ int MostAccumulators(const Kind& problem, const Schedule& s) {
 
 // How many rows and columns of a tile a warpgroup holds in registers, at most `most` of them.
 Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_view row_side, int most) {
-  constexpr int kBlockRows = 64;
   const bool turns = s.consumers == Consumers::kPingpong;
   if (turns && s.math_warpgroups != 2)
     return Refused(Cat("with consumers=pingpong two warpgroups take turns; use math=2 instead of ", s.math_warpgroups));
   if (turns && s.split_k > 1)
     return Refused(
         "with consumers=pingpong all tiles have as many blocks of K; use split_k=1 or consumers=cooperative");
-  const int together = turns ? 1 : s.math_warpgroups;
+  const int together = Together(s);
   const int blocks = rows / (kBlockRows * together);
   if (rows % (kBlockRows * together) != 0 || blocks < 1) {
     return Refused(Cat("tile ", row_side, "=", rows, " does not give each of ", together,
@@ -190,7 +200,7 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
   if (s.ctas != 1)
     return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are those of one CTA; use ctas=1"));
   const bool tensor_memory = target.Has(Feature::kTensorMemory);
-  const int together = s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups;
+  const int together = Together(s);
   const bool along_m = s.rows == RowSide::kM;
   const int rows = along_m ? s.tile_m : s.tile_n;
   const int columns = along_m ? s.tile_n : s.tile_m;

@@ -529,8 +529,11 @@ void RoleEmitter::EmitTmaLoad(const Op& op) {
   if (part != nullptr) tile = e_.Offset(tile, part);
   for (int column = 0; column < layout.Columns(); ++column) {
     Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
-    e_.TmaLoad3d(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, inner,
-                 Index(op, 2), Index(op, 3), cx_.cluster->CopyMask(attrs.to));
+    std::vector<Value*> at = {inner, Index(op, 2), Index(op, 3)};
+    // A dimension of two between k and the columns: the box has a row of each half in turns.
+    if (attrs.halves != 0) at.insert(at.begin() + 1, e_.C32(0));
+    e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, at,
+                   cx_.cluster->CopyMask(attrs.to));
   }
 }
 

@@ -1,7 +1,9 @@
 // Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
 #include <algorithm>
+#include <array>
 #include <map>
 
+#include "base/check.h"
 #include "compiler/emit_place.h"
 #include "compiler/emit_program.h"
 
@@ -28,6 +30,14 @@ Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t byte
   return b.CreateAdd(cx.Param(base), b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.e.C64(bytes)));
 }
 
+// Where the vector has the column, counted through pairs.
+Value* PlaceOfColumn(const RoleContext& cx, int halves, Value* column) {
+  auto& b = cx.e.ir();
+  if (halves == 0) return column;
+  Value* half = b.CreateMul(b.CreateAnd(column, cx.e.C32(1)), cx.Param(Binding::kColumns));
+  return b.CreateAdd(b.CreateLShr(column, 1), half);
+}
+
 // One element of a vector, or one factor of a block, for each register; loaded once where it is the same.
 class VectorLoads {
  public:
@@ -48,17 +58,25 @@ class VectorLoads {
     Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
                               : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
     if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
-    // One address, from which the constants are distances that fit into the instruction.
-    if (first_ == nullptr) {
-      Value* first = by_row ? index_.first_row : by_column ? b.CreateAdd(index_.first_column, part_) : BlockOf(j);
-      first_ = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
+    // One address, or one in each half, from which the constants are distances that fit into the instruction.
+    const int half = attrs_.halves != 0 ? constant % 2 : 0, distance = attrs_.halves != 0 ? constant / 2 : constant;
+    Value*& from = first_[static_cast<size_t>(half)];
+    if (from == nullptr) {
+      Value* first = by_row ? index_.first_row : by_column ? FirstColumn(half) : BlockOf(j);
+      from = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
     }
-    Value* address = b.CreateAdd(first_, cx_.e.C64(static_cast<uint64_t>(constant * DataTypeBytes(attrs_.type))));
+    Value* address = b.CreateAdd(from, cx_.e.C64(static_cast<uint64_t>(distance * DataTypeBytes(attrs_.type))));
     at->second = LoadRun(cx_.e, attrs_.type, address, 1, inside)[0];
     return at->second;
   }
 
  private:
+  // Where a lane has columns of both halves, its first one is of the first.
+  Value* FirstColumn(int half) const {
+    auto& b = cx_.e.ir();
+    Value* column = b.CreateAdd(index_.first_column, cx_.e.C32(half));
+    return b.CreateAdd(PlaceOfColumn(cx_, attrs_.halves, column), part_);
+  }
   Value* BlockOf(int j) const {
     auto& b = cx_.e.ir();
     Value* run = cx_.e.C32(static_cast<uint32_t>(kScaleRun));
@@ -71,19 +89,23 @@ class VectorLoads {
   const ElementIndex& index_;
   Value* columns_;
   Value* part_;
-  Value* first_ = nullptr;        // address of the element of the lane's first row or column
-  std::map<int, Value*> loaded_;  // by the constant part of the index
+  std::array<Value*, 2> first_{};  // addresses of the elements of the lane's first row or column, in each half
+  std::map<int, Value*> loaded_;   // by the constant part of the index
 };
 
 // The totals of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
 // column. Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
 class FragmentTotals {
  public:
-  // `key` is the constant part of the row or column; `inside`: this lane is the one that stores it.
+  // `key` is the constant part of the row or column.
   struct Total {
     Value* value;
-    Value* key;
-    Value* inside;
+    int key;
+  };
+  // Those that a lane stores, if it is one that does; `shift` goes to every key.
+  struct OfLane {
+    std::vector<Total> totals;
+    Value *shift, *stores;
   };
 
   FragmentTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
@@ -91,36 +113,51 @@ class FragmentTotals {
       : cx_(cx), attrs_(attrs), index_(index), columns_(ColumnsOf(cx, attrs.gated)) {
     auto& b = cx.e.ir();
     const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
-    std::map<int, Value*> rows;  // inside, by the constant part
+    // Compared with constants: places of columns would be held for the next block of rows, which has the same.
+    Value* left = b.CreateSub(columns_, index.first_column);
+    // What is added up must be inside; a row or column that is outside is not stored. Of a whole fragment lines are
+    // added up first, of which a lane has many, so that each of their places is asked for once.
+    const BiasAxis across = cx.program.row_axis == ir::Axis::kN ? BiasAxis::kM : BiasAxis::kN;
+    const BiasAxis axis = attrs.axis == BiasAxis::kNone ? across : attrs.axis;
+    std::map<int, Value*> others;  // inside, by the constant part of the other axis
     std::map<int, size_t> places;
     for (int j = 0; j < fragment.layout.Registers(); ++j) {
-      const int own_row = index.RowOf(j);
-      if (rows.find(own_row) == rows.end()) {
-        Value* inside = PlaceRow(cx, ir::Operand::kD, attrs.rows, index.Row(j), batch).inside;
-        rows[own_row] = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(own_row))), inside);
-      }
       Value* own = fragment.values[static_cast<size_t>(j)];
       if (!sum()) own = b.CreateAnd(b.CreateBitCast(own, cx.e.I32()), cx.e.C32(0x7fffffff));
-      own = b.CreateSelect(b.CreateAnd(rows.at(own_row), b.CreateICmpULT(index.Column(j), columns_)), own, zero);
-      const int key = attrs.axis == BiasAxis::kM ? own_row : attrs.axis == BiasAxis::kN ? index.ColumnOf(j) : 0;
+      const int row = index.RowOf(j), column = index.ColumnOf(j);
+      Value*& inside = others[axis == BiasAxis::kM ? column : row];
+      if (inside == nullptr) {
+        inside = axis == BiasAxis::kM ? ColumnInside(left, column) : RowInside(cx.e.C32(row), batch);
+      }
+      own = b.CreateSelect(inside, own, zero);
+      const int key = axis == BiasAxis::kM ? row : column;
       const auto [place, fresh] = places.try_emplace(key, totals_.size());
       if (fresh) {
-        Value* inside = attrs.axis == BiasAxis::kM ? rows.at(own_row) : cx.e.True();
-        totals_.push_back({own, cx.e.C32(static_cast<uint32_t>(key)), inside});
+        totals_.push_back({own, key});
       } else {
         totals_[place->second].value = Both(totals_[place->second].value, own);
       }
     }
+    if (attrs.axis != BiasAxis::kNone) return;
+    Value* all = nullptr;
+    for (const Total& line : totals_) {
+      Value* inside = axis == BiasAxis::kM ? RowInside(cx.e.C32(line.key), batch) : ColumnInside(left, line.key);
+      Value* own = b.CreateSelect(inside, line.value, zero);
+      all = all == nullptr ? own : Both(all, own);
+    }
+    totals_ = {{all, 0}};
   }
 
   Value* columns() const { return columns_; }
 
-  // Where the totals are even in number, partners take half of them each; else both have all.
-  std::vector<Total> OverLanes() const {
+  // Where the totals are even in number, partners take half of them each: one of every two neighbours, whose keys are
+  // at one distance. Else both have all.
+  OfLane OverLanes() const {
+    constexpr int kWarpThreads = 32;
     auto& b = cx_.e.ir();
-    std::vector<Total> totals = totals_;
+    OfLane own{totals_, cx_.e.C32(0), cx_.e.True()};
+    std::vector<Total>& totals = own.totals;
     Value* lane = cx_.e.Anew(cx_.lane);
-    Value* stores = cx_.e.True();
     const int folded = attrs_.axis == BiasAxis::kM   ? index_.ColumnLanes()
                        : attrs_.axis == BiasAxis::kN ? index_.RowLanes()
                                                      : kWarpThreads - 1;
@@ -129,24 +166,36 @@ class FragmentTotals {
       Value* upper = b.CreateICmpNE(b.CreateAnd(lane, cx_.e.C32(static_cast<uint32_t>(lanes))), cx_.e.C32(0));
       if (totals.size() % 2 != 0) {
         for (Total& total : totals) total.value = Both(total.value, Exchanged(total.value, lanes));
-        stores = b.CreateAnd(stores, b.CreateNot(upper));
+        own.stores = b.CreateAnd(own.stores, b.CreateNot(upper));
         continue;
       }
       const size_t half = totals.size() / 2;
+      const int distance = totals[1].key - totals[0].key;
       for (size_t i = 0; i < half; ++i) {
-        const Total low = totals[i], high = totals[i + half];
+        const Total low = totals[2 * i], high = totals[2 * i + 1];
+        LS_CHECK(high.key - low.key == distance, "totals at ", low.key, " and ", high.key, " are partners");
         Value* received = Exchanged(b.CreateSelect(upper, low.value, high.value), lanes);
-        totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received),
-                     b.CreateSelect(upper, high.key, low.key), b.CreateSelect(upper, high.inside, low.inside)};
+        totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received), low.key};
       }
       totals.resize(half);
+      own.shift = b.CreateAdd(own.shift, b.CreateSelect(upper, cx_.e.C32(distance), cx_.e.C32(0)));
     }
-    for (Total& total : totals) total.inside = b.CreateAnd(total.inside, stores);
-    return totals;
+    return own;
+  }
+
+  // Whether D has the row, `key` behind the lane's first one.
+  Value* RowInside(Value* key, Value* batch) const {
+    auto& b = cx_.e.ir();
+    Value* row = b.CreateAdd(index_.first_row, key);
+    Value* inside = PlaceRow(cx_, ir::Operand::kD, attrs_.rows, row, batch).inside;
+    return Kept(cx_, b.CreateAdd(index_.lane_row, key), inside);
   }
 
  private:
   bool sum() const { return attrs_.how == ir::Reduction::kSum; }
+  Value* ColumnInside(Value* left, int column) const {
+    return cx_.e.ir().CreateICmpSGT(left, cx_.e.C32(static_cast<uint32_t>(column)));
+  }
   Value* Both(Value* x, Value* y) const {
     auto& b = cx_.e.ir();
     return sum() ? b.CreateFAdd(x, y) : b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y);
@@ -312,14 +361,20 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
   const ElementIndex index(cx, fragment.layout, e.Anew(row), e.Anew(column));
   const FragmentTotals totals(cx, fragment, attrs, index, batch);
   auto& b = e.ir();
-  for (const FragmentTotals::Total& total : totals.OverLanes()) {
+  const FragmentTotals::OfLane own = totals.OverLanes();
+  for (const FragmentTotals::Total& total : own.totals) {
+    Value* key = b.CreateAdd(own.shift, e.C32(static_cast<uint32_t>(total.key)));
     Value* place = e.C32(0);
-    Value* inside = total.inside;
-    if (attrs.axis == BiasAxis::kM) place = b.CreateAdd(index.first_row, total.key);
+    Value* inside = own.stores;
+    if (attrs.axis == BiasAxis::kM) {
+      place = b.CreateAdd(index.first_row, key);
+      inside = b.CreateAnd(inside, totals.RowInside(key, batch));
+    }
     if (attrs.axis == BiasAxis::kN) {
-      Value* own = b.CreateAdd(index.first_column, total.key);
-      place = b.CreateAdd(own, PartOfGroup(cx, attrs.rows, batch, totals.columns()));
-      inside = b.CreateAnd(inside, b.CreateICmpULT(own, totals.columns()));
+      Value* own_column = b.CreateAdd(index.first_column, key);
+      place = b.CreateAdd(PlaceOfColumn(cx, attrs.halves, own_column),
+                          PartOfGroup(cx, attrs.rows, batch, totals.columns()));
+      inside = b.CreateAnd(inside, b.CreateICmpULT(own_column, totals.columns()));
     }
     e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4),
                    b.CreateBitCast(total.value, e.I32()), inside);

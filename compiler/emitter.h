@@ -105,7 +105,7 @@ class Emitter {
   void PrefetchTensorMap(Value* map);
   // With `mask`, an i16, to the same place in the CTAs whose bits are set, and to the same barrier there. Bytes come to
   // the barrier of the leader of a pair.
-  void TmaLoad3d(Value* to, Value* barrier, Value* map, Value* inner, Value* outer, Value* batch, Value* mask);
+  void TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask);
   void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
   // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
   void TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,

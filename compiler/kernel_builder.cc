@@ -131,13 +131,16 @@ ValueId KernelBuilder::PartStart(Builder& b, ValueId first, Operand operand, int
   const bool along_n = LineOf(operand) == ir::Reach::kN;
   ValueId part = b.ClusterIndex({}, {.axis = along_n ? Axis::kN : Axis::kM});
   if (!along_n && schedule_.ctas > 1) part = b.Div({part, b.Constant(schedule_.ctas)});
+  if (operand == Operand::kB && JoinsHalves()) rows /= 2;
   return b.Add({first, b.Mul({part, b.Constant(rows)})});
 }
 
 ValueId KernelBuilder::ColumnOfB(Builder& b, ValueId column) const {
-  if (schedule_.ctas == 1) return column;
-  const ValueId half = b.Rem({b.ClusterIndex({}, {.axis = Axis::kM}), b.Constant(schedule_.ctas)});
-  return b.Add({column, b.Mul({half, b.Constant(ColumnsOfB())})});
+  if (schedule_.ctas > 1) {
+    const ValueId half = b.Rem({b.ClusterIndex({}, {.axis = Axis::kM}), b.Constant(schedule_.ctas)});
+    column = b.Add({column, b.Mul({half, b.Constant(ColumnsOfB())})});
+  }
+  return JoinsHalves() ? b.Div({column, b.Constant(2)}) : column;
 }
 
 // Columns of the accumulator that the epilogue treats at once: fewer where the registers of the operands of its steps
@@ -540,8 +543,10 @@ void KernelBuilder::Finish(Builder& b, Piece& piece) const {
         {.base = c.base, .operand = c.operand, .type = c.type, .vector = c.vector, .rows = c.rows, .beta = 1});
   }
   if (terms_.bias != BiasAxis::kNone) {
-    piece.fragment = b.CombineVector(piece.Operands(),
-                                     {.axis = terms_.bias, .type = ir::AddendType(terms_.type), .rows = terms_.rows});
+    piece.fragment = b.CombineVector(piece.Operands(), {.axis = terms_.bias,
+                                                        .type = ir::AddendType(terms_.type),
+                                                        .rows = terms_.rows,
+                                                        .halves = HalvesOf(terms_.bias, piece)});
   }
   for (const EpilogueStep& step : terms_.steps) WriteStep(b, step, piece);
   piece.fragment = ScaleByPointer(b, piece.fragment, Binding::kBaseScaleD);
@@ -575,7 +580,8 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
                                                         .type = type,
                                                         .rows = terms_.rows,
                                                         .blocks = axis == BiasAxis::kNone ? 1 : 0,
-                                                        .gated = piece.gated ? 1 : 0});
+                                                        .gated = piece.gated ? 1 : 0,
+                                                        .halves = HalvesOf(axis, piece)});
     return;
   }
   const ir::GlobalAttrs access = StepAccess(base, type, piece.columns);
@@ -621,7 +627,8 @@ void KernelBuilder::WriteTotal(Builder& b, const EpilogueStep& step, Piece& piec
                               .how = info.action == ir::StepAction::kSum ? ir::Reduction::kSum : ir::Reduction::kAmax,
                               .axis = axis,
                               .rows = terms_.rows,
-                              .gated = piece.gated ? 1 : 0});
+                              .gated = piece.gated ? 1 : 0,
+                              .halves = HalvesOf(axis, piece)});
 }
 
 namespace {

@@ -107,8 +107,11 @@ class KernelBuilder {
   }
   // `first` + rows * (which part of the operand's tiles this CTA brings).
   ir::ValueId PartStart(ir::Builder& b, ir::ValueId first, ir::Operand operand, int rows) const;
-  // The first column of B that this CTA holds: of a pair, each CTA has half of the tile's.
+  // The first column of B that this CTA holds: of a pair, each CTA has half of the tile's. Where columns come in turns
+  // from two halves, the first one of the first half.
   ir::ValueId ColumnOfB(ir::Builder& b, ir::ValueId column) const;
+  // Whether the columns of B come in turns from two halves.
+  bool JoinsHalves() const { return ir::JoinsHalves(terms_.steps); }
   int ColumnsOfB() const { return schedule_.tile_n / schedule_.ctas; }
   LoadPath PathOf(ir::Operand operand) const {
     return operand == ir::Operand::kA ? schedule_.a_load : schedule_.b_load;
@@ -226,6 +229,10 @@ class KernelBuilder {
 
     std::vector<ir::ValueId> Operands() const { return {fragment, row, column, batch}; }
   };
+  // Whether what lies along an axis lies as two halves there.
+  int HalvesOf(BiasAxis axis, const Piece& piece) const {
+    return axis == BiasAxis::kN && !piece.gated && JoinsHalves() ? 1 : 0;
+  }
   void WritePanel(ir::Builder& b, ir::ValueId accumulator, const Panel& panel, const Corner& corner, ir::ValueId own,
                   std::vector<ir::ValueId> start);
   Piece PieceOf(ir::Builder& b, const Panel& panel, const Part& part, const Corner& corner, ir::ValueId own) const;

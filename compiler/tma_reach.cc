@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/epilogue.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -55,6 +56,12 @@ StoredOperand Stored(const GemmProblem& p, Operand operand) {
 Status TmaReaches(const GemmProblem& problem, Operand operand) {
   const StoredOperand s = Stored(problem, operand);
   const int64_t bytes = DataTypeBytes(s.type);
+  if (operand == Operand::kB && s.inner_axis == Axis::kN && ir::JoinsHalves(problem.epilogue)) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        "the TMA cannot reach b: the columns that are joined lie in two halves of a row, of which it would "
+        "bring single elements; use b_load=copy, or b_major=k");
+  }
   if (s.align % kTmaUnit != 0) return Unreachable(operand, "base alignment", s.align);
   if (s.pitch * bytes % kTmaUnit != 0) return Unreachable(operand, "pitch", s.pitch * bytes);
   if (problem.batch > 1 && s.batch_stride * bytes % kTmaUnit != 0) {

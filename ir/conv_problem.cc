@@ -165,6 +165,7 @@ Result<Problem> Complete(ConvProblem conv) {
     return InvalidProblem(Cat("epilogue: filters are joined in pairs, but k=", conv.k, " groups=", conv.groups,
                               " makes ", conv.k / conv.groups, " of a group, which is odd"));
   }
+  LS_TRY(CheckHalves(conv.epilogue, conv.beta, conv.scale));
   for (const ConvTensor& tensor : ConvTensors(conv)) {
     conv.*tensor.pitches = PackedPitches(tensor, conv.*tensor.pitches);
     if (tensor.pitches == &ConvProblem::z_pitch && conv.beta == 0) continue;

@@ -58,6 +58,8 @@ constexpr StepInfo kSteps[] = {
 // clang-format on
 static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) + 1);
 
+constexpr std::string_view kHalves = "halves";  // behind a gated step
+
 // The letter behind the name; 0 for a step without an axis.
 char LetterOf(const StepInfo& step, AxisLetters letters) {
   if (step.operand == StepOperand::kRowVector || step.operand == StepOperand::kRowTotal) return letters.row;
@@ -94,6 +96,10 @@ Result<EpilogueStep> ParseStep(std::string_view text, AxisLetters letters) {
   std::fill_n(step.numbers.begin(), info.numbers, info.default_number);
   int numbers = 0;
   for (size_t i = 1; i < fields.size(); ++i) {
+    if (info.action == StepAction::kGate && fields[i] == kHalves && i == 1) {
+      step.pairs = PairOrder::kHalves;
+      continue;
+    }
     if (NamesType(fields[i])) {
       if (info.operand == StepOperand::kNone || i + 1 != fields.size()) {
         return InvalidProblem(Cat("epilogue: '", text, "' has a type where there is none; ", fields[0],
@@ -182,6 +188,14 @@ size_t GateOf(const Epilogue& epilogue) {
       epilogue.begin());
 }
 
+bool JoinsHalves(const Epilogue& epilogue) {
+  return IsGated(epilogue) && epilogue[GateOf(epilogue)].pairs == PairOrder::kHalves;
+}
+
+int64_t ColumnOfB(const Epilogue& epilogue, int64_t index, int64_t columns) {
+  return JoinsHalves(epilogue) ? index % 2 * (columns / 2) + index / 2 : index;
+}
+
 std::string_view FunctionName(Function function) { return NameOf(function); }
 
 int NumbersOf(Function function) { return function == Function::kClamp ? 2 : function == Function::kLeakyRelu ? 1 : 0; }
@@ -204,6 +218,7 @@ std::string PrintStep(const EpilogueStep& step, AxisLetters letters) {
     const double number = step.numbers[static_cast<size_t>(i)];
     if (i < info.needed_numbers || number != info.default_number) text += Cat(":", PrintStepNumber(number));
   }
+  if (step.pairs == PairOrder::kHalves) text += Cat(":", kHalves);
   if (step.operand_type) text += Cat(":", DataTypeName(*step.operand_type));
   return text;
 }
@@ -244,6 +259,10 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
   if (info.action == StepAction::kGate && i != gate) {
     return InvalidProblem(Cat("epilogue: '", name, "' is the second gated step; there may be one"));
   }
+  if (info.operand == StepOperand::kBlocks && i < gate && JoinsHalves(epilogue)) {
+    return InvalidProblem(Cat("epilogue: '", name, "' has factors of neighbouring columns of B, and '",
+                              PrintStep(epilogue[gate], letters), "' joins columns of two halves; put it behind"));
+  }
   if (IsMatrix(info.operand) && i < gate && gate < epilogue.size()) {
     return InvalidProblem(Cat("epilogue: '", name, "' has a matrix that lies as D, so it comes behind '",
                               PrintStep(epilogue[gate], letters), "'"));
@@ -265,6 +284,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
     }
     LS_TRY(CheckPlace(epilogue, static_cast<size_t>(&step - epilogue.begin()), d, letters));
     if (info.operand == StepOperand::kNone || step.operand_type == AddendType(d)) step.operand_type.reset();
+    if (info.action != StepAction::kGate) step.pairs = PairOrder::kInterleaved;
     if (info.action == StepAction::kCall) {
       LS_ASSIGN(step.function, CompleteFunction(step.function, d, letters));
     }
@@ -290,6 +310,16 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
                               kMaxEpilogueOperands, " and ", kMaxEpilogueNumbers));
   }
   return epilogue;
+}
+
+Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale) {
+  if (!JoinsHalves(epilogue)) return Ok();
+  const std::string name = PrintStep(epilogue[GateOf(epilogue)], kGemmLetters);
+  if (beta != 0)
+    return InvalidProblem(Cat("epilogue: with '", name, "' C's columns would lie in two halves; use beta=0"));
+  if (scale != Scaling::kBlock) return Ok();
+  return InvalidProblem(Cat("epilogue: with '", name, "' the columns of a pair have factors of two blocks, which ",
+                            "scale=block does not take; interleave B's columns and their factors"));
 }
 
 DataType OperandTypeOf(const EpilogueStep& step, DataType d) {

@@ -75,6 +75,10 @@ bool IsMatrix(StepOperand operand);
 // The place of the step that joins columns in pairs; the number of steps if there is none.
 size_t GateOf(const Epilogue& epilogue);
 inline bool IsGated(const Epilogue& epilogue) { return GateOf(epilogue) < epilogue.size(); }
+// Whether the columns of a pair come from the two halves of B's.
+bool JoinsHalves(const Epilogue& epilogue);
+// The column of B, of `columns`, that comes `index`-th where pairs lie side by side: the order of the tensor core.
+int64_t ColumnOfB(const Epilogue& epilogue, int64_t index, int64_t columns);
 
 std::string_view FunctionName(Function function);
 
@@ -96,6 +100,9 @@ std::string PrintStep(const EpilogueStep& step, AxisLetters letters);
 
 // Checks counts and numbers. `d` is D's type; an operand of the type that it has anyway is left to be just that.
 Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numerics, AxisLetters letters);
+
+// What pairs of two halves do not go with.
+Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale);
 
 // The type of a step's operand in a problem whose D is of type `d`: f32 of totals, else AddendType(d) unless it says
 // another.

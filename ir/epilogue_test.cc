@@ -98,6 +98,29 @@ TEST(Epilogue, JoinsPairsOfColumns) {
   EXPECT_TRUE(tensors[4].total);
 }
 
+TEST(Epilogue, JoinsHalves) {
+  const std::string line = "gemm m=8 n=12 k=8 a=bf16 b=bf16 d=bf16 epilogue=bias_n+swiglu:halves+relu";
+  const Problem problem = *ParseProblem(line);
+  EXPECT_EQ(PrintProblem(problem), line);
+  const Epilogue& epilogue = std::get<GemmProblem>(problem).epilogue;
+  EXPECT_TRUE(JoinsHalves(epilogue));
+  for (int64_t j = 0; j < 6; ++j) {
+    EXPECT_EQ(ColumnOfB(epilogue, 2 * j, 12), j);
+    EXPECT_EQ(ColumnOfB(epilogue, 2 * j + 1, 12), 6 + j);
+  }
+  EXPECT_FALSE(JoinsHalves(std::get<GemmProblem>(*ParseProblem("gemm m=8 n=12 k=8 epilogue=swiglu")).epilogue));
+  const auto message = [](const char* text) {
+    const auto refused = ParseProblem(text);
+    EXPECT_FALSE(refused.has_value()) << text;
+    return refused ? std::string() : refused.error().message;
+  };
+  EXPECT_NE(message("gemm m=8 n=8 k=8 epilogue=silu:halves").find("too many fields"), std::string::npos);
+  EXPECT_NE(message("gemm m=8 n=8 k=8 beta=1 epilogue=swiglu:halves").find("use beta=0"), std::string::npos);
+  EXPECT_NE(message("gemm m=8 n=8 k=8 epilogue=scale_block+swiglu:halves").find("put it behind"), std::string::npos);
+  EXPECT_NE(message("gemm m=8 n=128 k=128 a=e4m3 scale=block epilogue=swiglu:halves").find("factors of two blocks"),
+            std::string::npos);
+}
+
 TEST(Epilogue, JoinsPairsOfFilters) {
   const Problem problem = *ParseProblem("conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 epilogue=bias_k+swiglu+amax_k+aux");
   EXPECT_EQ(std::get<ConvProblem>(problem).y_pitch.pixel, 12);

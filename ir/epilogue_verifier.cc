@@ -94,10 +94,6 @@ Status RoleVerifier::CheckArrival(int sharers) {
   return Needs({Binding::kWorkspace});
 }
 
-Status RoleVerifier::CheckBulkStore() const {
-  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
-}
-
 // The warp's part of a copy is filled, along one axis from the attribute's column on.
 Status RoleVerifier::CheckStaged(const Op& op, const Buffer& buffer) const {
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;
@@ -132,6 +128,13 @@ Status RoleVerifier::CheckVector(const Op& op, int vector, DataType type) const 
   return Broken(8, Cat("vector=", vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
 }
 
+// Columns come in turns from two halves until pairs of them are joined.
+Status RoleVerifier::CheckHalves(BiasAxis axis, int gated, int halves) const {
+  if (halves == 0) return Ok();
+  if (axis != BiasAxis::kN || gated != 0) return Broken(8, "halves are those of columns before they are joined");
+  return Needs({Binding::kColumns});
+}
+
 Status RoleVerifier::NeedsPointer(Binding base) const {
   if (InfoOf(base).kind == ParamKind::kPointer) return Needs({base});
   return Broken(8, Cat("param ", InfoOf(base).name, " is no pointer"));
@@ -145,12 +148,14 @@ Status RoleVerifier::CheckStep(const Op& op) const {
       return Broken(8, "a vector has an axis, factors of blocks have none");
     LS_TRY(NeedsPointer(attrs.base));
     LS_TRY(Needs({Binding::kM, Binding::kN}));
+    LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return attrs.gated != 0 ? Needs({Binding::kColumns}) : Ok();
   }
   if (op.kind == OpKind::kReduce) {
     const auto& attrs = op.As<ReduceAttrs>();
     LS_TRY(NeedsPointer(attrs.base));
     if (attrs.gated != 0) LS_TRY(Needs({Binding::kColumns}));
+    LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return NeedsRows(Operand::kD, attrs.rows);
   }
   if (op.kind == OpKind::kGate) {

@@ -232,6 +232,7 @@ Result<Problem> Complete(GemmProblem gemm) {
   if (IsGated(gemm.epilogue) && gemm.n % 2 != 0) {
     return InvalidProblem(Cat("epilogue: columns are joined in pairs, but n=", gemm.n, " is odd"));
   }
+  LS_TRY(CheckHalves(gemm.epilogue, gemm.beta, gemm.scale));
   FillPacked(gemm);
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     if (matrix.letter == 'c' && gemm.beta == 0) continue;

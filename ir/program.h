@@ -281,6 +281,7 @@ struct LoadAttrs {
   int taps = 0;  // 1: inner counts the channels of all taps of a filter, and the taps lie anywhere (B, by threads)
   int transposed = 0;      // 1: elements are contiguous in memory along the tile's outer axis (by threads)
   Reach to = Reach::kOwn;  // kM, kN: the box is one of several; it comes to the same rows of the tile in all those CTAs
+  int halves = 0;  // 1: along N the tile takes turns at two halves of B's columns (of a group), from the given one on
   bool operator==(const LoadAttrs&) const = default;
 };
 // A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
@@ -382,6 +383,7 @@ struct CombineVectorAttrs {
   RowMap rows = RowMap::kMatrix;  // pixels: each group of output channels has its own part of the vector
   int blocks = 0;                 // 1: a number for each kScaleRun rows and columns; the axis is none
   int gated = 0;                  // 1: of the columns that pairs were joined to
+  int halves = 0;                 // 1: the vector lies as two halves, of which columns come in turns
   bool operator==(const CombineVectorAttrs&) const = default;
 };
 struct CombineMatrixAttrs {
@@ -422,7 +424,8 @@ struct ReduceAttrs {
   Reduction how = Reduction::kSum;
   BiasAxis axis = BiasAxis::kN;  // m: a number for each row, n: for each column, none: one
   RowMap rows = RowMap::kMatrix;
-  int gated = 0;  // as in CombineVectorAttrs
+  int gated = 0;   // as in CombineVectorAttrs
+  int halves = 0;  // as well
   bool operator==(const ReduceAttrs&) const = default;
 };
 struct GlobalAttrs {

@@ -35,7 +35,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<FunctionOperand>{"row",    "column", "element",
                                                                              "output", "table",  "number"};
 template <>
-inline constexpr std::array<std::string_view, 5> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated", "row_per_two_lanes", "mma_8x8"};
+inline constexpr std::array<std::string_view, 5> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated",
+                                                                          "row_per_two_lanes", "mma_8x8"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Combine>{"add", "multiply"};
 template <>
@@ -165,7 +166,8 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"operand", &LoadAttrs::operand},
     Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag},
     Field{"transposed", &LoadAttrs::transposed, Presence::kOptional, Meaning::kFlag},
-    Field{"to", &LoadAttrs::to, Presence::kOptional}};
+    Field{"to", &LoadAttrs::to, Presence::kOptional},
+    Field{"halves", &LoadAttrs::halves, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
@@ -228,7 +230,8 @@ template <> inline constexpr auto kFields<CombineVectorAttrs> = std::tuple{
     Field{"type", &CombineVectorAttrs::type},
     Field{"rows", &CombineVectorAttrs::rows, Presence::kOptional},
     Field{"blocks", &CombineVectorAttrs::blocks, Presence::kOptional, Meaning::kFlag},
-    Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional, Meaning::kFlag}};
+    Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional, Meaning::kFlag},
+    Field{"halves", &CombineVectorAttrs::halves, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"base", &CombineMatrixAttrs::base},
     Field{"how", &CombineMatrixAttrs::how},
@@ -256,7 +259,8 @@ template <> inline constexpr auto kFields<ReduceAttrs> = std::tuple{
     Field{"how", &ReduceAttrs::how},
     Field{"axis", &ReduceAttrs::axis},
     Field{"rows", &ReduceAttrs::rows, Presence::kOptional},
-    Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag}};
+    Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag},
+    Field{"halves", &ReduceAttrs::halves, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
     Field{"base", &GlobalAttrs::base, Presence::kOptional},

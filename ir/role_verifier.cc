@@ -642,6 +642,12 @@ Status RoleVerifier::CheckLoad(const Op& op, const LoadAttrs& attrs) {
   if (attrs.transposed != 0 && (op.kind == OpKind::kTmaLoad || attrs.taps != 0))
     return Broken(8, "only threads transpose, and no taps");
   LS_TRY(FillTile(op, attrs.tile));
+  if (attrs.halves != 0) {
+    const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
+    if (attrs.operand != Operand::kB || (op.kind == OpKind::kTmaLoad && tile.outer_axis != Axis::kN))
+      return Broken(8, "halves are those of B's columns, which boxes bring as rows along k");
+    if (op.kind == OpKind::kCopyLoad) LS_TRY(Needs({Binding::kColumns}));
+  }
   if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), attrs.to, false);
   if (attrs.to != Reach::kOwn || program_.ctas != 1)
     return Broken(8, "bulk copies alone go to other CTAs or serve pairs");
@@ -710,86 +716,8 @@ Status RoleVerifier::CheckPack(const PackAttrs& attrs) const {
   return NeedsBounds(attrs.operand);
 }
 
-Status RoleVerifier::CheckMma(const Op& op) const {
-  const auto& attrs = op.As<MmaAttrs>();
-  if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
-  const bool registers = op.kind == OpKind::kMmaRegisters;
-  const size_t first = registers ? 0 : 1;
-  const struct {
-    ValueId slot;
-    int tile;
-    Axis axis;
-    int extent, row;
-  } sides[] = {{op.operands[first], attrs.a_tile, program_.row_axis, program_.Rows(), attrs.a_row},
-               {op.operands[first + 1], attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas, 0}};
-  for (const auto& side : sides) {
-    const Channel& channel = ChannelOfSlot(side.slot);
-    if (values_[side.slot].slot == SlotState::kPut)
-      return Broken(11, Cat("it reads slot %", side.slot, ", which was put"));
-    if (!InRange(side.tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
-      return Broken(8, Cat("channel ", channel.name, " has no tile ", side.tile));
-    }
-    const SharedLayout& layout = channel.tiles[static_cast<size_t>(side.tile)].layout;
-    const auto has = [&](Axis axis) { return layout.outer_axis == axis || layout.inner_axis == axis; };
-    if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle == Swizzle::k32)) {
-      return Broken(12, "a product begins inside a tile only where its rows are spans of 64 or 128 bytes along k");
-    }
-    const bool typed = IsOperand(layout.type) && has(side.axis) && has(Axis::kK);
-    const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
-                      layout.Extent(Axis::kK) == program_.tile_k;
-    if (!fits) {
-      return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(side.tile)].name, " is not ",
-                            NameOf(program_.operand_type), " of ", NameOf(side.axis), "=", side.extent,
-                            " and k=", program_.tile_k));
-    }
-  }
-  if (registers) {
-    if (program_.Rows() % (16 * role_->warps) == 0) return Ok();
-    return Broken(12, Cat("tile_", NameOf(program_.row_axis), "=", program_.Rows(),
-                          " is not divided by the 16 rows of ", role_->warps, " warps"));
-  }
-  const Channel& accumulator = ChannelOfSlot(op.operands[0]);
-  if (values_[op.operands[0]].slot == SlotState::kTaken) return Broken(11, "it accumulates into a slot that was taken");
-  if (accumulator.rows == program_.Rows() && accumulator.columns == program_.Columns()) return Ok();
-  return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
-}
-
-// A in Tensor Memory: the slot holds tile_m lanes of tile_k elements, and so does what is copied into it.
-Status RoleVerifier::CheckTensorOperand(const Op& op) const {
-  const bool multiplies = op.kind == OpKind::kMmaTensor;
-  const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
-  const int columns = program_.tile_k * static_cast<int>(DataTypeBytes(program_.operand_type)) / 4;
-  if (operand.own == 0 || operand.rows != program_.tile_m || operand.columns != columns) {
-    return Broken(12, Cat("channel ", operand.name, " is no operand of ", program_.tile_m, " lanes and ", columns,
-                          " columns in Tensor Memory"));
-  }
-  if (op.kind == OpKind::kTensorShift) {
-    const int issues = op.As<TensorShiftAttrs>().issues;
-    return issues == 1 || issues == 4 ? Ok() : Broken(12, Cat("a shift is 1 or 4 issues, not ", issues));
-  }
-  if (multiplies) {
-    const auto& attrs = op.As<MmaTensorAttrs>();
-    if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
-    if (!InRange(attrs.lost, 0, kPartitionLanes))
-      return Broken(8, Cat("of ", kPartitionLanes, " lanes ", attrs.lost, " are lost"));
-    if ((attrs.shift != 0 || attrs.lost != 0) && program_.tile_m != kTensorLanes)
-      return Broken(12, Cat("a shift moves ", kTensorLanes, " lanes"));
-  }
-  const Channel& source = ChannelOfSlot(op.operands[multiplies ? 2 : 1]);
-  const int tile = multiplies                       ? op.As<MmaTensorAttrs>().b_tile
-                   : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().tile
-                                                    : op.As<TensorRefreshAttrs>().tile;
-  if (!InRange(tile, 0, static_cast<int64_t>(source.tiles.size())))
-    return Broken(8, Cat("channel ", source.name, " has no tile ", tile));
-  const SharedLayout& layout = source.tiles[static_cast<size_t>(tile)].layout;
-  const int rows = multiplies                       ? program_.tile_n
-                   : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().row + program_.tile_m
-                                                    : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
-  if (IsOperand(layout.type) && layout.KMajor() && layout.inner == program_.tile_k && layout.outer >= rows) {
-    return Ok();
-  }
-  return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(tile)].name, " has not ", rows,
-                        " rows of k=", program_.tile_k));
+Status RoleVerifier::CheckBulkStore() const {
+  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
 }
 
 }  // namespace laneshift::ir

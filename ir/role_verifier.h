@@ -98,6 +98,7 @@ class RoleVerifier {
   Status CheckStaged(const Op& op, const Buffer& buffer) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
   Status CheckGlobal(const Op& op, const GlobalAttrs& attrs) const;
+  Status CheckHalves(BiasAxis axis, int gated, int halves) const;
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
   Status CheckCall(const Op& op) const;

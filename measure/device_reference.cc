@@ -276,6 +276,10 @@ __device__ double dgelu_tanh(double x) {
 )cuda";
 
 constexpr const char* kCheck = R"cuda(
+// The column of B that is multiplied index-th: those of a pair one after the other.
+__device__ long long ColumnOfB(long long index, long long columns) {
+  return HALVES ? index % 2 * (columns / 2) + index / 2 : index;
+}
 extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ View view, Totals* totals) {
   __shared__ float left_tile[16][64 + 1], right_tile[16][64 + 1];
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
@@ -293,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
         const int am = view.LeftByDepth() ? i / 16 : i % 64, ak = view.LeftByDepth() ? i % 16 : i / 64;
         const int bn = view.RightByDepth() ? i / 16 : i % 64, bk = view.RightByDepth() ? i % 16 : i / 64;
         left_tile[ak][am] = row0 + am < m && k0 + ak < k ? view.Left(batch, row0 + am, k0 + ak) : 0.0f;
-        right_tile[bk][bn] = column0 + bn < n && k0 + bk < k ? view.Right(batch, k0 + bk, column0 + bn) : 0.0f;
+        right_tile[bk][bn] = column0 + bn < n && k0 + bk < k ? view.Right(batch, k0 + bk, ColumnOfB(column0 + bn, n)) : 0.0f;
       }
       __syncthreads();
       for (int q = 0; q < 16; ++q) {
@@ -313,9 +317,10 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
         if (row >= m || column >= n) continue;
         double values[JOINED];
         for (int c = 0; c < JOINED; ++c) {
-          double value = view.alpha * view.factors.OfSum() * sum[i][j + c] + view.Bias(batch, row, column + c);
-          if (view.beta != 0) value += view.beta * view.C(batch, row, column + c);
-          values[c] = BeforeGate(view, tally, value, batch, row, column + c);
+          const long long own = ColumnOfB(column + c, n);
+          double value = view.alpha * view.factors.OfSum() * sum[i][j + c] + view.Bias(batch, row, own);
+          if (view.beta != 0) value += view.beta * view.C(batch, row, own);
+          values[c] = BeforeGate(view, tally, value, batch, row, own);
         }
         column /= JOINED;
         const double value = view.factors.Stored(AfterGate(view, tally, Join(values), batch, row, column));
@@ -563,15 +568,16 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };
   const char* view_source = std::visit([](const auto& kind) { return ViewSource(kind); }, problem);
-  const bool gated = std::visit([](const auto& kind) { return ir::IsGated(kind.epilogue); }, problem);
-  const int joined = gated ? 2 : 1;
-  LS_ASSIGN(const std::string code, nvrtc.Compile(Cat("#define JOINED ", joined, "\n", kTypes, view_source, kTally,
-                                                      kFunctions, EpilogueSource(problem), kCheck),
-                                                  device.facts().ComputeName(),
-                                                  {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
-                                                   define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD),
-                                                   define("BIAS", OperandRole::kBias)},
-                                                  form));
+  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const std::string macros = Cat("#define JOINED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
+                                 ir::JoinsHalves(epilogue) ? 1 : 0, "\n");
+  LS_ASSIGN(const std::string code,
+            nvrtc.Compile(
+                Cat(macros, kTypes, view_source, kTally, kFunctions, EpilogueSource(problem), kCheck),
+                device.facts().ComputeName(),
+                {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
+                 define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD), define("BIAS", OperandRole::kBias)},
+                form));
   LS_ASSIGN(device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
                                                             : device::Module::LoadPtx(device.context(), code));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel("Check"));

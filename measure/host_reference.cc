@@ -206,24 +206,31 @@ class Finish {
   // Columns of the product that make one of D.
   int64_t joined() const { return gate_ < epilogue_.size() ? 2 : 1; }
 
-  // Counts D's element, given the sums of joined() products from column `j` on, and what the epilogue stores on the
+  // The column of B that is multiplied `index`-th: those of a pair one after the other.
+  template <typename View>
+  int64_t ColumnOfB(const View& view, int64_t index) const {
+    return ir::ColumnOfB(epilogue_, index, view.columns());
+  }
+
+  // Counts D's element, given the sums of joined() products from the `j`-th on, and what the epilogue stores on the
   // way. Where a function of the epilogue is not known yet, its inputs are left for `element`, and no more happens.
   template <typename View>
   void operator()(const View& view, int64_t batch, int64_t i, int64_t j, const double* sums, const HostTensor& d,
                   Comparison& into, FunctionValues& functions, int64_t element) const {
-    const int64_t row = view.StoredRow(batch, i), column = view.StoredColumn(batch, j);
+    const int64_t row = view.StoredRow(batch, i);
     double values[2];
     size_t operand = 0;
     for (int64_t c = 0; c < joined(); ++c) {
-      double value = alpha_ * sums[c] + static_cast<double>(view.Bias(i, column + c));
-      if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column + c));
+      const int64_t column = view.StoredColumn(batch, ColumnOfB(view, j + c));
+      double value = alpha_ * sums[c] + static_cast<double>(view.Bias(i, column));
+      if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column));
       operand = 0;
-      const auto before = After(0, gate_, operand, value, {i, row, column + c}, into, functions, element);
+      const auto before = After(0, gate_, operand, value, {i, row, column}, into, functions, element);
       if (!before) return;
       values[c] = *before;
     }
     double value = values[0];
-    const int64_t own = column / joined();
+    const int64_t own = view.StoredColumn(batch, j) / joined();
     if (joined() > 1) {
       const EpilogueStep& gate = epilogue_[gate_];
       value = ir::Evaluate(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1];
@@ -368,7 +375,9 @@ Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor
   const int64_t columns = std::min<int64_t>(kColumns, view.columns() - piece.first);
   const int64_t depth = view.depth();
   std::vector<float> b(static_cast<size_t>(depth * kColumns)), a(static_cast<size_t>(depth * kRows));
-  for (int64_t c = 0; c < columns; ++c) view.Right(piece.batch, piece.first + c, b.data() + c, kColumns);
+  for (int64_t c = 0; c < columns; ++c) {
+    view.Right(piece.batch, finish.ColumnOfB(view, piece.first + c), b.data() + c, kColumns);
+  }
   double sums[kRows][kColumns];
   Comparison result;
   for (int64_t row = piece.first_row; row < piece.last_row; row += kRows) {
@@ -437,7 +446,7 @@ Result<Comparison> SampleView(const View& view, const Finish& finish, const Host
     view.Left(batch, i, left.data());
     double sums[2] = {};
     for (int64_t c = 0; c < finish.joined(); ++c) {
-      view.Right(batch, j + c, right.data(), 1);
+      view.Right(batch, finish.ColumnOfB(view, j + c), right.data(), 1);
       for (size_t q = 0; q < left.size(); ++q) sums[c] += static_cast<double>(left[q]) * static_cast<double>(right[q]);
     }
     Comparison& part = parts[static_cast<size_t>(item)];

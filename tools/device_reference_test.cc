@@ -69,17 +69,21 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   EXPECT_TRUE(on_device->Accepted(ErrorBound(c.problem, engine->parts().target)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceReference,
-                         testing::Values("gemm m=70 n=33 k=20 a=bf16 d=bf16",
-                                         "gemm m=9 n=65 k=40 a=f16 d=f16 batch=2 a_major=m b_major=n beta=0.5 bias=m",
-                                         "gemm m=5 n=7 k=3 a=f16 d=f32 lda=11 ldd=9 alpha=-2 bias=n",
-                                         "gemm m=21 n=40 k=16 d=f32 ldd=44 epilogue=scale_m:bf16+aux:bf16+gelu+dsilu",
-                                         "gemm m=9 n=33 k=40 epilogue=bias_n:f32+clamp:-1:0.5+residual+dgelu_tanh",
-                                         "gemm m=140 n=136 k=16 d=f32 epilogue=scale_block+sum_m+sum_n+amax+rint",
-                                         "gemm m=20 n=64 k=40 batch=2 epilogue=bias_n+swiglu+residual+amax_m+amax_n",
-                                         "gemm m=20 n=40 k=40 a=f16 epilogue=silu+toward_zero",
-                                         "conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 groups=2 beta=0.5 bias=k "
-                                         "epilogue=scale_k+geglu+bias_k+residual+sum_k+amax_k"));
+INSTANTIATE_TEST_SUITE_P(
+    All, DeviceReference,
+    testing::Values("gemm m=70 n=33 k=20 a=bf16 d=bf16",
+                    "gemm m=9 n=65 k=40 a=f16 d=f16 batch=2 a_major=m b_major=n beta=0.5 bias=m",
+                    "gemm m=5 n=7 k=3 a=f16 d=f32 lda=11 ldd=9 alpha=-2 bias=n",
+                    "gemm m=21 n=40 k=16 d=f32 ldd=44 epilogue=scale_m:bf16+aux:bf16+gelu+dsilu",
+                    "gemm m=9 n=33 k=40 epilogue=bias_n:f32+clamp:-1:0.5+residual+dgelu_tanh",
+                    "gemm m=140 n=136 k=16 d=f32 epilogue=scale_block+sum_m+sum_n+amax+rint",
+                    "gemm m=20 n=64 k=40 batch=2 epilogue=bias_n+swiglu+residual+amax_m+amax_n",
+                    "gemm m=20 n=40 k=40 a=f16 epilogue=silu+toward_zero",
+                    "gemm m=20 n=64 k=40 bias=n epilogue=bias_n+swiglu:halves+scale_n+residual+amax_n",
+                    "conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 groups=2 beta=0.5 bias=k "
+                    "epilogue=scale_k+geglu+bias_k+residual+sum_k+amax_k",
+                    "conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 groups=2 bias=k "
+                    "epilogue=scale_k+amax_k+geglu:halves+bias_k+residual"));
 
 class ConvDeviceReference : public testing::TestWithParam<const char*> {};
 

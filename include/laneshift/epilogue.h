@@ -14,7 +14,9 @@
 // Sums and amax are f32, shared by the batch, and add to what the caller has put there. An amax has the same bits in
 // every run; a sum has not, because the order in which tiles end decides it: problems with numerics= refuse it.
 // Behind a gated step columns are those of D; before it they are those of B, twice as many, and there are no matrices.
-// Of a convolution D's are the channels of y, and B's the filters.
+// Of a convolution D's are the channels of y, and B's the filters. Where a gated step says `halves` (swiglu:halves),
+// column j of B is the gate of column j + n / 2 instead of 2 j that of 2 j + 1, in every group of filters; operands of
+// steps before it lie as B's columns do.
 //
 // Thread-safety: values.
 #pragma once
@@ -67,11 +69,18 @@ enum class EpilogueKind : uint8_t {
   kFunction,          // file.cu:name    a user's function (laneshift/epilogue_function.h)
 };
 
+// Which columns of B a gated step joins to column j of D.
+enum class PairOrder : uint8_t {
+  kInterleaved,  // 2 j and 2 j + 1
+  kHalves,       // j and n / 2 + j
+};
+
 struct EpilogueStep {
   EpilogueKind kind{};
   std::array<double, 2> numbers{};         // as many as its kind has
   std::optional<DataType> operand_type{};  // none: that of D
   FunctionStep function{};                 // of kFunction: which, with its operands and numbers
+  PairOrder pairs{};                       // of a gated step
 
   bool operator==(const EpilogueStep&) const = default;
 };
