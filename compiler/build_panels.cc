@@ -80,7 +80,7 @@ void KernelBuilder::WriteTile(Builder& b, ValueId accumulator, const Corner& cor
       });
     });
     // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
-    const ValueId last = b.PartialArrive({corner.number, corner.sections});
+    const ValueId last = b.PartialArrive({corner.number, corner.sections}, {.sharers = staging_.sharers});
     b.If({last});
     b.InBody([&] { WritePanels(b, accumulator, corner); });
   }

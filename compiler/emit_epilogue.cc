@@ -8,6 +8,34 @@ namespace laneshift::compiler {
 
 using ir::Binding;
 
+Value* WarpGroup::Number() const {
+  return cx_.threads == kWarpThreads * sharers_ ? cx_.e.C32(0) : cx_.e.ir().CreateUDiv(cx_.warp, cx_.e.C32(sharers_));
+}
+
+Value* WarpGroup::IsFirst() const {
+  auto& b = cx_.e.ir();
+  Value* first = b.CreateICmpEQ(cx_.lane, cx_.e.C32(0));
+  if (sharers_ == 1) return first;
+  return b.CreateAnd(first, b.CreateICmpEQ(b.CreateURem(cx_.warp, cx_.e.C32(sharers_)), cx_.e.C32(0)));
+}
+
+// A barrier of the CTA's that is the group's alone: barrier 0 is that of all threads, and roles of such warps begin
+// behind the first warpgroup.
+Value* WarpGroup::Barrier() const {
+  LS_CHECK(cx_.first_warp >= sharers_, "the barrier of all threads is no group's");
+  return cx_.e.ir().CreateAdd(Number(), cx_.e.C32(cx_.first_warp / sharers_));
+}
+
+void WarpGroup::Meet() const {
+  if (sharers_ == 1) return cx_.e.WarpSync();
+  cx_.e.BarrierSync(Barrier(), kWarpThreads * sharers_);
+}
+
+Value* WarpGroup::Any(Value* any) const {
+  LS_CHECK(sharers_ > 1, "a warp meets without a barrier");
+  return cx_.e.BarrierAny(Barrier(), kWarpThreads * sharers_, any);
+}
+
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor) {
   Fragment scaled{fragment.layout, {}};
   for (Value* value : fragment.values) scaled.values.push_back(cx.e.ir().CreateFMul(value, factor));

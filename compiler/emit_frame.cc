@@ -155,6 +155,7 @@ class FrameEmitter {
       if (role->leader != 0) in_role = b.CreateAnd(in_role, cx_.cluster->IsLeader());
       emitter_.If(in_role, [&] {
         cx_.warp = b.CreateSub(warp, first);
+        cx_.first_warp = role->first_warp;
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
         cx_.threads = 32 * role->warps;
         cx_.blocks = program_.Blocks(*role);

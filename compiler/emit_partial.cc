@@ -38,22 +38,29 @@ void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* co
   }
 }
 
-// The warp's stores are ordered before lane 0's arrival by the warp barrier, and behind the arrival of the last one the
-// same way; the arrival itself releases and acquires, and puts the counter back to 0.
-Value* EmitPartialArrive(const RoleContext& cx, Value* tile, Value* sections) {
+// The stores of those that arrive together are ordered before the first one's arrival by a barrier, and behind the
+// arrival of the last ones the same way; the arrival itself releases and acquires, and puts the counter back to 0.
+Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections) {
   Emitter& e = cx.e;
   auto& b = e.ir();
+  const WarpGroup group(cx, sharers);
   Value* last = b.CreateSub(sections, e.C32(1));
   const Variable is_last = e.NewVariable(e.I32(), e.C32(1));
   e.If(b.CreateICmpNE(last, e.C32(0)), [&] {
     Value* offset = b.CreateAdd(b.CreateMul(tile, e.C32(ir::WorkspaceLayout::kCounterLine)), b.CreateShl(cx.warp, 2));
     Value* counter = b.CreateAdd(cx.Param(ir::Binding::kWorkspace), b.CreateZExt(offset, e.I64()));
     const Variable before = e.NewVariable(e.I32(), e.C32(0));
-    e.WarpSync();
-    e.If(b.CreateICmpEQ(cx.lane, e.C32(0)), [&] { e.Store(before, e.CountGlobal(counter, last)); });
-    Value* arrived = e.BroadcastLane0(e.Load(before));
-    e.WarpSync();
-    e.Store(is_last, b.CreateZExt(b.CreateICmpEQ(arrived, last), e.I32()));
+    group.Meet();
+    e.If(group.IsFirst(), [&] { e.Store(before, e.CountGlobal(counter, last)); });
+    Value* arrived = e.Load(before);
+    if (sharers == 1) {
+      arrived = b.CreateICmpEQ(e.BroadcastLane0(arrived), last);
+      e.WarpSync();
+    } else {
+      // Of the others it is 0, which is not the last.
+      arrived = group.Any(b.CreateICmpEQ(arrived, last));
+    }
+    e.Store(is_last, b.CreateZExt(arrived, e.I32()));
   });
   return b.CreateICmpNE(e.Load(is_last), e.C32(0));
 }

@@ -192,9 +192,6 @@ class RoleEmitter {
   void EmitTmaStore(const Op& op);
   void EmitAccRead(const Op& op);
   Value* StageCopy(int buffer, Value* copy);
-  Value* Group(const ir::Buffer& buffer);
-  Value* StoresCopy(const ir::Buffer& buffer);
-  void MeetSharers(const ir::Buffer& buffer);
 
   RoleContext& cx_;
   const Role& role_;
@@ -437,13 +434,14 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kBulkWait: {
       const auto& attrs = op.As<ir::BulkWaitAttrs>();
       const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
-      e_.If(StoresCopy(buffer), [&] { e_.BulkWaitRead(attrs.pending); });
-      return MeetSharers(buffer);
+      const WarpGroup group(cx_, buffer.sharers);
+      e_.If(group.IsFirst(), [&] { e_.BulkWaitRead(attrs.pending); });
+      return group.Meet();
     }
     case OpKind::kPartialStore:
       return EmitPartialStore(cx_, FragmentOf(op), Index(op, 1), Index(op, 2));
     case OpKind::kPartialArrive:
-      values_[op.result] = EmitPartialArrive(cx_, Index(op, 0), Index(op, 1));
+      values_[op.result] = EmitPartialArrive(cx_, op.As<ir::ArriveAttrs>().sharers, Index(op, 0), Index(op, 1));
       return;
     case OpKind::kPartialSum:
       fragments_[op.result] = EmitPartialSum(cx_, FragmentOf(op), Index(op, 1), Index(op, 2), Index(op, 3));
@@ -690,29 +688,8 @@ void RoleEmitter::EmitAccRead(const Op& op) {
 
 Value* RoleEmitter::StageCopy(int index_of_buffer, Value* copy) {
   const ir::Buffer& buffer = cx_.program.buffers[index_of_buffer];
-  Value* index = b_.CreateAdd(b_.CreateMul(Group(buffer), e_.C32(buffer.copies)), copy);
+  Value* index = b_.CreateAdd(b_.CreateMul(WarpGroup(cx_, buffer.sharers).Number(), e_.C32(buffer.copies)), copy);
   return e_.Offset(cx_.Shared(buffer.offset), b_.CreateMul(index, e_.C32(buffer.layout.Bytes())));
-}
-
-// Which group of warps that share a copy this one belongs to.
-Value* RoleEmitter::Group(const ir::Buffer& buffer) {
-  return buffer.Groups() == 1 ? e_.C32(0) : b_.CreateUDiv(cx_.warp, e_.C32(buffer.sharers));
-}
-
-// Whether this thread issues the bulk stores of a copy, and waits for them: one for all warps that share it.
-Value* RoleEmitter::StoresCopy(const ir::Buffer& buffer) {
-  Value* first = b_.CreateICmpEQ(cx_.lane, e_.C32(0));
-  if (buffer.sharers == 1) return first;
-  return b_.CreateAnd(first, b_.CreateICmpEQ(b_.CreateURem(cx_.warp, e_.C32(buffer.sharers)), e_.C32(0)));
-}
-
-// The warps that share a copy meet at a barrier of the CTA's that is theirs alone: barrier 0 is that of all threads,
-// and roles of such warps begin behind the first warpgroup.
-void RoleEmitter::MeetSharers(const ir::Buffer& buffer) {
-  if (buffer.sharers == 1) return e_.WarpSync();
-  LS_CHECK(role_.first_warp >= buffer.sharers, "the barrier of all threads is no group's");
-  Value* barrier = b_.CreateAdd(Group(buffer), e_.C32(role_.first_warp / buffer.sharers));
-  e_.BarrierSync(barrier, kWarpThreads * buffer.sharers);
 }
 
 void RoleEmitter::EmitTmaStore(const Op& op) {
@@ -720,8 +697,9 @@ void RoleEmitter::EmitTmaStore(const Op& op) {
   const ir::Buffer& buffer = cx_.program.buffers[attrs.buffer];
   Value* from = StageCopy(attrs.buffer, Index(op, 0));
   e_.FenceProxyAsyncShared();
-  MeetSharers(buffer);
-  e_.If(StoresCopy(buffer), [&] {
+  const WarpGroup group(cx_, buffer.sharers);
+  group.Meet();
+  e_.If(group.IsFirst(), [&] {
     std::vector<Value*> at;
     for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
     if (op.kind == OpKind::kStorePixels) {

@@ -26,6 +26,7 @@ struct RoleContext {
   Value* shared = nullptr;       // start of dynamic shared memory
   Value* lane = nullptr;         // 0..31
   Value* warp = nullptr;         // index of the warp in its role
+  int first_warp = 0;            // of the role, in the CTA
   Value* thread = nullptr;       // index of the thread in its role
   int threads = 0;               // of the role
   int blocks = 1;                // of its accumulator
@@ -33,6 +34,26 @@ struct RoleContext {
 
   Value* Param(ir::Binding binding) const { return params.at(binding); }
   Value* Shared(int offset) const { return e.Offset(shared, e.C32(offset)); }
+};
+
+// The neighbouring warps of a role that share a copy, or one alone: what one of their threads does for all of them.
+class WarpGroup {
+ public:
+  WarpGroup(const RoleContext& cx, int sharers) : cx_(cx), sharers_(sharers) {}
+
+  Value* Number() const;
+  // Whether this thread is the one.
+  Value* IsFirst() const;
+  // What each of them has written to shared memory is seen by all.
+  void Meet() const;
+  // They meet, and whether `any` holds in one of their threads.
+  Value* Any(Value* any) const;
+
+ private:
+  Value* Barrier() const;
+
+  const RoleContext& cx_;
+  const int sharers_;
 };
 
 // Registers of a fragment, all f32.
@@ -86,7 +107,7 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
 
 // emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator.
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);
-Value* EmitPartialArrive(const RoleContext& cx, Value* tile, Value* sections);
+Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections);
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces);
 // emit_function.cc: `first` and `second` are the function's numbers, where it has any. `approximate`: to the precision
 // of 16-bit outputs.

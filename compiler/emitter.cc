@@ -214,6 +214,9 @@ void Emitter::BarrierSync(int id) { Intrinsic(nv::nvvm_barrier_cta_sync_aligned_
 void Emitter::BarrierSync(Value* id, int threads) {
   Intrinsic(nv::nvvm_barrier_cta_sync_aligned_count, {id, C32(threads)});
 }
+Value* Emitter::BarrierAny(Value* id, int threads, Value* any) {
+  return Intrinsic(nv::nvvm_barrier_cta_red_or_aligned_count, {id, C32(threads), any});
+}
 void Emitter::WarpSync() { Intrinsic(nv::nvvm_bar_warp_sync, {C32(~0u)}); }
 void Emitter::MbarrierInit(Value* barrier, int arrivals) {
   Intrinsic(nv::nvvm_mbarrier_init_shared, {barrier, C32(arrivals)});

@@ -80,7 +80,9 @@ class Emitter {
 
   // --- Synchronisation.
   void BarrierSync(int id);
-  void BarrierSync(Value* id, int threads);  // of so many of the CTA, whole warps
+  // Of so many threads of the CTA, whole warps; whether `any` holds in one of them.
+  void BarrierSync(Value* id, int threads);
+  Value* BarrierAny(Value* id, int threads, Value* any);
   void WarpSync();
   void MbarrierInit(Value* barrier, int arrivals);
   void FenceMbarrierInit();

@@ -224,7 +224,6 @@ int KernelBuilder::RingDepth(const Staging& staging) const {
 // of operands no stage that is of use, whatever its depth is now; of several rings none is cut.
 void KernelBuilder::PlanEpilogue() {
   fragment_ = ir::AccumulatorFragment(program_.Rows() / Blocks() / (EpilogueWarps() / 4));
-  const bool bulk = schedule_.d_store == StorePath::kTma;
   const std::vector<Staging> stagings = StagingsOf({.type = terms_.type,
                                                     .fragment = fragment_,
                                                     .transposed = RowsAlongN(),
@@ -235,8 +234,7 @@ void KernelBuilder::PlanEpilogue() {
                                                     .widest = WidestPanel(),
                                                     .warps = EpilogueWarps(),
                                                     .in_tensor_memory = in_tensor_memory_,
-                                                    .bulk = bulk,
-                                                    .alone = SharesTiles() || !bulk});
+                                                    .bulk = schedule_.d_store == StorePath::kTma});
   staging_ = stagings.back();
   if (operand_channels_.size() == 1) {
     const int depth = std::min(RingDepth(staging_), std::max(kUsefulStages, schedule_.stages));

@@ -60,7 +60,7 @@ Staging TransposedPanels(const StagedTile& tile, int panel, int copies) {
   constexpr int kMostSharers = 4;  // the warps of a warpgroup
   const int columns = RowsOf(tile) / tile.joined_rows;
   const int row_bytes = columns * BytesOf(tile);
-  const int sharers = tile.alone ? 1 : std::clamp(kLineBytes / row_bytes, 1, kMostSharers);
+  const int sharers = !tile.bulk ? 1 : std::clamp(kLineBytes / row_bytes, 1, kMostSharers);
   LS_CHECK(tile.warps % sharers == 0, sharers, " warps of ", tile.warps, " share a copy");
   return {.panel = panel,
           .piece = panel,
@@ -74,7 +74,7 @@ std::vector<Staging> TransposedStagings(const StagedTile& tile) {
   const int limit = std::min(kMostTransposed, tile.widest);
   const int least = LargestPowerDividing(tile.columns, limit);
   std::vector<Staging> stagings;
-  for (int panel = limit / kUnit * kUnit; panel >= least && !tile.alone && !tile.in_tensor_memory; panel -= kUnit) {
+  for (int panel = limit / kUnit * kUnit; panel >= least && tile.bulk && !tile.in_tensor_memory; panel -= kUnit) {
     if (tile.columns % panel == 0) stagings.push_back(TransposedPanels(tile, panel, 2));
   }
   const Staging smallest = TransposedPanels(tile, least, PanelsOf(tile, least) % 2 == 0 ? 2 : 1);

@@ -25,8 +25,7 @@ struct StagedTile {
   int widest = 0;                   // columns of it that the registers of a warp have room for at once
   int warps = 0;                    // of a role
   bool in_tensor_memory = false;    // whose loads bring powers of two
-  bool bulk = false;                // by bulk stores, which take boxes of any width
-  bool alone = false;               // each warp goes its own way
+  bool bulk = false;                // by bulk stores, which take boxes of any width and copies of any warps
 };
 
 struct Staging {

@@ -80,7 +80,7 @@ TEST(Staging, WarpsShareARowOfD) {
   tile.fragment = ir::FragmentKind::kMma16x8;
   tile.joined_rows = 2;
   EXPECT_EQ(StagingsOf(tile).front().sharers, 4) << "no more than a warpgroup, though a row then has 64 bytes";
-  tile.alone = true;
+  tile.bulk = false;
   for (const Staging& staging : StagingsOf(tile)) EXPECT_EQ(staging.sharers, 1);
 }
 

@@ -74,9 +74,9 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   if (role_->warps % buffer.sharers != 0)
     return Broken(12,
                   Cat(buffer.sharers, " warps share a copy of buffer ", buffer.name, ", the role has ", role_->warps));
-  if (buffer.sharers > 1 && sections_apart_)
-    return Broken(12, Cat("sections are added by each warp alone, but ", buffer.sharers, " share a copy of buffer ",
-                          buffer.name));
+  if (arriving_ > 0 && arriving_ != buffer.sharers)
+    return Broken(12, Cat("of ", buffer.sharers, " warps that share a copy of buffer ", buffer.name, ", ", arriving_,
+                          " arrive together"));
   if (op.kind == OpKind::kStageStore) return CheckStaged(op, buffer);
   if (op.kind == OpKind::kStoreRows && buffer.sharers == 1) return Ok();
   if (op.kind == OpKind::kStoreRows)
@@ -90,6 +90,14 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   const bool fits = map == Binding::kMapD ? box.inner == buffer.layout.inner : box.inner < buffer.layout.inner;
   if (fits && HasBox(buffer.layout, box)) return Ok();
   return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of buffer ", buffer.name));
+}
+
+// A warp, or those that share a copy.
+Status RoleVerifier::CheckArrival(int sharers) {
+  arriving_ = sharers;
+  if (sharers < 1 || role_->warps % sharers != 0)
+    return Broken(8, Cat(sharers, " of ", role_->warps, " warps arrive together"));
+  return Needs({Binding::kWorkspace});
 }
 
 // The warp's part of a copy is filled, along one axis from the attribute's column on.

@@ -441,6 +441,10 @@ struct GlobalAttrs {
   RowMap rows = RowMap::kMatrix;
   bool operator==(const GlobalAttrs&) const = default;
 };
+struct ArriveAttrs {
+  int sharers = 1;  // neighbouring warps that arrive together
+  bool operator==(const ArriveAttrs&) const = default;
+};
 struct StageAttrs {
   int buffer = 0;
   int column = 0;  // of the copy, that the fragment begins at
@@ -467,13 +471,14 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs,
-                           ChannelAttrs, ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs,
-                           FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs,
-                           TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs,
-                           AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs,
-                           GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs,
-                           GlobalAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
+                 ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                 PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
+                 TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs,
+                 AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs,
+                 StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -269,6 +269,8 @@ template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"type", &GlobalAttrs::type},
     Field{"vector", &GlobalAttrs::vector},
     Field{"rows", &GlobalAttrs::rows, Presence::kOptional}};
+template <> inline constexpr auto kFields<ArriveAttrs> = std::tuple{
+    Field{"sharers", &ArriveAttrs::sharers, Presence::kOptional}};
 template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
     Field{"buffer", &StageAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
     Field{"column", &StageAttrs::column, Presence::kOptional}};

@@ -99,7 +99,7 @@ Status RoleVerifier::VerifyRole(const Role& role) {
   tiles_ = {};
   in_tiles_ = false;
   sums_.reset();
-  sections_apart_ = false;
+  arriving_ = 0;
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
 }
@@ -495,8 +495,7 @@ Status RoleVerifier::Check(const Op& op) {
       LS_TRY(CheckNumber(op));
       return CheckStaging(op, op.As<BulkWaitAttrs>().buffer);
     case OpKind::kPartialArrive:
-      sections_apart_ = true;
-      return Needs({Binding::kWorkspace});
+      return CheckArrival(op.As<ArriveAttrs>().sharers);
     case OpKind::kPartialStore:
     case OpKind::kPartialSum:
       return Needs({Binding::kWorkspace});

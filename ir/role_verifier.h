@@ -87,6 +87,7 @@ class RoleVerifier {
   Status CheckGather(const Op& op);
   Status CheckLanes(const Op& op) const;
   Status CheckPack(const PackAttrs& attrs) const;
+  Status CheckArrival(int sharers);
   Status CheckBulkStore() const;
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;
@@ -125,7 +126,7 @@ class RoleVerifier {
   std::vector<Value> values_;
   SlotChannels slots_;
   std::optional<FragmentKind> sums_;             // of the role at hand, once they are cleared
-  bool sections_apart_ = false;                  // each of its warps is or is not the last that arrives
+  int arriving_ = 0;                             // warps of it that arrive together; 0: none does
   std::vector<Use> uses_;                        // of the role at hand, per channel
   std::vector<int> producers_, consumers_;       // per channel
   std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side

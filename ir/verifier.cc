@@ -39,8 +39,8 @@
 //     bulk copies bring.
 // 12. An MMA's tiles have the operands' type, or any 8-bit one where that is 8-bit, and hold the program's tile from
 //     the row on where the product begins, its accumulator the tile's rows and columns; fragments lie inside the
-//     accumulator and fill the buffer that they are staged in, together with those of the warps that share a copy;
-//     those all get there, whoever adds sections. Lanes are left out, lost and moved by a product in tiles
+//     accumulator and fill the buffer that they are staged in, together with those of the warps that share a copy,
+//     which arrive together where there are sections. Lanes are left out, lost and moved by a product in tiles
 //     of 128 rows alone; where rows are lost, D leaves by stores of threads. Sums are cleared before they are used, and
 //     what is added to or read from them lies as they do. Of B a pair holds half a tile in each CTA.
 //     Columns of a register accumulator, and of sums, are those of all its blocks.

@@ -158,7 +158,9 @@ Result<int64_t> DeleteBefore(Database& database, std::string_view table, std::st
   return Finish(database, statement.Integer(since));
 }
 Result<int64_t> DeleteOtherGenerators(Database& database, std::string_view table, const std::string& generator) {
-  LS_ASSIGN(Statement statement, database.Prepare(Cat("DELETE FROM ", table, " WHERE generator <> ?")));
+  // Users' functions were made by an NVRTC, which is nobody's other generator: they stay until nobody uses them.
+  const std::string_view functions = table == "kernels" ? " AND problem NOT LIKE 'function %'" : "";
+  LS_ASSIGN(Statement statement, database.Prepare(Cat("DELETE FROM ", table, " WHERE generator <> ?", functions)));
   return Finish(database, statement.Text(generator));
 }
 

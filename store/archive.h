@@ -48,7 +48,7 @@ struct Verification {
 struct PruneRule {
   std::optional<int64_t> unused_since{};        // kernels not used and trials not made since; seconds since 1970
   std::optional<int64_t> max_code_bytes{};      // kernels, those not used for longest first
-  std::optional<std::string> only_generator{};  // kernels, choices and trials of all others
+  std::optional<std::string> only_generator{};  // kernels but users' functions, choices and trials of all others
   bool damaged = false;                         // what checksums refused
 };
 struct PruneTally {

@@ -239,6 +239,20 @@ TEST_F(ArchiveTest, PruneTakesWhatTheRuleSaysAndNothingElse) {
   EXPECT_EQ(*database->Integer("SELECT (SELECT count(*) FROM samples) + (SELECT count(*) FROM schedules)"), 2);
 }
 
+TEST_F(ArchiveTest, LeavesUsersFunctionsToEveryGenerator) {
+  const auto kernel = [](const std::string& key, const std::string& problem, const std::string& generator) {
+    return KernelRecord{
+        .key = key, .target = "t", .problem = problem, .schedule = "s", .generator = generator, .ptx = "x"};
+  };
+  Archive archive =
+      Make("x.db", {kernel("f", "function Swish@0123", "nvrtc 13.0"), kernel("k", "gemm m=1 n=1 k=1", "1")});
+  const auto pruned = archive.Prune({.only_generator = "2"});
+  ASSERT_TRUE(pruned);
+  EXPECT_EQ(pruned->kernels, 1);
+  ASSERT_EQ(ContentsOf(archive).size(), 1u);
+  EXPECT_EQ(RecordName(ContentsOf(archive)[0]), "f");
+}
+
 ChoiceRecord Measured(const std::string& problem, const std::string& schedule, int64_t created) {
   return {.problem = problem,
           .target = "t",

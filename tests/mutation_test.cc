@@ -47,6 +47,8 @@ enum Kernel {
   kPack90,
   kWords100,
   kWords90,
+  kSharers90,
+  kPanels90,
   kKept100,
   kKept90
 };
@@ -63,6 +65,8 @@ constexpr const char* kConv = "conv n=1 h=4 w=29 c=320 k=272 r=1 s=3 pad=0,1";
 constexpr const char* kThreadsAlone = "tile=64x16x64 stages=2 cluster=1x1 a_load=copy b_load=copy d_store=direct";
 constexpr const char* kPacked = "tile=64x16x64 stages=2 cluster=1x1 a_load=pack b_load=pack";
 constexpr const char* kInWords = "tile=64x16x64 stages=2 cluster=1x1 d_store=rows";
+constexpr const char* kSharing = "tile=256x64x64 stages=2 rows=n math=1 split_k=1 cluster=1x1";
+constexpr const char* kUneven = "tile=64x80x64 stages=2 rows=m math=1 split_k=1 cluster=1x1";
 constexpr const char* kStaying = "tile=64x16x64 stages=2 cluster=1x1 raster=1 b_keep=4";
 constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
@@ -80,6 +84,8 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=104 n=184 k=337", kPacked, 5, true},
     {"sm_100a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=104 n=191 k=136", kInWords, 20},
+    {"sm_90a", "gemm m=1024 n=384 k=72", kSharing, 20},
+    {"sm_90a", "gemm m=320 n=320 k=72", kUneven, 20},
     {"sm_100a", "gemm m=1024 n=32 k=200", kStaying, 20},
     {"sm_90a", "gemm m=1024 n=32 k=200", kStaying, 20},
 };
@@ -233,6 +239,8 @@ constexpr KernelFacts kUnbroken[] = {
     kKernels[kPack90],
     kKernels[kWords100],
     kKernels[kWords90],
+    kKernels[kSharers90],
+    kKernels[kPanels90],
     {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
