@@ -20,6 +20,7 @@ constexpr int kLargestBox = 256;                      // rows of a box of the TM
 constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds beside any epilogue
 constexpr int kPlainAccumulators = 384;               // and beside one of vectors and functions alone
 constexpr int kTotalsAccumulators = 192;              // of two blocks of rows, beside several totals
+constexpr int kMatrixTotalsAccumulators = 128;        // of two that are columns of D, beside a total and a matrix
 constexpr int kBlockRows = 64;                        // of a warpgroup
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
@@ -39,8 +40,13 @@ int MostAccumulators(const Kind& problem, const Schedule& s) {
   const auto totals = std::count_if(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
     return ir::IsTotal(ir::InfoOf(step.kind).operand);
   });
+  const bool matrices = std::any_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+    return ir::IsMatrix(ir::InfoOf(step.kind).operand);
+  });
   const int rows = s.rows == RowSide::kM ? s.tile_m : s.tile_n;
-  if (totals > 1 && rows > kBlockRows * Together(s)) return kTotalsAccumulators;
+  const bool blocks_of_rows = rows > kBlockRows * Together(s);
+  if (blocks_of_rows && totals > 0 && matrices && s.rows == RowSide::kN) return kMatrixTotalsAccumulators;
+  if (blocks_of_rows && totals > 1) return kTotalsAccumulators;
   if (Copies(s) || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
   const bool plain = std::all_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
