@@ -203,6 +203,8 @@ TEST(CheckSchedule, NamesTheRule) {
        "which are too many beside this epilogue and these loads; use at most 192"},
       {"sm_90a", "gemm m=64 n=64 k=64 epilogue=sum_m+amax", "tile=256x128 math=2 acc=1", ErrorCode::kUnsupported,
        "use at most 96 columns"},
+      {"sm_90a", "gemm m=64 n=64 k=64 epilogue=residual+sum_m", "tile=96x256 math=2 acc=1 rows=n",
+       ErrorCode::kUnsupported, "use at most 64 columns"},
       {"sm_90a", "gemm m=64 n=64 k=64 b_major=n epilogue=swiglu:halves", "tile=64x64 acc=1", ErrorCode::kUnsupported,
        "lie in two halves of a row"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 math=1 acc=1 consumers=pingpong", ErrorCode::kUnsupported,

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compiler/emit_program.h"
+#include "compiler/mma_shape.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -10,8 +11,6 @@ namespace {
 using ir::Binding;
 using ir::Role;
 using ir::RoleKind;
-
-constexpr int kWarpgroupWarps = 4;
 
 class FrameEmitter {
  public:

@@ -19,7 +19,6 @@ using ir::SharedLayout;
 using ir::Side;
 using ir::ValueId;
 
-constexpr int kWarpgroupWarps = 4;
 constexpr int kWgmmaRows = 64;
 
 // Constant bits of a matrix descriptor (PTX ISA, "Matrix descriptor"; the two generations differ in the upper bits).

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/compile.h"
+#include "compiler/mma_shape.h"
 #include "compiler/passes.h"
 #include "ir/element_type.h"
 
@@ -45,7 +46,6 @@ constexpr int kEveryTurn = -1;  // of roles that take none
 
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
-constexpr int kWarpgroupWarps = 4;
 constexpr int kAddresses = 24;  // registers of a thread beside those of sums and operands
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 namespace laneshift::compiler {
 
+constexpr int kWarpgroupWarps = 4;  // that issue one wgmma together
+
 // K of one tcgen05.mma or wgmma: 32 bytes of a row of A, whatever the type.
 inline int MmaK(DataType operand) { return 32 / static_cast<int>(DataTypeBytes(operand)); }
 
