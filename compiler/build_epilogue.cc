@@ -52,13 +52,17 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   if (info.action == ir::StepAction::kCall) {
     const int operand = piece.operand, number = piece.number;
+    // Operands of a function that joins pairs lie as D does.
+    if (ir::JoinsPairs(step)) PassGate(b, piece);
     piece.operand += static_cast<int>(ir::TensorsOf(step, terms_.type).size());
     piece.number += static_cast<int>(ir::NumbersOf(step).size());
-    piece.fragment = b.Call(piece.Operands(), {.function = piece.function++,
+    piece.fragment = b.Call(piece.Operands(), {.function = IndexOf(*step.function),
                                                .operand = operand,
                                                .number = number,
                                                .vector = GlobalAccess(Operand::kD, piece.columns).vector,
-                                               .rows = terms_.rows});
+                                               .rows = terms_.rows,
+                                               .gated = piece.gated ? 1 : 0,
+                                               .halves = HalvesOf(BiasAxis::kN, piece)});
     return;
   }
   if (info.operand == ir::StepOperand::kNone) return WriteFunction(b, step, piece);
@@ -94,6 +98,11 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
                                                       .derivative = info.function});
 }
 
+void KernelBuilder::PassGate(Builder& b, Piece& piece) {
+  piece.column = b.Div({piece.column, b.Constant(2)});
+  piece.gated = true;
+}
+
 // A step of no operand.
 void KernelBuilder::WriteFunction(Builder& b, const EpilogueStep& step, Piece& piece) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
@@ -104,8 +113,7 @@ void KernelBuilder::WriteFunction(Builder& b, const EpilogueStep& step, Piece& p
     piece.fragment = b.Scale({piece.fragment}, {.binding = ir::EpilogueNumber(number)});
   } else if (info.action == ir::StepAction::kGate) {
     piece.fragment = b.Gate({piece.fragment}, {.function = info.function, .approximate = approximate});
-    piece.column = b.Div({piece.column, b.Constant(2)});
-    piece.gated = true;
+    PassGate(b, piece);
   } else {
     const ir::Function cut = terms_.type == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16;
     piece.fragment = b.Map({piece.fragment}, {.function = info.action == ir::StepAction::kCut ? cut : info.function,
@@ -130,7 +138,8 @@ void KernelBuilder::WriteTotal(Builder& b, const EpilogueStep& step, Piece& piec
 namespace {
 
 ir::ProgramFunction FunctionOf(const FunctionCall& call, DataType d) {
-  ir::ProgramFunction function{.name = call.name, .digest = call.digest, .inputs = {}};
+  ir::ProgramFunction function{
+      .name = call.name, .digest = call.digest, .joins_pairs = call.joins_pairs ? 1 : 0, .inputs = {}};
   // "ns::Swish<2>" has to be an identifier of PTX.
   for (char& c : function.name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -147,12 +156,30 @@ ir::ProgramFunction FunctionOf(const FunctionCall& call, DataType d) {
 
 }  // namespace
 
+int KernelBuilder::IndexOf(const FunctionCall& call) const {
+  const auto& functions = program_.functions;
+  const auto same = [&](const ir::ProgramFunction& function) { return function.digest == call.digest; };
+  return static_cast<int>(std::find_if(functions.begin(), functions.end(), same) - functions.begin());
+}
+
+// Once for all calls; functions of one name, which come from several sources, are told apart by a number.
+void KernelBuilder::AddFunction(const FunctionCall& call) {
+  auto& functions = program_.functions;
+  if (static_cast<size_t>(IndexOf(call)) < functions.size()) return;
+  ir::ProgramFunction function = FunctionOf(call, terms_.type);
+  const auto taken = [&](const ir::ProgramFunction& other) { return other.name == function.name; };
+  if (std::any_of(functions.begin(), functions.end(), taken)) {
+    function.name += "_" + std::to_string(functions.size());
+  }
+  functions.push_back(std::move(function));
+}
+
 void KernelBuilder::AddEpilogueParams() {
   int operand = 0, number = 0;
   for (const EpilogueStep& step : terms_.steps) {
     for (size_t i = 0; i < ir::TensorsOf(step, terms_.type).size(); ++i) AddParam(ir::EpilogueBase(operand++));
     for (size_t i = 0; i < ir::NumbersOf(step).size(); ++i) AddParam(ir::EpilogueNumber(number++));
-    if (step.function) program_.functions.push_back(FunctionOf(*step.function, terms_.type));
+    if (step.function) AddFunction(*step.function);
   }
   if (ir::IsGated(terms_.steps)) AddParam(Binding::kColumns);
 }
