@@ -72,6 +72,9 @@ bool IsTotal(StepOperand operand);
 // Whether the operand lies as D does.
 bool IsMatrix(StepOperand operand);
 
+// Whether sums are to have the same bits in every run, whatever order tiles end in.
+bool OrdersSums(const Epilogue& epilogue, Numerics numerics);
+
 // The place of the step that joins columns in pairs; the number of steps if there is none.
 size_t GateOf(const Epilogue& epilogue);
 inline bool IsGated(const Epilogue& epilogue) { return GateOf(epilogue) < epilogue.size(); }
