@@ -414,7 +414,9 @@ class StepWriter {
   void Call(StepList& steps, const ir::CallAttrs& attrs) {
     constexpr double kOperations = 24;
     double read = 0, written = 0;
-    for (const ir::FunctionInput& input : program_.functions[static_cast<size_t>(attrs.function)].inputs) {
+    const ir::ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
+    if (function.joins_pairs != 0) columns_ /= 2;
+    for (const ir::FunctionInput& input : function.inputs) {
       const auto bytes = static_cast<double>(DataTypeBytes(input.type));
       if (input.kind == FunctionOperand::kPerElement) read += bytes;
       if (input.kind == FunctionOperand::kOutput) written += bytes;

@@ -22,7 +22,7 @@
 namespace laneshift::compiler {
 
 // Goes into every kernel's key: raised whenever the same tile program comes out as other PTX.
-constexpr int kGeneratorRevision = 13;
+constexpr int kGeneratorRevision = 14;
 
 // What a schedule takes of an SM.
 struct Footprint {

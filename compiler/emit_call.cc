@@ -26,14 +26,18 @@ class CallEmitter {
         batch_(batch) {}
 
   Fragment Emit(const Fragment& fragment) {
-    const FunctionCode& code = cx_.functions->CodeOf(attrs_.function, fragment.layout.Registers());
-    LS_CHECK(code.wide.size() == function_.inputs.size() + 1, "a function has other parameters than its program says");
-    Load(fragment.layout);
+    const std::vector<Fragment> values = ValuesOf(fragment);
+    const ir::FragmentLayout& layout = values[0].layout;
+    const FunctionCode& code = cx_.functions->CodeOf(attrs_.function, layout.Registers());
+    LS_CHECK(code.wide.size() == values.size() + function_.inputs.size(),
+             "a function has other parameters than its program says");
+    Load(layout);
     std::vector<Value*> inside;
-    if (code.guarded) inside = EmitInside(cx_, fragment.layout, attrs_.rows, row_, column_, batch_);
-    std::vector<Fragment> results(static_cast<size_t>(code.results), Fragment{fragment.layout, {}});
-    for (size_t j = 0; j < fragment.values.size(); ++j) {
-      std::vector<Value*> arguments = {fragment.values[j]};
+    if (code.guarded) inside = EmitInside(cx_, layout, attrs_.rows, attrs_.gated, row_, column_, batch_);
+    std::vector<Fragment> results(static_cast<size_t>(code.results), Fragment{layout, {}});
+    for (size_t j = 0; j < values[0].values.size(); ++j) {
+      std::vector<Value*> arguments;
+      for (const Fragment& value : values) arguments.push_back(value.values[j]);
       for (const Input& input : inputs_) arguments.push_back(input.Of(j));
       const std::vector<Value*> element = cx_.e.UserFunction(code, code.guarded ? inside[j] : nullptr, arguments);
       for (size_t i = 0; i < results.size(); ++i) results[i].values.push_back(element[i]);
@@ -43,6 +47,13 @@ class CallEmitter {
   }
 
  private:
+  // What the function is called with first: a value, or those of a pair.
+  std::vector<Fragment> ValuesOf(const Fragment& fragment) const {
+    if (function_.joins_pairs == 0) return {fragment};
+    Pairs pairs = EmitPairs(cx_, fragment);
+    return {std::move(pairs.gates), std::move(pairs.ups)};
+  }
+
   ir::GlobalAttrs Matrix(Binding base, DataType type) const {
     return {.operand = ir::Operand::kD,
             .base = base,
@@ -55,11 +66,13 @@ class CallEmitter {
     int operand = attrs_.operand, number = attrs_.number;
     for (const ir::FunctionInput& input : function_.inputs) {
       const auto vector = [&](BiasAxis axis) {
-        return EmitLoadVector(
-                   cx_, layout,
-                   {.base = ir::EpilogueBase(operand++), .axis = axis, .type = input.type, .rows = attrs_.rows}, row_,
-                   column_, batch_)
-            .values;
+        const ir::CombineVectorAttrs from{.base = ir::EpilogueBase(operand++),
+                                          .axis = axis,
+                                          .type = input.type,
+                                          .rows = attrs_.rows,
+                                          .gated = attrs_.gated,
+                                          .halves = axis == BiasAxis::kN ? attrs_.halves : 0};
+        return EmitLoadVector(cx_, layout, from, row_, column_, batch_).values;
       };
       switch (input.kind) {
         case FunctionOperand::kPerRow:

@@ -98,10 +98,15 @@ Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout,
                         Value* row, Value* column, Value* batch);
 Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
                         Value* row, Value* column, Value* batch);
-// Whether the elements of a fragment are inside of D.
-std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
-                               Value* column, Value* batch);
+// Whether the elements of a fragment are inside of D; `gated`: as in ir::CombineVectorAttrs.
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, int gated,
+                               Value* row, Value* column, Value* batch);
 Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs);
+// The values of the columns of pairs, each where the column of D is that the pair is joined to.
+struct Pairs {
+  Fragment gates, ups;
+};
+Pairs EmitPairs(const RoleContext& cx, const Fragment& fragment);
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
                 Value* column, Value* batch);
 

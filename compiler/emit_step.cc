@@ -236,10 +236,11 @@ Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout,
   return loaded;
 }
 
-std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, Value* row,
-                               Value* column, Value* batch) {
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, int gated,
+                               Value* row, Value* column, Value* batch) {
   auto& b = cx.e.ir();
   const ElementIndex index(cx, layout, row, column);
+  Value* columns = ColumnsOf(cx, gated);
   std::map<int, Value*> of_rows;  // by the constant part of the row
   std::vector<Value*> inside;
   for (int j = 0; j < layout.Registers(); ++j) {
@@ -248,7 +249,7 @@ std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& 
       of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(index.RowOf(j)))),
                     PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
     }
-    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), cx.Param(Binding::kN))));
+    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), columns)));
   }
   return inside;
 }
@@ -301,15 +302,11 @@ Value* IsOdd(const RoleContext& cx, int lanes) {
   return b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(lanes)), cx.e.C32(0));
 }
 
-// Where a lane holds whole rows, pairs lie side by side. Where four lanes share rows, each has one column of every four
-// that result; neighbours exchange halves, so that each has two side by side again.
-Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+// Of one value for every two registers of `pairs`, which are a pair. Where a lane holds whole rows, pairs lie side by
+// side. Where four lanes share rows, each has one column of every four that result; neighbours exchange halves, so that
+// each has two side by side again.
+Fragment SideBySide(const RoleContext& cx, const ir::FragmentLayout& pairs, const std::vector<Value*>& joined) {
   auto& b = cx.e.ir();
-  const ir::FragmentLayout& pairs = fragment.layout;
-  std::vector<Value*> joined;
-  for (int j = 0; j < pairs.Registers(); j += 2) {
-    joined.push_back(Join(cx, attrs, fragment.values[j], fragment.values[j + 1]));
-  }
   Fragment result{pairs.JoinedColumns(), joined};
   if (pairs.kind == ir::FragmentKind::kRowPerLane) return result;
   // Of 16 columns: rows l/4 and l/4 + 8 of the first 8, then of the second 8.
@@ -326,23 +323,41 @@ Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::
   return result;
 }
 
+// Joined before lanes exchange, which then is once for each result.
+Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  std::vector<Value*> joined;
+  for (size_t j = 0; j < fragment.values.size(); j += 2) {
+    joined.push_back(Join(cx, attrs, fragment.values[j], fragment.values[j + 1]));
+  }
+  return SideBySide(cx, fragment.layout, joined);
+}
+
+Pairs PairsOfColumns(const RoleContext& cx, const Fragment& fragment) {
+  std::vector<Value*> gates, ups;
+  for (size_t j = 0; j < fragment.values.size(); j += 2) {
+    gates.push_back(fragment.values[j]);
+    ups.push_back(fragment.values[j + 1]);
+  }
+  return {SideBySide(cx, fragment.layout, gates), SideBySide(cx, fragment.layout, ups)};
+}
+
 // The rows of a pair are those of two lanes. Of two registers the first lane joins one and the second lane the other,
 // so that each sends half of what it has: one exchange for each result.
-Fragment JoinRows(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+Pairs PairsOfRows(const RoleContext& cx, const Fragment& fragment) {
   auto& b = cx.e.ir();
   const ir::FragmentLayout& pairs = fragment.layout;
   const ir::FragmentFacts::LaneParts& rows = pairs.Facts().lane_rows;
   const int lanes = 1 << (std::find(rows.begin(), rows.end(), 1) - rows.begin());
   Value* odd = IsOdd(cx, lanes);
   const int run = pairs.Facts().run;
-  Fragment result{pairs.JoinedRows(), {}};
+  Pairs result{{pairs.JoinedRows(), {}}, {pairs.JoinedRows(), {}}};
   for (int group = 0; group < pairs.Registers(); group += 2 * run) {
     for (int j = group; j < group + run; ++j) {
       Value* first = fragment.values[j];
       Value* second = fragment.values[j + run];
       Value* received = Exchange(cx, b.CreateSelect(odd, first, second), lanes);
-      result.values.push_back(
-          Join(cx, attrs, b.CreateSelect(odd, received, first), b.CreateSelect(odd, second, received)));
+      result.gates.values.push_back(b.CreateSelect(odd, received, first));
+      result.ups.values.push_back(b.CreateSelect(odd, second, received));
     }
   }
   return result;
@@ -350,8 +365,18 @@ Fragment JoinRows(const RoleContext& cx, const Fragment& fragment, const ir::Gat
 
 }  // namespace
 
+Pairs EmitPairs(const RoleContext& cx, const Fragment& fragment) {
+  return cx.program.row_axis == ir::Axis::kM ? PairsOfColumns(cx, fragment) : PairsOfRows(cx, fragment);
+}
+
 Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
-  return cx.program.row_axis == ir::Axis::kM ? JoinColumns(cx, fragment, attrs) : JoinRows(cx, fragment, attrs);
+  if (cx.program.row_axis == ir::Axis::kM) return JoinColumns(cx, fragment, attrs);
+  const Pairs pairs = PairsOfRows(cx, fragment);
+  Fragment joined{pairs.gates.layout, {}};
+  for (size_t j = 0; j < pairs.gates.values.size(); ++j) {
+    joined.values.push_back(Join(cx, attrs, pairs.gates.values[j], pairs.ups.values[j]));
+  }
+  return joined;
 }
 
 namespace {

@@ -237,7 +237,7 @@ class KernelBuilder {
   struct Piece {
     ir::ValueId fragment, row, column, batch;
     int columns = 0;  // of the accumulator
-    int operand = 0, number = 0, function = 0;
+    int operand = 0, number = 0;
     bool gated = false;
     ir::ValueId own = ir::kNoValue;                         // where the warp's rows of the accumulator begin in D
     ir::ValueId tile = ir::kNoValue, panel = ir::kNoValue;  // where its columns do; the panel among those of a tile
@@ -254,6 +254,10 @@ class KernelBuilder {
   Piece PieceOf(ir::Builder& b, const Panel& panel, const Part& part, const Corner& corner, ir::ValueId own) const;
   void Finish(ir::Builder& b, Piece& piece) const;
   void WriteStep(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
+  void AddFunction(const FunctionCall& call);
+  // The program's function that the call is of.
+  int IndexOf(const FunctionCall& call) const;
+  static void PassGate(ir::Builder& b, Piece& piece);
   void WriteFunction(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
   void WriteTotal(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
   // Of partial totals: that of a piece, and how many there are.

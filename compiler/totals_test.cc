@@ -64,7 +64,7 @@ TEST(TotalsOf, KnowsPairsBatchesAndGroups) {
 // Of each 32 rows of a tile two are lost, and the walk has positions beside the image.
 TEST(TotalsOf, CountsPositionsThatAreKept) {
   const auto lines = LinesOf("sm_100a", "conv n=2 h=20 w=21 c=64 k=64 r=3 s=3 pad=1 epilogue=sum_k",
-                             "reuse=lane_shift tile=128x64x64 stages=3 filter_stages=3 d_store=rows");
+                             "reuse=lane_shift shift=fused tile=128x64x64 stages=3 filter_stages=3 d_store=rows");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].length, 64);
   EXPECT_EQ(lines[0].lines, (2 * 20 * 23 + 29) / 30);

@@ -86,8 +86,9 @@ Result<EpilogueKind> FindKind(std::string_view name, AxisLetters letters) {
 
 Result<EpilogueStep> ParseStep(std::string_view text, AxisLetters letters) {
   if (NamesFunction(text)) {
+    const PairOrder pairs = TakePairOrder(text);
     LS_ASSIGN(FunctionCall call, ParseFunctionCall(text));
-    return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call))};
+    return StepOf(std::move(call), pairs);
   }
   const std::vector<std::string_view> fields = base::Split(text, ':');
   LS_ASSIGN(const EpilogueKind kind, FindKind(fields[0], letters));
@@ -187,11 +188,12 @@ bool OrdersSums(const Epilogue& epilogue, Numerics numerics) {
          });
 }
 
+bool JoinsPairs(const EpilogueStep& step) {
+  return InfoOf(step.kind).action == StepAction::kGate || (step.function && step.function->joins_pairs);
+}
+
 size_t GateOf(const Epilogue& epilogue) {
-  return static_cast<size_t>(
-      std::find_if(epilogue.begin(), epilogue.end(),
-                   [](const EpilogueStep& step) { return InfoOf(step.kind).action == StepAction::kGate; }) -
-      epilogue.begin());
+  return static_cast<size_t>(std::find_if(epilogue.begin(), epilogue.end(), JoinsPairs) - epilogue.begin());
 }
 
 bool JoinsHalves(const Epilogue& epilogue) {
@@ -217,14 +219,17 @@ Result<Epilogue> ParseEpilogue(std::string_view text, AxisLetters letters) {
 }
 
 std::string PrintStep(const EpilogueStep& step, AxisLetters letters) {
-  if (step.kind == EpilogueKind::kFunction) return step.function ? PrintFunctionCall(*step.function) : "function";
+  const std::string halves = step.pairs == PairOrder::kHalves ? Cat(":", kHalves) : "";
+  if (step.kind == EpilogueKind::kFunction) {
+    return step.function ? PrintFunctionCall(*step.function) + halves : "function";
+  }
   const StepInfo& info = InfoOf(step.kind);
   std::string text = StepName(info, letters);
   for (int i = 0; i < info.numbers; ++i) {
     const double number = step.numbers[static_cast<size_t>(i)];
     if (i < info.needed_numbers || number != info.default_number) text += Cat(":", PrintStepNumber(number));
   }
-  if (step.pairs == PairOrder::kHalves) text += Cat(":", kHalves);
+  text += halves;
   if (step.operand_type) text += Cat(":", DataTypeName(*step.operand_type));
   return text;
 }
@@ -258,18 +263,17 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
     return InvalidProblem(Cat("epilogue: a convolution has no blocks of rows; '", name, "' is for a gemm"));
   }
   const size_t gate = GateOf(epilogue);
-  if (info.action == StepAction::kCall && gate < epilogue.size()) {
-    return InvalidProblem(Cat("epilogue: '", name, "' does not stand beside '", PrintStep(epilogue[gate], letters),
-                              "'; join the pairs in a problem of its own"));
-  }
-  if (info.action == StepAction::kGate && i != gate) {
+  if (JoinsPairs(step) && i != gate) {
     return InvalidProblem(Cat("epilogue: '", name, "' is the second gated step; there may be one"));
   }
   if (info.operand == StepOperand::kBlocks && i < gate && JoinsHalves(epilogue)) {
     return InvalidProblem(Cat("epilogue: '", name, "' has factors of neighbouring columns of B, and '",
                               PrintStep(epilogue[gate], letters), "' joins columns of two halves; put it behind"));
   }
-  if (IsMatrix(info.operand) && i < gate && gate < epilogue.size()) {
+  const std::vector<StepTensor> tensors = TensorsOf(step, d);
+  const bool matrix =
+      std::any_of(tensors.begin(), tensors.end(), [](const StepTensor& own) { return IsMatrix(own.operand); });
+  if (matrix && i < gate && gate < epilogue.size()) {
     return InvalidProblem(Cat("epilogue: '", name, "' has a matrix that lies as D, so it comes behind '",
                               PrintStep(epilogue[gate], letters), "'"));
   }
@@ -290,7 +294,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
     }
     LS_TRY(CheckPlace(epilogue, static_cast<size_t>(&step - epilogue.begin()), d, letters));
     if (info.operand == StepOperand::kNone || step.operand_type == AddendType(d)) step.operand_type.reset();
-    if (info.action != StepAction::kGate) step.pairs = PairOrder::kInterleaved;
+    if (!JoinsPairs(step)) step.pairs = PairOrder::kInterleaved;
     if (info.action == StepAction::kCall) {
       LS_ASSIGN(step.function, CompleteFunction(step.function, d, letters));
     }

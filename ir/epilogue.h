@@ -75,7 +75,9 @@ bool IsMatrix(StepOperand operand);
 // Whether sums are to have the same bits in every run, whatever order tiles end in.
 bool OrdersSums(const Epilogue& epilogue, Numerics numerics);
 
-// The place of the step that joins columns in pairs; the number of steps if there is none.
+// Whether the step joins columns in pairs: a gated one, or a function of pairs.
+bool JoinsPairs(const EpilogueStep& step);
+// The place of the step that does; the number of steps if there is none.
 size_t GateOf(const Epilogue& epilogue);
 inline bool IsGated(const Epilogue& epilogue) { return GateOf(epilogue) < epilogue.size(); }
 // Whether the columns of a pair come from the two halves of B's.

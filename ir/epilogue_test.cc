@@ -124,6 +124,31 @@ TEST(Epilogue, JoinsHalves) {
             std::string::npos);
 }
 
+TEST(Epilogue, FunctionsMayJoinPairs) {
+  const std::string digest(32, 'a'), function = "Gate@" + digest + "/pair,element,number:1.5";
+  const std::string gemm = "gemm m=8 n=12 k=8 a=bf16 b=bf16 d=bf16 epilogue=";
+  for (const std::string& step : {function, function + ":halves"}) {
+    const std::string line = gemm + "bias_n+" + step + "+residual";
+    const auto problem = ParseProblem(line);
+    ASSERT_TRUE(problem) << problem.error().message;
+    EXPECT_EQ(PrintProblem(*problem), line);
+    const Epilogue& epilogue = std::get<GemmProblem>(*problem).epilogue;
+    EXPECT_EQ(GateOf(epilogue), 1u);
+    EXPECT_EQ(JoinsHalves(epilogue), step != function);
+    EXPECT_EQ(EpilogueTensors(*problem)[0].tensor.Inner(), 12);
+    EXPECT_EQ(EpilogueTensors(*problem)[1].tensor.Inner(), 6);
+  }
+  const auto message = [&](const std::string& epilogue) { return ParseProblem(gemm + epilogue).error().message; };
+  const std::string plain = "Scale@" + digest + "/element";
+  EXPECT_TRUE(ParseProblem(gemm + "swiglu+" + plain));
+  EXPECT_NE(message(plain + "+swiglu").find("lies as D, so it comes behind 'swiglu'"), std::string::npos);
+  EXPECT_NE(message(plain + "+" + function).find("comes behind 'Gate"), std::string::npos);
+  EXPECT_NE(message("swiglu+" + function).find("is the second gated step"), std::string::npos);
+  EXPECT_NE(message(plain + ":halves").find("Scale joins no columns"), std::string::npos);
+  EXPECT_NE(message("Gate@" + digest + "/element,pair").find("'pair'"), std::string::npos);
+  EXPECT_NE(ParseProblem("gemm m=8 n=9 k=8 epilogue=" + function).error().message.find("n=9 is odd"), std::string::npos);
+}
+
 TEST(Epilogue, JoinsPairsOfFilters) {
   const Problem problem = *ParseProblem("conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 epilogue=bias_k+swiglu+amax_k+aux");
   EXPECT_EQ(std::get<ConvProblem>(problem).y_pitch.pixel, 12);

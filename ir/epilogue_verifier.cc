@@ -166,14 +166,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return NeedsRows(Operand::kD, attrs.rows);
   }
-  if (op.kind == OpKind::kGate) {
-    const FragmentLayout& pairs = values_[op.operands[0]].fragment;
-    const int whole = program_.row_axis == Axis::kM ? 16 : 8;
-    if (!HoldsAccumulator(pairs.kind) || pairs.columns % whole != 0)
-      return Broken(
-          12, Cat("a fragment of ", pairs.columns, " columns as ", NameOf(pairs.kind), " is not joined in pairs"));
-    return Needs({Binding::kColumns});
-  }
+  if (op.kind == OpKind::kGate) return CheckPairs(values_[op.operands[0]].fragment);
   if (op.kind == OpKind::kCombineMatrix) {
     const auto& attrs = op.As<CombineMatrixAttrs>();
     if (attrs.beta != 0) LS_TRY(Needs({Binding::kBeta}));
@@ -194,8 +187,22 @@ Status RoleVerifier::CheckAddTotals(const AddTotalsAttrs& attrs) const {
   if (program_.tile_m != 1 || program_.tile_n != TotalLines::kUnit * role_->warps)
     return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", TotalLines::kUnit,
                           " columns for each of ", role_->warps, " warps"));
-  return Needs({BaseOfLines(attrs.total), LengthOfLines(attrs.total), CountOfLines(attrs.total),
-                EpilogueBase(attrs.total)});
+  return Needs(
+      {BaseOfLines(attrs.total), LengthOfLines(attrs.total), CountOfLines(attrs.total), EpilogueBase(attrs.total)});
+}
+
+bool RoleVerifier::JoinsPairs(const Op& op) const {
+  if (op.kind != OpKind::kCall) return op.kind == OpKind::kGate;
+  const auto function = static_cast<size_t>(op.As<CallAttrs>().function);
+  return function < program_.functions.size() && program_.functions[function].joins_pairs != 0;
+}
+
+Status RoleVerifier::CheckPairs(const FragmentLayout& pairs) const {
+  const int whole = program_.row_axis == Axis::kM ? 16 : 8;
+  if (!HoldsAccumulator(pairs.kind) || pairs.columns % whole != 0)
+    return Broken(12,
+                  Cat("a fragment of ", pairs.columns, " columns as ", NameOf(pairs.kind), " is not joined in pairs"));
+  return Needs({Binding::kColumns});
 }
 
 // Every input of the function is a parameter of the kernel, and D's rows say where its matrices lie.
@@ -204,8 +211,15 @@ Status RoleVerifier::CheckCall(const Op& op) const {
   if (!InRange(attrs.function, 0, static_cast<int64_t>(program_.functions.size()))) {
     return Broken(8, Cat("there is no function ", attrs.function));
   }
+  const ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
+  if (JoinsPairs(op)) {
+    LS_TRY(CheckPairs(values_[op.operands[0]].fragment));
+    if (attrs.gated == 0) return Broken(8, Cat(function.name, " joins pairs, so that its columns are gated"));
+  }
+  if (attrs.gated != 0) LS_TRY(Needs({Binding::kColumns}));
+  LS_TRY(CheckHalves(BiasAxis::kN, attrs.gated, attrs.halves));
   int operand = attrs.operand, number = attrs.number;
-  for (const FunctionInput& input : program_.functions[static_cast<size_t>(attrs.function)].inputs) {
+  for (const FunctionInput& input : function.inputs) {
     const bool is_number = input.kind == FunctionOperand::kNumber;
     const int index = is_number ? number++ : operand++;
     if (!InRange(index, 0, is_number ? kMaxEpilogueNumbers : kMaxEpilogueOperands)) {

@@ -15,6 +15,11 @@ using base::Cat;
 // In the order of FunctionOperand.
 constexpr std::array<std::string_view, 6> kOperandNames = {"row", "column", "element", "output", "table", "number"};
 
+// In front of the parameters of a function that joins pairs.
+constexpr std::string_view kPair = "pair";
+// The last field of a step whose pairs come from two halves.
+constexpr std::string_view kHalvesField = ":halves";
+
 constexpr size_t kDigestDigits = 32;
 
 // Names end up in PTX, in files' names and in one line of text.
@@ -122,6 +127,10 @@ Result<FunctionCall> ParseFunctionCall(std::string_view word) {
   call.digest = std::string(head.substr(0, head.find('/')));
   if (call.digest.size() < head.size()) {
     for (const std::string_view text : base::Split(head.substr(call.digest.size() + 1), ',')) {
+      if (text == kPair && call.parameters.empty() && !call.joins_pairs) {
+        call.joins_pairs = true;
+        continue;
+      }
       LS_ASSIGN(const FunctionParameter parameter, ParseParameter(word, text));
       call.parameters.push_back(parameter);
     }
@@ -132,16 +141,31 @@ Result<FunctionCall> ParseFunctionCall(std::string_view word) {
 }
 
 std::string PrintFunctionCall(const FunctionCall& call) {
-  std::string text = Cat(call.name, "@", call.digest);
-  for (size_t i = 0; i < call.parameters.size(); ++i) {
-    text += Cat(i == 0 ? "/" : ",", PrintParameter(call.parameters[i]));
-  }
+  std::vector<std::string> parameters;
+  if (call.joins_pairs) parameters.emplace_back(kPair);
+  for (const FunctionParameter& parameter : call.parameters) parameters.push_back(PrintParameter(parameter));
+  std::string text = Cat(call.name, "@", call.digest, parameters.empty() ? "" : "/", base::Join(parameters, ","));
   for (const double number : call.numbers) text += Cat(":", PrintStepNumber(number));
   return text;
 }
 
+PairOrder TakePairOrder(std::string_view& word) {
+  if (!word.ends_with(kHalvesField)) return PairOrder::kInterleaved;
+  word.remove_suffix(kHalvesField.size());
+  return PairOrder::kHalves;
+}
+
+Result<EpilogueStep> StepOf(FunctionCall call, PairOrder pairs) {
+  if (pairs == PairOrder::kHalves && !call.joins_pairs) {
+    return InvalidProblem(Cat("epilogue: ", call.name, " joins no columns, so that there are no halves; leave '",
+                              kHalvesField, "' out, or let it take a laneshift::Pair"));
+  }
+  return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call)), .pairs = pairs};
+}
+
 Result<FunctionReference> ParseFunctionReference(std::string_view word) {
   FunctionReference reference;
+  reference.pairs = TakePairOrder(word);
   const size_t colon = word.find(':');
   reference.file = std::string(word.substr(0, colon));
   // Behind the name of the function, which may hold "::", numbers follow.

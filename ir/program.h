@@ -437,6 +437,8 @@ struct CallAttrs {
   int operand = 0, number = 0;
   int vector = 1;  // as in GlobalAttrs, of elements of D
   RowMap rows = RowMap::kMatrix;
+  int gated = 0;   // as in CombineVectorAttrs, of the vectors that the function takes; 1 where it joins pairs itself
+  int halves = 0;  // as well
   bool operator==(const CallAttrs&) const = default;
 };
 struct MapAttrs {
@@ -628,6 +630,7 @@ struct FunctionInput {
 struct ProgramFunction {
   std::string name;    // an identifier: names of C++ have their other characters replaced
   std::string digest;  // as in FunctionCall
+  int joins_pairs = 0;  // 1: its value is that of two columns, as a gate's
   std::vector<FunctionInput> inputs{};
 
   bool operator==(const ProgramFunction&) const = default;

@@ -248,7 +248,9 @@ template <> inline constexpr auto kFields<CallAttrs> = std::tuple{
     Field{"operand", &CallAttrs::operand, Presence::kOptional},
     Field{"number", &CallAttrs::number, Presence::kOptional},
     Field{"vector", &CallAttrs::vector},
-    Field{"rows", &CallAttrs::rows, Presence::kOptional}};
+    Field{"rows", &CallAttrs::rows, Presence::kOptional},
+    Field{"gated", &CallAttrs::gated, Presence::kOptional, Meaning::kFlag},
+    Field{"halves", &CallAttrs::halves, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<MapAttrs> = std::tuple{
     Field{"function", &MapAttrs::function},
     Field{"number", &MapAttrs::number, Presence::kOptional},
@@ -337,7 +339,8 @@ template <> inline constexpr auto kFields<FunctionInput> = std::tuple{
     Field{"count", &FunctionInput::count, Presence::kOptional}};
 template <> inline constexpr auto kFields<ProgramFunction> = std::tuple{
     Field{"name", &ProgramFunction::name, Presence::kBare},
-    Field{"digest", &ProgramFunction::digest, Presence::kAlways, Meaning::kText}};
+    Field{"digest", &ProgramFunction::digest, Presence::kAlways, Meaning::kText},
+    Field{"joins_pairs", &ProgramFunction::joins_pairs, Presence::kOptional, Meaning::kFlag}};
 template <> inline constexpr auto kFields<Role> = std::tuple{
     Field{"name", &Role::name, Presence::kBare},
     Field{"kind", &Role::kind},

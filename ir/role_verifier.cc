@@ -246,7 +246,7 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
     return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
   if (const auto* sums = std::get_if<ReadSumsAttrs>(&op.attrs))
     return {.kind = sums->fragment, .columns = sums->columns};
-  if (op.kind == OpKind::kGate) {
+  if (JoinsPairs(op)) {
     const FragmentLayout& pairs = values_[op.operands[0]].fragment;
     return program_.row_axis == Axis::kM ? pairs.JoinedColumns() : pairs.JoinedRows();
   }

@@ -102,6 +102,9 @@ class RoleVerifier {
   Status CheckHalves(BiasAxis axis, int gated, int halves) const;
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
+  // Whether its result is the columns of its first operand joined in pairs.
+  bool JoinsPairs(const Op& op) const;
+  Status CheckPairs(const FragmentLayout& pairs) const;
   Status CheckCall(const Op& op) const;
   Status CheckVector(const Op& op, int vector, DataType type) const;
   Status Open(const Op& op, SlotState state);

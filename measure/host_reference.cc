@@ -1,10 +1,12 @@
 #include "measure/host_reference.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -154,34 +156,45 @@ double Saturated(DataType type, double value) {
 // not known yet, leave their inputs, and come by again once it was evaluated.
 class FunctionValues {
  public:
-  FunctionValues(const Epilogue& epilogue, int64_t count) : count_(count) {
-    for (const EpilogueStep& step : epilogue) {
-      if (!step.function) continue;
-      size_t inputs = 1;
-      for (const FunctionParameter& p : step.function->parameters) inputs += p.operand != FunctionOperand::kTable;
-      inputs_.emplace_back(inputs * static_cast<size_t>(count));
+  // `count`: of elements of D.
+  FunctionValues(const Epilogue& epilogue, int64_t count) {
+    const size_t gate = ir::GateOf(epilogue);
+    for (size_t i = 0; i < epilogue.size(); ++i) {
+      const FunctionStep& function = epilogue[i].function;
+      if (!function) continue;
+      size_t inputs = function->joins_pairs ? 2 : 1;
+      for (const FunctionParameter& p : function->parameters) inputs += p.operand != FunctionOperand::kTable;
+      const int64_t calls = i < gate && gate < epilogue.size() ? 2 * count : count;
+      functions_.push_back({calls, std::vector<float>(inputs * static_cast<size_t>(calls)), {}});
     }
   }
-  size_t size() const { return inputs_.size(); }
-  bool complete() const { return results_.size() == inputs_.size(); }
-  bool Knows(size_t function) const { return function < results_.size(); }
-  float& Input(size_t function, size_t parameter, int64_t element) {
-    return inputs_[function][parameter * static_cast<size_t>(count_) + static_cast<size_t>(element)];
+  size_t size() const { return functions_.size(); }
+  bool complete() const { return known_ == functions_.size(); }
+  bool Knows(size_t function) const { return function < known_; }
+  float& Input(size_t function, size_t parameter, int64_t call) {
+    Function& of = functions_[function];
+    return of.inputs[parameter * static_cast<size_t>(of.calls) + static_cast<size_t>(call)];
   }
-  float Result(size_t function, size_t result, int64_t element) const {
-    return results_[function][result * static_cast<size_t>(count_) + static_cast<size_t>(element)];
+  float Result(size_t function, size_t result, int64_t call) const {
+    const Function& of = functions_[function];
+    return of.results[result * static_cast<size_t>(of.calls) + static_cast<size_t>(call)];
   }
   // Of the first function that is not known.
   Status EvaluateNext(const EvaluateFunction& evaluate) {
     LS_CHECK(evaluate != nullptr, "nobody evaluates the users' functions of the epilogue");
-    LS_ASSIGN(std::vector<float> results, evaluate(results_.size(), inputs_[results_.size()], count_));
-    results_.push_back(std::move(results));
+    Function& next = functions_[known_];
+    LS_ASSIGN(next.results, evaluate(known_, next.inputs, next.calls));
+    ++known_;
     return Ok();
   }
 
  private:
-  const int64_t count_;                               // of elements
-  std::vector<std::vector<float>> inputs_, results_;  // by function
+  struct Function {
+    int64_t calls = 0;  // one for each element, or for each column of its pair
+    std::vector<float> inputs, results;
+  };
+  std::vector<Function> functions_;
+  size_t known_ = 0;  // the first so many
 };
 
 // What becomes of a sum, in double precision.
@@ -213,35 +226,41 @@ class Finish {
   }
 
   // Counts D's element, given the sums of joined() products from the `j`-th on, and what the epilogue stores on the
-  // way. Where a function of the epilogue is not known yet, its inputs are left for `element`, and no more happens.
+  // way. Where a function of the epilogue is not known yet, its inputs are left for `element` of D, and no more
+  // happens.
   template <typename View>
   void operator()(const View& view, int64_t batch, int64_t i, int64_t j, const double* sums, const HostTensor& d,
                   Comparison& into, FunctionValues& functions, int64_t element) const {
     const int64_t row = view.StoredRow(batch, i);
-    double values[2];
-    size_t operand = 0;
+    std::array<double, 2> values{};
+    int64_t known = 0;
+    Passed passed;
     for (int64_t c = 0; c < joined(); ++c) {
       const int64_t column = view.StoredColumn(batch, ColumnOfB(view, j + c));
       double value = alpha_ * sums[c] + static_cast<double>(view.Bias(i, column));
       if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column));
-      operand = 0;
-      const auto before = After(0, gate_, operand, value, {i, row, column}, into, functions, element);
-      if (!before) return;
-      values[c] = *before;
+      passed = {};
+      const auto before = After(0, gate_, passed, value, {i, row, column, joined() * element + c}, into, functions);
+      if (before) values[static_cast<size_t>(known++)] = *before;
     }
-    double value = values[0];
-    const int64_t own = view.StoredColumn(batch, j) / joined();
+    if (known < joined()) return;
+    const Place own{i, row, view.StoredColumn(batch, j) / joined(), element};
+    std::optional<double> value = values[0];
     if (joined() > 1) {
-      const EpilogueStep& gate = epilogue_[gate_];
-      value = ir::Evaluate(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1];
-      value = *After(gate_ + 1, epilogue_.size(), operand, value, {i, row, own}, into, functions, element);
+      value = Joined(passed, values, own, into, functions);
+      if (value) value = After(gate_ + 1, epilogue_.size(), passed, *value, own, into, functions);
     }
-    Count(d, row, own, Saturated(output_, value * last_), into);
+    if (value) Count(d, row, own.column, Saturated(output_, *value * last_), into);
   }
 
  private:
   struct Place {
     int64_t row_of_product, row, column;
+    int64_t call;  // of a function there
+  };
+  // How many operands and functions of the epilogue belong to steps that a value has passed.
+  struct Passed {
+    size_t operands = 0, functions = 0;
   };
 
   static float OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at) {
@@ -250,47 +269,64 @@ class Finish {
     return parameter.operand == FunctionOperand::kPerElement ? tensor.At(at.row, at.column) : 0.0f;
   }
 
-  static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, double value, const Place& at,
-                          FunctionValues& functions, size_t function, int64_t element) {
-    functions.Input(function, 0, element) = static_cast<float>(value);
-    size_t parameter = 1, number = 0;
+  static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const double> values,
+                          const Place& at, FunctionValues& functions, size_t function) {
+    size_t parameter = 0, number = 0;
+    for (const double value : values) functions.Input(function, parameter++, at.call) = static_cast<float>(value);
     for (const FunctionParameter& p : call.parameters) {
       const bool is_number = p.operand == FunctionOperand::kNumber;
       const float input = is_number ? static_cast<float>(call.numbers[number++]) : OperandOf(p, *operands++, at);
-      if (p.operand != FunctionOperand::kTable) functions.Input(function, parameter++, element) = input;
+      if (p.operand != FunctionOperand::kTable) functions.Input(function, parameter++, at.call) = input;
     }
   }
 
   static void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
-                           const FunctionValues& functions, size_t function, int64_t element) {
+                           const FunctionValues& functions, size_t function) {
     size_t result = 1;
     for (const FunctionParameter& p : call.parameters) {
       if (p.operand == FunctionOperand::kOutput) {
-        const double value = functions.Result(function, result++, element);
+        const double value = functions.Result(function, result++, at.call);
         Count(*operands, at.row, at.column, Saturated(operands->shape.type, value), into);
       }
       if (p.operand != FunctionOperand::kNumber) ++operands;
     }
   }
 
-  // Users' functions do not stand beside pairs, so the first of them is the first of the steps from 0 on.
-  std::optional<double> After(size_t first, size_t end, size_t& operand, double value, const Place& at,
-                              Comparison& into, FunctionValues& functions, int64_t element) const {
-    size_t function = 0;
+  // What a function makes of a value, or of those of a pair; none where that is not known yet.
+  std::optional<double> Called(const FunctionCall& call, size_t operand, std::span<const double> values,
+                               const Place& at, Comparison& into, FunctionValues& functions, size_t function) const {
+    const HostTensor* operands = operands_.epilogue.data() + operand;
+    if (!functions.Knows(function)) {
+      LeaveInputs(call, operands, values, at, functions, function);
+      return std::nullopt;
+    }
+    CountOutputs(call, operands, at, into, functions, function);
+    return functions.Result(function, 0, at.call);
+  }
+
+  // Behind the step that joins the values of a pair.
+  std::optional<double> Joined(Passed& passed, std::span<const double> values, const Place& at, Comparison& into,
+                               FunctionValues& functions) const {
+    const EpilogueStep& gate = epilogue_[gate_];
+    const size_t own = passed.operands;
+    passed.operands += ir::TensorsOf(gate, output_).size();
+    if (gate.function) return Called(*gate.function, own, values, at, into, functions, passed.functions++);
+    return ir::Evaluate(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1];
+  }
+
+  std::optional<double> After(size_t first, size_t end, Passed& passed, double value, const Place& at, Comparison& into,
+                              FunctionValues& functions) const {
     for (size_t i = first; i < end; ++i) {
       const EpilogueStep& step = epilogue_[i];
-      const size_t own = operand;
-      operand += ir::TensorsOf(step, output_).size();
+      const size_t own = passed.operands;
+      passed.operands += ir::TensorsOf(step, output_).size();
       if (!step.function) {
         value = After(step, own, value, at, into, functions.complete());
         continue;
       }
-      if (!functions.Knows(function)) {
-        LeaveInputs(*step.function, operands_.epilogue.data() + own, value, at, functions, function, element);
-        return std::nullopt;
-      }
-      CountOutputs(*step.function, operands_.epilogue.data() + own, at, into, functions, function, element);
-      value = functions.Result(function++, 0, element);
+      const auto called = Called(*step.function, own, {&value, 1}, at, into, functions, passed.functions++);
+      if (!called) return std::nullopt;
+      value = *called;
     }
     return value;
   }
@@ -387,7 +423,7 @@ Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; c += finish.joined()) {
         const int64_t j = piece.first + c;
-        const int64_t element = (piece.batch * view.rows() + row + r) * view.columns() + j;
+        const int64_t element = ((piece.batch * view.rows() + row + r) * view.columns() + j) / finish.joined();
         finish(view, piece.batch, row + r, j, &sums[r][c], d, result, functions, element);
       }
     }
@@ -502,9 +538,9 @@ Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operan
             std::visit(
                 [&](const auto& kind) {
                   const auto view = ViewOf(kind, operands);
-                  return CompareView(view, Finish(kind, operands, d.shape.type, &totals), d,
-                                     FunctionValues(kind.epilogue, view.batches() * view.rows() * view.columns()),
-                                     evaluate);
+                  const Finish finish(kind, operands, d.shape.type, &totals);
+                  const int64_t elements = view.batches() * view.rows() * view.columns() / finish.joined();
+                  return CompareView(view, finish, d, FunctionValues(kind.epilogue, elements), evaluate);
                 },
                 problem));
   totals.Compare(operands.epilogue, comparison);

@@ -85,6 +85,20 @@ struct Parameter<Table<T, kCount>> {
   __device__ void Put(float*, int&) const {}
 };
 
+// The first parameter: what it is, and what the function gets of the one or two values that come from the kernel.
+enum Value : int { kNoValue, kOneValue, kPairOfValues };
+
+template <class V>
+struct First {
+  static constexpr int value = Parameter<V>::kind == kNumber ? kOneValue : kNoValue;
+};
+template <>
+struct First<Pair> {
+  static constexpr int value = kPairOfValues;
+};
+template <>
+struct First<const Pair&> : First<Pair> {};
+
 template <int kCount>
 struct Results {
   float values[kCount];
@@ -108,11 +122,13 @@ template <auto kFunction, class Type>
 struct Call {
   static constexpr Words<4> kWords = {{1, 0, 0, 0}};
   __device__ static Results<1> Run(float) { return {}; }
+  static constexpr auto Entry() { return &Run; }
 };
 template <auto kFunction, class R, class V, class... P>
 struct Call<kFunction, R (*)(V, P...)> {
-  static constexpr bool kResult = IsNumber<R>(0), kValue = Parameter<V>::kind == kNumber;
-  static constexpr bool kValid = kResult && kValue && (true && ... && (Parameter<P>::kind != kInvalid));
+  static constexpr bool kResult = IsNumber<R>(0);
+  static constexpr int kValue = First<V>::value;
+  static constexpr bool kValid = kResult && kValue != kNoValue && (true && ... && (Parameter<P>::kind != kInvalid));
   static constexpr int kResults = 1 + (0 + ... + (Parameter<P>::kind == kOutput ? 1 : 0));
   static constexpr Words<4 + 3 * sizeof...(P)> MakeWords() {
     Words<4 + 3 * sizeof...(P)> words = {{1, kResult, kValue, sizeof...(P)}};
@@ -123,19 +139,33 @@ struct Call<kFunction, R (*)(V, P...)> {
     return words;
   }
   static constexpr Words<4 + 3 * sizeof...(P)> kWords = MakeWords();
-  template <class Value, class... Held>
-  __device__ static Results<kResults> Apply(Value value, Held... held) {
+  template <class Got, class... Held>
+  __device__ static Results<kResults> Apply(const Got& value, Held... held) {
     Results<kResults> results;
-    results.values[0] = static_cast<float>(kFunction(value.held, held.held...));
+    results.values[0] = static_cast<float>(kFunction(value, held.held...));
     int next = 1;
     (held.Put(results.values, next), ...);
     return results;
   }
-  __device__ static Results<kResults> Run(float value, typename Parameter<P>::Carried... carried) {
+  __device__ static Results<kResults> RunOne(float value, typename Parameter<P>::Carried... carried) {
     if constexpr (kValid) {
-      return Apply(Parameter<V>(value), Parameter<P>(carried)...);
+      return Apply(Parameter<V>(value).held, Parameter<P>(carried)...);
     } else {
       return {};
+    }
+  }
+  __device__ static Results<kResults> RunPair(float gate, float up, typename Parameter<P>::Carried... carried) {
+    if constexpr (kValid) {
+      return Apply(Pair{gate, up}, Parameter<P>(carried)...);
+    } else {
+      return {};
+    }
+  }
+  static constexpr auto Entry() {
+    if constexpr (kValue == kPairOfValues) {
+      return &RunPair;
+    } else {
+      return &RunOne;
     }
   }
 };

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "compiler/function_module.h"
+#include "ir/epilogue.h"
 #include "ir/function_call.h"
 #include "nvrtc/binding_source.h"
 #include "nvrtc/include_closure.h"
@@ -68,7 +69,7 @@ std::string TextFor(const FunctionSource& source, bool bound) {
   text +=
       Cat("namespace laneshift::binding {\nusing Bound = Call<&", source.function, ", decltype(&", source.function,
           ")>;\n}\n", "extern \"C\" __device__ const auto laneshift_signature = laneshift::binding::Bound::kWords;\n",
-          "extern \"C\" __device__ auto laneshift_entry = &laneshift::binding::Bound::Run;\n");
+          "extern \"C\" __device__ auto laneshift_entry = laneshift::binding::Bound::Entry();\n");
   return text;
 }
 
@@ -97,9 +98,16 @@ std::string OwnLines(std::string_view log) {
   return std::string(base::Trim(text));
 }
 
-bool SameSignature(const ir::FunctionInput& asked, const FunctionParameter& compiled) {
+bool IsOf(const ir::FunctionInput& asked, const FunctionParameter& compiled) {
   return asked.kind == compiled.operand && asked.count == compiled.count &&
          (!compiled.type || asked.type == compiled.type);
+}
+
+// Whether a program calls what was compiled.
+bool IsOf(const ir::ProgramFunction& called, const Signature& compiled) {
+  return (called.joins_pairs != 0) == compiled.joins_pairs &&
+         std::equal(called.inputs.begin(), called.inputs.end(), compiled.parameters.begin(), compiled.parameters.end(),
+                    [](const auto& asked, const auto& parameter) { return IsOf(asked, parameter); });
 }
 
 }  // namespace
@@ -230,7 +238,7 @@ Result<std::string> FunctionLibrary::CompileText(const FunctionSource& source) {
   };
   const auto module = compiler::FunctionModule::Parse(compiled.code);
   if (!module) return within(module.error());
-  if (const auto parameters = ParametersOf(module->signature()); !parameters) return within(parameters.error());
+  if (const auto signature = SignatureOf(module->signature()); !signature) return within(signature.error());
   return module->Text();
 }
 
@@ -251,7 +259,9 @@ Result<FunctionCall> FunctionLibrary::Find(const FunctionSource& source) {
     texts_[call.digest] = *stored;
   }
   LS_ASSIGN(const auto module, compiler::FunctionModule::Parse(texts_[call.digest]));
-  LS_ASSIGN(call.parameters, ParametersOf(module.signature()));
+  LS_ASSIGN(Signature signature, SignatureOf(module.signature()));
+  call.joins_pairs = signature.joins_pairs;
+  call.parameters = std::move(signature.parameters);
   LS_TRY(ir::CheckFunctionCall(call));
   return call;
 }
@@ -273,7 +283,8 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
       LS_ASSIGN(
           const FunctionCall call,
           Find({.text = source, .file = reference.file, .function = reference.function, .numbers = reference.numbers}));
-      steps.back() = ir::PrintFunctionCall(call);
+      LS_ASSIGN(const EpilogueStep step_of_call, ir::StepOf(call, reference.pairs));
+      steps.back() = ir::PrintStep(step_of_call, ir::kGemmLetters);
     }
     words.back() = Cat(kKey, base::Join(steps, "+"));
   }
@@ -304,9 +315,8 @@ Result<compiler::FunctionTexts> FunctionLibrary::TextsOf(const ir::Program& prog
   for (const ir::ProgramFunction& function : program.functions) {
     LS_ASSIGN(const std::string text, Text(function.name, function.digest));
     LS_ASSIGN(const auto module, compiler::FunctionModule::Parse(text));
-    LS_ASSIGN(const auto parameters, ParametersOf(module.signature()));
-    if (!std::equal(function.inputs.begin(), function.inputs.end(), parameters.begin(), parameters.end(),
-                    SameSignature)) {
+    LS_ASSIGN(const Signature signature, SignatureOf(module.signature()));
+    if (!IsOf(function, signature)) {
       return BadSource(Cat("the function ", function.name, "@", function.digest,
                            " has other parameters than the problem says; name its source again"));
     }

@@ -71,6 +71,23 @@ TEST_F(FunctionLibraryTest, ReadsEveryFormOfParameter) {
   EXPECT_EQ(*ir::ParseFunctionCall(ir::PrintFunctionCall(*call)), *call);
 }
 
+TEST_F(FunctionLibraryTest, FunctionsMayJoinPairs) {
+  FunctionLibrary library = Library();
+  const char* text =
+      "float Gate(laneshift::Pair v, laneshift::PerColumn<float> s, float x) { return v.gate * v.up * s + x; }\n"
+      "float Kept(const laneshift::Pair& v, laneshift::Output<>& g) noexcept { return v.up * (g = v.gate).value; }\n";
+  const auto gate = library.Find({.text = text, .function = "Gate", .numbers = {2}});
+  ASSERT_TRUE(gate) << gate.error().message;
+  EXPECT_TRUE(gate->joins_pairs);
+  EXPECT_EQ(ir::PrintFunctionCall(*gate), "Gate@" + gate->digest + "/pair,column.f32,number:2");
+  EXPECT_EQ(*ir::ParseFunctionCall(ir::PrintFunctionCall(*gate)), *gate);
+  const auto kept = library.Find({.text = text, .function = "Kept"});
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_EQ(ir::PrintFunctionCall(*kept), "Kept@" + kept->digest + "/pair,output");
+  const std::string message = MessageOf(library, "float F(float v, laneshift::Pair p) { return v * p.up; }\n", "F");
+  EXPECT_NE(message.find("its parameter 2"), std::string::npos) << message;
+}
+
 TEST_F(FunctionLibraryTest, CompilesOnceForEachSourceFunctionAndTarget) {
   FunctionLibrary first = Library();
   const FunctionSource source{.text = kSwish, .file = "act.cu", .function = "Swish", .numbers = {1}};
@@ -134,7 +151,7 @@ TEST_F(FunctionLibraryTest, SaysWhatIsWrong) {
       {"float F(float v, laneshift::Output<> o) { return v; }", "F", {"its parameter 2"}},
       {"void F(float v) {}", "F", {"has to return a float"}},
       {"float F() { return 1; }", "F", {"takes no value"}},
-      {"float F(const char* v) { return 1; }", "F", {"first parameter"}},
+      {"float F(const char* v) { return 1; }", "F", {"first parameter", "or a laneshift::Pair"}},
       {"float F;", "F", {"takes no value"}},
       {"float F(float v) { return __shfl_xor_sync(~0u, v, 1); }", "F", {"it uses shfl", "sees one element alone"}},
       {"float F(float v) { __syncthreads(); return v; }", "F", {"talks to other threads"}},

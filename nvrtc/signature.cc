@@ -23,6 +23,9 @@ constexpr int kForm = 1;
 constexpr int kInvalidKind = 0;
 constexpr int kTypeOfD = -1;
 
+// Of the binding's Value.
+constexpr int kNoValue = 0, kPairOfValues = 2;
+
 Error BadSignature(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
 
 std::string Demangled(const std::string& symbol) {
@@ -34,26 +37,29 @@ std::string Demangled(const std::string& symbol) {
 
 }  // namespace
 
-Result<std::vector<FunctionParameter>> ParametersOf(const std::vector<int>& signature) {
-  if (signature.size() < kHeadWords || signature[0] != kForm) {
+Result<Signature> SignatureOf(const std::vector<int>& words) {
+  if (words.size() < kHeadWords || words[0] != kForm) {
     return MakeError(ErrorCode::kCorrupt, "the signature is not of this version of laneshift");
   }
-  const auto count = static_cast<size_t>(signature[3]);
-  if (signature.size() < kHeadWords + count * kParameterWords) {
+  const auto count = static_cast<size_t>(words[3]);
+  if (words.size() < kHeadWords + count * kParameterWords) {
     return MakeError(ErrorCode::kCorrupt, "the signature is cut off");
   }
-  if (signature[1] == 0 && signature[2] == 0)
-    return BadSignature("it takes no value; its first parameter has to be a float");
-  if (signature[2] == 0)
-    return BadSignature("its first parameter is the value of the accumulator and has to be a float");
-  if (signature[1] == 0) return BadSignature("it has to return a float");
+  const bool has_result = words[1] != 0, has_value = words[2] != kNoValue;
+  if (!has_result && !has_value) return BadSignature("it takes no value; its first parameter has to be a float");
+  if (!has_value) {
+    return BadSignature(
+        "its first parameter is the value of the accumulator and has to be a float, or a laneshift::Pair where it "
+        "joins two columns");
+  }
+  if (!has_result) return BadSignature("it has to return a float");
   if (count > kMaxFunctionParameters) {
     return BadSignature(Cat("it has ", count, " parameters behind the value; there may be ", kMaxFunctionParameters));
   }
-  std::vector<FunctionParameter> parameters;
+  Signature signature{.joins_pairs = words[2] == kPairOfValues};
   for (size_t i = 0; i < count; ++i) {
-    const int* words = &signature[kHeadWords + i * kParameterWords];
-    if (words[0] == kInvalidKind) {
+    const int* own = &words[kHeadWords + i * kParameterWords];
+    if (own[0] == kInvalidKind) {
       return BadSignature(
           Cat("its parameter ", i + 2,
               " is of a type that it cannot get; use float or int for a number, laneshift::PerRow<T>, "
@@ -61,11 +67,11 @@ Result<std::vector<FunctionParameter>> ParametersOf(const std::vector<int>& sign
               "laneshift::Table<T, COUNT> for an array (T: float, __half, __nv_bfloat16, __nv_fp8_e4m3, "
               "__nv_fp8_e5m2)"));
     }
-    FunctionParameter parameter{.operand = static_cast<FunctionOperand>(words[0] - 1), .count = words[2]};
-    if (words[1] != kTypeOfD) parameter.type = static_cast<DataType>(words[1]);
-    parameters.push_back(parameter);
+    FunctionParameter parameter{.operand = static_cast<FunctionOperand>(own[0] - 1), .count = own[2]};
+    if (own[1] != kTypeOfD) parameter.type = static_cast<DataType>(own[1]);
+    signature.parameters.push_back(parameter);
   }
-  return parameters;
+  return signature;
 }
 
 std::vector<std::string> FunctionsOf(std::string_view ptx) {

@@ -12,8 +12,12 @@
 
 namespace laneshift::nvrtc {
 
+struct Signature {
+  bool joins_pairs = false;  // it takes a laneshift::Pair
+  std::vector<FunctionParameter> parameters{};
+};
 // kInvalidArgument: which part of the signature cannot be served, and what would be right.
-Result<std::vector<FunctionParameter>> ParametersOf(const std::vector<int>& signature);
+Result<Signature> SignatureOf(const std::vector<int>& words);
 
 // The functions of a relocatable module as C++ writes them: "Swish(float, float*)"; without those of the binding and of
 // CUDA's headers.

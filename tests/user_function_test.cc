@@ -13,6 +13,7 @@
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "device/assembler.h"
+#include "ir/epilogue.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/c.h"
 #include "laneshift/engine.h"
@@ -71,9 +72,10 @@ class UserFunction : public testing::Test {
   }
 };
 
-// One element by the host's twin: the value, the operands of its place, the table; outputs behind the result.
+// One element by the host's twin: the value, or those of a pair, the operands of its place, the table; outputs behind
+// the result.
 struct Element {
-  float value;
+  float value, up = 0;
   std::vector<float> operands;
   const float* table = nullptr;
 };
@@ -107,6 +109,16 @@ std::vector<Case> Cases() {
          const float result = twin::TwoOutputs(e.value, {e.operands[0]}, {e.operands[1]}, scaled, gate);
          return std::vector<float>{result, scaled.value, gate.value};
        }},
+      {"gemm m=72 n=136 k=64 d=f32 epilogue=:ClampedSwiglu:1.7:7",
+       [](const Element& e) {
+         return std::vector<float>{twin::ClampedSwiglu({e.value, e.up}, 1.7f, 7)};
+       }},
+      {"gemm m=136 n=144 k=64 d=f32 epilogue=:SquaredGate:halves",
+       [](const Element& e) {
+         Output<float> gate;
+         const float result = twin::SquaredGate({e.value, e.up}, {e.operands[0]}, {e.operands[1]}, gate);
+         return std::vector<float>{result, gate.value};
+       }},
   };
 }
 
@@ -114,6 +126,8 @@ std::vector<Case> Cases() {
 HostTensor SumsOf(const Engine& engine, GemmProblem problem, const HostOperands& operands,
                   const ScheduleConstraint& whole) {
   problem.epilogue = {};
+  problem.ldd = problem.stride_d = 0;  // of pairs D had half as many columns
+  problem = std::get<GemmProblem>(*CompleteProblem(problem));
   HostTensor d = HostTensor::Poisoned(ir::Stored(problem, ir::OperandRole::kD));
   const Status ran = RunFromHost(
       engine, problem, GemmArguments{.a = operands.a.bytes.data(), .b = operands.b.bytes.data(), .d = d.bytes.data()},
@@ -137,10 +151,15 @@ void ExpectTwin(const Engine& engine, const Case& c) {
   ASSERT_TRUE(ran) << c.text << ": " << ran.error().message;
   const HostTensor sums = SumsOf(engine, gemm, operands, whole);
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(*problem);
+  const int64_t joined = ir::IsGated(gemm.epilogue) ? 2 : 1, columns = gemm.n / joined;
+  const auto sum = [&](int64_t row, int64_t index) {
+    return sums.At(row, ir::ColumnOfB(gemm.epilogue, index, gemm.n));
+  };
   int wrong = 0;
   for (int64_t row = 0; row < gemm.batch * gemm.m; ++row) {
-    for (int64_t column = 0; column < gemm.n && wrong < 5; ++column) {
-      Element element{.value = sums.At(row, column), .operands = {}};
+    for (int64_t column = 0; column < columns && wrong < 5; ++column) {
+      Element element{.value = sum(row, joined * column), .operands = {}};
+      if (joined > 1) element.up = sum(row, 2 * column + 1);
       std::vector<float> found = {d.At(row, column)};
       for (size_t i = 0; i < tensors.size(); ++i) {
         const HostTensor& operand = operands.epilogue[i];
@@ -150,8 +169,8 @@ void ExpectTwin(const Engine& engine, const Case& c) {
           found.push_back(operand.At(row, column));
         } else if (matrix) {
           element.operands.push_back(operand.At(row, column));
-        } else if (count == gemm.m || count == gemm.n) {
-          element.operands.push_back(operand.At(0, count == gemm.n ? column : row % gemm.m));
+        } else if (count == gemm.m || count == columns) {
+          element.operands.push_back(operand.At(0, count == columns ? column : row % gemm.m));
         } else {
           element.table = reinterpret_cast<const float*>(operand.bytes.data());
         }
@@ -192,6 +211,13 @@ constexpr Line kLines[] = {
     {"gemm m=64 n=64 k=128 a=e4m3 b=e5m2 d=e4m3 epilogue=:Swish:1"},
     {"gemm m=77 n=51 k=65 d=bf16 ldd=53 epilogue=:Lookup+:TwoOutputs"},
     {"gemm m=128 n=96 k=64 batch=2 d=bf16 beta=1 bias=n epilogue=:Sine"},
+    {"gemm m=200 n=144 k=96 d=bf16 epilogue=bias_n+:ClampedSwiglu:1.7:7"},
+    {"gemm m=200 n=144 k=96 d=f16 batch=2 epilogue=:Swish:1+:SquaredGate:halves+:Swish:2"},
+    {"gemm m=9 n=272 k=128 d=bf16 epilogue=:Polynomial+:SquaredGate:halves+residual+amax_n", "rows=n"},
+    {"gemm m=70 n=264 k=200 d=f32 epilogue=:SquaredGate+:Root:20", "rows=n"},
+    {"gemm m=72 n=136 k=512 d=f32 epilogue=:Swish:1+geglu:halves+:TwoOutputs", "split_k=2"},
+    {"gemm m=64 n=192 k=128 a=e4m3 b=e5m2 d=e4m3 epilogue=:ClampedSwiglu:1.7:7:halves"},
+    {"conv n=1 h=9 w=7 c=16 k=96 r=3 s=3 pad=1 groups=2 epilogue=bias_k+:SquaredGate:halves+:Swish:1"},
     {"conv n=1 h=12 w=12 c=32 k=48 r=3 s=3 pad=1 epilogue=bias_k+:Swish:1.5"},
     {"conv n=2 h=9 w=7 c=16 k=32 r=3 s=3 pad=1 stride=2 y=f32 epilogue=:OwnTable"},
 };
@@ -312,6 +338,26 @@ TEST_F(UserFunction, ComesAsTextToo) {
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_TRUE(outcome->verified.value_or(false)) << base::Join(outcome->failures, "; ");
   EXPECT_FALSE(ParseProblem(WithFile("gemm m=64 n=64 k=64 epilogue=:Tanh")));
+}
+
+// A function that is called twice stands in the program once, two of one name under two.
+TEST_F(UserFunction, IsToldFromItsNamesakes) {
+  const auto engine = Engine::Open(Devices().front());
+  const auto twice = engine->MakeStep({.text = "float F(float v) { return 2 * v; }", .function = "F"});
+  const auto less = engine->MakeStep({.text = "float F(float v) { return v - 1; }", .function = "F"});
+  ASSERT_TRUE(twice && less);
+  const Problem problem = *CompleteProblem(GemmProblem{.m = 64, .n = 64, .k = 64, .epilogue = {*twice, *less, *twice}});
+  const target::Target& target = engine->parts().target;
+  const auto program =
+      compiler::BuildProgram(problem, *autotune::ChooseSchedule(problem, {}, target, target.default_sm_count), target);
+  ASSERT_TRUE(program) << program.error().message;
+  ASSERT_EQ(program->functions.size(), 2u);
+  EXPECT_EQ(program->functions[0].name, "F");
+  EXPECT_EQ(program->functions[1].name, "F_1");
+  EXPECT_EQ(*ir::ParseProgram(ir::PrintProgram(*program)), *program);
+  const auto outcome = tools::RunProblem(*engine, problem, Settings({""}));
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_TRUE(outcome->verified.value_or(false)) << base::Join(outcome->failures, "; ");
 }
 
 TEST_F(UserFunction, ComesFromC) {

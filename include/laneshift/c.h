@@ -56,7 +56,8 @@ void laneshift_engine_close(laneshift_engine* engine);
 
 /* Compiles a user's epilogue function (laneshift/epilogue_function.h), or finds it in the store, and writes the step
    that calls it, to be put into the epilogue= of a problem: "Swish@…/column.f32,number:1.5". `file` is the source's
-   name in messages, or null; `numbers` are for its parameters that are numbers. LANESHIFT_INVALID_ARGUMENT if
+   name in messages, or null; `numbers` are for its parameters that are numbers. Where the function joins pairs of
+   columns that come from two halves of B, append ":halves" to the step. LANESHIFT_INVALID_ARGUMENT if
    `step_bytes` are too few. A problem may also name the file itself: epilogue=act.cu:Swish:1.5. */
 laneshift_status laneshift_step_make(laneshift_engine* engine, const char* source, const char* file,
                                      const char* function, const double* numbers, size_t count, char* step,

@@ -223,7 +223,8 @@ class Engine {
 
   // Compiles a user's function, or finds it in the store. kInvalidArgument: the source does not compile (with NVRTC's
   // log), lacks the function or has several of the name, or its signature cannot be served. kUnsupported: there is no
-  // NVRTC, or the function does what an epilogue cannot.
+  // NVRTC, or the function does what an epilogue cannot. Of a function that joins pairs, `pairs` of the step says from
+  // where they come.
   Result<EpilogueStep> MakeStep(const FunctionSource& source) const;
 
   // Waits until nothing is left to measure in the background.

@@ -80,7 +80,7 @@ struct EpilogueStep {
   std::array<double, 2> numbers{};         // as many as its kind has
   std::optional<DataType> operand_type{};  // none: that of D
   FunctionStep function{};                 // of kFunction: which, with its operands and numbers
-  PairOrder pairs{};                       // of a gated step
+  PairOrder pairs{};                       // of a gated step, or of a function that joins pairs
 
   bool operator==(const EpilogueStep&) const = default;
 };

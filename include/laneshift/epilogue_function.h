@@ -4,7 +4,7 @@
 //   auto step = engine->MakeStep(source);           // compiles, or finds what was compiled before
 //   problem.epilogue.push_back(*step);
 //
-// The function takes the value of the accumulator, and what it asks for by the types of laneshift/function_operands.h.
+// The function takes the value of the accumulator, or those of a pair of columns, which it joins, and what it asks for by the types of laneshift/function_operands.h.
 // Thread-safety: values.
 #pragma once
 
@@ -46,6 +46,7 @@ struct FunctionCall {
   std::string digest;  // of the source, of what it includes and of how it is compiled: 32 hex digits
   std::vector<FunctionParameter> parameters{};
   std::vector<double> numbers{};  // of the parameters that are numbers, in order
+  bool joins_pairs = false;       // its value is a laneshift::Pair: it is the problem's gated step
 
   bool operator==(const FunctionCall&) const = default;
 };

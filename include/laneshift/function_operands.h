@@ -27,6 +27,12 @@ namespace laneshift {
 
 struct TypeOfD;
 
+// In the place of the first parameter: the values of a gate's column and of the one that it gates, which the function
+// joins to one of D, as the step swiglu does: the first is a model's gate projection, the second its up projection.
+struct Pair {
+  float gate, up;
+};
+
 // One value for each row of D (of a convolution there is none).
 template <class T = TypeOfD>
 struct PerRow {

@@ -47,6 +47,19 @@ __device__ float TwoOutputs(float v, laneshift::PerRow<float> scale, const lanes
   return x + residual;
 }
 
+// Joins the columns of a pair: both are kept small, and one is added to what the gate multiplies.
+__device__ float ClampedSwiglu(laneshift::Pair v, float alpha, float limit) {
+  const float gate = fminf(v.gate, limit), up = fminf(fmaxf(v.up, -limit), limit);
+  return (up + 1.0f) * gate / (1.0f + expf(-alpha * gate));
+}
+
+// The same with operands of D's columns, and a second result.
+__device__ float SquaredGate(const laneshift::Pair& v, laneshift::PerColumn<float> scale,
+                             laneshift::PerElement<float> residual, laneshift::Output<float>& gate) {
+  gate = fmaxf(v.gate, 0.0f);
+  return gate.value * gate.value * v.up * scale + residual;
+}
+
 // Each leads out of what it may do.
 __device__ float Endless(float v) {
   volatile float x = v;
