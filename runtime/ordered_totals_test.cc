@@ -94,11 +94,13 @@ class TotalsRun {
   GemmArguments roles_{};
 };
 
-Engine OpenWith(const char* target, const char* order, int multiprocessors = 8) {
+// Of 8 SMs, so that a small problem has several tiles for each.
+Engine OpenWith(const char* target, const char* order, LaunchOverlap overlap = LaunchOverlap::kNone) {
   EngineOptions options;
   options.device = "emulator";
   options.target = target;
-  options.emulator_multiprocessors = multiprocessors;
+  options.emulator_multiprocessors = 8;
+  options.launch_overlap = overlap;
   options.async_order = *ParseAsyncOrder(order);
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
@@ -164,6 +166,20 @@ TEST(UnorderedTotals, DifferFromRunToRun) {
     }
   }
   EXPECT_GT(results.size(), 1u);
+}
+
+// Kernels that may start early wait for those before: lines are not overwritten while they are added up.
+TEST(OrderedTotalsPlan, MayOverlapItself) {
+  const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_m+sum_n");
+  std::set<Bytes> results;
+  for (const LaunchOverlap overlap : {LaunchOverlap::kNone, LaunchOverlap::kProgrammatic}) {
+    const Engine engine = OpenWith("sm_90a", "late", overlap);
+    const auto plan = engine.MakePlan(problem, *ParseSchedule("tile=64x64x64 stages=2"));
+    ASSERT_TRUE(plan) << plan.error().message;
+    TotalsRun totals_run(engine, problem);
+    for (int run = 0; run < 2; ++run) results.insert(totals_run.Run(*plan));
+  }
+  EXPECT_EQ(results.size(), 1u);
 }
 
 TEST(OrderedTotalsPlan, NeedsItsWorkspace) {
