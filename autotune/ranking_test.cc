@@ -213,6 +213,16 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
 }
 
 // B stays where it is small and CTAs have several tiles: all of its blocks, in tiles without columns to spare.
+// Where a pair has less than two tiles inside, it is not offered, but had who asks for it.
+TEST(Space, PairsThatAreAskedForAreFound) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const Problem problem = *ParseProblem("gemm m=40 n=136 k=200");
+  const auto asked = ChooseSchedule(problem, *ParseSchedule("ctas=2"), target, target.default_sm_count);
+  ASSERT_TRUE(asked.has_value()) << asked.error().message;
+  EXPECT_EQ(asked->ctas, 2);
+  EXPECT_EQ(ChooseSchedule(problem, {}, target, target.default_sm_count)->ctas, 1);
+}
+
 TEST(Space, WhatIsSmallMayStay) {
   const target::Target& target = target::NamedTarget("sm_90a");
   const auto kept = [&](const char* problem, size_t& all) {

@@ -264,13 +264,15 @@ class ShapeList {
       // Both CTAs have a tile inside.
       if (extents[0] > 1 ? shape.tile_m < RowsOf(problem_) : shape.tile_n < ColumnsOf(problem_)) AddWalks(shape);
     }
-    if (shape.tile_m * shape.tile_n >= kClusterArea) AddPairs(shape);
+    if (shape.tile_m * shape.tile_n >= kClusterArea || AsksForPairs()) AddPairs(shape);
   }
 
-  // Neighbours that multiply together.
+  bool AsksForPairs() const { return constraint_.Apply(Schedule{}).ctas == 2; }
+  // Neighbours that multiply together; both have a tile inside, unless they are asked for.
   void AddPairs(Schedule shape) {
     const bool fits = shape.rows == RowSide::kM && shape.tile_m == kPairRows && shape.tile_n % kPairColumns == 0;
-    if (!TensorMemory() || !fits || shape.reuse == Reuse::kLaneShift || shape.tile_m >= RowsOf(problem_)) return;
+    if (!TensorMemory() || !fits || shape.reuse == Reuse::kLaneShift) return;
+    if (shape.tile_m >= RowsOf(problem_) && !AsksForPairs()) return;
     shape.cluster_m = shape.ctas = 2;
     shape.cluster_n = 1;
     AddWalks(shape);

@@ -84,6 +84,8 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
                                                         .halves = HalvesOf(axis, piece)});
     return;
   }
+  const int number = info.numbers > 0 ? piece.number : 0;
+  piece.number += info.numbers;
   const ir::GlobalAttrs access = StepAccess(base, type, piece.columns);
   if (info.operand == ir::StepOperand::kOutput) {
     b.GlobalStore(piece.Operands(), access);
@@ -95,7 +97,8 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
                                                       .type = type,
                                                       .vector = access.vector,
                                                       .rows = terms_.rows,
-                                                      .derivative = info.function});
+                                                      .derivative = info.function,
+                                                      .number = number});
 }
 
 void KernelBuilder::PassGate(Builder& b, Piece& piece) {

@@ -108,8 +108,9 @@ Value* EmitFunction(Emitter& e, Function function, bool approximate, Value* x, V
   LS_CHECK(false, "unknown function ", static_cast<int>(function));
 }
 
-Value* EmitDerivative(Emitter& e, Function function, Value* x) {
+Value* EmitDerivative(Emitter& e, Function function, Value* x, Value* first, Value* second) {
   FunctionEmitter f(e);
+  const auto one_minus_square = [&](Value* y) { return f.MulAdd(f.Mul(y, y), f.C(-1), f.C(1)); };
   // s + x * s * (1 - s) * inner, the derivative of x * Sigmoid(g(x)), where `inner` is that of g.
   const auto gated = [&](Value* s, Value* inner) {
     Value* slope = f.Mul(f.Mul(x, f.Add(s, f.Mul(f.Mul(s, s), f.C(-1)))), inner);
@@ -127,11 +128,18 @@ Value* EmitDerivative(Emitter& e, Function function, Value* x) {
                    f.MulAdd(f.Mul(x, x), f.C(6 * kSqrtTwoOverPi * kTanhCubic), f.C(2 * kSqrtTwoOverPi)));
     case Function::kSilu:
       return gated(f.Sigmoid(x, false), f.C(1));
-    case Function::kIdentity:
-    case Function::kLeakyRelu:
-    case Function::kSigmoid:
+    case Function::kSigmoid: {
+      // s (1 - s) of s = (1 + t) / 2.
+      Value* t = f.Tanh(f.Mul(x, f.C(0.5)), false);
+      return f.Mul(one_minus_square(t), f.C(0.25));
+    }
     case Function::kTanh:
+      return one_minus_square(f.Tanh(x, false));
+    case Function::kLeakyRelu:
+      return f.Select(f.Above(x, f.C(0)), f.C(1), first);
     case Function::kClamp:
+      return f.Select(f.Above(first, x), f.C(0), f.Select(f.Above(x, second), f.C(0), f.C(1)));
+    case Function::kIdentity:
     case Function::kRint:
     case Function::kCutBf16:
     case Function::kCutF16:

@@ -122,7 +122,7 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
 // of 16-bit outputs.
 Value* EmitFunction(Emitter& e, ir::Function function, bool approximate, Value* x, Value* first, Value* second);
 // REQUIRES: a step of an epilogue takes the derivative.
-Value* EmitDerivative(Emitter& e, ir::Function function, Value* x);
+Value* EmitDerivative(Emitter& e, ir::Function function, Value* x, Value* first, Value* second);
 
 // emit_call.cc: a user's function of each element, and what it stores.
 Fragment EmitCall(const RoleContext& cx, const Fragment& fragment, const ir::CallAttrs& attrs, Value* row,

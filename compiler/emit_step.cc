@@ -25,6 +25,11 @@ Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch, Value* 
 // Columns before pairs were joined, or behind it.
 Value* ColumnsOf(const RoleContext& cx, int gated) { return gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN); }
 
+// The i-th number of a function, whose first is `number` of the epilogue; null if it has not so many.
+Value* NumberOf(const RoleContext& cx, ir::Function function, int number, int i) {
+  return i < ir::NumbersOf(function) ? cx.Param(ir::EpilogueNumber(number + i)) : nullptr;
+}
+
 Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t bytes) {
   auto& b = cx.e.ir();
   return b.CreateAdd(cx.Param(base), b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.e.C64(bytes)));
@@ -215,9 +220,7 @@ class FragmentTotals {
 }  // namespace
 
 Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs) {
-  const auto number = [&](int i) {
-    return i < ir::NumbersOf(attrs.function) ? cx.Param(ir::EpilogueNumber(attrs.number + i)) : nullptr;
-  };
+  const auto number = [&](int i) { return NumberOf(cx, attrs.function, attrs.number, i); };
   Fragment mapped{fragment.layout, {}};
   for (Value* value : fragment.values) {
     mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
@@ -261,7 +264,10 @@ Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, cons
   for (size_t j = 0; j < combined.values.size(); ++j) {
     Value*& other = combined.values[j];
     if (attrs.beta != 0) other = cx.e.ir().CreateFMul(other, cx.Param(Binding::kBeta));
-    if (attrs.derivative != ir::Function::kIdentity) other = EmitDerivative(cx.e, attrs.derivative, other);
+    if (attrs.derivative != ir::Function::kIdentity) {
+      other = EmitDerivative(cx.e, attrs.derivative, other, NumberOf(cx, attrs.derivative, attrs.number, 0),
+                             NumberOf(cx, attrs.derivative, attrs.number, 1));
+    }
     other = CombineWith(cx.e, attrs.how, fragment.values[j], other);
   }
   return combined;

@@ -42,6 +42,10 @@ constexpr StepInfo kSteps[] = {
     {"dgelu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kGelu},
     {"dgelu_tanh", StepAction::kDerivative, StepOperand::kMatrix,       Function::kGeluTanh},
     {"dsilu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kSilu},
+    {"dsigmoid",   StepAction::kDerivative, StepOperand::kMatrix,       Function::kSigmoid},
+    {"dtanh",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kTanh},
+    {"dleaky_relu", StepAction::kDerivative, StepOperand::kMatrix,      Function::kLeakyRelu, 1, 0, 0.01},
+    {"dclamp",     StepAction::kDerivative, StepOperand::kMatrix,       Function::kClamp,     2, 2, 0},
     {"scale_block", StepAction::kMultiply,  StepOperand::kBlocks},
     {"rint",       StepAction::kApply,      StepOperand::kNone,         Function::kRint},
     {"toward_zero", StepAction::kCut,       StepOperand::kNone},
@@ -303,7 +307,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
         return InvalidProblem(Cat("epilogue: a number of '", info.name, "' is not finite"));
       }
     }
-    if (step.kind == EpilogueKind::kClamp && step.numbers[0] > step.numbers[1]) {
+    if (info.function == Function::kClamp && step.numbers[0] > step.numbers[1]) {
       return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters), "' has its lower bound above its upper one"));
     }
     if (info.action == StepAction::kSum && numerics == Numerics::kBatchInvariant) {

@@ -11,7 +11,7 @@ namespace {
 
 TEST(Epilogue, PrintsAsItIsWritten) {
   for (const char* text :
-       {"bias_n+gelu_tanh", "scale:0.5+scale_m+scale_n:f32", "residual+clamp:-1:6+aux:f32", "leaky_relu:0.25+dsilu",
+       {"bias_n+gelu_tanh", "scale:0.5+scale_m+scale_n:f32", "residual+clamp:-1:6+aux:f32", "leaky_relu:0.25+dsilu", "dleaky_relu+dclamp:0:6:f32+dtanh",
         "scale:1e-20+clamp:-1e30:1e30", "scale_block:f32+rint+amax", "sum_n+swiglu+amax_m+toward_zero"}) {
     const auto epilogue = ParseEpilogue(text, kGemmLetters);
     ASSERT_TRUE(epilogue.has_value()) << epilogue.error().message;

@@ -170,12 +170,18 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   if (op.kind == OpKind::kCombineMatrix) {
     const auto& attrs = op.As<CombineMatrixAttrs>();
     if (attrs.beta != 0) LS_TRY(Needs({Binding::kBeta}));
+    LS_TRY(CheckNumbers(attrs.derivative, attrs.number));
     return CheckGlobal(op, {attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows});
   }
   const auto& attrs = op.As<MapAttrs>();
-  for (int i = 0; i < NumbersOf(attrs.function); ++i) {
-    if (!InRange(attrs.number + i, 0, kMaxEpilogueNumbers)) return Broken(8, "there is no such number");
-    LS_TRY(Needs({EpilogueNumber(attrs.number + i)}));
+  return CheckNumbers(attrs.function, attrs.number);
+}
+
+// Those of a function, from `number` of the epilogue on.
+Status RoleVerifier::CheckNumbers(Function function, int number) const {
+  for (int i = 0; i < NumbersOf(function); ++i) {
+    if (!InRange(number + i, 0, kMaxEpilogueNumbers)) return Broken(8, "there is no such number");
+    LS_TRY(Needs({EpilogueNumber(number + i)}));
   }
   return Ok();
 }

@@ -429,6 +429,7 @@ struct CombineMatrixAttrs {
   RowMap rows = RowMap::kMatrix;
   int beta = 0;                               // 1: times beta first
   Function derivative = Function::kIdentity;  // which is taken at the element of the matrix, instead of the element
+  int number = 0;                             // of the epilogue: the derivative's first, where it has any
   bool operator==(const CombineMatrixAttrs&) const = default;
 };
 // How a user's function is called: its operands and numbers are those of the epilogue from `operand` and `number` on.

@@ -242,7 +242,8 @@ template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"vector", &CombineMatrixAttrs::vector},
     Field{"rows", &CombineMatrixAttrs::rows, Presence::kOptional},
     Field{"beta", &CombineMatrixAttrs::beta, Presence::kOptional, Meaning::kFlag},
-    Field{"derivative", &CombineMatrixAttrs::derivative, Presence::kOptional}};
+    Field{"derivative", &CombineMatrixAttrs::derivative, Presence::kOptional},
+    Field{"number", &CombineMatrixAttrs::number, Presence::kOptional}};
 template <> inline constexpr auto kFields<CallAttrs> = std::tuple{
     Field{"function", &CallAttrs::function, Presence::kAlways, Meaning::kFunction},
     Field{"operand", &CallAttrs::operand, Presence::kOptional},

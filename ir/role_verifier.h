@@ -102,6 +102,7 @@ class RoleVerifier {
   Status CheckHalves(BiasAxis axis, int gated, int halves) const;
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
+  Status CheckNumbers(Function function, int number) const;
   // Whether its result is the columns of its first operand joined in pairs.
   bool JoinsPairs(const Op& op) const;
   Status CheckPairs(const FragmentLayout& pairs) const;

@@ -262,6 +262,10 @@ __device__ double gelu_tanh(double x) { return x * sigmoid(gelu_argument(x)); }
 __device__ double drelu(double x) { return x > 0 ? 1 : 0; }
 __device__ double dgelu(double x) { return normal(x) + x * exp(-x * x / 2) * 0.39894228040143268; }
 __device__ double dsilu(double x) { const double s = sigmoid(x); return s + x * s * (1 - s); }
+__device__ double dsigmoid(double x) { const double s = sigmoid(x); return s * (1 - s); }
+__device__ double dtanh(double x) { return 1 - tanh(x) * tanh(x); }
+__device__ double dleaky_relu(double x, double slope) { return x > 0 ? 1 : slope; }
+__device__ double dclamp(double x, double low, double high) { return x < low || x > high ? 0 : 1; }
 __device__ double cut(double x, int bits, int least) {
   if (x == 0 || !isfinite(x)) return x;
   const int last = max(ilogb(x), least) - (bits - 1);
@@ -396,7 +400,7 @@ std::string StepSource(const EpilogueStep& step, size_t operand, const StoredTen
     case ir::StepAction::kApply:
       return Cat("  value = ", function, "(value", numbers, ");\n");
     case ir::StepAction::kDerivative:
-      return Cat("  value *= d", function, "(", other, ");\n");
+      return Cat("  value *= d", function, "(", other, numbers, ");\n");
     case ir::StepAction::kStore:
       return Cat("  tally.Count(", stored, ", value, view.Index(batch, row, column));\n");
     case ir::StepAction::kCut:

@@ -181,7 +181,7 @@ def epilogues():
     yield Conv([13], [5], 3, 5, pad=2, types="x=f16 w=f16 y=f32", rest="alpha=2 bias=k")
     yield Conv([3, 4, 5], [3, 3, 3], 8, 8, pad=1, rest="beta=1 bias=k")
     for steps in ("bias_k+relu", "scale_k:f32+bias_k:f32+silu", "residual+relu", "aux:f32+gelu", "dsilu+multiply",
-                  "sum_k+relu+amax_k+amax"):
+                  "dtanh:f32+dclamp:-1:1", "sum_k+relu+amax_k+amax"):
         yield Conv(image, filters, 16, 24, pad=1, rest=f"epilogue={steps}")
         yield Conv(image, filters, 12, 6, pad=1, groups=3, types="x=f16 w=f16 y=f32", rest=f"epilogue={steps}")
     yield Conv([3, 4, 5], [3, 3, 3], 8, 8, pad=1, rest="y_pixel=16 epilogue=bias_k+residual+aux+tanh")

@@ -109,6 +109,12 @@ std::vector<Case> Cases() {
          const float result = twin::TwoOutputs(e.value, {e.operands[0]}, {e.operands[1]}, scaled, gate);
          return std::vector<float>{result, scaled.value, gate.value};
        }},
+      {"gemm m=96 n=72 k=64 d=f32 epilogue=:SwigluGradient",
+       [](const Element& e) {
+         Output<float> up;
+         const float gate = twin::SwigluGradient(e.value, {e.operands[0]}, {e.operands[1]}, up);
+         return std::vector<float>{gate, up.value};
+       }},
       {"gemm m=72 n=136 k=64 d=f32 epilogue=:ClampedSwiglu:1.7:7",
        [](const Element& e) {
          return std::vector<float>{twin::ClampedSwiglu({e.value, e.up}, 1.7f, 7)};

@@ -75,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "gemm m=9 n=65 k=40 a=f16 d=f16 batch=2 a_major=m b_major=n beta=0.5 bias=m",
                     "gemm m=5 n=7 k=3 a=f16 d=f32 lda=11 ldd=9 alpha=-2 bias=n",
                     "gemm m=21 n=40 k=16 d=f32 ldd=44 epilogue=scale_m:bf16+aux:bf16+gelu+dsilu",
+                    "gemm m=21 n=40 k=16 d=f32 epilogue=dsigmoid+dtanh+dleaky_relu:0.1+dclamp:-1:2",
                     "gemm m=9 n=33 k=40 epilogue=bias_n:f32+clamp:-1:0.5+residual+dgelu_tanh",
                     "gemm m=140 n=136 k=16 d=f32 epilogue=scale_block+sum_m+sum_n+amax+rint",
                     "gemm m=20 n=64 k=40 batch=2 epilogue=bias_n+swiglu+residual+amax_m+amax_n",

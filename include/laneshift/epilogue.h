@@ -56,6 +56,10 @@ enum class EpilogueKind : uint8_t {
   kGeluGradient,      // dgelu           v * gelu'(r[row, column])
   kGeluTanhGradient,  // dgelu_tanh      v * gelu_tanh'(r[row, column])
   kSiluGradient,      // dsilu           v * silu'(r[row, column])
+  kSigmoidGradient,   // dsigmoid        v * sigmoid'(r[row, column])
+  kTanhGradient,      // dtanh           v * tanh'(r[row, column])
+  kLeakyGradient,     // dleaky_relu:x   v where r[row, column] > 0, else v * x (0.01 if left out)
+  kClampGradient,     // dclamp:x:y      v where x <= r[row, column] <= y, else 0
   kScaleBlock,        // scale_block     v * s[row / 128, column / 128]
   kRint,              // rint            the nearest integer, the even one of two
   kTowardZero,        // toward_zero     v cut to D's type (bf16 or f16) instead of rounded to the nearest

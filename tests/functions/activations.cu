@@ -60,6 +60,14 @@ __device__ float SquaredGate(const laneshift::Pair& v, laneshift::PerColumn<floa
   return gate.value * gate.value * v.up * scale + residual;
 }
 
+// The way back through swiglu: the gradients of gate and up of what was joined to one element of D.
+__device__ float SwigluGradient(float v, laneshift::PerElement<float> gate, laneshift::PerElement<float> up,
+                                laneshift::Output<float>& up_gradient) {
+  const float sigmoid = 1.0f / (1.0f + expf(-gate));
+  up_gradient = v * gate * sigmoid;
+  return v * up * sigmoid * (1.0f + gate * (1.0f - sigmoid));
+}
+
 // Each leads out of what it may do.
 __device__ float Endless(float v) {
   volatile float x = v;
