@@ -24,6 +24,7 @@ namespace laneshift::autotune {
   BOUND(Epilogue, "epilogue", "sums are read and converted")                                    \
   BOUND(Store, "store", "the output leaves the SM")                                             \
   BOUND(Pack, "pack", "a kernel before copies operands to where bulk copies reach them")        \
+  BOUND(Totals, "totals", "kernels behind add up totals in a fixed order")                      \
   BOUND(Launch, "launch", "the kernel starts and ends")
 
 enum class Bound {

@@ -211,6 +211,13 @@ class StepWriter {
       case OpKind::kReduce:
       case OpKind::kCombineVector:
         return Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
+      case OpKind::kStoreTotals: {
+        Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
+        // One for each row of the tile, or for each column of every fragment; or the other way round.
+        const bool of_rows = (op.As<ir::ReduceAttrs>().axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
+        const double totals = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
+        return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = totals * kSumBytes, .row_bytes = kSumBytes * 8});
+      }
       case OpKind::kCall:
         return Call(steps, op.As<ir::CallAttrs>());
       case OpKind::kCombineMatrix: {
@@ -262,6 +269,8 @@ class StepWriter {
       // What follows takes no time of its own. Listed, so that a new op is thought about.
       // No product's: PackTime (autotune/pack_time.h) knows.
       case OpKind::kPackRows:
+      // The same; TotalsTime (autotune/totals_time.h).
+      case OpKind::kAddTotals:
       // What stays was waited for.
       case OpKind::kKept:
       // The slots of the other roles' tiles are passed by the simulation.
@@ -598,6 +607,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   CountReads(pipeline);
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
   pipeline.packs = PackWorkOf(problem, schedule);
+  pipeline.totals = TotalsWorkOf(problem, schedule, program);
   return pipeline;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "autotune/pack_time.h"
+#include "autotune/totals_time.h"
 #include "compiler/compile.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
@@ -145,6 +146,7 @@ struct Pipeline {
   double stored_bytes = 0;       // of the whole problem
   double store_row_bytes = 128;  // of what one store writes side by side
   PackWork packs;                // before it
+  TotalsWork totals;             // behind it
   bool cold = true;              // the operands come from memory, not from what the L2 cache still has
 };
 

@@ -171,7 +171,9 @@ double LeastTime(const Problem& problem, const Schedule& shape, const target::Ta
         const double gather = GatherClocks(kind, shape, machine, extents.depth);
         const bool gated = ir::IsGated(kind.epilogue);
         const double us = ShapeBound(extents, gather, gated, shape, target, machine).Microseconds();
-        return (PackTime(PackWorkOf(problem, shape), machine) + us + machine.launch_us) * kRounding;
+        const double beside_us =
+            PackTime(PackWorkOf(problem, shape), machine) + TotalsTime(LeastTotalsWork(problem), machine);
+        return (beside_us + us + machine.launch_us) * kRounding;
       },
       problem);
 }

@@ -216,7 +216,8 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
   const auto [spread, reads, share] = SharesOf(pipeline, machine);
   const Floors floors = FloorsOf(pipeline, machine, spread, reads, BusyOf(pipeline, machine, share, spread.rounds));
   const double us = std::max(floors.busy_us, floors.memory_us);
-  return (PackTime(pipeline.packs, machine) + us + machine.launch_us) * kRounding;
+  return (PackTime(pipeline.packs, machine) + us + TotalsTime(pipeline.totals, machine) + machine.launch_us) *
+         kRounding;
 }
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
@@ -250,6 +251,7 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   spend(Bound::kPack, PackTime(pipeline.packs, machine));
+  spend(Bound::kTotals, TotalsTime(pipeline.totals, machine));
   spend(Bound::kLaunch, machine.launch_us);
   return p;
 }

@@ -201,6 +201,7 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
   for (const ir::Param& param : program.params) {
     bound.push_back({.param = param});
     const ir::ParamKind kind = ir::InfoOf(param.binding).kind;
+    if (param.binding == Binding::kWorkspace) bound.back().in_workspace = 0;
     if (kind == ir::ParamKind::kTensorMap) {
       bound.back().tensor = TensorOf(problem, schedule, param);
     } else if (kind != ir::ParamKind::kPointer) {
@@ -208,6 +209,13 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
     }
   }
   return bound;
+}
+
+void PlaceInWorkspace(std::vector<BoundParam>& params, Binding base, size_t begin) {
+  for (BoundParam& bound : params) {
+    const bool mapped = ir::InfoOf(bound.param.binding).kind == ir::ParamKind::kTensorMap;
+    if ((mapped ? ir::BaseOf(bound.tensor.operand) : bound.param.binding) == base) bound.in_workspace = begin;
+  }
 }
 
 MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param) {

@@ -47,10 +47,16 @@ struct BoundParam {
   ir::Param param{};
   double number = 0;      // unless it is a pointer or a tensor map
   MappedTensor tensor{};  // of a tensor map
+  // Of a pointer or a tensor map: the byte of the plan's workspace, or else the binding of the caller's address.
+  std::optional<size_t> in_workspace{};
+  ir::Binding argument = param.binding;
 };
 
 // All parameters of the program, in order: once for a plan, so that a launch computes none of it.
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program);
+
+// The pointer, or what the tensor map of the operand with this base reads, lies in the workspace from byte `begin` on.
+void PlaceInWorkspace(std::vector<BoundParam>& params, ir::Binding base, size_t begin);
 
 // REQUIRES: `param` is a tensor map.
 MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param);

@@ -125,19 +125,6 @@ void KernelBuilder::WriteFunction(Builder& b, const EpilogueStep& step, Piece& p
   }
 }
 
-void KernelBuilder::WriteTotal(Builder& b, const EpilogueStep& step, Piece& piece) const {
-  const ir::StepInfo& info = ir::InfoOf(step.kind);
-  const BiasAxis axis = info.operand == ir::StepOperand::kRowTotal      ? BiasAxis::kM
-                        : info.operand == ir::StepOperand::kColumnTotal ? BiasAxis::kN
-                                                                        : BiasAxis::kNone;
-  b.Reduce(piece.Operands(), {.base = ir::EpilogueBase(piece.operand++),
-                              .how = info.action == ir::StepAction::kSum ? ir::Reduction::kSum : ir::Reduction::kAmax,
-                              .axis = axis,
-                              .rows = terms_.rows,
-                              .gated = piece.gated ? 1 : 0,
-                              .halves = HalvesOf(axis, piece)});
-}
-
 namespace {
 
 ir::ProgramFunction FunctionOf(const FunctionCall& call, DataType d) {

@@ -39,7 +39,8 @@ class GemmBuilder : public KernelBuilder {
                        .bias = problem.bias,
                        .scale = problem.scale,
                        .promotes = Promotes(problem, target),
-                       .steps = problem.epilogue}),
+                       .steps = problem.epilogue,
+                       .orders_sums = ir::OrdersSums(problem.epilogue, problem.numerics)}),
         problem_(problem),
         transposes_a_(Transposes(problem, Operand::kA, target)),
         transposes_b_(Transposes(problem, Operand::kB, target)) {}

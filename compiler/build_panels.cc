@@ -49,9 +49,9 @@ void KernelBuilder::ForEachPanel(Builder& b, const std::function<void(const Pane
 
 void KernelBuilder::ForEachPart(Builder& b, ValueId accumulator, const Panel& panel,
                                 const std::function<void(const Part&)>& write) const {
-  int offset = 0;
+  int offset = 0, number = 0;
   for (const int columns : staging_.PiecesOf(panel.columns, in_tensor_memory_)) {
-    Part part{.fragment = ir::kNoValue, .first = panel.first, .offset = offset, .columns = columns};
+    Part part{.fragment = ir::kNoValue, .first = panel.first, .offset = offset, .columns = columns, .number = number};
     if (offset > 0) part.first = b.Add({panel.first, b.Constant(offset)});
     const int column = panel.block * program_.Columns() + panel.column + offset;
     if (InLoop()) {
@@ -63,6 +63,7 @@ void KernelBuilder::ForEachPart(Builder& b, ValueId accumulator, const Panel& pa
     }
     write(part);
     offset += columns;
+    ++number;
   }
 }
 
@@ -154,6 +155,10 @@ KernelBuilder::Piece KernelBuilder::PieceOf(Builder& b, const Panel& panel, cons
                                             ValueId own) const {
   const ValueId first = panel.block > 0 ? b.Constant(panel.column + part.offset) : part.first;
   Piece piece{.fragment = part.fragment, .row = own, .column = own, .batch = corner.batch, .columns = part.columns};
+  piece.own = own;
+  piece.tile = RowsAlongN() ? corner.row : corner.column;
+  piece.part = part.number;
+  if (terms_.orders_sums) piece.panel = InLoop() ? panel.number : b.Constant(panel.column / staging_.panel);
   (RowsAlongN() ? piece.row : piece.column) = b.Add({RowsAlongN() ? corner.row : corner.column, first});
   if (SharesTiles()) {
     piece.fragment =

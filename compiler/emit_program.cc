@@ -347,6 +347,8 @@ void RoleEmitter::EmitOp(const Op& op) {
     }
     case OpKind::kPackRows:
       return EmitPackRows(cx_, op.As<ir::PackAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
+    case OpKind::kAddTotals:
+      return EmitAddTotals(cx_, op.As<ir::AddTotalsAttrs>(), Index(op, 0), Index(op, 1));
     case OpKind::kLanesBeside:
       values_[op.result] = EmitLanesBeside(cx_, op.As<ir::LanesBesideAttrs>().columns, Index(op, 0));
       return;
@@ -417,6 +419,9 @@ void RoleEmitter::EmitOp(const Op& op) {
       return;
     case OpKind::kReduce:
       return EmitReduce(cx_, FragmentOf(op), op.As<ir::ReduceAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
+    case OpKind::kStoreTotals:
+      return EmitStoreTotals(cx_, FragmentOf(op), op.As<ir::ReduceAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3),
+                             Index(op, 4), Index(op, 5));
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
       return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], attrs.column,

@@ -110,6 +110,10 @@ Pairs EmitPairs(const RoleContext& cx, const Fragment& fragment);
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
                 Value* column, Value* batch);
 
+// The same to a line of totals of the workspace.
+void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                     Value* column, Value* batch, Value* line, Value* lines);
+
 // emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator.
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);
 Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections);
@@ -131,6 +135,9 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
 // emit_pack.cc: a tile of an operand into its copy in the workspace, by the threads of the role.
 void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
                   Value* line);
+
+// emit_totals.cc: lines of totals, by the warps of the role, from a column of the CTA's tile on.
+void EmitAddTotals(const RoleContext& cx, const ir::AddTotalsAttrs& attrs, Value* column, Value* section);
 
 // emit_lanes.cc: the lanes of a tile of positions from `position` on whose row does not reach `columns` further, as
 // four words of 32 lanes.

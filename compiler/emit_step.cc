@@ -385,8 +385,13 @@ Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::Gat
   return joined;
 }
 
-void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
-                Value* column, Value* batch) {
+namespace {
+
+// Calls `write(place, value, inside)` for each total of the fragment that this lane has: its index, its word, and
+// whether D has it.
+template <typename Write>
+void ForEachTotal(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                  Value* column, Value* batch, const Write& write) {
   Emitter& e = cx.e;
   // Panels and blocks of rows are unrolled where sums are in registers: bounds that they share would stay there, too.
   const ElementIndex index(cx, fragment.layout, e.Anew(row), e.Anew(column));
@@ -407,9 +412,44 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
                           PartOfGroup(cx, attrs.rows, batch, totals.columns()));
       inside = b.CreateAnd(inside, b.CreateICmpULT(own_column, totals.columns()));
     }
-    e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4),
-                   b.CreateBitCast(total.value, e.I32()), inside);
+    write(place, b.CreateBitCast(total.value, e.I32()), inside);
   }
+}
+
+// Bytes from line to line.
+Value* LinePitch(const RoleContext& cx, const ir::ReduceAttrs& attrs) {
+  constexpr uint32_t kUnit = ir::TotalLines::kUnit;
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  Value* length = attrs.axis == BiasAxis::kM ? cx.Param(Binding::kM) : ColumnsOf(cx, attrs.gated);
+  // Groups of output channels lie one behind the other.
+  if (attrs.axis == BiasAxis::kN && attrs.rows == ir::RowMap::kPixels)
+    length = b.CreateMul(length, cx.Param(Binding::kBatch));
+  length = b.CreateAnd(b.CreateAdd(length, e.C32(kUnit - 1)), e.C32(~(kUnit - 1)));
+  return b.CreateMul(b.CreateZExt(length, e.I64()), e.C64(4));
+}
+
+}  // namespace
+
+void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                Value* column, Value* batch) {
+  ForEachTotal(cx, fragment, attrs, row, column, batch, [&](Value* place, Value* word, Value* inside) {
+    cx.e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4), word, inside);
+  });
+}
+
+void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                     Value* column, Value* batch, Value* line, Value* lines) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  Value* there = b.CreateICmpULT(line, lines);
+  // The matrices of a batch share a total, and have lines of their own.
+  if (attrs.rows == ir::RowMap::kMatrix) line = b.CreateAdd(line, b.CreateMul(batch, lines));
+  Value* start = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(b.CreateZExt(line, e.I64()), LinePitch(cx, attrs)));
+  ForEachTotal(cx, fragment, attrs, row, column, batch, [&](Value* place, Value* word, Value* inside) {
+    Value* address = b.CreateAdd(start, b.CreateMul(b.CreateZExt(place, e.I64()), e.C64(4)));
+    e.StoreGlobal(address, {word}, b.CreateAnd(inside, there));
+  });
 }
 
 }  // namespace laneshift::compiler

@@ -543,10 +543,15 @@ void KernelBuilder::WriteProductsInTurn(Builder& b, int turn, const Corner& corn
   for (const int channel : operand_channels_) b.Drain({}, {.channel = channel, .lag = kReleaseLag});
 }
 
+// Of the accumulator, in one block: those that are kept.
+int KernelBuilder::RowsOfWarp() const {
+  const int rows = RowsAlongN() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows;
+  return rows / Blocks() / EpilogueWarps();
+}
+
 // Where the rows of the accumulator that the warp holds begin in D, those of its first block.
 ValueId KernelBuilder::FirstRow(Builder& b, const Corner& corner) const {
-  const int rows = RowsAlongN() || program_.kept_rows == 0 ? program_.Rows() : program_.kept_rows;
-  return b.Add({RowsAlongN() ? corner.column : corner.row, b.WarpRow({}, {.rows = rows / Blocks() / EpilogueWarps()})});
+  return b.Add({RowsAlongN() ? corner.column : corner.row, b.WarpRow({}, {.rows = RowsOfWarp()})});
 }
 
 // The tile's sums, a block of K at a time.

@@ -27,6 +27,7 @@ struct EpilogueTerms {
   bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
   ir::RowMap rows = ir::RowMap::kMatrix;
   Epilogue steps{};
+  bool orders_sums = false;  // totals of the steps are added in a fixed order
 
   // Whether a step needs to know where the rows of D are.
   bool HasMatrices() const;
@@ -203,6 +204,7 @@ class KernelBuilder {
   void AddEpilogueRole(int turn);
   void WriteTurn(ir::Builder& b, int turn, const Tile& tile);
   void WriteProductsInTurn(ir::Builder& b, int turn, const Corner& corner);
+  int RowsOfWarp() const;
   ir::ValueId FirstRow(ir::Builder& b, const Corner& corner) const;
   void WriteSums(ir::Builder& b, int turn, const Corner& corner);
   void AddToSums(ir::Builder& b, ir::ValueId fragment, int column, ir::ValueId factors) const;
@@ -218,6 +220,7 @@ class KernelBuilder {
   struct Part {
     ir::ValueId fragment, first;  // its first column in the accumulator
     int offset = 0, columns = 0;  // in the panel
+    int number = 0;               // of the parts
   };
   bool InLoop() const { return in_tensor_memory_ && !terms_.promotes; }
   void ForEachPanel(ir::Builder& b, const std::function<void(const Panel&)>& write) const;
@@ -236,6 +239,9 @@ class KernelBuilder {
     int columns = 0;  // of the accumulator
     int operand = 0, number = 0;
     bool gated = false;
+    ir::ValueId own = ir::kNoValue;                         // where the warp's rows of the accumulator begin in D
+    ir::ValueId tile = ir::kNoValue, panel = ir::kNoValue;  // where its columns do; the panel among those of a tile
+    int part = 0;                                           // of the panel
 
     std::vector<ir::ValueId> Operands() const { return {fragment, row, column, batch}; }
   };
@@ -254,6 +260,11 @@ class KernelBuilder {
   static void PassGate(ir::Builder& b, Piece& piece);
   void WriteFunction(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
   void WriteTotal(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
+  // Of partial totals: that of a piece, and how many there are.
+  struct Line {
+    ir::ValueId line, lines;
+  };
+  Line LineOf(ir::Builder& b, ir::Axis along, const Piece& piece) const;
   // Of a piece of so many columns of the accumulator.
   ir::GlobalAttrs GlobalAccess(ir::Operand operand, int columns) const;
   // The same, of a matrix that lies as D does.

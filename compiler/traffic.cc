@@ -101,6 +101,7 @@ class RoleWalk {
         return {.tensor_shifts = Steps()};
       // What follows moves no operand of a product. Listed, so that a new op is thought about.
       case OpKind::kPackRows:
+      case OpKind::kAddTotals:
       case OpKind::kConst:
       case OpKind::kParam:
       case OpKind::kClusterIndex:
@@ -157,6 +158,7 @@ class RoleWalk {
       case OpKind::kCall:
       case OpKind::kGate:
       case OpKind::kReduce:
+      case OpKind::kStoreTotals:
       case OpKind::kStageStore:
       case OpKind::kTmaStore:
       case OpKind::kStorePixels:

@@ -186,6 +186,12 @@ bool IsTotal(StepOperand operand) {
 
 bool IsMatrix(StepOperand operand) { return operand == StepOperand::kMatrix || operand == StepOperand::kOutput; }
 
+bool OrdersSums(const Epilogue& epilogue, Numerics numerics) {
+  return numerics != Numerics::kDefault && std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
+           return InfoOf(step.kind).action == StepAction::kSum;
+         });
+}
+
 bool JoinsPairs(const EpilogueStep& step) {
   return InfoOf(step.kind).action == StepAction::kGate || (step.function && step.function->joins_pairs);
 }
@@ -304,10 +310,11 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
     if (info.function == Function::kClamp && step.numbers[0] > step.numbers[1]) {
       return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters), "' has its lower bound above its upper one"));
     }
-    if (info.action == StepAction::kSum && numerics != Numerics::kDefault) {
+    if (info.action == StepAction::kSum && numerics == Numerics::kBatchInvariant) {
       return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters),
-                                "' adds in the order in which tiles end, which ", "numerics=", NameOf(numerics),
-                                " forbids; sum D in a kernel of its own"));
+                                "' is summed in parts that depend on the schedule, which numerics=", NameOf(numerics),
+                                " forbids; use numerics=", NameOf(Numerics::kDeterministic),
+                                ", whose sums have the same bits in every run"));
     }
     if (IsTotal(info.operand)) step.operand_type.reset();
     operands += static_cast<int>(TensorsOf(step, d).size());

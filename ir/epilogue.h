@@ -72,6 +72,9 @@ bool IsTotal(StepOperand operand);
 // Whether the operand lies as D does.
 bool IsMatrix(StepOperand operand);
 
+// Whether sums are to have the same bits in every run, whatever order tiles end in.
+bool OrdersSums(const Epilogue& epilogue, Numerics numerics);
+
 // Whether the step joins columns in pairs: a gated one, or a function of pairs.
 bool JoinsPairs(const EpilogueStep& step);
 // The place of the step that does; the number of steps if there is none.

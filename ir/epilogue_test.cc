@@ -78,8 +78,11 @@ TEST(Epilogue, RefusesWhatTheProblemForbids) {
             std::string::npos);
   EXPECT_NE(message("gemm m=8 n=8 k=8 d=e4m3 epilogue=toward_zero").find("to the nearest only"), std::string::npos);
   EXPECT_NE(message("gemm m=8 n=9 k=8 epilogue=swiglu").find("n=9 is odd"), std::string::npos);
-  EXPECT_NE(message("gemm m=8 n=8 k=8 numerics=deterministic epilogue=sum_n").find("numerics=deterministic forbids"),
+  EXPECT_NE(message("gemm m=8 n=8 k=8 numerics=batch_invariant epilogue=sum_m").find("use numerics=deterministic"),
             std::string::npos);
+  EXPECT_NE(message("conv w=9 c=8 k=8 s=1 numerics=batch_invariant epilogue=sum_k").find("'sum_k' is summed in parts"),
+            std::string::npos);
+  EXPECT_TRUE(ParseProblem("gemm m=8 n=8 k=8 numerics=deterministic epilogue=sum_n").has_value());
   EXPECT_TRUE(ParseProblem("gemm m=8 n=8 k=8 numerics=deterministic epilogue=amax").has_value());
 }
 

@@ -157,8 +157,10 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return attrs.gated != 0 ? Needs({Binding::kColumns}) : Ok();
   }
-  if (op.kind == OpKind::kReduce) {
+  if (op.kind == OpKind::kReduce || op.kind == OpKind::kStoreTotals) {
     const auto& attrs = op.As<ReduceAttrs>();
+    if (op.kind == OpKind::kStoreTotals && (attrs.how != Reduction::kSum || attrs.axis == BiasAxis::kNone))
+      return Broken(8, "lines are of sums of rows or columns");
     LS_TRY(NeedsPointer(attrs.base));
     if (attrs.gated != 0) LS_TRY(Needs({Binding::kColumns}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
@@ -182,6 +184,17 @@ Status RoleVerifier::CheckNumbers(Function function, int number) const {
     LS_TRY(Needs({EpilogueNumber(number + i)}));
   }
   return Ok();
+}
+
+// A CTA's tile is so many columns of a line, and each warp has its own.
+Status RoleVerifier::CheckAddTotals(const AddTotalsAttrs& attrs) const {
+  if (!InRange(attrs.total, 0, kMaxEpilogueOperands)) return Broken(8, Cat("there is no total ", attrs.total));
+  if (attrs.section < 0) return Broken(8, "a section has no lines");
+  if (program_.tile_m != 1 || program_.tile_n != TotalLines::kUnit * role_->warps)
+    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", TotalLines::kUnit,
+                          " columns for each of ", role_->warps, " warps"));
+  return Needs(
+      {BaseOfLines(attrs.total), LengthOfLines(attrs.total), CountOfLines(attrs.total), EpilogueBase(attrs.total)});
 }
 
 bool RoleVerifier::JoinsPairs(const Op& op) const {

@@ -157,6 +157,15 @@ struct WorkspaceLayout {
   int ColumnBytes() const { return WarpBytes() / columns; }
 };
 
+// Sums of the epilogue that are added in a fixed order: each fragment stores what it has to a line of its own, one f32
+// for each row or column of D, and the lines of a total follow each other.
+struct TotalLines {
+  static constexpr int kUnit = 8;  // elements that a line has a multiple of: whole sectors of memory
+
+  static constexpr int64_t Pitch(int64_t length) { return (length + kUnit - 1) / kUnit * kUnit; }
+  static constexpr int64_t Bytes(int64_t length, int64_t lines) { return Pitch(length) * lines * 4; }
+};
+
 // The fragment in which a warp of the epilogue reads an accumulator of `tile_m` rows: four warps share 128 rows as 32
 // lanes each; 64 rows lie as 16 rows a warp (tcgen05 layout F, and every wgmma accumulator).
 FragmentKind AccumulatorFragment(int rows_of_four_warps);

@@ -106,6 +106,19 @@ Binding EpilogueNumber(int number) {
   return static_cast<Binding>(static_cast<int>(Binding::kNumberE0) + number);
 }
 
+namespace {
+
+Binding OfTotal(Binding first, int total) {
+  LS_CHECK(total >= 0 && total < kMaxEpilogueOperands, "a kernel has no total ", total);
+  return static_cast<Binding>(static_cast<int>(first) + total);
+}
+
+}  // namespace
+
+Binding BaseOfLines(int total) { return OfTotal(Binding::kBaseT0, total); }
+Binding LengthOfLines(int total) { return OfTotal(Binding::kLengthT0, total); }
+Binding CountOfLines(int total) { return OfTotal(Binding::kLinesT0, total); }
+
 WalkBindings WalkOf(Operand operand) {
   constexpr WalkBindings kWalks[] = {{Binding::kRowA, Binding::kPlaneA},
                                      {Binding::kRowB, Binding::kPlaneB},

@@ -132,7 +132,31 @@ namespace laneshift::ir {
   BINDING(NumberE4, "number_e4", kFloat)        \
   BINDING(NumberE5, "number_e5", kFloat)        \
   BINDING(NumberE6, "number_e6", kFloat)        \
-  BINDING(NumberE7, "number_e7", kFloat)
+  BINDING(NumberE7, "number_e7", kFloat)        \
+  BINDING(BaseT0, "base_t0", kPointer)          \
+  BINDING(BaseT1, "base_t1", kPointer)          \
+  BINDING(BaseT2, "base_t2", kPointer)          \
+  BINDING(BaseT3, "base_t3", kPointer)          \
+  BINDING(BaseT4, "base_t4", kPointer)          \
+  BINDING(BaseT5, "base_t5", kPointer)          \
+  BINDING(BaseT6, "base_t6", kPointer)          \
+  BINDING(BaseT7, "base_t7", kPointer)          \
+  BINDING(LengthT0, "length_t0", kInt32)        \
+  BINDING(LengthT1, "length_t1", kInt32)        \
+  BINDING(LengthT2, "length_t2", kInt32)        \
+  BINDING(LengthT3, "length_t3", kInt32)        \
+  BINDING(LengthT4, "length_t4", kInt32)        \
+  BINDING(LengthT5, "length_t5", kInt32)        \
+  BINDING(LengthT6, "length_t6", kInt32)        \
+  BINDING(LengthT7, "length_t7", kInt32)        \
+  BINDING(LinesT0, "lines_t0", kInt32)          \
+  BINDING(LinesT1, "lines_t1", kInt32)          \
+  BINDING(LinesT2, "lines_t2", kInt32)          \
+  BINDING(LinesT3, "lines_t3", kInt32)          \
+  BINDING(LinesT4, "lines_t4", kInt32)          \
+  BINDING(LinesT5, "lines_t5", kInt32)          \
+  BINDING(LinesT6, "lines_t6", kInt32)          \
+  BINDING(LinesT7, "lines_t7", kInt32)
 
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
 enum class Binding : uint8_t {
@@ -159,6 +183,11 @@ Binding StrideOf(Operand operand);
 // The operands and numbers of the epilogue, in order.
 Binding EpilogueBase(int operand);
 Binding EpilogueNumber(int number);
+
+// Of the sums that a kernel adds up in a fixed order: where their lines are, how long those are, and how many.
+Binding BaseOfLines(int total);
+Binding LengthOfLines(int total);
+Binding CountOfLines(int total);
 
 // What a kernel knows of one spatial dimension of a convolution; in kSpatialBindings width, height, depth.
 struct SpatialBindings {
@@ -436,6 +465,12 @@ struct ReduceAttrs {
   int halves = 0;  // as well
   bool operator==(const ReduceAttrs&) const = default;
 };
+// Which of the kernel's totals, and how many lines become one at once; 0: all become the caller's total.
+struct AddTotalsAttrs {
+  int total = 0;
+  int section = 0;
+  bool operator==(const AddTotalsAttrs&) const = default;
+};
 struct GlobalAttrs {
   Operand operand = Operand::kD;  // as which it lies
   Binding base = Binding::kBaseD;
@@ -479,7 +514,7 @@ using Attrs =
                  ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
                  TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, FactorsAttrs, ClearSumsAttrs,
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, AddTotalsAttrs, FactorsAttrs, ClearSumsAttrs,
                  AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs,
                  StoreRowsAttrs, WarpRowAttrs>;
 

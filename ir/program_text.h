@@ -266,6 +266,9 @@ template <> inline constexpr auto kFields<ReduceAttrs> = std::tuple{
     Field{"rows", &ReduceAttrs::rows, Presence::kOptional},
     Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag},
     Field{"halves", &ReduceAttrs::halves, Presence::kOptional, Meaning::kFlag}};
+template <> inline constexpr auto kFields<AddTotalsAttrs> = std::tuple{
+    Field{"total", &AddTotalsAttrs::total},
+    Field{"section", &AddTotalsAttrs::section, Presence::kOptional}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
     Field{"base", &GlobalAttrs::base, Presence::kOptional},

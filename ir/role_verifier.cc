@@ -439,6 +439,8 @@ Status RoleVerifier::Check(const Op& op) {
       return CheckGather(op);
     case OpKind::kPackRows:
       return CheckPack(op.As<PackAttrs>());
+    case OpKind::kAddTotals:
+      return CheckAddTotals(op.As<AddTotalsAttrs>());
     case OpKind::kLanesBeside:
       return CheckLanes(op);
     case OpKind::kMma:
@@ -473,6 +475,7 @@ Status RoleVerifier::Check(const Op& op) {
     case OpKind::kMap:
     case OpKind::kGate:
     case OpKind::kReduce:
+    case OpKind::kStoreTotals:
       return CheckStep(op);
     case OpKind::kCall:
       return CheckCall(op);

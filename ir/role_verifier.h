@@ -87,6 +87,7 @@ class RoleVerifier {
   Status CheckGather(const Op& op);
   Status CheckLanes(const Op& op) const;
   Status CheckPack(const PackAttrs& attrs) const;
+  Status CheckAddTotals(const AddTotalsAttrs& attrs) const;
   Status CheckArrival(int sharers);
   Status CheckBulkStore() const;
   Status CheckMma(const Op& op) const;

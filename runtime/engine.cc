@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "compiler/packing.h"
+#include "compiler/totals.h"
 #include "device/launch.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
@@ -43,9 +44,9 @@ runtime::AssemblerChoice AssemblerOf(const EngineOptions& options, bool emulated
 }
 
 void Describe(const Engine::Parts& parts, const runtime::ChosenSchedule& chosen, const runtime::FoundKernel& found,
-              runtime::PreparedPlan& plan) {
-  const device::KernelFacts& facts = plan.product.kernel->kernel.facts();
-  const compiler::LaunchShape& launch = plan.product.shape;
+              const runtime::PreparedLaunch& product, runtime::PreparedPlan& plan) {
+  const device::KernelFacts& facts = product.kernel->kernel.facts();
+  const compiler::LaunchShape& launch = product.shape;
   plan.report = {.problem = PrintProblem(plan.problem),
                  .target = std::string(parts.target.name),
                  .device = parts.device.facts().name,
@@ -77,50 +78,100 @@ Result<int> MostClusters(const device::Device& device, const device::Kernel& ker
   return std::min(active, std::max(1, sm_count / program.ClusterSize()));
 }
 
-// The kernel that packs operands of the plan. What it costs is added to `cost`.
-Status PreparePack(runtime::EngineCore& core, const runtime::ChosenSchedule& chosen, runtime::FoundKernel& cost,
-                   runtime::PreparedPlan& plan) {
-  const auto& gemm = std::get<GemmProblem>(plan.problem);
-  LS_ASSIGN(const ir::Program program, compiler::BuildPack(gemm, chosen.schedule, *chosen.target));
-  LS_ASSIGN(const runtime::FoundKernel found,
-            core.kernels.Get(program, {PrintProblem(plan.problem), PrintSchedule(chosen.schedule)}));
-  plan.pack = {.params = compiler::BindParams(plan.problem, chosen.schedule, program),
-               .shape = compiler::PackLaunch(gemm, chosen.schedule, program, core.parts.device.facts().sm_count),
-               .kernel = found.loaded};
-  cost.cache = std::max(cost.cache, found.cache);
-  cost.ptx_ms += found.ptx_ms;
-  cost.assemble_ms += found.assemble_ms;
-  return Ok();
-}
+// The kernels of one plan, in the order in which they are launched.
+class PlanMaker {
+ public:
+  PlanMaker(runtime::EngineCore& core, const Problem& problem, const runtime::ChosenSchedule& chosen)
+      : core_(core), problem_(problem), chosen_(chosen), plan_(std::make_unique<runtime::PreparedPlan>()) {}
+
+  Result<std::unique_ptr<runtime::PreparedPlan>> Make() && {
+    plan_->problem = problem_;
+    LS_ASSIGN(const ir::Program program, compiler::BuildProgram(problem_, chosen_.schedule, *chosen_.target));
+    if (Status made = MakeLaunches(program); !made)
+      return made.error().Within(Cat("compiling ", PrintProblem(problem_), " for ", core_.parts.target.name));
+    plan_->alone = runtime::WithoutWorkspace(chosen_.schedule);
+    Describe(core_.parts, chosen_, cost_, product_, *plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  int SmCount() const { return core_.parts.device.facts().sm_count; }
+
+  // The kernel of a program. What it costs to have it is added up.
+  Result<std::shared_ptr<const runtime::LoadedKernel>> Load(const ir::Program& program) {
+    LS_ASSIGN(const runtime::FoundKernel found,
+              core_.kernels.Get(program, {PrintProblem(problem_), PrintSchedule(chosen_.schedule)}));
+    cost_.cache = std::max(cost_.cache, found.cache);
+    cost_.ptx_ms += found.ptx_ms;
+    cost_.assemble_ms += found.assemble_ms;
+    return found.loaded;
+  }
+
+  Status MakeLaunches(const ir::Program& program) {
+    LS_TRY(LoadProduct(program));
+    const compiler::PackedPlaces places =
+        compiler::PlacesOf(problem_, chosen_.schedule, product_.shape.workspace_bytes);
+    if (compiler::PacksAny(chosen_.schedule)) LS_TRY(AddPack(places));
+    const std::vector<compiler::OrderedTotal> totals =
+        compiler::TotalsOf(problem_, chosen_.schedule, program, places.workspace_bytes);
+    for (const compiler::OrderedTotal& total : totals)
+      compiler::PlaceInWorkspace(product_.params, total.base, total.begin);
+    plan_->launches.push_back(product_);
+    const std::vector<compiler::TotalsPass> passes = compiler::PassesOf(totals);
+    for (const compiler::TotalsPass& pass : passes) LS_TRY(AddTotals(pass));
+    plan_->workspace_bytes = compiler::WorkspaceBytes(passes, places.workspace_bytes);
+    return Ok();
+  }
+
+  Status LoadProduct(const ir::Program& program) {
+    LS_ASSIGN(product_.kernel, Load(program));
+    LS_ASSIGN(const int most, MostClusters(core_.parts.device, product_.kernel->kernel, program));
+    product_.params = compiler::BindParams(problem_, chosen_.schedule, program);
+    product_.shape = compiler::PlanLaunch(problem_, chosen_.schedule, program, most);
+    // CTAs of a kernel that may start early would else come to SMs in pairs, where one before it has left most room.
+    if (core_.overlap == device::LaunchOverlap::kProgrammatic) {
+      product_.shape.smem_bytes =
+          std::max(product_.shape.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen_.target)));
+    }
+    return Ok();
+  }
+
+  // The copies of operands, which the product then reads.
+  Status AddPack(const compiler::PackedPlaces& places) {
+    const auto& gemm = std::get<GemmProblem>(problem_);
+    LS_ASSIGN(const ir::Program program, compiler::BuildPack(gemm, chosen_.schedule, *chosen_.target));
+    runtime::PreparedLaunch pack{.params = compiler::BindParams(problem_, chosen_.schedule, program),
+                                 .shape = compiler::PackLaunch(gemm, chosen_.schedule, program, SmCount())};
+    LS_ASSIGN(pack.kernel, Load(program));
+    compiler::PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, places.begin);
+    for (const auto& [operand, begin] : {std::pair(ir::Operand::kA, places.a), std::pair(ir::Operand::kB, places.b)}) {
+      if (!compiler::IsPacked(chosen_.schedule, operand)) continue;
+      compiler::PlaceInWorkspace(product_.params, ir::BaseOf(operand), begin);
+    }
+    plan_->launches.push_back(std::move(pack));
+    return Ok();
+  }
+
+  Status AddTotals(const compiler::TotalsPass& pass) {
+    LS_ASSIGN(const ir::Program program, compiler::BuildTotals(pass, *chosen_.target));
+    runtime::PreparedLaunch launch{.params = compiler::BindTotals(pass, program),
+                                   .shape = compiler::TotalsLaunch(pass, program, SmCount())};
+    LS_ASSIGN(launch.kernel, Load(program));
+    plan_->launches.push_back(std::move(launch));
+    return Ok();
+  }
+
+  runtime::EngineCore& core_;
+  const Problem& problem_;
+  const runtime::ChosenSchedule& chosen_;
+  std::unique_ptr<runtime::PreparedPlan> plan_;
+  runtime::PreparedLaunch product_{};
+  runtime::FoundKernel cost_{.loaded = {}, .cache = CacheState::kMemory};
+};
 
 Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& core, const Problem& problem,
                                                            const runtime::ChosenSchedule& chosen) {
-  auto plan = std::make_unique<runtime::PreparedPlan>();
-  plan->problem = problem;
-  LS_ASSIGN(const ir::Program program, compiler::BuildProgram(problem, chosen.schedule, *chosen.target));
-  plan->product.params = compiler::BindParams(problem, chosen.schedule, program);
-  const std::string text = PrintProblem(problem);
-  const auto fails = [&](const Error& error) {
-    return error.Within(Cat("compiling ", text, " for ", core.parts.target.name));
-  };
-  auto found = core.kernels.Get(program, {text, PrintSchedule(chosen.schedule)});
-  if (!found) return fails(found.error());
-  plan->product.kernel = found->loaded;
-  LS_ASSIGN(const int most, MostClusters(core.parts.device, found->loaded->kernel, program));
-  compiler::LaunchShape& launch = plan->product.shape;
-  launch = compiler::PlanLaunch(problem, chosen.schedule, program, most);
-  // CTAs of a kernel that may start early would else come to SMs in pairs, where one before it has left most room.
-  if (core.overlap == device::LaunchOverlap::kProgrammatic) {
-    launch.smem_bytes = std::max(launch.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen.target)));
-  }
-  plan->schedule = chosen.schedule;
-  plan->places = compiler::PlacesOf(problem, chosen.schedule, launch.workspace_bytes);
-  if (compiler::PacksAny(chosen.schedule)) {
-    if (Status packed = PreparePack(core, chosen, *found, *plan); !packed) return fails(packed.error());
-  }
-  plan->alone = runtime::WithoutWorkspace(chosen.schedule);
-  Describe(core.parts, chosen, *found, *plan);
-  return plan;
+  return PlanMaker(core, problem, chosen).Make();
 }
 
 Status Launch(const runtime::EngineCore& core, const runtime::PreparedLaunch& launch, const GemmArguments& roles,
@@ -158,6 +209,13 @@ Error NothingMeasured(const Engine::Parts& parts, const Problem& problem) {
                        "; run: laneshift tune \"", text, "\", or open the engine with another miss policy"));
 }
 
+Error NeedsWorkspace(const Problem& problem, size_t bytes) {
+  return MakeError(
+      ErrorCode::kUnsupported,
+      Cat("Run has no workspace, and ", PrintProblem(problem), " adds its sums in a fixed order in one of ", bytes,
+          " bytes; make a plan and pass Execute a workspace, or use numerics=default"));
+}
+
 // Measures the problem unless somebody else just has.
 Result<runtime::ChosenSchedule> TuneFor(runtime::EngineCore& core, const Problem& problem, bool again,
                                         const std::function<bool()>& stop) {
@@ -189,7 +247,7 @@ void TuneInBackground(runtime::EngineCore& core, const Problem& problem, runtime
     LS_LOG(kRuntime, warn, next.error().message, "; the plan stays as it is");
     return;
   }
-  if ((*next)->places.workspace_bytes > slot.workspace_bytes()) {
+  if ((*next)->workspace_bytes > slot.workspace_bytes()) {
     LS_LOG(kRuntime, info, PrintProblem(problem),
            ": the faster schedule needs a larger workspace; the next engine will use it");
     return;
@@ -336,18 +394,14 @@ size_t Plan::workspace_bytes() const { return impl_->slot->workspace_bytes(); }
 
 Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* workspace) const {
   const runtime::PreparedPlan& plan = impl_->slot->current();
-  LS_ASSIGN(GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
+  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
   LS_TRY(runtime::CheckPointers(plan.problem, roles));
-  LS_TRY(runtime::CheckWorkspace(workspace, plan.places.workspace_bytes));
+  LS_TRY(runtime::CheckWorkspace(plan.problem, workspace, plan.workspace_bytes));
   // Encoding a tensor map needs a current context too, not only the launch.
   LS_ASSIGN(const device::ActiveContext active, impl_->core->opened.device.Activate());
-  if (plan.pack.kernel != nullptr) {
-    char* const bytes = static_cast<char*>(workspace);
-    LS_TRY(Launch(*impl_->core, plan.pack, roles, bytes + plan.places.begin, stream));
-    if (compiler::IsPacked(plan.schedule, ir::Operand::kA)) roles.a = bytes + plan.places.a;
-    if (compiler::IsPacked(plan.schedule, ir::Operand::kB)) roles.b = bytes + plan.places.b;
-  }
-  return Launch(*impl_->core, plan.product, roles, workspace, stream);
+  for (const runtime::PreparedLaunch& launch : plan.launches)
+    LS_TRY(Launch(*impl_->core, launch, roles, workspace, stream));
+  return Ok();
 }
 
 Engine::Engine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -428,6 +482,7 @@ Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments&
   if (plan.workspace_bytes() > 0) {
     LS_ASSIGN(plan, make(plan.impl_->slot->current().alone));
   }
+  if (plan.workspace_bytes() > 0) return NeedsWorkspace(aligned, plan.workspace_bytes());
   return plan.Execute(stream, arguments);
 }
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/bindings.h"
+#include "compiler/totals.h"
 #include "device/tensor_map.h"
 
 namespace laneshift::runtime {
@@ -60,11 +61,11 @@ Result<device::CuTensorMap> Encode(const device::DriverApi& api, const compiler:
 }
 
 Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param,
-                                      const compiler::MappedTensor& mapped, const GemmArguments& arguments) {
+                                      const compiler::MappedTensor& mapped, const void* address) {
   const auto bytes = static_cast<uint64_t>(DataTypeBytes(mapped.type));
   device::TensorMapTensor tensor;
   tensor.type = MapType(mapped.type);
-  tensor.address = reinterpret_cast<uintptr_t>(AddressOf(mapped.operand, arguments));
+  tensor.address = reinterpret_cast<uintptr_t>(address);
   for (const int64_t extent : mapped.dims) tensor.dims.push_back(static_cast<uint64_t>(extent));
   for (size_t i = 0; i < mapped.strides.size(); ++i) {
     const uint64_t stride = static_cast<uint64_t>(mapped.strides[i]) * bytes;
@@ -78,6 +79,8 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
   if (!encoded) return encoded.error().Within(ir::InfoOf(param.binding).name);
   return encoded;
 }
+
+const char* InWorkspace(const void* workspace, size_t begin) { return static_cast<const char*>(workspace) + begin; }
 
 const void* PointerOf(Binding binding, const GemmArguments& arguments) {
   constexpr std::pair<Binding, const void * GemmArguments::*> kVectors[] = {
@@ -100,15 +103,16 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
 
 }  // namespace
 
-Status CheckWorkspace(const void* workspace, size_t bytes) {
+Status CheckWorkspace(const Problem& problem, const void* workspace, size_t bytes) {
   constexpr uintptr_t kAlign = 16;
   if (bytes == 0 || (workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % kAlign == 0)) return Ok();
   const std::string_view why = workspace == nullptr ? "" : " aligned to 16 bytes";
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      Cat("the plan needs a workspace of ", bytes, " bytes", why,
-          ", which are zero before its first use; pass one, or make the plan with split_k=1 and no operand packed "
-          "(a_load and b_load)"));
+  const std::string_view otherwise = compiler::OrdersSums(problem)
+                                         ? "; pass one: sums in a fixed order are added up there"
+                                         : "; pass one, or make the plan with split_k=1 and no operand packed "
+                                           "(a_load and b_load)";
+  return MakeError(ErrorCode::kInvalidArgument, Cat("the plan needs a workspace of ", bytes, " bytes", why,
+                                                    ", which are zero before its first use", otherwise));
 }
 
 Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params,
@@ -120,11 +124,14 @@ Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compi
     pointers_[count_++] = &value;
     switch (ir::InfoOf(bound.param.binding).kind) {
       case ir::ParamKind::kTensorMap: {
-        LS_ASSIGN(value.map, EncodeMap(api, bound.param, bound.tensor, roles));
+        const void* address =
+            bound.in_workspace ? InWorkspace(workspace, *bound.in_workspace) : AddressOf(bound.tensor.operand, roles);
+        LS_ASSIGN(value.map, EncodeMap(api, bound.param, bound.tensor, address));
         break;
       }
       case ir::ParamKind::kPointer:
-        value.pointer = bound.param.binding == Binding::kWorkspace ? workspace : PointerOf(bound.param.binding, roles);
+        value.pointer =
+            bound.in_workspace ? InWorkspace(workspace, *bound.in_workspace) : PointerOf(bound.argument, roles);
         break;
       // Sizes and pitches are below 2^40: exact as doubles.
       case ir::ParamKind::kInt64:

@@ -14,8 +14,8 @@
 
 namespace laneshift::runtime {
 
-// kInvalidArgument: the workspace is not the `bytes` that the plan needs, or not aligned to 16.
-Status CheckWorkspace(const void* workspace, size_t bytes);
+// kInvalidArgument: the workspace is not the `bytes` that a plan of the problem needs, or not aligned to 16.
+Status CheckWorkspace(const Problem& problem, const void* workspace, size_t bytes);
 
 class LaunchArguments {
  public:

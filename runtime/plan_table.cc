@@ -42,7 +42,7 @@ void AddTo(Mixer& mixer, const ConvProblem& p) {
 }  // namespace
 
 PlanSlot::PlanSlot(std::unique_ptr<const PreparedPlan> first)
-    : workspace_bytes_(first->places.workspace_bytes), current_(first.get()) {
+    : workspace_bytes_(first->workspace_bytes), current_(first.get()) {
   versions_.push_back(std::move(first));
 }
 

@@ -12,7 +12,6 @@
 
 #include "compiler/bindings.h"
 #include "compiler/compile.h"
-#include "compiler/packing.h"
 #include "laneshift/engine.h"
 #include "runtime/kernel_cache.h"
 
@@ -27,11 +26,10 @@ struct PreparedLaunch {
 
 // A plan without the device that keeps it valid. Immutable.
 struct PreparedPlan {
-  Problem problem{};      // complete
-  PreparedLaunch pack{};  // copies operands into the workspace; without a kernel where none are packed
-  PreparedLaunch product{};
-  Schedule schedule{};
-  compiler::PackedPlaces places{};
+  Problem problem{};  // complete
+  // One behind the other: what copies operands into the workspace, the product, what adds up its totals.
+  std::vector<PreparedLaunch> launches{};
+  size_t workspace_bytes = 0;  // of all of them together
   ScheduleConstraint alone{};  // admits schedules that need no workspace
   PlanReport report{};         // of the making
   PlanReport remembered{};     // the same for those who find it made

@@ -197,6 +197,12 @@ def epilogues():
         yield Conv(image, filters, 3, 36, pad=1, types="x=f16 w=f16 y=f32", rest=f"epilogue={steps}")
     yield Conv([13], [5], 32, 64, n=3, pad=2, types="x=e4m3 w=e4m3 y=e4m3", rest="epilogue=swiglu+amax")
     yield Conv([3, 4, 5], [3, 3, 3], 8, 16, pad=1, rest="y_pixel=16 epilogue=bias_k+geglu+residual")
+    # Totals in a fixed order.
+    for steps in ("sum_k+relu+amax_k+sum_k", "bias_k+swiglu+sum_k"):
+        rest = f"numerics=deterministic epilogue={steps}"
+        yield Conv(image, filters, 16, 64, pad=1, rest=rest)
+        yield Conv(image, filters, 12, 12, pad=1, groups=3, types="x=f16 w=f16 y=f32", rest=rest)
+        yield Conv([3, 4, 5], [3, 3, 3], 8, 16, pad=1, rest=rest)
 
 
 def pitches():

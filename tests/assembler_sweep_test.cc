@@ -16,6 +16,7 @@
 #include "compiler/packing.h"
 #include "compiler/placement_probe.h"
 #include "compiler/tensor_probe.h"
+#include "compiler/totals.h"
 #include "device/assembler.h"
 #include "tests/sweep.h"
 
@@ -93,15 +94,13 @@ const std::vector<const char*> kModes = {"",
                                          "reuse=lane_shift",
                                          "reuse=lane_shift shift=fused",
                                          "reuse=lane_shift border=mask"};
-INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
-                         testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}},
-                                         Sweep{"clusters.txt", 40, {""}}, Sweep{"turns.txt", 30, {""}},
-                                         Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
-                                         Sweep{"kept.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}},
-                                         Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
-                         [](const auto& swept) {
-                           return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, AssemblerSweep,
+    testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}}, Sweep{"clusters.txt", 40, {""}},
+                    Sweep{"turns.txt", 30, {""}}, Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
+                    Sweep{"kept.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}}, Sweep{"ordered.txt", 82, {""}},
+                    Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
+    [](const auto& swept) { return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.')); });
 
 // The kernels that copy operands first: of either or both, in all layouts, for each size of elements.
 TEST(Pack, IsCleanForTheAssembler) {
@@ -123,6 +122,24 @@ TEST(Pack, IsCleanForTheAssembler) {
       }
     }
     EXPECT_EQ(kernels.size(), 2u * (2 + 2 + 4)) << "of A, of B and of both, for 1 and 2 bytes";
+  }
+}
+
+// The kernels that add up totals: of one and of as many as there may be, and those that add up sections first.
+TEST(Totals, AreCleanForTheAssembler) {
+  const auto assembler = device::Assembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  for (const target::Target& target : target::Targets()) {
+    for (const size_t count : {1, 2, kMaxEpilogueOperands}) {
+      const std::vector<compiler::OrderedTotal> totals(count,
+                                                       {.base = ir::Binding::kBaseE0, .length = 9, .lines = 5000});
+      for (const compiler::TotalsPass& pass : compiler::PassesOf(totals)) {
+        const auto program = compiler::BuildTotals(pass, target);
+        ASSERT_TRUE(program.has_value()) << program.error().message;
+        const Status assembled = Assemble(*assembler, *program, target);
+        EXPECT_TRUE(assembled.has_value()) << target.name << " " << count << ": " << assembled.error().message;
+      }
+    }
   }
 }
 

@@ -26,7 +26,7 @@ struct Sweep {
 };
 constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},   {"eight_bit.txt", 65, 65}, {"clusters.txt", 20, 20},
                              {"turns.txt", 0, 30},   {"kept.txt", 35, 35},      {"packs.txt", 30, 30},
-                             {"panels.txt", 20, 35}, {"pixels.txt", 9, 9}};
+                             {"panels.txt", 20, 35}, {"pixels.txt", 9, 9},      {"ordered.txt", 39, 43}};
 
 const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
 

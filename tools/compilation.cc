@@ -8,10 +8,21 @@
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "compiler/packing.h"
+#include "compiler/totals.h"
 #include "runtime/stopwatch.h"
 #include "tools/device_options.h"
 
 namespace laneshift::tools {
+
+namespace {
+
+Result<CompiledKernel> CompileKernel(ir::Program program, const target::Target& target, Keep keep) {
+  LS_ASSIGN(compiler::PtxModule module,
+            compiler::EmitPtx(program, target, {.with_llvm_ir = keep == Keep::kPtxAndLlvm}));
+  return CompiledKernel{std::move(program), std::move(module)};
+}
+
+}  // namespace
 
 Result<Compilation> CompileProblem(const Problem& problem, const std::string& target, const std::string& schedule,
                                    Keep keep, ProblemReader& reader) {
@@ -35,10 +46,16 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& ta
   if (compiler::PacksAny(result.schedule)) {
     LS_ASSIGN(ir::Program program,
               compiler::BuildPack(std::get<GemmProblem>(problem), result.schedule, *result.target));
-    LS_ASSIGN(compiler::PtxModule module,
-              compiler::EmitPtx(program, *result.target, {.with_llvm_ir = keep == Keep::kPtxAndLlvm}));
-    result.pack = CompiledPack{std::move(program), std::move(module)};
+    LS_ASSIGN(result.pack, CompileKernel(std::move(program), *result.target, keep));
   }
+  const auto totals = compiler::TotalsOf(problem, result.schedule, result.program, /*behind=*/0);
+  const std::vector<compiler::TotalsPass> passes = compiler::PassesOf(totals);
+  for (const compiler::TotalsPass& pass : passes) {
+    LS_ASSIGN(ir::Program program, compiler::BuildTotals(pass, *result.target));
+    LS_ASSIGN(CompiledKernel kernel, CompileKernel(std::move(program), *result.target, keep));
+    result.totals.push_back(std::move(kernel));
+  }
+  if (!totals.empty()) result.totals_bytes = compiler::WorkspaceBytes(passes, 0) - totals.front().begin;
   return result;
 }
 

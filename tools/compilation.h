@@ -15,8 +15,9 @@
 
 namespace laneshift::tools {
 
-// The kernel that packs operands before the product's (compiler/packing.h).
-struct CompiledPack {
+// A kernel before the product's, which packs operands (compiler/packing.h), or behind it, which adds up totals
+// (compiler/totals.h).
+struct CompiledKernel {
   ir::Program program;
   compiler::PtxModule module;
 };
@@ -28,8 +29,10 @@ struct Compilation {
   ir::Program program;
   std::vector<compiler::PassDump> passes;
   compiler::PtxModule module;
-  std::optional<CompiledPack> pack;
-  double ptx_ms = 0;  // tile program to PTX, of the product's kernel
+  std::optional<CompiledKernel> pack;
+  std::vector<CompiledKernel> totals;
+  size_t totals_bytes = 0;  // of the workspace, that lines of totals take
+  double ptx_ms = 0;        // tile program to PTX, of the product's kernel
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };

@@ -14,6 +14,8 @@
 namespace laneshift::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr const char* kCompileExamples = R"(
 Examples:
   laneshift compile gemm m=4096 n=4096 k=4096 --target sm_100a --emit ptx
@@ -71,21 +73,23 @@ Result<std::string> Output::Of(const ir::Program& program, const compiler::PtxMo
   return MakeError(ErrorCode::kInternal, "unknown form");
 }
 
-// The kernel that packs operands: written beside the product's where that goes to a file, else the code is in the JSON.
-Result<nlohmann::ordered_json> WritePack(const Compilation& compilation, const Output& output,
-                                         const std::string& path) {
-  if (!compilation.pack) return nlohmann::ordered_json(nullptr);
-  const CompiledPack& pack = *compilation.pack;
-  LS_ASSIGN(const std::string code, output.Of(pack.program, pack.module));
-  nlohmann::ordered_json json = {
-      {"entry", pack.module.entry}, {"key", compiler::KernelKey(pack.program)}, {"bytes", code.size()}};
+// A kernel beside the product's: written to a file of its own where that goes to one, else the code is in the JSON.
+Result<Json> WriteKernel(const CompiledKernel& kernel, const Output& output, const std::string& path) {
+  LS_ASSIGN(const std::string code, output.Of(kernel.program, kernel.module));
+  Json json = {{"entry", kernel.module.entry}, {"key", compiler::KernelKey(kernel.program)}, {"bytes", code.size()}};
   if (path.empty()) {
     json["text"] = code;
   } else {
-    json["output"] = path + ".pack";
-    LS_TRY(WriteOutput(path + ".pack", code));
+    const std::string own = base::Cat(path, ".", kernel.program.name);
+    json["output"] = own;
+    LS_TRY(WriteOutput(own, code));
   }
   return json;
+}
+
+void PrintKernel(std::string_view what, const Json& kernel) {
+  std::fprintf(stderr, "%s, by kernel %s: %s\n", std::string(what).c_str(), kernel["key"].get<std::string>().c_str(),
+               kernel.value("output", "its code is shown with --json, or written with -o FILE").c_str());
 }
 
 Result<int> Compile(const CompileOptions& options, const Settings& settings) {
@@ -101,27 +105,33 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
   if (options.output.empty() && form == Form::kCubin) {
     return MakeError(ErrorCode::kInvalidArgument, "a cubin is binary; say where to write it with -o FILE");
   }
-  LS_ASSIGN(nlohmann::ordered_json pack, WritePack(compilation, code, options.output));
+  Json pack = nullptr, totals = Json::array();
+  if (compilation.pack) {
+    LS_ASSIGN(pack, WriteKernel(*compilation.pack, code, options.output));
+  }
+  for (const CompiledKernel& kernel : compilation.totals) {
+    LS_ASSIGN(Json written, WriteKernel(kernel, code, options.output));
+    totals.push_back(std::move(written));
+  }
   if (!options.json) {
     LS_TRY(WriteOutput(options.output, output));
     std::fprintf(stderr, "%s for %s, %s: %s in %s\n", PrintProblem(problems[0]).c_str(),
                  std::string(compilation.target->name).c_str(), PrintSchedule(compilation.schedule).c_str(),
                  PrintBytes(static_cast<double>(output.size())).c_str(), PrintDuration(compilation.ptx_ms).c_str());
-    if (!pack.is_null()) {
-      std::fprintf(stderr, "operands are packed first, by kernel %s: %s\n", pack["key"].get<std::string>().c_str(),
-                   pack.value("output", "its code is shown with --json, or written with -o FILE").c_str());
-    }
+    if (!pack.is_null()) PrintKernel("operands are packed first", pack);
+    for (const Json& kernel : totals) PrintKernel("totals are added up behind", kernel);
     return kExitOk;
   }
-  nlohmann::ordered_json json = {{"problem", PrintProblem(problems[0])},
-                                 {"target", compilation.target->name},
-                                 {"schedule", PrintSchedule(compilation.schedule)},
-                                 {"entry", compilation.module.entry},
-                                 {"key", compiler::KernelKey(compilation.program)},
-                                 {"ptx_ms", compilation.ptx_ms},
-                                 {"emit", options.emit},
-                                 {"bytes", output.size()},
-                                 {"pack", std::move(pack)}};
+  Json json = {{"problem", PrintProblem(problems[0])},
+               {"target", compilation.target->name},
+               {"schedule", PrintSchedule(compilation.schedule)},
+               {"entry", compilation.module.entry},
+               {"key", compiler::KernelKey(compilation.program)},
+               {"ptx_ms", compilation.ptx_ms},
+               {"emit", options.emit},
+               {"bytes", output.size()},
+               {"pack", std::move(pack)},
+               {"totals", std::move(totals)}};
   if (options.output.empty()) {
     json["text"] = output;
   } else {

@@ -89,21 +89,29 @@ Json ResourcesJson(const Resources& resources) {
 // What the assembler says of the kernels of a compilation.
 struct Assembled {
   Resources product, pack;
+  std::vector<Resources> totals;
 };
 Assembled AssembleAll(const Compilation& c, const std::string& ptxas) {
-  Assembled all{.product = ResourcesOf(c.module.ptx, c.target->name, ptxas), .pack = {}};
+  Assembled all{.product = ResourcesOf(c.module.ptx, c.target->name, ptxas), .pack = {}, .totals = {}};
+  for (const CompiledKernel& kernel : c.totals)
+    all.totals.push_back(ResourcesOf(kernel.module.ptx, c.target->name, ptxas));
   if (c.pack) all.pack = ResourcesOf(c.pack->module.ptx, c.target->name, ptxas);
   return all;
 }
 
-Json PackJson(const Compilation& c, const Assembled& assembled, bool with_ptx) {
-  if (!c.pack) return nullptr;
-  Json json = {{"entry", c.pack->module.entry},
-               {"key", compiler::KernelKey(c.pack->program)},
-               {"threads", c.pack->program.threads},
-               {"resources", ResourcesJson(assembled.pack)},
-               {"program", ir::PrintProgram(c.pack->program)}};
-  if (with_ptx) json["ptx"] = c.pack->module.ptx;
+Json KernelJson(const CompiledKernel& kernel, const Resources& resources, bool with_ptx) {
+  Json json = {{"entry", kernel.module.entry},
+               {"key", compiler::KernelKey(kernel.program)},
+               {"threads", kernel.program.threads},
+               {"resources", ResourcesJson(resources)},
+               {"program", ir::PrintProgram(kernel.program)}};
+  if (with_ptx) json["ptx"] = kernel.module.ptx;
+  return json;
+}
+
+Json TotalsJson(const Compilation& c, const Assembled& assembled, bool with_ptx) {
+  Json json = Json::array();
+  for (size_t i = 0; i < c.totals.size(); ++i) json.push_back(KernelJson(c.totals[i], assembled.totals[i], with_ptx));
   return json;
 }
 
@@ -120,7 +128,9 @@ void PrintJson(const Compilation& c, const Assembled& assembled, const std::vect
                {"smem_map", MapJson(SharedRegions(c.program))},
                {"tmem_map", MapJson(TensorRegions(c.program))},
                {"resources", ResourcesJson(assembled.product)},
-               {"pack", PackJson(c, assembled, with_ptx)}};
+               {"pack", c.pack ? KernelJson(*c.pack, assembled.pack, with_ptx) : Json(nullptr)},
+               {"totals", TotalsJson(c, assembled, with_ptx)},
+               {"totals_bytes", c.totals_bytes}};
   Json census = Json::object();
   for (const OpcodeCount& row : Census(c.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
@@ -167,12 +177,23 @@ std::string ResourcesText(const Resources& resources) {
   return text;
 }
 
-// The kernel that copies operands before the product's.
-void PrintPack(const Pages& pages, const CompiledPack& pack, const Resources& resources, bool with_ptx) {
-  pages.Title(Cat("first, a kernel packs operands: ", pack.program.threads, " threads a CTA"));
-  pages.Text(Cat("kernel    ", compiler::KernelKey(pack.program), "\n", ResourcesText(resources), "\n\n",
-                 ir::PrintProgram(pack.program)));
-  if (with_ptx) pages.Text(pack.module.ptx);
+// A kernel before or behind the product's.
+void PrintKernel(const Pages& pages, const std::string& what, const CompiledKernel& kernel, const Resources& resources,
+                 bool with_ptx) {
+  pages.Title(Cat(what, ": ", kernel.program.threads, " threads a CTA"));
+  pages.Text(Cat("kernel    ", compiler::KernelKey(kernel.program), "\n", ResourcesText(resources), "\n\n",
+                 ir::PrintProgram(kernel.program)));
+  if (with_ptx) pages.Text(kernel.module.ptx);
+}
+
+void PrintTotals(const Pages& pages, const Compilation& c, const Assembled& assembled, bool with_ptx) {
+  for (size_t i = 0; i < c.totals.size(); ++i) {
+    const bool last = i + 1 == c.totals.size();
+    const std::string what = last ? Cat("behind, a kernel adds up totals, of which the workspace holds ",
+                                        PrintBytes(static_cast<double>(c.totals_bytes)))
+                                  : std::string("behind, a kernel adds up sections of totals");
+    PrintKernel(pages, what, c.totals[i], assembled.totals[i], with_ptx);
+  }
 }
 
 void PrintPages(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
@@ -180,7 +201,8 @@ void PrintPages(const Compilation& c, const Assembled& assembled, const std::vec
   const Pages pages;
   pages.Text(Cat("problem   ", PrintProblem(c.problem), "\ntarget    ", c.target->name, "\nschedule  ",
                  PrintSchedule(c.schedule), "\nkernel    ", compiler::KernelKey(c.program)));
-  if (c.pack) PrintPack(pages, *c.pack, assembled.pack, with_ptx);
+  if (c.pack) PrintKernel(pages, "first, a kernel packs operands", *c.pack, assembled.pack, with_ptx);
+  PrintTotals(pages, c, assembled, with_ptx);
   pages.Title(Cat("roles: ", c.program.threads, " threads a CTA"));
   pages.Text(RolesTable(c.program));
   pages.Title(Cat("shared memory: ", c.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));

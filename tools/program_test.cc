@@ -199,6 +199,28 @@ TEST_F(Program, CompileAndInspectShowThePackToo) {
   EXPECT_EQ(CallJson(call).at(0)["pack"]["resources"].value("spill_store_bytes", 0), 0);
 }
 
+TEST_F(Program, CompileAndInspectShowWhatAddsUpTotals) {
+  EXPECT_TRUE(CallJson({"compile", kTiny}).at(0)["totals"].empty());
+  const std::vector<std::string> ordered = {"compile", "gemm m=40000 n=40 k=8 numerics=deterministic epilogue=sum_n",
+                                            "--schedule", "tile=64x32x64"};
+  std::vector<std::string> call = ordered;
+  const Json json = CallJson(call).at(0)["totals"];
+  ASSERT_EQ(json.size(), 2u) << "2500 lines are added up in sections first";
+  EXPECT_NE(json[0]["text"].get<std::string>().find(".visible .entry laneshift_fold_totals"), std::string::npos);
+  EXPECT_NE(json[1]["text"].get<std::string>().find(".visible .entry laneshift_totals"), std::string::npos);
+  call.insert(call.end(), {"-o", File("z.ptx")});
+  EXPECT_EQ(Call(call).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(File("z.ptx.fold_totals")));
+  EXPECT_TRUE(std::filesystem::exists(File("z.ptx.totals")));
+  call = ordered;
+  call[0] = "inspect";
+  EXPECT_NE(Call(call).output.find("behind, a kernel adds up totals, of which the workspace holds"), std::string::npos);
+  const Json inspected = CallJson(call).at(0);
+  EXPECT_EQ(inspected["totals"].at(1)["resources"].value("spill_store_bytes", 0), 0);
+  // Lines of 40 f32, and ten sections of them.
+  EXPECT_EQ(inspected["totals_bytes"], (2500 + 10) * 40 * 4);
+}
+
 TEST_F(Program, InspectShowsEverything) {
   const std::string pages = Call({"inspect", kTiny, "--all-passes"}).output;
   for (const char* part :

@@ -180,7 +180,9 @@ class Plan {
   // Device memory that Execute needs beside its arguments, in bytes; 0: none. It is zero before its first use; plans
   // may use one workspace one after another, never at the same time, and leave it as the next one needs it.
   size_t workspace_bytes() const;
-  // Enqueues the kernel, behind one that packs its operands where the schedule says so. `stream` is a CUstream or cudaStream_t of the engine's device; null is the default stream.
+  // Enqueues the kernel, behind one that packs its operands where the schedule says so, and before those that add up
+  // the epilogue's sums where they are deterministic. `stream` is a CUstream or cudaStream_t of the engine's device;
+  // null is the default stream.
   // kInvalidArgument: arguments of another kind of problem, or a missing or misaligned pointer or workspace, by name;
   // kDriver carries the driver's words.
   Status Execute(CUstream_st* stream, const Arguments& arguments, void* workspace = nullptr) const;
@@ -231,8 +233,9 @@ class Engine {
   void FinishTuning() const;
 
   // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute; by a schedule with
-  // split_k=1 and no operand packed where the plan's needs a workspace. kInvalidArgument: `stream` is being captured and the plan is not
-  // there yet.
+  // split_k=1 and no operand packed where the plan's needs a workspace. kInvalidArgument: `stream` is being captured
+  // and the plan is not there yet; kUnsupported: every plan needs a workspace (the epilogue's sums are to be
+  // deterministic).
   Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
   Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));

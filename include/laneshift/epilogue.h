@@ -12,7 +12,8 @@
 // 128), one such matrix for all of a batch.
 //
 // Sums and amax are f32, shared by the batch, and add to what the caller has put there. An amax has the same bits in
-// every run; a sum has not, because the order in which tiles end decides it: problems with numerics= refuse it.
+// every run; a sum has not, because the order in which tiles end decides it, unless the problem is deterministic: then
+// the plan needs a workspace. Batch-invariant problems refuse sums.
 // Behind a gated step columns are those of D; before it they are those of B, twice as many, and there are no matrices.
 // Of a convolution D's are the channels of y, and B's the filters. Where a gated step says `halves` (swiglu:halves),
 // column j of B is the gate of column j + n / 2 instead of 2 j that of 2 j + 1, in every group of filters; operands of

@@ -35,7 +35,7 @@ enum class Major : uint8_t { kK, kMn };
 // is stored for the problem.
 enum class Numerics : uint8_t {
   kDefault,         // any order of summation that the schedule likes
-  kDeterministic,   // the same bits in every run
+  kDeterministic,   // the same bits in every run of one schedule, the epilogue's sums included
   kBatchInvariant,  // deterministic, and what is computed from a row of A (an image of x) has the same bits however
                     // many others there are
 };
