@@ -63,9 +63,10 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // One role of a program as steps.
 class StepWriter {
  public:
-  StepWriter(const compiler::ProblemNumbers& numbers, const ir::Program& program, const target::Target& target,
-             const ir::Role& role)
-      : program_(program),
+  StepWriter(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
+             const target::Target& target, const ir::Role& role)
+      : problem_(problem),
+        program_(program),
         target_(target),
         role_(role),
         indices_(numbers, program),
@@ -410,9 +411,17 @@ class StepWriter {
                 .special = approximate ? cost.approximate_special : cost.special});
   }
   double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
-  // How long a user's function is shows only when it is compiled; it counts as one of some length.
+  // As long as the compiled function is; what is not compiled yet counts as one of some length.
+  FunctionLength LengthOf(const ir::ProgramFunction& function) const {
+    constexpr FunctionLength kUnknown = {24, 1};
+    const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem_);
+    for (const EpilogueStep& step : epilogue) {
+      if (!step.function || step.function->digest != function.digest) continue;
+      if (step.function->length.operations > 0) return step.function->length;
+    }
+    return kUnknown;
+  }
   void Call(StepList& steps, const ir::CallAttrs& attrs) {
-    constexpr double kOperations = 24;
     double read = 0, written = 0;
     const ir::ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
     if (function.joins_pairs != 0) columns_ /= 2;
@@ -422,7 +431,11 @@ class StepWriter {
       if (input.kind == FunctionOperand::kOutput) written += bytes;
     }
     if (read > 0) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * read});
-    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = kOperations});
+    const FunctionLength length = LengthOf(function);
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = Elements(),
+                .operations = static_cast<double>(length.operations),
+                .special = static_cast<double>(length.special)});
     if (written > 0)
       Add(steps, {.kind = StepKind::kStoreThreads,
                   .bytes = Elements() * written,
@@ -434,6 +447,7 @@ class StepWriter {
     steps.Add({.kind = StepKind::kReadSums, .bytes = Elements() * kSumBytes});
   }
 
+  const Problem& problem_;
   const ir::Program& program_;
   const target::Target& target_;
   const ir::Role& role_;
@@ -572,7 +586,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
     pipeline.rings.push_back({.stages = channel.stages, .turns = channel.space == ir::Space::kTurns});
   }
   for (const ir::Role& role : program.roles) {
-    StepWriter writer(numbers, program, target, role);
+    StepWriter writer(problem, numbers, program, target, role);
     pipeline.roles.push_back(writer.Write());
     const PipelineRole& written = pipeline.roles.back();
     sections = std::max(sections, writer.sections());

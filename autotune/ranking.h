@@ -30,7 +30,7 @@ Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constrai
 
 // Raised whenever the same problem is ranked otherwise on the same machine, by another space or another model, so that
 // choices of before are not remembered (autotune/ranking_test.cc tells when that is due).
-inline constexpr int kRankingRevision = 19;
+inline constexpr int kRankingRevision = 20;
 
 // Fingerprint of what ChooseSchedule goes by beside the problem and the generator's revision: equal ones choose alike.
 std::string ChoiceBasis(const target::Target& target, const Machine& machine);

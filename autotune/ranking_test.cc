@@ -267,7 +267,7 @@ TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "19:50d0ba2b984125c560a821c8a6bc9e99";
+  constexpr std::string_view kChoices = "20:50d0ba2b984125c560a821c8a6bc9e99";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

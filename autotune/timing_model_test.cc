@@ -132,6 +132,23 @@ TEST(TimingModel, WarpgroupsThatTakeTurnsOverlapTheirEpilogues) {
   EXPECT_LT(gain("gemm m=1024 n=1024 k=512"), 1.0);  // one tile a CTA: only one of them has work
 }
 
+// A user's function costs what it has, whichever unit is the slower; one that was never compiled, something.
+TEST(TimingModel, UsersFunctionsCostTheirLength) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const auto us = [&](FunctionLength length) {
+    FunctionCall call{.name = "F", .digest = std::string(32, 'a')};
+    call.length = length;
+    const EpilogueStep step{.kind = EpilogueKind::kFunction, .function = FunctionStep(call)};
+    const Problem problem = *CompleteProblem(GemmProblem{.m = 8192, .n = 8192, .k = 512, .epilogue = {step}});
+    const Schedule schedule = ParseSchedule("tile=128x256x64 stages=4 acc=1 math=2")->Apply(Schedule{});
+    return PredictTime(problem, schedule, target, PublishedMachine(target)).value().us;
+  };
+  EXPECT_LT(us({1, 0}), us({20, 0}));
+  EXPECT_LT(us({20, 0}), us({20, 8}));
+  EXPECT_EQ(us({64, 1}), us({64, 2})) << "instructions bind";
+  EXPECT_GT(us({}), us({1, 0}));
+}
+
 // A wave of tiles takes in as many rows as its bands have, or more where a band is too short for it.
 TEST(TimingModel, BandsDecideWhatMemoryDelivers) {
   const auto bytes = [](const char* raster) {

@@ -21,10 +21,10 @@ constexpr Operand kPackable[] = {Operand::kA, Operand::kB};
 // Each warp copies rows of kRowBytes, a 16-byte piece a lane, kRowsOfWarp of them at once: enough under way to hide the
 // latency of memory where an SM has 16 such warps, and registers allow more. So many CTAs come to each SM one after
 // another that those which come last hold up nothing; only of huge operands a CTA copies several tiles.
-constexpr int kWarps = 4;  // for each operand
+constexpr int kPackWarps = 4;  // for each operand
 constexpr int kRowsOfWarp = 4;
 constexpr int kRowBytes = 32 * 16;
-constexpr int kCtasForSm = 64;
+constexpr int kPackCtasForSm = 64;
 
 // How many of `unit` an extent begins.
 constexpr int64_t Begun(int64_t extent, int64_t unit) { return (extent + unit - 1) / unit; }
@@ -93,8 +93,8 @@ void AddRole(const GemmProblem& problem, const Schedule& schedule, Operand opera
   ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
                 .kind = ir::RoleKind::kCopy,
                 .first_warp = program.threads / 32,
-                .warps = kWarps};
-  program.threads += 32 * kWarps;
+                .warps = kPackWarps};
+  program.threads += 32 * kPackWarps;
   std::vector<ir::Op> body;
   Builder b(program, body);
   CopyWriter writer(problem, b);
@@ -188,7 +188,7 @@ Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedu
   program.name = "pack";
   program.target = std::string(target.name);
   program.operand_type = TypeOfSize(problem.a);
-  program.tile_m = kWarps * kRowsOfWarp;
+  program.tile_m = kPackWarps * kRowsOfWarp;
   program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
   program.tile_k = 1;
   for (const Operand operand : kPackable) {
@@ -214,7 +214,7 @@ LaunchShape PackLaunch(const GemmProblem& problem, const Schedule& schedule, con
   for (const Operand operand : kPackable) {
     if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(problem, Stored(problem, operand), program));
   }
-  return {.grid = static_cast<unsigned>(std::min(tiles, int64_t{sm_count} * kCtasForSm)),
+  return {.grid = static_cast<unsigned>(std::min(tiles, int64_t{sm_count} * kPackCtasForSm)),
           .threads = static_cast<unsigned>(program.threads),
           .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
 }

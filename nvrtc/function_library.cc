@@ -10,6 +10,7 @@
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "compiler/function_length.h"
 #include "compiler/function_module.h"
 #include "ir/epilogue.h"
 #include "ir/function_call.h"
@@ -261,6 +262,7 @@ Result<FunctionCall> FunctionLibrary::Find(const FunctionSource& source) {
   LS_ASSIGN(const auto module, compiler::FunctionModule::Parse(texts_[call.digest]));
   LS_ASSIGN(Signature signature, SignatureOf(module.signature()));
   call.joins_pairs = signature.joins_pairs;
+  call.length = compiler::LengthOf(module);
   call.parameters = std::move(signature.parameters);
   LS_TRY(ir::CheckFunctionCall(call));
   return call;
@@ -288,7 +290,23 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
     }
     words.back() = Cat(kKey, base::Join(steps, "+"));
   }
-  return ParseProblem(base::Join(words, " "));
+  LS_ASSIGN(Problem problem, ParseProblem(base::Join(words, " ")));
+  return WithLengths(std::move(problem));
+}
+
+Problem FunctionLibrary::WithLengths(Problem problem) {
+  Epilogue& epilogue = std::visit([](auto& kind) -> Epilogue& { return kind.epilogue; }, problem);
+  for (EpilogueStep& step : epilogue) {
+    if (!step.function || step.function->length.operations > 0) continue;
+    const auto text = TextOf(step.function->name, step.function->digest);
+    if (!text) continue;
+    const auto module = compiler::FunctionModule::Parse(*text);
+    if (!module) continue;
+    FunctionCall call = *step.function;
+    call.length = compiler::LengthOf(*module);
+    step.function = FunctionStep(std::move(call));
+  }
+  return problem;
 }
 
 Result<std::string> FunctionLibrary::Text(const std::string& name, const std::string& digest) {

@@ -41,6 +41,9 @@ class FunctionLibrary {
   // A problem whose epilogue may name files: "epilogue=bias_n+act.cu:Swish:1.5". Errors as Find and ParseProblem.
   Result<Problem> ReadProblem(std::string_view text);
 
+  // The problem with the lengths of those of its functions that this process or the store has.
+  Problem WithLengths(Problem problem);
+
   // The texts of the functions that a program calls. kNotFound: one that neither this process nor the store has.
   Result<compiler::FunctionTexts> TextsOf(const ir::Program& program);
 

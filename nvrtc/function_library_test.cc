@@ -71,6 +71,26 @@ TEST_F(FunctionLibraryTest, ReadsEveryFormOfParameter) {
   EXPECT_EQ(*ir::ParseFunctionCall(ir::PrintFunctionCall(*call)), *call);
 }
 
+TEST_F(FunctionLibraryTest, LengthsAreKnownByDigestToo) {
+  FunctionLibrary library = Library();
+  const char* text =
+      "float Short(float v) { return v * 2; }\n"
+      "float Long(float v) { for (int i = 0; i < 4; ++i) v = v * v + 0.5f; return v; }\n"
+      "__noinline__ float Inner(float v) { return __expf(v) * v; }\n"
+      "float Outer(float v) { return Inner(v) + __expf(-v); }\n";
+  const auto length = [&](const char* name) { return library.Find({.text = text, .function = name})->length; };
+  EXPECT_EQ(length("Short").operations, 1);
+  EXPECT_EQ(length("Short").special, 0);
+  EXPECT_GE(length("Long").operations, 4);
+  EXPECT_EQ(length("Outer").special, 2) << "one of its own, one of what it calls";
+  FunctionLibrary other = Library();
+  const auto call = library.Find({.text = text, .function = "Outer"});
+  const auto problem = other.ReadProblem("gemm m=64 n=64 k=64 epilogue=" + ir::PrintFunctionCall(*call));
+  ASSERT_TRUE(problem) << problem.error().message;
+  EXPECT_EQ(std::get<GemmProblem>(*problem).epilogue[0].function->length.special, 2);
+  EXPECT_EQ(*problem, *ParseProblem(PrintProblem(*problem))) << "no part of the problem";
+}
+
 TEST_F(FunctionLibraryTest, FunctionsMayJoinPairs) {
   FunctionLibrary library = Library();
   const char* text =

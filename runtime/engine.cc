@@ -423,13 +423,14 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
   if (auto known = impl_->plans.Find(problem, constraint)) {
     return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known)}));
   }
-  LS_ASSIGN(const Problem complete, CompleteProblem(problem));
+  LS_ASSIGN(Problem complete, CompleteProblem(problem));
   if (auto known = impl_->plans.Find(complete, constraint)) {
     known = impl_->plans.Insert(problem, complete, constraint, std::move(known));
     return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known)}));
   }
   runtime::EngineCore& core = *impl_;
   LS_TRY(RefuseWhileCaptured(core.opened.device, nullptr, complete));
+  complete = core.functions.WithLengths(std::move(complete));
   LS_ASSIGN(runtime::ChosenSchedule chosen, runtime::ChooseFor(core.parts, complete, constraint));
   const bool missed = constraint.fixed == 0 && !runtime::IsSettled(chosen.origin, core.parts.emulated);
   if (missed && core.on_miss == MissPolicy::kError) return NothingMeasured(core.parts, complete);

@@ -40,6 +40,12 @@ struct FunctionParameter {
 // Most parameters of a function behind the value.
 constexpr size_t kMaxFunctionParameters = 12;
 
+// How many instructions a function has for one element, and how many of them are of the special function units. All
+// zero: not known.
+struct FunctionLength {
+  int operations = 0, special = 0;
+};
+
 // All that a problem says of a call. Where the source was is no part of it: the digest names what is compiled.
 struct FunctionCall {
   std::string name;    // of the function
@@ -47,8 +53,12 @@ struct FunctionCall {
   std::vector<FunctionParameter> parameters{};
   std::vector<double> numbers{};  // of the parameters that are numbers, in order
   bool joins_pairs = false;       // its value is a laneshift::Pair: it is the problem's gated step
+  FunctionLength length{};        // known once it was compiled, for the timing model; no part of the problem
 
-  bool operator==(const FunctionCall&) const = default;
+  friend bool operator==(const FunctionCall& a, const FunctionCall& b) {
+    return a.name == b.name && a.digest == b.digest && a.parameters == b.parameters && a.numbers == b.numbers &&
+           a.joins_pairs == b.joins_pairs;
+  }
 };
 
 // A FunctionCall or none, cheap to copy.
