@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "compiler/constant_indices.h"
-#include "compiler/packing.h"
 #include "compiler/passes.h"
 #include "ir/builder.h"
 #include "ir/epilogue.h"
