@@ -68,6 +68,11 @@ class Searcher {
       parts_.push_back(PartsOf(candidate.name));
       kinds_.push_back(WithoutMinorWords(candidate.name));
     }
+    for (size_t i = 0; i < candidates.size() && !reference_; ++i) {
+      if (!outcome_.trials[i] || !outcome_.trials[i]->Timed()) continue;
+      reference_ = i;
+      reference_us_ = EstimateFor(i).median;
+    }
   }
 
   Result<SearchOutcome> Run() {
@@ -143,7 +148,7 @@ class Searcher {
     int timed = 0;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!outcome_.trials[i] || !outcome_.trials[i]->Timed() || candidates_[i].predicted_us <= 0) continue;
-      const double log_ratio = std::log(EstimateOf(outcome_.trials[i]->samples).median / candidates_[i].predicted_us);
+      const double log_ratio = std::log(EstimateFor(i).median / candidates_[i].predicted_us);
       const double weight = std::pow(kDistanceWeight, Distance(parts_[i], parts_[candidate]));
       sum += weight * log_ratio;
       weights += weight;
@@ -177,13 +182,39 @@ class Searcher {
         Record(batch[i], std::move(checked[i]));
       }
     }
-    if (passed.empty()) return Ok();
-    LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(passed), kScoutRounds));
-    for (size_t i = 0; i < passed.size(); ++i) Record(passed[i], std::move(timed[i]));
+    return passed.empty() ? Ok() : Time(passed, kScoutRounds);
+  }
+
+  // In turns with the reference, which is the first that was timed.
+  Status Time(const std::vector<size_t>& batch, int rounds) {
+    const bool among = !reference_ || std::find(batch.begin(), batch.end(), *reference_) != batch.end();
+    std::vector<size_t> together = batch;
+    if (!among) together.push_back(*reference_);
+    LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(together), rounds));
+    const double drift = DriftOf(together, timed);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      timed[i].drift = drift;
+      Record(batch[i], std::move(timed[i]));
+    }
     return Ok();
   }
 
-  Estimate EstimateFor(size_t candidate) const { return EstimateOf(outcome_.trials[candidate]->samples); }
+  double DriftOf(const std::vector<size_t>& together, const std::vector<Trial>& timed) {
+    for (size_t i = 0; i < together.size(); ++i) {
+      if (!timed[i].Timed() || (reference_ && together[i] != *reference_)) continue;
+      const double us = EstimateOf(timed[i].samples).median;
+      if (!reference_) {
+        reference_ = together[i];
+        reference_us_ = us;
+      }
+      return us / reference_us_;
+    }
+    // It failed this time, or there is none yet: another is taken.
+    reference_.reset();
+    return 1;
+  }
+
+  Estimate EstimateFor(size_t candidate) const { return EstimateOf(*outcome_.trials[candidate]); }
 
   // The fastest of the trials and those near it, fastest first; the previous winner is among them if it is near.
   std::vector<size_t> Finalists() const {
@@ -210,8 +241,7 @@ class Searcher {
     std::vector<size_t> finalists = Finalists();
     int rounds = kFinalRounds;
     for (int rung = 0; rung < kFinalRungs && finalists.size() > 1 && !Expired(); ++rung, rounds *= 2) {
-      LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(finalists), rounds));
-      for (size_t i = 0; i < finalists.size(); ++i) Record(finalists[i], std::move(timed[i]));
+      LS_TRY(Time(finalists, rounds));
       finalists = Survivors(std::move(finalists));
     }
     outcome_.winner = Winner(finalists);
@@ -247,10 +277,17 @@ class Searcher {
   const SearchOptions& options_;
   std::vector<std::vector<std::string_view>> parts_;  // of the names
   std::vector<std::string> kinds_;
+  std::optional<size_t> reference_;
+  double reference_us_ = 0;  // when it was first timed
   SearchOutcome outcome_;
 };
 
 }  // namespace
+
+Estimate EstimateOf(const Trial& trial) {
+  const Estimate measured = EstimateOf(trial.samples);
+  return {measured.median / trial.drift, measured.low / trial.drift, measured.high / trial.drift};
+}
 
 std::string_view SearchKindName(SearchKind kind) {
   switch (kind) {

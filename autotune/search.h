@@ -6,6 +6,10 @@
 // others. Exhaustive tries every schedule and ends in the same way. Among those that cannot be told apart the previous
 // winner stays, else the first name wins, so that two searches choose the same.
 //
+// What is timed together is timed in turns; between such batches the device may have warmed up and slowed down. So one
+// schedule, the reference, is timed with every batch, and times of different batches are compared after division by
+// what became of its own.
+//
 // Given the same measurements the outcome is the same. Thread-safety: none; the Bench is called from Search's thread.
 #pragma once
 
@@ -31,10 +35,14 @@ struct Candidate {
 struct Trial {
   store::Verdict verdict = store::Verdict::kPassed;
   std::string detail{};
-  std::vector<store::Sample> samples{};
+  std::vector<store::Sample> samples{};  // as measured
+  double drift = 1;  // how many times as slow the reference was with this trial as when it was first timed
 
   bool Timed() const { return verdict == store::Verdict::kPassed && !samples.empty(); }
 };
+
+// The trial's time, as it would have been when the reference was first timed.
+Estimate EstimateOf(const Trial& trial);
 
 // Where candidates are tried. An Error means that nothing more can be tried at all.
 class Bench {

@@ -43,9 +43,11 @@ class SimulatedBench : public Bench {
     for (int round = 0; round < rounds; ++round) {
       // The clock steps for all alike, now and then by 15 %.
       if (random_() % 16 == 0) clock_ = clock_ == 1 ? 1.15 : 1;
+      // It is slower by as much after every batch.
+      const double warm = std::pow(warming, timings - 1);
       for (size_t i = 0; i < schedules.size(); ++i) {
         const double noise = std::normal_distribution<double>(1, noise_)(random_);
-        trials[i].samples.push_back({truths_.at(PrintSchedule(schedules[i])).us * clock_ * noise, {}});
+        trials[i].samples.push_back({truths_.at(PrintSchedule(schedules[i])).us * clock_ * warm * noise, {}});
       }
     }
     return trials;
@@ -53,6 +55,7 @@ class SimulatedBench : public Bench {
 
   std::map<std::string, int> checks;
   int timings = 0;
+  double warming = 1;
 
  private:
   const std::map<std::string, Truth> truths_;
@@ -122,6 +125,28 @@ TEST(Search, ExhaustiveTriesEveryOneOnceAndFindsTheBest) {
   EXPECT_EQ(static_cast<size_t>(outcome->tried), world.candidates.size());
   for (const Candidate& candidate : world.candidates) EXPECT_EQ(bench.checks[candidate.name], 1) << candidate.name;
   EXPECT_LT(world.truths.at(world.candidates[*outcome->winner].name).us, 1.01 * world.best);
+}
+
+// A device that slows down while it is busy: what is timed late is no worse for that.
+TEST(Search, WhatIsTimedLateIsComparedWithWhatIsTimedEarly) {
+  double log_sum = 0;
+  const int worlds = 20;
+  for (uint32_t seed = 0; seed < worlds; ++seed) {
+    const World world(seed);
+    SimulatedBench bench(world.truths, 0.01, seed);
+    bench.warming = 1.04;
+    const auto outcome =
+        Search(world.candidates, world.NothingKnown(), std::nullopt, bench, {.kind = SearchKind::kExhaustive});
+    ASSERT_TRUE(outcome.has_value() && outcome->winner.has_value());
+    const auto true_us = [&](size_t i) { return world.truths.at(world.candidates[i].name).us; };
+    log_sum += std::log(true_us(*outcome->winner) / world.best);
+    // Times of all batches are those of the first one.
+    const double first = EstimateOf(*outcome->trials[0]).median / true_us(0);
+    for (size_t i = 0; i < world.candidates.size(); ++i) {
+      EXPECT_NEAR(EstimateOf(*outcome->trials[i]).median / (first * true_us(i)), 1, 0.04) << "world " << seed;
+    }
+  }
+  EXPECT_LT(std::exp(log_sum / worlds), 1.01);
 }
 
 TEST(Search, TheSameMeasurementsMakeTheSameChoice) {

@@ -137,7 +137,7 @@ class Tuning {
     progress_.best_us.reset();
     for (size_t i = 0; i < known_.size(); ++i) {
       if (!known_[i] || !known_[i]->Timed()) continue;
-      const double us = EstimateOf(known_[i]->samples).median;
+      const double us = EstimateOf(*known_[i]).median;
       if (i == 0) progress_.default_us = us;
       if (!progress_.best_us || us < *progress_.best_us) progress_.best_us = us;
     }
@@ -206,8 +206,8 @@ class Tuning {
     outcome_.predicted_us = candidate.predicted_us;
     outcome_.verified = true;
     outcome_.seconds = Seconds();
-    if (known_[winner]->Timed()) outcome_.time_us = EstimateOf(known_[winner]->samples);
-    if (known_[0] && known_[0]->Timed()) outcome_.default_us = EstimateOf(known_[0]->samples).median;
+    if (known_[winner]->Timed()) outcome_.time_us = EstimateOf(*known_[winner]);
+    if (known_[0] && known_[0]->Timed()) outcome_.default_us = EstimateOf(*known_[0]).median;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (known_[i]) ++outcome_.verdicts[static_cast<size_t>(known_[i]->verdict)];
       outcome_.candidates.push_back({candidates_[i].name, candidates_[i].predicted_us, known_[i]});

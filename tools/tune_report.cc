@@ -26,7 +26,7 @@ Json CandidatesOf(const TuneOutcome& outcome) {
     row["verdict"] = candidate.trial ? Json(store::VerdictName(candidate.trial->verdict)) : Json();
     row["time_us"] = Json();
     if (candidate.trial && candidate.trial->Timed()) {
-      const Estimate estimate = autotune::EstimateOf(candidate.trial->samples);
+      const Estimate estimate = autotune::EstimateOf(*candidate.trial);
       row["time_us"] = estimate.median;
       row["low_us"] = estimate.low;
       row["high_us"] = estimate.high;
