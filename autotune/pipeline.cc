@@ -215,7 +215,8 @@ class StepWriter {
       case OpKind::kStoreTotals: {
         Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
         // One for each row of the tile, or for each column of every fragment; or the other way round.
-        const bool of_rows = (op.As<ir::ReduceAttrs>().axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
+        const bool of_rows =
+            (op.As<ir::StoreTotalsAttrs>().axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
         const double totals = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
         return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = totals * kSumBytes, .row_bytes = kSumBytes * 8});
       }

@@ -140,6 +140,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_shared", "sm_90a", "gemm m=13 n=264 k=512 beta=1 bias=n", "tile=16x128 rows=n split_k=4 stages=4 math=2"},
       {"gemm_gated", "sm_90a", "gemm m=13 n=512 k=256 epilogue=bias_n+swiglu:halves+residual",
        "tile=16x128 rows=n math=2"},
+      {"gemm_totals", "sm_100a", "gemm m=256 n=256 k=256 numerics=deterministic epilogue=sum_m+sum_n",
+       "tile=128x128 stages=4"},
       {"gemm_cluster", "sm_90a", "gemm m=256 n=256 k=256", "tile=128x128 stages=4 cluster=2x2"},
       {"gemm_turns", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x64 stages=4 math=2 consumers=pingpong"},
       {"gemm_panels", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x176 stages=4 consumers=pingpong"},

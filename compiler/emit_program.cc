@@ -420,8 +420,8 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kReduce:
       return EmitReduce(cx_, FragmentOf(op), op.As<ir::ReduceAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
     case OpKind::kStoreTotals:
-      return EmitStoreTotals(cx_, FragmentOf(op), op.As<ir::ReduceAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3),
-                             Index(op, 4), Index(op, 5));
+      return EmitStoreTotals(cx_, FragmentOf(op), op.As<ir::StoreTotalsAttrs>(), Index(op, 1), Index(op, 2),
+                             Index(op, 3), Index(op, 4), Index(op, 5));
     case OpKind::kStageStore: {
       const auto& attrs = op.As<ir::StageAttrs>();
       return EmitStageStore(cx_, FragmentOf(op), cx_.program.buffers[attrs.buffer], attrs.column,

@@ -111,8 +111,8 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
                 Value* column, Value* batch);
 
 // The same to a line of totals of the workspace.
-void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
-                     Value* column, Value* batch, Value* line, Value* lines);
+void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::StoreTotalsAttrs& attrs, Value* row,
+                     Value* column, Value* batch, Value* start, Value* piece);
 
 // emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator.
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);

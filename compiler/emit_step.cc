@@ -416,17 +416,27 @@ void ForEachTotal(const RoleContext& cx, const Fragment& fragment, const ir::Red
   }
 }
 
-// Bytes from line to line.
-Value* LinePitch(const RoleContext& cx, const ir::ReduceAttrs& attrs) {
-  constexpr uint32_t kUnit = ir::TotalLines::kUnit;
+// The first byte of the line that the fragment's totals go to. Everything is computed anew: what all fragments share
+// would stay in registers.
+Value* LineOf(const RoleContext& cx, const ir::StoreTotalsAttrs& attrs, Value* summed, Value* batch, Value* start,
+              Value* piece) {
+  constexpr uint32_t kLineUnit = ir::TotalLines::kUnit;
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value* length = attrs.axis == BiasAxis::kM ? cx.Param(Binding::kM) : ColumnsOf(cx, attrs.gated);
+  Value *unit = e.C32(attrs.unit), *pieces = e.C32(attrs.pieces);
+  Value* line = b.CreateAdd(b.CreateMul(b.CreateUDiv(start, unit), pieces), piece);
+  // The matrices of a batch share a total, and have lines of their own.
+  if (attrs.rows == ir::RowMap::kMatrix) {
+    Value* units = b.CreateUDiv(b.CreateAdd(e.Anew(summed), e.C32(attrs.unit - 1)), unit);
+    line = b.CreateAdd(line, b.CreateMul(batch, b.CreateMul(units, pieces)));
+  }
+  Value* length = e.Anew(attrs.axis == BiasAxis::kM ? cx.Param(Binding::kM) : ColumnsOf(cx, attrs.gated));
   // Groups of output channels lie one behind the other.
   if (attrs.axis == BiasAxis::kN && attrs.rows == ir::RowMap::kPixels)
     length = b.CreateMul(length, cx.Param(Binding::kBatch));
-  length = b.CreateAnd(b.CreateAdd(length, e.C32(kUnit - 1)), e.C32(~(kUnit - 1)));
-  return b.CreateMul(b.CreateZExt(length, e.I64()), e.C64(4));
+  Value* pitch = b.CreateAnd(b.CreateAdd(length, e.C32(kLineUnit - 1)), e.C32(~(kLineUnit - 1)));
+  Value* elements = b.CreateMul(b.CreateZExt(line, e.I64()), b.CreateZExt(pitch, e.I64()));
+  return b.CreateAdd(cx.Param(attrs.base), b.CreateShl(elements, 2));
 }
 
 }  // namespace
@@ -438,16 +448,16 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
   });
 }
 
-void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
-                     Value* column, Value* batch, Value* line, Value* lines) {
+void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::StoreTotalsAttrs& attrs, Value* row,
+                     Value* column, Value* batch, Value* start, Value* piece) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value* there = b.CreateICmpULT(line, lines);
-  // The matrices of a batch share a total, and have lines of their own.
-  if (attrs.rows == ir::RowMap::kMatrix) line = b.CreateAdd(line, b.CreateMul(batch, lines));
-  Value* start = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(b.CreateZExt(line, e.I64()), LinePitch(cx, attrs)));
-  ForEachTotal(cx, fragment, attrs, row, column, batch, [&](Value* place, Value* word, Value* inside) {
-    Value* address = b.CreateAdd(start, b.CreateMul(b.CreateZExt(place, e.I64()), e.C64(4)));
+  Value* summed = cx.Param(attrs.axis == BiasAxis::kM ? Binding::kN : Binding::kM);
+  start = e.Anew(start);
+  Value* there = b.CreateICmpULT(start, summed);
+  Value* line = LineOf(cx, attrs, summed, batch, start, piece);
+  ForEachTotal(cx, fragment, attrs.Sums(), row, column, batch, [&](Value* place, Value* word, Value* inside) {
+    Value* address = b.CreateAdd(line, b.CreateShl(b.CreateZExt(place, e.I64()), 2));
     e.StoreGlobal(address, {word}, b.CreateAnd(inside, there));
   });
 }

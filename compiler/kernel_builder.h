@@ -260,11 +260,7 @@ class KernelBuilder {
   static void PassGate(ir::Builder& b, Piece& piece);
   void WriteFunction(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
   void WriteTotal(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  // Of partial totals: that of a piece, and how many there are.
-  struct Line {
-    ir::ValueId line, lines;
-  };
-  Line LineOf(ir::Builder& b, ir::Axis along, const Piece& piece) const;
+  void StoreTotal(ir::Builder& b, ir::Binding base, BiasAxis axis, const Piece& piece) const;
   // Of a piece of so many columns of the accumulator.
   ir::GlobalAttrs GlobalAccess(ir::Operand operand, int columns) const;
   // The same, of a matrix that lies as D does.

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "compiler/constant_indices.h"
-#include "compiler/packing.h"
 #include "compiler/passes.h"
 #include "ir/builder.h"
 #include "ir/epilogue.h"
@@ -32,7 +31,7 @@ size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 class TotalsReader {
  public:
   TotalsReader(const Problem& problem, const Schedule& schedule, const ir::Program& program)
-      : numbers_(problem, schedule), indices_(numbers_, program) {
+      : numbers_(problem, schedule) {
     for (const ir::Role& role : program.roles) Read(role.body);
   }
   std::vector<OrderedTotal> Take() && { return std::move(totals_); }
@@ -40,15 +39,13 @@ class TotalsReader {
  private:
   void Read(const std::vector<ir::Op>& body) {
     for (const ir::Op& op : body) {
-      indices_.Note(op);
-      if (op.kind == ir::OpKind::kStoreTotals) Add(op);
+      if (op.kind == ir::OpKind::kStoreTotals) Add(op.As<ir::StoreTotalsAttrs>());
       Read(op.body);
     }
   }
 
-  void Add(const ir::Op& op) {
-    const auto& attrs = op.As<ir::ReduceAttrs>();
-    const OrderedTotal total{.base = attrs.base, .length = LengthOf(attrs), .lines = LinesOf(op)};
+  void Add(const ir::StoreTotalsAttrs& attrs) {
+    const OrderedTotal total{.base = attrs.base, .length = LengthOf(attrs), .lines = LinesOf(attrs)};
     const auto known = std::find_if(totals_.begin(), totals_.end(),
                                     [&](const OrderedTotal& other) { return other.base == total.base; });
     LS_CHECK(known == totals_.end() || *known == total, "fragments disagree about the lines of ",
@@ -57,19 +54,18 @@ class TotalsReader {
   }
 
   // Groups of output channels lie one behind the other, the matrices of a batch share a total.
-  int64_t LengthOf(const ir::ReduceAttrs& attrs) const {
+  int64_t LengthOf(const ir::StoreTotalsAttrs& attrs) const {
     if (attrs.axis == BiasAxis::kM) return numbers_.SizeOf(Binding::kM);
     const int64_t columns = numbers_.SizeOf(attrs.gated != 0 ? Binding::kColumns : Binding::kN);
     return attrs.rows == ir::RowMap::kPixels ? columns * numbers_.SizeOf(Binding::kBatch) : columns;
   }
-  int64_t LinesOf(const ir::Op& op) const {
-    const int64_t lines = indices_.At(op.operands[5]);
-    const bool shared = op.As<ir::ReduceAttrs>().rows == ir::RowMap::kMatrix;
-    return shared ? lines * numbers_.SizeOf(Binding::kBatch) : lines;
+  int64_t LinesOf(const ir::StoreTotalsAttrs& attrs) const {
+    const int64_t summed = numbers_.SizeOf(attrs.axis == BiasAxis::kM ? Binding::kN : Binding::kM);
+    const int64_t lines = TotalLines::Count(summed, attrs.unit, attrs.pieces);
+    return attrs.rows == ir::RowMap::kMatrix ? lines * numbers_.SizeOf(Binding::kBatch) : lines;
   }
 
   const ProblemNumbers numbers_;
-  ConstantIndices indices_;
   std::vector<OrderedTotal> totals_;
 };
 

@@ -157,10 +157,13 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return attrs.gated != 0 ? Needs({Binding::kColumns}) : Ok();
   }
+  if (op.kind == OpKind::kStoreTotals) {
+    const auto& attrs = op.As<StoreTotalsAttrs>();
+    if (attrs.axis == BiasAxis::kNone) return Broken(8, "lines are of sums of rows or columns");
+    if (attrs.unit < 1 || attrs.pieces < 1) return Broken(8, Cat("a unit of ", attrs.unit, " in ", attrs.pieces));
+  }
   if (op.kind == OpKind::kReduce || op.kind == OpKind::kStoreTotals) {
-    const auto& attrs = op.As<ReduceAttrs>();
-    if (op.kind == OpKind::kStoreTotals && (attrs.how != Reduction::kSum || attrs.axis == BiasAxis::kNone))
-      return Broken(8, "lines are of sums of rows or columns");
+    const ReduceAttrs attrs = op.kind == OpKind::kReduce ? op.As<ReduceAttrs>() : op.As<StoreTotalsAttrs>().Sums();
     LS_TRY(NeedsPointer(attrs.base));
     if (attrs.gated != 0) LS_TRY(Needs({Binding::kColumns}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));

@@ -162,6 +162,8 @@ struct WorkspaceLayout {
 struct TotalLines {
   static constexpr int kUnit = 8;  // elements that a line has a multiple of: whole sectors of memory
 
+  // Of a matrix: `pieces` for each `unit` that an extent begins.
+  static constexpr int64_t Count(int64_t extent, int unit, int pieces) { return (extent + unit - 1) / unit * pieces; }
   static constexpr int64_t Pitch(int64_t length) { return (length + kUnit - 1) / kUnit * kUnit; }
   static constexpr int64_t Bytes(int64_t length, int64_t lines) { return Pitch(length) * lines * 4; }
 };

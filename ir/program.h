@@ -465,6 +465,18 @@ struct ReduceAttrs {
   int halves = 0;  // as well
   bool operator==(const ReduceAttrs&) const = default;
 };
+// Sums of rows or columns that are stored to lines of the workspace. The lines of a matrix are counted along the other
+// axis: `pieces` for each `unit` of it that D begins.
+struct StoreTotalsAttrs {
+  Binding base = Binding::kBaseE0;
+  BiasAxis axis = BiasAxis::kN;  // as in ReduceAttrs, and what follows
+  RowMap rows = RowMap::kMatrix;
+  int gated = 0, halves = 0;
+  int unit = 1, pieces = 1;
+
+  ReduceAttrs Sums() const { return {base, Reduction::kSum, axis, rows, gated, halves}; }
+  bool operator==(const StoreTotalsAttrs&) const = default;
+};
 // Which of the kernel's totals, and how many lines become one at once; 0: all become the caller's total.
 struct AddTotalsAttrs {
   int total = 0;
@@ -514,9 +526,9 @@ using Attrs =
                  ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
                  TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, AddTotalsAttrs, FactorsAttrs, ClearSumsAttrs,
-                 AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs,
-                 StoreRowsAttrs, WarpRowAttrs>;
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StoreTotalsAttrs, AddTotalsAttrs,
+                 FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
+                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

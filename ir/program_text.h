@@ -266,6 +266,14 @@ template <> inline constexpr auto kFields<ReduceAttrs> = std::tuple{
     Field{"rows", &ReduceAttrs::rows, Presence::kOptional},
     Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag},
     Field{"halves", &ReduceAttrs::halves, Presence::kOptional, Meaning::kFlag}};
+template <> inline constexpr auto kFields<StoreTotalsAttrs> = std::tuple{
+    Field{"base", &StoreTotalsAttrs::base},
+    Field{"axis", &StoreTotalsAttrs::axis},
+    Field{"rows", &StoreTotalsAttrs::rows, Presence::kOptional},
+    Field{"gated", &StoreTotalsAttrs::gated, Presence::kOptional, Meaning::kFlag},
+    Field{"halves", &StoreTotalsAttrs::halves, Presence::kOptional, Meaning::kFlag},
+    Field{"unit", &StoreTotalsAttrs::unit},
+    Field{"pieces", &StoreTotalsAttrs::pieces}};
 template <> inline constexpr auto kFields<AddTotalsAttrs> = std::tuple{
     Field{"total", &AddTotalsAttrs::total},
     Field{"section", &AddTotalsAttrs::section, Presence::kOptional}};

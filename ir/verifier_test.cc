@@ -27,6 +27,7 @@ constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
 constexpr std::string_view kKept = "gemm_kept_sm_90a_scheduled";
 constexpr std::string_view kKeptColumns = "gemm_kept_columns_sm_90a_lowered";
 constexpr std::string_view kKeptLowered = "gemm_kept_sm_90a_lowered";
+constexpr std::string_view kLines = "gemm_totals_sm_100a_scheduled";
 constexpr std::string_view kTotals = "totals_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
@@ -48,9 +49,9 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLowered,      kHopper,      kHopperLowered, kShared, kPixels,       kGather, kOffset,
-        kShift,     kShiftLowered, kFused,       kMasked,        kTurns,  kTurnsLowered, kPack,   kTotals,
-        kWords,     kKept,         kKeptColumns, kKeptLowered,   kPanels, kSharers}) {
+       {kScheduled, kLowered,      kHopper, kHopperLowered, kShared,      kPixels,       kGather, kOffset,
+        kShift,     kShiftLowered, kFused,  kMasked,        kTurns,       kTurnsLowered, kPack,   kTotals,
+        kLines,     kWords,        kKept,   kKeptColumns,   kKeptLowered, kPanels,       kSharers}) {
     const auto program = ParseProgram(Golden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -160,6 +161,9 @@ constexpr Broken kBroken[] = {
     {8, kPack, "operand=a", "operand=d", "the rows of d do not run so"},
     {9, kPack, "  param workspace\n", "", "param workspace is not declared"},
     {9, kPack, "  param stride_b\n", "", "param stride_b is not declared"},
+    {8, kLines, "axis=n", "axis=none", "lines are of sums of rows or columns"},
+    {8, kLines, "unit=32", "unit=0", "a unit of 0 in 1"},
+    {9, kLines, "  param base_e1\n", "", "param base_e1 is not declared"},
     {12, kTotals, "tile=1x32x1", "tile=1x16x1", "a tile of 1x16 is not 8 columns for each of 4 warps"},
     {9, kTotals, "  param lines_t1\n", "", "param lines_t1 is not declared"},
     {9, kTotals, "  param base_e0\n", "", "param base_e0 is not declared"},

@@ -54,6 +54,10 @@ std::optional<std::string> FailureOf(const Comparison& comparison, const Problem
         " elements are not finite or were never written, first: ", output.PrintIndex(comparison.first_not_finite));
   }
   const double bound = ErrorBound(problem, target);
+  if (!(comparison.totals_error < kTotalsSlack * bound)) {
+    return base::Cat("relative error ", comparison.totals_error, " of a total of the epilogue is not below ",
+                     kTotalsSlack * bound);
+  }
   if (comparison.Accepted(bound)) return std::nullopt;
   return base::Cat("relative error ", comparison.RelativeError(), " is not below ", bound, " for ",
                    DataTypeName(output.type), " output");

@@ -3,6 +3,7 @@
 // Thread-safety: values.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -22,6 +23,7 @@ struct Comparison {
   int64_t compared = 0;
   int64_t not_finite = 0;         // NaN or infinite in D but finite in the reference: wrong, or never written
   int64_t first_not_finite = -1;  // index in D, counted through all dimensions
+  double totals_error = 0;        // ||out - ref|| / ||ref|| of that total of the epilogue where it is largest
   std::string reference;          // how it was made: "cpu", "cpu, 4096 elements", "nvrtc"
 
   // ||out - ref|| / ||ref||
@@ -41,11 +43,15 @@ struct Comparison {
     rounding_squares += part.rounding_squares;
     compared += part.compared;
     not_finite += part.not_finite;
+    totals_error = std::max(totals_error, part.totals_error);
     if (first_not_finite < 0 || (part.first_not_finite >= 0 && part.first_not_finite < first_not_finite)) {
       first_not_finite = part.first_not_finite;
     }
   }
 };
+
+// The bound on totals_error, as a multiple of that on the elements: their errors may go one way, and add up.
+inline constexpr double kTotalsSlack = 4;
 
 // The bound on RelativeError(): what rounding to the output's type costs, and what the target's tensor core cuts off
 // sums of 8-bit products on their way to f32.

@@ -1,5 +1,8 @@
 #include "measure/epilogue_totals.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ir/epilogue.h"
 #include "ir/stored_tensor.h"
 
@@ -9,32 +12,28 @@ EpilogueTotals::EpilogueTotals(const Problem& problem) {
   const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
   const ir::StoredTensor output = ir::Stored(problem, ir::OperandRole::kD);
-  const bool gated = ir::IsGated(epilogue);
   size_t place = 0;
   for (const EpilogueStep& step : epilogue) {
     const size_t own = ir::TensorsOf(step, output.type).size();
     if (!ir::IsTotal(ir::InfoOf(step.kind).operand)) {
       place += own;
       offsets_.insert(offsets_.end(), own, -1);
-      terms_.insert(terms_.end(), own, 1);
       continue;
     }
     const ir::EpilogueTensor& operand = tensors[place++];
     const int64_t elements = operand.tensor.Elements();
     offsets_.push_back(static_cast<int64_t>(values_.size()));
     values_.resize(values_.size() + static_cast<size_t>(elements));
-    const bool sum = ir::InfoOf(step.kind).action == ir::StepAction::kSum;
-    const double all = static_cast<double>(output.Elements()) * (gated ? 2 : 1);
-    terms_.push_back(sum ? all / static_cast<double>(elements) : 1);
   }
 }
 
 void EpilogueTotals::Compare(const std::vector<HostTensor>& epilogue, Comparison& into) const {
   for (size_t operand = 0; operand < epilogue.size(); ++operand) {
     if (offsets_[operand] < 0) continue;
+    Comparison own;
     for (int64_t i = 0; i < epilogue[operand].shape.Elements(); ++i) {
-      const double reference = values_[static_cast<size_t>(offsets_[operand] + i)] / terms_[operand];
-      const double out = epilogue[operand].At(0, i) / terms_[operand];
+      const double reference = values_[static_cast<size_t>(offsets_[operand] + i)];
+      const double out = epilogue[operand].At(0, i);
       ++into.compared;
       if (!std::isfinite(reference)) continue;
       if (!std::isfinite(out)) {
@@ -42,9 +41,10 @@ void EpilogueTotals::Compare(const std::vector<HostTensor>& epilogue, Comparison
         if (into.first_not_finite < 0) into.first_not_finite = 0;
         continue;
       }
-      into.error_squares += (out - reference) * (out - reference);
-      into.reference_squares += reference * reference;
+      own.error_squares += (out - reference) * (out - reference);
+      own.reference_squares += reference * reference;
     }
+    into.totals_error = std::max(into.totals_error, own.RelativeError());
   }
 }
 

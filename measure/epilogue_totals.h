@@ -33,7 +33,8 @@ class EpilogueTotals {
     }
   }
 
-  // What kernels left in the operands against the totals. Sums count as means, so that they weigh as elements do.
+  // What kernels left in the operands against the totals: each total by itself, so that few of them show beside all of
+  // D.
   void Compare(const std::vector<HostTensor>& epilogue, Comparison& into) const;
 
  private:
@@ -43,7 +44,6 @@ class EpilogueTotals {
 
   std::vector<double> values_;
   std::vector<int64_t> offsets_;  // by operand
-  std::vector<double> terms_;     // of a sum, by operand; 1 of what is no sum
 };
 
 }  // namespace laneshift::measure

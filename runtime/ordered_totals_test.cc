@@ -33,6 +33,12 @@ Bytes Values(size_t bytes, uint32_t seed) {
   return values;
 }
 
+std::vector<float> FloatsOf(const Bytes& bytes) {
+  std::vector<float> floats(bytes.size() / 4);
+  std::memcpy(floats.data(), bytes.data(), bytes.size());
+  return floats;
+}
+
 // The operands of one problem on the device, and what a run leaves in its totals.
 class TotalsRun {
  public:
@@ -44,18 +50,18 @@ class TotalsRun {
     size_t i = 0;
     for (const ir::EpilogueTensor& tensor : ir::EpilogueTensors(problem)) {
       tensors_.push_back(buffers_.size());
-      roles_.epilogue[i++] = Upload(Start(tensor.tensor.Bytes()));
+      roles_.epilogue[i++] = Upload(Start(tensor.tensor.Bytes(), 0));
     }
   }
 
-  // Of all totals, one behind the other. What the workspace holds beside counters is NaN: who reads what nobody has
-  // written shows.
-  Bytes Run(const Plan& plan) {
+  // Of all totals, one behind the other, each of which was `before`. What the workspace holds beside counters is NaN:
+  // who reads what nobody has written shows.
+  Bytes Run(const Plan& plan, float before = 0.5f) {
     Bytes filling(plan.workspace_bytes(), 0xff);
     std::fill_n(filling.begin(), std::min<size_t>(filling.size(), ir::WorkspaceLayout::kCounterBytes), uint8_t{0});
     void* const workspace = Upload(filling);
     for (const size_t at : tensors_) {
-      const Bytes start = Start(buffers_[at].size());
+      const Bytes start = Start(buffers_[at].size(), before);
       EXPECT_TRUE(buffers_[at].CopyFromHost(stream_, start.data(), start.size()));
     }
     const Status ran = plan.Execute(stream_.handle(), runtime::ArgumentsOf(problem_, roles_), workspace);
@@ -73,10 +79,10 @@ class TotalsRun {
   Arguments arguments() const { return runtime::ArgumentsOf(problem_, roles_); }
 
  private:
-  static Bytes Start(size_t bytes) {
-    const std::vector<float> halves(bytes / 4, 0.5f);
+  static Bytes Start(size_t bytes, float before) {
+    const std::vector<float> values(bytes / 4, before);
     Bytes start(bytes);
-    std::memcpy(start.data(), halves.data(), bytes);
+    std::memcpy(start.data(), values.data(), bytes);
     return start;
   }
   void* Upload(const Bytes& bytes) {
@@ -141,12 +147,9 @@ TEST_P(OrderedTotals, HaveTheSameBitsInEveryRun) {
     for (int run = 0; run < 2; ++run) results.insert(totals_run.Run(*plan));
   }
   ASSERT_EQ(results.size(), 1u);
-  const Bytes& totals = *results.begin();
-  for (size_t i = 0; i < totals.size(); i += 4) {
-    float total = 0;
-    std::memcpy(&total, &totals[i], sizeof(total));
-    ASSERT_TRUE(std::isfinite(total)) << "total " << i / 4;
-    ASSERT_NE(total, 0.5f) << "nothing was added to total " << i / 4;
+  for (const float total : FloatsOf(*results.begin())) {
+    ASSERT_TRUE(std::isfinite(total));
+    ASSERT_NE(total, 0.5f) << "nothing was added";
   }
 }
 
@@ -166,6 +169,18 @@ TEST(UnorderedTotals, DifferFromRunToRun) {
     }
   }
   EXPECT_GT(results.size(), 1u);
+}
+
+TEST(OrderedTotalsPlan, AddsToWhatIsThere) {
+  const Engine engine = OpenWith("sm_90a", "eager");
+  const Problem problem = *ParseProblem("gemm m=70 n=45 k=72 numerics=deterministic epilogue=sum_m+sum_n");
+  const auto plan = engine.MakePlan(problem);
+  ASSERT_TRUE(plan) << plan.error().message;
+  TotalsRun totals_run(engine, problem);
+  const std::vector<float> alone = FloatsOf(totals_run.Run(*plan, 0));
+  const std::vector<float> behind = FloatsOf(totals_run.Run(*plan, 1 << 16));
+  ASSERT_EQ(alone.size(), 70u + 45);
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(behind[i], alone[i] + (1 << 16)) << "total " << i;
 }
 
 // Kernels that may start early wait for those before: lines are not overwritten while they are added up.

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "compiler/packing.h"
+#include "compiler/totals.h"
 #include "laneshift/engine.h"
 #include "store/store.h"
 #include "store/temporary_directory.h"
@@ -50,14 +51,18 @@ enum Kernel {
   kSharers90,
   kPanels90,
   kKept100,
-  kKept90
+  kKept90,
+  kLines90,
+  kTotals90
 };
+// Which kernel of the plan.
+enum class Launch { kProduct, kPack, kTotals };
 struct KernelFacts {
   const char* target;
   const char* problem;
   const char* schedule;
-  int orders = 100;   // random ones that the unbroken kernel is run in
-  bool pack = false;  // the kernel is the one that packs operands
+  int orders = 100;  // random ones that the unbroken kernel is run in
+  Launch launch = Launch::kProduct;
   friend void PrintTo(const KernelFacts& facts, std::ostream* out) { *out << facts.target << " " << facts.problem; }
 };
 constexpr int kMultiprocessors = 8;  // of the emulated device, so that a small problem has several tiles for each
@@ -68,6 +73,9 @@ constexpr const char* kInWords = "tile=64x16x64 stages=2 cluster=1x1 d_store=row
 constexpr const char* kSharing = "tile=256x64x64 stages=2 rows=n math=1 split_k=1 cluster=1x1";
 constexpr const char* kUneven = "tile=64x80x64 stages=2 rows=m math=1 split_k=1 cluster=1x1";
 constexpr const char* kStaying = "tile=64x16x64 stages=2 cluster=1x1 raster=1 b_keep=4";
+// 300 lines of 45 columns: several rounds of them, and columns that are no whole quad.
+constexpr const char* kOrderedSum = "gemm m=4800 n=45 k=16 numerics=deterministic epilogue=sum_n";
+constexpr const char* kInRows = "tile=64x16x64 stages=2 rows=m cluster=1x1 d_store=rows";
 constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
     {"sm_90a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
@@ -80,14 +88,16 @@ constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=256 n=184 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
     {"sm_100a", "gemm m=1024 n=80 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
     {"sm_100a", "gemm m=256 n=144 k=136", "tile=64x32x64 stages=2 cluster=2x1 scheduler=clc", 20},
-    {"sm_100a", "gemm m=104 n=184 k=337", kPacked, 5, true},
-    {"sm_90a", "gemm m=104 n=184 k=337", kPacked, 5, true},
+    {"sm_100a", "gemm m=104 n=184 k=337", kPacked, 5, Launch::kPack},
+    {"sm_90a", "gemm m=104 n=184 k=337", kPacked, 5, Launch::kPack},
     {"sm_100a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=1024 n=384 k=72", kSharing, 20},
     {"sm_90a", "gemm m=320 n=320 k=72", kUneven, 20},
     {"sm_100a", "gemm m=1024 n=32 k=200", kStaying, 20},
     {"sm_90a", "gemm m=1024 n=32 k=200", kStaying, 20},
+    {"sm_90a", kOrderedSum, kInRows, 10},
+    {"sm_90a", kOrderedSum, kInRows, 5, Launch::kTotals},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
@@ -190,8 +200,18 @@ class Bench {
     const Problem problem = *ParseProblem(facts_.problem);
     const Schedule schedule =
         *autotune::ChooseSchedule(problem, *ParseSchedule(facts_.schedule), target, kMultiprocessors);
-    if (!facts_.pack) return compiler::KernelKey(*compiler::BuildProgram(problem, schedule, target));
-    return compiler::KernelKey(*compiler::BuildPack(std::get<GemmProblem>(problem), schedule, target));
+    const auto product = compiler::BuildProgram(problem, schedule, target);
+    switch (facts_.launch) {
+      case Launch::kProduct:
+        return compiler::KernelKey(*product);
+      case Launch::kPack:
+        return compiler::KernelKey(*compiler::BuildPack(std::get<GemmProblem>(problem), schedule, target));
+      case Launch::kTotals: {
+        const auto passes = compiler::PassesOf(compiler::TotalsOf(problem, schedule, *product, 0));
+        return compiler::KernelKey(*compiler::BuildTotals(passes.back(), target));
+      }
+    }
+    return {};
   }
 
   KernelFacts facts_;
@@ -241,6 +261,8 @@ constexpr KernelFacts kUnbroken[] = {
     kKernels[kWords90],
     kKernels[kSharers90],
     kKernels[kPanels90],
+    kKernels[kLines90],
+    kKernels[kTotals90],
     {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2 cluster=1x1"},
