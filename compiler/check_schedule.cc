@@ -21,6 +21,7 @@ constexpr int kMostAccumulators = 256;                // columns of 64 rows that
 constexpr int kPlainAccumulators = 384;               // and beside one of vectors and functions alone
 constexpr int kTotalsAccumulators = 192;              // of two blocks of rows, beside several totals
 constexpr int kMatrixTotalsAccumulators = 128;        // of two that are columns of D, beside a total and a matrix
+constexpr int kOrderedAccumulators = 128;             // beside totals whose lines are stored, where much else is held
 constexpr int kBlockRows = 64;                        // of a warpgroup
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
@@ -45,6 +46,9 @@ int MostAccumulators(const Kind& problem, const Schedule& s) {
   });
   const int rows = s.rows == RowSide::kM ? s.tile_m : s.tile_n;
   const bool blocks_of_rows = rows > kBlockRows * Together(s);
+  const bool held = matrices || Copies(s) || s.split_k > 1 || s.consumers == Consumers::kPingpong;
+  const bool many_lines = blocks_of_rows || s.rows == RowSide::kN;
+  if (held && many_lines && ir::OrdersSums(problem.epilogue, problem.numerics)) return kOrderedAccumulators;
   if (blocks_of_rows && totals > 0 && matrices && s.rows == RowSide::kN) return kMatrixTotalsAccumulators;
   if (blocks_of_rows && totals > 1) return kTotalsAccumulators;
   if (Copies(s) || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
