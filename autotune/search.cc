@@ -68,10 +68,10 @@ class Searcher {
       parts_.push_back(PartsOf(candidate.name));
       kinds_.push_back(WithoutMinorWords(candidate.name));
     }
-    for (size_t i = 0; i < candidates.size() && !reference_; ++i) {
+    for (size_t i = 0; i < candidates.size() && !yardstick_; ++i) {
       if (!outcome_.trials[i] || !outcome_.trials[i]->Timed()) continue;
-      reference_ = i;
-      reference_us_ = EstimateFor(i).median;
+      yardstick_ = i;
+      yardstick_us_ = EstimateFor(i).median;
     }
   }
 
@@ -185,11 +185,11 @@ class Searcher {
     return passed.empty() ? Ok() : Time(passed, kScoutRounds);
   }
 
-  // In turns with the reference, which is the first that was timed.
+  // In turns with the yardstick, which is the first that was timed.
   Status Time(const std::vector<size_t>& batch, int rounds) {
-    const bool among = !reference_ || std::find(batch.begin(), batch.end(), *reference_) != batch.end();
+    const bool among = !yardstick_ || std::find(batch.begin(), batch.end(), *yardstick_) != batch.end();
     std::vector<size_t> together = batch;
-    if (!among) together.push_back(*reference_);
+    if (!among) together.push_back(*yardstick_);
     LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(together), rounds));
     const double drift = DriftOf(together, timed);
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -201,22 +201,23 @@ class Searcher {
 
   double DriftOf(const std::vector<size_t>& together, const std::vector<Trial>& timed) {
     for (size_t i = 0; i < together.size(); ++i) {
-      if (!timed[i].Timed() || (reference_ && together[i] != *reference_)) continue;
+      if (!timed[i].Timed() || (yardstick_ && together[i] != *yardstick_)) continue;
       const double us = EstimateOf(timed[i].samples).median;
-      if (!reference_) {
-        reference_ = together[i];
-        reference_us_ = us;
+      if (!yardstick_) {
+        yardstick_ = together[i];
+        yardstick_us_ = us;
       }
-      return us / reference_us_;
+      return us / yardstick_us_;
     }
     // It failed this time, or there is none yet: another is taken.
-    reference_.reset();
+    yardstick_.reset();
     return 1;
   }
 
   Estimate EstimateFor(size_t candidate) const { return EstimateOf(*outcome_.trials[candidate]); }
 
-  // The fastest of the trials and those near it, fastest first; the previous winner is among them if it is near.
+  // The fastest of the trials and those near it, fastest first; the previous winner is among them if it is near. The
+  // yardstick is, too: it is timed with them anyway, and what wins is to be no slower.
   std::vector<size_t> Finalists() const {
     std::vector<size_t> timed;
     for (size_t i = 0; i < candidates_.size(); ++i) {
@@ -227,6 +228,10 @@ class Searcher {
     for (const size_t i : timed) {
       if (EstimateFor(i).median > kFinalistWithin * EstimateFor(timed.front()).median) break;
       if (finalists.size() < kMaxFinalists || i == previous_) finalists.push_back(i);
+    }
+    const bool stands = yardstick_ && outcome_.trials[*yardstick_] && outcome_.trials[*yardstick_]->Timed();
+    if (stands && std::find(finalists.begin(), finalists.end(), *yardstick_) == finalists.end()) {
+      finalists.push_back(*yardstick_);
     }
     return finalists;
   }
@@ -277,8 +282,8 @@ class Searcher {
   const SearchOptions& options_;
   std::vector<std::vector<std::string_view>> parts_;  // of the names
   std::vector<std::string> kinds_;
-  std::optional<size_t> reference_;
-  double reference_us_ = 0;  // when it was first timed
+  std::optional<size_t> yardstick_;
+  double yardstick_us_ = 0;  // when it was first timed
   SearchOutcome outcome_;
 };
 

@@ -7,8 +7,8 @@
 // winner stays, else the first name wins, so that two searches choose the same.
 //
 // What is timed together is timed in turns; between such batches the device may have warmed up and slowed down. So one
-// schedule, the reference, is timed with every batch, and times of different batches are compared after division by
-// what became of its own.
+// schedule, the yardstick, is timed with every batch, and times of different batches are compared after division by
+// what became of its own. It takes part in the end, so that the winner is no slower than it.
 //
 // Given the same measurements the outcome is the same. Thread-safety: none; the Bench is called from Search's thread.
 #pragma once
@@ -36,12 +36,12 @@ struct Trial {
   store::Verdict verdict = store::Verdict::kPassed;
   std::string detail{};
   std::vector<store::Sample> samples{};  // as measured
-  double drift = 1;  // how many times as slow the reference was with this trial as when it was first timed
+  double drift = 1;  // how many times as slow the yardstick was with this trial as when it was first timed
 
   bool Timed() const { return verdict == store::Verdict::kPassed && !samples.empty(); }
 };
 
-// The trial's time, as it would have been when the reference was first timed.
+// The trial's time, as it would have been when the yardstick was first timed.
 Estimate EstimateOf(const Trial& trial);
 
 // Where candidates are tried. An Error means that nothing more can be tried at all.
