@@ -100,14 +100,15 @@ std::string LineProcess::End() {
   pollfd polled = {lines_.get(), POLLIN, 0};
   char byte;
   const bool closed = poll(&polled, 1, 0) == 1 && recv(lines_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-  lines_.Close();
   std::optional<int> status;
   if (closed) status = WaitForProcess(pid_, SteadyClock::now() + kGrace);
   const bool killed = !status;
   if (killed) {
+    // Before its input ends, at which it might go by itself.
     kill(-pid_, SIGKILL);
     status = WaitForProcess(pid_, std::nullopt);
   }
+  lines_.Close();
   pid_ = -1;
   return killed && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL ? "was killed" : Describe(*status);
 }
