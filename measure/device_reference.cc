@@ -75,6 +75,13 @@ __device__ inline double Saturated(double value, const T&) { return value; }
 __device__ inline double Saturated(double value, const E4m3&) { return fmin(fmax(value, -448.0), 448.0); }
 __device__ inline double Saturated(double value, const E5m2&) { return fmin(fmax(value, -57344.0), 57344.0); }
 
+// The largest number of a type beyond which infinity is stored.
+template <typename T>
+__device__ inline double Limit(const T&) { return 1.7976931348623157e308; }
+__device__ inline double Limit(const float&) { return 3.4028234663852886e38; }
+__device__ inline double Limit(const Half&) { return 65504.0; }
+__device__ inline double Limit(const Brain&) { return 3.3895313892515355e38; }
+
 // Factors: of whole tensors (1), or of A by row and run of K and of B by runs of N and K (2).
 struct Factors {
   const float* a;
@@ -226,6 +233,8 @@ struct Tally {
     value = Saturated(value, stored);
     ++compared;
     if (!isfinite(value)) return;
+    const double limit = 0.99 * Limit(stored);
+    if (fabs(value) > limit && fabs(out) > limit && (out > 0) == (value > 0)) return;
     if (!isfinite(out)) {
       ++bad;
       first = index < first ? index : first;
@@ -234,7 +243,7 @@ struct Tally {
     error += (out - value) * (out - value);
     reference += value * value;
     const double unavoidable = Rounded(value, stored) - value;
-    rounding += unavoidable * unavoidable;
+    if (isfinite(unavoidable)) rounding += unavoidable * unavoidable;
   }
   __device__ void AddTo(Totals* totals) const {
     atomicAdd(&totals->error_squares, error);

@@ -128,9 +128,19 @@ class ConvView {
   const int64_t channels_;  // of a group
 };
 
+// Whether both are so large that the type has no number for one of them, or nearly so: f16 stores what is beyond its
+// largest number as infinity.
+bool BothOverflow(DataType type, double out, double reference) {
+  constexpr double kNearly = 0.99;
+  if (ir::InfoOf(type).Saturates()) return false;
+  const double limit = kNearly * ir::LargestOf(type);
+  return std::abs(reference) > limit && std::abs(out) > limit && std::signbit(out) == std::signbit(reference);
+}
+
 void Count(const HostTensor& d, int64_t row, int64_t column, double reference, Comparison& into) {
   const double out = d.At(row, column);
   ++into.compared;
+  if (BothOverflow(d.shape.type, out, reference)) return;
   if (!std::isfinite(out) && std::isfinite(reference)) {
     ++into.not_finite;
     const int64_t index = row * d.shape.Inner() + column;
@@ -143,7 +153,7 @@ void Count(const HostTensor& d, int64_t row, int64_t column, double reference, C
   std::byte rounded[4];
   StoreElement(rounded, d.shape.type, 0, static_cast<float>(reference));
   const double unavoidable = ElementAt(rounded, d.shape.type, 0) - reference;
-  into.rounding_squares += unavoidable * unavoidable;
+  if (std::isfinite(unavoidable)) into.rounding_squares += unavoidable * unavoidable;
 }
 
 // As conversions to the type leave a value that is beyond its largest number.

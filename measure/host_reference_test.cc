@@ -84,6 +84,25 @@ TEST(ReferenceFinds, ElementsThatWereNeverWritten) {
   EXPECT_TRUE(std::isinf(comparison.RelativeError()));
 }
 
+// Infinity is what f16 has for what is too large, and nothing else is.
+TEST(ReferenceFinds, OverflowsThatAreNone) {
+  const GemmProblem p = Parse("gemm m=20 n=30 k=16 a=f16 alpha=100000");
+  const HostOperands operands = RandomOperands(p);
+  HostTensor d = ComputeByDefinition(p, operands);
+  int64_t infinite = -1;
+  for (int64_t i = 0; i < 30 && infinite < 0; ++i) {
+    if (std::isinf(d.At(7, i))) infinite = i;
+  }
+  ASSERT_GE(infinite, 0) << "there is nothing to be tested";
+  const double bound = ErrorBound(p, target::Targets()[0]);
+  EXPECT_TRUE(CompareAll(p, operands, d).Accepted(bound));
+  const float value = d.At(7, infinite);
+  StoreElement(d.bytes.data(), p.d, 7 * 30 + infinite, -value);
+  EXPECT_EQ(CompareAll(p, operands, d).not_finite, 1) << "of the other sign";
+  StoreElement(d.bytes.data(), p.d, 7 * 30 + infinite, 1.0f);
+  EXPECT_FALSE(CompareAll(p, operands, d).Accepted(bound));
+}
+
 TEST(ReferenceFinds, WritesIntoThePadding) {
   const GemmProblem p = Parse("gemm m=3 n=5 k=2 ldd=8");
   HostTensor d = HostTensor::Random(Stored(p, OperandRole::kD), OperandRole::kD, 1);

@@ -80,6 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "gemm m=140 n=136 k=16 d=f32 epilogue=scale_block+sum_m+sum_n+amax+rint",
                     "gemm m=20 n=64 k=40 batch=2 epilogue=bias_n+swiglu+residual+amax_m+amax_n",
                     "gemm m=20 n=40 k=40 a=f16 epilogue=silu+toward_zero",
+                    "gemm m=20 n=40 k=40 a=f16 alpha=20000 epilogue=aux:f16+scale:0.001",
                     "gemm m=20 n=64 k=40 bias=n epilogue=bias_n+swiglu:halves+scale_n+residual+amax_n",
                     "conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 groups=2 beta=0.5 bias=k "
                     "epilogue=scale_k+geglu+bias_k+residual+sum_k+amax_k",
