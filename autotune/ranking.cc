@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "autotune/shape_bound.h"
@@ -14,12 +15,19 @@
 namespace laneshift::autotune {
 namespace {
 
-// Of several reasons the one that tells most: that of a shape which keeps every rule and only lacks memory.
+// Of several reasons the one that tells most: that of a shape which keeps every rule and only lacks memory, else what
+// most shapes are refused for, whatever their tiles; of several such the last.
 const Error& ReasonOf(const std::vector<RefusedSchedule>& refused) {
   const auto memory = std::find_if(refused.begin(), refused.end(), [](const RefusedSchedule& r) {
     return r.reason.code == ErrorCode::kResourceExhausted;
   });
-  return memory != refused.end() ? memory->reason : refused.back().reason;
+  if (memory != refused.end()) return memory->reason;
+  std::map<std::string_view, int> times;
+  for (const RefusedSchedule& r : refused) ++times[r.reason.message];
+  const auto fewer = [&](const RefusedSchedule& a, const RefusedSchedule& b) {
+    return times[a.reason.message] < times[b.reason.message];
+  };
+  return std::max_element(refused.rbegin(), refused.rend(), fewer)->reason;
 }
 
 }  // namespace

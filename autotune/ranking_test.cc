@@ -198,6 +198,22 @@ TEST_P(ChooseOnTarget, BandsAreAnAxisWhereTheyMatter) {
   EXPECT_EQ(rasters("gemm m=128 n=65536 k=16384"), std::set<int>{8}) << "one row of tiles is one band";
 }
 
+// Not for that of one tile among many.
+TEST(ChooseSchedule, RefusesForWhatMostAreRefusedFor) {
+  const auto reason = [](const char* target, const char* problem, const char* constraint) {
+    const target::Target& chip = target::NamedTarget(target);
+    const auto chosen = ChooseSchedule(*ParseProblem(problem), *ParseSchedule(constraint), chip, chip.default_sm_count);
+    return chosen ? std::string() : chosen.error().message;
+  };
+  EXPECT_NE(reason("sm_90a", "conv h=9 w=13 c=16 k=64 r=3 s=3 pad=1 epilogue=swiglu", "reuse=lane_shift")
+                .find("Tensor Memory, which sm_90a has not"),
+            std::string::npos);
+  EXPECT_NE(reason("sm_90a", "gemm m=4096 n=4096 k=4096 numerics=deterministic epilogue=sum_n",
+                   "tile=128x128x64 consumers=pingpong")
+                .find("128 sums in registers"),
+            std::string::npos);
+}
+
 TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
   const auto pairs = [](const char* target, const char* problem) {
     std::set<Scheduler> seen;
