@@ -3,7 +3,7 @@
 #include <functional>
 #include <numeric>
 
-#include "compiler/passes.h"
+#include "compiler/plain_kernel.h"
 #include "ir/builder.h"
 
 namespace laneshift::compiler {
@@ -85,14 +85,6 @@ ir::Role Reader(const target::Target& target) {
           .kind = tensor ? RoleKind::kEpilogue : RoleKind::kMath,
           .first_warp = kReaderWarp,
           .warps = kReaderWarps};
-}
-
-Result<ir::Program> Finish(ir::Program program, const target::Target& target) {
-  LS_TRY(ir::VerifyProgram(program, target));
-  LS_TRY(LowerChannels(program, target));
-  LS_TRY(AssignStorage(program, target));
-  LS_TRY(ir::VerifyProgram(program, target));
-  return program;
 }
 
 // Each block of each tile, into the ring.
@@ -218,7 +210,7 @@ Result<ir::Program> BuildStreamProbe(const StreamProbe& probe, const target::Tar
   program.channels.push_back(std::move(operands));
   AddLoads(program, with_b);
   AddDiscards(program, target);
-  return Finish(std::move(program), target);
+  return LowerProgram(std::move(program), target);
 }
 
 Result<ir::Program> BuildProductProbe(const ProductProbe& probe, const target::Target& target) {
@@ -237,7 +229,7 @@ Result<ir::Program> BuildProductProbe(const ProductProbe& probe, const target::T
   } else {
     AddProductsInRegisters(program, target);
   }
-  return Finish(std::move(program), target);
+  return LowerProgram(std::move(program), target);
 }
 
 Result<ir::Program> BuildHandoffProbe(const target::Target& target) {
@@ -257,7 +249,7 @@ Result<ir::Program> BuildHandoffProbe(const target::Target& target) {
     });
   });
   AddDiscards(program, target);
-  return Finish(std::move(program), target);
+  return LowerProgram(std::move(program), target);
 }
 
 }  // namespace laneshift::compiler

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "compiler/passes.h"
+#include "compiler/plain_kernel.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -19,12 +19,10 @@ using ir::ValueId;
 constexpr Operand kPackable[] = {Operand::kA, Operand::kB};
 
 // Each warp copies rows of kRowBytes, a 16-byte piece a lane, kRowsOfWarp of them at once: enough under way to hide the
-// latency of memory where an SM has 16 such warps, and registers allow more. So many CTAs come to each SM one after
-// another that those which come last hold up nothing; only of huge operands a CTA copies several tiles.
+// latency of memory where an SM has 16 such warps, and registers allow more.
 constexpr int kPackWarps = 4;  // for each operand
 constexpr int kRowsOfWarp = 4;
 constexpr int kRowBytes = 32 * 16;
-constexpr int kPackCtasForSm = 64;
 
 // How many of `unit` an extent begins.
 constexpr int64_t Begun(int64_t extent, int64_t unit) { return (extent + unit - 1) / unit; }
@@ -201,11 +199,7 @@ Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedu
   for (const Operand operand : kPackable) {
     if (IsPacked(schedule, operand)) AddRole(problem, schedule, operand, program);
   }
-  LS_TRY(ir::VerifyProgram(program, target));
-  LS_TRY(LowerChannels(program, target));
-  LS_TRY(AssignStorage(program, target));
-  LS_TRY(ir::VerifyProgram(program, target));
-  return program;
+  return LowerProgram(std::move(program), target);
 }
 
 LaunchShape PackLaunch(const GemmProblem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
@@ -214,9 +208,7 @@ LaunchShape PackLaunch(const GemmProblem& problem, const Schedule& schedule, con
   for (const Operand operand : kPackable) {
     if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(problem, Stored(problem, operand), program));
   }
-  return {.grid = static_cast<unsigned>(std::min(tiles, int64_t{sm_count} * kPackCtasForSm)),
-          .threads = static_cast<unsigned>(program.threads),
-          .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
+  return LaunchOver(tiles, program, sm_count);
 }
 
 }  // namespace laneshift::compiler

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "compiler/constant_indices.h"
-#include "compiler/passes.h"
+#include "compiler/plain_kernel.h"
 #include "ir/builder.h"
 #include "ir/epilogue.h"
 
@@ -21,7 +21,6 @@ using ir::ValueId;
 constexpr int kWarps = 4;
 constexpr int kMostLines = 1024;
 constexpr int kSection = 256;
-constexpr int kCtasForSm = 64;
 
 constexpr size_t kAlignment = 128;  // of each total's lines
 
@@ -163,11 +162,7 @@ Result<ir::Program> BuildTotals(const TotalsPass& pass, const target::Target& ta
   WriteRole(pass, program, b);
   role.body = std::move(body);
   program.roles.push_back(std::move(role));
-  LS_TRY(ir::VerifyProgram(program, target));
-  LS_TRY(LowerChannels(program, target));
-  LS_TRY(AssignStorage(program, target));
-  LS_TRY(ir::VerifyProgram(program, target));
-  return program;
+  return LowerProgram(std::move(program), target);
 }
 
 std::vector<BoundParam> BindTotals(const TotalsPass& pass, const ir::Program& program) {
@@ -191,9 +186,7 @@ std::vector<BoundParam> BindTotals(const TotalsPass& pass, const ir::Program& pr
 LaunchShape TotalsLaunch(const TotalsPass& pass, const ir::Program& program, int sm_count) {
   int64_t tiles = 0;
   for (const OrderedTotal& total : pass.from) tiles += TilesOf(total, pass.section);
-  return {.grid = static_cast<unsigned>(std::min(tiles, int64_t{sm_count} * kCtasForSm)),
-          .threads = static_cast<unsigned>(program.threads),
-          .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
+  return LaunchOver(tiles, program, sm_count);
 }
 
 }  // namespace laneshift::compiler
