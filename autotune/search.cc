@@ -191,7 +191,7 @@ class Searcher {
     std::vector<size_t> together = batch;
     if (!among) together.push_back(*yardstick_);
     LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(together), rounds));
-    const double drift = DriftOf(together, timed);
+    const double drift = MeasureDrift(together, timed);
     for (size_t i = 0; i < batch.size(); ++i) {
       timed[i].drift = drift;
       Record(batch[i], std::move(timed[i]));
@@ -199,7 +199,8 @@ class Searcher {
     return Ok();
   }
 
-  double DriftOf(const std::vector<size_t>& together, const std::vector<Trial>& timed) {
+  // Of the yardstick; without one, what was timed first becomes it.
+  double MeasureDrift(const std::vector<size_t>& together, const std::vector<Trial>& timed) {
     for (size_t i = 0; i < together.size(); ++i) {
       if (!timed[i].Timed() || (yardstick_ && together[i] != *yardstick_)) continue;
       const double us = EstimateOf(timed[i].samples).median;

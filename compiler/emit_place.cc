@@ -121,4 +121,10 @@ void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value
   e.StoreGlobalElement(bytes, address, e.NarrowHalf(type, values), inside);
 }
 
+Value* LinePitch(Emitter& e, Value* length) {
+  constexpr uint32_t kUnit = ir::TotalLines::kUnit;
+  auto& b = e.ir();
+  return b.CreateAnd(b.CreateAdd(length, e.C32(kUnit - 1)), e.C32(~(kUnit - 1)));
+}
+
 }  // namespace laneshift::compiler

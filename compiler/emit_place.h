@@ -43,6 +43,9 @@ struct RowPlace {
 };
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch);
 
+// Elements from line to line of totals that are so long: as ir::TotalLines::Pitch.
+Value* LinePitch(Emitter& e, Value* length);
+
 // Whether a row of the warp is kept, where the last ones are lost; else `inside` alone.
 Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside);
 

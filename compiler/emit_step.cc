@@ -420,7 +420,6 @@ void ForEachTotal(const RoleContext& cx, const Fragment& fragment, const ir::Red
 // would stay in registers.
 Value* LineOf(const RoleContext& cx, const ir::StoreTotalsAttrs& attrs, Value* summed, Value* batch, Value* start,
               Value* piece) {
-  constexpr uint32_t kLineUnit = ir::TotalLines::kUnit;
   Emitter& e = cx.e;
   auto& b = e.ir();
   Value *unit = e.C32(attrs.unit), *pieces = e.C32(attrs.pieces);
@@ -434,8 +433,7 @@ Value* LineOf(const RoleContext& cx, const ir::StoreTotalsAttrs& attrs, Value* s
   // Groups of output channels lie one behind the other.
   if (attrs.axis == BiasAxis::kN && attrs.rows == ir::RowMap::kPixels)
     length = b.CreateMul(length, cx.Param(Binding::kBatch));
-  Value* pitch = b.CreateAnd(b.CreateAdd(length, e.C32(kLineUnit - 1)), e.C32(~(kLineUnit - 1)));
-  Value* elements = b.CreateMul(b.CreateZExt(line, e.I64()), b.CreateZExt(pitch, e.I64()));
+  Value* elements = b.CreateMul(b.CreateZExt(line, e.I64()), b.CreateZExt(LinePitch(e, length), e.I64()));
   return b.CreateAdd(cx.Param(attrs.base), b.CreateShl(elements, 2));
 }
 

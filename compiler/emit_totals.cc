@@ -20,9 +20,7 @@ class TotalsAdder {
       : cx_(cx), e_(cx.e), b_(cx.e.ir()), attrs_(attrs), section_(section) {
     length_ = cx.Param(ir::LengthOfLines(attrs.total));
     lines_ = cx.Param(ir::CountOfLines(attrs.total));
-    Value* pitch = b_.CreateAnd(b_.CreateAdd(length_, e_.C32(ir::TotalLines::kUnit - 1)),
-                                e_.C32(~static_cast<uint32_t>(ir::TotalLines::kUnit - 1)));
-    pitch_bytes_ = b_.CreateMul(Wide(pitch), e_.C64(4));
+    pitch_bytes_ = b_.CreateMul(Wide(LinePitch(e_, length_)), e_.C64(4));
     stream_ = b_.CreateUDiv(cx.lane, e_.C32(kQuads));
     Value* quad = b_.CreateURem(cx.lane, e_.C32(kQuads));
     column_ = b_.CreateAdd(column, b_.CreateMul(cx.warp, e_.C32(ir::TotalLines::kUnit)));

@@ -62,8 +62,6 @@ constexpr StepInfo kSteps[] = {
 // clang-format on
 static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) + 1);
 
-constexpr std::string_view kHalves = "halves";  // behind a gated step
-
 // The letter behind the name; 0 for a step without an axis.
 char LetterOf(const StepInfo& step, AxisLetters letters) {
   if (step.operand == StepOperand::kRowVector || step.operand == StepOperand::kRowTotal) return letters.row;

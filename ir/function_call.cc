@@ -17,8 +17,6 @@ constexpr std::array<std::string_view, 6> kOperandNames = {"row", "column", "ele
 
 // In front of the parameters of a function that joins pairs.
 constexpr std::string_view kPair = "pair";
-// The last field of a step whose pairs come from two halves.
-constexpr std::string_view kHalvesField = ":halves";
 
 constexpr size_t kDigestDigits = 32;
 
@@ -150,15 +148,16 @@ std::string PrintFunctionCall(const FunctionCall& call) {
 }
 
 PairOrder TakePairOrder(std::string_view& word) {
-  if (!word.ends_with(kHalvesField)) return PairOrder::kInterleaved;
-  word.remove_suffix(kHalvesField.size());
+  const std::string field = Cat(":", kHalves);
+  if (!word.ends_with(field)) return PairOrder::kInterleaved;
+  word.remove_suffix(field.size());
   return PairOrder::kHalves;
 }
 
 Result<EpilogueStep> StepOf(FunctionCall call, PairOrder pairs) {
   if (pairs == PairOrder::kHalves && !call.joins_pairs) {
-    return InvalidProblem(Cat("epilogue: ", call.name, " joins no columns, so that there are no halves; leave '",
-                              kHalvesField, "' out, or let it take a laneshift::Pair"));
+    return InvalidProblem(Cat("epilogue: ", call.name, " joins no columns, so that there are no halves; leave ':",
+                              kHalves, "' out, or let it take a laneshift::Pair"));
   }
   return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call)), .pairs = pairs};
 }

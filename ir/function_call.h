@@ -20,6 +20,8 @@ namespace laneshift::ir {
 // Whether a word of an epilogue is meant as one: of the form above, or file:function.
 bool NamesFunction(std::string_view word);
 
+// The last field of a step whose pairs come from two halves.
+inline constexpr std::string_view kHalves = "halves";
 // Takes ":halves" off the end of a word.
 PairOrder TakePairOrder(std::string_view& word);
 // kInvalidArgument: halves of a function that joins no pairs.

@@ -19,6 +19,7 @@
 
 #include "laneshift/engine.h"
 #include "tests/sweep.h"
+#include "tests/test_device.h"
 #include "tools/problem_run.h"
 
 namespace laneshift {
@@ -52,7 +53,6 @@ constexpr size_t kModesOfLine = 2;
 constexpr size_t kLayerStep = 4;  // of the layers one of so many runs on a target, and others on another
 
 bool Exhaustive() { return std::getenv("LANESHIFT_TEST_EXHAUSTIVE") != nullptr; }
-const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
 
 // A target and the number of a completion order.
 class ConvRun : public testing::TestWithParam<std::tuple<const char*, size_t>> {

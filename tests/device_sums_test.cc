@@ -8,7 +8,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <ostream>
 #include <string>
@@ -20,6 +19,7 @@
 #include "laneshift/engine.h"
 #include "laneshift/host_run.h"
 #include "tests/operand_families.h"
+#include "tests/test_device.h"
 
 namespace laneshift {
 namespace {
@@ -29,8 +29,6 @@ using base::Cat;
 constexpr int64_t kInstructionBytes = 32;  // of K of one instruction, on both targets
 constexpr DataType kTypes[] = {DataType::kF16, DataType::kBf16, DataType::kE4m3, DataType::kE5m2};
 constexpr uint64_t kSeed = 20261121;
-
-const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
 
 GemmProblem Shape(DataType type, int64_t m, int64_t n, int64_t k) {
   GemmProblem problem;

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "laneshift/engine.h"
 #include "tests/sweep.h"
+#include "tests/test_device.h"
 #include "tools/problem_run.h"
 
 namespace laneshift {
@@ -27,8 +27,6 @@ struct Sweep {
 constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},   {"eight_bit.txt", 65, 65}, {"clusters.txt", 20, 20},
                              {"turns.txt", 0, 30},   {"kept.txt", 35, 35},      {"packs.txt", 30, 30},
                              {"panels.txt", 20, 35}, {"pixels.txt", 9, 9},      {"ordered.txt", 39, 43}};
-
-const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
 
 // Runs every case of the engine's target that `wanted` takes; `variation` names the run in failures.
 // Returns how many there were.

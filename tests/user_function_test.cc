@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -22,6 +21,7 @@
 #include "measure/host_reference.h"
 #include "nvrtc/nvrtc.h"
 #include "runtime/engine_parts.h"
+#include "tests/test_device.h"
 #include "tools/problem_run.h"
 
 namespace laneshift {
@@ -43,8 +43,6 @@ using measure::HostOperands;
 using measure::HostTensor;
 
 constexpr const char* kFile = LANESHIFT_SOURCE_DIR "/tests/functions/activations.cu";
-
-const char* TestDevice() { return std::getenv("LANESHIFT_TEST_DEVICE"); }
 
 // The emulators of both targets, or the GPU.
 std::vector<EngineOptions> Devices(const char* order = "late") {
