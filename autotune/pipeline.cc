@@ -8,6 +8,7 @@
 #include "compiler/bindings.h"
 #include "compiler/constant_indices.h"
 #include "compiler/mma_shape.h"
+#include "ir/epilogue.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::autotune {
@@ -415,7 +416,7 @@ class StepWriter {
   // As long as the compiled function is; what is not compiled yet counts as one of some length.
   FunctionLength LengthOf(const ir::ProgramFunction& function) const {
     constexpr FunctionLength kUnknown = {24, 1};
-    const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem_);
+    const Epilogue& epilogue = ir::EpilogueOf(problem_);
     for (const EpilogueStep& step : epilogue) {
       if (!step.function || step.function->digest != function.digest) continue;
       if (step.function->length.operations > 0) return step.function->length;

@@ -179,7 +179,7 @@ ProblemNumbers::ProblemNumbers(const Problem& problem, const Schedule& schedule)
 
 double ProblemNumbers::Of(Binding binding) const {
   if (binding >= ir::EpilogueNumber(0) && binding <= ir::EpilogueNumber(kMaxEpilogueNumbers - 1)) {
-    const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem_);
+    const Epilogue& epilogue = ir::EpilogueOf(problem_);
     return ir::NumbersOf(epilogue)[static_cast<size_t>(binding) - static_cast<size_t>(ir::EpilogueNumber(0))];
   }
   if (geometry_) return Find(kConvNumbers, binding, std::get<ConvProblem>(problem_), *geometry_);

@@ -353,8 +353,15 @@ std::vector<double> NumbersOf(const EpilogueStep& step) {
   return {step.numbers.begin(), step.numbers.begin() + InfoOf(step.kind).numbers};
 }
 
+const Epilogue& EpilogueOf(const Problem& problem) {
+  return std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+}
+Epilogue& EpilogueOf(Problem& problem) {
+  return std::visit([](auto& kind) -> Epilogue& { return kind.epilogue; }, problem);
+}
+
 bool CallsFunctions(const Problem& problem) {
-  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const Epilogue& epilogue = EpilogueOf(problem);
   return std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) { return bool{step.function}; });
 }
 

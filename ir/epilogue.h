@@ -118,6 +118,10 @@ std::vector<double> NumbersOf(const Epilogue& epilogue);
 // Of one step.
 std::vector<double> NumbersOf(const EpilogueStep& step);
 
+// That of a problem of any kind.
+const Epilogue& EpilogueOf(const Problem& problem);
+Epilogue& EpilogueOf(Problem& problem);
+
 // Whether a step is a user's function.
 bool CallsFunctions(const Problem& problem);
 

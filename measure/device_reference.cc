@@ -431,7 +431,7 @@ std::string StepsSource(const Problem& problem, std::string_view name, size_t fi
                            "(const View& view, Tally& tally, double value, long long batch, long long row, "
                            "long long column) {\n");
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
-  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const Epilogue& epilogue = ir::EpilogueOf(problem);
   const DataType output = Stored(problem, OperandRole::kD).type;
   size_t operand = 0;
   for (size_t i = 0; i < end; ++i) {
@@ -445,7 +445,7 @@ std::string StepsSource(const Problem& problem, std::string_view name, size_t fi
 
 // The steps before and behind the one that joins columns, and that one.
 std::string EpilogueSource(const Problem& problem) {
-  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const Epilogue& epilogue = ir::EpilogueOf(problem);
   const size_t gate = ir::GateOf(epilogue), end = epilogue.size();
   const bool gated = gate < end;
   const std::string join =
@@ -581,7 +581,7 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };
   const char* view_source = std::visit([](const auto& kind) { return ViewSource(kind); }, problem);
-  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const Epilogue& epilogue = ir::EpilogueOf(problem);
   const std::string macros = Cat("#define JOINED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
                                  ir::JoinsHalves(epilogue) ? 1 : 0, "\n");
   LS_ASSIGN(const std::string code,

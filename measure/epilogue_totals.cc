@@ -9,7 +9,7 @@
 namespace laneshift::measure {
 
 EpilogueTotals::EpilogueTotals(const Problem& problem) {
-  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const Epilogue& epilogue = ir::EpilogueOf(problem);
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
   const ir::StoredTensor output = ir::Stored(problem, ir::OperandRole::kD);
   size_t place = 0;

@@ -37,7 +37,7 @@ Result<FunctionEvaluator> FunctionEvaluator::Make(const Engine& engine, const Pr
   LS_ASSIGN(device::Stream stream, device::Stream::Create(context));
   FunctionEvaluator evaluator(context, std::move(stream));
   const DataType type = Stored(problem, ir::OperandRole::kD).type;
-  const Epilogue& epilogue = std::visit([](const auto& kind) -> const Epilogue& { return kind.epilogue; }, problem);
+  const Epilogue& epilogue = ir::EpilogueOf(problem);
   size_t operand = 0;
   for (const EpilogueStep& step : epilogue) {
     if (step.function) {

@@ -295,7 +295,7 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
 }
 
 Problem FunctionLibrary::WithLengths(Problem problem) {
-  Epilogue& epilogue = std::visit([](auto& kind) -> Epilogue& { return kind.epilogue; }, problem);
+  Epilogue& epilogue = ir::EpilogueOf(problem);
   for (EpilogueStep& step : epilogue) {
     if (!step.function || step.function->length.operations > 0) continue;
     const auto text = TextOf(step.function->name, step.function->digest);
