@@ -25,7 +25,8 @@ missing_of() {
   for package in "$@"; do grep -qxF "$package" <<<"$installed" || printf '%s\n' "$package"; done
 }
 
-is_known() { apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'; }
+# Not a pipe into `grep -q`: that ends at its first match, apt-cache dies of SIGPIPE, and pipefail calls the match a failure.
+is_known() { grep -q '^  Candidate: [^(]' <<<"$(LC_ALL=C apt-cache policy "$1" 2>/dev/null)"; }
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   say "this is not a Debian system; nothing was installed. The build needs the equivalents of: ${required[*]}"
