@@ -4,8 +4,9 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 #include <utility>
+
+#include "base/threads.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -180,11 +181,7 @@ GridResult RunGrid(const Launch& launch, int host_threads) {
   uint64_t clusters = 1;
   for (size_t d = 0; d < 3; ++d) clusters *= shape.grid[d] / shape.cluster[d];
   Queue queue(launch, clusters);
-  const auto count = static_cast<int>(std::min<uint64_t>(clusters, static_cast<uint64_t>(std::max(1, host_threads))));
-  std::vector<std::thread> threads;
-  for (int t = 1; t < count; ++t) threads.emplace_back([&] { Work(queue); });
-  Work(queue);
-  for (std::thread& thread : threads) thread.join();
+  base::RunOnThreads(std::min(static_cast<int64_t>(clusters), int64_t{host_threads}), [&] { Work(queue); });
   return queue.Result();
 }
 

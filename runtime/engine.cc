@@ -444,8 +444,9 @@ Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& 
   std::shared_ptr<runtime::PlanSlot> slot = core.plans.Insert(problem, complete, constraint, made);
   const bool stale = constraint.fixed == 0 && chosen.origin == ChoiceOrigin::kStale;
   if (core.on_miss == MissPolicy::kBackground && (missed || stale) && slot == made) {
-    core.background.Add(
+    const Status added = core.background.Add(
         [&core, complete, slot](const std::function<bool()>& stop) { TuneInBackground(core, complete, *slot, stop); });
+    if (!added) LS_LOG(kRuntime, warn, added.error().message, "; the plan of ", PrintProblem(complete), " stays as it is");
   }
   const runtime::PreparedPlan* version = &slot->current();
   return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(slot), std::move(own), version}));

@@ -13,6 +13,7 @@
 #include "autotune/machine.h"
 #include "autotune/ranking.h"
 #include "base/log.h"
+#include "base/thread_famine.h"
 #include "compiler/compile.h"
 #include "device/stream.h"
 #include "laneshift/c.h"
@@ -244,6 +245,18 @@ TEST(MissPolicy, AFailureInTheBackgroundLeavesThePlan) {
   engine.FinishTuning();
   EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
   base::SetLogLevel(base::LogLevel::kWarn);
+}
+
+TEST(MissPolicy, WithoutAThreadForTheBackgroundThePlanStays) {
+  const Engine engine = Open(MissPolicy::kBackground);
+  std::atomic<int> calls = 0;
+  TuneWith(engine, calls);
+  const base::ThreadFamine famine;
+  const auto plan = engine.MakePlan(Parsed(kProblem));
+  ASSERT_TRUE(plan) << plan.error().message;
+  engine.FinishTuning();
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
 }
 
 TEST(MissPolicy, ClosingTheEngineStopsTheMeasurement) {
