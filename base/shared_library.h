@@ -33,4 +33,7 @@ class SharedLibrary {
   std::string name_;
 };
 
+// The directory of the shared library or program that `function` is part of, links resolved; empty where unknown.
+std::string DirectoryOfCode(const void* function);
+
 }  // namespace laneshift::base
