@@ -1,7 +1,7 @@
 // ThreadFamine: while it lives, no thread of this process can be started. For tests.
 //
-// Every new thread is to have a stack as large as the address space, which the host cannot give: the same refusal as at a
-// limit on processes, which root does not have, or on memory, of which a sanitizer needs more than any limit.
+// Every new thread is to have a stack as large as the address space, which the host cannot give: the same refusal as at
+// a limit on processes, which root does not have, or on memory, of which a sanitizer needs more than any limit.
 #pragma once
 
 #include <pthread.h>

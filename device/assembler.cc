@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/read_file.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 
@@ -42,6 +43,8 @@ class ScratchDirectory {
   fs::path path_;
 };
 
+constexpr uint64_t kMaxCubinBytes = uint64_t{1} << 30;
+
 Status WriteFile(const std::string& path, std::string_view bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -50,10 +53,9 @@ Status WriteFile(const std::string& path, std::string_view bytes) {
   return Ok();
 }
 
-Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file || bytes.empty()) return MakeError(ErrorCode::kDriver, Cat("ptxas left no output in ", path));
+Result<std::string> ReadOutput(const std::string& path) {
+  auto bytes = base::ReadFile(path, kMaxCubinBytes);
+  if (!bytes || bytes->empty()) return MakeError(ErrorCode::kDriver, Cat("ptxas left no output in ", path));
   return bytes;
 }
 
@@ -132,7 +134,7 @@ Result<AssembleResult> Assembler::Assemble(std::string_view ptx, std::string_vie
     return MakeError(ErrorCode::kInvalidArgument, Cat(id_, " for ", arch, ": ", FirstComplaint(result.log, source)));
   }
   ParseAssemblerLog(result.log, result);
-  LS_ASSIGN(result.cubin, ReadFile(target));
+  LS_ASSIGN(result.cubin, ReadOutput(target));
   return result;
 }
 

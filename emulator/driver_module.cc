@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "emulator/driver_functions.h"
 #include "emulator/driver_state.h"
@@ -122,11 +122,13 @@ CuResult Load(CuModule* module, const void* image, unsigned option_count, const 
   return refusal.result;
 }
 
+constexpr uint64_t kMaxImageBytes = uint64_t{4} << 30;
+
 // The whole file with a zero behind it.
 std::optional<std::string> ReadImage(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  auto image = base::ReadFile(path, kMaxImageBytes);
+  if (!image) return std::nullopt;
+  return std::move(*image);
 }
 
 // The one handle of a kernel.

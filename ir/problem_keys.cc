@@ -132,8 +132,8 @@ Status CheckPitch(std::string_view key, int64_t value) {
 
 Status CheckReach(std::string_view key, int64_t count, int64_t distance) {
   if (distance >= kMaxPitch) {
-    return InvalidProblem(
-        Cat(key, "=", distance, " is out of range; neighbours are at most 2^40-1 elements apart; use a smaller problem"));
+    return InvalidProblem(Cat(key, "=", distance,
+                              " is out of range; neighbours are at most 2^40-1 elements apart; use a smaller problem"));
   }
   if (BoundedProduct(count, distance) <= kMaxElements) return Ok();
   return InvalidProblem(Cat(key, "=", distance, " makes an operand of more than 2^46 elements (", count,

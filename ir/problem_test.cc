@@ -97,21 +97,14 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=2147483647 n=1 k=2147483647", "more than 2^46 elements"},
         ProblemLine{"gemm m=65 n=9 k=1 batch=2147483647", "output tiles; split"}));
 
-// Every size and distance at its largest, with and without others that are large: the problem is refused by name, or all
-// of its operands end below 2^48 bytes and completing it again changes nothing.
+// Every size and distance at its largest, with and without others that are large: the problem is refused by name, or
+// all of its operands end below 2^48 bytes and completing it again changes nothing.
 TEST(Problem, NoSizeOverflows) {
-  const std::pair<std::string_view, int64_t> largest[] = {{"m", 2147483647},
-                                                          {"n", 2147483647},
-                                                          {"k", 2147483647},
-                                                          {"batch", 2147483647},
-                                                          {"lda", 1099511627775},
-                                                          {"ldb", 1099511627775},
-                                                          {"ldc", 1099511627775},
-                                                          {"ldd", 1099511627775},
-                                                          {"stride_a", 1099511627775},
-                                                          {"stride_b", 1099511627775},
-                                                          {"stride_c", 1099511627775},
-                                                          {"stride_d", 1099511627775}};
+  const std::pair<std::string_view, int64_t> largest[] = {
+      {"m", 2147483647},           {"n", 2147483647},           {"k", 2147483647},
+      {"batch", 2147483647},       {"lda", 1099511627775},      {"ldb", 1099511627775},
+      {"ldc", 1099511627775},      {"ldd", 1099511627775},      {"stride_a", 1099511627775},
+      {"stride_b", 1099511627775}, {"stride_c", 1099511627775}, {"stride_d", 1099511627775}};
   int accepted = 0, refused = 0;
   // Every pair of them, and each by itself.
   for (size_t i = 0; i < std::size(largest); ++i) {

@@ -4,11 +4,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "base/fingerprint.h"
 #include "base/log.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "compiler/function_length.h"
 #include "compiler/function_module.h"
@@ -279,12 +279,12 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
       steps.emplace_back(step);
       if (!ir::NamesFile(step)) continue;
       LS_ASSIGN(const ir::FunctionReference reference, ir::ParseFunctionReference(step));
-      std::ifstream file(reference.file, std::ios::binary);
-      if (!file) return BadSource(Cat("epilogue: ", reference.file, " cannot be opened: ", std::strerror(errno)));
-      const std::string source{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-      LS_ASSIGN(
-          const FunctionCall call,
-          Find({.text = source, .file = reference.file, .function = reference.function, .numbers = reference.numbers}));
+      auto source = base::ReadFile(reference.file);
+      if (!source) return source.error().Within("epilogue");
+      LS_ASSIGN(const FunctionCall call, Find({.text = std::move(*source),
+                                               .file = reference.file,
+                                               .function = reference.function,
+                                               .numbers = reference.numbers}));
       LS_ASSIGN(const EpilogueStep step_of_call, ir::StepOf(call, reference.pairs));
       steps.back() = ir::PrintStep(step_of_call, ir::kGemmLetters);
     }

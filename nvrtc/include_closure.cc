@@ -1,11 +1,11 @@
 #include "nvrtc/include_closure.h"
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <set>
 
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace laneshift::nvrtc {
@@ -13,12 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::string> ReadFile(const fs::path& path) {
+std::optional<std::string> ReadInclude(const fs::path& path) {
   std::error_code unreadable;
   if (!fs::is_regular_file(path, unreadable)) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  auto text = base::ReadFile(path);
+  if (!text) return std::nullopt;
+  return std::move(*text);
 }
 
 class Walk {
@@ -36,7 +36,7 @@ class Walk {
     directories.insert(directories.end(), path_.own.begin(), path_.own.end());
     for (const std::string& directory : directories) {
       const fs::path file = fs::path(directory) / include.name;
-      const auto text = ReadFile(file);
+      const auto text = ReadInclude(file);
       if (!text) continue;
       if (!seen_.insert(file.lexically_normal()).second) return;
       digest_.Text(include.name, *text);
@@ -44,7 +44,7 @@ class Walk {
     }
     for (const std::string& directory : path_.toolkit) {
       const fs::path file = fs::path(directory) / include.name;
-      const auto text = ReadFile(file);
+      const auto text = ReadInclude(file);
       if (!text) continue;
       if (seen_.insert(file.lexically_normal()).second) digest_.Text(include.name, *text);
       return;

@@ -10,6 +10,7 @@
 #include "store/archive.h"
 #include "tools/db.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/record_files.h"
 
 namespace laneshift::tools {
@@ -25,7 +26,8 @@ Result<Archive> OpenOwn(const DbOptions& options, const Settings& settings, Arch
   LS_ASSIGN(const std::string path, DatabasePath(options.store, settings));
   if (mode == Archive::Mode::kWrite) {
     std::error_code failure;
-    std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), failure);
+    const std::filesystem::path whole = std::filesystem::absolute(path, failure);
+    std::filesystem::create_directories(whole.parent_path(), failure);
   }
   return Archive::Open(path, mode);
 }
@@ -77,7 +79,7 @@ Result<int> DbMerge(const DbOptions& options, const Settings& settings) {
     LS_ASSIGN(const store::MergeTally tally, own.Merge(source));
     if (options.json) {
       const Json json = {{"file", file}, {"added", tally.added}, {"replaced", tally.replaced}, {"kept", tally.kept}};
-      std::printf("%s\n", json.dump().c_str());
+      std::printf("%s\n", JsonLine(json).c_str());
     } else {
       std::printf("%s: %lld added, %lld replaced, %lld kept\n", file.c_str(), static_cast<long long>(tally.added),
                   static_cast<long long>(tally.replaced), static_cast<long long>(tally.kept));
@@ -96,7 +98,7 @@ Result<int> DbVerify(const DbOptions& options, const Settings& settings) {
   const store::Verification verification = found ? *found : store::Verification{.findings = {found.error().message}};
   if (options.json) {
     const Json json = {{"path", path}, {"records", verification.records}, {"findings", verification.findings}};
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", JsonLine(json).c_str());
   } else {
     for (const std::string& finding : verification.findings) std::printf("%s\n", finding.c_str());
     std::printf("%s: %lld records, %s\n", path.c_str(), static_cast<long long>(verification.records),
@@ -117,7 +119,7 @@ Result<int> DbPrune(const DbOptions& options, const Settings& settings) {
   if (options.json) {
     const Json json = {
         {"kernels", tally.kernels}, {"choices", tally.choices}, {"trials", tally.trials}, {"damaged", tally.damaged}};
-    std::printf("%s\n", json.dump().c_str());
+    std::printf("%s\n", JsonLine(json).c_str());
   } else {
     std::printf("removed %lld kernels, %lld choices, %lld trials, %lld damaged records\n",
                 static_cast<long long>(tally.kernels), static_cast<long long>(tally.choices),
@@ -132,7 +134,7 @@ Result<int> DbSeal(const DbOptions& options, const Settings& settings) {
   LS_TRY(own.Seal(path));
   LS_ASSIGN(const std::string digest, own.ChoiceDigest());
   if (options.json) {
-    std::printf("%s\n", Json{{"path", path}, {"digest", digest}}.dump().c_str());
+    std::printf("%s\n", JsonLine(Json{{"path", path}, {"digest", digest}}).c_str());
   } else {
     std::printf("%s: sealed, choices %s\n", path.c_str(), digest.c_str());
   }

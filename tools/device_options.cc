@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace laneshift::tools {
@@ -29,14 +29,14 @@ std::vector<std::string> JoinWords(const std::vector<std::string>& words) {
 }
 
 Status ReadProblems(const std::string& path, ProblemReader& reader, std::vector<Problem>& problems) {
-  std::ifstream file(path);
+  const auto file = base::ReadFile(path);
   if (!file) {
-    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": cannot be opened: ", std::strerror(errno),
-                                                      "; --file takes a file with one problem a line"));
+    return MakeError(file.error().code, Cat(file.error().message, "; --file takes a file with one problem a line"));
   }
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const std::string_view text = base::Trim(std::string_view(line).substr(0, line.find('#')));
+  int number = 0;
+  for (const std::string_view line : base::Split(*file, '\n')) {
+    ++number;
+    const std::string_view text = base::Trim(line.substr(0, line.find('#')));
     if (text.empty()) continue;
     auto problem = reader.Read(text);
     if (!problem) return problem.error().Within(Cat(path, ":", number));

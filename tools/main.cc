@@ -1,6 +1,7 @@
 // The program `laneshift`: parses the command line, runs one verb, turns errors into one line and an exit code.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -63,4 +64,12 @@ int Main(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return Main(argc, argv); }
+// Nothing of ours throws, but memory may run out below.
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "laneshift: error: %s; is there enough memory?\n", failure.what());
+    return laneshift::tools::kExitFailure;
+  }
+}

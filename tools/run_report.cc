@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "laneshift/schedule.h"
+#include "tools/json_line.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
 
@@ -96,7 +97,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   if (!run.outcome) {
     json["error"] = {{"code", ErrorCodeName(run.outcome.error().code)}, {"message", run.outcome.error().message}};
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(json);
 }
 
 std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {

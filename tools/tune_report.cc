@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "store/trial_table.h"
+#include "tools/json_line.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
 
@@ -84,7 +85,7 @@ std::string PrintTuneJson(const TunedProblem& tuned, TuneDetail detail) {
   if (!found) {
     json["error"] = {{"code", ErrorCodeName(tuned.outcome.error().code)}, {"message", tuned.outcome.error().message}};
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(json);
 }
 
 std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, bool colour) {
