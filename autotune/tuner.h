@@ -71,8 +71,4 @@ struct TuneOutcome {
 // complete.
 Result<TuneOutcome> Tune(const Problem& problem, WorkerClient& worker, store::Store& store, const TuneOptions& options);
 
-// What the schedule of a plan of this problem goes back to under this generator: kRule where nothing is stored.
-store::ChoiceSource SourceOfChoice(store::Store& store, const std::string& problem, const std::string& target,
-                                   const std::string& device_key, const std::string& driver);
-
 }  // namespace laneshift::autotune

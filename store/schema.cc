@@ -127,6 +127,27 @@ CREATE INDEX kernels_with_cubin ON kernels(key) WHERE cubin IS NOT NULL;
     {"what a rule's choice follows from", R"sql(
 ALTER TABLE choices ADD COLUMN basis TEXT NOT NULL DEFAULT '';
 )sql"},
+    {"a choice that was not timed is called predicted, as everywhere else", R"sql(
+CREATE TABLE choices_by_word (
+  problem TEXT NOT NULL,
+  target TEXT NOT NULL,
+  device TEXT NOT NULL,
+  generator TEXT NOT NULL,
+  driver TEXT NOT NULL,
+  schedule TEXT NOT NULL,
+  source TEXT NOT NULL CHECK (source IN ('rule', 'predicted', 'measured')),
+  time_us REAL,
+  created INTEGER NOT NULL,
+  checksum TEXT NOT NULL,
+  basis TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (problem, target, device, generator)
+);
+INSERT INTO choices_by_word
+  SELECT problem, target, device, generator, driver, schedule, replace(source, 'model', 'predicted'), time_us, created,
+         checksum, basis FROM choices;
+DROP TABLE choices;
+ALTER TABLE choices_by_word RENAME TO choices;
+)sql"},
 };
 
 }  // namespace

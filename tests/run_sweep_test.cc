@@ -56,6 +56,7 @@ int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string
 // The emulator with the completion order `order`.
 EngineOptions Emulated(const char* target, const char* order) {
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = "emulator";
   options.target = target;
   options.async_order = *ParseAsyncOrder(order);
@@ -105,6 +106,7 @@ TEST(GpuSweep, Verifies) {
   if (TestDevice() == nullptr) GTEST_SKIP() << "runs where LANESHIFT_TEST_DEVICE=cuda names a GPU";
   for (const Assembler assembler : {Assembler::kDriver, Assembler::kAuto}) {
     EngineOptions options;
+    options.store_directory = ":memory:";
     options.device = TestDevice();
     options.assembler = assembler;
     const auto engine = Engine::Open(options);

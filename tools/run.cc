@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "store/location.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/problem_run.h"
@@ -82,7 +83,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   LS_ASSIGN(const Engine engine, reader.Take());
   if (!options.json) {
     std::fprintf(stderr, "%s, %s, store: %s\n", engine.device_name().c_str(), engine.target().c_str(),
-                 settings.store_directory.empty() ? "in memory" : settings.store_directory.c_str());
+                 settings.store_directory == store::kInMemory ? "in memory" : settings.store_directory.c_str());
   }
 
   int exit_code = kExitOk;

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "store/location.h"
+
 namespace laneshift::tools {
 namespace {
 
@@ -10,13 +12,6 @@ namespace {
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
-}
-
-std::string StoreDirectory() {
-  if (const std::string own = Variable("LANESHIFT_CACHE_DIR"); !own.empty()) return own;
-  if (const std::string xdg = Variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/laneshift";
-  if (const std::string home = Variable("HOME"); !home.empty()) return home + "/.cache/laneshift";
-  return {};
 }
 
 void AddLibraries(const std::string& home, Settings& settings) {
@@ -28,7 +23,7 @@ void AddLibraries(const std::string& home, Settings& settings) {
 
 Settings Settings::FromEnvironment() {
   Settings settings;
-  settings.store_directory = StoreDirectory();
+  settings.store_directory = store::UsualDirectory();
   settings.system_store = Variable("LANESHIFT_SYSTEM_STORE");
   std::error_code unknown;
   settings.program = std::filesystem::read_symlink("/proc/self/exe", unknown);

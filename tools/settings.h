@@ -1,6 +1,6 @@
 // Settings: what the environment says. Read once, here; everything below gets typed options.
 //
-//   LANESHIFT_CACHE_DIR  where the store lives; else XDG_CACHE_HOME/laneshift, else HOME/.cache/laneshift, else memory
+//   LANESHIFT_CACHE_DIR  where the store lives (store/location.h)
 //   LANESHIFT_SYSTEM_STORE  a sealed database that is read under it; else the installed one, if there is one
 //   CUDA_HOME            a toolkit whose bin/ptxas is used and whose libraries are looked for first
 #pragma once
@@ -11,7 +11,7 @@
 namespace laneshift::tools {
 
 struct Settings {
-  std::string store_directory;  // empty: in memory
+  std::string store_directory;  // store::UsualDirectory()
   std::string system_store{};   // empty: the installed one
   std::string program{};        // this one's path; empty: unknown
   std::string ptxas;            // empty: searched on PATH and in the toolkit's usual place
