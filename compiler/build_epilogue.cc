@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "compiler/kernel_builder.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 

@@ -295,6 +295,7 @@ runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice devic
       on_miss(options.on_miss),
       overlap(options.launch_overlap == LaunchOverlap::kProgrammatic ? device::LaunchOverlap::kProgrammatic
                                                                      : device::LaunchOverlap::kNone) {
+  parts.find_assembler = [this] { return kernels.FindAssembler(); };
   parts.tune = runtime::MakeTuneFunction(options, parts);
 }
 
