@@ -31,13 +31,10 @@ const std::vector<std::string>& InstalledPrograms() {
 }
 
 Result<std::string> ProgramOf(const EngineOptions& options) {
-  const std::string program =
-      options.tuner.empty() ? base::FindProgram("laneshift", InstalledPrograms()) : options.tuner;
-  std::error_code unreadable;
-  if (!program.empty() && std::filesystem::exists(program, unreadable)) return program;
-  const std::string where = program.empty()
+  if (std::string program = InstalledProgram(options); !program.empty()) return program;
+  const std::string where = options.tuner.empty()
                                 ? Cat("program laneshift on PATH or in ", base::Join(InstalledPrograms(), ", "))
-                                : Cat("program ", program);
+                                : Cat("program ", options.tuner);
   return MakeError(ErrorCode::kNotFound, Cat("there is no ", where,
                                              " to measure with; install it, or give its path in EngineOptions::tuner "
                                              "(laneshift_options.tuner in C)"));
@@ -85,6 +82,12 @@ TuneFunction MakeTuneFunction(const EngineOptions& options, Engine::Parts& parts
   return [options, &parts](const Problem& problem, const std::function<bool()>& stop) {
     return TuneProblem(options, parts, problem, stop);
   };
+}
+
+std::string InstalledProgram(const EngineOptions& options) {
+  std::string program = options.tuner.empty() ? base::FindProgram("laneshift", InstalledPrograms()) : options.tuner;
+  std::error_code unreadable;
+  return !program.empty() && std::filesystem::exists(program, unreadable) ? program : std::string();
 }
 
 std::string SystemStore(const std::string& given) {
