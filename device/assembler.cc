@@ -1,5 +1,7 @@
 #include "device/assembler.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "base/cuda_toolkit.h"
+#include "base/file_size_signal.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 
@@ -44,6 +47,7 @@ class ScratchDirectory {
 };
 
 Status WriteFile(const std::string& path, std::string_view bytes) {
+  const base::FileSizeSignalGuard guard;
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
@@ -91,6 +95,15 @@ std::string IdFrom(std::string_view version) {
   return {};
 }
 
+// Links are followed: /usr/local/cuda changes its aim with the toolkit.
+std::string DescribeFile(const std::string& path) {
+  std::error_code unreadable;
+  const std::string real = fs::canonical(path, unreadable);
+  struct stat status = {};
+  if (real.empty() || stat(real.c_str(), &status) != 0) return path;
+  return Cat(real, ", ", status.st_size, " bytes, modified ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
+}
+
 }  // namespace
 
 void ParseAssemblerLog(std::string_view log, AssembleResult& result) {
@@ -115,7 +128,8 @@ Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
   if (!ran.Succeeded() || id.empty()) {
     return MakeError(ErrorCode::kNotFound, Cat(path, " is no ptxas: --version answers with no version"));
   }
-  return Assembler(std::move(path), std::move(id), options.timeout);
+  std::string file = DescribeFile(path);
+  return Assembler(std::move(path), std::move(id), std::move(file), options.timeout);
 }
 
 Result<AssembleResult> Assembler::Assemble(std::string_view ptx, std::string_view arch) const {

@@ -62,6 +62,9 @@ class KernelCache {
   // REQUIRES: `program` is lowered and has its storage.
   Result<FoundKernel> Get(const ir::Program& program, const KernelLabel& label);
 
+  // What turns PTX into machine code here. kUnsupported: ptxas was asked for and there is none, or not one.
+  Result<store::AssemblerRecord> FindAssembler();
+
  private:
   using Outcome = Result<FoundKernel>;
   using Flight = std::shared_future<Outcome>;
@@ -70,6 +73,8 @@ class KernelCache {
   Outcome FromStore(const store::KernelRecord& record, unsigned smem_bytes);
   Outcome Compile(const std::string& key, const ir::Program& program, const KernelLabel& label);
   // The cubin of `ptx`; nothing where the driver is to compile it.
+  // Null: the driver compiles PTX. Errors as FindAssembler.
+  Result<const device::Assembler*> Ptxas();
   Result<std::optional<store::CubinRecord>> Assemble(const std::string& ptx);
   Result<std::shared_ptr<const LoadedKernel>> Load(const std::string& ptx,
                                                    const std::optional<store::CubinRecord>& cubin, int smem_bytes);

@@ -45,7 +45,7 @@ void StoreChoice(const Engine& engine, const std::string& schedule,
       .schedule = WholeSchedule(schedule),
       .source = source,
       .time_us = 1.0,
-      .generator = generator.empty() ? std::to_string(compiler::kGeneratorRevision) : generator,
+      .generator = generator.empty() ? compiler::Generator() : generator,
       .driver = driver.empty() ? parts.device.facts().Driver() : driver};
   EXPECT_TRUE(parts.store.PutChoice(choice));
 }
@@ -85,7 +85,7 @@ store::ChoiceRecord ModelChoice(const Engine& engine, const char* schedule) {
           .device = parts.device_key,
           .schedule = WholeSchedule(schedule),
           .source = store::ChoiceSource::kRule,
-          .generator = std::to_string(compiler::kGeneratorRevision),
+          .generator = compiler::Generator(),
           .driver = parts.device.facts().Driver(),
           .basis = autotune::ChoiceBasis(parts.target, machine)};
 }
