@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "store/choice_standing.h"
+#include "store/trial_standing.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -76,16 +78,12 @@ class Tuning {
     return static_cast<size_t>(found - candidates_.begin());
   }
 
-  // Another generator makes other kernels, another driver may run them otherwise: their trials say nothing for certain.
-  bool IsOurs(const TrialRecord& record) const {
-    return record.generator == Cat(compiler::kGeneratorRevision) && record.driver == hello_.driver;
-  }
-
   void ReadStore() {
     const auto trials = store_.GetTrials(name_, hello_.target, hello_.device_key);
     if (trials) {
+      const store::Circumstances here{Revision(), hello_.assembler, std::time(nullptr)};
       for (const TrialRecord& record : *trials) {
-        const auto index = IsOurs(record) ? IndexOf(record.schedule) : std::nullopt;
+        const auto index = store::Counts(record, here) ? IndexOf(record.schedule) : std::nullopt;
         if (!index) continue;
         auto& known = known_[*index];
         // One failure outweighs any number of passes.
@@ -96,9 +94,11 @@ class Tuning {
     for (const auto& known : known_) outcome_.known += known.has_value();
     const auto choices = store_.GetChoices(name_, hello_.target, hello_.device_key);
     if (!choices) return;
-    const auto picked = store::PickChoice(*choices, {Cat(compiler::kGeneratorRevision), hello_.driver});
+    const auto picked = store::PickChoice(*choices, Revision());
     if (picked && picked->record.source == ChoiceSource::kMeasured) previous_ = IndexOf(picked->record.schedule);
   }
+
+  store::Revision Revision() const { return {compiler::Generator(), hello_.driver}; }
 
   double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
 
@@ -107,8 +107,9 @@ class Tuning {
                        .target = hello_.target,
                        .device = hello_.device_key,
                        .schedule = candidate.name,
-                       .generator = Cat(compiler::kGeneratorRevision),
+                       .generator = compiler::Generator(),
                        .driver = hello_.driver,
+                       .assembler = hello_.assembler,
                        .verdict = trial.verdict,
                        .detail = trial.detail,
                        .predicted_us = candidate.predicted_us,
@@ -218,7 +219,7 @@ class Tuning {
                                .schedule = candidate.name,
                                .source = outcome_.time_us ? ChoiceSource::kMeasured : ChoiceSource::kPredicted,
                                .time_us = std::nullopt,
-                               .generator = Cat(compiler::kGeneratorRevision),
+                               .generator = compiler::Generator(),
                                .driver = hello_.driver};
     if (outcome_.time_us) choice.time_us = outcome_.time_us->median;
     return store_.PutChoice(choice);

@@ -1,9 +1,10 @@
 // Tuner: finds the fastest schedule of a problem by measurement, and keeps what it learns in the store.
 //
-// Every trial is stored as soon as it is measured and never measured again under the same generator and driver, so a
-// search that was interrupted goes on where it was. A candidate that failed is not tried again. On an emulated device
-// nothing can be timed: the model's best candidate that the emulator finds right is stored as predicted.
-// Thread-safety: Tune may be called from several threads, each with a client of its own; the store is shared.
+// Every trial is stored as soon as it is measured and not measured again as long as it counts (store/trial_standing.h),
+// so a search that was interrupted goes on where it was, and a candidate that failed is not tried again at once. On an
+// emulated device nothing can be timed: the model's best candidate that the emulator finds right is stored as
+// predicted. Thread-safety: Tune may be called from several threads, each with a client of its own; the store is
+// shared.
 #pragma once
 
 #include <array>

@@ -15,30 +15,23 @@
 #include <vector>
 
 #include "autotune/search.h"
+#include "base/message.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
 #include "store/records.h"
 
 namespace laneshift::autotune {
 
-// A line: a word and fields "name=value" with tabs between them. Names may repeat; values may hold any text.
-struct Message {
-  std::string kind;
-  std::vector<std::pair<std::string, std::string>> fields{};
-
-  void Add(std::string_view name, std::string_view value) { fields.emplace_back(name, value); }
-  // The first value of that name, or empty.
-  std::string_view Find(std::string_view name) const;
-  std::vector<std::string_view> All(std::string_view name) const;
-
-  bool operator==(const Message&) const = default;
-};
-std::string PrintMessage(const Message& message);
-Result<Message> ParseMessage(std::string_view line);
+// Lines of text between the two (base/message.h).
+using base::EncodeError;
+using base::Message;
+using base::ParseMessage;
+using base::PrintMessage;
 
 // On what a worker works.
 struct WorkerHello {
   std::string target, device_key, device_name, driver;
+  store::AssemblerRecord assembler{};
   int sm_count = 0;
   bool emulated = false;  // then it checks, and has no times
 
@@ -47,7 +40,6 @@ struct WorkerHello {
 Message Encode(const WorkerHello& hello);
 Result<WorkerHello> DecodeHello(const Message& message);
 
-Message EncodeError(const Error& error);
 // The error that the message carries, or one that says that the message is none of `expected`.
 Error DecodeError(const Message& message, std::string_view expected);
 

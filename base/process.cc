@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/file_size_signal.h"
 #include "base/text.h"
 
 extern char** environ;
@@ -23,6 +24,7 @@ Error SystemError(std::string_view what, int code) {
 // A file in memory rather than a pipe: the child may stop reading early without a SIGPIPE here, and no thread is needed
 // to feed it.
 Result<Descriptor> MemoryFile(const char* name, std::string_view bytes) {
+  const FileSizeSignalGuard guard;
   Descriptor file(memfd_create(name, MFD_CLOEXEC));
   if (!file.is_open()) return SystemError("memfd_create", errno);
   while (!bytes.empty()) {

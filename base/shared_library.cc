@@ -26,6 +26,18 @@ Result<void*> SharedLibrary::Find(const char* symbol) const {
   return address;
 }
 
+void SharedLibrary::OpenNeighbours(std::string_view prefix) const {
+  const size_t slash = name_.rfind('/');
+  if (slash == std::string::npos) return;
+  std::error_code unreadable;
+  std::filesystem::directory_iterator file(name_.substr(0, slash), unreadable);
+  for (; !unreadable && file != std::filesystem::directory_iterator(); file.increment(unreadable)) {
+    const std::filesystem::path& path = file->path();
+    // A library that does not open is missed by the one that needs it, which says so.
+    if (path.filename().native().starts_with(prefix)) (void)dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 std::string DirectoryOfCode(const void* function) {
   namespace fs = std::filesystem;
   Dl_info found{};

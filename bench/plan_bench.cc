@@ -95,7 +95,7 @@ class Bench {
                                    .schedule = schedule,
                                    .source = store::ChoiceSource::kMeasured,
                                    .time_us = 100.0,
-                                   .generator = base::Cat(compiler::kGeneratorRevision),
+                                   .generator = compiler::Generator(),
                                    .driver = parts.device.facts().Driver()});
     }
     (void)engine_->MakePlan(untuned_);

@@ -9,6 +9,7 @@
 #include "compiler/check_numerics.h"
 #include "compiler/check_schedule.h"
 #include "compiler/constant_indices.h"
+#include "compiler/llvm_version.h"
 #include "compiler/packing.h"
 #include "compiler/passes.h"
 
@@ -105,9 +106,14 @@ Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedul
   return program;
 }
 
+const std::string& Generator() {
+  static const std::string generator = base::Cat(kGeneratorRevision, "/llvm-", LlvmVersion());
+  return generator;
+}
+
 std::string KernelKey(const ir::Program& program) {
   return base::Fingerprinter()
-      .Integer("generator", kGeneratorRevision)
+      .Text("generator", Generator())
       .Text("program", ir::PrintProgram(program))
       .Finish()
       .Hex();

@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/llvm_version.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -148,6 +150,8 @@ Result<BackendText> Compile(const target::Target& target, bool with_llvm_ir,
 }
 
 }  // namespace
+
+std::string_view LlvmVersion() { return LLVM_VERSION_STRING; }
 
 Result<BackendText> CompileModule(const target::Target& target, bool with_llvm_ir,
                                   const std::function<void(llvm::Module&)>& build) {

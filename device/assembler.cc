@@ -1,5 +1,7 @@
 #include "device/assembler.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/cuda_toolkit.h"
+#include "base/file_size_signal.h"
 #include "base/read_file.h"
 #include "base/subprocess.h"
 #include "base/text.h"
@@ -46,6 +50,7 @@ class ScratchDirectory {
 constexpr uint64_t kMaxCubinBytes = uint64_t{1} << 30;
 
 Status WriteFile(const std::string& path, std::string_view bytes) {
+  const base::FileSizeSignalGuard guard;
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
@@ -92,6 +97,15 @@ std::string IdFrom(std::string_view version) {
   return {};
 }
 
+// Links are followed: /usr/local/cuda changes its aim with the toolkit.
+std::string DescribeFile(const std::string& path) {
+  std::error_code unreadable;
+  const std::string real = fs::canonical(path, unreadable);
+  struct stat status = {};
+  if (real.empty() || stat(real.c_str(), &status) != 0) return path;
+  return Cat(real, ", ", status.st_size, " bytes, modified ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
+}
+
 }  // namespace
 
 void ParseAssemblerLog(std::string_view log, AssembleResult& result) {
@@ -106,17 +120,19 @@ void ParseAssemblerLog(std::string_view log, AssembleResult& result) {
 }
 
 Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
-  std::string path = options.path.empty() ? base::FindProgram("ptxas", {"/usr/local/cuda/bin"}) : options.path;
+  std::string path = options.path.empty() ? base::FindPtxas() : options.path;
   if (path.empty()) {
     return MakeError(ErrorCode::kNotFound,
-                     "no ptxas in PATH or /usr/local/cuda/bin; install the CUDA toolkit or let the driver compile PTX");
+                     "no ptxas in CUDA_HOME/bin, PATH or /usr/local/cuda/bin; install the CUDA toolkit or let the "
+                     "driver compile PTX");
   }
   LS_ASSIGN(base::ProgramResult ran, base::RunProgram({.argv = {path, "--version"}, .timeout = options.timeout}));
   std::string id = IdFrom(ran.output);
   if (!ran.Succeeded() || id.empty()) {
     return MakeError(ErrorCode::kNotFound, Cat(path, " is no ptxas: --version answers with no version"));
   }
-  return Assembler(std::move(path), std::move(id), options.timeout);
+  std::string file = DescribeFile(path);
+  return Assembler(std::move(path), std::move(id), std::move(file), options.timeout);
 }
 
 Result<AssembleResult> Assembler::Assemble(std::string_view ptx, std::string_view arch) const {

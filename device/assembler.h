@@ -14,7 +14,7 @@
 namespace laneshift::device {
 
 struct AssemblerOptions {
-  std::string path;  // of ptxas; empty: the first in PATH, then /usr/local/cuda/bin
+  std::string path;  // of ptxas; empty: that of CUDA_HOME, else the first on PATH, else in /usr/local/cuda/bin
   std::chrono::milliseconds timeout{120000};
 };
 
@@ -38,15 +38,18 @@ class Assembler {
   const std::string& path() const { return path_; }
   // "ptxas 13.0.88": with the target, this identifies the code that it makes.
   const std::string& id() const { return id_; }
+  // Which file that is, and that it is still the same one: its path, size and date.
+  const std::string& file() const { return file_; }
   // `arch` as in "sm_100a". kInvalidArgument carries the first error of a PTX that ptxas refuses; kTimeout.
   Result<AssembleResult> Assemble(std::string_view ptx, std::string_view arch) const;
 
  private:
-  Assembler(std::string path, std::string id, std::chrono::milliseconds timeout)
-      : path_(std::move(path)), id_(std::move(id)), timeout_(timeout) {}
+  Assembler(std::string path, std::string id, std::string file, std::chrono::milliseconds timeout)
+      : path_(std::move(path)), id_(std::move(id)), file_(std::move(file)), timeout_(timeout) {}
 
   std::string path_;
   std::string id_;
+  std::string file_;
   std::chrono::milliseconds timeout_;
 };
 

@@ -88,10 +88,14 @@ class Server {
 
   Message Hello() const {
     const Engine::Parts& parts = engine_.parts();
+    // Better one error now than every candidate refused.
+    const auto assembler = parts.find_assembler();
+    if (!assembler) return autotune::EncodeError(assembler.error());
     return autotune::Encode(autotune::WorkerHello{.target = std::string(parts.target.name),
                                                   .device_key = parts.device_key,
                                                   .device_name = engine_.device_name(),
                                                   .driver = parts.device.facts().Driver(),
+                                                  .assembler = *assembler,
                                                   .sm_count = parts.device.facts().sm_count,
                                                   .emulated = parts.emulated});
   }

@@ -1,22 +1,21 @@
 #include "nvrtc/function_library.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <iterator>
 
 #include "base/fingerprint.h"
 #include "base/log.h"
-#include "base/read_file.h"
 #include "base/text.h"
 #include "compiler/function_length.h"
 #include "compiler/function_module.h"
 #include "ir/epilogue.h"
 #include "ir/function_call.h"
 #include "nvrtc/binding_source.h"
+#include "nvrtc/compile_worker.h"
 #include "nvrtc/include_closure.h"
 #include "nvrtc/signature.h"
+#include "nvrtc/source_file.h"
 
 namespace laneshift::nvrtc {
 namespace {
@@ -32,8 +31,10 @@ constexpr std::string_view kOptions[] = {"--std=c++17", "--relocatable-device-co
 // Leaves out textures and the runtime's declarations; a quarter of the time of a small source. NVRTC 13 has it.
 constexpr std::string_view kMinimal = "--minimal";
 constexpr int kMinimalSince = 13000;
-// Longer than NVRTC takes.
+// As long as NVRTC takes of most sources.
 constexpr int kFlightWaitMs = 60000;
+// Of one function: some hundred thousand instructions.
+constexpr size_t kMaxCodeBytes = 16 << 20;
 
 Error BadSource(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
 
@@ -115,8 +116,7 @@ bool IsOf(const ir::ProgramFunction& called, const Signature& compiled) {
 
 FunctionLibrary::Toolkit FunctionLibrary::Look(const LibraryOptions& options) {
   Toolkit toolkit;
-  std::vector<std::string> directories = options.library_directories;
-  directories.push_back("/usr/local/cuda/lib64");
+  std::vector<std::string> directories = Nvrtc::SearchedDirectories(options.library_directories);
   std::error_code unreadable;
   if (!options.nvrtc.empty()) {
     if (fs::exists(options.nvrtc, unreadable)) toolkit.compiler = fs::canonical(options.nvrtc, unreadable).filename();
@@ -149,14 +149,15 @@ int FunctionLibrary::compilations() const {
   return compilations_;
 }
 
-std::string FunctionLibrary::DigestOf(const FunctionSource& source) const {
+Result<std::string> FunctionLibrary::DigestOf(const FunctionSource& source) const {
   base::Fingerprinter digest;
   digest.Text("operands", kFunctionOperands).Text("binding", kBinding);
   for (const std::string_view option : kOptions) digest.Text("option", option);
   digest.Text("function", source.function).Text("source", source.text);
   std::vector<std::string> own = source.include_directories;
   own.insert(own.end(), options_.include_directories.begin(), options_.include_directories.end());
-  AddIncludes(digest, source.text, {DirectoryOf(source.file), own, toolkit_.include_directories});
+  const Status added = AddIncludes(digest, source.text, {DirectoryOf(source.file), own, toolkit_.include_directories});
+  if (!added) return added.error().Within(NameOf(source));
   return digest.Finish().Hex();
 }
 
@@ -182,8 +183,16 @@ void FunctionLibrary::Keep(const std::string& digest, const FunctionSource& sour
   if (!kept) LS_LOG(kRuntime, warn, "function ", source.function, " is not stored: ", kept.error().message);
 }
 
-Error FunctionLibrary::Explain(const Nvrtc& nvrtc, const FunctionSource& source, const CompileJob& job,
-                               const Compilation& failed) {
+Result<Compilation> FunctionLibrary::Run(const CompileJob& job) {
+  if (options_.program.empty()) {
+    LS_LOG(kRuntime, warn, "there is no program laneshift to run NVRTC in; ", job.file,
+           " is compiled in this process, without limits on memory and time");
+    return (*nvrtc_)->Run(job);
+  }
+  return RunInWorker(options_.program, options_.limits, {options_.library_directories, options_.nvrtc}, job);
+}
+
+Error FunctionLibrary::Explain(const FunctionSource& source, const CompileJob& job, const Compilation& failed) {
   const std::string file = NameOf(source);
   if (!OnlyBindingFailed(failed.log)) {
     const bool headers = failed.log.find("source file") != std::string::npos && toolkit_.include_directories.empty();
@@ -193,7 +202,7 @@ Error FunctionLibrary::Explain(const Nvrtc& nvrtc, const FunctionSource& source,
   }
   CompileJob alone = job;
   alone.source = TextFor(source, /*bound=*/false);
-  const auto compiled = nvrtc.Run(alone);
+  const auto compiled = Run(alone);
   std::vector<std::string> functions, alike;
   if (compiled && compiled->failure == 0) functions = FunctionsOf(compiled->code);
   std::copy_if(functions.begin(), functions.end(), std::back_inserter(alike),
@@ -214,22 +223,29 @@ Result<std::string> FunctionLibrary::CompileText(const FunctionSource& source) {
   if (!*nvrtc_) {
     return nvrtc_->error().Within(Cat("the function ", source.function, " of ", NameOf(source), " needs NVRTC"));
   }
-  const Nvrtc& nvrtc = **nvrtc_;
   CompileJob job{.source = TextFor(source, /*bound=*/true),
                  .file = NameOf(source),
                  .arch = ArchitectureOf(target_),
                  .options = {std::begin(kOptions), std::end(kOptions)},
                  .headers = {{std::string(kOperandsFile), std::string(kFunctionOperands)}},
                  .form = CodeForm::kPtx};
-  if (nvrtc.version() >= kMinimalSince) job.options.emplace_back(kMinimal);
+  if ((*nvrtc_)->version() >= kMinimalSince) job.options.emplace_back(kMinimal);
   const auto add = [&](const std::string& directory) { job.options.push_back("-I" + directory); };
   if (const std::string beside = DirectoryOf(source.file); !beside.empty()) add(beside);
   for (const std::string& directory : source.include_directories) add(directory);
   for (const std::string& directory : options_.include_directories) add(directory);
   for (const std::string& directory : toolkit_.include_directories) add(directory);
   ++compilations_;
-  LS_ASSIGN(const Compilation compiled, nvrtc.Run(job));
-  if (compiled.failure != 0) return Explain(nvrtc, source, job, compiled);
+  const auto ran = Run(job);
+  if (!ran) return ran.error().Within(Cat("the function ", source.function, " of ", NameOf(source)));
+  const Compilation& compiled = *ran;
+  if (compiled.failure != 0) return Explain(source, job, compiled);
+  if (compiled.code.size() > kMaxCodeBytes) {
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        Cat("the function ", source.function, " of ", NameOf(source), " makes ", compiled.code.size() >> 20,
+            " MiB of PTX, more than the ", kMaxCodeBytes >> 20, " MiB that a kernel may hold of it"));
+  }
   const auto within = [&](const Error& error) {
     std::string name = source.function;
     for (const std::string& function : FunctionsOf(compiled.code)) {
@@ -245,7 +261,11 @@ Result<std::string> FunctionLibrary::CompileText(const FunctionSource& source) {
 
 Result<FunctionCall> FunctionLibrary::Find(const FunctionSource& source) {
   if (source.function.empty()) return BadSource(Cat(NameOf(source), ": which function is not said"));
-  FunctionCall call{.name = source.function, .digest = DigestOf(source), .numbers = source.numbers};
+  if (static_cast<int64_t>(source.text.size()) > kMaxSourceBytes) {
+    return BadSource(Cat(NameOf(source), " has more than ", kMaxSourceBytes >> 20, " MiB"));
+  }
+  FunctionCall call{.name = source.function, .digest = "", .numbers = source.numbers};
+  LS_ASSIGN(call.digest, DigestOf(source));
   const std::lock_guard lock(mutex_);
   if (!texts_.contains(call.digest)) {
     auto stored = Stored(call.digest, /*any_compiler=*/false);
@@ -279,12 +299,12 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
       steps.emplace_back(step);
       if (!ir::NamesFile(step)) continue;
       LS_ASSIGN(const ir::FunctionReference reference, ir::ParseFunctionReference(step));
-      auto source = base::ReadFile(reference.file);
-      if (!source) return source.error().Within("epilogue");
-      LS_ASSIGN(const FunctionCall call, Find({.text = std::move(*source),
-                                               .file = reference.file,
-                                               .function = reference.function,
-                                               .numbers = reference.numbers}));
+      const auto source = ReadSourceFile(reference.file);
+      if (!source) return BadSource(Cat("epilogue: ", source.error().message));
+      LS_ASSIGN(
+          const FunctionCall call,
+          Find(
+              {.text = *source, .file = reference.file, .function = reference.function, .numbers = reference.numbers}));
       LS_ASSIGN(const EpilogueStep step_of_call, ir::StepOf(call, reference.pairs));
       steps.back() = ir::PrintStep(step_of_call, ir::kGemmLetters);
     }

@@ -1,5 +1,6 @@
 // FunctionLibrary: users' epilogue functions by digest: compiled by NVRTC once for each distinct source and target, and
-// kept in the store, so that the next process finds the text and loads no NVRTC.
+// kept in the store, so that the next process finds the text and loads no NVRTC. NVRTC itself runs in a process of its
+// own, where there is a program to run (nvrtc/compile_worker.h).
 //
 // Thread-safety: all members may be called from any thread.
 #pragma once
@@ -13,6 +14,7 @@
 
 #include "compiler/compile.h"
 #include "ir/program.h"
+#include "laneshift/engine.h"
 #include "laneshift/epilogue_function.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
@@ -26,6 +28,8 @@ struct LibraryOptions {
   std::vector<std::string> library_directories{};  // where NVRTC is looked for, beside the loader's own places
   std::vector<std::string> include_directories{};  // users'
   std::string nvrtc{};                             // the library's path; empty: looked for
+  std::string program{};                           // `laneshift`, in which NVRTC runs; empty: here, without limits
+  FunctionLimits limits{};
 };
 
 class FunctionLibrary {
@@ -60,10 +64,11 @@ class FunctionLibrary {
   };
   static Toolkit Look(const LibraryOptions& options);
 
-  std::string DigestOf(const FunctionSource& source) const;
+  Result<std::string> DigestOf(const FunctionSource& source) const;
   std::optional<std::string> Stored(const std::string& digest, bool any_compiler);
   Result<std::string> CompileText(const FunctionSource& source);
-  Error Explain(const Nvrtc& nvrtc, const FunctionSource& source, const CompileJob& job, const Compilation& failed);
+  Result<Compilation> Run(const CompileJob& job);
+  Error Explain(const FunctionSource& source, const CompileJob& job, const Compilation& failed);
   Result<std::string> Text(const std::string& name, const std::string& digest);  // REQUIRES: mutex_ is held
   void Keep(const std::string& digest, const FunctionSource& source, const std::string& text);
 

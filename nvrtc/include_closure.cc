@@ -1,55 +1,69 @@
 #include "nvrtc/include_closure.h"
 
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <set>
 
-#include "base/read_file.h"
 #include "base/text.h"
+#include "nvrtc/source_file.h"
 
 namespace laneshift::nvrtc {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::string> ReadInclude(const fs::path& path) {
-  std::error_code unreadable;
-  if (!fs::is_regular_file(path, unreadable)) return std::nullopt;
-  auto text = base::ReadFile(path);
-  if (!text) return std::nullopt;
-  return std::move(*text);
-}
+// What a source includes, itself not counted; CUDA's own headers are not followed.
+constexpr size_t kMaxFiles = 1000;
 
 class Walk {
  public:
   Walk(base::Fingerprinter& digest, const IncludePath& path) : digest_(digest), path_(path) {}
 
-  void Visit(std::string_view text, const std::string& beside) {
-    for (const Include& include : IncludesOf(text)) Add(include, beside);
+  Status Visit(std::string_view text, const std::string& beside) {
+    for (const Include& include : IncludesOf(text)) LS_TRY(Add(include, beside));
+    return Ok();
   }
 
  private:
-  void Add(const Include& include, const std::string& beside) {
+  // The first file of that name; directories of the name are passed over, as compilers do.
+  static Result<std::optional<std::string>> Read(const fs::path& path) {
+    std::error_code unreadable;
+    if (!fs::exists(path, unreadable) || fs::is_directory(path, unreadable)) return std::optional<std::string>();
+    LS_ASSIGN(std::string text, ReadSourceFile(path));
+    return std::optional(std::move(text));
+  }
+
+  Status Add(const Include& include, const std::string& beside) {
     std::vector<std::string> directories;
     if (include.quoted && !beside.empty()) directories.push_back(beside);
     directories.insert(directories.end(), path_.own.begin(), path_.own.end());
     for (const std::string& directory : directories) {
       const fs::path file = fs::path(directory) / include.name;
-      const auto text = ReadInclude(file);
+      LS_ASSIGN(const auto text, Read(file));
       if (!text) continue;
-      if (!seen_.insert(file.lexically_normal()).second) return;
-      digest_.Text(include.name, *text);
-      return Visit(*text, file.parent_path());
+      LS_ASSIGN(const bool first, Note(file, include, *text));
+      return first ? Visit(*text, file.parent_path()) : Ok();
     }
     for (const std::string& directory : path_.toolkit) {
       const fs::path file = fs::path(directory) / include.name;
-      const auto text = ReadInclude(file);
+      LS_ASSIGN(const auto text, Read(file));
       if (!text) continue;
-      if (seen_.insert(file.lexically_normal()).second) digest_.Text(include.name, *text);
-      return;
+      LS_ASSIGN(const bool first, Note(file, include, *text));
+      (void)first;
+      return Ok();
     }
     digest_.Text("missing", include.name);
+    return Ok();
+  }
+
+  // False: it was there before.
+  Result<bool> Note(const fs::path& file, const Include& include, const std::string& text) {
+    if (!seen_.insert(file.lexically_normal()).second) return false;
+    if (seen_.size() > kMaxFiles) {
+      return MakeError(ErrorCode::kInvalidArgument, base::Cat("it includes more than ", kMaxFiles, " files"));
+    }
+    digest_.Text(include.name, text);
+    return true;
   }
 
   base::Fingerprinter& digest_;
@@ -75,8 +89,8 @@ std::vector<Include> IncludesOf(std::string_view text) {
   return includes;
 }
 
-void AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path) {
-  Walk(digest, path).Visit(source, path.beside);
+Status AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path) {
+  return Walk(digest, path).Visit(source, path.beside);
 }
 
 }  // namespace laneshift::nvrtc

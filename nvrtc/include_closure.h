@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fingerprint.h"
+#include "laneshift/result.h"
 
 namespace laneshift::nvrtc {
 
@@ -18,8 +19,8 @@ struct IncludePath {
 };
 
 // Adds the contents of all files that `source` includes, directly or not; of CUDA's the ones that are named alone. What
-// is found nowhere adds its name.
-void AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path);
+// is found nowhere adds its name. kInvalidArgument, by name: one that is no regular file or too large, or too many.
+Status AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path);
 
 // The files that `text` names: their names, and whether they stand in quotes.
 struct Include {

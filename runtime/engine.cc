@@ -292,19 +292,23 @@ runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice devic
 
 runtime::EngineCore::EngineCore(OpenedDevice device, const EngineOptions& options)
     : opened(std::move(device)),
-      store(store::Store::Open(
-          {.directory = options.store_directory, .system_path = runtime::SystemStore(options.system_store)})),
+      store(store::Store::Open({.directory = options.store_directory,
+                                .system_path = runtime::SystemStore(options.system_store),
+                                .system_kernels = options.system_store_kernels})),
       device_target(opened, store),
       functions(store, *opened.target,
                 {.library_directories = options.library_directories,
                  .include_directories = options.include_directories,
-                 .nvrtc = options.nvrtc}),
+                 .nvrtc = options.nvrtc,
+                 .program = runtime::ProgramOf(options),
+                 .limits = options.function_limits}),
       kernels(opened.device, *opened.target, store, functions, AssemblerOf(options, opened.emulator != nullptr)),
       parts{*opened.api,   opened.device, *opened.target, store,
             device_target, functions,     opened.Key(),   opened.emulator != nullptr},
       on_miss(options.on_miss),
       overlap(options.launch_overlap == LaunchOverlap::kProgrammatic ? device::LaunchOverlap::kProgrammatic
                                                                      : device::LaunchOverlap::kNone) {
+  parts.find_assembler = [this] { return kernels.FindAssembler(); };
   parts.tune = runtime::MakeTuneFunction(options, parts);
 }
 

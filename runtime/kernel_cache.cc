@@ -108,15 +108,16 @@ KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Prog
                                 .target = std::string(target_.name),
                                 .problem = label.problem,
                                 .schedule = label.schedule,
-                                .generator = Cat(compiler::kGeneratorRevision),
+                                .generator = compiler::Generator(),
                                 .ptx = std::move(module.ptx),
                                 .cubin = std::move(cubin)});
   if (!kept) LS_LOG(kRuntime, warn, "kernel ", key, " is not stored: ", kept.error().message);
   return found;
 }
 
-Result<std::optional<store::CubinRecord>> KernelCache::Assemble(const std::string& ptx) {
-  if (DriverCompiles()) return std::optional<store::CubinRecord>();
+Result<const device::Assembler*> KernelCache::Ptxas() {
+  const device::Assembler* none = nullptr;
+  if (DriverCompiles()) return none;
   std::call_once(searched_, [this] { assembler_ = device::Assembler::Find({.path = choice_.ptxas}); });
   if (!*assembler_) {
     // A path that was given and is wrong is an error; not finding one by search is not.
@@ -124,11 +125,23 @@ Result<std::optional<store::CubinRecord>> KernelCache::Assemble(const std::strin
       return MakeError(ErrorCode::kUnsupported,
                        Cat(assembler_->error().message, "; or let the driver compile the PTX (assembler driver)"));
     }
-    return std::optional<store::CubinRecord>();
+    return none;
   }
-  LS_ASSIGN(device::AssembleResult result, (*assembler_)->Assemble(ptx, target_.name));
+  return &**assembler_;
+}
+
+Result<store::AssemblerRecord> KernelCache::FindAssembler() {
+  LS_ASSIGN(const device::Assembler* const ptxas, Ptxas());
+  if (ptxas == nullptr) return store::AssemblerRecord{.name = "driver"};
+  return store::AssemblerRecord{ptxas->id(), ptxas->file()};
+}
+
+Result<std::optional<store::CubinRecord>> KernelCache::Assemble(const std::string& ptx) {
+  LS_ASSIGN(const device::Assembler* const ptxas, Ptxas());
+  if (ptxas == nullptr) return std::optional<store::CubinRecord>();
+  LS_ASSIGN(device::AssembleResult result, ptxas->Assemble(ptx, target_.name));
   for (const std::string& line : result.advisories) LS_LOG(kRuntime, warn, "ptxas: ", line);
-  return std::optional(store::CubinRecord{(*assembler_)->id(), std::move(result.cubin)});
+  return std::optional(store::CubinRecord{ptxas->id(), std::move(result.cubin)});
 }
 
 Result<device::Module> KernelCache::LoadModule(const std::string& ptx, const std::optional<store::CubinRecord>& cubin) {

@@ -63,6 +63,9 @@ class KernelCache {
   // REQUIRES: `program` is lowered and has its storage.
   Result<FoundKernel> Get(const ir::Program& program, const KernelLabel& label);
 
+  // What turns PTX into machine code here. kUnsupported: ptxas was asked for and there is none, or not one.
+  Result<store::AssemblerRecord> FindAssembler();
+
  private:
   using Outcome = Result<FoundKernel>;
   using Flight = std::shared_future<Outcome>;
@@ -73,6 +76,8 @@ class KernelCache {
   // Whether the driver compiles the PTX, by choice or because it takes nothing else.
   bool DriverCompiles() const { return choice_.kind == AssemblerChoice::kDriver || !takes_cubins_; }
   // The cubin of `ptx`; nothing where the driver is to compile it.
+  // Null: the driver compiles PTX. Errors as FindAssembler.
+  Result<const device::Assembler*> Ptxas();
   Result<std::optional<store::CubinRecord>> Assemble(const std::string& ptx);
   // A driver that refuses the cubin is given the PTX, and from then on no other cubin, unless ptxas was asked for.
   Result<device::Module> LoadModule(const std::string& ptx, const std::optional<store::CubinRecord>& cubin);

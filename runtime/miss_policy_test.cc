@@ -42,15 +42,14 @@ void StoreChoice(const Engine& engine, const std::string& schedule,
                  store::ChoiceSource source = store::ChoiceSource::kMeasured, const std::string& driver = {},
                  const std::string& generator = {}) {
   const Engine::Parts& parts = engine.parts();
-  const store::ChoiceRecord choice{
-      .problem = PrintProblem(Parsed(kProblem)),
-      .target = std::string(parts.target.name),
-      .device = parts.device_key,
-      .schedule = WholeSchedule(schedule),
-      .source = source,
-      .time_us = 1.0,
-      .generator = generator.empty() ? std::to_string(compiler::kGeneratorRevision) : generator,
-      .driver = driver.empty() ? parts.device.facts().Driver() : driver};
+  const store::ChoiceRecord choice{.problem = PrintProblem(Parsed(kProblem)),
+                                   .target = std::string(parts.target.name),
+                                   .device = parts.device_key,
+                                   .schedule = WholeSchedule(schedule),
+                                   .source = source,
+                                   .time_us = 1.0,
+                                   .generator = generator.empty() ? compiler::Generator() : generator,
+                                   .driver = driver.empty() ? parts.device.facts().Driver() : driver};
   EXPECT_TRUE(parts.store.PutChoice(choice));
 }
 
@@ -90,7 +89,7 @@ store::ChoiceRecord ModelChoice(const Engine& engine, const char* schedule) {
           .device = parts.device_key,
           .schedule = WholeSchedule(schedule),
           .source = store::ChoiceSource::kRule,
-          .generator = std::to_string(compiler::kGeneratorRevision),
+          .generator = compiler::Generator(),
           .driver = parts.device.facts().Driver(),
           .basis = autotune::ChoiceBasis(parts.target, machine)};
 }
@@ -326,7 +325,7 @@ TEST(MissPolicy, WhatWasPredictedElsewhereServesAGpuUntilItIsMeasuredThere) {
                                 .device = "laneshift emulator, elsewhere",
                                 .schedule = WholeSchedule(kWinner),
                                 .source = store::ChoiceSource::kPredicted,
-                                .generator = std::to_string(compiler::kGeneratorRevision),
+                                .generator = compiler::Generator(),
                                 .driver = "0.0"};
   ASSERT_TRUE(store.PutChoice(predicted));
   // Nor is that a choice of another target.

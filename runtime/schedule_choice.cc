@@ -16,7 +16,7 @@ namespace laneshift::runtime {
 namespace {
 
 store::Revision RevisionOf(const Engine::Parts& parts) {
-  return {base::Cat(compiler::kGeneratorRevision), parts.device.facts().Driver()};
+  return {compiler::Generator(), parts.device.facts().Driver()};
 }
 
 ChoiceOrigin OriginOf(const store::StandingChoice& choice) {

@@ -13,11 +13,10 @@ namespace {
 
 using base::Cat;
 
-Result<std::string> ProgramOf(const EngineOptions& options) {
-  const std::string program = options.tuner.empty() ? InstalledProgram() : options.tuner;
-  std::error_code unreadable;
-  if (!program.empty() && std::filesystem::exists(program, unreadable)) return program;
-  const std::string where = program.empty() ? "program laneshift with the library or on PATH" : Cat("program ", program);
+Result<std::string> TunerOf(const EngineOptions& options) {
+  if (std::string program = ProgramOf(options); !program.empty()) return program;
+  const std::string where = options.tuner.empty() ? "program laneshift next to the library or on PATH"
+                                                  : Cat("program ", options.tuner);
   return MakeError(ErrorCode::kNotFound, Cat("there is no ", where,
                                              " to measure with; install it, or give its path in EngineOptions::tuner "
                                              "(laneshift_options.tuner in C)"));
@@ -44,7 +43,7 @@ std::vector<std::string> TuneCommand(const EngineOptions& options, const Engine:
 
 Status TuneProblem(const EngineOptions& options, const Engine::Parts& parts, const Problem& problem,
                    const std::function<bool()>& stop) {
-  LS_ASSIGN(const std::string program, ProgramOf(options));
+  LS_ASSIGN(const std::string program, TunerOf(options));
   if (!parts.store.durable()) {
     return MakeError(ErrorCode::kUnsupported,
                      "what another process measures comes back through the store; open the engine with a directory "
@@ -65,6 +64,12 @@ TuneFunction MakeTuneFunction(const EngineOptions& options, Engine::Parts& parts
   return [options, &parts](const Problem& problem, const std::function<bool()>& stop) {
     return TuneProblem(options, parts, problem, stop);
   };
+}
+
+std::string ProgramOf(const EngineOptions& options) {
+  if (options.tuner.empty()) return InstalledProgram();
+  std::error_code unreadable;
+  return std::filesystem::exists(options.tuner, unreadable) ? options.tuner : std::string();
 }
 
 std::string SystemStore(const std::string& given) { return given.empty() ? InstalledSystemStore() : given; }

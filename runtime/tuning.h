@@ -15,6 +15,9 @@ namespace laneshift::runtime {
 inline constexpr const char* kTuneBudget = "60s";
 TuneFunction MakeTuneFunction(const EngineOptions& options, Engine::Parts& parts);
 
+// The program `laneshift` that the options name, or that is installed; empty: none.
+std::string ProgramOf(const EngineOptions& options);
+
 // The path of the system database: `given`, else the installed one where it exists, else empty.
 std::string SystemStore(const std::string& given);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <tuple>
 #include <utility>
 
@@ -26,6 +27,8 @@ namespace {
 using base::Cat;
 
 constexpr int kBusyTimeoutMs = 10000;
+// Checking or compacting a file is one step.
+constexpr std::chrono::minutes kStepLimit{30};
 
 std::string NameOf(const ChoiceRecord& r) {
   return base::Join({r.problem, r.target, r.device, Cat("generator ", r.generator)}, " | ");
@@ -37,22 +40,17 @@ std::string NameOf(const TrialRecord& r) { return TrialId(r); }
 // Total orders: records of one name that compare equal say the same.
 auto Rank(const ChoiceRecord& r) { return std::tuple(r.source, r.created, ChoiceChecksum(r)); }
 auto Rank(const FactRecord& r) { return std::tuple(r.created, r.answer); }
-// A kernel with machine code before one without.
-auto Rank(const KernelRecord& r) {
-  return std::tuple(std::tie(r.ptx, r.target, r.problem, r.schedule, r.generator), r.cubin.has_value(),
-                    r.cubin ? r.cubin->assembler : std::string(), r.cubin ? r.cubin->bytes : std::string());
-}
-
 template <typename R>
 R GreaterOf(const R& a, const R& b) {
   return Rank(a) < Rank(b) ? b : a;
 }
 TrialRecord GreaterOf(const TrialRecord& a, const TrialRecord&) { return a; }
+// The one that is there; another's machine code of the same PTX only where it has none.
 KernelRecord GreaterOf(const KernelRecord& a, const KernelRecord& b) {
-  KernelRecord greater = Rank(a) < Rank(b) ? b : a;
-  greater.created = std::min(a.created, b.created);
-  greater.last_used = std::max(a.last_used, b.last_used);
-  return greater;
+  KernelRecord kept = a;
+  if (!kept.cubin && a.ptx == b.ptx) kept.cubin = b.cubin;
+  kept.last_used = std::max(a.last_used, b.last_used);
+  return kept;
 }
 
 // What is there under the record's name, if it is sound.
@@ -103,6 +101,33 @@ Status MergeInto(Database& database, const R& record, MergeTally& tally) {
   const bool same = present && merged == *present;
   ++(!present ? tally.added : same ? tally.kept : tally.replaced);
   return same ? Ok() : Replace(database, merged);
+}
+
+// No clock is so far ahead; what is dated later would win over everything that is measured until then.
+constexpr int64_t kClockSlackSeconds = 24 * 3600;
+
+Status CheckDates(const Record& record, int64_t now) {
+  const int64_t created = std::visit([](const auto& r) { return r.created; }, record);
+  if (created >= 0 && created <= now + kClockSlackSeconds) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument, Cat("its date, ", created, ", is not one of the past"));
+}
+
+// One record of another's, into the transaction.
+Status Take(Database& database, const Record& record, const MergeRule& rule, int64_t now, MergeTally& tally) {
+  LS_TRY(CheckRecord(record));
+  if (std::holds_alternative<KernelRecord>(record) && !rule.kernels) {
+    ++tally.left_out;
+    return Ok();
+  }
+  Status welcome = CheckDates(record, now);
+  if (welcome) welcome = rule.check(record);
+  if (!welcome) {
+    if (++tally.refused == 1) {
+      tally.first_refusal = Cat(RecordKind(record), " ", RecordName(record), ": ", welcome.error().message);
+    }
+    return Ok();
+  }
+  return std::visit([&](const auto& r) { return MergeInto(database, r, tally); }, record);
 }
 
 Status VerifyFile(Database& database, Verification& found) {
@@ -222,10 +247,12 @@ Result<Archive> Archive::Open(const std::string& path, Mode mode) {
     if (!IdentityOf(path)) return MakeError(ErrorCode::kNotFound, Cat(path, ": there is no such file"));
     Result<Database> database = OpenToRead(path, kBusyTimeoutMs);
     if (!database) return database.error().Within(path);
+    database->LimitSteps(kStepLimit);
     return Archive(std::move(*database));
   }
   Result<OpenedFile> file = OpenToWrite(path, {.directory = {}, .busy_timeout_ms = kBusyTimeoutMs});
   if (!file) return file.error().Within(path);
+  file->database.LimitSteps(kStepLimit);
   return Archive(std::move(file->database));
 }
 
@@ -242,14 +269,11 @@ Status Archive::Visit(const RecordVisitor& visit) {
   });
 }
 
-Result<MergeTally> Archive::Merge(const RecordSource& source) {
+Result<MergeTally> Archive::Merge(const RecordSource& source, const MergeRule& rule) {
   MergeTally tally;
   LS_ASSIGN(Transaction transaction, Transaction::Begin(database_));
-  const auto take = [&](const Record& record) -> Status {
-    LS_TRY(CheckRecord(record));
-    return std::visit([&](const auto& r) { return MergeInto(database_, r, tally); }, record);
-  };
-  LS_TRY(source(take));
+  const int64_t now = std::time(nullptr);
+  LS_TRY(source([&](const Record& record) { return Take(database_, record, rule, now, tally); }));
   LS_TRY(transaction.Commit());
   return tally;
 }

@@ -1,10 +1,10 @@
 // Archive: a store's file as a whole, for those who look after it: what is in it, merged with others, checked, thinned
 // out, sealed. Unlike the Store, which serves runs and never fails them, an Archive reports every error.
 //
-// Merging is the join of a semilattice: for every record that two archives disagree on there is one that is the greater
-// (Greater), so that archives may be merged in any order and any number of times with the same result. Trials are never
-// changed and simply add up.
-// Thread-safety: none. Processes may share the file.
+// Merging choices, facts and trials is the join of a semilattice: for every record that two archives disagree on there
+// is one that is the greater (Greater), so that archives may be merged in any order and any number of times with the
+// same result. Trials are never changed and simply add up. Kernels are code: they are taken only where the rule says
+// so, and never in place of one that is there. Thread-safety: none. Processes may share the file.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ using Record = std::variant<ChoiceRecord, FactRecord, KernelRecord, TrialRecord>
 std::string_view RecordKind(const Record& record);
 // What tells it from all others of its kind, as one line: the key of its table.
 std::string RecordName(const Record& record);
-// The one that a merge of the two keeps. REQUIRES: of one name.
+// The one that a merge of the two keeps; of kernels `a`. REQUIRES: of one name.
 Record Greater(const Record& a, const Record& b);
 // Whether they say the same; when a kernel was used last is not part of what it says.
 bool SaysTheSame(const Record& a, const Record& b);
@@ -35,8 +35,18 @@ using RecordVisitor = std::function<Status(const Record&)>;
 // Calls the visitor for each of its records, in any order.
 using RecordSource = std::function<Status(const RecordVisitor&)>;
 
+// What of another's records may come in.
+struct MergeRule {
+  bool kernels = false;  // their PTX and machine code would run as one's own
+  // Whether the texts of a record say something to this laneshift, or why not; the store does not interpret them.
+  std::function<Status(const Record&)> check = [](const Record&) { return Ok(); };
+};
+
 struct MergeTally {
   int64_t added = 0, replaced = 0, kept = 0;
+  int64_t left_out = 0;  // kernels, under a rule without
+  int64_t refused = 0;   // by the rule's check, or with a date to come, which would win over every later record
+  std::string first_refusal{};
 };
 
 struct Verification {
@@ -63,8 +73,8 @@ class Archive {
 
   // Every sound record, by kind and then by name: archives of the same contents give the same sequence.
   Status Visit(const RecordVisitor& visit);
-  // All of it, or nothing.
-  Result<MergeTally> Merge(const RecordSource& source);
+  // All of what the rule lets in, or nothing.
+  Result<MergeTally> Merge(const RecordSource& source, const MergeRule& rule = {});
   Result<Verification> Verify();
   Result<PruneTally> Prune(const PruneRule& rule);
   // A compact copy without what is damaged, marked as sealed and read-only. kInvalidArgument: `path` is there already.

@@ -75,8 +75,8 @@ class RandomRecords {
   std::mt19937 engine_;
 };
 
-RecordSource Of(const std::vector<Record>& records) {
-  return [&records](const RecordVisitor& visit) -> Status {
+RecordSource Of(std::vector<Record> records) {
+  return [records = std::move(records)](const RecordVisitor& visit) -> Status {
     for (const Record& record : records) LS_TRY(visit(record));
     return Ok();
   };
@@ -101,11 +101,23 @@ Archive OpenArchive(const std::string& path, Archive::Mode mode = Archive::Mode:
   return std::move(*archive);
 }
 
+ChoiceRecord Measured(const std::string& problem, const std::string& schedule, int64_t created) {
+  return {.problem = problem,
+          .target = "t",
+          .device = "d",
+          .schedule = schedule,
+          .source = ChoiceSource::kMeasured,
+          .time_us = 1.0,
+          .generator = "g",
+          .driver = "13.0",
+          .created = created};
+}
+
 class ArchiveTest : public testing::Test {
  protected:
   Archive Make(const std::string& name, const std::vector<Record>& records) {
     Archive archive = OpenArchive(Path(name));
-    const auto merged = archive.Merge(Of(records));
+    const auto merged = archive.Merge(Of(records), {.kernels = true});
     EXPECT_TRUE(merged) << merged.error().message;
     return archive;
   }
@@ -150,12 +162,69 @@ TEST_F(ArchiveTest, TheGreaterOfTwoIsOneOfThemWhicheverComesFirst) {
   for (int i = 0; i < 2000; ++i) {
     const Record a = random.Next(), b = random.Next();
     if (a.index() != b.index() || RecordName(a) != RecordName(b)) continue;
+    if (std::holds_alternative<KernelRecord>(a)) continue;  // of those the one that is there
     EXPECT_EQ(Greater(a, b), Greater(b, a));
     EXPECT_EQ(Greater(a, a), a);
     EXPECT_TRUE(SaysTheSame(Greater(a, b), a) || SaysTheSame(Greater(a, b), b));
     conflicts += !SaysTheSame(a, b);
   }
   EXPECT_GT(conflicts, 50);
+}
+
+KernelRecord Code(const std::string& ptx, std::optional<CubinRecord> cubin, int64_t last_used) {
+  return {.key = "k",
+          .target = "t",
+          .problem = "p",
+          .schedule = "s",
+          .generator = "g",
+          .ptx = ptx,
+          .cubin = std::move(cubin),
+          .created = 5,
+          .last_used = last_used};
+}
+
+TEST_F(ArchiveTest, KernelsOfOthersStayOutsideUnlessTheyAreLetIn) {
+  Archive archive = Make("x.db", {});
+  const std::vector<Record> theirs = {Code("ptx", CubinRecord{"ptxas 1", "cubin"}, 7)};
+  const auto without = archive.Merge(Of(theirs));
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_EQ(std::tuple(without->added, without->left_out), std::tuple(0, 1));
+  EXPECT_TRUE(ContentsOf(archive).empty());
+  const auto with = archive.Merge(Of(theirs), {.kernels = true});
+  ASSERT_TRUE(with) << with.error().message;
+  EXPECT_EQ(std::tuple(with->added, with->left_out), std::tuple(1, 0));
+  EXPECT_EQ(ContentsOf(archive), theirs);
+}
+
+TEST_F(ArchiveTest, AKernelThatIsThereIsNotReplaced) {
+  Archive archive = Make("x.db", {Code("own", std::nullopt, 7)});
+  const MergeRule rule{.kernels = true};
+  // Other code under the same key, greater in every way.
+  ASSERT_TRUE(archive.Merge(Of({Code("zzz", CubinRecord{"ptxas 9", "zzz"}, 7)}), rule));
+  EXPECT_EQ(ContentsOf(archive), (std::vector<Record>{Code("own", std::nullopt, 7)}));
+  // Machine code of the very PTX is welcome where there is none, once.
+  ASSERT_TRUE(archive.Merge(Of({Code("own", CubinRecord{"ptxas 1", "first"}, 8)}), rule));
+  ASSERT_TRUE(archive.Merge(Of({Code("own", CubinRecord{"ptxas 2", "second"}, 8)}), rule));
+  EXPECT_EQ(ContentsOf(archive), (std::vector<Record>{Code("own", CubinRecord{"ptxas 1", "first"}, 8)}));
+}
+
+TEST_F(ArchiveTest, WhatIsDatedInTheFutureOrSaysNothingStaysOutside) {
+  const ChoiceRecord own = Measured("p", "own", 1000);
+  Archive archive = Make("x.db", {own});
+  const ChoiceRecord later = Measured("p", "theirs", int64_t{1} << 60);
+  const auto dated = archive.Merge(Of({later}));
+  ASSERT_TRUE(dated) << dated.error().message;
+  EXPECT_EQ(dated->refused, 1);
+  EXPECT_NE(dated->first_refusal.find("choice p | t | d"), std::string::npos) << dated->first_refusal;
+  EXPECT_NE(dated->first_refusal.find("1152921504606846976"), std::string::npos) << dated->first_refusal;
+  EXPECT_EQ(ContentsOf(archive), std::vector<Record>{own});
+  MergeRule rule;
+  rule.check = [](const Record&) -> Status { return MakeError(ErrorCode::kInvalidArgument, "no schedule"); };
+  const auto checked = archive.Merge(Of({Measured("p", "theirs", 2000)}), rule);
+  ASSERT_TRUE(checked);
+  EXPECT_EQ(checked->refused, 1);
+  EXPECT_EQ(ContentsOf(archive), std::vector<Record>{own});
+  EXPECT_EQ(archive.Merge(Of({Measured("p", "theirs", 2000)}))->replaced, 1) << "a later choice that is sound wins";
 }
 
 TEST_F(ArchiveTest, AMergeThatFailsHalfWayChangesNothing) {
@@ -253,18 +322,6 @@ TEST_F(ArchiveTest, LeavesUsersFunctionsToEveryGenerator) {
   EXPECT_EQ(RecordName(ContentsOf(archive)[0]), "f");
 }
 
-ChoiceRecord Measured(const std::string& problem, const std::string& schedule, int64_t created) {
-  return {.problem = problem,
-          .target = "t",
-          .device = "d",
-          .schedule = schedule,
-          .source = ChoiceSource::kMeasured,
-          .time_us = 1.0,
-          .generator = "g",
-          .driver = "13.0",
-          .created = created};
-}
-
 TEST_F(ArchiveTest, ASealedDatabaseIsReadUnderTheUsers) {
   base::SetLogLevel(base::LogLevel::kOff);
   Archive archive = Make("x.db", {Measured("shipped", "s1", 1), Measured("both", "s2", 1),
@@ -290,7 +347,7 @@ TEST_F(ArchiveTest, ASealedDatabaseIsReadUnderTheUsers) {
     EXPECT_TRUE(store.durable());
     EXPECT_EQ(store.warning(), std::nullopt);
     ASSERT_TRUE(store.PutChoice(Measured("both", "mine", 1)));
-    ASSERT_TRUE(*store.GetKernel("k"));
+    EXPECT_FALSE(*store.GetKernel("k")) << "another's code does not run unless told so";
     EXPECT_EQ((**store.GetFact("d", "n")).answer, "yes");
     EXPECT_EQ(store.GetChoices("shipped", "t", "d")->at(0).schedule, "s1");
     EXPECT_EQ(store.GetChoices("both", "t", "d")->at(0).schedule, "mine");
@@ -301,6 +358,10 @@ TEST_F(ArchiveTest, ASealedDatabaseIsReadUnderTheUsers) {
     EXPECT_EQ(store.GetChoices("shipped", "t", "d")->at(0).schedule, "s1");
     EXPECT_EQ(store.Stat().system_choices, 2);
     EXPECT_EQ(store.Stat().kernels, 0);
+  }
+  {
+    Store store = Store::Open({.directory = user, .system_path = Path("system.db"), .system_kernels = true});
+    EXPECT_TRUE(*store.GetKernel("k"));
   }
   // In a user's place it is read and not written, even by root.
   fs::create_directories(Path("sealed"));

@@ -16,7 +16,7 @@ namespace laneshift::store {
 
 // "rule", "predicted", "measured".
 std::string_view ChoiceSourceName(ChoiceSource source);
-// As checksums and digests have it: before schema 10 a prediction was called "model", and they stay what they were.
+// As checksums and digests have it: before schema 11 a prediction was called "model", and they stay what they were.
 std::string_view SummedSourceName(ChoiceSource source);
 // Either name.
 std::optional<ChoiceSource> ChoiceSourceFrom(std::string_view name);

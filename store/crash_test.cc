@@ -200,7 +200,8 @@ TEST_F(CrashTest, AReadOnlyFileOfAnOlderSchemaIsRead) {
     ASSERT_TRUE(database && database->Execute(FixtureSql()));
   }
   fs::permissions(directory_.path() + "/system.db", fs::perms::owner_read);
-  Store store = Store::Open({.directory = directory_.path(), .system_path = directory_.path() + "/system.db"});
+  Store store = Store::Open(
+      {.directory = directory_.path(), .system_path = directory_.path() + "/system.db", .system_kernels = true});
   EXPECT_EQ(store.warning(), std::nullopt);
   EXPECT_TRUE(*store.GetKernel("5e5500939b513ec5070803e6e1d15329"));
 }
@@ -345,7 +346,7 @@ TEST_F(CrashTest, TwoProcessesPutTrialsIntoOneFile) {
 
 TEST_F(CrashTest, AFullDiskKeepsWhatWasCommitted) {
   Child child([&](int pipe) {
-    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGXFSZ, SIG_DFL);
     const rlimit limit = {2000000, 2000000};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 3;
     Store store = Open();
@@ -363,6 +364,26 @@ TEST_F(CrashTest, AFullDiskKeepsWhatWasCommitted) {
   EXPECT_GT(committed, 10);
   EXPECT_EQ(Trials().size(), static_cast<size_t>(committed));
   ExpectSound();
+}
+
+TEST_F(CrashTest, NoLimitOnFileSizesEndsTheProcess) {
+  for (const rlim_t bytes : {0, 1, 100, 4096, 5000, 33000, 70000, 140000}) {
+    fs::remove_all(directory_.path());
+    fs::create_directories(directory_.path());
+    Child child([&](int) {
+      signal(SIGXFSZ, SIG_DFL);
+      const rlimit no_core = {0, 0}, limit = {bytes, bytes};
+      if (setrlimit(RLIMIT_CORE, &no_core) != 0 || setrlimit(RLIMIT_FSIZE, &limit) != 0) return 3;
+      Store store = Open();
+      for (int n = 0; n < 60; ++n) {
+        if (!store.PutTrial(MakeTrial(n))) return 1;
+        if (store.GetTrials("gemm m=1 n=2 k=3", "sm_90a", "H200")->size() != static_cast<size_t>(n) + 1) return 2;
+      }
+      return !store.durable() && store.warning() ? 0 : 4;
+    });
+    EXPECT_EQ(child.Wait(), 0) << bytes << " bytes";
+    ExpectSound();
+  }
 }
 
 TEST_F(CrashTest, DamageServesNoWrongChoiceAndNoWrongTrial) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/file_size_signal.h"
 #include "base/text.h"
 
 namespace laneshift::store {
@@ -21,6 +22,7 @@ ErrorCode CodeOf(int result) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
+    case SQLITE_INTERRUPT:
       return ErrorCode::kTimeout;
     case SQLITE_FULL:
     case SQLITE_NOMEM:
@@ -45,10 +47,39 @@ Error SqliteError(int result, const char* detail) {
   return MakeError(CodeOf(result), std::move(text));
 }
 
+// Wider than any record or statement of the store by far, and narrower than what SQLite would take.
+constexpr std::pair<int, int> kLimits[] = {
+    {SQLITE_LIMIT_LENGTH, 256 << 20},  // of a value or a row: a kernel's code is well below
+    {SQLITE_LIMIT_SQL_LENGTH, 64 << 10},
+    {SQLITE_LIMIT_COLUMN, 64},
+    {SQLITE_LIMIT_EXPR_DEPTH, 100},
+    {SQLITE_LIMIT_COMPOUND_SELECT, 8},
+    {SQLITE_LIMIT_VDBE_OP, 25000},
+    {SQLITE_LIMIT_FUNCTION_ARG, 16},
+    {SQLITE_LIMIT_ATTACHED, 1},  // VACUUM's own
+    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 64},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+    {SQLITE_LIMIT_WORKER_THREADS, 0},
+};
+// Of SQLite's virtual machine: some tenths of a millisecond.
+constexpr int kInstructionsBetweenLooks = 100000;
+
+void BeginStep(StepClock& clock) { clock.began = std::chrono::steady_clock::now(); }
+
+int StepExpired(void* of_connection) {
+  const auto* clock = static_cast<const StepClock*>(of_connection);
+  return clock->limit.count() > 0 && std::chrono::steady_clock::now() - clock->began > clock->limit ? 1 : 0;
+}
+
 }  // namespace
 
-Statement::Statement(sqlite3_stmt* handle) : handle_(handle) {}
-void Statement::Finalize::operator()(sqlite3_stmt* handle) const { sqlite3_finalize(handle); }
+Statement::Statement(sqlite3_stmt* handle, StepClock* clock) : handle_(handle), clock_(clock) {}
+void Statement::Finalize::operator()(sqlite3_stmt* handle) const {
+  // May end a transaction, which writes.
+  const base::FileSizeSignalGuard guard;
+  sqlite3_finalize(handle);
+}
 
 Statement& Statement::Text(std::string_view value) {
   int result = sqlite3_bind_text64(handle_.get(), ++bound_, value.data() ? value.data() : "", value.size(),
@@ -84,6 +115,8 @@ Statement& Statement::Null() {
 
 Result<bool> Statement::Step() {
   if (failed_bind_ != SQLITE_OK) return SqliteError(failed_bind_, "binding a parameter");
+  const base::FileSizeSignalGuard guard;
+  BeginStep(*clock_);
   int result = sqlite3_step(handle_.get());
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) return false;
@@ -110,11 +143,31 @@ std::string Statement::TextAt(int column) const {
 int64_t Statement::IntegerAt(int column) const { return sqlite3_column_int64(handle_.get(), column); }
 double Statement::RealAt(int column) const { return sqlite3_column_double(handle_.get(), column); }
 
-void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+Database::Database(sqlite3* handle) : clock_(std::make_unique<StepClock>()), handle_(handle) {}
+
+void Database::Close::operator()(sqlite3* handle) const {
+  // The last to close a file copies its log into it.
+  const base::FileSizeSignalGuard guard;
+  sqlite3_close_v2(handle);
+}
+
+// Before anything of the file is read: its schema may be anybody's.
+void Database::Harden() {
+  sqlite3* const handle = handle_.get();
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  for (const auto& [limit, value] : kLimits) sqlite3_limit(handle, limit, value);
+  sqlite3_progress_handler(handle, kInstructionsBetweenLooks, StepExpired, clock_.get());
+}
+
+void Database::LimitSteps(std::chrono::milliseconds limit) { clock_->limit = limit; }
 
 Result<Database> Database::Open(const std::string& path, Access access, int busy_timeout_ms) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
   flags |= access == Access::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const base::FileSizeSignalGuard guard;
   std::string uri = "file:";
   for (char c : path) {
     if (c == '%' || c == '?' || c == '#') {
@@ -133,7 +186,8 @@ Result<Database> Database::Open(const std::string& path, Access access, int busy
     return SqliteError(SQLITE_READONLY, "no permission to write the file");
   }
   sqlite3_busy_timeout(handle, busy_timeout_ms);
-  LS_TRY(database.Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
+  database.Harden();
+  LS_TRY(database.Execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0"));
   return database;
 }
 
@@ -142,6 +196,7 @@ Result<Database> Database::OpenInMemory() {
   int result = sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, nullptr);
   Database database(handle);
   if (result != SQLITE_OK) return SqliteError(result, nullptr);
+  database.Harden();
   return database;
 }
 
@@ -158,18 +213,21 @@ Result<Database> Database::CopyIntoMemory() {
 }
 
 Status Database::Execute(const std::string& sql) {
+  const base::FileSizeSignalGuard guard;
+  BeginStep(*clock_);
   int result = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (result == SQLITE_OK) return Ok();
   return SqliteError(sqlite3_extended_errcode(handle_.get()), sqlite3_errmsg(handle_.get()));
 }
 
 Result<Statement> Database::Prepare(std::string_view sql) {
+  const base::FileSizeSignalGuard guard;  // preparing reads the schema, which may replay a log
   sqlite3_stmt* statement = nullptr;
   int result = sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
   if (result != SQLITE_OK) {
     return SqliteError(sqlite3_extended_errcode(handle_.get()), sqlite3_errmsg(handle_.get()));
   }
-  return Statement(statement);
+  return Statement(statement, clock_.get());
 }
 
 Result<int64_t> Database::Integer(std::string_view sql) {

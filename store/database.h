@@ -2,10 +2,13 @@
 //
 // Error codes: kCorrupt (the file is not a sound database), kTimeout (locked by another process), kResourceExhausted
 // (disk full, out of memory), kNotFound (cannot be opened), kUnsupported (read-only), kDriver (reading or writing
-// failed), kInternal (SQL that does not fit the schema). The store's policy is made of these (store.h). Thread-safety:
-// none; the owner serialises. Not to be used across fork().
+// failed), kInternal (SQL that does not fit the schema). A file may be anybody's: triggers, views and functions that
+// its schema names do not run, records, statements and the time that they take are limited, and a write beyond the
+// limit on file sizes is an error and no signal. The store's policy is made of these (store.h). Thread-safety: none;
+// the owner serialises. Not to be used across fork().
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,7 +22,14 @@ struct sqlite3_stmt;
 
 namespace laneshift::store {
 
-// One prepared statement. Parameters are bound in order; columns are counted from 0.
+// When the present step of a connection's statements began, and how long it may take; zero: without end.
+struct StepClock {
+  std::chrono::steady_clock::time_point began{};
+  std::chrono::milliseconds limit{10000};
+};
+
+// One prepared statement. REQUIRES: its Database outlives it. Parameters are bound in order; columns are counted from
+// 0.
 class Statement {
  public:
   // Bound text and blobs are copied.
@@ -41,11 +51,12 @@ class Statement {
 
  private:
   friend class Database;
-  explicit Statement(sqlite3_stmt* handle);
+  Statement(sqlite3_stmt* handle, StepClock* clock);
   struct Finalize {
     void operator()(sqlite3_stmt* handle) const;
   };
   std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+  StepClock* clock_;  // the connection's
   int bound_ = 0;
   int failed_bind_ = 0;  // SQLite's first failure while binding, reported by Step()
 };
@@ -70,11 +81,18 @@ class Database {
   // Rows that the last INSERT, UPDATE or DELETE changed.
   int64_t Changes() const;
 
+  // How long one step of a statement may take, after which it ends with kTimeout. Zero: as long as it takes. Ten
+  // seconds unless told: no question that the store asks of a sound file takes one.
+  void LimitSteps(std::chrono::milliseconds limit);
+
  private:
   struct Close {
     void operator()(sqlite3* handle) const;
   };
-  explicit Database(sqlite3* handle) : handle_(handle) {}
+  explicit Database(sqlite3* handle);
+  void Harden();
+  // Outlives the connection, whose statements it bounds.
+  std::unique_ptr<StepClock> clock_;
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

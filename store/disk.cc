@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "store/file_trust.h"
 #include "store/schema.h"
 
 namespace laneshift::store {
@@ -20,11 +21,20 @@ Status RefuseSealed(Database& database) {
   return MakeError(ErrorCode::kUnsupported, "the file is sealed: it is for reading, under a store of one's own");
 }
 
+// Beyond it a file is not copied into memory.
+constexpr int64_t kMaxCopiedBytes = int64_t{4} << 30;
+
 Result<Database> OpenUnchanged(const std::string& path, Database::Access access, int busy_timeout_ms) {
+  LS_TRY(CheckRegular(path));
   LS_ASSIGN(Database database, Database::Open(path, access, busy_timeout_ms));
   LS_ASSIGN(const int64_t version, SchemaVersion(database));
   if (version == static_cast<int64_t>(Migrations().size())) return database;
   // It cannot be migrated where it is.
+  LS_ASSIGN(const int64_t pages, database.Integer("PRAGMA page_count"));
+  LS_ASSIGN(const int64_t page_bytes, database.Integer("PRAGMA page_size"));
+  if (pages > kMaxCopiedBytes / page_bytes) {
+    return MakeError(ErrorCode::kResourceExhausted, "its schema is an older one, and it is too large to be read so");
+  }
   LS_ASSIGN(Database copy, database.CopyIntoMemory());
   LS_TRY(Migrate(copy));
   return copy;
@@ -40,6 +50,7 @@ void Use(Disk& disk, OpenedFile file, bool writable) {
 }  // namespace
 
 Result<OpenedFile> OpenToWrite(const std::string& path, const StoreOptions& options) {
+  LS_TRY(CheckTrust(path));
   LS_ASSIGN(Database database, Database::Open(path, Database::Access::kCreate, options.busy_timeout_ms));
   // Refuses other programs' and newer files before anything is written to them.
   if (Result<int64_t> version = SchemaVersion(database); !version) return std::move(version).error();
@@ -71,12 +82,11 @@ Result<Database> OpenToRead(const std::string& path, int busy_timeout_ms) {
 
 Disk OpenDisk(const StoreOptions& options) {
   Disk disk;
-  std::error_code failure;
-  std::filesystem::path directory(options.directory);
-  std::filesystem::create_directories(directory, failure);
-  disk.path = directory / kStoreFileName;
-  if (!std::filesystem::is_directory(directory, failure)) {
-    disk.warnings.push_back(Cat("store ", disk.path, ": the directory cannot be made; using memory"));
+  disk.path = std::filesystem::path(options.directory) / kStoreFileName;
+  Status usable = MakePrivateDirectory(options.directory);
+  if (usable) usable = CheckTrust(disk.path);
+  if (!usable) {
+    disk.warnings.push_back(Cat("store ", disk.path, ": ", usable.error().message, "; using memory"));
     return disk;
   }
   OpenLock lock(disk.path, options.busy_timeout_ms);
@@ -110,6 +120,7 @@ Disk OpenDisk(const StoreOptions& options) {
 
 Result<Database> OpenSystem(const std::string& path, int busy_timeout_ms) {
   if (!IdentityOf(path)) return MakeError(ErrorCode::kNotFound, "there is no such file");
+  LS_TRY(CheckTrust(path));
   return OpenUnchanged(path, Database::Access::kImmutable, busy_timeout_ms);
 }
 

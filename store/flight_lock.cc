@@ -11,6 +11,7 @@
 
 #include "base/fingerprint.h"
 #include "base/text.h"
+#include "store/file_trust.h"
 
 namespace laneshift::store {
 namespace {
@@ -39,7 +40,7 @@ off_t PlaceOf(std::string_view key) {
 
 FlightLock FlightLock::Acquire(const std::string& database_path, std::string_view key, int timeout_ms) {
   FlightLock lock;
-  lock.fd_ = open(base::Cat(database_path, ".flights").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  lock.fd_ = OpenLockFile(base::Cat(database_path, ".flights"));
   if (lock.fd_ < 0) return lock;
   const auto deadline = steady_clock::now() + milliseconds(timeout_ms);
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {

@@ -56,7 +56,8 @@ struct ChoiceRecord {
   bool operator==(const ChoiceRecord&) const = default;
 };
 
-// How a candidate fared. All but kPassed are kept so that no later run tries it blindly again.
+// How a candidate fared. All but kPassed are kept so that no later run tries it blindly again, as long as they count
+// (store/trial_standing.h).
 enum class Verdict {
   kPassed,   // right, and timed
   kWrong,    // ran and computed something else, or wrote where it must not
@@ -80,10 +81,19 @@ struct Sample {
   bool operator==(const Sample&) const = default;
 };
 
+// What makes machine code of PTX on the machine that asks.
+struct AssemblerRecord {
+  std::string name{};  // as CubinRecord::assembler, or "driver"; empty: before it was recorded
+  std::string file{};  // which program: its path, size and date; empty for the driver's
+
+  bool operator==(const AssemblerRecord&) const = default;
+};
+
 // One candidate, measured once. Never changed once stored; what it says is its identity.
 struct TrialRecord {
   std::string problem, target, device, schedule;  // as in ChoiceRecord
   std::string generator, driver;
+  AssemblerRecord assembler{};
   Verdict verdict = Verdict::kPassed;
   std::string detail{};  // for people: why it did not pass. One line of text; other bytes are replaced by '?'
   std::optional<double> predicted_us{};

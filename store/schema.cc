@@ -1,5 +1,9 @@
 #include "store/schema.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/text.h"
 
 namespace laneshift::store {
@@ -127,6 +131,11 @@ CREATE INDEX kernels_with_cubin ON kernels(key) WHERE cubin IS NOT NULL;
     {"what a rule's choice follows from", R"sql(
 ALTER TABLE choices ADD COLUMN basis TEXT NOT NULL DEFAULT '';
 )sql"},
+    // A trial of before has neither, and its id says nothing of them.
+    {"which assembler a trial went through", R"sql(
+ALTER TABLE trials ADD COLUMN assembler TEXT NOT NULL DEFAULT '';
+ALTER TABLE trials ADD COLUMN assembler_file TEXT NOT NULL DEFAULT '';
+)sql"},
     {"a choice that was not timed is called predicted, as everywhere else", R"sql(
 CREATE TABLE choices_by_word (
   problem TEXT NOT NULL,
@@ -150,11 +159,46 @@ ALTER TABLE choices_by_word RENAME TO choices;
 )sql"},
 };
 
-}  // namespace
+// One line for each thing that the schema has.
+Result<std::vector<std::string>> ThingsOf(Database& database) {
+  LS_ASSIGN(Statement select, database.Prepare("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema "
+                                               "ORDER BY type, name"));
+  std::vector<std::string> things;
+  for (;;) {
+    LS_ASSIGN(const bool row, select.Step());
+    if (!row) return things;
+    things.push_back(Cat(select.TextAt(0), " ", select.TextAt(1), " of ", select.TextAt(2), ": ", select.TextAt(3)));
+  }
+}
 
-std::span<const Migration> Migrations() { return kMigrations; }
+// What the first `version` steps lead to.
+Result<std::vector<std::string>> ExpectedThings(std::span<const Migration> migrations, int64_t version) {
+  LS_ASSIGN(Database database, Database::OpenInMemory());
+  for (const Migration& migration : migrations.first(static_cast<size_t>(version))) {
+    LS_TRY(database.Execute(migration.sql));
+  }
+  return ThingsOf(database);
+}
 
-Result<int64_t> SchemaVersion(Database& database, std::span<const Migration> migrations) {
+// "trigger x of kernels", without the text that makes it.
+std::string NameOf(const std::string& thing) { return thing.substr(0, thing.find(": ")); }
+
+Status CheckThings(const std::vector<std::string>& found, const std::vector<std::string>& expected) {
+  const auto first_missing = [](const auto& of, const auto& in) {
+    return std::find_if(of.begin(), of.end(),
+                        [&](const auto& thing) { return std::find(in.begin(), in.end(), thing) == in.end(); });
+  };
+  if (const auto strange = first_missing(found, expected); strange != found.end()) {
+    return MakeError(ErrorCode::kUnsupported, Cat("the file has ", strange->starts_with("index") ? "an " : "a ",
+                                                  NameOf(*strange), " that laneshift did not make"));
+  }
+  if (const auto missing = first_missing(expected, found); missing != expected.end()) {
+    return MakeError(ErrorCode::kUnsupported, Cat("the file lacks the ", NameOf(*missing)));
+  }
+  return Ok();
+}
+
+Result<int64_t> DeclaredVersion(Database& database, std::span<const Migration> migrations) {
   LS_ASSIGN(int64_t application, database.Integer("PRAGMA application_id"));
   LS_ASSIGN(int64_t version, database.Integer("PRAGMA user_version"));
   if (application == 0 && version == 0) {
@@ -170,6 +214,23 @@ Result<int64_t> SchemaVersion(Database& database, std::span<const Migration> mig
                      Cat("the file has schema version ", version, " of a newer laneshift; this one knows ", known));
   }
   return version;
+}
+
+}  // namespace
+
+std::span<const Migration> Migrations() { return kMigrations; }
+
+Result<int64_t> SchemaVersion(Database& database, std::span<const Migration> migrations) {
+  for (;;) {
+    LS_ASSIGN(const int64_t version, DeclaredVersion(database, migrations));
+    LS_ASSIGN(const std::vector<std::string> found, ThingsOf(database));
+    // Another process may have taken a step between the two questions.
+    LS_ASSIGN(const int64_t still, DeclaredVersion(database, migrations));
+    if (still != version) continue;
+    LS_ASSIGN(const std::vector<std::string> expected, ExpectedThings(migrations, version));
+    LS_TRY(CheckThings(found, expected));
+    return version;
+  }
 }
 
 Status Migrate(Database& database, std::span<const Migration> migrations) {

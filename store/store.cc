@@ -71,7 +71,7 @@ struct Store::State {
 
   // Memory holds only what the disk refused, and is newer.
   template <typename Read>
-  typename std::invoke_result_t<Read, Database&>::value_type ReadEither(Read read) {
+  typename std::invoke_result_t<Read, Database&>::value_type ReadOwn(Read read) {
     auto remembered = read(memory);
     LS_CHECK(remembered.has_value(), "reading from memory failed: ", remembered.error().message);
     if (*remembered) return std::move(*remembered);
@@ -80,7 +80,18 @@ struct Store::State {
       if (stored && *stored) return std::move(*stored);
       if (!stored) Degrade(stored.error(), /*keep_reading=*/false);
     }
-    return ReadSystem(read);
+    return {};
+  }
+
+  template <typename Read>
+  typename std::invoke_result_t<Read, Database&>::value_type ReadEither(Read read) {
+    auto own = ReadOwn(read);
+    return own ? own : ReadSystem(read);
+  }
+
+  std::optional<KernelRecord> ReadKernelEither(const std::string& key) {
+    const auto take = [&](Database& database) { return TakeKernel(database, key); };
+    return options.system_kernels ? ReadEither(take) : ReadOwn(take);
   }
 
   // Of every layer, the newest first.
@@ -198,7 +209,7 @@ std::optional<std::string> Store::warning() const {
 Result<std::optional<KernelRecord>> Store::GetKernel(const std::string& key) {
   if (key.empty()) return MakeError(ErrorCode::kInvalidArgument, "a kernel needs a key");
   std::lock_guard lock(state_->mutex);
-  return state_->ReadEither([&](Database& database) { return state_->TakeKernel(database, key); });
+  return state_->ReadKernelEither(key);
 }
 
 Status Store::PutKernel(const KernelRecord& record) {
@@ -211,8 +222,7 @@ Status Store::PutKernel(const KernelRecord& record) {
 Status Store::PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes) {
   if (bytes.empty()) return MakeError(ErrorCode::kInvalidArgument, Cat("kernel ", key, ": the cubin is empty"));
   std::lock_guard lock(state_->mutex);
-  std::optional<KernelRecord> kernel =
-      state_->ReadEither([&](Database& database) { return state_->TakeKernel(database, key); });
+  std::optional<KernelRecord> kernel = state_->ReadKernelEither(key);
   if (!kernel) return MakeError(ErrorCode::kNotFound, Cat("no kernel ", key, " to add a cubin to"));
   // The whole record: memory may have to take it without having had the PTX.
   kernel->cubin = CubinRecord{assembler, bytes};

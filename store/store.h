@@ -4,7 +4,8 @@
 // The store never fails a run. Where its file is missing, locked, read-only, full or corrupt, what was readable stays
 // readable where possible, writes go to memory, durable() turns false and one warning says why. A corrupt file is
 // renamed, never deleted; found at Open(), a fresh one takes its place. Records carry checksums: a damaged one is a
-// miss and is moved to the table `damaged`. A file of a newer laneshift or of another program is left as it is.
+// miss and is moved to the table `damaged`. A file of a newer laneshift, of another program, or that others could have
+// written (store/file_trust.h) is left as it is.
 // docs/store.md has the cases.
 //
 // Reading goes through layers: what the file refused and memory took, the user's file, a read-only system database.
@@ -34,6 +35,9 @@ struct StoreOptions {
   // A database that is read where the user's has nothing, and never written (`laneshift db seal` makes one). Empty:
   // none.
   std::string system_path{};
+  // Whether kernels are taken from it too, and not only choices, trials and facts: its code then runs as the user's
+  // own.
+  bool system_kernels = false;
 };
 
 class Store {

@@ -1,6 +1,5 @@
 #include "store/store_file.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -16,6 +15,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "store/file_trust.h"
 
 namespace laneshift::store {
 namespace {
@@ -55,8 +55,7 @@ std::string UtcTime() {
 
 }  // namespace
 
-OpenLock::OpenLock(const std::string& database_path, int timeout_ms)
-    : fd_(open(Cat(database_path, ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+OpenLock::OpenLock(const std::string& database_path, int timeout_ms) : fd_(OpenLockFile(Cat(database_path, ".lock"))) {
   auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   while (fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return;

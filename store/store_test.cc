@@ -524,13 +524,13 @@ TEST_F(StoreTest, EveryOlderSchemaMigratesAndKeepsItsRows) {
 }
 
 // Its checksum, too, is of the old word.
-TEST_F(StoreTest, APredictionOfSchema9IsStillOne) {
-  constexpr size_t kSchema9 = 9;
+TEST_F(StoreTest, APredictionOfSchema10IsStillOne) {
+  constexpr size_t kSchema10 = 10;
   ChoiceRecord old = MakeChoice(ChoiceSource::kPredicted, "old");
   old.created = 7;
   {
     auto database = Database::Open(File(), Database::Access::kCreate, 100);
-    ASSERT_TRUE(database && Migrate(*database, Migrations().first(kSchema9)));
+    ASSERT_TRUE(database && Migrate(*database, Migrations().first(kSchema10)));
     ASSERT_TRUE(database->Execute(Cat("INSERT INTO choices VALUES ('", old.problem, "', '", old.target, "', '",
                                       old.device, "', '", old.generator, "', '", old.driver,
                                       "', 'old', 'model', NULL, 7, '", ChoiceChecksum(old), "', '')")));

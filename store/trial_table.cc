@@ -118,7 +118,8 @@ Result<std::vector<Sample>> ReadSamples(Database& database, int64_t trial) {
 
 constexpr char kSelectTrial[] =
     "SELECT number, trials.id, problems.text, target, devices.key, schedules.text, generator, driver, verdict, detail, "
-    "predicted_us, time_us, low_us, high_us, created FROM trials JOIN problems ON problem = problems.id "
+    "predicted_us, time_us, low_us, high_us, created, assembler, assembler_file FROM trials JOIN problems ON problem = "
+    "problems.id "
     "JOIN devices ON device = devices.id JOIN schedules ON schedule = schedules.id ";
 
 struct TrialRow {
@@ -135,6 +136,7 @@ Result<TrialRow> RowAt(Database& database, const Statement& row) {
                 .schedule = row.TextAt(5),
                 .generator = row.TextAt(6),
                 .driver = row.TextAt(7),
+                .assembler = {row.TextAt(15), row.TextAt(16)},
                 .verdict = verdict.value_or(Verdict::kRefused),
                 .detail = row.TextAt(9),
                 .predicted_us = OptionalRealAt(row, 10),
@@ -176,6 +178,9 @@ std::string TrialId(const TrialRecord& r) {
   print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("schedule", r.schedule);
   print.Text("generator", r.generator).Text("driver", r.driver).Text("verdict", VerdictName(r.verdict));
   print.Text("detail", r.detail);
+  // Ids of before they were recorded stay what they were.
+  if (!r.assembler.name.empty()) print.Text("assembler", r.assembler.name);
+  if (!r.assembler.file.empty()) print.Text("assembler_file", r.assembler.file);
   if (r.predicted_us) print.Real("predicted_us", *r.predicted_us);
   print.Real("time_us", r.time_us).Real("low_us", r.low_us).Real("high_us", r.high_us).Integer("created", r.created);
   for (const Sample& sample : r.samples) {
@@ -249,11 +254,13 @@ Result<bool> InsertTrial(Database& database, const TrialRecord& r) {
   LS_ASSIGN(const int64_t schedule, NumberOf(database, "schedules", "text", r.schedule));
   LS_ASSIGN(Statement insert, database.Prepare("INSERT INTO trials (id, problem, target, device, schedule, generator, "
                                                "driver, verdict, detail, predicted_us, time_us, low_us, high_us, "
-                                               "created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                                               "created, assembler, assembler_file) "
+                                               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Text(id).Integer(problem).Text(r.target).Integer(device).Integer(schedule).Text(r.generator).Text(r.driver);
   insert.Text(VerdictName(r.verdict)).Text(r.detail);
   BindOptional(insert, r.predicted_us);
-  LS_TRY(insert.Real(r.time_us).Real(r.low_us).Real(r.high_us).Integer(r.created).Run());
+  insert.Real(r.time_us).Real(r.low_us).Real(r.high_us).Integer(r.created);
+  LS_TRY(insert.Text(r.assembler.name).Text(r.assembler.file).Run());
   LS_TRY(InsertSamples(database, id, r.samples));
   return true;
 }

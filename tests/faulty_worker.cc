@@ -83,6 +83,14 @@ device::DriverApi FaultyDriver() {
   faults.real = emulator::Driver();
   device::DriverApi api = faults.real;
   api.LaunchKernelEx = Launch;
+  // The machine code of a test's own ptxas is PTX that begins as an ELF file does.
+  api.ModuleLoadDataEx = [](device::CuModule* module, const void* image, unsigned count, device::CuJitOption* options,
+                            void** values) {
+    constexpr std::string_view kElf = "\177ELF";
+    const auto* bytes = static_cast<const char*>(image);
+    if (std::string_view(bytes).starts_with(kElf)) bytes += kElf.size();
+    return Faults::Instance().real.ModuleLoadDataEx(module, bytes, count, options, values);
+  };
   api.MemAlloc = [](device::CuDevicePtr* pointer, size_t bytes) {
     const CuResult result = Faults::Instance().real.MemAlloc(pointer, bytes);
     if (result == device::kCuSuccess) Faults::Instance().allocations.emplace_back(*pointer, bytes);
@@ -115,7 +123,12 @@ Result<Engine> OpenFaulty(const std::string& store_directory) {
   LS_ASSIGN(device::Device device, device::OpenDevice(*api, 0));
   LS_ASSIGN(const target::Target* target, target::FindTarget("sm_90a"));
   EngineOptions options{.device = "cuda", .store_directory = store_directory};
-  options.assembler = Assembler::kDriver;
+  // "ptxas:PATH": the device is sound, but what assembles for it may not be.
+  constexpr std::string_view kPtxas = "ptxas:";
+  const std::string& fault = Faults::Instance().fault;
+  const bool assembled = fault.starts_with(kPtxas);
+  options.assembler = assembled ? Assembler::kPtxas : Assembler::kDriver;
+  if (assembled) options.ptxas = fault.substr(kPtxas.size());
   return Engine::Parts::OpenOn(options, {nullptr, std::move(api), std::move(device), target, {}});
 }
 

@@ -42,8 +42,9 @@ const std::vector<Ban>& Bans() {
        "\\bgetenv\\s*\\(",
        In::kProduct,
        Of::kCode,
-       // PATH, as execvp() reads it; and where the store is, which the library and the program have to agree on.
-       {"tools/", "base/subprocess.cc", "store/location.cc"},
+       // PATH, as execvp() reads it; CUDA_HOME, as every CUDA program does; and where the store is, on which the
+       // library and the program have to agree.
+       {"tools/", "base/subprocess.cc", "base/cuda_toolkit.cc", "store/location.cc"},
        "the environment is read in tools/; pass an option"},
       {"throw",
        "\\bthrow\\b",

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -234,6 +235,47 @@ TEST_F(TunerKilled, AWorkerThatCannotStartIsAnErrorAndNoVerdict) {
     EXPECT_NE(outcome.error().message.find(argv.size() == 1 ? "no/such/worker" : "exit code 7"), std::string::npos)
         << outcome.error().message;
   }
+  EXPECT_EQ(store.Stat().trials, 0);
+}
+
+// A program that answers as ptxas does; of what it is asked to assemble it says that it is wrong, or hands it back,
+// which the emulator takes.
+void WritePtxas(const std::string& path, bool broken) {
+  std::filesystem::remove(path);
+  std::ofstream(path) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release 13.0, V13.0.88'; exit 0; fi\n"
+                      << (broken ? "echo 'ptxas fatal : not today' >&2; exit 1\n"
+                                 : "printf '\\177ELF' > \"$5\"; cat \"$3\" >> \"$5\"; head -c 1 /dev/zero >> \"$5\"\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+}
+
+TEST_F(TunerKilled, AWrongPtxasRefusesCandidatesOnlyAsLongAsItIsThere) {
+  const std::string ptxas = directory_.path() + "/ptxas";
+  WritePtxas(ptxas, /*broken=*/true);
+  store::Store store = OpenStore();
+  const auto tune = [&] {
+    WorkerClient worker(Worker("ptxas:" + ptxas, 0));
+    return Tune(worker, store);
+  };
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = tune();
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_NE(refused.error().message.find("not today"), std::string::npos) << refused.error().message;
+    EXPECT_EQ(store.Stat().trials, kTrials) << "what one ptxas refused is not asked of it again";
+  }
+  WritePtxas(ptxas, /*broken=*/false);
+  const auto mended = tune();
+  ASSERT_TRUE(mended.has_value()) << mended.error().message;
+  EXPECT_EQ(mended->known, 0) << "the same path and version, but another file";
+  EXPECT_EQ(mended->trials, kTrials);
+  EXPECT_EQ(mended->verdicts[static_cast<size_t>(Verdict::kPassed)], kTrials);
+}
+
+TEST_F(TunerKilled, APtxasThatIsNoneIsAnErrorAndNoVerdict) {
+  store::Store store = OpenStore();
+  WorkerClient worker(Worker("ptxas:/no/such/ptxas", 0));
+  const auto outcome = Tune(worker, store);
+  ASSERT_FALSE(outcome.has_value());
+  EXPECT_NE(outcome.error().message.find("/no/such/ptxas"), std::string::npos) << outcome.error().message;
   EXPECT_EQ(store.Stat().trials, 0);
 }
 

@@ -50,6 +50,8 @@ void AddExport(CLI::App& app, DbOptions& options) {
 }
 void AddMerge(CLI::App& app, DbOptions& options) {
   app.add_option("file", options.files, "databases or JSON lines")->required();
+  app.add_flag("--with-kernels", options.with_kernels,
+               "also their kernels, whose code then runs as your own; else kernels are compiled again");
 }
 void AddDiff(CLI::App& app, DbOptions& options) {
   app.add_option("file", options.files, "one to compare with the own store, or two")->required()->expected(1, 2);

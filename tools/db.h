@@ -17,7 +17,7 @@ struct DbOptions {
   std::vector<std::string> files, words, only;
   std::optional<double> older_than_days;
   std::string max_code;
-  bool other_generators = false, damaged = false;
+  bool other_generators = false, damaged = false, with_kernels = false;
 };
 
 Result<int> DbStat(const DbOptions& options, const Settings& settings);

@@ -1,6 +1,7 @@
 // `laneshift db` as its users meet it: output, files and exit codes.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -80,7 +81,7 @@ class Db : public testing::Test {
 };
 
 TEST_F(Db, StatListAndShow) {
-  Fill("own", "one");
+  Fill("own", "stages=2");
   const Json stat = CallJson({"stat"}).at(0);
   EXPECT_EQ(stat["choices"], 1);
   EXPECT_EQ(stat["trials"], 1);
@@ -89,25 +90,27 @@ TEST_F(Db, StatListAndShow) {
   ASSERT_EQ(listed.size(), 4u);
   EXPECT_EQ(CallJson({"list", "--only", "trials"}).at(0)["record"], "trial");
   EXPECT_FALSE(listed[2].contains("ptx"));
-  EXPECT_NE(Call({"list"}).output.find("one (measured, generator 1)"), std::string::npos) << Call({"list"}).output;
+  EXPECT_NE(Call({"list"}).output.find("stages=2 (measured, generator 1)"), std::string::npos) << Call({"list"}).output;
   // However the problem is written.
   EXPECT_EQ(CallJson({"show", "gemm", "k=64", "n=32", "m=16"}).size(), 2u);
-  EXPECT_EQ(CallJson({"show", "key of one"}).at(0)["ptx"], ".version 8.6");
+  EXPECT_EQ(CallJson({"show", "key of stages=2"}).at(0)["ptx"], ".version 8.6");
   EXPECT_EQ(Call({"show", "gemm", "m=1", "n=1", "k=1"}).exit_code, 4);
   EXPECT_EQ(Call({"list", "--only", "songs"}).exit_code, 2);
 }
 
 TEST_F(Db, WhatIsExportedIsImportedAndMergingAgainChangesNothing) {
-  Fill("own", "one");
-  Fill("other", "two");
+  Fill("own", "stages=2");
+  Fill("other", "stages=3");
   ASSERT_EQ(Call({"export", Path("own.jsonl")}).exit_code, 0);
   const Json merged = CallJson({"merge", Path("other")}).at(0);
-  EXPECT_EQ(merged["added"], 2) << "the trial and the kernel";
+  EXPECT_EQ(merged["added"], 1) << "the trial";
+  EXPECT_EQ(merged["left_out"], 1) << "the kernel, which is code";
+  EXPECT_EQ(CallJson({"merge", Path("other"), "--with-kernels"}).at(0)["added"], 1);
   const Json again = CallJson({"merge", Path("other")}).at(0);
   EXPECT_EQ(again["added"].get<int>() + again["replaced"].get<int>(), 0);
 
   // The other way round, by text, comes to the same.
-  EXPECT_EQ(Call({"import", Path("own.jsonl"), "--store", Path("other/laneshift.db")}).exit_code, 0);
+  EXPECT_EQ(Call({"import", Path("own.jsonl"), "--with-kernels", "--store", Path("other/laneshift.db")}).exit_code, 0);
   EXPECT_EQ(Call({"diff", Path("other")}).exit_code, 0) << Call({"diff", Path("other")}).output;
   EXPECT_EQ(Call({"diff", Path("own.jsonl")}).exit_code, 1);
   EXPECT_EQ(CallJson({"diff", Path("own.jsonl"), Path("other")}, 1).at(0)["difference"].is_string(), true);
@@ -115,7 +118,7 @@ TEST_F(Db, WhatIsExportedIsImportedAndMergingAgainChangesNothing) {
 }
 
 TEST_F(Db, TextThatIsWrongIsRefusedWithItsLineAndChangesNothing) {
-  Fill("own", "one");
+  Fill("own", "stages=2");
   ASSERT_EQ(Call({"export", Path("own.jsonl")}).exit_code, 0);
   std::ofstream(Path("own.jsonl"), std::ios::app) << "{\"record\":\"fact\"}\n";
   std::filesystem::remove_all(Path("own"));
@@ -128,8 +131,28 @@ TEST_F(Db, TextThatIsWrongIsRefusedWithItsLineAndChangesNothing) {
   EXPECT_EQ(Call({"import", Path("text")}).exit_code, 1);
 }
 
+TEST_F(Db, RecordsThatMeanNothingHereStayOutside) {
+  Fill("other", "walk=sideways");
+  const Json merged = CallJson({"merge", Path("other")}).at(0);
+  EXPECT_EQ(merged["added"], 1) << "the fact";
+  EXPECT_EQ(merged["refused"], 2) << "the choice and the trial";
+  EXPECT_NE(merged["first_refusal"].get<std::string>().find("walk"), std::string::npos) << merged;
+  EXPECT_NE(Call({"merge", Path("other")}).output.find("2 refused, first: choice gemm"), std::string::npos);
+}
+
+TEST_F(Db, APipeOfTextIsRead) {
+  Fill("other", "stages=2");
+  ASSERT_EQ(Call({"export", Path("other.jsonl"), "--store", Path("other")}).exit_code, 0);
+  const std::string fifo = Path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  auto writing =
+      std::async(std::launch::async, [&] { std::ofstream(fifo) << std::ifstream(Path("other.jsonl")).rdbuf(); });
+  EXPECT_EQ(CallJson({"import", fifo}).at(0)["added"], 3);
+  writing.get();
+}
+
 TEST_F(Db, VerifyFindsDamage) {
-  Fill("own", "one");
+  Fill("own", "stages=2");
   EXPECT_EQ(CallJson({"verify"}).at(0)["records"], 4);
   {
     std::fstream file(Path("own/laneshift.db"), std::ios::in | std::ios::out | std::ios::binary);
@@ -142,7 +165,7 @@ TEST_F(Db, VerifyFindsDamage) {
   }
   const Json found = CallJson({"verify"}, 1).at(0);
   ASSERT_EQ(found["findings"].size(), 1u);
-  EXPECT_EQ(found["findings"][0], "kernel key of one: the checksum is wrong");
+  EXPECT_EQ(found["findings"][0], "kernel key of stages=2: the checksum is wrong");
   EXPECT_EQ(Call({"verify", Path("absent.db")}).exit_code, 4);
 }
 
@@ -197,7 +220,7 @@ TEST_F(Db, AProcessThatFindsAKernelBeingCompiledWaitsForIt) {
 }
 
 TEST_F(Db, PruneAndSeal) {
-  Fill("own", "one");
+  Fill("own", "stages=2");
   EXPECT_EQ(Call({"prune"}).exit_code, 2);
   EXPECT_EQ(Call({"prune", "--max-code", "12X"}).exit_code, 2);
   ASSERT_EQ(CallJson({"seal", Path("system.db")}).at(0)["digest"], CallJson({"stat"}).at(0)["digest"]);

@@ -7,7 +7,11 @@
 
 #include "base/text.h"
 #include "compiler/compile.h"
+#include "laneshift/problem.h"
+#include "laneshift/schedule.h"
 #include "store/archive.h"
+#include "store/file_trust.h"
+#include "target/target.h"
 #include "tools/db.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
@@ -26,8 +30,7 @@ Result<Archive> OpenOwn(const DbOptions& options, const Settings& settings, Arch
   LS_ASSIGN(const std::string path, DatabasePath(options.store, settings));
   if (mode == Archive::Mode::kWrite) {
     std::error_code failure;
-    const std::filesystem::path whole = std::filesystem::absolute(path, failure);
-    std::filesystem::create_directories(whole.parent_path(), failure);
+    LS_TRY(store::MakePrivateDirectory(std::filesystem::absolute(path, failure).parent_path()));
   }
   return Archive::Open(path, mode);
 }
@@ -62,12 +65,48 @@ Result<store::PruneRule> RuleOf(const DbOptions& options) {
   if (!options.max_code.empty()) {
     LS_ASSIGN(rule.max_code_bytes, ParseBytes(options.max_code));
   }
-  if (options.other_generators) rule.only_generator = Cat(compiler::kGeneratorRevision);
+  if (options.other_generators) rule.only_generator = compiler::Generator();
   rule.damaged = options.damaged;
   if (rule.unused_since || rule.max_code_bytes || rule.only_generator || rule.damaged) return rule;
   return MakeError(
       ErrorCode::kInvalidArgument,
       "nothing to prune was named; use --older-than DAYS, --max-code BYTES, --other-generators or --damaged");
+}
+
+// Whether a plan could go by the record at all.
+Status CheckTexts(const std::string& problem, const std::string& target, const std::string& schedule) {
+  if (const auto known = target::FindTarget(target); !known) return known.error();
+  if (const auto parsed = ParseProblem(problem); !parsed) return parsed.error();
+  if (const auto parsed = ParseSchedule(schedule); !parsed) return parsed.error();
+  return Ok();
+}
+
+Status CheckMeaning(const store::Record& record) {
+  if (const auto* choice = std::get_if<store::ChoiceRecord>(&record)) {
+    return CheckTexts(choice->problem, choice->target, choice->schedule);
+  }
+  const auto* trial = std::get_if<store::TrialRecord>(&record);
+  return trial != nullptr ? CheckTexts(trial->problem, trial->target, trial->schedule) : Ok();
+}
+
+void PrintMerge(const std::string& file, const store::MergeTally& tally, bool json) {
+  if (json) {
+    Json line = {{"file", file},       {"added", tally.added},       {"replaced", tally.replaced},
+                 {"kept", tally.kept}, {"left_out", tally.left_out}, {"refused", tally.refused}};
+    line["first_refusal"] = tally.refused > 0 ? Json(tally.first_refusal) : Json();
+    std::printf("%s\n", JsonLine(line).c_str());
+    return;
+  }
+  std::printf("%s: %lld added, %lld replaced, %lld kept\n", file.c_str(), static_cast<long long>(tally.added),
+              static_cast<long long>(tally.replaced), static_cast<long long>(tally.kept));
+  if (tally.left_out > 0) {
+    std::printf("%s: %lld kernels left out; they are compiled again, or taken with --with-kernels\n", file.c_str(),
+                static_cast<long long>(tally.left_out));
+  }
+  if (tally.refused > 0) {
+    std::printf("%s: %lld refused, first: %s\n", file.c_str(), static_cast<long long>(tally.refused),
+                tally.first_refusal.c_str());
+  }
 }
 
 }  // namespace
@@ -76,14 +115,9 @@ Result<int> DbMerge(const DbOptions& options, const Settings& settings) {
   LS_ASSIGN(Archive own, OpenOwn(options, settings, Archive::Mode::kWrite));
   for (const std::string& file : options.files) {
     LS_ASSIGN(const store::RecordSource source, OpenRecords(file, settings));
-    LS_ASSIGN(const store::MergeTally tally, own.Merge(source));
-    if (options.json) {
-      const Json json = {{"file", file}, {"added", tally.added}, {"replaced", tally.replaced}, {"kept", tally.kept}};
-      std::printf("%s\n", JsonLine(json).c_str());
-    } else {
-      std::printf("%s: %lld added, %lld replaced, %lld kept\n", file.c_str(), static_cast<long long>(tally.added),
-                  static_cast<long long>(tally.replaced), static_cast<long long>(tally.kept));
-    }
+    LS_ASSIGN(const store::MergeTally tally,
+              own.Merge(source, {.kernels = options.with_kernels, .check = CheckMeaning}));
+    PrintMerge(file, tally, options.json);
   }
   return kExitOk;
 }

@@ -103,6 +103,16 @@ void DeviceOptions::AddTo(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--system-store", system_store,
                  "a sealed database, read where the own store has nothing (else LANESHIFT_SYSTEM_STORE)");
+  app.add_flag("--system-store-kernels", system_store_kernels,
+               "use the system store's kernels too, whose code then runs as this program's own; else only its choices");
+  app.add_option("--function-memory", function_limits.memory_bytes,
+                 "bytes of memory that NVRTC may take for users' functions")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->capture_default_str();
+  app.add_option("--function-seconds", function_limits.cpu_seconds,
+                 "processor time that NVRTC may take for users' functions; twice as long in all")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
   AddPolicies(app, policies);
   AddInclude(app, include);
 }
@@ -111,8 +121,11 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   EngineOptions options = SourceOptionsOf(settings, include);
   options.device = device;
   options.target = target;
-  options.ptxas = ptxas.empty() ? settings.ptxas : ptxas;
+  options.ptxas = ptxas;
   options.system_store = system_store.empty() ? settings.system_store : system_store;
+  options.function_limits = function_limits;
+  options.function_limits.wall_seconds = 2 * function_limits.cpu_seconds;
+  options.system_store_kernels = system_store_kernels;
   options.tuner = settings.program;
   if (launch_overlap != "none" && launch_overlap != "programmatic") {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -149,6 +162,8 @@ std::vector<std::string> DeviceOptions::Words() const {
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };
+  add("--function-memory", Cat(function_limits.memory_bytes));
+  add("--function-seconds", Cat(function_limits.cpu_seconds));
   add("--target", target);
   add("--ptxas", ptxas);
   for (const std::string& policy : policies) add("--policy", policy);

@@ -20,6 +20,8 @@ namespace laneshift::tools {
 struct DeviceOptions {
   std::string device = "auto", target, async = "eager", arithmetic = "hardware", assembler = "auto", ptxas;
   std::string on_miss = "heuristic", launch_overlap = "none", system_store;
+  bool system_store_kernels = false;
+  FunctionLimits function_limits{};
   int emulator_threads = 0;
   int emulator_multiprocessors = 0;
   std::vector<std::string> policies;

@@ -100,7 +100,7 @@ constexpr const char* kToolsFromPypi =
     "export CUDA_HOME=~/cuda/nvidia/cu13";
 
 void LookAtToolkit(const Settings& settings, std::vector<Finding>& findings) {
-  const auto ptxas = device::Assembler::Find({.path = settings.ptxas});
+  const auto ptxas = device::Assembler::Find({});
   findings.push_back(OptionalPart(
       "ptxas", ptxas, ptxas ? Cat(ptxas->id(), " (", ptxas->path(), ")") : "",
       Cat("optional: without it the driver compiles PTX; set CUDA_HOME to a toolkit, or ", kToolsFromPypi)));

@@ -243,7 +243,7 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "inspect takes one problem at a time");
   LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.schedule, Keep::kPtx, reader));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
-  const Assembled assembled = AssembleAll(compilation, options.ptxas.empty() ? settings.ptxas : options.ptxas);
+  const Assembled assembled = AssembleAll(compilation, options.ptxas);
   const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
   if (options.json) {
     PrintJson(compilation, assembled, modes, passes, !options.no_ptx);

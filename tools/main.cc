@@ -35,8 +35,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--verbose", verbose, "tell what happens, on stderr");
   const Settings settings = Settings::FromEnvironment();
   using Add = Verb (*)(CLI::App&, const Settings&);
-  constexpr Add kVerbs[] = {AddRun,    AddCompile, AddInspect, AddExplain, AddProbe, AddEmulate,
-                            AddDoctor, AddTune,    AddBench,   AddDb,      AddWorker};
+  constexpr Add kVerbs[] = {AddRun,    AddCompile, AddInspect, AddExplain, AddProbe,           AddEmulate,
+                            AddDoctor, AddTune,    AddBench,   AddDb,      AddCompileFunction, AddWorker};
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (const Add add : kVerbs) {
     Verb verb = add(app, settings);

@@ -337,7 +337,9 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", "gemm", "m=4", "n=4", "k=9", "lda=8"}, 2, "lda=8 is below the row of 9 elements; use at least 9"},
       {{"run", "--file", File("absent.txt")}, 2, "cannot be opened"},
       {{"run", "--file", testing::TempDir()}, 2, "cannot be read: Is a directory"},
-      {{"run", "gemm", "m=4", "n=4", "k=4", "epilogue=" + File("directory.cu") + ":F"}, 2, "Is a directory"},
+      {{"run", "gemm", "m=4", "n=4", "k=4", "epilogue=" + File("directory.cu") + ":F"},
+       2,
+       "is a directory; name a file"},
       {{"emulate", testing::TempDir(), "--launch", testing::TempDir()}, 2, "cannot be read: Is a directory"},
       {{"run", "gemm", "m=1", "n=1", "k=1", "batch=16777217", "stride_a=549755813888"}, 2, "more than 2^46 elements"},
       // Schedules.

@@ -63,13 +63,22 @@ Json ToJson(const KernelRecord& r, Code code) {
 }
 
 Json ToJson(const TrialRecord& r, Code) {
-  Json json = {{"record", "trial"},      {"problem", r.problem},
-               {"target", r.target},     {"device", r.device},
-               {"schedule", r.schedule}, {"generator", r.generator},
-               {"driver", r.driver},     {"verdict", store::VerdictName(r.verdict)},
-               {"detail", r.detail},     {"predicted_us", OrNull(r.predicted_us)},
-               {"time_us", r.time_us},   {"low_us", r.low_us},
-               {"high_us", r.high_us},   {"created", r.created}};
+  Json json = {{"record", "trial"},
+               {"problem", r.problem},
+               {"target", r.target},
+               {"device", r.device},
+               {"schedule", r.schedule},
+               {"generator", r.generator},
+               {"driver", r.driver},
+               {"verdict", store::VerdictName(r.verdict)},
+               {"detail", r.detail},
+               {"predicted_us", OrNull(r.predicted_us)},
+               {"time_us", r.time_us},
+               {"low_us", r.low_us},
+               {"high_us", r.high_us},
+               {"created", r.created},
+               {"assembler", r.assembler.name},
+               {"assembler_file", r.assembler.file}};
   Json& samples = json["samples"] = Json::array();
   for (const store::Sample& sample : r.samples) {
     Json entry = {{"time_us", sample.time_us}};
@@ -208,6 +217,9 @@ Result<store::Record> ParseTrial(const Keys& keys) {
   LS_TRY(keys.Real("low_us", r.low_us));
   LS_TRY(keys.Real("high_us", r.high_us));
   LS_TRY(keys.Integer("created", r.created));
+  // Files of before have neither.
+  if (keys.Has("assembler")) LS_TRY(keys.Text("assembler", r.assembler.name));
+  if (keys.Has("assembler_file")) LS_TRY(keys.Text("assembler_file", r.assembler.file));
   const Json* samples = keys.Find("samples");
   if (samples == nullptr || !samples->is_array()) return Corrupt("key 'samples' is not an array");
   for (const Json& json : *samples) {

@@ -26,6 +26,7 @@ Verb AddDoctor(CLI::App& app, const Settings& settings);
 Verb AddBench(CLI::App& app, const Settings& settings);
 Verb AddTune(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);
+Verb AddCompileFunction(CLI::App& app, const Settings& settings);
 Verb AddWorker(CLI::App& app, const Settings& settings);
 
 }  // namespace laneshift::tools

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "nvrtc/compile_worker.h"
 #include "tools/device_options.h"
 #include "tools/verbs.h"
 
@@ -21,6 +22,16 @@ Result<int> Serve(const DeviceOptions& device, const Settings& settings) {
 }
 
 }  // namespace
+
+Verb AddCompileFunction(CLI::App& app, const Settings&) {
+  CLI::App* verb = app.add_subcommand("compile-function", "Serves NVRTC's compilations: one job on standard input");
+  verb->group("");  // not for people
+  return []() -> Result<int> {
+    const int output = dup(STDOUT_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    return nvrtc::ServeCompilation(STDIN_FILENO, output);
+  };
+}
 
 Verb AddWorker(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("worker", "Serves `tune`: runs candidates in a process of its own");

@@ -74,6 +74,13 @@ Result<MissPolicy> ParseMissPolicy(std::string_view text);
 // own.
 enum class LaunchOverlap : uint8_t { kNone, kProgrammatic };
 
+// What NVRTC may take for one source of users' epilogue functions: beyond it the function is an error that says which.
+struct FunctionLimits {
+  int64_t memory_bytes = int64_t{4} << 30;  // of address space
+  int cpu_seconds = 60;
+  int wall_seconds = 120;
+};
+
 struct EngineOptions {
   // "cuda", "cuda:N", "emulator", or "auto": a GPU if there is one that has a target, else the emulator.
   std::string device = "auto";
@@ -85,6 +92,9 @@ struct EngineOptions {
   // A database that is read where the store has nothing (`laneshift db seal` makes one). Empty: the one that was
   // installed with laneshift, if there is one.
   std::string system_store{};
+  // Whether its kernels are used too, and not only its choices and measurements: their code then runs as this process's
+  // own (docs/security.md).
+  bool system_store_kernels = false;
   MissPolicy on_miss = MissPolicy::kHeuristic;
   // The program `laneshift`, which measures for kTune and kBackground in a process of its own. Empty: searched on PATH
   // and where it was installed with the library.
@@ -95,6 +105,9 @@ struct EngineOptions {
   std::vector<std::string> library_directories{};
   std::vector<std::string> include_directories{};
   std::string nvrtc{};
+  // They are compiled in a process of their own under these limits. It is the program `laneshift`, found as `tuner` is;
+  // where that is not installed they are compiled in this process, without limits, and one line of the log says so.
+  FunctionLimits function_limits{};
   Assembler assembler = Assembler::kAuto;
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
   LaunchOverlap launch_overlap = LaunchOverlap::kNone;

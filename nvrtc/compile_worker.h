@@ -1,0 +1,32 @@
+// NVRTC in a process of its own, with limits on its memory and its time: macros and templates can expand without end,
+// and what they take must not be the caller's.
+//
+// The process is the program `laneshift` (verb compile-function); a library has none to start where it is not
+// installed. Thread-safety: free functions, thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "laneshift/engine.h"
+#include "laneshift/result.h"
+#include "nvrtc/nvrtc.h"
+
+namespace laneshift::nvrtc {
+
+// Where a worker finds NVRTC, as Nvrtc::Open takes it.
+struct NvrtcPlace {
+  std::vector<std::string> library_directories{};
+  std::string path{};
+};
+
+// Runs the job in `program`. Errors: kResourceExhausted if it passed a limit or died, with which and what may be the
+// cause; kNotFound if the program cannot be started; else as Nvrtc::Open and Nvrtc::Run.
+Result<Compilation> RunInWorker(const std::string& program, const FunctionLimits& limits, const NvrtcPlace& place,
+                                const CompileJob& job);
+
+// The other side: reads one job from `input`, limits this process, compiles, writes the outcome to `output`. The exit
+// code.
+int ServeCompilation(int input, int output);
+
+}  // namespace laneshift::nvrtc

@@ -1,0 +1,29 @@
+// FileTrust: whether the files of a store are such that what they say may be believed (docs/security.md).
+//
+// A store is code: its PTX and cubins run, and SQLite parses the rest. So nobody but the user and root may be able to
+// have written it. Links are followed where they are the user's or root's own. Files are looked at by name and never
+// opened: closing a descriptor of a database drops the locks that SQLite holds in this process, and opening a FIFO
+// waits. Thread-safety: free functions, thread-safe.
+#pragma once
+
+#include <string>
+
+#include "laneshift/result.h"
+
+namespace laneshift::store {
+
+// kUnsupported, with what is wrong and how to mend it: the database, a file that SQLite keeps next to it, or the
+// directory belongs to another user or may be written by others, or one of the files is none. What does not exist is
+// all right. A directory that all may write to is all right where it is sticky, unless the process is root's.
+Status CheckTrust(const std::string& database_path);
+
+// Whether there is a regular file, or nothing, at `path`: kUnsupported otherwise.
+Status CheckRegular(const std::string& path);
+
+// Makes the directory, and what leads to it, if it is missing; itself for the user only.
+Status MakePrivateDirectory(const std::string& path);
+
+// A file that only carries locks, opened and made if missing; -1 if it cannot be, or is no regular file. Never waits.
+int OpenLockFile(const std::string& path);
+
+}  // namespace laneshift::store
