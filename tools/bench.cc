@@ -16,6 +16,7 @@
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
 #include "tools/optional_json.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -44,6 +45,7 @@ struct BenchOptions {
   std::string file, schedule, vs;
   int rounds = 50;
   uint64_t seed = 12;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false;
 };
 
@@ -138,7 +140,7 @@ std::string PrintJson(const Engine& engine, const std::string& problem, const Re
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string PrintTable(const std::vector<Benched>& all) {
+std::string PrintTable(const std::vector<Benched>& all, ScheduleView view) {
   std::vector<std::string> names;  // of the peers, in order of appearance
   for (const Benched& one : all) {
     for (const Timed& peer : one.timed) {
@@ -147,14 +149,17 @@ std::string PrintTable(const std::vector<Benched>& all) {
       }
     }
   }
-  std::vector<Column> columns = {
-      {"problem"}, {"schedule"}, {"choice"}, {"time", Align::kRight}, {"TFLOP/s", Align::kRight}};
+  std::vector<Column> columns = {{"problem", Align::kLeft, Room::kLong},
+                                 {"schedule", Align::kLeft, Room::kLong},
+                                 {"choice"},
+                                 {"time", Align::kRight},
+                                 {"TFLOP/s", Align::kRight}};
   for (const std::string& name : names) columns.push_back({Cat("vs ", name), Align::kRight});
   Table table(columns);
   for (const Benched& one : all) {
     const Timed& ours = one.timed.front();
     std::vector<Cell> row = {{one.problem},
-                             {ours.schedule, Tint::kFaint},
+                             {ShowSchedule(ours.schedule, view), Tint::kFaint},
                              {one.choice},
                              {PrintDuration(ours.us.median / 1000)},
                              {PrintFixed(one.flops / ours.us.median * 1e-6, 1)}};
@@ -170,7 +175,7 @@ std::string PrintTable(const std::vector<Benched>& all) {
     }
     table.Add(std::move(row));
   }
-  return table.Print(StdoutTakesColour());
+  return table.Print(StdoutScreen());
 }
 
 Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
@@ -215,7 +220,7 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
     }
     all.push_back(*benched);
   }
-  if (!options.json) std::fputs(PrintTable(all).c_str(), stdout);
+  if (!options.json) std::fputs(PrintTable(all, options.view).c_str(), stdout);
   return exit_code;
 }
 
@@ -230,6 +235,7 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
   verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it");
   verb->add_option("--rounds", options->rounds, "how often each is timed")->capture_default_str();
   verb->add_option("--seed", options->seed, "of the operands")->capture_default_str();
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   options->device.AddTo(*verb);
   verb->footer(kBenchExamples);

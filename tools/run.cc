@@ -7,6 +7,7 @@
 #include "tools/exit_code.h"
 #include "tools/problem_run.h"
 #include "tools/run_report.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -32,6 +33,7 @@ struct RunOptions {
   RunSettings run;
   std::vector<std::string> words;
   std::string file, schedule, vs;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false;
 };
 
@@ -98,7 +100,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
     }
     outcomes.push_back(std::move(outcome));
   }
-  if (!options.json) std::fputs(PrintTable(outcomes, StdoutTakesColour()).c_str(), stdout);
+  if (!options.json) std::fputs(PrintTable(outcomes, StdoutScreen(), options.view).c_str(), stdout);
   return exit_code;
 }
 
@@ -136,6 +138,7 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
       ->capture_default_str();
   verb->add_option("--row", options->run.row, "calls in a row that one timed call stands for; the time is that of one")
       ->capture_default_str();
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   verb->footer(kRunExamples);
   return [options, settings] { return Run(*options, settings); };

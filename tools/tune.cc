@@ -15,6 +15,7 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
 #include "tools/tune_budget.h"
 #include "tools/tune_progress.h"
@@ -47,6 +48,7 @@ struct TuneVerbOptions {
   std::vector<std::string> words;
   std::string file, budget, devices, shard, search = "halving";
   double deadline_seconds = 0;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false, candidates = false;
 };
 
@@ -92,7 +94,7 @@ class Batch {
     for (auto& outcome : outcomes_) {
       if (outcome) tuned.push_back(std::move(*outcome));
     }
-    std::fputs(PrintTuneTable(tuned, StdoutTakesColour()).c_str(), stdout);
+    std::fputs(PrintTuneTable(tuned, StdoutScreen(), options_.view).c_str(), stdout);
   }
 
  private:
@@ -189,6 +191,7 @@ Verb AddTune(CLI::App& app, const Settings& settings) {
   verb->add_option("--shard", options->shard, "i/n: the i-th of n parts of the problems, from 1");
   verb->add_option("--deadline", options->deadline_seconds,
                    "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator");
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   verb->add_flag("--candidates", options->candidates, "with --json: every candidate with its prediction and its time");
   options->device.AddTo(*verb);
