@@ -169,7 +169,7 @@ Result<std::vector<KeyValue>> ResolveKeys(const std::vector<std::string_view>& w
     const size_t row = row_of(key, text);
     if (row == names.size()) return UnknownKey(words[0], key, names);
     const bool seen = std::any_of(values.begin(), values.end(), [&](const KeyValue& v) { return v.row == row; });
-    if (seen) return InvalidProblem(Cat("key '", key, "' is given twice"));
+    if (seen) return InvalidProblem(Cat("key '", key, "' is given twice; leave one out"));
     values.push_back({row, text});
   }
   return values;

@@ -190,7 +190,7 @@ Error UnknownScheduleKey(std::string_view name) {
 
 // Parses the value of `key`, whose first field has bit `first_bit`.
 Status ParseValue(const Key& key, size_t first_bit, std::string_view text, ScheduleConstraint& constraint) {
-  if ((constraint.fixed >> first_bit & 1) != 0) return Invalid(Cat("key '", key.name, "' is given twice"));
+  if ((constraint.fixed >> first_bit & 1) != 0) return Invalid(Cat("key '", key.name, "' is given twice; leave one out"));
   const std::vector<std::string_view> parts =
       key.fields.size() == 1 ? std::vector<std::string_view>{text} : base::Split(text, 'x');
   if (parts.size() < key.required || parts.size() > key.fields.size()) {

@@ -13,11 +13,13 @@
 #include "runtime/engine_parts.h"
 #include "store/choice_table.h"
 #include "tools/device_options.h"
+#include "tools/error_json.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
 #include "tools/optional_json.h"
 #include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
@@ -113,7 +115,7 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
 std::string PrintJson(const Engine& engine, const std::string& problem, const Result<Benched>& benched) {
   Json json = {{"problem", problem}, {"target", engine.target()}, {"device", engine.device_name()}};
   if (!benched) {
-    json["error"] = {{"code", ErrorCodeName(benched.error().code)}, {"message", benched.error().message}};
+    json["error"] = ErrorJson(benched.error());
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   const Timed& ours = benched->timed.front();
@@ -205,7 +207,7 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
     const auto benched = Bench(engine, problem, peers, constraint, options, settings);
     const std::string name = PrintProblem(problem);
     if (!benched) {
-      std::fprintf(stderr, "laneshift: error: %s: %s\n", name.c_str(), benched.error().message.c_str());
+      Tell("error", Cat(name, ": ", benched.error().message));
       if (exit_code == kExitOk) exit_code = ExitCodeOf(benched.error().code);
     }
     if (options.json) {
@@ -215,7 +217,7 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
     if (!benched) continue;
     for (const std::string& missing : benched->missing) {
       if (std::find(told.begin(), told.end(), missing) != told.end()) continue;
-      std::fprintf(stderr, "laneshift: note: %s\n", missing.c_str());
+      Tell("note", missing);
       told.push_back(missing);
     }
     all.push_back(*benched);
@@ -231,13 +233,15 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<BenchOptions>();
   AddProblems(*verb, options->words, options->file);
   verb->add_option("--vs", options->vs,
-                   "cublas, cudnn, or both with a comma between: each takes the problems of its kind");
-  verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it");
-  verb->add_option("--rounds", options->rounds, "how often each is timed")->capture_default_str();
-  verb->add_option("--seed", options->seed, "of the operands")->capture_default_str();
+                   "cublas, cudnn, or both with a comma between: each takes the problems of its kind")
+      ->type_name("cublas|cudnn");
+  verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it")
+      ->type_name("SCHEDULE");
+  verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
+  verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
-  options->device.AddTo(*verb);
+  options->device.AddTo(*verb, {.emulator = false});
   verb->footer(kBenchExamples);
   return [options, settings] { return RunBench(*options, settings); };
 }

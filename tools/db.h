@@ -19,7 +19,7 @@ struct DbOptions {
   std::vector<std::string> files, words, only;
   std::optional<double> older_than_days;
   std::string max_code;
-  bool other_generators = false, damaged = false;
+  bool other_generators = false, damaged = false, dry_run = false;
 };
 
 Result<int> DbStat(const DbOptions& options, const Settings& settings);

@@ -19,6 +19,7 @@
 #include "tools/record_text.h"
 #include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 
 namespace laneshift::tools {
 namespace {
@@ -154,7 +155,7 @@ Result<int> DbStat(const DbOptions& options, const Settings& settings) {
     table.Add({{"system"}, {Cat(s.system_path, ": ", s.system_kernels, " kernels, ", s.system_choices, " choices")}});
   }
   std::fputs(table.Print(StdoutScreen()).c_str(), stdout);
-  for (const std::string& warning : s.warnings) std::fprintf(stderr, "laneshift: warning: %s\n", warning.c_str());
+  for (const std::string& warning : s.warnings) Tell("warning", warning);
   return kExitOk;
 }
 

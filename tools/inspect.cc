@@ -278,15 +278,16 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
       "inspect",
       "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
   auto options = std::make_shared<InspectOptions>();
-  verb->add_option("problem", options->words, "one problem, as bare words")->required();
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a");
+  verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a")->type_name("sm_100a|sm_90a");
   AddInclude(*verb, options->include);
-  verb->add_option("--schedule", options->schedule, "a whole or partial schedule");
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--dump-after", options->dump_after,
-                   "show the tile program after this pass: build, lower_channels, …");
+                   "show the tile program after this pass: build, lower_channels, ...")
+      ->type_name("PASS");
   verb->add_flag("--all-passes", options->all_passes, "show the tile program after every pass");
   verb->add_flag("--no-ptx", options->no_ptx, "leave out the PTX");
-  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills")->type_name("FILE");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout");
   verb->footer(kInspectExamples);

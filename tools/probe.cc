@@ -103,7 +103,7 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
 Verb AddProbe(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("probe", "Measure a GPU's speeds and latencies, for the timing model");
   auto options = std::make_shared<ProbeOptions>();
-  options->device.AddTo(*verb);
+  options->device.AddTo(*verb, {.emulator = false, .plans = false, .functions = false});
   verb->add_flag("--json", options->json, "one JSON object on stdout");
   verb->footer(kProbeExamples);
   return [options, settings] { return Probe(*options, settings); };

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "laneshift/schedule.h"
+#include "tools/error_json.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
 
@@ -82,7 +83,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["failures"] = outcome != nullptr ? Json(outcome->failures) : Json::array();
   json["error"] = Json();
   if (!run.outcome) {
-    json["error"] = {{"code", ErrorCodeName(run.outcome.error().code)}, {"message", run.outcome.error().message}};
+    json["error"] = ErrorJson(run.outcome.error());
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

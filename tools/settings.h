@@ -13,6 +13,7 @@ namespace laneshift::tools {
 struct Settings {
   std::string store_directory;  // empty: in memory
   std::string system_store{};   // empty: the installed one
+  std::string version{};        // of this program
   std::string program{};        // this one's path; empty: unknown
   std::string ptxas;            // empty: searched on PATH and in the toolkit's usual place
   std::vector<std::string>

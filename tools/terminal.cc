@@ -71,9 +71,13 @@ std::string Itemized(std::string_view name, std::string_view text, size_t column
   return lines.replace(0, before, name.substr(0, before));
 }
 
-void Tell(std::string_view kind, std::string_view text) {
-  const std::string line = Cat("laneshift: ", kind, ": ", text);
-  std::fputs(Cat(Wrapped(line, TerminalWidth(stderr), {.rest = 2}), "\n").c_str(), stderr);
+void Tell(std::string_view kind, std::string_view text) { Inform(Cat("laneshift: ", kind, ": ", text)); }
+
+void Inform(std::string_view text) {
+  // Text that is not wrapped keeps its blanks: it may name a file.
+  const size_t width = TerminalWidth(stderr);
+  const bool fits = CharactersOf(text) <= width;
+  std::fputs(Cat(fits ? std::string(text) : Wrapped(text, width, {.rest = 2}), "\n").c_str(), stderr);
 }
 
 }  // namespace laneshift::tools

@@ -37,5 +37,7 @@ std::string Itemized(std::string_view name, std::string_view text, size_t column
 
 // One message for people on standard error, "laneshift: <kind>: <text>", wrapped where that is a terminal.
 void Tell(std::string_view kind, std::string_view text);
+// The same without a kind: what is done, and with what.
+void Inform(std::string_view text);
 
 }  // namespace laneshift::tools

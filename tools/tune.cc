@@ -17,6 +17,7 @@
 #include "tools/interrupt.h"
 #include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 #include "tools/tune_budget.h"
 #include "tools/tune_progress.h"
 #include "tools/tune_report.h"
@@ -76,7 +77,7 @@ class Batch {
     for (size_t i; (i = next_.fetch_add(1)) < problems_.size() && !InterruptRequested();) {
       autotune::TuneOptions tune = tune_;
       tune.on_progress = [&](const autotune::TuneProgress& progress) { line_.Show(progress, i, tune_.max_seconds); };
-      Tell(i, autotune::Tune(problems_[i], worker, store, tune));
+      Settle(i, autotune::Tune(problems_[i], worker, store, tune));
     }
   }
 
@@ -98,12 +99,11 @@ class Batch {
   }
 
  private:
-  void Tell(size_t index, Result<autotune::TuneOutcome> outcome) {
+  void Settle(size_t index, Result<autotune::TuneOutcome> outcome) {
     line_.Clear();
     const std::lock_guard lock(mutex_);
     if (!outcome) {
-      std::fprintf(stderr, "laneshift: error: %s: %s\n", PrintProblem(problems_[index]).c_str(),
-                   outcome.error().message.c_str());
+      Tell("error", Cat(PrintProblem(problems_[index]), ": ", outcome.error().message));
     }
     outcomes_[index] = TunedProblem{problems_[index], std::move(outcome)};
     if (!options_.json) return;
@@ -160,8 +160,8 @@ Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
   LS_ASSIGN(tune.search, ParseSearch(options.search));
   LS_ASSIGN(const std::vector<autotune::WorkerOptions> workers, WorkersFor(options));
   store::Store store = store::Store::Open({.directory = settings.store_directory});
-  if (const auto warning = store.warning()) std::fprintf(stderr, "laneshift: warning: %s\n", warning->c_str());
-  if (!store.durable()) std::fputs("laneshift: warning: choices are kept in memory and will be lost\n", stderr);
+  if (const auto warning = store.warning()) Tell("warning", *warning);
+  if (!store.durable()) Tell("warning", "choices are kept in memory and will be lost");
 
   WatchForInterrupt();
   tune.stop = InterruptRequested;
@@ -183,18 +183,22 @@ Verb AddTune(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<TuneVerbOptions>();
   AddProblems(*verb, options->words, options->file);
   verb->add_option("--budget", options->budget,
-                   "of each problem: 200trials, 60s, 5m, or both with a comma between; default 64trials");
+                   "of each problem: 200trials, 60s, 5m, or both with a comma between; default 64trials")
+      ->type_name("BUDGET");
   verb->add_option("--search", options->search,
                    "halving (the model's best, then what measurements suggest) or exhaustive (every schedule)")
+      ->type_name("halving|exhaustive")
       ->capture_default_str();
-  verb->add_option("--devices", options->devices, "GPUs by number, each with a worker of its own: 0,1");
-  verb->add_option("--shard", options->shard, "i/n: the i-th of n parts of the problems, from 1");
+  verb->add_option("--devices", options->devices, "GPUs by number, each with a worker of its own: 0,1")
+      ->type_name("N,...");
+  verb->add_option("--shard", options->shard, "i/n: the i-th of n parts of the problems, from 1")->type_name("I/N");
   verb->add_option("--deadline", options->deadline_seconds,
-                   "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator");
+                   "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator")
+      ->type_name("SECONDS");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   verb->add_flag("--candidates", options->candidates, "with --json: every candidate with its prediction and its time");
-  options->device.AddTo(*verb);
+  options->device.AddTo(*verb, {.plans = false});
   verb->footer(kTuneExamples);
   return [options, settings] { return Tune(*options, settings); };
 }

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "store/trial_table.h"
+#include "tools/error_json.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
 
@@ -82,7 +83,7 @@ std::string PrintTuneJson(const TunedProblem& tuned, TuneDetail detail) {
   if (detail == TuneDetail::kEveryCandidate) json["candidates"] = CandidatesOf(o);
   json["error"] = Json();
   if (!found) {
-    json["error"] = {{"code", ErrorCodeName(tuned.outcome.error().code)}, {"message", tuned.outcome.error().message}};
+    json["error"] = ErrorJson(tuned.outcome.error());
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
