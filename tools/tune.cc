@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -7,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -69,14 +68,18 @@ class Batch {
         tune_(tune),
         problems_(std::move(problems)),
         outcomes_(problems_.size()),
-        line_(stderr, isatty(STDERR_FILENO) == 1, problems_.size()) {}
+        line_(stderr, problems_.size()),
+        trials_(problems_.size(), 0) {}
 
   // Takes problem after problem until none is left; several threads may.
   void Work(const autotune::WorkerOptions& worker_options, store::Store& store) {
     autotune::WorkerClient worker(worker_options);
     for (size_t i; (i = next_.fetch_add(1)) < problems_.size() && !InterruptRequested();) {
       autotune::TuneOptions tune = tune_;
-      tune.on_progress = [&](const autotune::TuneProgress& progress) { line_.Show(progress, i, tune_.max_seconds); };
+      tune.on_progress = [&](const autotune::TuneProgress& progress) {
+        trials_[i] = progress.trials;
+        line_.Show(progress, i, tune_.max_seconds);
+      };
       Settle(i, autotune::Tune(problems_[i], worker, store, tune));
     }
   }
@@ -89,12 +92,27 @@ class Batch {
     return InterruptRequested() ? kExitInterrupted : kExitOk;
   }
 
+  // After an interruption: what was not in vain.
+  void TellWhatIsKept() {
+    line_.Clear();
+    const auto done = std::count_if(outcomes_.begin(), outcomes_.end(),
+                                    [](const auto& one) { return one && one->outcome && one->outcome->complete; });
+    const int trials = std::accumulate(trials_.begin(), trials_.end(), 0);
+    Tell("note", Cat("interrupted: ", done, " of ", problems_.size(), " problems are tuned, and ", trials,
+                     " new trials are stored; the same command goes on from there"));
+  }
+
   void PrintTable() {
     line_.Clear();
     std::vector<TunedProblem> tuned;
+    bool any = false;
     for (auto& outcome : outcomes_) {
-      if (outcome) tuned.push_back(std::move(*outcome));
+      // What an interruption cut short has not failed.
+      if (!outcome || (!outcome->outcome && InterruptRequested())) continue;
+      any = any || outcome->outcome;
+      tuned.push_back(std::move(*outcome));
     }
+    if (!any) return;
     std::fputs(PrintTuneTable(tuned, StdoutScreen(), options_.view).c_str(), stdout);
   }
 
@@ -102,7 +120,9 @@ class Batch {
   void Settle(size_t index, Result<autotune::TuneOutcome> outcome) {
     line_.Clear();
     const std::lock_guard lock(mutex_);
-    if (!outcome) {
+    line_.Finish(index);
+    // A search that was interrupted has not failed.
+    if (!outcome && !InterruptRequested()) {
       Tell("error", Cat(PrintProblem(problems_[index]), ": ", outcome.error().message));
     }
     outcomes_[index] = TunedProblem{problems_[index], std::move(outcome)};
@@ -119,6 +139,7 @@ class Batch {
   std::mutex mutex_;
   std::atomic<size_t> next_{0};
   TuneProgressLine line_;
+  std::vector<int> trials_;  // new ones of each problem; written by the thread that has it
 };
 
 // One worker a device: this program, as the verb `worker`.
@@ -141,6 +162,7 @@ Result<std::vector<autotune::WorkerOptions>> WorkersFor(const TuneVerbOptions& o
     const std::vector<std::string> words = device.Words();
     worker.argv.insert(worker.argv.end(), words.begin(), words.end());
     worker.trial_timeout = std::chrono::milliseconds(static_cast<int64_t>(options.deadline_seconds * 1000));
+    worker.stop = InterruptRequested;
     workers.push_back(std::move(worker));
   }
   return workers;
@@ -172,6 +194,7 @@ Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
   }
   batch.Work(workers.front(), store);
   for (std::thread& thread : threads) thread.join();
+  if (InterruptRequested()) batch.TellWhatIsKept();
   if (!options.json) batch.PrintTable();
   return batch.ExitCode();
 }
