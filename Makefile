@@ -5,10 +5,11 @@
 #   make check   builds everything and runs all tests that need no GPU
 #
 # Each first installs what is missing from Debian, as root or through sudo (scripts/install_dependencies.sh).
-# CMAKE_ARGS is passed on to the configuration, JOBS is the number of parallel jobs.
+# CMAKE_ARGS is passed on to the configuration, CTEST_ARGS to ctest, JOBS is the number of parallel jobs.
 
 JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
+CTEST_ARGS ?=
 DEMO_STORE := build/demo-store
 DEMO := build/laneshift run --file examples/llama3-8b-16-tokens.txt --device emulator --check
 
@@ -27,7 +28,7 @@ demo: build
 
 check: configure
 	cmake --build build --parallel $(JOBS)
-	ctest --test-dir build --output-on-failure --parallel $(JOBS) --label-exclude gpu --no-tests=error
+	ctest --test-dir build --output-on-failure --parallel $(JOBS) --label-exclude gpu --no-tests=error $(CTEST_ARGS)
 
 dependencies:
 	@scripts/install_dependencies.sh

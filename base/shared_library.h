@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "laneshift/result.h"
@@ -17,6 +18,9 @@ class SharedLibrary {
   static Result<SharedLibrary> Open(const std::vector<std::string>& names, const std::vector<std::string>& directories);
 
   const std::string& name() const { return name_; }
+  // Opens the libraries in the same directory whose names begin with `prefix`, for a library that opens them itself by
+  // name. Does nothing where this one was found by the loader, which then finds them, too.
+  void OpenNeighbours(std::string_view prefix) const;
   // Points `function` at the symbol; kUnsupported if the library has none of that name.
   template <typename Function>
   Status Bind(const char* symbol, Function** function) const {
@@ -32,5 +36,8 @@ class SharedLibrary {
   void* handle_;
   std::string name_;
 };
+
+// The directory of the shared library or program that `function` is part of, links resolved; empty where unknown.
+std::string DirectoryOfCode(const void* function);
 
 }  // namespace laneshift::base

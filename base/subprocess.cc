@@ -81,6 +81,11 @@ Result<ProgramResult> RunProgram(const Program& program) {
   return result;
 }
 
+bool IsProgram(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
+}
+
 std::string FindProgram(std::string_view name, const std::vector<std::string>& more_directories) {
   std::vector<std::string> directories;
   // PATH is how any Unix program is found, not an option of laneshift.
@@ -90,10 +95,7 @@ std::string FindProgram(std::string_view name, const std::vector<std::string>& m
   directories.insert(directories.end(), more_directories.begin(), more_directories.end());
   for (const std::string& directory : directories) {
     std::string candidate = Cat(directory.empty() ? "." : directory, "/", name);
-    struct stat status;
-    if (stat(candidate.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(candidate.c_str(), X_OK) == 0) {
-      return candidate;
-    }
+    if (IsProgram(candidate)) return candidate;
   }
   return {};
 }

@@ -36,6 +36,9 @@ struct ProgramResult {
 // deadline, kResourceExhausted if the system has no process, descriptor or memory left.
 Result<ProgramResult> RunProgram(const Program& program);
 
+// Whether `path` is a file that may be executed.
+bool IsProgram(const std::string& path);
+
 // The first executable file `name` in the directories of $PATH and then in `more_directories`, or an empty string.
 std::string FindProgram(std::string_view name, const std::vector<std::string>& more_directories = {});
 

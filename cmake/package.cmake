@@ -1,10 +1,13 @@
 # What a user of the library gets: the shared library `laneshift`, which carries LLVM and everything else inside, the
-# headers of include/laneshift, the program, and a CMake package:
+# headers of include/laneshift, the program, the notices of what is linked in, and a CMake package and pkg-config file:
 #
 #   find_package(laneshift 0.1 CONFIG REQUIRED)
-#   target_link_libraries(app PRIVATE laneshift::laneshift)
+#   target_link_libraries(app PRIVATE laneshift::laneshift)        # or laneshift::laneshift_static
 #
-# The same target exists in this tree for add_subdirectory() and FetchContent.
+#   cc app.c $(pkg-config --cflags --libs laneshift)
+#
+# The same target exists in this tree for add_subdirectory() and FetchContent. An installed tree may be moved: nothing in
+# it holds its own path. LANESHIFT_BUILD_STATIC adds liblaneshift.a. Debug symbols are split off into .debug beside the files.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -20,8 +23,9 @@ foreach(directory base ir runtime)
 endforeach()
 
 # CMake wants a source; everything comes out of the directories' libraries.
-file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/liblaneshift.cc CONTENT "// liblaneshift has no code of its own.\n")
-add_library(laneshift_shared SHARED ${CMAKE_CURRENT_BINARY_DIR}/liblaneshift.cc)
+set(laneshift_empty_source ${CMAKE_CURRENT_BINARY_DIR}/liblaneshift.cc)
+file(CONFIGURE OUTPUT ${laneshift_empty_source} CONTENT "// liblaneshift has no code of its own.\n")
+add_library(laneshift_shared SHARED ${laneshift_empty_source})
 set_target_properties(laneshift_shared PROPERTIES
   OUTPUT_NAME laneshift
   EXPORT_NAME laneshift
@@ -38,14 +42,27 @@ target_include_directories(laneshift_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(laneshift_shared INTERFACE cxx_std_20)
 add_library(laneshift::laneshift ALIAS laneshift_shared)
+if(LANESHIFT_BUILD_STATIC)
+  add_subdirectory(cmake/static)
+endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/laneshift)
 install(TARGETS laneshift_shared EXPORT laneshift LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT laneshift NAMESPACE laneshift:: FILE laneshiftTargets.cmake DESTINATION ${package_dir})
 install(DIRECTORY include/laneshift DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/laneshiftConfig.cmake.in laneshiftConfig.cmake
-  INSTALL_DESTINATION ${package_dir})
+  INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 # Before 1.0 a minor version may break the interface.
 write_basic_package_version_file(laneshiftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+# From the directory of the .pc file back to the prefix.
+file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/laneshift.pc.in laneshift.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/laneshift.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/laneshiftConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/laneshiftConfigVersion.cmake
   DESTINATION ${package_dir})
+
+# Last, when all files are in place.
+configure_file(${CMAKE_CURRENT_LIST_DIR}/split_debug.cmake.in split_debug.cmake @ONLY)
+install(SCRIPT ${CMAKE_CURRENT_BINARY_DIR}/split_debug.cmake)

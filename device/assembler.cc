@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/cuda_toolkit.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 
@@ -104,10 +105,10 @@ void ParseAssemblerLog(std::string_view log, AssembleResult& result) {
 }
 
 Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
-  std::string path = options.path.empty() ? base::FindProgram("ptxas", {"/usr/local/cuda/bin"}) : options.path;
+  std::string path = options.path.empty() ? base::FindPtxas() : options.path;
   if (path.empty()) {
     return MakeError(ErrorCode::kNotFound,
-                     "no ptxas in PATH or /usr/local/cuda/bin; install the CUDA toolkit or let the driver compile PTX");
+                     "no ptxas in CUDA_HOME/bin, PATH or /usr/local/cuda/bin; install the CUDA toolkit or let the driver compile PTX");
   }
   LS_ASSIGN(base::ProgramResult ran, base::RunProgram({.argv = {path, "--version"}, .timeout = options.timeout}));
   std::string id = IdFrom(ran.output);

@@ -14,7 +14,7 @@
 namespace laneshift::device {
 
 struct AssemblerOptions {
-  std::string path;  // of ptxas; empty: the first in PATH, then /usr/local/cuda/bin
+  std::string path;  // of ptxas; empty: that of CUDA_HOME, else the first on PATH, else in /usr/local/cuda/bin
   std::chrono::milliseconds timeout{120000};
 };
 

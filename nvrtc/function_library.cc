@@ -115,8 +115,7 @@ bool IsOf(const ir::ProgramFunction& called, const Signature& compiled) {
 
 FunctionLibrary::Toolkit FunctionLibrary::Look(const LibraryOptions& options) {
   Toolkit toolkit;
-  std::vector<std::string> directories = options.library_directories;
-  directories.push_back("/usr/local/cuda/lib64");
+  std::vector<std::string> directories = Nvrtc::SearchedDirectories(options.library_directories);
   std::error_code unreadable;
   if (!options.nvrtc.empty()) {
     if (fs::exists(options.nvrtc, unreadable)) toolkit.compiler = fs::canonical(options.nvrtc, unreadable).filename();

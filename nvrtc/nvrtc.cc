@@ -1,5 +1,8 @@
 #include "nvrtc/nvrtc.h"
 
+#include <utility>
+
+#include "base/cuda_toolkit.h"
 #include "base/text.h"
 
 namespace laneshift::nvrtc {
@@ -61,13 +64,21 @@ const std::vector<std::string>& Nvrtc::LibraryNames() {
   return names;
 }
 
+std::vector<std::string> Nvrtc::SearchedDirectories(const std::vector<std::string>& library_directories) {
+  std::vector<std::string> directories = library_directories;
+  for (std::string& directory : base::CudaLibraryDirectories()) directories.push_back(std::move(directory));
+  return directories;
+}
+
 Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories, const std::string& path) {
-  auto library = path.empty() ? base::SharedLibrary::Open(LibraryNames(), library_directories)
+  auto library = path.empty() ? base::SharedLibrary::Open(LibraryNames(), SearchedDirectories(library_directories))
                               : base::SharedLibrary::Open({path}, {});
   if (!library) {
     return MakeError(ErrorCode::kUnsupported, Cat("no NVRTC: ", library.error().message,
                                                   "; install the CUDA toolkit's libnvrtc or set CUDA_HOME"));
   }
+  // NVRTC looks for its built-in functions by the loader's means alone, which need not know the directory that it lies in.
+  library->OpenNeighbours("libnvrtc-builtins.so");
   Nvrtc nvrtc(std::move(*library));
   LS_ASSIGN(const Functions f, Functions::Of(nvrtc.library_));
   int major = 0, minor = 0;

@@ -39,6 +39,8 @@ class Nvrtc {
  public:
   // The library's names, newest first.
   static const std::vector<std::string>& LibraryNames();
+  // Where they are looked for: the given directories, then those of the toolkit.
+  static std::vector<std::string> SearchedDirectories(const std::vector<std::string>& library_directories);
   // kUnsupported says what is missing and what to install.
   // `path`, where it is given, is the library to open, and no other is looked for.
   static Result<Nvrtc> Open(const std::vector<std::string>& library_directories, const std::string& path = {});

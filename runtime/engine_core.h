@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "device/launch.h"
 #include "laneshift/engine.h"
 #include "nvrtc/function_library.h"
 #include "runtime/background_tuner.h"

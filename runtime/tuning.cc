@@ -6,38 +6,18 @@
 
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "runtime/installed_files.h"
 
 namespace laneshift::runtime {
 namespace {
 
 using base::Cat;
 
-// Where a system database lies if laneshift was installed with one.
-constexpr std::string_view kInstalledStore =
-#ifdef LANESHIFT_SYSTEM_STORE
-    LANESHIFT_SYSTEM_STORE;
-#else
-    "";
-#endif
-
-// Directories beside those of PATH in which the program may lie.
-const std::vector<std::string>& InstalledPrograms() {
-  static const std::vector<std::string> directories = {
-#ifdef LANESHIFT_INSTALLED_PROGRAMS
-      LANESHIFT_INSTALLED_PROGRAMS
-#endif
-  };
-  return directories;
-}
-
 Result<std::string> ProgramOf(const EngineOptions& options) {
-  const std::string program =
-      options.tuner.empty() ? base::FindProgram("laneshift", InstalledPrograms()) : options.tuner;
+  const std::string program = options.tuner.empty() ? InstalledProgram() : options.tuner;
   std::error_code unreadable;
   if (!program.empty() && std::filesystem::exists(program, unreadable)) return program;
-  const std::string where = program.empty()
-                                ? Cat("program laneshift on PATH or in ", base::Join(InstalledPrograms(), ", "))
-                                : Cat("program ", program);
+  const std::string where = program.empty() ? "program laneshift with the library or on PATH" : Cat("program ", program);
   return MakeError(ErrorCode::kNotFound, Cat("there is no ", where,
                                              " to measure with; install it, or give its path in EngineOptions::tuner "
                                              "(laneshift_options.tuner in C)"));
@@ -87,11 +67,6 @@ TuneFunction MakeTuneFunction(const EngineOptions& options, Engine::Parts& parts
   };
 }
 
-std::string SystemStore(const std::string& given) {
-  std::error_code unreadable;
-  if (!given.empty()) return given;
-  const std::string installed(kInstalledStore);
-  return !installed.empty() && std::filesystem::exists(installed, unreadable) ? installed : std::string();
-}
+std::string SystemStore(const std::string& given) { return given.empty() ? InstalledSystemStore() : given; }
 
 }  // namespace laneshift::runtime

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs from Debian what the build of laneshift needs and this machine lacks. Does nothing where all is there.
+# Installs from Debian what the build and the tests of laneshift need and this machine lacks. Does nothing where all is there.
 #
 # Uses the apt sources that the machine is configured with and adds none. Needs root or sudo only if something is missing.
 set -euo pipefail
@@ -11,6 +11,7 @@ required=(
   libsqlite3-dev libspdlog-dev          # store, log
   libcli11-dev nlohmann-json3-dev       # the laneshift program
   libgtest-dev libbenchmark-dev         # tests, bench
+  python3                               # tests that generated files are current
 )
 optional=(ccache)                       # faster rebuilds; the build does without
 
@@ -60,5 +61,7 @@ for package in "${optional[@]}"; do
 done
 
 say "installing from Debian: ${missing[*]}"
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
-say "installed: ${missing[*]}"
+install=(env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get install --no-install-recommends -q)
+"${install[@]}" --assume-no "${missing[@]}" 2>/dev/null | sed -n 's/^Need to get/laneshift: to download:/p' >&2 || true
+"${as_root[@]}" "${install[@]}" -y -o Dpkg::Use-Pty=0 "${missing[@]}" >&2
+say "installed"

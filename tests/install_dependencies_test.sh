@@ -14,9 +14,14 @@ cat >"$fake/apt-get" <<'END'
 #!/usr/bin/env bash
 echo "apt-get $*" >>"$CALLS"
 END
+# Writes more than a pipe holds after the line that counts, as apt-cache does for a package of many versions: a reader that
+# stops at that line would end it by SIGPIPE.
 cat >"$fake/apt-cache" <<'END'
 #!/usr/bin/env bash
-[[ " $UNKNOWN " == *" $2 "* ]] || printf '%s:\n  Installed: (none)\n  Candidate: 1.0\n' "$2"
+set -e
+[[ " $UNKNOWN " == *" $2 "* ]] && exit
+printf '%s:\n  Installed: (none)\n  Candidate: 1.0\n' "$2"
+yes '     1.0 500' | head -n 20000
 END
 printf '#!/usr/bin/env bash\n"$@"\n' >"$fake/sudo"
 chmod +x "$fake"/*

@@ -42,8 +42,8 @@ const std::vector<Ban>& Bans() {
        "\\bgetenv\\s*\\(",
        In::kProduct,
        Of::kCode,
-       // PATH, as execvp() reads it.
-       {"tools/", "base/subprocess.cc"},
+       // PATH, as execvp() reads it; CUDA_HOME, as every CUDA program does.
+       {"tools/", "base/subprocess.cc", "base/cuda_toolkit.cc"},
        "the environment is read in tools/; pass an option"},
       {"throw",
        "\\bthrow\\b",

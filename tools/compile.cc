@@ -103,7 +103,7 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
   LS_ASSIGN(const Compilation compilation,
             CompileProblem(problems[0], options.target, options.schedule,
                            form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx, reader));
-  const Output code{form, options.ptxas.empty() ? settings.ptxas : options.ptxas, *compilation.target};
+  const Output code{form, options.ptxas, *compilation.target};
   LS_ASSIGN(const std::string output, code.Of(compilation.program, compilation.module));
   if (options.output.empty() && form == Form::kCubin) {
     return MakeError(ErrorCode::kInvalidArgument, "a cubin is binary; say where to write it with -o FILE");

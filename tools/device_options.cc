@@ -165,7 +165,7 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   EngineOptions options = SourceOptionsOf(settings, include);
   options.device = device;
   options.target = target;
-  options.ptxas = ptxas.empty() ? settings.ptxas : ptxas;
+  options.ptxas = ptxas;
   options.system_store = system_store.empty() ? settings.system_store : system_store;
   options.tuner = settings.program;
   if (launch_overlap != "none" && launch_overlap != "programmatic") {

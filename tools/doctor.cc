@@ -92,14 +92,21 @@ Finding OptionalPart(const std::string& part, const Result<T>& opened, const std
   return {part, State::kAbsent, opened.error().message, remedy};
 }
 
+// What a machine without a toolkit needs of it, from PyPI; no root, no compiler.
+constexpr const char* kToolsFromPypi =
+    "python3 -m pip install --target ~/cuda nvidia-cuda-nvcc nvidia-cuda-nvrtc nvidia-cuda-cccl, then "
+    "export CUDA_HOME=~/cuda/nvidia/cu13";
+
 void LookAtToolkit(const Settings& settings, std::vector<Finding>& findings) {
-  const auto ptxas = device::Assembler::Find({.path = settings.ptxas});
+  const auto ptxas = device::Assembler::Find({});
   findings.push_back(
       OptionalPart("ptxas", ptxas, ptxas ? Cat(ptxas->id(), " (", ptxas->path(), ")") : "",
-                   "optional: without it the driver compiles PTX; install the CUDA toolkit or set CUDA_HOME"));
+                   Cat("optional: without it the driver compiles PTX; set CUDA_HOME to a toolkit, or ", kToolsFromPypi)));
   const auto nvrtc = nvrtc::Nvrtc::Open(settings.library_directories);
   findings.push_back(OptionalPart("NVRTC", nvrtc, nvrtc ? nvrtc->name() : "",
-                                  "optional: without it results of a GPU are checked on the host"));
+                                  Cat("optional: users' epilogue functions need it, and without it results of a GPU are checked "
+                                      "on the host; set CUDA_HOME to a toolkit, or ",
+                                      kToolsFromPypi)));
   const auto cublas = measure::Cublas::Probe(settings.library_directories);
   findings.push_back(OptionalPart("cuBLAS", cublas, cublas ? *cublas : "", "optional: only --vs cublas needs it"));
   const auto cudnn = measure::Cudnn::Probe(settings.library_directories);

@@ -261,7 +261,7 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   LS_ASSIGN(const Compilation compilation,
             CompileProblem(problems[0], options.target, options.schedule, Keep::kPtx, reader));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
-  const Assembled assembled = AssembleAll(compilation, options.ptxas.empty() ? settings.ptxas : options.ptxas);
+  const Assembled assembled = AssembleAll(compilation, options.ptxas);
   const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
   if (options.json) {
     PrintJson(compilation, assembled, modes, passes, !options.no_ptx);

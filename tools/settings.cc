@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/cuda_toolkit.h"
+
 namespace laneshift::tools {
 namespace {
 
@@ -19,11 +21,6 @@ std::string StoreDirectory() {
   return {};
 }
 
-void AddLibraries(const std::string& home, Settings& settings) {
-  settings.library_directories.push_back(home + "/lib64");
-  settings.library_directories.push_back(home + "/lib");
-}
-
 }  // namespace
 
 Settings Settings::FromEnvironment() {
@@ -32,15 +29,7 @@ Settings Settings::FromEnvironment() {
   settings.system_store = Variable("LANESHIFT_SYSTEM_STORE");
   std::error_code unknown;
   settings.program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  if (const std::string toolkit = Variable("CUDA_HOME"); !toolkit.empty()) {
-    std::error_code unreadable;
-    const std::string ptxas = toolkit + "/bin/ptxas";
-    if (std::filesystem::exists(ptxas, unreadable)) settings.ptxas = ptxas;
-    AddLibraries(toolkit, settings);
-  }
-  // cuDNN comes apart from the toolkit, as often as not.
-  if (const std::string cudnn = Variable("CUDNN_HOME"); !cudnn.empty()) AddLibraries(cudnn, settings);
-  AddLibraries("/usr/local/cuda", settings);
+  settings.library_directories = base::CudaLibraryDirectories();
   return settings;
 }
 

@@ -2,7 +2,8 @@
 //
 //   LANESHIFT_CACHE_DIR  where the store lives; else XDG_CACHE_HOME/laneshift, else HOME/.cache/laneshift, else memory
 //   LANESHIFT_SYSTEM_STORE  a sealed database that is read under it; else the installed one, if there is one
-//   CUDA_HOME            a toolkit whose bin/ptxas is used and whose libraries are looked for first
+//
+// CUDA_HOME and CUDNN_HOME are read by base/cuda_toolkit.h, for the library as well.
 #pragma once
 
 #include <string>
@@ -15,7 +16,6 @@ struct Settings {
   std::string system_store{};   // empty: the installed one
   std::string version{};        // of this program
   std::string program{};        // this one's path; empty: unknown
-  std::string ptxas;            // empty: searched on PATH and in the toolkit's usual place
   std::vector<std::string>
       library_directories;  // where NVRTC, cuBLAS and cuDNN are looked for, beside the loader's own places
 

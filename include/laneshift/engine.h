@@ -255,6 +255,7 @@ class Engine {
   Parts& parts() const;
 
  private:
+  friend class DeviceMemory;
   struct Impl;
   explicit Engine(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;

@@ -1,0 +1,16 @@
+// Where the files of a CUDA toolkit are, for all that opens or runs one: CUDA_HOME, then /usr/local/cuda; for cuDNN, which
+// often lies apart, CUDNN_HOME as well. The variables are read at each call.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace laneshift::base {
+
+// The directories of libraries, in the order in which they are searched. They need not exist.
+std::vector<std::string> CudaLibraryDirectories();
+
+// ptxas of CUDA_HOME, else the first on PATH, else that of /usr/local/cuda; empty if there is none.
+std::string FindPtxas();
+
+}  // namespace laneshift::base
