@@ -5,8 +5,10 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "autotune/shape_bound.h"
 #include "base/fingerprint.h"
@@ -15,15 +17,33 @@
 namespace laneshift::autotune {
 namespace {
 
-// Of several reasons the one that tells most: that of a shape which keeps every rule and only lacks memory, else what
-// most shapes are refused for, whatever their tiles; of several such the last.
+// How many decisions of a schedule are not the default ones, beside its size.
+int64_t UnusualDecisions(const Schedule& schedule) {
+  Schedule same_size;
+  same_size.tile_m = schedule.tile_m;
+  same_size.tile_n = schedule.tile_n;
+  same_size.tile_k = schedule.tile_k;
+  same_size.stages = schedule.stages;
+  const std::string text = PrintSchedule(schedule), usual_text = PrintSchedule(same_size);
+  const std::vector<std::string_view> words = base::Words(text), usual = base::Words(usual_text);
+  int64_t unusual = 0;
+  for (size_t i = 0; i < words.size(); ++i) unusual += words[i] != usual[i];
+  return unusual;
+}
+
+// Of several reasons the one that tells most: that of a shape which keeps every rule and only lacks memory; else of the
+// shapes that decide the fewest things otherwise than usual, whose refusals are about what was asked for, the reason of
+// most, and of several such the last.
 const Error& ReasonOf(const std::vector<RefusedSchedule>& refused) {
   const auto memory = std::find_if(refused.begin(), refused.end(), [](const RefusedSchedule& r) {
     return r.reason.code == ErrorCode::kResourceExhausted;
   });
   if (memory != refused.end()) return memory->reason;
+  std::vector<int64_t> unusual;
+  for (const RefusedSchedule& r : refused) unusual.push_back(UnusualDecisions(r.schedule));
+  const int64_t least = *std::min_element(unusual.begin(), unusual.end());
   std::map<std::string_view, int> times;
-  for (const RefusedSchedule& r : refused) ++times[r.reason.message];
+  for (size_t i = 0; i < refused.size(); ++i) times[refused[i].reason.message] += unusual[i] == least;
   const auto fewer = [&](const RefusedSchedule& a, const RefusedSchedule& b) {
     return times[a.reason.message] < times[b.reason.message];
   };

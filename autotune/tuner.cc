@@ -135,7 +135,7 @@ class Tuning {
     progress_.problem = name_;
     progress_.known = outcome_.known;
     progress_.predicted_us = outcome_.default_predicted_us;
-    progress_.best_us.reset();
+    // A time that is measured again may rise; the best that was seen does not.
     for (size_t i = 0; i < known_.size(); ++i) {
       if (!known_[i] || !known_[i]->Timed()) continue;
       const double us = EstimateOf(*known_[i]).median;
@@ -155,20 +155,36 @@ class Tuning {
     progress_.max_trials = std::max(0, most - outcome_.known);
     Tell();
     for (int relapses = 0;; ++relapses) {
-      LS_ASSIGN(SearchOutcome found, Search(candidates_, known_, previous_, bench_, search));
+      auto searched = Search(candidates_, known_, previous_, bench_, search);
+      if (!searched && options_.stop()) return FinishStopped();
+      LS_ASSIGN(SearchOutcome found, std::move(searched));
       known_ = std::move(found.trials);
       outcome_.trials += found.tried;
       outcome_.complete = found.complete;
       if (!found.winner) return NothingPassed();
       // Once more: a race may have been won by luck. What is unchanged since it was last checked needs no second look.
       if (outcome_.trials == 0 || !found.complete) return Finish(*found.winner);
-      LS_ASSIGN(std::vector<Trial> again, bench_.Check({candidates_[*found.winner].schedule}));
+      auto checked = bench_.Check({candidates_[*found.winner].schedule});
+      if (!checked && options_.stop()) return FinishStopped();
+      LS_ASSIGN(std::vector<Trial> again, std::move(checked));
       if (again.front().verdict == Verdict::kPassed) return Finish(*found.winner);
       Report(candidates_[*found.winner], again.front());
       if (relapses == kMaxRelapses) return NothingPassed();
       // What is left was not tried a second time, but one of it wins now.
       if (previous_ == found.winner) previous_.reset();
     }
+  }
+
+  // In the midst of a trial, which has no verdict then: the fastest of what was measured is the choice.
+  Status FinishStopped() {
+    outcome_.complete = false;
+    outcome_.trials = progress_.trials;
+    std::optional<size_t> fastest;
+    for (size_t i = 0; i < known_.size(); ++i) {
+      if (!known_[i] || !known_[i]->Timed()) continue;
+      if (!fastest || EstimateOf(*known_[i]).median < EstimateOf(*known_[*fastest]).median) fastest = i;
+    }
+    return fastest ? Finish(*fastest) : NothingPassed();
   }
 
   Status NothingPassed() const {
@@ -192,7 +208,9 @@ class Tuning {
         outcome_.complete = false;
         return NothingPassed();
       }
-      LS_ASSIGN(std::vector<Trial> trials, bench_.Check({candidates_[i].schedule}));
+      auto answered = bench_.Check({candidates_[i].schedule});
+      if (!answered && options_.stop()) return FinishStopped();
+      LS_ASSIGN(const std::vector<Trial> trials, std::move(answered));
       ++checked;
       ++outcome_.trials;
       Report(candidates_[i], trials.front());

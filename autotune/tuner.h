@@ -28,7 +28,7 @@ struct TuneProgress {
   int trials = 0, max_trials = 0;  // of this search, beyond the known ones
   int known = 0;                   // from earlier searches
   int failed = 0;
-  std::optional<double> best_us;
+  std::optional<double> best_us;     // never rises
   std::optional<double> default_us;  // measured, of what runs without tuning: the model's first choice
   double predicted_us = 0;           // of the same
   double seconds = 0;                // since the search began
@@ -39,7 +39,7 @@ struct TuneOptions {
   int max_trials = 64;     // of each problem, those of earlier searches included; exhaustive: all there are
   double max_seconds = 0;  // of each problem; 0: no limit
   ScheduleConstraint constraint{};
-  std::function<bool()> stop = [] { return false; };  // asked between measurements
+  std::function<bool()> stop = [] { return false; };  // asked between measurements; see WorkerOptions
   std::function<void(const TuneProgress&)> on_progress = [](const TuneProgress&) {};
 };
 

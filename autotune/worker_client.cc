@@ -1,5 +1,6 @@
 #include "autotune/worker_client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -11,6 +12,7 @@ using base::Cat;
 using std::chrono::milliseconds;
 using store::Verdict;
 
+constexpr milliseconds kPatience{100};  // between two questions whether to stop
 constexpr milliseconds kGpuTrial{10000}, kEmulatedTrial{3600000};
 
 Message Request(std::string_view kind, const std::string& problem, const std::vector<Schedule>& schedules) {
@@ -26,18 +28,40 @@ Result<WorkerHello> WorkerClient::Hello() {
   if (process_) return *hello_;
   opened_.clear();
   LS_ASSIGN(base::LineProcess process, base::LineProcess::Start(options_.argv));
-  const auto line = process.Read(options_.start_timeout);
-  if (!line) {
-    const std::string end = process.End();
-    return MakeError(
-        line.error().code == ErrorCode::kTimeout ? ErrorCode::kTimeout : ErrorCode::kDriver,
-        Cat("the worker ", options_.argv.front(), " did not begin: it ", end, " ", process.LastMessages()));
-  }
-  LS_ASSIGN(const Message message, ParseMessage(*line));
-  LS_ASSIGN(WorkerHello hello, DecodeHello(message));
   process_ = std::move(process);
-  hello_ = std::move(hello);
+  const auto line = Await(options_.start_timeout);
+  if (!line) {
+    if (options_.stop()) return Abandon();
+    const std::string end = process_->End();
+    const std::string messages = process_->LastMessages();
+    process_.reset();
+    return MakeError(line.error().code == ErrorCode::kTimeout ? ErrorCode::kTimeout : ErrorCode::kDriver,
+                     Cat("the worker ", options_.argv.front(), " did not begin: it ", end, " ", messages));
+  }
+  const auto message = ParseMessage(*line);
+  auto hello = message ? DecodeHello(*message) : Result<WorkerHello>(message.error());
+  if (!hello) {
+    process_.reset();
+    return hello;
+  }
+  hello_ = std::move(*hello);
   return *hello_;
+}
+
+Result<std::string> WorkerClient::Await(milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + timeout;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    auto line = process_->Read(std::clamp(left, milliseconds(0), kPatience));
+    if (line || line.error().code != ErrorCode::kTimeout) return line;
+    if (left <= kPatience || options_.stop()) return line;
+  }
+}
+
+Error WorkerClient::Abandon() {
+  process_.reset();
+  return MakeError(ErrorCode::kTimeout, "stopped");
 }
 
 Trial WorkerClient::Lose(Verdict verdict, std::string_view what) {
@@ -58,7 +82,8 @@ Result<WorkerClient::Answer> WorkerClient::Ask(const Message& request, milliseco
                            : request.kind == "open"    ? "making operands"
                                                        : "running";
   if (!process_->Write(PrintMessage(request))) return Answer{std::nullopt, Lose(Verdict::kCrashed, what)};
-  const auto line = process_->Read(timeout);
+  const auto line = Await(timeout);
+  if (!line && options_.stop()) return Abandon();
   if (!line) {
     const bool hung = line.error().code == ErrorCode::kTimeout;
     return Answer{std::nullopt, Lose(hung ? Verdict::kHung : Verdict::kCrashed, what)};

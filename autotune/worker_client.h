@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct WorkerOptions {
   std::chrono::milliseconds compile_timeout{180000};
   // Of one check, and of one round of timing; zero: ten seconds on a GPU, an hour on an emulator.
   std::chrono::milliseconds trial_timeout{0};
+  // Asked several times a second while the worker is waited for; then the worker is ended, and what it did has no
+  // verdict: the call ends with kTimeout.
+  std::function<bool()> stop = [] { return false; };
 };
 
 class WorkerClient {
@@ -46,6 +50,9 @@ class WorkerClient {
     Trial loss{};
   };
   Result<Answer> Ask(const Message& request, std::chrono::milliseconds timeout);
+  // Its next line, unless it is not there in time or nobody wants it any more.
+  Result<std::string> Await(std::chrono::milliseconds timeout);
+  Error Abandon();
   Trial Lose(store::Verdict verdict, std::string_view what);
   Status OpenProblem(const std::string& problem);
   Result<std::vector<Trial>> Compile(const std::string& problem, const std::vector<Schedule>& schedules);

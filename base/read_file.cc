@@ -13,7 +13,8 @@ namespace laneshift::base {
 namespace {
 
 Error Failed(const std::string& path, std::string_view what) {
-  return MakeError(ErrorCode::kInvalidArgument, Cat(path, " cannot be ", what, ": ", std::strerror(errno)));
+  if (errno == EISDIR) return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": is a directory"));
+  return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": cannot be ", what, ": ", std::strerror(errno)));
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ Result<std::string> ReadFile(const std::string& path, uint64_t most) {
     if (count == 0) return text;
     text.append(chunk, static_cast<size_t>(count));
     if (text.size() > most) {
-      return MakeError(ErrorCode::kInvalidArgument, Cat(path, " has more than ", most, " bytes, which are the most"));
+      return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": has more than ", most, " bytes, which are the most"));
     }
   }
 }

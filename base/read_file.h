@@ -12,7 +12,7 @@ namespace laneshift::base {
 
 inline constexpr uint64_t kMaxSourceBytes = uint64_t{64} << 20;  // of text that a person may have written
 
-// kInvalidArgument: "PATH cannot be read: Is a directory", or it has more than `most` bytes.
+// kInvalidArgument: "PATH: is a directory", or it has more than `most` bytes.
 Result<std::string> ReadFile(const std::string& path, uint64_t most = kMaxSourceBytes);
 
 }  // namespace laneshift::base

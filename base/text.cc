@@ -10,19 +10,28 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n\f\v";
 
+std::string Lowered(std::string_view text) {
+  std::string lowered(text);
+  for (char& c : lowered) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lowered;
+}
+
+// Letters that are inserted, left out, replaced or swapped with their neighbour.
 size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<std::vector<size_t>> rows(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  std::iota(rows[0].begin(), rows[0].end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
+    rows[i][0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+      const size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
     }
   }
-  return row.back();
+  return rows.back().back();
 }
 
 }  // namespace
@@ -84,21 +93,24 @@ std::string PrintDouble(double value) {
 }
 
 std::string UnknownName(std::string_view what, std::string_view word, const std::vector<std::string_view>& known) {
-  const auto near = NearestName(word, known);
-  std::string text =
-      Cat("unknown ", what, " '", word, "'", near ? Cat("; did you mean '", *near, "'?") : ";", " known ", what, "s:");
+  if (const auto near = NearestName(word, known)) {
+    return Cat("unknown ", what, " '", word, "'; did you mean '", *near, "'?");
+  }
+  std::string text = Cat("unknown ", what, " '", word, "'; known ", what, "s:");
   for (const std::string_view name : known) text += Cat(" ", name);
   return text;
 }
 
 std::optional<std::string_view> NearestName(std::string_view word, const std::vector<std::string_view>& known) {
   std::optional<std::string_view> best;
-  size_t best_distance = std::max<size_t>(1, (word.size() + 1) / 3) + 1;
+  // A single letter is like any other.
+  size_t least = word.size() < 2 ? 1 : std::max<size_t>(1, (word.size() + 1) / 3) + 1;
+  const std::string lowered = Lowered(word);
   for (const std::string_view name : known) {
-    const size_t distance = EditDistance(word, name);
-    if (distance < best_distance) {
+    const size_t distance = EditDistance(lowered, Lowered(name));
+    if (distance < least) {
       best = name;
-      best_distance = distance;
+      least = distance;
     }
   }
   return best;

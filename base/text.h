@@ -53,10 +53,10 @@ std::optional<double> ParseDouble(std::string_view text);
 // The shortest decimal text that reads back as exactly `value`.
 std::string PrintDouble(double value);
 
-// "unknown key 'stage'; did you mean 'stages'? known keys: tile stages …", for `what` = "key".
+// "unknown key 'stage'; did you mean 'stages'?", or "unknown key 'zz'; known keys: tile stages …", for `what` = "key".
 std::string UnknownName(std::string_view what, std::string_view word, const std::vector<std::string_view>& known);
 
-// The known name nearest to `word` by edit distance, if one is near enough to be a likely typing mistake.
+// The known name nearest to `word` by edit distance, whatever its case, if near enough to be a likely typing mistake.
 std::optional<std::string_view> NearestName(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace laneshift::base

@@ -38,9 +38,11 @@ TEST(PrintDouble, ReadsBackExactly) {
 TEST(NearestName, OffersLikelyMistakesOnly) {
   const std::vector<std::string_view> known = {"stages", "tile", "m"};
   EXPECT_EQ(NearestName("stage", known), "stages");
-  EXPECT_EQ(NearestName("tiel", known), std::nullopt);
+  EXPECT_EQ(NearestName("tiel", known), "tile");
+  EXPECT_EQ(NearestName("TILE", known), "tile");
   EXPECT_EQ(NearestName("zz", known), std::nullopt);
-  EXPECT_EQ(NearestName("n", known), "m");
+  EXPECT_EQ(NearestName("n", known), std::nullopt);
+  EXPECT_EQ(NearestName("M", known), "m");
 }
 
 }  // namespace

@@ -76,9 +76,10 @@ Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_vie
                        kBlockRows * together, " or another math="));
   }
   if (blocks * columns <= most) return Ok();
+  const bool two_can = s.math_warpgroups == 1 && blocks % 2 == 0 && blocks / 2 * columns <= most;
   return Refused(Cat("a warpgroup holds ", blocks * kBlockRows, " rows of ", columns,
-                     " sums in registers, which are too many beside this epilogue and these loads; use at most ",
-                     most / blocks, " columns, or fewer rows"));
+                     " sums in registers, which are too many beside this epilogue and these loads; use ",
+                     two_can ? "math=2, or " : "", "at most ", most / blocks, " columns, or fewer rows"));
 }
 
 // `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.

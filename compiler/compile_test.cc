@@ -203,6 +203,8 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=96x64 math=1 acc=1", ErrorCode::kUnsupported, "multiple of 64 rows"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=256x256 math=2 acc=1", ErrorCode::kUnsupported,
        "which are too many beside this epilogue and these loads; use at most 192"},
+      {"sm_90a", "gemm m=64 n=64 k=64", "tile=128x256 math=1 acc=1", ErrorCode::kUnsupported,
+       "use math=2, or at most 192 columns"},
       {"sm_90a", "gemm m=64 n=64 k=64 epilogue=sum_m+amax", "tile=256x128 math=2 acc=1", ErrorCode::kUnsupported,
        "use at most 96 columns"},
       {"sm_90a", "gemm m=64 n=64 k=64 epilogue=residual+sum_m", "tile=96x256 math=2 acc=1 rows=n",

@@ -244,11 +244,13 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
     tile += walk.OfOneTile(role.body);
   }
   const int64_t turns = ClusterTiles(problem, schedule, program);
-  const int64_t ctas = PlanLaunch(problem, schedule, program, std::max(1, sm_count / program.ClusterSize())).grid;
-  const int64_t clusters = ctas / program.ClusterSize();
+  const int64_t at_one_time = std::max(1, sm_count / program.ClusterSize());
+  const int64_t ctas = PlanLaunch(problem, schedule, program, at_one_time).grid;
+  // With scheduler=clc the grid has a cluster for each tile; those that run take the tiles of the others.
+  const int64_t clusters = std::min(ctas / program.ClusterSize(), at_one_time);
   KernelTraffic traffic{.all = tile * (turns * program.ClusterSize()), .busiest = tile * CeilDiv(turns, clusters)};
   if (schedule.split_k > 1) traffic.busiest = tile.Share(turns, clusters);
-  traffic.all += once * ctas;
+  traffic.all += once * (clusters * program.ClusterSize());
   traffic.busiest += once;
   return traffic;
 }

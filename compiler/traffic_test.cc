@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "compiler/compile.h"
 
 namespace laneshift::compiler {
@@ -108,6 +109,17 @@ TEST(Traffic, WarpgroupsReadTheirOwnRows) {
   tile.mma_clocks = tile.mma_instructions * 32;
   EXPECT_EQ(traffic.all, tile * 4);
   EXPECT_EQ(traffic.busiest, tile * 2);  // four tiles on three SMs
+}
+
+// A grid of a cluster for each tile still runs on as many SMs as there are.
+TEST(Traffic, TilesThatAreTakenOverCountForThoseThatTakeThem) {
+  constexpr int kFew = 4;
+  for (const char* schedule : {"tile=128x64x64 reuse=im2col", "tile=128x64x64 reuse=im2col cluster=2x1"}) {
+    const KernelTraffic dealt = TrafficOf(kConv, schedule, "sm_100a", kFew);
+    const KernelTraffic taken = TrafficOf(kConv, base::Cat(schedule, " scheduler=clc"), "sm_100a", kFew);
+    EXPECT_EQ(taken.busiest, dealt.busiest) << schedule;
+    EXPECT_EQ(taken.all, dealt.all) << schedule;
+  }
 }
 
 TEST(TrafficBound, IsTheSlowestPart) {

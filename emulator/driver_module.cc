@@ -122,11 +122,11 @@ CuResult Load(CuModule* module, const void* image, unsigned option_count, const 
   return refusal.result;
 }
 
-constexpr uint64_t kMaxImageBytes = uint64_t{4} << 30;
+constexpr uint64_t kMaxImageFile = uint64_t{4} << 30;
 
 // The whole file with a zero behind it.
 std::optional<std::string> ReadImage(const char* path) {
-  auto image = base::ReadFile(path, kMaxImageBytes);
+  auto image = base::ReadFile(path, kMaxImageFile);
   if (!image) return std::nullopt;
   return std::move(*image);
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "ir/conv_problem.h"
 #include "ir/element_type.h"
+#include "ir/grammar.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 
@@ -35,57 +36,60 @@ using Member = std::variant<int64_t ConvProblem::*, double ConvProblem::*, DataT
 struct Key {
   std::string_view name;
   Member member;
-  enum Presence { kRequired, kPrinted, kOptional } presence = kOptional;
+  enum Presence { kRequired, kPrinted, kOptional } presence;
+  std::string_view doc;
+  std::string_view usual = {};  // where the value of a key that is left out is none of its own
 };
 constexpr auto kRequired = Key::kRequired;
 constexpr auto kPrinted = Key::kPrinted;
+constexpr auto kOptional = Key::kOptional;
 
 // clang-format off
 constexpr Key kKeys[] = {
-    {"n",        &ConvProblem::n,                                     kPrinted},
-    {"d",        Extent{&ConvProblem::input, kDepth}},
-    {"h",        Extent{&ConvProblem::input, kHeight}},
-    {"w",        Extent{&ConvProblem::input, kWidth},                 kRequired},
-    {"c",        &ConvProblem::c,                                     kRequired},
-    {"k",        &ConvProblem::k,                                     kRequired},
-    {"t",        Extent{&ConvProblem::filter, kDepth}},
-    {"r",        Extent{&ConvProblem::filter, kHeight}},
-    {"s",        Extent{&ConvProblem::filter, kWidth},                kRequired},
-    {"pad",      Pads{}},
-    {"stride",   PerDimension{&ConvProblem::stride}},
-    {"dilation", PerDimension{&ConvProblem::dilation}},
-    {"groups",   &ConvProblem::groups},
-    {"x",        &ConvProblem::x,                                     kPrinted},
-    {"w",        &ConvProblem::w,                                     kPrinted},
-    {"z",        &ConvProblem::z},
-    {"y",        &ConvProblem::y,                                     kPrinted},
-    {"x_pixel",  Pitch{&ConvProblem::x_pitch, &ConvPitches::pixel}},
-    {"x_row",    Pitch{&ConvProblem::x_pitch, &ConvPitches::row}},
-    {"x_plane",  Pitch{&ConvProblem::x_pitch, &ConvPitches::plane}},
-    {"x_image",  Pitch{&ConvProblem::x_pitch, &ConvPitches::image}},
-    {"w_tap",    Pitch{&ConvProblem::w_pitch, &ConvPitches::pixel}},
-    {"w_row",    Pitch{&ConvProblem::w_pitch, &ConvPitches::row}},
-    {"w_plane",  Pitch{&ConvProblem::w_pitch, &ConvPitches::plane}},
-    {"w_filter", Pitch{&ConvProblem::w_pitch, &ConvPitches::image}},
-    {"z_pixel",  Pitch{&ConvProblem::z_pitch, &ConvPitches::pixel}},
-    {"z_row",    Pitch{&ConvProblem::z_pitch, &ConvPitches::row}},
-    {"z_plane",  Pitch{&ConvProblem::z_pitch, &ConvPitches::plane}},
-    {"z_image",  Pitch{&ConvProblem::z_pitch, &ConvPitches::image}},
-    {"y_pixel",  Pitch{&ConvProblem::y_pitch, &ConvPitches::pixel}},
-    {"y_row",    Pitch{&ConvProblem::y_pitch, &ConvPitches::row}},
-    {"y_plane",  Pitch{&ConvProblem::y_pitch, &ConvPitches::plane}},
-    {"y_image",  Pitch{&ConvProblem::y_pitch, &ConvPitches::image}},
-    {"alpha",    &ConvProblem::alpha},
-    {"beta",     &ConvProblem::beta},
-    {"bias",     &ConvProblem::bias},
-    {"epilogue", &ConvProblem::epilogue},
-    {"sum",      &ConvProblem::sum},
-    {"scale",    &ConvProblem::scale},
-    {"numerics", &ConvProblem::numerics},
-    {"align_x",  &ConvProblem::align_x},
-    {"align_w",  &ConvProblem::align_w},
-    {"align_z",  &ConvProblem::align_z},
-    {"align_y",  &ConvProblem::align_y},
+    {"n",        &ConvProblem::n,                                     kPrinted,  "images"},
+    {"d",        Extent{&ConvProblem::input, kDepth},                 kOptional, "planes of x; with it the problem has three spatial dimensions", "1"},
+    {"h",        Extent{&ConvProblem::input, kHeight},                kOptional, "rows of x; with it, or r, the problem has two spatial dimensions", "1"},
+    {"w",        Extent{&ConvProblem::input, kWidth},                 kRequired, "columns of x, where it is a number"},
+    {"c",        &ConvProblem::c,                                     kRequired, "channels of x"},
+    {"k",        &ConvProblem::k,                                     kRequired, "filters: channels of y"},
+    {"t",        Extent{&ConvProblem::filter, kDepth},                kOptional, "planes of a filter", "1"},
+    {"r",        Extent{&ConvProblem::filter, kHeight},               kOptional, "rows of a filter", "1"},
+    {"s",        Extent{&ConvProblem::filter, kWidth},                kRequired, "columns of a filter"},
+    {"pad",      Pads{},                                              kOptional, "zeros around x: one number for all dimensions, or one for each; 1:2 is before:after"},
+    {"stride",   PerDimension{&ConvProblem::stride},                  kOptional, "pixels of x from one output to the next: one number, or one for each dimension"},
+    {"dilation", PerDimension{&ConvProblem::dilation},                kOptional, "pixels of x from one tap to the next: one number, or one for each dimension"},
+    {"groups",   &ConvProblem::groups,                                kOptional, "of channels that do not mix; divides c and k"},
+    {"x",        &ConvProblem::x,                                     kPrinted,  "type of x; x and w are both f16, both bf16, or each e4m3 or e5m2"},
+    {"w",        &ConvProblem::w,                                     kPrinted,  "type of w, where it is a type", "that of x"},
+    {"z",        &ConvProblem::z,                                     kOptional, "type of z, which is added (beta); left out, bf16 where y is 8-bit", "that of y"},
+    {"y",        &ConvProblem::y,                                     kPrinted,  "type of y; left out, bf16 where x is 8-bit", "that of x"},
+    {"x_pixel",  Pitch{&ConvProblem::x_pitch, &ConvPitches::pixel},   kOptional, "elements from one pixel of x to the next", "packed"},
+    {"x_row",    Pitch{&ConvProblem::x_pitch, &ConvPitches::row},     kOptional, "elements from one row of pixels of x to the next", "packed"},
+    {"x_plane",  Pitch{&ConvProblem::x_pitch, &ConvPitches::plane},   kOptional, "elements from one plane of x to the next", "packed"},
+    {"x_image",  Pitch{&ConvProblem::x_pitch, &ConvPitches::image},   kOptional, "elements from one image of x to the next", "packed"},
+    {"w_tap",    Pitch{&ConvProblem::w_pitch, &ConvPitches::pixel},   kOptional, "elements from one tap of a filter row to the next", "packed"},
+    {"w_row",    Pitch{&ConvProblem::w_pitch, &ConvPitches::row},     kOptional, "elements from one row of a filter to the next", "packed"},
+    {"w_plane",  Pitch{&ConvProblem::w_pitch, &ConvPitches::plane},   kOptional, "elements from one plane of a filter to the next", "packed"},
+    {"w_filter", Pitch{&ConvProblem::w_pitch, &ConvPitches::image},   kOptional, "elements from one filter to the next", "packed"},
+    {"z_pixel",  Pitch{&ConvProblem::z_pitch, &ConvPitches::pixel},   kOptional, "elements from one pixel of z to the next", "packed"},
+    {"z_row",    Pitch{&ConvProblem::z_pitch, &ConvPitches::row},     kOptional, "elements from one row of pixels of z to the next", "packed"},
+    {"z_plane",  Pitch{&ConvProblem::z_pitch, &ConvPitches::plane},   kOptional, "elements from one plane of z to the next", "packed"},
+    {"z_image",  Pitch{&ConvProblem::z_pitch, &ConvPitches::image},   kOptional, "elements from one image of z to the next", "packed"},
+    {"y_pixel",  Pitch{&ConvProblem::y_pitch, &ConvPitches::pixel},   kOptional, "elements from one pixel of y to the next", "packed"},
+    {"y_row",    Pitch{&ConvProblem::y_pitch, &ConvPitches::row},     kOptional, "elements from one row of pixels of y to the next", "packed"},
+    {"y_plane",  Pitch{&ConvProblem::y_pitch, &ConvPitches::plane},   kOptional, "elements from one plane of y to the next", "packed"},
+    {"y_image",  Pitch{&ConvProblem::y_pitch, &ConvPitches::image},   kOptional, "elements from one image of y to the next", "packed"},
+    {"alpha",    &ConvProblem::alpha,                                 kOptional, "factor of the sum"},
+    {"beta",     &ConvProblem::beta,                                  kOptional, "factor of z; with 0 z is not read"},
+    {"bias",     &ConvProblem::bias,                                  kOptional, "a vector that is added: one value for each filter (k)"},
+    {"epilogue", &ConvProblem::epilogue,                              kOptional, "steps between the sum and y, joined by +; see laneshift help epilogue", "none"},
+    {"sum",      &ConvProblem::sum,                                   kOptional, "how sums of 8-bit products are kept; fast: as the tensor core does"},
+    {"scale",    &ConvProblem::scale,                                 kOptional, "scale factors of 8-bit tensors: one each (tensor)"},
+    {"numerics", &ConvProblem::numerics,                              kOptional, "what the order of sums must keep; see laneshift help numerics"},
+    {"align_x",  &ConvProblem::align_x,                               kOptional, "bytes by which the address of x is aligned: a power of two"},
+    {"align_w",  &ConvProblem::align_w,                               kOptional, "bytes by which the address of w is aligned: a power of two"},
+    {"align_z",  &ConvProblem::align_z,                               kOptional, "bytes by which the address of z is aligned: a power of two"},
+    {"align_y",  &ConvProblem::align_y,                               kOptional, "bytes by which the address of y is aligned: a power of two"},
 };
 // clang-format on
 
@@ -229,6 +233,21 @@ struct FieldPrinter {
   std::string operator()(const Pitch& pitch) const { return Cat(problem.*pitch.tensor.*pitch.distance); }
 };
 
+struct ValuesPrinter {
+  std::string operator()(int64_t ConvProblem::*) const { return "number"; }
+  std::string operator()(double ConvProblem::*) const { return "real number"; }
+  std::string operator()(DataType ConvProblem::*) const { return KnownTypes(); }
+  std::string operator()(ConvBias ConvProblem::*) const { return "none or k"; }
+  std::string operator()(Epilogue ConvProblem::*) const { return "steps"; }
+  std::string operator()(SumPrecision ConvProblem::*) const { return SumNames(); }
+  std::string operator()(Scaling ConvProblem::*) const { return ScalingNames(); }
+  std::string operator()(Numerics ConvProblem::*) const { return NumericsNames(); }
+  std::string operator()(const Extent&) const { return "number"; }
+  std::string operator()(const PerDimension&) const { return "number[,number...]"; }
+  std::string operator()(Pads) const { return "number[:number][,...]"; }
+  std::string operator()(const Pitch&) const { return "number"; }
+};
+
 // Whether the key may be left out: it has the value that it has in `plain`, and is no part of the problem's shape.
 struct LeftOut {
   const ConvProblem& problem;
@@ -292,6 +311,21 @@ Result<Problem> ParseConv(const std::vector<std::string_view>& words) {
   return Problem(problem);
 }
 
+std::vector<GrammarRow> ConvKeys() {
+  const ConvProblem usual;
+  std::vector<GrammarRow> rows;
+  for (const Key& key : kKeys) {
+    std::string value = key.presence == kRequired ? "required"
+                        : !key.usual.empty()      ? std::string(key.usual)
+                                                  : std::visit(FieldPrinter{usual, kWidth}, key.member);
+    rows.push_back({.name = std::string(key.name),
+                    .values = std::visit(ValuesPrinter{}, key.member),
+                    .usual = std::move(value),
+                    .doc = std::string(key.doc)});
+  }
+  return rows;
+}
+
 std::string Print(const ConvProblem& conv) {
   ConvProblem plain{.n = 0, .z = AddendType(conv.y)};
   if (ValidateConv(conv)) {
@@ -310,7 +344,7 @@ std::string Print(const ConvProblem& conv) {
   const int first = FirstDimension(conv);
   std::string text = "conv";
   for (const Key& key : kKeys) {
-    if (key.presence == Key::kOptional && std::visit(LeftOut{conv, plain, first}, key.member)) continue;
+    if (key.presence == kOptional && std::visit(LeftOut{conv, plain, first}, key.member)) continue;
     text += Cat(" ", key.name, "=", std::visit(FieldPrinter{conv, first}, key.member));
   }
   return text;

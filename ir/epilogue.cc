@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/function_call.h"
+#include "ir/grammar.h"
 #include "ir/problem_keys.h"
 #include "ir/program_text.h"
 
@@ -19,45 +20,51 @@ namespace {
 
 using base::Cat;
 
+// What a step is, and what v becomes.
+struct Step {
+  StepInfo info;
+  std::string_view doc;
+};
+
 // In the order of EpilogueKind.
 // clang-format off
-constexpr StepInfo kSteps[] = {
-    {"scale",      StepAction::kMultiply,   StepOperand::kNone,         Function::kIdentity,  1, 1, 0},
-    {"scale",      StepAction::kMultiply,   StepOperand::kRowVector},
-    {"scale",      StepAction::kMultiply,   StepOperand::kColumnVector},
-    {"bias",       StepAction::kAdd,        StepOperand::kRowVector},
-    {"bias",       StepAction::kAdd,        StepOperand::kColumnVector},
-    {"residual",   StepAction::kAdd,        StepOperand::kMatrix},
-    {"multiply",   StepAction::kMultiply,   StepOperand::kMatrix},
-    {"relu",       StepAction::kApply,      StepOperand::kNone,         Function::kRelu},
-    {"leaky_relu", StepAction::kApply,      StepOperand::kNone,         Function::kLeakyRelu, 1, 0, 0.01},
-    {"gelu",       StepAction::kApply,      StepOperand::kNone,         Function::kGelu},
-    {"gelu_tanh",  StepAction::kApply,      StepOperand::kNone,         Function::kGeluTanh},
-    {"silu",       StepAction::kApply,      StepOperand::kNone,         Function::kSilu},
-    {"sigmoid",    StepAction::kApply,      StepOperand::kNone,         Function::kSigmoid},
-    {"tanh",       StepAction::kApply,      StepOperand::kNone,         Function::kTanh},
-    {"clamp",      StepAction::kApply,      StepOperand::kNone,         Function::kClamp,     2, 2, 0},
-    {"aux",        StepAction::kStore,      StepOperand::kOutput},
-    {"drelu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kRelu},
-    {"dgelu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kGelu},
-    {"dgelu_tanh", StepAction::kDerivative, StepOperand::kMatrix,       Function::kGeluTanh},
-    {"dsilu",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kSilu},
-    {"dsigmoid",   StepAction::kDerivative, StepOperand::kMatrix,       Function::kSigmoid},
-    {"dtanh",      StepAction::kDerivative, StepOperand::kMatrix,       Function::kTanh},
-    {"dleaky_relu", StepAction::kDerivative, StepOperand::kMatrix,      Function::kLeakyRelu, 1, 0, 0.01},
-    {"dclamp",     StepAction::kDerivative, StepOperand::kMatrix,       Function::kClamp,     2, 2, 0},
-    {"scale_block", StepAction::kMultiply,  StepOperand::kBlocks},
-    {"rint",       StepAction::kApply,      StepOperand::kNone,         Function::kRint},
-    {"toward_zero", StepAction::kCut,       StepOperand::kNone},
-    {"swiglu",     StepAction::kGate,       StepOperand::kNone,         Function::kSilu},
-    {"geglu",      StepAction::kGate,       StepOperand::kNone,         Function::kGelu},
-    {"geglu_tanh", StepAction::kGate,       StepOperand::kNone,         Function::kGeluTanh},
-    {"sum",        StepAction::kSum,        StepOperand::kRowTotal},
-    {"sum",        StepAction::kSum,        StepOperand::kColumnTotal},
-    {"amax",       StepAction::kAmax,       StepOperand::kRowTotal},
-    {"amax",       StepAction::kAmax,       StepOperand::kColumnTotal},
-    {"amax",       StepAction::kAmax,       StepOperand::kTotal},
-    {"function",   StepAction::kCall,       StepOperand::kNone},
+constexpr Step kSteps[] = {
+    {{"scale", StepAction::kMultiply, StepOperand::kNone, Function::kIdentity, 1, 1, 0},                     "v * x"},
+    {{"scale", StepAction::kMultiply, StepOperand::kRowVector},                                              "v * s, one value for each row"},
+    {{"scale", StepAction::kMultiply, StepOperand::kColumnVector},                                           "v * s, one value for each column"},
+    {{"bias", StepAction::kAdd, StepOperand::kRowVector},                                                    "v + s, one value for each row"},
+    {{"bias", StepAction::kAdd, StepOperand::kColumnVector},                                                 "v + s, one value for each column"},
+    {{"residual", StepAction::kAdd, StepOperand::kMatrix},                                                   "v + r, one value for each element"},
+    {{"multiply", StepAction::kMultiply, StepOperand::kMatrix},                                              "v * r, one value for each element"},
+    {{"relu", StepAction::kApply, StepOperand::kNone, Function::kRelu},                                      "max(v, 0)"},
+    {{"leaky_relu", StepAction::kApply, StepOperand::kNone, Function::kLeakyRelu, 1, 0, 0.01},               "v, or v * x below 0; x is 0.01 if left out"},
+    {{"gelu", StepAction::kApply, StepOperand::kNone, Function::kGelu},                                      "v (1 + erf(v / sqrt 2)) / 2"},
+    {{"gelu_tanh", StepAction::kApply, StepOperand::kNone, Function::kGeluTanh},                             "v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))) / 2"},
+    {{"silu", StepAction::kApply, StepOperand::kNone, Function::kSilu},                                      "v / (1 + exp(-v))"},
+    {{"sigmoid", StepAction::kApply, StepOperand::kNone, Function::kSigmoid},                                "1 / (1 + exp(-v))"},
+    {{"tanh", StepAction::kApply, StepOperand::kNone, Function::kTanh},                                      "tanh v"},
+    {{"clamp", StepAction::kApply, StepOperand::kNone, Function::kClamp, 2, 2, 0},                           "min(max(v, x), y)"},
+    {{"aux", StepAction::kStore, StepOperand::kOutput},                                                      "v, after it was stored to r"},
+    {{"drelu", StepAction::kDerivative, StepOperand::kMatrix, Function::kRelu},                              "v * relu'(r)"},
+    {{"dgelu", StepAction::kDerivative, StepOperand::kMatrix, Function::kGelu},                              "v * gelu'(r)"},
+    {{"dgelu_tanh", StepAction::kDerivative, StepOperand::kMatrix, Function::kGeluTanh},                     "v * gelu_tanh'(r)"},
+    {{"dsilu", StepAction::kDerivative, StepOperand::kMatrix, Function::kSilu},                              "v * silu'(r)"},
+    {{"dsigmoid", StepAction::kDerivative, StepOperand::kMatrix, Function::kSigmoid},                        "v * sigmoid'(r)"},
+    {{"dtanh", StepAction::kDerivative, StepOperand::kMatrix, Function::kTanh},                              "v * tanh'(r)"},
+    {{"dleaky_relu", StepAction::kDerivative, StepOperand::kMatrix, Function::kLeakyRelu, 1, 0, 0.01},       "v * leaky_relu'(r)"},
+    {{"dclamp", StepAction::kDerivative, StepOperand::kMatrix, Function::kClamp, 2, 2, 0},                   "v * clamp'(r)"},
+    {{"scale_block", StepAction::kMultiply, StepOperand::kBlocks},                                           "v * s, one value for each 128 x 128 block of D"},
+    {{"rint", StepAction::kApply, StepOperand::kNone, Function::kRint},                                      "the nearest integer, the even one of two"},
+    {{"toward_zero", StepAction::kCut, StepOperand::kNone},                                                  "v cut to D's type (bf16, f16) instead of rounded; the last step"},
+    {{"swiglu", StepAction::kGate, StepOperand::kNone, Function::kSilu},                                     "silu(v at 2 j) * (v at 2 j + 1): D has n / 2 columns; also swiglu:halves"},
+    {{"geglu", StepAction::kGate, StepOperand::kNone, Function::kGelu},                                      "the same with gelu"},
+    {{"geglu_tanh", StepAction::kGate, StepOperand::kNone, Function::kGeluTanh},                             "the same with gelu_tanh"},
+    {{"sum", StepAction::kSum, StepOperand::kRowTotal},                                                      "v, after it was added to one f32 for each row"},
+    {{"sum", StepAction::kSum, StepOperand::kColumnTotal},                                                   "v, after it was added to one f32 for each column"},
+    {{"amax", StepAction::kAmax, StepOperand::kRowTotal},                                                    "v; one f32 for each row becomes max(r, |v|)"},
+    {{"amax", StepAction::kAmax, StepOperand::kColumnTotal},                                                 "v; one f32 for each column becomes max(r, |v|)"},
+    {{"amax", StepAction::kAmax, StepOperand::kTotal},                                                       "v; one f32 becomes max(r, |v|)"},
+    {{"function", StepAction::kCall, StepOperand::kNone},                                                    "what a CUDA C++ function of your own returns; FILE.cu:NAME:x gives it numbers"},
 };
 // clang-format on
 static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) + 1);
@@ -75,14 +82,30 @@ std::string StepName(const StepInfo& step, AxisLetters letters) {
   return HasAxis(step) ? Cat(step.name, "_", LetterOf(step, letters)) : std::string(step.name);
 }
 
+constexpr Alias kStepAliases[] = {
+    {"relu6", "clamp:0:6"},
+    {"swish", "silu"},
+    {"gelu_erf gelu_none", "gelu"},
+    {"gelu_new gelu_approx gelu_fast gelu_pytorch_tanh", "gelu_tanh"},
+    {"bias", "bias_n or bias_m (of a convolution bias_k)"},
+    {"scale_a scale_b scale_row", "scale_m or scale_n (of a convolution scale_k)"},
+    {"add skip", "residual"},
+    {"mul", "multiply"},
+    {"leakyrelu lrelu prelu", "leaky_relu:0.01"},
+    {"sum reduce", "sum_m or sum_n (of a convolution sum_k)"},
+};
+
 Result<EpilogueKind> FindKind(std::string_view name, AxisLetters letters) {
   std::vector<std::string> known;
   for (size_t i = 0; i < std::size(kSteps); ++i) {
-    if (HasAxis(kSteps[i]) && LetterOf(kSteps[i], letters) == '\0') continue;
-    if (kSteps[i].action == StepAction::kCall) continue;  // goes by the name of the function
-    known.push_back(StepName(kSteps[i], letters));
+    const StepInfo& info = kSteps[i].info;
+    if (HasAxis(info) && LetterOf(info, letters) == '\0') continue;
+    if (info.action == StepAction::kCall) continue;  // goes by the name of the function
+    known.push_back(StepName(info, letters));
     if (known.back() == name) return static_cast<EpilogueKind>(i);
   }
+  const std::string_view cure = CureOf(kStepAliases, name);
+  if (!cure.empty()) return InvalidProblem(Cat("epilogue: unknown step '", name, "'; use ", cure));
   return InvalidProblem(Cat("epilogue: ", base::UnknownName("step", name, {known.begin(), known.end()})));
 }
 
@@ -176,7 +199,25 @@ double TanhArgument(double x) { return 2 * std::sqrt(2 / std::numbers::pi) * (x 
 
 }  // namespace
 
-const StepInfo& InfoOf(EpilogueKind kind) { return kSteps[static_cast<size_t>(kind)]; }
+std::vector<GrammarRow> EpilogueSteps() {
+  constexpr AxisLetters kGemm = {'m', 'n'}, kConv = {'\0', 'k'};
+  constexpr std::string_view kNumbers[] = {"", ":x", ":x:y"};
+  std::vector<GrammarRow> rows;
+  for (const Step& step : kSteps) {
+    const bool of_conv = !HasAxis(step.info) || LetterOf(step.info, kConv) != '\0';
+    const bool function = step.info.action == StepAction::kCall;
+    const std::string_view numbers = kNumbers[step.info.numbers];
+    rows.push_back({.name = function ? "FILE.cu:NAME" : Cat(StepName(step.info, kGemm), numbers),
+                    .values = function  ? "FILE.cu:NAME"
+                              : of_conv ? Cat(StepName(step.info, kConv), numbers)
+                                        : "-",
+                    .usual = {},
+                    .doc = std::string(step.doc)});
+  }
+  return rows;
+}
+
+const StepInfo& InfoOf(EpilogueKind kind) { return kSteps[static_cast<size_t>(kind)].info; }
 
 bool IsTotal(StepOperand operand) {
   return operand == StepOperand::kRowTotal || operand == StepOperand::kColumnTotal || operand == StepOperand::kTotal;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/epilogue.h"
+#include "ir/grammar.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 #include "ir/stored_tensor.h"
@@ -24,7 +25,9 @@ struct Key {
   std::string_view name;
   Member member;
   enum Presence { kRequired, kPrinted, kOptional } presence;
-  char letter = 0;  // of a major's other index
+  std::string_view doc;
+  std::string_view usual = {};  // where the value of a key that is left out is none of its own
+  char letter = 0;              // of a major's other index
 };
 
 constexpr auto kRequired = Key::kRequired;
@@ -33,35 +36,35 @@ constexpr auto kOptional = Key::kOptional;
 
 // clang-format off
 constexpr Key kKeys[] = {
-    {"m",        &GemmProblem::m,        kRequired},
-    {"n",        &GemmProblem::n,        kRequired},
-    {"k",        &GemmProblem::k,        kRequired},
-    {"batch",    &GemmProblem::batch,    kOptional},
-    {"a",        &GemmProblem::a,        kPrinted},
-    {"b",        &GemmProblem::b,        kPrinted},
-    {"c",        &GemmProblem::c,        kOptional},
-    {"d",        &GemmProblem::d,        kPrinted},
-    {"a_major",  &GemmProblem::a_major,  kOptional, 'm'},
-    {"b_major",  &GemmProblem::b_major,  kOptional, 'n'},
-    {"lda",      &GemmProblem::lda,      kOptional},
-    {"ldb",      &GemmProblem::ldb,      kOptional},
-    {"ldc",      &GemmProblem::ldc,      kOptional},
-    {"ldd",      &GemmProblem::ldd,      kOptional},
-    {"stride_a", &GemmProblem::stride_a, kOptional},
-    {"stride_b", &GemmProblem::stride_b, kOptional},
-    {"stride_c", &GemmProblem::stride_c, kOptional},
-    {"stride_d", &GemmProblem::stride_d, kOptional},
-    {"alpha",    &GemmProblem::alpha,    kOptional},
-    {"beta",     &GemmProblem::beta,     kOptional},
-    {"bias",     &GemmProblem::bias,     kOptional},
-    {"epilogue", &GemmProblem::epilogue, kOptional},
-    {"sum",      &GemmProblem::sum,      kOptional},
-    {"scale",    &GemmProblem::scale,    kOptional},
-    {"numerics", &GemmProblem::numerics, kOptional},
-    {"align_a",  &GemmProblem::align_a,  kOptional},
-    {"align_b",  &GemmProblem::align_b,  kOptional},
-    {"align_c",  &GemmProblem::align_c,  kOptional},
-    {"align_d",  &GemmProblem::align_d,  kOptional},
+    {"m",        &GemmProblem::m,        kRequired, "rows of A, C and D"},
+    {"n",        &GemmProblem::n,        kRequired, "columns of B, C and D"},
+    {"k",        &GemmProblem::k,        kRequired, "what is summed over: columns of A, rows of B"},
+    {"batch",    &GemmProblem::batch,    kOptional, "independent matrices"},
+    {"a",        &GemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, or each e4m3 or e5m2"},
+    {"b",        &GemmProblem::b,        kPrinted,  "type of B", "that of a"},
+    {"c",        &GemmProblem::c,        kOptional, "type of C; left out, bf16 where d is 8-bit", "that of d"},
+    {"d",        &GemmProblem::d,        kPrinted,  "type of D; left out, bf16 where a is 8-bit", "that of a"},
+    {"a_major",  &GemmProblem::a_major,  kOptional, "the index of A that is contiguous in memory", "", 'm'},
+    {"b_major",  &GemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
+    {"lda",      &GemmProblem::lda,      kOptional, "elements from one stored row of A to the next", "packed"},
+    {"ldb",      &GemmProblem::ldb,      kOptional, "elements from one stored row of B to the next", "packed"},
+    {"ldc",      &GemmProblem::ldc,      kOptional, "elements from one stored row of C to the next", "packed"},
+    {"ldd",      &GemmProblem::ldd,      kOptional, "elements from one stored row of D to the next", "packed"},
+    {"stride_a", &GemmProblem::stride_a, kOptional, "elements from one matrix of the batch of A to the next", "packed"},
+    {"stride_b", &GemmProblem::stride_b, kOptional, "elements from one matrix of the batch of B to the next", "packed"},
+    {"stride_c", &GemmProblem::stride_c, kOptional, "elements from one matrix of the batch of C to the next", "packed"},
+    {"stride_d", &GemmProblem::stride_d, kOptional, "elements from one matrix of the batch of D to the next", "packed"},
+    {"alpha",    &GemmProblem::alpha,    kOptional, "factor of the product"},
+    {"beta",     &GemmProblem::beta,     kOptional, "factor of C; with 0 C is not read"},
+    {"bias",     &GemmProblem::bias,     kOptional, "a vector that is added: one value for each row of D (m), or each column (n)"},
+    {"epilogue", &GemmProblem::epilogue, kOptional, "steps between the sum and D, joined by +; see laneshift help epilogue", "none"},
+    {"sum",      &GemmProblem::sum,      kOptional, "how sums of 8-bit products are kept; fast: as the tensor core does"},
+    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of 8-bit operands: one each (tensor), or by blocks of 128"},
+    {"numerics", &GemmProblem::numerics, kOptional, "what the order of sums must keep; see laneshift help numerics"},
+    {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
+    {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},
+    {"align_c",  &GemmProblem::align_c,  kOptional, "bytes by which the address of C is aligned: a power of two"},
+    {"align_d",  &GemmProblem::align_d,  kOptional, "bytes by which the address of D is aligned: a power of two"},
 };
 // clang-format on
 
@@ -134,6 +137,20 @@ struct FieldPrinter {
   std::string operator()(Numerics GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Epilogue GemmProblem::*field) const { return PrintEpilogue(problem.*field, kGemmLetters); }
+};
+
+struct ValuesPrinter {
+  const Key& key;
+
+  std::string operator()(int64_t GemmProblem::*) const { return "number"; }
+  std::string operator()(double GemmProblem::*) const { return "real number"; }
+  std::string operator()(DataType GemmProblem::*) const { return KnownTypes(); }
+  std::string operator()(Major GemmProblem::*) const { return Cat("k or ", key.letter); }
+  std::string operator()(BiasAxis GemmProblem::*) const { return "none, m or n"; }
+  std::string operator()(SumPrecision GemmProblem::*) const { return SumNames(); }
+  std::string operator()(Numerics GemmProblem::*) const { return NumericsNames(); }
+  std::string operator()(Scaling GemmProblem::*) const { return ScalingNames(); }
+  std::string operator()(Epilogue GemmProblem::*) const { return "steps"; }
 };
 
 // A stored matrix: `rows` runs of `inner` contiguous elements, `pitch` apart; matrices `stride` apart.
@@ -239,6 +256,21 @@ Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
   if (!given("d")) problem.d = ResultType(problem.a);
   if (!given("c")) problem.c = AddendType(problem.d);
   return Problem(problem);
+}
+
+std::vector<GrammarRow> GemmKeys() {
+  const GemmProblem usual;
+  std::vector<GrammarRow> rows;
+  for (const Key& key : kKeys) {
+    std::string value = key.presence == kRequired ? "required"
+                        : !key.usual.empty()      ? std::string(key.usual)
+                                                  : std::visit(FieldPrinter{usual, key}, key.member);
+    rows.push_back({.name = std::string(key.name),
+                    .values = std::visit(ValuesPrinter{key}, key.member),
+                    .usual = std::move(value),
+                    .doc = std::string(key.doc)});
+  }
+  return rows;
 }
 
 Result<Problem> Complete(GemmProblem gemm) {

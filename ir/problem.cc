@@ -1,5 +1,8 @@
 #include "laneshift/problem.h"
 
+#include <algorithm>
+
+#include "base/check.h"
 #include "base/text.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
@@ -14,11 +17,44 @@ using base::Cat;
 struct Kind {
   std::string_view name;
   Result<Problem> (*parse)(const std::vector<std::string_view>& words);
+  std::vector<ir::GrammarRow> (*keys)();
+  std::string_view others;  // what else the kind is called, by those who are told its name
+  std::string_view example;
 };
-constexpr Kind kKinds[] = {{"gemm", ir::ParseGemm}, {"conv", ir::ParseConv}};
+constexpr Kind kKinds[] = {
+    {"gemm", ir::ParseGemm, ir::GemmKeys, "matmul mm bmm addmm linear dot product hgemm sgemm mul matrix",
+     "gemm m=512 n=512 k=512"},
+    {"conv", ir::ParseConv, ir::ConvKeys, "conv1d conv2d conv3d convolution conv2d_fprop fprop conv_fwd cudnn",
+     "conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
+};
 static_assert(std::size(kKinds) == std::variant_size_v<Problem>);
 
+Error UnknownKind(std::string_view word) {
+  for (const Kind& kind : kKinds) {
+    const std::vector<std::string_view> others = base::Words(kind.others);
+    const bool meant = std::find(others.begin(), others.end(), word) != others.end();
+    if (!meant && !base::NearestName(word, {kind.name})) continue;
+    return ir::InvalidProblem(Cat("unknown kind of problem '", word, "'; write for example: ", kind.example));
+  }
+  return ir::InvalidProblem(
+      Cat("unknown kind of problem '", word, "'; known kinds: gemm, conv; write for example: ", kKinds[0].example));
+}
+
 }  // namespace
+
+std::vector<std::string_view> ir::ProblemKinds() {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kKinds) names.push_back(kind.name);
+  return names;
+}
+
+std::vector<ir::GrammarRow> ir::ProblemKeys(std::string_view kind) {
+  for (const Kind& known : kKinds) {
+    if (known.name == kind) return known.keys();
+  }
+  LS_CHECK(false, "there is no kind of problem called ", kind);
+  return {};
+}
 
 std::string_view ProblemKind(const Problem& problem) { return kKinds[problem.index()].name; }
 
@@ -29,16 +65,12 @@ Result<Problem> ParseProblem(std::string_view text) {
   if (words.empty()) {
     return ir::InvalidProblem("empty problem; write for example: gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16");
   }
-  std::vector<std::string> known;
   for (const Kind& kind : kKinds) {
-    if (kind.name != words[0]) {
-      known.emplace_back(kind.name);
-      continue;
-    }
+    if (kind.name != words[0]) continue;
     LS_ASSIGN(const Problem problem, kind.parse(words));
     return CompleteProblem(problem);
   }
-  return ir::InvalidProblem(Cat("unknown kind of problem '", words[0], "'; known kinds: ", base::Join(known, ", ")));
+  return UnknownKind(words[0]);
 }
 
 Result<Problem> CompleteProblem(const Problem& problem) {

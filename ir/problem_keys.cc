@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/grammar.h"
+#include "laneshift/schedule.h"
 
 namespace laneshift::ir {
 
@@ -24,14 +26,15 @@ std::optional<DataType> FindType(std::string_view name) {
   return std::nullopt;
 }
 
-std::string KnownTypes() {
-  std::vector<std::string> names;
-  for (int i = 0; i < kDataTypes; ++i) names.emplace_back(DataTypeName(static_cast<DataType>(i)));
-  return base::Join(names, ", ");
-}
-
 constexpr std::string_view kSumNames[] = {"f32", "fast"};
 constexpr std::string_view kNumericsNames[] = {"default", "deterministic", "batch_invariant"};
+constexpr std::string_view kNumericsDocs[] = {
+    "any order of summation that the schedule likes",
+    "the same bits in every run of one schedule, the epilogue's sums included",
+    "deterministic, and what is computed from a row of A (an image of x) has the same bits however many others there "
+    "are",
+};
+static_assert(std::size(kNumericsNames) == std::size(kNumericsDocs));
 constexpr std::string_view kScalingNames[] = {"none", "tensor", "block"};
 
 template <typename Enum, size_t kCount>
@@ -49,7 +52,107 @@ std::vector<std::string_view> Distinct(const std::vector<std::string_view>& name
   return distinct;
 }
 
+constexpr Alias kTypeAliases[] = {
+    {"fp16 float16 half h fp16_t", "f16"},
+    {"bfloat16 bfloat bf brain", "bf16"},
+    {"fp32 float32 float single s", "f32"},
+    {"fp8 float8 f8 e4m3fn fp8_e4m3 float8_e4m3fn float8_e4m3 fp8e4m3 f8e4m3", "e4m3"},
+    {"fp8_e5m2 float8_e5m2 fp8e5m2 f8e5m2 bf8", "e5m2"},
+};
+constexpr Alias kGemmAliases[] = {
+    {"dtype dtypes type types precision data_type in_dtype out_dtype", "types are a=, b= and d=, such as a=bf16"},
+    {"shape size sizes mnk dims", "sizes are m=, n= and k=, such as m=512 n=512 k=512"},
+    {"transa trans_a transpose_a opa op_a layout_a", "A that is contiguous along m is a_major=m"},
+    {"transb trans_b transpose_b opb op_b layout_b", "B that is contiguous along n is b_major=n"},
+    {"layout layouts order trans", "what is contiguous is a_major=k or m, and b_major=k or n"},
+    {"bs batch_size batch_count batchcount batches num_batches l", "use batch="},
+    {"groups group", "laneshift has no grouped gemm; use batch=, or a conv with groups="},
+    {"acc acc_type accumulator accum compute_type computetype compute", "use sum=f32 or sum=fast"},
+    {"strides stride", "use lda=, ldb=, ldc=, ldd=; between matrices stride_a= and so on"},
+};
+constexpr Alias kConvAliases[] = {
+    {"dtype dtypes type types precision data_type in_dtype out_dtype a b", "types are x=, w= and y=, such as x=bf16"},
+    {"shape size sizes dims", "sizes are n=, h=, w=, c=, k=, r= and s="},
+    {"kernel_size kernel ksize filter_size kernel_shape kh kw filter",
+     "rows and columns are r= and s=, such as r=3 s=3"},
+    {"in_channels cin c_in ic input_channels channels_in channels", "use c="},
+    {"out_channels cout c_out oc output_channels channels_out filters", "use k="},
+    {"batch batch_size bs images b_size", "use n="},
+    {"height ih in_h hin", "use h="},
+    {"width iw in_w win", "use w="},
+    {"depth id in_d din", "use d="},
+    {"padding pads padd pad_h pad_w", "use pad=, such as pad=1 or pad=1,1"},
+    {"strides str stride_h stride_w u v", "use stride=, such as stride=2 or stride=2,1"},
+    {"dilations dilate dilation_h dilation_w", "use dilation=, such as dilation=2"},
+    {"layout format data_format memory_format", "tensors are NHWC and filters KRSC; there is no key for it"},
+    {"acc acc_type accumulator accum compute_type computetype compute", "use sum=f32 or sum=fast"},
+};
+// Of both kinds.
+constexpr Alias kProblemAliases[] = {
+    {"activation act relu gelu silu swish swiglu sigmoid", "steps after the sum are epilogue=, such as epilogue=relu"},
+    {"fused fusion post_op", "steps after the sum are epilogue=, such as epilogue=bias_n+relu"},
+    {"device target check seed vs", "that is an option: write it with two dashes"},
+};
+
+Error UnknownKey(std::string_view kind, std::string_view key, const std::vector<std::string_view>& names) {
+  std::string_view cure = kind == "conv" ? CureOf(kConvAliases, key) : CureOf(kGemmAliases, key);
+  if (cure.empty()) cure = CureOf(kProblemAliases, key);
+  if (!cure.empty()) return InvalidProblem(Cat("unknown key '", key, "' of a ", kind, "; ", cure));
+  for (const ScheduleKey& of_schedule : ScheduleKeys()) {
+    if (of_schedule.name != key) continue;
+    return InvalidProblem(Cat("unknown key '", key, "' of a ", kind, "; it is one of schedules: --schedule \"", key,
+                              "=", of_schedule.usual, "\""));
+  }
+  return InvalidProblem(base::UnknownName("key", key, Distinct(names)));
+}
+
+// "m=16,n=16" is one word of a command line.
+Status CheckSeparators(std::string_view word) {
+  const size_t comma = word.find(',');
+  if (comma == std::string_view::npos || word.find('=', comma) == std::string_view::npos) return Ok();
+  std::string right(word);
+  std::replace(right.begin(), right.end(), ',', ' ');
+  return InvalidProblem(Cat("'", word, "': keys are separated by blanks, not commas; write ", right));
+}
+
 }  // namespace
+
+std::string KnownTypes() {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < kDataTypes; ++i) names.push_back(DataTypeName(static_cast<DataType>(i)));
+  return Choice(names);
+}
+std::string SumNames() { return Choice(kSumNames); }
+std::string ScalingNames() { return Choice(kScalingNames); }
+std::string NumericsNames() { return Choice(kNumericsNames); }
+
+std::vector<GrammarRow> NumericsRows() {
+  std::vector<GrammarRow> rows;
+  for (size_t i = 0; i < std::size(kNumericsNames); ++i) {
+    rows.push_back(
+        {.name = std::string(kNumericsNames[i]), .values = {}, .usual = {}, .doc = std::string(kNumericsDocs[i])});
+  }
+  return rows;
+}
+
+std::string Choice(std::span<const std::string_view> names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    text += Cat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  }
+  return text;
+}
+
+std::string_view CureOf(std::span<const Alias> aliases, std::string_view word) {
+  std::string lowered(word);
+  std::transform(lowered.begin(), lowered.end(), lowered.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  for (const Alias& alias : aliases) {
+    const std::vector<std::string_view> words = base::Words(alias.words);
+    if (std::find(words.begin(), words.end(), lowered) != words.end()) return alias.cure;
+  }
+  return {};
+}
 
 Error InvalidProblem(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
@@ -59,12 +162,16 @@ Result<std::vector<KeyValue>> ResolveKeys(const std::vector<std::string_view>& w
   std::vector<KeyValue> values;
   for (size_t i = 1; i < words.size(); ++i) {
     const size_t equals = words[i].find('=');
-    if (equals == std::string_view::npos) return InvalidProblem(Cat("'", words[i], "' is not of the form key=value"));
+    if (equals == std::string_view::npos || equals == 0) {
+      return InvalidProblem(
+          Cat("'", words[i], "' is not of the form key=value, without blanks, such as ", names[0], "=16"));
+    }
+    LS_TRY(CheckSeparators(words[i]));
     const std::string_view key = words[i].substr(0, equals), text = words[i].substr(equals + 1);
     const size_t row = row_of(key, text);
-    if (row == names.size()) return InvalidProblem(base::UnknownName("key", key, Distinct(names)));
+    if (row == names.size()) return UnknownKey(words[0], key, names);
     const bool seen = std::any_of(values.begin(), values.end(), [&](const KeyValue& v) { return v.row == row; });
-    if (seen) return InvalidProblem(Cat("key '", key, "' is given twice"));
+    if (seen) return InvalidProblem(Cat("key '", key, "' is given twice; leave one out"));
     values.push_back({row, text});
   }
   return values;
@@ -84,7 +191,11 @@ Result<double> ParseDoubleValue(std::string_view key, std::string_view text) {
 
 Result<DataType> ParseTypeValue(std::string_view key, std::string_view text) {
   const auto type = FindType(text);
-  if (!type) return InvalidProblem(Cat(key, "=", text, " is not a type; known types: ", KnownTypes()));
+  if (!type) {
+    const std::string_view meant = CureOf(kTypeAliases, text);
+    const std::string question = meant.empty() ? "" : Cat("did you mean ", meant, "? ");
+    return InvalidProblem(Cat(key, "=", text, " is not a type; ", question, "known types: ", KnownTypes()));
+  }
   return *type;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,8 @@ struct KeyValue {
   std::string_view text;
 };
 
-// Resolves the words behind the kind; `row_of(key, text)` is names.size() for a key that there is not. An error names a
-// word that is no key=value, an unknown key, or one that is given twice.
+// Resolves the words after the kind, which is the first; `row_of(key, text)` is names.size() for a key that there is
+// not. An error names a word that is no key=value, an unknown key, or one that is given twice.
 Result<std::vector<KeyValue>> ResolveKeys(const std::vector<std::string_view>& words,
                                           const std::vector<std::string_view>& names,
                                           const std::function<size_t(std::string_view, std::string_view)>& row_of);
@@ -39,6 +40,22 @@ std::string_view NameOf(Numerics numerics);
 std::string_view NameOf(SumPrecision sum);
 std::string_view NameOf(Scaling scale);
 bool NamesType(std::string_view text);
+// "f16, bf16, f32, e4m3 or e5m2", and so on: what the values above may be.
+std::string KnownTypes();
+std::string SumNames();
+std::string ScalingNames();
+std::string NumericsNames();
+
+// "tma, copy or pack".
+std::string Choice(std::span<const std::string_view> names);
+
+// A name that others have for something of ours.
+struct Alias {
+  std::string_view words;  // separated by blanks
+  std::string_view cure;   // what to write instead
+};
+// The cure of the first row that has the word, whatever its case; empty: none has.
+std::string_view CureOf(std::span<const Alias> aliases, std::string_view word);
 
 // 1 to kMaxExtent - 1.
 Status CheckExtent(std::string_view key, int64_t value);

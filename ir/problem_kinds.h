@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/grammar.h"
 #include "laneshift/problem.h"
 
 namespace laneshift::ir {
@@ -14,6 +15,10 @@ namespace laneshift::ir {
 // `words` are those of the one-line form, the kind first. What is not given has its default; nothing is checked yet.
 Result<Problem> ParseGemm(const std::vector<std::string_view>& words);
 Result<Problem> ParseConv(const std::vector<std::string_view>& words);
+
+// One row a key.
+std::vector<GrammarRow> GemmKeys();
+std::vector<GrammarRow> ConvKeys();
 
 // The other public functions (laneshift/problem.h), for one kind.
 Result<Problem> Complete(GemmProblem problem);

@@ -6,11 +6,13 @@
 #include <variant>
 
 #include "base/text.h"
+#include "ir/problem_keys.h"
 
 namespace laneshift {
 namespace {
 
 using base::Cat;
+using ir::Choice;
 
 // The names of the ways of a decision, in the order of its enum.
 template <typename Enum>
@@ -106,15 +108,6 @@ static_assert(FieldCount() <= 32, "ScheduleConstraint::fixed has 32 bits");
 
 Error Invalid(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
-// "tma or copy".
-std::string Choice(std::span<const std::string_view> names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    text += Cat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
-  }
-  return text;
-}
-
 template <typename Enum>
 Status ParseName(const Key& key, std::string_view text, std::span<const std::string_view> names, Enum& field) {
   for (size_t i = 0; i < names.size(); ++i) {
@@ -122,7 +115,7 @@ Status ParseName(const Key& key, std::string_view text, std::span<const std::str
     field = static_cast<Enum>(i);
     return Ok();
   }
-  return Invalid(Cat(key.name, "=", text, " is not a way; use ", Choice(names)));
+  return Invalid(Cat(key.name, "=", text, " is unknown; use ", Choice(names)));
 }
 
 struct FieldParser {
@@ -174,7 +167,22 @@ std::string PrintKey(const Key& key, const Schedule& schedule) {
   return text;
 }
 
-Error UnknownKey(std::string_view name) {
+constexpr ir::Alias kScheduleAliases[] = {
+    {"block blocks block_m block_n block_k bm bn bk tile_m tile_n tile_k tile_shape cta cta_tile mnk",
+     "one output tile is tile=MxNxK, such as tile=128x256x64"},
+    {"num_stages pipeline pipeline_stages depth", "use stages="},
+    {"warps num_warps warpgroups num_warpgroups", "warpgroups that multiply are math= (sm_90a)"},
+    {"cluster_m cluster_n cluster_size cluster_shape clusters", "use cluster=MxN, such as cluster=2x1"},
+    {"splitk splits split_k_slices k_splits slices", "use split_k="},
+    {"swizzle group_m rasterization", "tile rows of a band are raster="},
+    {"2cta cta_pair cta_group pair", "a pair of CTAs is ctas=2 cluster=2x1"},
+    {"persistent", "how tiles are given out is scheduler=static or clc"},
+    {"m n k a b d dtype", "that is a key of the problem, not of the schedule"},
+};
+
+Error UnknownScheduleKey(std::string_view name) {
+  const std::string_view cure = ir::CureOf(kScheduleAliases, name);
+  if (!cure.empty()) return Invalid(Cat("unknown key '", name, "' of a schedule; ", cure));
   std::vector<std::string_view> known;
   for (const Key& key : kKeys) known.push_back(key.name);
   return Invalid(base::UnknownName("key", name, known));
@@ -182,7 +190,7 @@ Error UnknownKey(std::string_view name) {
 
 // Parses the value of `key`, whose first field has bit `first_bit`.
 Status ParseValue(const Key& key, size_t first_bit, std::string_view text, ScheduleConstraint& constraint) {
-  if ((constraint.fixed >> first_bit & 1) != 0) return Invalid(Cat("key '", key.name, "' is given twice"));
+  if ((constraint.fixed >> first_bit & 1) != 0) return Invalid(Cat("key '", key.name, "' is given twice; leave one out"));
   const std::vector<std::string_view> parts =
       key.fields.size() == 1 ? std::vector<std::string_view>{text} : base::Split(text, 'x');
   if (parts.size() < key.required || parts.size() > key.fields.size()) {
@@ -198,13 +206,17 @@ Status ParseValue(const Key& key, size_t first_bit, std::string_view text, Sched
 
 Status ParseWord(std::string_view word, ScheduleConstraint& constraint) {
   const size_t equals = word.find('=');
-  if (equals == std::string_view::npos) return Invalid(Cat("'", word, "' is not of the form key=value"));
+  if (equals == std::string_view::npos)
+    return Invalid(Cat("'", word, "' is not of the form key=value, such as tile=128x256"));
+  if (const size_t comma = word.find(','); comma != std::string_view::npos)
+    return Invalid(Cat("'", word, "': keys are separated by blanks, not commas; write \"", word.substr(0, comma), " ",
+                       word.substr(comma + 1), "\""));
   size_t bit = 0;
   for (const Key& key : kKeys) {
     if (key.name == word.substr(0, equals)) return ParseValue(key, bit, word.substr(equals + 1), constraint);
     bit += key.fields.size();
   }
-  return UnknownKey(word.substr(0, equals));
+  return UnknownScheduleKey(word.substr(0, equals));
 }
 
 }  // namespace

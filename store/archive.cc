@@ -311,6 +311,8 @@ Result<PruneTally> Archive::Prune(const PruneRule& rule) {
     LS_ASSIGN(tally.damaged, database_.Integer("SELECT count(*) FROM damaged"));
     LS_TRY(database_.Execute("DELETE FROM damaged"));
   }
+  // A transaction that ends here leaves everything as it was.
+  if (rule.dry_run) return tally;
   LS_TRY(DropOrphans(database_));
   LS_TRY(transaction.Commit());
   // Gives the room back; where somebody is reading, the next one will.

@@ -60,6 +60,7 @@ struct PruneRule {
   std::optional<int64_t> max_code_bytes{};      // kernels, those not used for longest first
   std::optional<std::string> only_generator{};  // kernels but users' functions, choices and trials of all others
   bool damaged = false;                         // what checksums refused
+  bool dry_run = false;                         // counts, and removes nothing
 };
 struct PruneTally {
   int64_t kernels = 0, choices = 0, trials = 0, damaged = 0;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -65,7 +66,15 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
   }
 
   Result<TuneOutcome> Tune(WorkerClient& worker, store::Store& store) const {
-    return autotune::Tune(problem_, worker, store, {.max_trials = kTrials, .constraint = constraint_});
+    std::optional<double> best;
+    const auto never_rises = [&](const autotune::TuneProgress& progress) {
+      if (best) {
+        EXPECT_LE(progress.best_us.value_or(*best + 1), *best);
+      }
+      best = progress.best_us;
+    };
+    return autotune::Tune(problem_, worker, store,
+                          {.max_trials = kTrials, .constraint = constraint_, .on_progress = never_rises});
   }
 
   std::vector<TrialRecord> Trials(store::Store& store) const {

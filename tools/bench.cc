@@ -13,11 +13,14 @@
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
 #include "tools/device_options.h"
+#include "tools/error_json.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
 #include "tools/json_line.h"
 #include "tools/optional_json.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
@@ -45,6 +48,7 @@ struct BenchOptions {
   std::string file, schedule, vs;
   int rounds = 50;
   uint64_t seed = 12;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false;
 };
 
@@ -108,7 +112,7 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
 std::string PrintJson(const Engine& engine, const std::string& problem, const Result<Benched>& benched) {
   Json json = {{"problem", problem}, {"target", engine.target()}, {"device", engine.device_name()}};
   if (!benched) {
-    json["error"] = {{"code", ErrorCodeName(benched.error().code)}, {"message", benched.error().message}};
+    json["error"] = ErrorJson(benched.error());
     return JsonLine(json);
   }
   const Timed& ours = benched->timed.front();
@@ -135,7 +139,7 @@ std::string PrintJson(const Engine& engine, const std::string& problem, const Re
   return JsonLine(json);
 }
 
-std::string PrintTable(const std::vector<Benched>& all) {
+std::string PrintTable(const std::vector<Benched>& all, ScheduleView view) {
   std::vector<std::string> names;  // of the peers, in order of appearance
   for (const Benched& one : all) {
     for (const Timed& peer : one.timed) {
@@ -144,14 +148,17 @@ std::string PrintTable(const std::vector<Benched>& all) {
       }
     }
   }
-  std::vector<Column> columns = {
-      {"problem"}, {"schedule"}, {"choice"}, {"time", Align::kRight}, {"TFLOP/s", Align::kRight}};
+  std::vector<Column> columns = {{"problem", Align::kLeft, Room::kLong},
+                                 {"schedule", Align::kLeft, Room::kLong},
+                                 {"choice"},
+                                 {"time", Align::kRight},
+                                 {"TFLOP/s", Align::kRight}};
   for (const std::string& name : names) columns.push_back({Cat("vs ", name), Align::kRight});
   Table table(columns);
   for (const Benched& one : all) {
     const Timed& ours = one.timed.front();
     std::vector<Cell> row = {{one.problem},
-                             {ours.schedule, Tint::kFaint},
+                             {ShowSchedule(ours.schedule, view), Tint::kFaint},
                              {one.choice},
                              {PrintDuration(ours.us.median / 1000)},
                              {PrintFixed(one.flops / ours.us.median * 1e-6, 1)}};
@@ -167,7 +174,7 @@ std::string PrintTable(const std::vector<Benched>& all) {
     }
     table.Add(std::move(row));
   }
-  return table.Print(StdoutTakesColour());
+  return table.Print(StdoutScreen());
 }
 
 Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
@@ -197,7 +204,7 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
     const auto benched = Bench(engine, problem, peers, constraint, options, settings);
     const std::string name = PrintProblem(problem);
     if (!benched) {
-      std::fprintf(stderr, "laneshift: error: %s: %s\n", name.c_str(), benched.error().message.c_str());
+      Tell("error", Cat(name, ": ", benched.error().message));
       if (exit_code == kExitOk) exit_code = ExitCodeOf(benched.error().code);
     }
     if (options.json) {
@@ -207,12 +214,12 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
     if (!benched) continue;
     for (const std::string& missing : benched->missing) {
       if (std::find(told.begin(), told.end(), missing) != told.end()) continue;
-      std::fprintf(stderr, "laneshift: note: %s\n", missing.c_str());
+      Tell("note", missing);
       told.push_back(missing);
     }
     all.push_back(*benched);
   }
-  if (!options.json) std::fputs(PrintTable(all).c_str(), stdout);
+  if (!options.json) std::fputs(PrintTable(all, options.view).c_str(), stdout);
   return exit_code;
 }
 
@@ -223,12 +230,15 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<BenchOptions>();
   AddProblems(*verb, options->words, options->file);
   verb->add_option("--vs", options->vs,
-                   "cublas, cudnn, or both with a comma between: each takes the problems of its kind");
-  verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it");
-  verb->add_option("--rounds", options->rounds, "how often each is timed")->capture_default_str();
-  verb->add_option("--seed", options->seed, "of the operands")->capture_default_str();
+                   "cublas, cudnn, or both with a comma between: each takes the problems of its kind")
+      ->type_name("cublas|cudnn");
+  verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it")
+      ->type_name("SCHEDULE");
+  verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
+  verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
-  options->device.AddTo(*verb);
+  options->device.AddTo(*verb, {.emulator = false});
   verb->footer(kBenchExamples);
   return [options, settings] { return RunBench(*options, settings); };
 }

@@ -63,10 +63,12 @@ Status WriteOutput(const std::string& path, const std::string& bytes) {
     return Ok();
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file)
+    return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": cannot be opened: ", std::strerror(errno)));
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
   if (file) return Ok();
-  return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": cannot be written: ", std::strerror(errno)));
+  return MakeError(ErrorCode::kDriver, base::Cat(path, ": cannot be written: ", std::strerror(errno)));
 }
 
 }  // namespace laneshift::tools

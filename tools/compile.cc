@@ -9,7 +9,9 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
@@ -28,6 +30,7 @@ Needs no GPU; cubin needs ptxas. Sizes are kernel parameters: the code serves ev
 struct CompileOptions {
   std::vector<std::string> words, include;
   std::string target, schedule, emit = "ptx", output, ptxas;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false;
 };
 
@@ -89,8 +92,8 @@ Result<Json> WriteKernel(const CompiledKernel& kernel, const Output& output, con
 }
 
 void PrintKernel(std::string_view what, const Json& kernel) {
-  std::fprintf(stderr, "%s, by kernel %s: %s\n", std::string(what).c_str(), kernel["key"].get<std::string>().c_str(),
-               kernel.value("output", "its code is shown with --json, or written with -o FILE").c_str());
+  Inform(base::Cat(what, ", by kernel ", kernel["key"].get<std::string>(), ": ",
+                   kernel.value("output", "its code is shown with --json, or written with -o FILE")));
 }
 
 Result<int> Compile(const CompileOptions& options, const Settings& settings) {
@@ -116,9 +119,9 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
   }
   if (!options.json) {
     LS_TRY(WriteOutput(options.output, output));
-    std::fprintf(stderr, "%s for %s, %s: %s in %s\n", PrintProblem(problems[0]).c_str(),
-                 std::string(compilation.target->name).c_str(), PrintSchedule(compilation.schedule).c_str(),
-                 PrintBytes(static_cast<double>(output.size())).c_str(), PrintDuration(compilation.ptx_ms).c_str());
+    Inform(base::Cat(PrintProblem(problems[0]), " for ", compilation.target->name, ", ",
+                     ShowSchedule(PrintSchedule(compilation.schedule), options.view), ": ",
+                     PrintBytes(static_cast<double>(output.size())), " in ", PrintDuration(compilation.ptx_ms)));
     if (!pack.is_null()) PrintKernel("operands are packed first", pack);
     for (const Json& kernel : totals) PrintKernel("totals are added up behind", kernel);
     return kExitOk;
@@ -149,14 +152,17 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
 Verb AddCompile(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("compile", "Compile one problem and write the code, without a device");
   auto options = std::make_shared<CompileOptions>();
-  verb->add_option("problem", options->words, "one problem, as bare words")->required();
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a");
+  verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+      ->type_name("sm_100a|sm_90a");
   AddInclude(*verb, options->include);
-  verb->add_option("--schedule", options->schedule, "a whole or partial schedule");
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR) or cubin")
+      ->type_name("ptx|tile|llvm|cubin")
       ->capture_default_str();
-  verb->add_option("-o,--output", options->output, "file to write; left out: standard output");
-  verb->add_option("--ptxas", options->ptxas, "path of ptxas, for a cubin");
+  verb->add_option("-o,--output", options->output, "file to write; left out: standard output")->type_name("FILE");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, for a cubin")->type_name("FILE");
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout; the code is in it unless -o is given");
   verb->footer(kCompileExamples);
   return [options, settings] { return Compile(*options, settings); };

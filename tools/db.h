@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "laneshift/result.h"
+#include "tools/schedule_view.h"
 #include "tools/settings.h"
 
 namespace laneshift::tools {
@@ -14,10 +15,11 @@ namespace laneshift::tools {
 struct DbOptions {
   std::string store;  // empty: the user's
   bool json = false;
+  ScheduleView view = ScheduleView::kShort;
   std::vector<std::string> files, words, only;
   std::optional<double> older_than_days;
   std::string max_code;
-  bool other_generators = false, damaged = false, with_kernels = false;
+  bool other_generators = false, damaged = false, with_kernels = false, dry_run = false;
 };
 
 Result<int> DbStat(const DbOptions& options, const Settings& settings);

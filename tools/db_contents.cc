@@ -18,7 +18,9 @@
 #include "tools/json_line.h"
 #include "tools/record_files.h"
 #include "tools/record_text.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 
 namespace laneshift::tools {
 namespace {
@@ -42,25 +44,32 @@ struct Row {
   std::string subject, where, what, time;
   int64_t created;
 };
-Row RowOf(const store::ChoiceRecord& r) {
-  return {r.problem, r.device,
-          Cat(r.schedule, " (", store::ChoiceSourceName(r.source), ", generator ", r.generator, ")"),
-          TimeOf(r.time_us.value_or(0)), r.created};
+Row RowOf(const store::ChoiceRecord& r, ScheduleView view) {
+  return {
+      r.problem, r.device,
+      Cat(ShowSchedule(r.schedule, view), " (", store::ChoiceSourceName(r.source), ", generator ", r.generator, ")"),
+      TimeOf(r.time_us.value_or(0)), r.created};
 }
-Row RowOf(const store::FactRecord& r) { return {r.name, r.device, r.answer, "-", r.created}; }
-Row RowOf(const store::KernelRecord& r) {
+Row RowOf(const store::FactRecord& r, ScheduleView) { return {r.name, r.device, r.answer, "-", r.created}; }
+Row RowOf(const store::KernelRecord& r, ScheduleView) {
   const double bytes = static_cast<double>(r.ptx.size() + (r.cubin ? r.cubin->bytes.size() : 0));
   return {r.key, r.target, Cat(PrintBytes(bytes), r.cubin ? " with machine code" : "", ": ", r.problem), "-",
           r.last_used};
 }
-Row RowOf(const store::TrialRecord& r) {
-  return {r.problem, r.device, Cat(r.schedule, " (", store::VerdictName(r.verdict), ")"), TimeOf(r.time_us), r.created};
+Row RowOf(const store::TrialRecord& r, ScheduleView view) {
+  return {r.problem, r.device, Cat(ShowSchedule(r.schedule, view), " (", store::VerdictName(r.verdict), ")"),
+          TimeOf(r.time_us), r.created};
 }
 
-void PrintTableOf(const std::vector<Record>& records) {
-  Table table({{"record"}, {"of"}, {"on"}, {"says"}, {"time", Align::kRight}, {"date (UTC)"}});
+void PrintTableOf(const std::vector<Record>& records, ScheduleView view) {
+  Table table({{"record"},
+               {"of", Align::kLeft, Room::kLong},
+               {"on", Align::kLeft, Room::kLong},
+               {"says", Align::kLeft, Room::kLong},
+               {"time", Align::kRight},
+               {"date (UTC)"}});
   for (const Record& record : records) {
-    const Row row = std::visit([](const auto& r) { return RowOf(r); }, record);
+    const Row row = std::visit([view](const auto& r) { return RowOf(r, view); }, record);
     table.Add({{std::string(store::RecordKind(record))},
                {row.subject},
                {row.where},
@@ -68,7 +77,7 @@ void PrintTableOf(const std::vector<Record>& records) {
                {row.time},
                {DateOf(row.created)}});
   }
-  std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
+  std::fputs(table.Print(StdoutScreen()).c_str(), stdout);
 }
 
 void PrintLinesOf(const std::vector<Record>& records, Code code) {
@@ -134,7 +143,7 @@ Result<int> DbStat(const DbOptions& options, const Settings& settings) {
     std::printf("%s\n", JsonLine(object).c_str());
     return kExitOk;
   }
-  Table table({{"store"}, {s.path.empty() ? "(in memory)" : s.path}});
+  Table table({{"store"}, {s.path.empty() ? "(in memory)" : s.path, Align::kLeft, Room::kLong}});
   table.Add({{"durable"}, {s.durable ? "yes" : "no", s.durable ? Tint::kGood : Tint::kBad}});
   table.Add({{"schema"}, {Cat("version ", s.schema_version, ", journal: ", s.journal)}});
   table.Add({{"kernels"}, {Cat(s.kernels, ", ", s.cubins, " with machine code")}});
@@ -146,8 +155,8 @@ Result<int> DbStat(const DbOptions& options, const Settings& settings) {
   if (!s.system_path.empty()) {
     table.Add({{"system"}, {Cat(s.system_path, ": ", s.system_kernels, " kernels, ", s.system_choices, " choices")}});
   }
-  std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
-  for (const std::string& warning : s.warnings) std::fprintf(stderr, "laneshift: warning: %s\n", warning.c_str());
+  std::fputs(table.Print(StdoutScreen()).c_str(), stdout);
+  for (const std::string& warning : s.warnings) Tell("warning", warning);
   return kExitOk;
 }
 
@@ -156,7 +165,7 @@ Result<int> DbList(const DbOptions& options, const Settings& settings) {
   if (options.json) {
     PrintLinesOf(records, Code::kLeftOut);
   } else {
-    PrintTableOf(records);
+    PrintTableOf(records, options.view);
   }
   return kExitOk;
 }
@@ -183,7 +192,7 @@ Result<int> DbShow(const DbOptions& options, const Settings& settings) {
     PrintLinesOf(found, Code::kWhole);
     return kExitOk;
   }
-  PrintTableOf(found);
+  PrintTableOf(found, options.view);
   for (const Record& record : found) {
     if (const auto* kernel = std::get_if<store::KernelRecord>(&record)) std::printf("\n%s\n", kernel->ptx.c_str());
   }

@@ -58,7 +58,7 @@ Result<store::PruneRule> RuleOf(const DbOptions& options) {
   store::PruneRule rule;
   if (options.older_than_days) {
     if (!std::isfinite(*options.older_than_days) || *options.older_than_days < 0) {
-      return MakeError(ErrorCode::kInvalidArgument, "--older-than is below zero");
+      return MakeError(ErrorCode::kInvalidArgument, "--older-than is below zero; use a number of days, such as 90");
     }
     rule.unused_since = std::time(nullptr) - static_cast<int64_t>(*options.older_than_days * kSecondsPerDay);
   }
@@ -67,6 +67,7 @@ Result<store::PruneRule> RuleOf(const DbOptions& options) {
   }
   if (options.other_generators) rule.only_generator = compiler::Generator();
   rule.damaged = options.damaged;
+  rule.dry_run = options.dry_run;
   if (rule.unused_since || rule.max_code_bytes || rule.only_generator || rule.damaged) return rule;
   return MakeError(
       ErrorCode::kInvalidArgument,
@@ -151,13 +152,17 @@ Result<int> DbPrune(const DbOptions& options, const Settings& settings) {
   LS_ASSIGN(Archive own, OpenOwn(options, settings, Archive::Mode::kWrite));
   LS_ASSIGN(const store::PruneTally tally, own.Prune(rule));
   if (options.json) {
-    const Json json = {
-        {"kernels", tally.kernels}, {"choices", tally.choices}, {"trials", tally.trials}, {"damaged", tally.damaged}};
+    const Json json = {{"kernels", tally.kernels},
+                       {"choices", tally.choices},
+                       {"trials", tally.trials},
+                       {"damaged", tally.damaged},
+                       {"dry_run", options.dry_run}};
     std::printf("%s\n", JsonLine(json).c_str());
   } else {
-    std::printf("removed %lld kernels, %lld choices, %lld trials, %lld damaged records\n",
-                static_cast<long long>(tally.kernels), static_cast<long long>(tally.choices),
-                static_cast<long long>(tally.trials), static_cast<long long>(tally.damaged));
+    std::printf("%s %lld kernels, %lld choices, %lld trials, %lld damaged records\n",
+                options.dry_run ? "would remove" : "removed", static_cast<long long>(tally.kernels),
+                static_cast<long long>(tally.choices), static_cast<long long>(tally.trials),
+                static_cast<long long>(tally.damaged));
   }
   return kExitOk;
 }

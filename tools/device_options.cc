@@ -1,11 +1,13 @@
 #include "tools/device_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/read_file.h"
 #include "base/text.h"
+#include "ir/grammar.h"
 
 namespace laneshift::tools {
 namespace {
@@ -28,11 +30,28 @@ std::vector<std::string> JoinWords(const std::vector<std::string>& words) {
   return texts;
 }
 
-Status ReadProblems(const std::string& path, ProblemReader& reader, std::vector<Problem>& problems) {
-  const auto file = base::ReadFile(path);
-  if (!file) {
-    return MakeError(file.error().code, Cat(file.error().message, "; --file takes a file with one problem a line"));
+// A word of a command line that is neither key=value nor the beginning of a problem, before it is taken for the latter.
+Status CheckWords(const std::vector<std::string>& words) {
+  const std::vector<std::string_view> kinds = ir::ProblemKinds();
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool bare = base::Words(word).size() == 1 && word.find('=') == std::string::npos;
+    if (bare && std::find(kinds.begin(), kinds.end(), word) == kinds.end()) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       Cat("'", word, "' is no part of a problem; after its kind come words key=value, such as m=512"));
+    }
+    if (word == "=" || (word.starts_with('=') && word.size() > 1)) {
+      return MakeError(ErrorCode::kInvalidArgument, Cat("'", word, "': write key=value without blanks, such as m=512"));
+    }
   }
+  return Ok();
+}
+
+Status ReadProblems(const std::string& path, ProblemReader& reader, std::vector<Problem>& problems) {
+  constexpr std::string_view kRemedy = "; --file takes a file with one problem a line";
+  const auto file = base::ReadFile(path);
+  if (!file) return MakeError(file.error().code, Cat(file.error().message, kRemedy));
+  const size_t before = problems.size();
   int number = 0;
   for (const std::string_view line : base::Split(*file, '\n')) {
     ++number;
@@ -42,7 +61,8 @@ Status ReadProblems(const std::string& path, ProblemReader& reader, std::vector<
     if (!problem) return problem.error().Within(Cat(path, ":", number));
     problems.push_back(std::move(*problem));
   }
-  return Ok();
+  if (problems.size() > before) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": has no problem", kRemedy));
 }
 
 Result<Assembler> ParseAssembler(const std::string& text) {
@@ -56,15 +76,17 @@ Result<Assembler> ParseAssembler(const std::string& text) {
 
 void AddPolicies(CLI::App& app, std::vector<std::string>& policies) {
   app.add_option("--policy", policies,
-                 "NAME=ANSWER, repeatable: what the emulator does where the manual is silent, such as "
+                 "repeatable: what the emulator does where the manual is silent, such as "
                  "shift_scope=addressed")
+      ->type_name("NAME=ANSWER")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void AddInclude(CLI::App& app, std::vector<std::string>& include) {
   app.add_option("--include", include,
-                 "DIR, repeatable: where includes of users' functions (epilogue=FILE.cu:FUNCTION) are looked for")
+                 "repeatable: where includes of users' functions (epilogue=FILE.cu:FUNCTION) are looked for")
+      ->type_name("DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -76,45 +98,77 @@ EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::s
   return options;
 }
 
-void DeviceOptions::AddTo(CLI::App& app) {
-  app.add_option("--device", device, "auto, cuda, cuda:N or emulator; auto: a GPU that has a target, else the emulator")
-      ->capture_default_str();
-  app.add_option("--target", target, "sm_100a or sm_90a: the chip that the emulator stands for (a GPU knows its own)");
+// Of the emulated device, whether or not it is the one that is used.
+void DeviceOptions::AddEmulator(CLI::App& app) {
+  app.add_option("--target", target, "sm_100a or sm_90a: the chip that the emulator stands for (a GPU knows its own)")
+      ->type_name("sm_100a|sm_90a");
   app.add_option("--async", async, "when the emulator completes asynchronous operations: eager, late or random:SEED")
+      ->type_name("eager|late|random:SEED")
       ->capture_default_str();
   app.add_option(
          "--arithmetic", arithmetic,
          "the emulator's tensor-core sums: hardware (bit for bit as the chip) or fast (plain f32, not the chip's)")
+      ->type_name("hardware|fast")
       ->capture_default_str();
-  app.add_option("--assembler", assembler, "PTX to machine code: ptxas, driver, or auto (ptxas where it is found)")
-      ->capture_default_str();
-  app.add_option("--ptxas", ptxas, "path of ptxas");
   app.add_option("--emulator-threads", emulator_threads, "host threads of the emulator; 0: all cores")
+      ->type_name("N")
       ->capture_default_str();
   app.add_option("--emulator-multiprocessors", emulator_multiprocessors,
                  "multiprocessors of the emulated device; 0: as many as the chip has")
+      ->type_name("N")
       ->capture_default_str();
+  AddPolicies(app, policies);
+}
+
+void DeviceOptions::AddPlans(CLI::App& app) {
   app.add_option("--on-miss", on_miss,
                  "where nothing measured is stored: heuristic (the model's best), tune (measure first), background "
                  "(the model's best, and measure meanwhile) or error")
+      ->type_name("heuristic|tune|background|error")
       ->capture_default_str();
   app.add_option("--launch-overlap", launch_overlap,
                  "programmatic: a kernel is set up while the one before it on the stream still ends; none: behind it")
+      ->type_name("none|programmatic")
       ->capture_default_str();
   app.add_option("--system-store", system_store,
-                 "a sealed database, read where the own store has nothing (else LANESHIFT_SYSTEM_STORE)");
+                 "a sealed database, read where the own store has nothing (else LANESHIFT_SYSTEM_STORE)")
+      ->type_name("FILE");
   app.add_flag("--system-store-kernels", system_store_kernels,
                "use the system store's kernels too, whose code then runs as this program's own; else only its choices");
+}
+
+void DeviceOptions::AddFunctions(CLI::App& app) {
+  AddInclude(app, include);
   app.add_option("--function-memory", function_limits.memory_bytes,
                  "bytes of memory that NVRTC may take for users' functions")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->type_name("BYTES")
       ->capture_default_str();
   app.add_option("--function-seconds", function_limits.cpu_seconds,
                  "processor time that NVRTC may take for users' functions; twice as long in all")
       ->check(CLI::Range(1, 86400))
+      ->type_name("SECONDS")
       ->capture_default_str();
-  AddPolicies(app, policies);
-  AddInclude(app, include);
+}
+
+void DeviceOptions::AddTo(CLI::App& app, const DeviceUse& use) {
+  if (use.emulator) {
+    app.add_option("--device", device,
+                   "auto, cuda, cuda:N or emulator; auto: a GPU that has a target, else the emulator")
+        ->type_name("auto|cuda|cuda:N|emulator")
+        ->capture_default_str();
+    AddEmulator(app);
+  } else {
+    app.add_option("--device", device, "auto, cuda or cuda:N: a GPU that has a target")
+        ->type_name("auto|cuda|cuda:N")
+        ->capture_default_str();
+  }
+  app.add_option("--assembler", assembler, "PTX to machine code: ptxas, driver, or auto (ptxas where it is found)")
+      ->type_name("auto|ptxas|driver")
+      ->capture_default_str();
+  app.add_option("--ptxas", ptxas, "path of ptxas")->type_name("FILE");
+  if (use.plans) AddPlans(app);
+  if (use.functions) AddFunctions(app);
 }
 
 Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) const {
@@ -172,12 +226,13 @@ std::vector<std::string> DeviceOptions::Words() const {
 }
 
 void AddProblems(CLI::App& app, std::vector<std::string>& words, std::string& file) {
-  app.add_option("problem", words, "one problem as bare words, or several as quoted arguments");
-  app.add_option("--file", file, "a file with one problem a line; '#' begins a comment");
+  app.add_option("problem", words, "one problem as bare words, or several as quoted arguments")->type_name("WORD");
+  app.add_option("--file", file, "a file with one problem a line; '#' begins a comment")->type_name("FILE");
 }
 
 Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file,
                                              ProblemReader& reader) {
+  LS_TRY(CheckWords(words));
   std::vector<Problem> problems;
   for (const std::string& text : JoinWords(words)) {
     LS_ASSIGN(Problem problem, reader.Read(text));

@@ -16,6 +16,13 @@ class App;
 
 namespace laneshift::tools {
 
+// What a verb does with a device.
+struct DeviceUse {
+  bool emulator = true;   // it may be an emulated one
+  bool plans = true;      // plans are made, of stored choices
+  bool functions = true;  // problems may call users' functions
+};
+
 // As written on the command line.
 struct DeviceOptions {
   std::string device = "auto", target, async = "eager", arithmetic = "hardware", assembler = "auto", ptxas;
@@ -27,10 +34,16 @@ struct DeviceOptions {
   std::vector<std::string> policies;
   std::vector<std::string> include;
 
-  void AddTo(CLI::App& app);
+  // Only the options that the verb goes by.
+  void AddTo(CLI::App& app, const DeviceUse& use = {});
   Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
   // As they would be written on the command line of another verb of this program.
   std::vector<std::string> Words() const;
+
+ private:
+  void AddEmulator(CLI::App& app);
+  void AddPlans(CLI::App& app);
+  void AddFunctions(CLI::App& app);
 };
 
 // --policy, of verbs that use the emulator.

@@ -213,7 +213,7 @@ Result<int> Doctor(const Settings& settings, const std::vector<std::string>& pol
   ProbeTensorMemory(settings, policies, findings, measured);
   int exit_code = kExitOk;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  Table table({{"part"}, {"state"}, {"what"}});
+  Table table({{"part"}, {"state"}, {"what", Align::kLeft, Room::kLong}});
   for (const Finding& finding : findings) {
     if (finding.state == State::kBroken) exit_code = kExitFailure;
     list.push_back({{"part", finding.part},
@@ -231,7 +231,7 @@ Result<int> Doctor(const Settings& settings, const std::vector<std::string>& pol
         {"ok", exit_code == kExitOk}, {"parts", list}, {"tensor_facts", FactsJson(measured)}};
     std::printf("%s\n", JsonLine(json_text).c_str());
   } else {
-    std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
+    std::fputs(table.Print(StdoutScreen()).c_str(), stdout);
   }
   return exit_code;
 }

@@ -128,18 +128,22 @@ Result<int> Emulate(const EmulateOptions& given) {
 Verb AddEmulate(CLI::App& app, const Settings&) {
   CLI::App* verb = app.add_subcommand("emulate", "Runs a PTX file on the emulator, as a launch file says");
   auto given = std::make_shared<EmulateOptions>();
-  verb->add_option("ptx", given->ptx, "the PTX file");
-  verb->add_option("--launch", given->launch, "the launch file (JSON)");
-  verb->add_option("--target", given->target, "sm_100a or sm_90a; else what the PTX is for");
-  verb->add_option("--async", given->async,
-                   "when asynchronous operations complete: eager, late, random or random:SEED");
-  verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit for bit) or fast");
-  verb->add_option("--hazards", given->hazards, "on or off");
+  verb->add_option("ptx", given->ptx, "the PTX file")->type_name("FILE");
+  verb->add_option("--launch", given->launch, "the launch file (JSON)")->type_name("FILE");
+  verb->add_option("--target", given->target, "sm_100a or sm_90a; else what the PTX is for")
+      ->type_name("sm_100a|sm_90a");
+  verb->add_option("--async", given->async, "when asynchronous operations complete: eager, late, random or random:SEED")
+      ->type_name("eager|late|random:SEED");
+  verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit for bit) or fast")
+      ->type_name("hardware|fast");
+  verb->add_option("--hazards", given->hazards, "on or off")->type_name("on|off");
   verb->add_option("--emulator-threads,--threads", given->threads, "host threads; 0: all cores")
-      ->check(CLI::Range(0, 1024));
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024).description(""));
   verb->add_option("--emulator-multiprocessors,--multiprocessors", given->multiprocessors,
                    "of the device; 0: as many as the chip has")
-      ->check(CLI::Range(0, 1024));
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024).description(""));
   AddPolicies(*verb, given->policies);
   verb->add_flag("--json", given->json, "one JSON object on stdout");
   verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and end");

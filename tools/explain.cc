@@ -13,6 +13,7 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -26,6 +27,7 @@ using autotune::Ranking;
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kNameColumn = 11;
 constexpr double kShownShare = 0.03;  // of the time, below which a cause is left out of the table
 
 constexpr const char* kExplainExamples = R"(
@@ -43,6 +45,7 @@ struct ExplainOptions {
   std::vector<std::string> words, include;
   std::string target, schedule;
   size_t top = 10;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false, refused = false;
 };
 
@@ -115,30 +118,37 @@ std::string Breakdown(const autotune::Prediction& p) {
   return text;
 }
 
-void PrintRefused(const Ranking& ranking, bool all) {
+void PrintRefused(const Ranking& ranking, const ExplainOptions& options) {
+  const bool all = options.refused;
+  const size_t width = TerminalWidth(stdout);
   if (ranking.refused.empty()) return;
   std::printf("\n%zu more were refused%s\n", ranking.refused.size(), all ? ":" : ", for example (--refused: all):");
   std::map<std::string, int> told;  // one example for each way in which a message begins
   for (const autotune::RefusedSchedule& refused : ranking.refused) {
     const std::string kind = refused.reason.message.substr(0, refused.reason.message.find_first_of("0123456789"));
     if (told[kind]++ > 0 && !all) continue;
-    std::printf("  %s\n    %s\n", PrintSchedule(refused.schedule).c_str(), refused.reason.message.c_str());
+    const std::string schedule = ShowSchedule(PrintSchedule(refused.schedule), options.view);
+    std::printf("%s\n%s\n", Wrapped(schedule, width, {.first = 2, .rest = 6}).c_str(),
+                Wrapped(refused.reason.message, width, {.first = 4, .rest = 4}).c_str());
   }
 }
 
 void PrintPages(const Problem& problem, const Subject& subject, const Ranking& ranking, const ExplainOptions& options) {
-  std::printf("problem  %s\ntarget   %s (%s)\n", PrintProblem(problem).c_str(),
-              std::string(subject.target->name).c_str(), subject.description.c_str());
+  const Screen screen = StdoutScreen();
+  const std::string target = Cat(subject.target->name, " (", subject.description, ")");
+  std::printf("%s\n%s\n", Itemized("problem", PrintProblem(problem), kNameColumn, screen.width).c_str(),
+              Itemized("target", target, kNameColumn, screen.width).c_str());
   if (subject.chosen) {
-    std::printf("run takes  %s (%s)\n", PrintSchedule(subject.chosen->schedule).c_str(),
-                std::string(ChoiceOriginName(subject.chosen->origin)).c_str());
+    const std::string taken =
+        Cat(PrintSchedule(subject.chosen->schedule), " (", ChoiceOriginName(subject.chosen->origin), ")");
+    std::printf("%s\n", Itemized("run takes", taken, kNameColumn, screen.width).c_str());
   }
   Table table({{"#", Align::kRight},
                {"us", Align::kRight},
                {"TFLOP/s", Align::kRight},
                {"GHz", Align::kRight},
-               {"critical path"},
-               {"schedule"}});
+               {"critical path", Align::kLeft, Room::kLong},
+               {"schedule", Align::kLeft, Room::kLong}});
   size_t shown = 0;
   for (const RankedSchedule& candidate : ranking.schedules) {
     if (options.top > 0 && shown == options.top) break;
@@ -148,13 +158,13 @@ void PrintPages(const Problem& problem, const Subject& subject, const Ranking& r
                {PrintFixed(ProblemFlops(problem) / p.us * 1e-6, 0)},
                {PrintFixed(p.clock_ghz, 2)},
                {Breakdown(p)},
-               {PrintSchedule(candidate.schedule), Tint::kFaint}});
+               {ShowSchedule(PrintSchedule(candidate.schedule), options.view), Tint::kFaint}});
   }
-  std::fputs(table.Print(StdoutTakesColour()).c_str(), stdout);
+  std::fputs(table.Print(screen).c_str(), stdout);
   if (shown < ranking.schedules.size()) {
     std::printf("and %zu slower ones (--top 0: all)\n", ranking.schedules.size() - shown);
   }
-  PrintRefused(ranking, options.refused);
+  PrintRefused(ranking, options);
 }
 
 Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
@@ -180,12 +190,16 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
       "explain",
       "Rank the schedules of a problem by predicted time, and say what bounds each and why others are refused");
   auto options = std::make_shared<ExplainOptions>();
-  verb->add_option("problem", options->words, "one problem, as bare words")->required();
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a");
-  verb->add_option("--schedule", options->schedule, "a whole or partial schedule: only candidates that agree with it");
+  verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+      ->type_name("sm_100a|sm_90a");
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule: only candidates that agree with it")
+      ->type_name("SCHEDULE");
   AddInclude(*verb, options->include);
-  verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given");
+  verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given")
+      ->type_name("N");
   verb->add_flag("--refused", options->refused, "show every refused schedule");
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a candidate, one a line, best first, on stdout");
   verb->footer(kExplainExamples);
   return [options, settings, verb] {

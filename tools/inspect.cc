@@ -13,6 +13,7 @@
 #include "tools/json_line.h"
 #include "tools/memory_map.h"
 #include "tools/reuse_report.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -32,6 +33,7 @@ Examples:
 struct InspectOptions {
   std::vector<std::string> words, include;
   std::string target, schedule, dump_after, ptxas;
+  ScheduleView view = ScheduleView::kShort;
   bool all_passes = false, no_ptx = false, json = false;
 };
 
@@ -143,22 +145,36 @@ void PrintJson(const Compilation& c, const Assembled& assembled, const std::vect
   std::printf("%s\n", JsonLine(json).c_str());
 }
 
+constexpr size_t kNameWidth = 10;
+
 class Pages {
  public:
-  Pages() : colour_(StdoutTakesColour()) {}
+  Pages() : screen_(StdoutScreen()) {}
   void Title(const std::string& text) const {
-    std::printf("\n%s\n", Tinted("── " + text + " ──", Tint::kGood, colour_).c_str());
+    std::printf("\n%s\n", Tinted("── " + text + " ──", Tint::kGood, screen_.colour).c_str());
   }
   void Text(const std::string& text) const {
     std::fputs(text.c_str(), stdout);
     if (!text.ends_with('\n')) std::fputc('\n', stdout);
   }
+  // A name and a text that may be long.
+  void Item(std::string_view name, std::string_view text) const {
+    Text(Itemized(name, text, kNameWidth, screen_.width));
+  }
+  // Lines that are wrapped.
+  void Prose(const std::string& text) const {
+    for (const std::string_view line : base::Split(text, '\n')) {
+      Text(Wrapped(line, screen_.width, {.rest = 2}));
+    }
+  }
+  // Without colours, which tables of a page leave to its titles.
+  Screen Plain() const { return {.width = screen_.width}; }
 
  private:
-  bool colour_;
+  const Screen screen_;
 };
 
-std::string RolesTable(const ir::Program& program) {
+std::string RolesTable(const ir::Program& program, const Screen& screen) {
   Table table({{"role"}, {"warps", Align::kRight}, {"threads that run"}, {"registers", Align::kRight}});
   for (const ir::Role& role : program.roles) {
     table.Add({{role.name},
@@ -166,7 +182,7 @@ std::string RolesTable(const ir::Program& program) {
                {role.elected != 0 ? "one" : "all"},
                {role.registers > 0 ? Cat(role.registers) : "as launched"}});
   }
-  return table.Print(false);
+  return table.Print(screen);
 }
 
 std::string ResourcesText(const Resources& resources) {
@@ -183,8 +199,9 @@ std::string ResourcesText(const Resources& resources) {
 void PrintKernel(const Pages& pages, const std::string& what, const CompiledKernel& kernel, const Resources& resources,
                  bool with_ptx) {
   pages.Title(Cat(what, ": ", kernel.program.threads, " threads a CTA"));
-  pages.Text(Cat("kernel    ", compiler::KernelKey(kernel.program), "\n", ResourcesText(resources), "\n\n",
-                 ir::PrintProgram(kernel.program)));
+  pages.Item("kernel", compiler::KernelKey(kernel.program));
+  pages.Prose(ResourcesText(resources));
+  pages.Text(Cat("\n", ir::PrintProgram(kernel.program)));
   if (with_ptx) pages.Text(kernel.module.ptx);
 }
 
@@ -199,26 +216,28 @@ void PrintTotals(const Pages& pages, const Compilation& c, const Assembled& asse
 }
 
 void PrintPages(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
-                const std::vector<compiler::PassDump>& passes, bool with_ptx) {
+                const std::vector<compiler::PassDump>& passes, bool with_ptx, ScheduleView view) {
   const Pages pages;
-  pages.Text(Cat("problem   ", PrintProblem(c.problem), "\ntarget    ", c.target->name, "\nschedule  ",
-                 PrintSchedule(c.schedule), "\nkernel    ", compiler::KernelKey(c.program)));
+  pages.Item("problem", PrintProblem(c.problem));
+  pages.Item("target", c.target->name);
+  pages.Item("schedule", ShowSchedule(PrintSchedule(c.schedule), view));
+  pages.Item("kernel", compiler::KernelKey(c.program));
   if (c.pack) PrintKernel(pages, "first, a kernel packs operands", *c.pack, assembled.pack, with_ptx);
   PrintTotals(pages, c, assembled, with_ptx);
   pages.Title(Cat("roles: ", c.program.threads, " threads a CTA"));
-  pages.Text(RolesTable(c.program));
+  pages.Text(RolesTable(c.program, pages.Plain()));
   pages.Title(Cat("shared memory: ", c.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));
-  pages.Text(DrawMap(SharedRegions(c.program), c.program.smem_bytes, "byte"));
+  pages.Text(DrawMap(SharedRegions(c.program), c.program.smem_bytes, "byte", pages.Plain()));
   if (c.program.tmem_columns > 0) {
     pages.Title(Cat("Tensor Memory: ", c.program.tmem_columns, " of ", c.target->tmem_columns, " columns"));
-    pages.Text(DrawMap(TensorRegions(c.program), c.program.tmem_columns, "column"));
+    pages.Text(DrawMap(TensorRegions(c.program), c.program.tmem_columns, "column", pages.Plain()));
   }
   if (!modes.empty()) {
     pages.Title("reuse of activations");
-    pages.Text(ReuseModesText(modes));
+    pages.Text(ReuseModesText(modes, pages.Plain(), view));
   }
   pages.Title("registers");
-  pages.Text(ResourcesText(assembled.product));
+  pages.Prose(ResourcesText(assembled.product));
   for (const compiler::PassDump& dump : passes) {
     pages.Title(Cat("tile program after ", dump.pass));
     pages.Text(dump.text);
@@ -226,7 +245,7 @@ void PrintPages(const Compilation& c, const Assembled& assembled, const std::vec
   pages.Title("instruction census");
   Table census({{"count", Align::kRight}, {"opcode"}});
   for (const OpcodeCount& row : Census(c.module.ptx)) census.Add({{Cat(row.count)}, {row.opcode}});
-  pages.Text(census.Print(false));
+  pages.Text(census.Print(pages.Plain()));
   if (!with_ptx) return;
   pages.Title(Cat("PTX (", PrintDuration(c.ptx_ms), ")"));
   pages.Text(c.module.ptx);
@@ -248,7 +267,7 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   if (options.json) {
     PrintJson(compilation, assembled, modes, passes, !options.no_ptx);
   } else {
-    PrintPages(compilation, assembled, modes, passes, !options.no_ptx);
+    PrintPages(compilation, assembled, modes, passes, !options.no_ptx, options.view);
   }
   return kExitOk;
 }
@@ -260,15 +279,18 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
       "inspect",
       "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
   auto options = std::make_shared<InspectOptions>();
-  verb->add_option("problem", options->words, "one problem, as bare words")->required();
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a");
+  verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+      ->type_name("sm_100a|sm_90a");
   AddInclude(*verb, options->include);
-  verb->add_option("--schedule", options->schedule, "a whole or partial schedule");
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--dump-after", options->dump_after,
-                   "show the tile program after this pass: build, lower_channels, …");
+                   "show the tile program after this pass: build, lower_channels, ...")
+      ->type_name("PASS");
   verb->add_flag("--all-passes", options->all_passes, "show the tile program after every pass");
   verb->add_flag("--no-ptx", options->no_ptx, "leave out the PTX");
-  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills")->type_name("FILE");
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout");
   verb->footer(kInspectExamples);
   return [options, settings] { return Inspect(*options, settings); };

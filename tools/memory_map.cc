@@ -73,8 +73,9 @@ std::vector<Region> TensorRegions(const ir::Program& program) {
   return regions;
 }
 
-std::string DrawMap(const std::vector<Region>& regions, int64_t total, const std::string& unit) {
-  Table table({{unit, Align::kRight}, {"size", Align::kRight}, {Cat("of ", total)}, {"what"}});
+std::string DrawMap(const std::vector<Region>& regions, int64_t total, const std::string& unit, const Screen& screen) {
+  Table table(
+      {{unit, Align::kRight}, {"size", Align::kRight}, {Cat("of ", total)}, {"what", Align::kLeft, Room::kLong}});
   int64_t end = 0;
   const auto add = [&](const Region& region) {
     table.Add({{Cat(region.begin)}, {Cat(region.size)}, {Bar(region, total), Tint::kFaint}, {region.what}});
@@ -85,7 +86,7 @@ std::string DrawMap(const std::vector<Region>& regions, int64_t total, const std
     end = std::max(end, region.begin + region.size);
   }
   if (end < total) add({end, total - end, "(free)"});
-  return table.Print(false);
+  return table.Print(screen);
 }
 
 std::vector<OpcodeCount> Census(std::string_view ptx) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "tools/table.h"
 
 namespace laneshift::tools {
 
@@ -22,7 +23,7 @@ std::vector<Region> SharedRegions(const ir::Program& program);
 std::vector<Region> TensorRegions(const ir::Program& program);
 
 // A small table with a bar for each region; what lies between regions is shown as free.
-std::string DrawMap(const std::vector<Region>& regions, int64_t total, const std::string& unit);
+std::string DrawMap(const std::vector<Region>& regions, int64_t total, const std::string& unit, const Screen& screen);
 
 // How often each PTX opcode occurs, most frequent first; modifiers are part of the opcode.
 struct OpcodeCount {

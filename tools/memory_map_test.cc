@@ -37,7 +37,7 @@ TEST(MemoryMap, RegionsOfACompiledProgramDoNotOverlapAndFit) {
 }
 
 TEST(MemoryMap, DrawsWhatIsFree) {
-  const std::string drawn = DrawMap({{0, 50, "first"}, {75, 25, "last"}}, 100, "byte");
+  const std::string drawn = DrawMap({{0, 50, "first"}, {75, 25, "last"}}, 100, "byte", {});
   EXPECT_NE(drawn.find("first"), std::string::npos);
   EXPECT_NE(drawn.find("  50    25"), std::string::npos) << drawn;
   EXPECT_NE(drawn.find("(free)"), std::string::npos);

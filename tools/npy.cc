@@ -174,8 +174,7 @@ Status WriteNpyArray(const std::string& path, std::string_view descr, const std:
   WriteHeader(file, descr, PrintDimensions(shape));
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   file.close();
-  if (!file)
-    return MakeError(ErrorCode::kResourceExhausted, Cat(path, ": cannot be written completely; is the disk full?"));
+  if (!file) return MakeError(ErrorCode::kDriver, Cat(path, ": cannot be written completely; is the disk full?"));
   return Ok();
 }
 
@@ -190,8 +189,7 @@ Status WriteNpy(const std::string& path, const HostTensor& tensor) {
     file.write(reinterpret_cast<const char*>(tensor.bytes.data() + first * bytes), shape.Inner() * bytes);
   }
   file.close();
-  if (!file)
-    return MakeError(ErrorCode::kResourceExhausted, Cat(path, ": cannot be written completely; is the disk full?"));
+  if (!file) return MakeError(ErrorCode::kDriver, Cat(path, ": cannot be written completely; is the disk full?"));
   return Ok();
 }
 

@@ -53,7 +53,7 @@ void PrintDetail(const runtime::MachineProbe& probed) {
   for (const auto& load : probed.loads)
     table.Add({{"load, one at a time"}, {Cat(load.bytes, " bytes")}, {PrintFixed(load.clocks, 0)}});
   table.Add({{"handoff by a barrier"}, {""}, {PrintFixed(probed.handoff_clocks, 0)}});
-  std::printf("\n%s", table.Print(StdoutTakesColour()).c_str());
+  std::printf("\n%s", table.Print(StdoutScreen()).c_str());
   std::vector<std::string> gpcs;
   for (const int sms : probed.gpcs) gpcs.push_back(Cat(sms));
   std::printf("SMs of each GPC that clusters reach: %s\n", base::Join(gpcs, " ").c_str());
@@ -93,7 +93,7 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
     std::printf("%s\n", JsonLine(object).c_str());
   } else {
     std::printf("%s, %s, %d SMs\n", engine.device_name().c_str(), engine.target().c_str(), sms);
-    std::fputs(FactsText(rows, StdoutTakesColour()).c_str(), stdout);
+    std::fputs(FactsText(rows, StdoutScreen()).c_str(), stdout);
     PrintDetail(probed);
   }
   return kExitOk;
@@ -104,7 +104,7 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
 Verb AddProbe(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("probe", "Measure a GPU's speeds and latencies, for the timing model");
   auto options = std::make_shared<ProbeOptions>();
-  options->device.AddTo(*verb);
+  options->device.AddTo(*verb, {.emulator = false, .plans = false, .functions = false});
   verb->add_flag("--json", options->json, "one JSON object on stdout");
   verb->footer(kProbeExamples);
   return [options, settings] { return Probe(*options, settings); };

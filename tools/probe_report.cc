@@ -39,9 +39,13 @@ nlohmann::ordered_json FactsJson(const std::vector<ProbedRow>& rows) {
   return list;
 }
 
-std::string FactsText(const std::vector<ProbedRow>& rows, bool colour) {
-  Table table(
-      {{"fact"}, {"here", Align::kRight}, {"published", Align::kRight}, {"used", Align::kRight}, {"unit"}, {"what"}});
+std::string FactsText(const std::vector<ProbedRow>& rows, const Screen& screen) {
+  Table table({{"fact"},
+               {"here", Align::kRight},
+               {"published", Align::kRight},
+               {"used", Align::kRight},
+               {"unit"},
+               {"what", Align::kLeft, Room::kLong}});
   std::string refused;
   bool implausible = false;
   for (const ProbedRow& row : rows) {
@@ -57,7 +61,7 @@ std::string FactsText(const std::vector<ProbedRow>& rows, bool colour) {
   if (!refused.empty()) refused += "The model keeps what is published.";
   if (implausible) refused += " Is another program using the device?";
   if (!refused.empty()) refused += "\n";
-  return table.Print(colour) + refused;
+  return table.Print(screen) + refused;
 }
 
 }  // namespace laneshift::tools

@@ -11,6 +11,7 @@
 #include "autotune/machine.h"
 #include "runtime/machine_probe.h"
 #include "target/target.h"
+#include "tools/table.h"
 
 namespace laneshift::tools {
 
@@ -30,6 +31,6 @@ std::vector<ProbedRow> CompareFacts(const runtime::MachineProbe& probe, const ta
 
 nlohmann::ordered_json FactsJson(const std::vector<ProbedRow>& rows);
 // A table, and below it what was refused.
-std::string FactsText(const std::vector<ProbedRow>& rows, bool colour);
+std::string FactsText(const std::vector<ProbedRow>& rows, const Screen& screen);
 
 }  // namespace laneshift::tools

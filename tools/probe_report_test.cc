@@ -37,7 +37,7 @@ TEST(ProbeReport, WhatNoDeviceDoesIsReportedAndNotUsed) {
     }
   }
   EXPECT_EQ(seen, 3);
-  const std::string text = FactsText(rows, false);
+  const std::string text = FactsText(rows, {});
   EXPECT_NE(text.find("not used: memory_rate = 42 TB/s is not plausible: published are 4.2"), std::string::npos)
       << text;
   EXPECT_NE(text.find("The model keeps what is published"), std::string::npos);
@@ -46,7 +46,7 @@ TEST(ProbeReport, WhatNoDeviceDoesIsReportedAndNotUsed) {
 TEST(ProbeReport, WhatIsReportedAloneIsNoFaultOfTheDevice) {
   const target::Target& target = **target::FindTarget("sm_100a");
   const std::string text =
-      FactsText(CompareFacts({.facts = {{"load_latency", 300}}}, target, autotune::PublishedMachine(target)), false);
+      FactsText(CompareFacts({.facts = {{"load_latency", 300}}}, target, autotune::PublishedMachine(target)), {});
   EXPECT_NE(text.find("not used: load_latency = 300 clk is reported alone"), std::string::npos) << text;
   EXPECT_EQ(text.find("Is another program"), std::string::npos) << text;
 }
@@ -54,7 +54,7 @@ TEST(ProbeReport, WhatIsReportedAloneIsNoFaultOfTheDevice) {
 TEST(ProbeReport, NothingIsSaidWhereAllIsPlausible) {
   const target::Target& target = **target::FindTarget("sm_90a");
   const std::string text =
-      FactsText(CompareFacts({.facts = {{"port", 107}}}, target, autotune::PublishedMachine(target)), false);
+      FactsText(CompareFacts({.facts = {{"port", 107}}}, target, autotune::PublishedMachine(target)), {});
   EXPECT_EQ(text.find("not used"), std::string::npos) << text;
 }
 

@@ -22,8 +22,8 @@ struct RunSettings {
   uint64_t seed = 12;
   bool check = false;
   std::optional<measure::Peer> vs{};  // what laneshift is timed against, in turns
-  int repeat = 20;  // timed calls on a GPU
-  int row = 1;      // calls in a row that one timed call stands for
+  int repeat = 20;                    // timed calls on a GPU
+  int row = 1;                        // calls in a row that one timed call stands for
   ScheduleConstraint constraint;
   // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.
   std::string a, b, c, bias, scale_a, scale_b, scale_d, out;

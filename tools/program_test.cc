@@ -311,8 +311,8 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
   };
   const Case cases[] = {
       // The command line.
-      {{}, 2, "subcommand is required"},
-      {{"rum"}, 2, "see laneshift --help"},
+      {{}, 2, "a verb is missing"},
+      {{"rum"}, 2, "did you mean 'run'?"},
       {{"run", "--bogus"}, 2, "--bogus"},
       {{"run"}, 2, "no problem; write for example"},
       {{"run", kTiny, "--vs", "cutlass"}, 2, "use --vs cublas (gemm) or --vs cudnn (conv)"},
@@ -336,11 +336,11 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", "gemm", "m=1", "n=1", "k=1", "a=int4"}, 2, "known types: f16, bf16, f32"},
       {{"run", "gemm", "m=4", "n=4", "k=9", "lda=8"}, 2, "lda=8 is below the row of 9 elements; use at least 9"},
       {{"run", "--file", File("absent.txt")}, 2, "cannot be opened"},
-      {{"run", "--file", testing::TempDir()}, 2, "cannot be read: Is a directory"},
+      {{"run", "--file", testing::TempDir()}, 2, ": is a directory"},
       {{"run", "gemm", "m=4", "n=4", "k=4", "epilogue=" + File("directory.cu") + ":F"},
        2,
        "is a directory; name a file"},
-      {{"emulate", testing::TempDir(), "--launch", testing::TempDir()}, 2, "cannot be read: Is a directory"},
+      {{"emulate", testing::TempDir(), "--launch", testing::TempDir()}, 2, ": is a directory"},
       {{"run", "gemm", "m=1", "n=1", "k=1", "batch=16777217", "stride_a=549755813888"}, 2, "more than 2^46 elements"},
       // Schedules.
       {{"run", kTiny, "--schedule", "tiles=1"}, 2, "tile"},
@@ -353,6 +353,85 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", kTiny, "--device", "emulator", "--target", "sm_80"}, 2, "sm_100a"},
   };
   for (const Case& bad : cases) ExpectRefused(bad.arguments, bad.exit_code, bad.message);
+}
+
+// What cannot be written is a failure, whoever wrote it.
+TEST_F(Program, OutputThatCannotBeWrittenIsAFailure) {
+  for (const char* command :
+       {"run --device emulator gemm m=16 n=16 k=16", "run --device emulator gemm m=16 n=16 k=16 --json",
+        "inspect gemm m=16 n=16 k=16", "compile gemm m=16 n=16 k=16", "--help", "help gemm", "db stat", "man",
+        "completion bash"}) {
+    const std::string line =
+        base::Cat("LANESHIFT_CACHE_DIR=", File("store"), " exec ", LANESHIFT_PROGRAM, " ", command, " > /dev/full");
+    const auto result =
+        base::RunProgram({.argv = {"/bin/sh", "-c", line}, .input = {}, .timeout = std::chrono::seconds(60)});
+    ASSERT_TRUE(result.has_value());
+    EXPECT_EQ(result->exit_code, 1) << command;
+    EXPECT_NE(result->messages.find("laneshift: error: standard output c"), std::string::npos) << command << "\n"
+                                                                                               << result->messages;
+  }
+}
+
+// Every verb and every verb of db: its help fits 80 columns, it has --json, and a manual page and completions name it.
+TEST_F(Program, EveryVerbIsExplainedEverywhere) {
+  const Json program = CallJson({"help"}).at(0);
+  const std::string bash = Call({"completion", "bash"}).output, zsh = Call({"completion", "zsh"}).output,
+                    fish = Call({"completion", "fish"}).output;
+  std::vector<std::vector<std::string>> verbs;
+  for (const Json& verb : program["verbs"]) verbs.push_back({verb["name"]});
+  EXPECT_GE(verbs.size(), 13u);
+  for (const Json& verb : CallJson({"help", "db"}).at(0)["verbs"]) verbs.push_back({"db", verb["name"]});
+  for (std::vector<std::string> verb : verbs) {
+    const std::string name = verb.back();
+    for (const std::string* script : {&bash, &zsh, &fish}) EXPECT_NE(script->find(name), std::string::npos) << name;
+    const base::ProgramResult man = Call({"man", verb.front()});
+    EXPECT_EQ(man.exit_code, 0) << name;
+    EXPECT_NE(man.output.find(".SH OPTIONS"), std::string::npos) << name;
+    verb.push_back("--help");
+    const std::string help = Call(verb).output;
+    // `db` itself does nothing.
+    EXPECT_EQ(help.find("--json") != std::string::npos, name != "db") << name << "\n" << help;
+    for (const std::string_view line : base::Split(help, '\n')) EXPECT_LE(line.size(), 82u) << name << ": " << line;
+  }
+}
+
+TEST_F(Program, HelpExplainsKeysAndTopics) {
+  EXPECT_NE(Call({"help", "gemm"}).output.find("lda="), std::string::npos);
+  EXPECT_NE(Call({"help", "stages"}).output.find("shared-memory ring"), std::string::npos);
+  EXPECT_NE(Call({"help", "db", "prune"}).output.find("--dry-run"), std::string::npos);
+  for (const char* topic :
+       {"gemm", "conv", "schedule", "epilogue", "numerics", "types", "targets", "policies", "store", "exit-codes"}) {
+    const Json page = CallJson({"help", topic}).at(0);
+    EXPECT_FALSE(page["rows"].empty()) << topic;
+  }
+}
+
+TEST_F(Program, PruningCanBeTriedFirst) {
+  CallJson(RunOnEmulator({kTiny}));
+  const Json tried = CallJson({"db", "prune", "--max-code", "0", "--dry-run"}).at(0);
+  EXPECT_EQ(tried["kernels"], 1);
+  EXPECT_EQ(tried["dry_run"], true);
+  EXPECT_EQ(CallJson({"db", "stat"}).at(0)["kernels"], 1);
+  EXPECT_EQ(CallJson({"db", "prune", "--max-code", "0"}).at(0)["kernels"], 1);
+  EXPECT_EQ(CallJson({"db", "stat"}).at(0)["kernels"], 0);
+}
+
+// Bash offers values of an option, options of a verb and keys of a problem.
+TEST_F(Program, BashCompletes) {
+  const auto offered = [&](const std::string& words, int last) {
+    const std::string script =
+        base::Cat("source <(", LANESHIFT_PROGRAM, " completion bash); compopt() { :; }; COMP_WORDS=(", words,
+                  "); COMP_CWORD=", last, "; _laneshift; echo \"${COMPREPLY[@]}\"");
+    const auto result =
+        base::RunProgram({.argv = {"/bin/bash", "-c", script}, .input = {}, .timeout = std::chrono::seconds(60)});
+    return result ? std::string(base::Trim(result->output)) : result.error().message;
+  };
+  EXPECT_EQ(offered("laneshift ru", 1), "run");
+  EXPECT_EQ(offered("laneshift run --device e", 3), "emulator");
+  EXPECT_EQ(offered("laneshift run --che", 2), "--check");
+  EXPECT_EQ(offered("laneshift run gemm stride_a", 3), "stride_a=");
+  EXPECT_EQ(offered("laneshift db pru", 2), "prune");
+  EXPECT_EQ(offered("laneshift db prune --dry", 3), "--dry-run");
 }
 
 TEST_F(Program, AProblemThatFailsIsToldInItsLine) {

@@ -59,16 +59,17 @@ Json ReuseModesJson(const std::vector<ReuseMode>& modes) {
   return list;
 }
 
-std::string ReuseModesText(const std::vector<ReuseMode>& modes) {
+std::string ReuseModesText(const std::vector<ReuseMode>& modes, const Screen& screen, ScheduleView view) {
   std::vector<Column> columns = {{"mode"}};
   for (const CountRow& row : kCounts) columns.push_back({row.title, Align::kRight});
   for (const char* title : {"fill", "shared reads", "MMA issue"}) columns.push_back({title, Align::kRight});
   columns.push_back({"bound by"});
   Table table(std::move(columns));
   std::string below;
+  const auto add = [&](const std::string& line) { below += Cat(Wrapped(line, screen.width, {.rest = 2}), "\n"); };
   for (const ReuseMode& mode : modes) {
     if (!mode.refused.empty()) {
-      below += Cat(mode.name, ": ", mode.refused, "\n");
+      add(Cat(mode.name, ": ", mode.refused));
       continue;
     }
     std::vector<Cell> cells = {{Cat(mode.name, mode.chosen ? " *" : "")}};
@@ -80,11 +81,12 @@ std::string ReuseModesText(const std::vector<ReuseMode>& modes) {
     for (const double clocks : {bound.fill, bound.shared_reads, bound.mma}) cells.push_back({Clocks(clocks)});
     cells.push_back({std::string(bound.By())});
     table.Add(std::move(cells));
-    if (!mode.chosen) below += Cat(mode.name, ": ", PrintSchedule(mode.schedule), "\n");
+    if (!mode.chosen) add(Cat(mode.name, ": ", ShowSchedule(PrintSchedule(mode.schedule), view)));
   }
-  return Cat(table.Print(false), below,
-             "* chosen. Counts: the whole problem. fill, shared reads, MMA issue: clocks of the busiest SM if nothing "
-             "else took time; shifts are taken as free.\n");
+  add("* chosen. Counts: the whole problem. fill, shared reads, MMA issue: clocks of the busiest SM if nothing else "
+      "took "
+      "time; shifts are taken as free.");
+  return table.Print({.width = screen.width}) + below;
 }
 
 }  // namespace laneshift::tools

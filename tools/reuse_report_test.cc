@@ -147,7 +147,7 @@ TEST(ReuseModes, SayWhyTheyAreRefused) {
   }
   EXPECT_TRUE(json[0]["refused"].is_null());
   EXPECT_GT(json[0]["bound"]["clocks"].get<double>(), 0);
-  const std::string text = ReuseModesText(modes);
+  const std::string text = ReuseModesText(modes, {}, ScheduleView::kFull);
   EXPECT_NE(text.find("lane_shift: no schedule fits on sm_90a"), std::string::npos) << text;
   EXPECT_NE(text.find("im2col"), std::string::npos) << text;
 }

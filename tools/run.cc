@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -8,11 +9,15 @@
 #include "tools/exit_code.h"
 #include "tools/problem_run.h"
 #include "tools/run_report.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
 namespace {
+
+using base::Cat;
 
 constexpr const char* kRunExamples = R"(
 Examples:
@@ -33,6 +38,7 @@ struct RunOptions {
   RunSettings run;
   std::vector<std::string> words;
   std::string file, schedule, vs;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false;
 };
 
@@ -45,15 +51,15 @@ int ExitCodeFor(const Result<RunOutcome>& outcome) {
 void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
   const std::string problem = PrintProblem(run.problem);
   if (!run.outcome) {
-    std::fprintf(stderr, "laneshift: error: %s: %s\n", problem.c_str(), run.outcome.error().message.c_str());
+    Tell("error", Cat(problem, ": ", run.outcome.error().message));
     return;
   }
   for (const std::string& failure : run.outcome->failures) {
-    std::fprintf(stderr, "laneshift: wrong: %s: %s\n", problem.c_str(), failure.c_str());
+    Tell("wrong", Cat(problem, ": ", failure));
   }
   for (const std::string& note : run.outcome->notes) {
     if (std::find(told.begin(), told.end(), note) != told.end()) continue;
-    std::fprintf(stderr, "laneshift: note: %s\n", note.c_str());
+    Tell("note", note);
     told.push_back(note);
   }
 }
@@ -62,9 +68,9 @@ Status CheckFiles(const RunSettings& run, size_t problems) {
   const bool any = !(run.a + run.b + run.c + run.bias + run.scale_a + run.scale_b + run.scale_d + run.out).empty();
   if (!any || problems == 1) return Ok();
   return MakeError(ErrorCode::kInvalidArgument,
-                   base::Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d and --out belong "
-                             "to one problem, but there are ",
-                             problems, "; run them one by one"));
+                   Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d and --out belong "
+                       "to one problem, but there are ",
+                       problems, "; run them one by one"));
 }
 
 Result<int> Run(const RunOptions& options, const Settings& settings) {
@@ -78,12 +84,12 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   if (!options.vs.empty()) {
     LS_ASSIGN(run.vs, measure::ParsePeer(options.vs));
   }
-  if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--repeat ", run.repeat, " is below 1"));
-  if (run.row < 1) return MakeError(ErrorCode::kInvalidArgument, base::Cat("--row ", run.row, " is below 1"));
+  if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, Cat("--repeat ", run.repeat, " is below 1"));
+  if (run.row < 1) return MakeError(ErrorCode::kInvalidArgument, Cat("--row ", run.row, " is below 1"));
   LS_ASSIGN(const Engine engine, reader.Take());
   if (!options.json) {
-    std::fprintf(stderr, "%s, %s, store: %s\n", engine.device_name().c_str(), engine.target().c_str(),
-                 settings.store_directory == store::kInMemory ? "in memory" : settings.store_directory.c_str());
+    Inform(Cat(engine.device_name(), ", ", engine.target(),
+               ", store: ", settings.store_directory == store::kInMemory ? "in memory" : settings.store_directory));
   }
 
   int exit_code = kExitOk;
@@ -99,25 +105,32 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
     }
     outcomes.push_back(std::move(outcome));
   }
-  if (!options.json) std::fputs(PrintTable(outcomes, StdoutTakesColour()).c_str(), stdout);
+  // Where nothing ran, the errors have said all there is.
+  const bool any =
+      std::any_of(outcomes.begin(), outcomes.end(), [](const ProblemOutcome& o) { return bool(o.outcome); });
+  if (!options.json && any) std::fputs(PrintTable(outcomes, StdoutScreen(), options.view).c_str(), stdout);
   return exit_code;
 }
 
 void AddDataOptions(CLI::App& app, RunSettings& run) {
   app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
+      ->type_name("N")
       ->capture_default_str();
   app.add_option(
-      "--a,--x", run.a,
-      "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as '|u1')");
+         "--a,--x", run.a,
+         "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as '|u1')")
+      ->type_name("FILE");
   app.add_option(
-      "--b,--w", run.b,
-      "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n; or w (k, r, s, c/groups)");
-  app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)");
-  app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)");
-  app.add_option("--scale_a,--scale_x", run.scale_a, "the factors of A from an .npy file (with scale=tensor or block)");
-  app.add_option("--scale_b,--scale_w", run.scale_b, "the same of B");
-  app.add_option("--scale_d,--scale_y", run.scale_d, "the same of an 8-bit D");
-  app.add_option("--out", run.out, "write D, or y (n, p, q, k), to an .npy file");
+         "--b,--w", run.b,
+         "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n; or w (k, r, s, c/groups)")
+      ->type_name("FILE");
+  app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)")->type_name("FILE");
+  app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)")->type_name("FILE");
+  app.add_option("--scale_a,--scale_x", run.scale_a, "the factors of A from an .npy file (with scale=tensor or block)")
+      ->type_name("FILE");
+  app.add_option("--scale_b,--scale_w", run.scale_b, "the same of B")->type_name("FILE");
+  app.add_option("--scale_d,--scale_y", run.scale_d, "the same of an 8-bit D")->type_name("FILE");
+  app.add_option("--out", run.out, "write D, or y (n, p, q, k), to an .npy file")->type_name("FILE");
 }
 
 }  // namespace
@@ -128,15 +141,20 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
   AddProblems(*verb, options->words, options->file);
   options->device.AddTo(*verb);
   verb->add_option("--schedule", options->schedule,
-                   "\"tile=128x256 stages=4\": a part constrains the choice, a whole schedule fixes it");
+                   "\"tile=128x256 stages=4\": a part constrains the choice, a whole schedule fixes it")
+      ->type_name("SCHEDULE");
   AddDataOptions(*verb, options->run);
   verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
-  verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it in turns with laneshift (GPU only)");
+  verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it in turns with laneshift (GPU only)")
+      ->type_name("cublas|cudnn");
   verb->add_option("--repeat", options->run.repeat,
                    "timed calls on a GPU, of which the median counts; at least 20 are made")
+      ->type_name("N")
       ->capture_default_str();
   verb->add_option("--row", options->run.row, "calls in a row that one timed call stands for; the time is that of one")
+      ->type_name("N")
       ->capture_default_str();
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   verb->footer(kRunExamples);
   return [options, settings] { return Run(*options, settings); };

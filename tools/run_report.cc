@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "laneshift/schedule.h"
+#include "tools/error_json.h"
 #include "tools/json_line.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
@@ -37,18 +38,6 @@ std::string KernelCell(const PlanReport& plan) {
   if (plan.cache == CacheState::kMemory) return Cat(CacheStateName(plan.cache));
   if (plan.cache != CacheState::kCompiled) return Cat(CacheStateName(plan.cache), " in ", PrintDuration(plan.plan_ms));
   return Cat("compiled in ", PrintDuration(plan.plan_ms));
-}
-
-// The tile, the stages and what is unlike the usual: pasted back, it constrains to the same words.
-std::string ShortSchedule(const std::string& schedule) {
-  const std::string usual_text = PrintSchedule(Schedule{});
-  const std::vector<std::string_view> usual = base::Words(usual_text);
-  std::vector<std::string> words;
-  for (const std::string_view word : base::Words(schedule)) {
-    const bool always = word.starts_with("tile=") || word.starts_with("stages=");
-    if (always || std::find(usual.begin(), usual.end(), word) == usual.end()) words.emplace_back(word);
-  }
-  return base::Join(words, " ");
 }
 
 std::string TimeCell(const RunOutcome& outcome) {
@@ -95,20 +84,24 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   json["failures"] = outcome != nullptr ? Json(outcome->failures) : Json::array();
   json["error"] = Json();
   if (!run.outcome) {
-    json["error"] = {{"code", ErrorCodeName(run.outcome.error().code)}, {"message", run.outcome.error().message}};
+    json["error"] = ErrorJson(run.outcome.error());
   }
   return JsonLine(json);
 }
 
-std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {
+std::string PrintTable(const std::vector<ProblemOutcome>& runs, const Screen& screen, ScheduleView view) {
   bool on_gpu = false, against_cublas = false, against_cudnn = false;
   for (const ProblemOutcome& run : runs) {
     on_gpu = on_gpu || (run.outcome && run.outcome->time_us);
     against_cublas = against_cublas || (run.outcome && run.outcome->cublas_us);
     against_cudnn = against_cudnn || (run.outcome && run.outcome->cudnn_us);
   }
-  std::vector<Column> columns = {{"problem"}, {"schedule"},           {"verified"}, {"error", Align::kRight},
-                                 {"kernel"},  {"time", Align::kRight}};
+  std::vector<Column> columns = {{"problem", Align::kLeft, Room::kLong},
+                                 {"schedule", Align::kLeft, Room::kLong},
+                                 {"verified"},
+                                 {"error", Align::kRight},
+                                 {"kernel"},
+                                 {"time", Align::kRight}};
   if (on_gpu) columns.push_back({"TFLOP/s", Align::kRight});
   if (against_cublas) columns.push_back({"of cuBLAS", Align::kRight});
   if (against_cudnn) columns.push_back({"of cuDNN", Align::kRight});
@@ -123,7 +116,7 @@ std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {
       continue;
     }
     const RunOutcome& outcome = *run.outcome;
-    row.push_back({ShortSchedule(outcome.plan.schedule), Tint::kFaint});
+    row.push_back({ShowSchedule(outcome.plan.schedule, view), Tint::kFaint});
     row.push_back(VerifiedCell(outcome));
     row.push_back({outcome.max_rel_err ? Scientific(*outcome.max_rel_err) : "-"});
     row.push_back({KernelCell(outcome.plan), outcome.plan.cache == CacheState::kCompiled ? Tint::kPlain : Tint::kGood});
@@ -138,7 +131,7 @@ std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour) {
     if (against_cudnn) row.push_back(ratio(outcome.cudnn_us));
     table.Add(std::move(row));
   }
-  return table.Print(colour);
+  return table.Print(screen);
 }
 
 }  // namespace laneshift::tools

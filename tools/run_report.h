@@ -8,6 +8,8 @@
 
 #include "laneshift/result.h"
 #include "tools/problem_run.h"
+#include "tools/schedule_view.h"
+#include "tools/table.h"
 
 namespace laneshift::tools {
 
@@ -21,6 +23,6 @@ struct ProblemOutcome {
 std::string PrintJson(const ProblemOutcome& run, const std::string& engine_target, const std::string& engine_device);
 
 // The table over all problems.
-std::string PrintTable(const std::vector<ProblemOutcome>& runs, bool colour);
+std::string PrintTable(const std::vector<ProblemOutcome>& runs, const Screen& screen, ScheduleView view);
 
 }  // namespace laneshift::tools

@@ -12,17 +12,138 @@
 namespace laneshift::tools {
 namespace {
 
-size_t Width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
+using base::Cat;
 
 std::string Padded(std::string_view text, size_t width, Align align) {
-  const std::string blanks(width - std::min(width, Width(text)), ' ');
+  const std::string blanks(width - std::min(width, CharactersOf(text)), ' ');
   return align == Align::kLeft ? std::string(text) + blanks : blanks + std::string(text);
 }
 
+std::string WithoutTrailingBlanks(std::string text) {
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+// Where the cells of a table go on a screen.
+class Layout {
+ public:
+  Layout(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows, const Screen& screen)
+      : columns_(columns), rows_(rows), screen_(screen), places_(columns.size()) {
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      size_t& width = places_[i].width;
+      width = CharactersOf(columns_[i].title);
+      for (const auto& row : rows_) width = std::max(width, CharactersOf(row[i].text));
+    }
+    Fit(screen_.width);
+  }
+
+  bool Fits() const { return RowWidth() <= screen_.width; }
+
+  std::string Print() const {
+    std::vector<Cell> titles, rules;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      titles.push_back({columns_[i].title});
+      std::string rule;
+      for (size_t j = 0; j < places_[i].width; ++j) rule += "─";
+      rules.push_back({places_[i].in_row ? std::move(rule) : "", Tint::kFaint});
+    }
+    std::string text = Row(titles) + Row(rules);
+    for (const auto& row : rows_) text += Row(row);
+    return text;
+  }
+
+ private:
+  static constexpr size_t kGap = 2, kIndent = 2, kLeastWrapped = 16, kGoodRoom = 36;
+
+  struct Place {
+    size_t width = 0;
+    bool in_row = true;
+    bool wrapped = false;
+  };
+
+  size_t FirstInRow() const {
+    const auto first = std::find_if(places_.begin(), places_.end(), [](const Place& place) { return place.in_row; });
+    return static_cast<size_t>(first - places_.begin());
+  }
+  // Rows that have lines above them stand under those.
+  size_t Margin() const { return FirstInRow() > 0 ? kIndent : 0; }
+  size_t RowWidth() const {
+    size_t width = Margin();
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i].in_row) width += places_[i].width + (i == FirstInRow() ? 0 : kGap);
+    }
+    return width;
+  }
+
+  void Fit(size_t screen) {
+    while (RowWidth() > screen) {
+      if (WrapLast(screen)) return;
+      Place* widest = nullptr;
+      size_t in_row = 0;
+      for (size_t i = 0; i < places_.size(); ++i) {
+        in_row += places_[i].in_row;
+        if (!places_[i].in_row || columns_[i].room != Room::kLong) continue;
+        if (widest == nullptr || places_[i].width > widest->width) widest = &places_[i];
+      }
+      if (widest == nullptr || in_row == 1) return;
+      widest->in_row = false;
+    }
+  }
+
+  // A long last column that has enough room left goes on below itself.
+  bool WrapLast(size_t screen) {
+    Place& last = places_.back();
+    if (!last.in_row || columns_.back().room != Room::kLong) return false;
+    const size_t others = RowWidth() - last.width;
+    if (others + kLeastWrapped > screen) return false;
+    const size_t room = screen - others;
+    if (room < kGoodRoom && last.width > 2 * room) return false;
+    last.width = room;
+    last.wrapped = true;
+    return true;
+  }
+
+  std::string Row(const std::vector<Cell>& cells) const {
+    std::string above, row(Margin(), ' '), below;
+    const size_t first = FirstInRow();
+    size_t offset = row.size();
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const Cell& cell = cells[i];
+      const Place& place = places_[i];
+      if (!place.in_row) {
+        if (cell.text.empty() || cell.text == "-") continue;
+        const Indent indent = i < first ? Indent{0, 2 * kIndent} : Indent{2 * kIndent, 3 * kIndent};
+        (i < first ? above : below) +=
+            Cat(Tinted(Wrapped(cell.text, screen_.width, indent), cell.tint, screen_.colour), "\n");
+        continue;
+      }
+      if (i > first) row += std::string(kGap, ' ');
+      offset += i > first ? kGap : 0;
+      row += CellInRow(cell, columns_[i].align, place, offset);
+      offset += place.width;
+    }
+    return Cat(above, WithoutTrailingBlanks(row), "\n", below);
+  }
+
+  std::string CellInRow(const Cell& cell, Align align, const Place& place, size_t offset) const {
+    if (!place.wrapped) return Tinted(Padded(cell.text, place.width, align), cell.tint, screen_.colour);
+    std::string lines;
+    const std::string wrapped = Wrapped(cell.text, place.width);
+    for (const std::string_view line : base::Split(wrapped, '\n')) {
+      if (!lines.empty()) lines += Cat("\n", std::string(offset, ' '));
+      lines += Tinted(line, cell.tint, screen_.colour);
+    }
+    return lines;
+  }
+
+  const std::vector<Column>& columns_;
+  const std::vector<std::vector<Cell>>& rows_;
+  const Screen& screen_;
+  std::vector<Place> places_;
+};
+
 std::string WithUnit(double value, std::string_view unit) {
-  return base::Cat(PrintFixed(value, value < 10 ? 2 : value < 100 ? 1 : 0), " ", unit);
+  return Cat(PrintFixed(value, value < 10 ? 2 : value < 100 ? 1 : 0), " ", unit);
 }
 
 }  // namespace
@@ -32,39 +153,33 @@ void Table::Add(std::vector<Cell> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::Print(bool colour) const {
-  std::vector<size_t> widths;
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    size_t width = Width(columns_[i].title);
-    for (const auto& row : rows_) width = std::max(width, Width(row[i].text));
-    widths.push_back(width);
+Table Table::Part(size_t begin, size_t end) const {
+  Table part({columns_.front()});
+  for (const auto& row : rows_) part.rows_.push_back({row.front()});
+  for (size_t i = begin; i < end; ++i) {
+    part.columns_.push_back(columns_[i]);
+    for (size_t j = 0; j < rows_.size(); ++j) part.rows_[j].push_back(rows_[j][i]);
   }
-  std::string head, rule, body;
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    const char* gap = i == 0 ? "" : "  ";
-    head += gap + Padded(columns_[i].title, widths[i], columns_[i].align);
-    rule += gap;
-    for (size_t j = 0; j < widths[i]; ++j) rule += "─";
-  }
-  const auto line = [](std::string text) {
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text + "\n";
-  };
-  for (const auto& row : rows_) {
-    std::string text;
-    for (size_t i = 0; i < row.size(); ++i) {
-      text += i == 0 ? "" : "  ";
-      text += Tinted(Padded(row[i].text, widths[i], columns_[i].align), row[i].tint, colour);
-    }
-    body += line(text);
-  }
-  return Tinted(line(head), Tint::kPlain, colour) + Tinted(rule, Tint::kFaint, colour) + "\n" + body;
+  return part;
 }
+
+std::string Table::Print(const Screen& screen) const {
+  const Layout layout(columns_, rows_, screen);
+  if (layout.Fits() || columns_.size() <= 2) return layout.Print();
+  size_t end = columns_.size() - 1;
+  for (; end > 2; --end) {
+    const Table part = Part(1, end);
+    if (Layout(part.columns_, part.rows_, screen).Fits()) break;
+  }
+  return Cat(Part(1, end).Print(screen), "\n", Part(end, columns_.size()).Print(screen));
+}
+
+Screen StdoutScreen() { return {.colour = StdoutTakesColour(), .width = TerminalWidth(stdout)}; }
 
 std::string Tinted(std::string_view text, Tint tint, bool colour) {
   if (!colour || tint == Tint::kPlain) return std::string(text);
   const char* code = tint == Tint::kGood ? "32" : tint == Tint::kBad ? "1;31" : "2";
-  return base::Cat("\033[", code, "m", text, "\033[0m");
+  return Cat("\033[", code, "m", text, "\033[0m");
 }
 
 bool StdoutTakesColour() {
@@ -80,7 +195,7 @@ std::string PrintDuration(double milliseconds) {
 }
 
 std::string PrintBytes(double bytes) {
-  if (bytes < 1024) return base::Cat(bytes, " B");
+  if (bytes < 1024) return Cat(bytes, " B");
   if (bytes < 1024 * 1024) return WithUnit(bytes / 1024, "KiB");
   if (bytes < 1024.0 * 1024 * 1024) return WithUnit(bytes / (1024 * 1024), "MiB");
   return WithUnit(bytes / (1024.0 * 1024 * 1024), "GiB");

@@ -7,15 +7,31 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/terminal.h"
+
 namespace laneshift::tools {
 
 enum class Align { kLeft, kRight };
 enum class Tint { kPlain, kGood, kBad, kFaint };
+// What becomes of a column's cells where the table is wider than the screen.
+enum class Room {
+  kNarrow,  // they stay in the row
+  kLong,    // they may be wrapped, or take lines of their own next to their row
+};
 
 struct Column {
   std::string title;
   Align align = Align::kLeft;
+  Room room = Room::kNarrow;
 };
+
+// What the text is laid out for.
+struct Screen {
+  bool colour = false;
+  size_t width = kUnlimited;  // in characters
+};
+// Standard output, as it is now.
+Screen StdoutScreen();
 
 struct Cell {
   std::string text;
@@ -27,10 +43,16 @@ class Table {
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   // REQUIRES: one cell per column.
   void Add(std::vector<Cell> row);
-  // A header line, a rule and the rows; columns are two blanks apart. Widths count characters of UTF-8, not bytes.
-  std::string Print(bool colour) const;
+  // A header line, a rule and the rows; columns are two blanks apart. Widths count characters of UTF-8, not bytes. On a
+  // screen that is too narrow for the rows the long columns leave them, the widest first: cells that stood before the
+  // row's others are printed above it, cells behind them below. Where
+  // that is not enough, columns that do not fit are a table of their own, which repeats the first column.
+  std::string Print(const Screen& screen) const;
 
  private:
+  // The first column and those from `begin` to before `end`.
+  Table Part(size_t begin, size_t end) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };

@@ -9,14 +9,43 @@ TEST(Table, AlignsColumnsByCharacters) {
   Table table({{"name"}, {"n", Align::kRight}});
   table.Add({{"αβγδε"}, {"1"}});
   table.Add({{"x"}, {"1000"}});
-  EXPECT_EQ(table.Print(false), "name      n\n─────  ────\nαβγδε     1\nx      1000\n");
+  EXPECT_EQ(table.Print({}), "name      n\n─────  ────\nαβγδε     1\nx      1000\n");
 }
 
 TEST(Table, ColoursOnlyWhenAsked) {
   Table table({{"a"}});
   table.Add({{"bad", Tint::kBad}});
-  EXPECT_EQ(table.Print(false).find('\033'), std::string::npos);
-  EXPECT_NE(table.Print(true).find("\033[1;31mbad\033[0m"), std::string::npos);
+  EXPECT_EQ(table.Print({}).find('\033'), std::string::npos);
+  EXPECT_NE(table.Print({.colour = true}).find("\033[1;31mbad\033[0m"), std::string::npos);
+}
+
+TEST(Table, LongCellsTakeLinesOfTheirOwnWhereRowsDoNotFit) {
+  Table table({{"problem", Align::kLeft, Room::kLong}, {"ok"}, {"time", Align::kRight}});
+  table.Add({{"gemm m=16 n=1024 k=4096 a=bf16"}, {"yes"}, {"12.3 us"}});
+  EXPECT_EQ(table.Print({.width = 44}),
+            "problem                         ok      time\n"
+            "──────────────────────────────  ───  ───────\n"
+            "gemm m=16 n=1024 k=4096 a=bf16  yes  12.3 us\n");
+  EXPECT_EQ(table.Print({.width = 20}),
+            "problem\n  ok      time\n  ───  ───────\ngemm m=16 n=1024\n    k=4096 a=bf16\n  yes  12.3 us\n");
+}
+
+TEST(Table, ALongLastColumnIsWrappedWhereItHasRoom) {
+  Table table({{"part"}, {"what", Align::kLeft, Room::kLong}});
+  table.Add({{"ptxas"}, {"without it the driver compiles PTX; install the CUDA toolkit"}});
+  EXPECT_EQ(table.Print({.width = 50}),
+            "part   what\n─────  ───────────────────────────────────────────\n"
+            "ptxas  without it the driver compiles PTX; install\n       the CUDA toolkit\n");
+  EXPECT_EQ(
+      table.Print({.width = 30}),
+      "part\n    what\n─────\nptxas\n    without it the driver\n      compiles PTX; install\n      the CUDA toolkit\n");
+}
+
+TEST(Table, ColumnsThatDoNotFitAreATableOfTheirOwn) {
+  Table table({{"mode"}, {"aaaa"}, {"bbbb"}, {"cccc"}});
+  table.Add({{"x"}, {"1"}, {"2"}, {"3"}});
+  EXPECT_EQ(table.Print({.width = 16}),
+            "mode  aaaa  bbbb\n────  ────  ────\nx     1     2\n\nmode  cccc\n────  ────\nx     3\n");
 }
 
 TEST(Table, UnitsSuitTheSize) {

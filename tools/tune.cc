@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -7,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 
 #include "autotune/tuner.h"
@@ -15,7 +14,9 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
+#include "tools/schedule_view.h"
 #include "tools/table.h"
+#include "tools/terminal.h"
 #include "tools/tune_budget.h"
 #include "tools/tune_progress.h"
 #include "tools/tune_report.h"
@@ -47,6 +48,7 @@ struct TuneVerbOptions {
   std::vector<std::string> words;
   std::string file, budget, devices, shard, search = "halving";
   double deadline_seconds = 0;
+  ScheduleView view = ScheduleView::kShort;
   bool json = false, candidates = false;
 };
 
@@ -66,15 +68,19 @@ class Batch {
         tune_(tune),
         problems_(std::move(problems)),
         outcomes_(problems_.size()),
-        line_(stderr, isatty(STDERR_FILENO) == 1, problems_.size()) {}
+        line_(stderr, problems_.size()),
+        trials_(problems_.size(), 0) {}
 
   // Takes problem after problem until none is left; several threads may.
   void Work(const autotune::WorkerOptions& worker_options, store::Store& store) {
     autotune::WorkerClient worker(worker_options);
     for (size_t i; (i = next_.fetch_add(1)) < problems_.size() && !InterruptRequested();) {
       autotune::TuneOptions tune = tune_;
-      tune.on_progress = [&](const autotune::TuneProgress& progress) { line_.Show(progress, i, tune_.max_seconds); };
-      Tell(i, autotune::Tune(problems_[i], worker, store, tune));
+      tune.on_progress = [&](const autotune::TuneProgress& progress) {
+        trials_[i] = progress.trials;
+        line_.Show(progress, i, tune_.max_seconds);
+      };
+      Settle(i, autotune::Tune(problems_[i], worker, store, tune));
     }
   }
 
@@ -86,22 +92,38 @@ class Batch {
     return InterruptRequested() ? kExitInterrupted : kExitOk;
   }
 
+  // After an interruption: what was not in vain.
+  void TellWhatIsKept() {
+    line_.Clear();
+    const auto done = std::count_if(outcomes_.begin(), outcomes_.end(),
+                                    [](const auto& one) { return one && one->outcome && one->outcome->complete; });
+    const int trials = std::accumulate(trials_.begin(), trials_.end(), 0);
+    Tell("note", Cat("interrupted: ", done, " of ", problems_.size(), " problems are tuned, and ", trials,
+                     " new trials are stored; the same command goes on from there"));
+  }
+
   void PrintTable() {
     line_.Clear();
     std::vector<TunedProblem> tuned;
+    bool any = false;
     for (auto& outcome : outcomes_) {
-      if (outcome) tuned.push_back(std::move(*outcome));
+      // What an interruption cut short has not failed.
+      if (!outcome || (!outcome->outcome && InterruptRequested())) continue;
+      any = any || outcome->outcome;
+      tuned.push_back(std::move(*outcome));
     }
-    std::fputs(PrintTuneTable(tuned, StdoutTakesColour()).c_str(), stdout);
+    if (!any) return;
+    std::fputs(PrintTuneTable(tuned, StdoutScreen(), options_.view).c_str(), stdout);
   }
 
  private:
-  void Tell(size_t index, Result<autotune::TuneOutcome> outcome) {
+  void Settle(size_t index, Result<autotune::TuneOutcome> outcome) {
     line_.Clear();
     const std::lock_guard lock(mutex_);
-    if (!outcome) {
-      std::fprintf(stderr, "laneshift: error: %s: %s\n", PrintProblem(problems_[index]).c_str(),
-                   outcome.error().message.c_str());
+    line_.Finish(index);
+    // A search that was interrupted has not failed.
+    if (!outcome && !InterruptRequested()) {
+      Tell("error", Cat(PrintProblem(problems_[index]), ": ", outcome.error().message));
     }
     outcomes_[index] = TunedProblem{problems_[index], std::move(outcome)};
     if (!options_.json) return;
@@ -117,6 +139,7 @@ class Batch {
   std::mutex mutex_;
   std::atomic<size_t> next_{0};
   TuneProgressLine line_;
+  std::vector<int> trials_;  // new ones of each problem; written by the thread that has it
 };
 
 // One worker a device: this program, as the verb `worker`.
@@ -139,6 +162,7 @@ Result<std::vector<autotune::WorkerOptions>> WorkersFor(const TuneVerbOptions& o
     const std::vector<std::string> words = device.Words();
     worker.argv.insert(worker.argv.end(), words.begin(), words.end());
     worker.trial_timeout = std::chrono::milliseconds(static_cast<int64_t>(options.deadline_seconds * 1000));
+    worker.stop = InterruptRequested;
     workers.push_back(std::move(worker));
   }
   return workers;
@@ -158,14 +182,15 @@ Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
   LS_ASSIGN(tune.search, ParseSearch(options.search));
   LS_ASSIGN(const std::vector<autotune::WorkerOptions> workers, WorkersFor(options));
   store::Store store = store::Store::Open({.directory = settings.store_directory});
-  if (const auto warning = store.warning()) std::fprintf(stderr, "laneshift: warning: %s\n", warning->c_str());
-  if (!store.durable()) std::fputs("laneshift: warning: choices are kept in memory and will be lost\n", stderr);
+  if (const auto warning = store.warning()) Tell("warning", *warning);
+  if (!store.durable()) Tell("warning", "choices are kept in memory and will be lost");
 
   WatchForInterrupt();
   tune.stop = InterruptRequested;
   Batch batch(ProblemsOf(shard, all), options, tune);
   std::atomic<size_t> next_worker = 0;
   base::RunOnThreads(static_cast<int64_t>(workers.size()), [&] { batch.Work(workers[next_worker++], store); });
+  if (InterruptRequested()) batch.TellWhatIsKept();
   if (!options.json) batch.PrintTable();
   return batch.ExitCode();
 }
@@ -177,17 +202,22 @@ Verb AddTune(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<TuneVerbOptions>();
   AddProblems(*verb, options->words, options->file);
   verb->add_option("--budget", options->budget,
-                   "of each problem: 200trials, 60s, 5m, or both with a comma between; default 64trials");
+                   "of each problem: 200trials, 60s, 5m, or both with a comma between; default 64trials")
+      ->type_name("BUDGET");
   verb->add_option("--search", options->search,
                    "halving (the model's best, then what measurements suggest) or exhaustive (every schedule)")
+      ->type_name("halving|exhaustive")
       ->capture_default_str();
-  verb->add_option("--devices", options->devices, "GPUs by number, each with a worker of its own: 0,1");
-  verb->add_option("--shard", options->shard, "i/n: the i-th of n parts of the problems, from 1");
+  verb->add_option("--devices", options->devices, "GPUs by number, each with a worker of its own: 0,1")
+      ->type_name("N,...");
+  verb->add_option("--shard", options->shard, "i/n: the i-th of n parts of the problems, from 1")->type_name("I/N");
   verb->add_option("--deadline", options->deadline_seconds,
-                   "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator");
+                   "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator")
+      ->type_name("SECONDS");
+  AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
   verb->add_flag("--candidates", options->candidates, "with --json: every candidate with its prediction and its time");
-  options->device.AddTo(*verb);
+  options->device.AddTo(*verb, {.plans = false});
   verb->footer(kTuneExamples);
   return [options, settings] { return Tune(*options, settings); };
 }

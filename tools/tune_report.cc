@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "store/trial_table.h"
+#include "tools/error_json.h"
 #include "tools/json_line.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
@@ -83,14 +84,14 @@ std::string PrintTuneJson(const TunedProblem& tuned, TuneDetail detail) {
   if (detail == TuneDetail::kEveryCandidate) json["candidates"] = CandidatesOf(o);
   json["error"] = Json();
   if (!found) {
-    json["error"] = {{"code", ErrorCodeName(tuned.outcome.error().code)}, {"message", tuned.outcome.error().message}};
+    json["error"] = ErrorJson(tuned.outcome.error());
   }
   return JsonLine(json);
 }
 
-std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, bool colour) {
-  Table table({{"problem"},
-               {"schedule"},
+std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, const Screen& screen, ScheduleView view) {
+  Table table({{"problem", Align::kLeft, Room::kLong},
+               {"schedule", Align::kLeft, Room::kLong},
                {"time", Align::kRight},
                {"default", Align::kRight},
                {"gain", Align::kRight},
@@ -107,7 +108,7 @@ std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, bool colour) 
     }
     const TuneOutcome& o = *one.outcome;
     const auto gain = Gain(o);
-    row.push_back({o.schedule, Tint::kFaint});
+    row.push_back({ShowSchedule(o.schedule, view), Tint::kFaint});
     row.push_back({o.time_us ? PrintDuration(o.time_us->median / 1000) : "predicted"});
     row.push_back({o.default_us ? PrintDuration(*o.default_us / 1000) : "-"});
     row.push_back({gain ? PrintFixed(*gain, 3) : "-", gain && *gain > 1 ? Tint::kGood : Tint::kPlain});
@@ -116,7 +117,7 @@ std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, bool colour) 
     row.push_back(o.verified ? Cell{"yes", Tint::kGood} : Cell{"NO", Tint::kBad});
     table.Add(std::move(row));
   }
-  return table.Print(colour);
+  return table.Print(screen);
 }
 
 }  // namespace laneshift::tools

@@ -8,6 +8,8 @@
 
 #include "autotune/tuner.h"
 #include "laneshift/problem.h"
+#include "tools/schedule_view.h"
+#include "tools/table.h"
 
 namespace laneshift::tools {
 
@@ -21,6 +23,6 @@ enum class TuneDetail { kWinner, kEveryCandidate };
 // One line, no newline. The keys are always the same; null where a value is unknown.
 std::string PrintTuneJson(const TunedProblem& tuned, TuneDetail detail);
 
-std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, bool colour);
+std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, const Screen& screen, ScheduleView view);
 
 }  // namespace laneshift::tools

@@ -1,8 +1,12 @@
 // `tune` and `bench` as programs, on the emulator.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -114,6 +118,32 @@ TEST_F(TuneProgram, CtrlCStopsAfterThePresentTrialAndKeepsWhatWasDone) {
   // The first one is there; it is not tried again.
   const auto first = CallJson({"tune", "gemm m=16 n=16 k=64", "--device", "emulator"});
   EXPECT_EQ(first[0]["trials"], 0);
+}
+
+// A trial that would take long is given up, without a verdict, and the program says what it keeps.
+TEST_F(TuneProgram, CtrlCIsAnsweredAtOnce) {
+  const std::string problem =
+      "gemm m=4096 n=4096 k=4096 lda=4104";  // minutes on the emulator, which reduces packed ones only
+  const std::string messages = directory_.path() + "/messages";
+  auto tuner = base::LineProcess::Start(
+      {"/bin/sh", "-c",
+       base::Cat("exec ", LANESHIFT_PROGRAM, " tune --device emulator '", problem, "' 2> ", messages)});
+  ASSERT_TRUE(tuner.has_value());
+  const auto told = [&] {
+    std::ifstream file(messages);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  for (int i = 0; i < 600 && told().find("0/1 trials") == std::string::npos; ++i) usleep(50'000);
+  ASSERT_NE(told().find("0/1 trials"), std::string::npos) << told();
+  usleep(300'000);
+  const auto before = std::chrono::steady_clock::now();
+  ASSERT_EQ(kill(tuner->pid(), SIGINT), 0);
+  EXPECT_FALSE(tuner->Read(std::chrono::seconds(30)).has_value());
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+  EXPECT_EQ(tuner->End(), "ended with exit code 130");
+  EXPECT_NE(told().find("interrupted: 0 of 1 problems are tuned"), std::string::npos) << told();
+  // What was given up is not held against the candidate.
+  EXPECT_EQ(Call({"db", "export", "--only", "trials"}).output.find("crashed"), std::string::npos);
 }
 
 }  // namespace

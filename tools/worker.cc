@@ -37,7 +37,7 @@ Verb AddWorker(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("worker", "Serves `tune`: runs candidates in a process of its own");
   verb->group("");  // not for people
   auto device = std::make_shared<DeviceOptions>();
-  device->AddTo(*verb);
+  device->AddTo(*verb, {.plans = false});
   return [device, settings] { return Serve(*device, settings); };
 }
 

@@ -1,0 +1,196 @@
+#include "tools/help_topics.h"
+
+#include "base/text.h"
+#include "emulator/driver.h"
+#include "ir/element_type.h"
+#include "ir/grammar.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+
+HelpPage KeysOf(std::string_view kind, std::string intro, std::string notes) {
+  HelpPage page{
+      .intro = std::move(intro), .columns = {"key", "default", "values and meaning"}, .rows = {}, .notes = {}};
+  for (const ir::GrammarRow& row : ir::ProblemKeys(kind)) {
+    page.rows.push_back({Cat(row.name, "="), row.usual, Cat(row.values, ": ", row.doc)});
+  }
+  page.notes = std::move(notes);
+  return page;
+}
+
+HelpPage GemmPage() {
+  return KeysOf("gemm",
+                "D = alpha * A * B + beta * C + bias for each matrix of a batch, then the steps of the epilogue. A "
+                "problem is a line of words, the kind and then key=value with blanks between them.",
+                R"(
+Examples:
+  laneshift run gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16
+  laneshift run gemm m=7 n=1000 k=129 batch=4 a=f16 a_major=m d=f32 alpha=0.5 beta=1 bias=n
+  laneshift run gemm m=64 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block
+
+A is m x k and B is k x n. Sizes, pitches (ld) and strides are in elements. See also: laneshift help epilogue, numerics, types, schedule.)");
+}
+
+HelpPage ConvPage() {
+  return KeysOf(
+      "conv",
+      "A forward convolution y = alpha * sum + beta * z + bias, x being NHWC and the filters w KRSC. A problem "
+      "that names h or r has two spatial dimensions, one that names d or t three, any other one.",
+      R"(
+Examples:
+  laneshift run conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1
+  laneshift run conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16
+  laneshift run conv n=8 w=1000 c=64 k=64 s=9 pad=4:4 dilation=2 x=f16 w=f16 y=f32 bias=k
+
+Lists are depth before height before width: stride=2,1. pad=1:2 is before:after. See also: laneshift help epilogue, numerics, types, schedule.)");
+}
+
+HelpPage SchedulePage() {
+  HelpPage page{.intro = "How a problem is computed. Any keys in any order; the chooser decides the others.",
+                .columns = {"key", "default", "values and meaning"},
+                .rows = {},
+                .notes = R"(
+Examples:
+  laneshift run gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=4"
+  laneshift explain gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=9" --refused
+
+docs/schedules.md explains them at length.)"};
+  for (const ScheduleKey& key : ScheduleKeys()) {
+    page.rows.push_back({Cat(key.name, "="), key.usual, Cat(key.values, ": ", key.doc)});
+  }
+  return page;
+}
+
+HelpPage EpiloguePage() {
+  HelpPage page{.intro =
+                    "What happens to v = alpha * sum + beta * C + bias, in f32, on its way to D: steps joined by +, in "
+                    "order. s and r are operands.",
+                .columns = {"step", "of a conv", "v becomes"},
+                .rows = {},
+                .notes = R"(
+Examples:
+  laneshift run gemm m=512 n=512 k=512 epilogue=bias_n+gelu_tanh --check
+  laneshift run gemm m=512 n=512 k=512 epilogue=scale_m:f32+residual+clamp:0:6 --check
+  laneshift run conv n=8 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 epilogue=bias_k:f32+residual+relu
+
+A type at the end of a step is that of its operand; without one it is that of D. docs/epilogues.md explains them at length.)"};
+  for (ir::GrammarRow& row : ir::EpilogueSteps()) {
+    page.rows.push_back({std::move(row.name), std::move(row.values), std::move(row.doc)});
+  }
+  return page;
+}
+
+HelpPage NumericsPage() {
+  HelpPage page{.intro = "What a problem asks of its numbers beyond their accuracy. The schedule has to keep it.",
+                .columns = {"numerics=", "meaning"},
+                .rows = {},
+                .notes = R"(
+Examples:
+  laneshift run gemm m=512 n=512 k=512 numerics=batch_invariant --check)"};
+  for (ir::GrammarRow& row : ir::NumericsRows()) page.rows.push_back({std::move(row.name), std::move(row.doc)});
+  return page;
+}
+
+HelpPage TypesPage() {
+  HelpPage page{
+      .intro = "Types of elements.", .columns = {"type", "bytes", "in .npy", "may be"}, .rows = {}, .notes = R"(
+A and B (x and w) are both f16, both bf16, or each e4m3 or e5m2. What an .npy file has no type for are its bits.)"};
+  for (int i = 0; i < ir::kDataTypes; ++i) {
+    const auto type = static_cast<DataType>(i);
+    const ir::DataTypeInfo& facts = ir::InfoOf(type);
+    const bool operand = ir::CanMultiply(type, type);
+    page.rows.push_back({std::string(facts.name), Cat(facts.bytes), std::string(facts.npy),
+                         operand ? "an operand or a result" : "a result"});
+  }
+  return page;
+}
+
+HelpPage TargetsPage() {
+  HelpPage page{
+      .intro =
+          "The chips that code is generated for. A GPU knows its own; --target names that of the emulator and of "
+          "the verbs that need no device.",
+      .columns = {"target", "compute", "SMs", "shared memory", "matrix instruction"},
+      .rows = {},
+      .notes = R"(
+Examples:
+  laneshift compile gemm m=512 n=512 k=512 --target sm_90a)"};
+  for (const target::Target& target : target::Targets()) {
+    const bool tensor_memory = target.Has(target::Feature::kTensorMemory);
+    page.rows.push_back({std::string(target.name), Cat(target.compute_major, ".", target.compute_minor),
+                         Cat(target.default_sm_count), Cat(target.smem_bytes, " bytes a CTA"),
+                         tensor_memory ? "tcgen05.mma, with Tensor Memory" : "wgmma"});
+  }
+  return page;
+}
+
+HelpPage PoliciesPage() {
+  HelpPage page{.intro =
+                    "What the emulator does where the manual is silent: --policy NAME=ANSWER. The first answer is the "
+                    "usual one.",
+                .columns = {"policy", "answers and question"},
+                .rows = {},
+                .notes = R"(
+Examples:
+  laneshift run gemm m=64 n=64 k=64 --device emulator --policy shift_scope=addressed)"};
+  for (const emulator::PolicyRow& row : emulator::PolicyTable()) {
+    page.rows.push_back({std::string(row.name), Cat(base::Join(row.answers, ", "), ": ", row.open)});
+  }
+  return page;
+}
+
+HelpPage StorePage() {
+  return {.intro =
+              "Kernels, choices of schedules and trials are kept in one SQLite file, laneshift.db, so that a second "
+              "process "
+              "compiles nothing. Deleting it costs time, never correctness.",
+          .columns = {"variable", "meaning"},
+          .rows = {{"LANESHIFT_CACHE_DIR", "the directory of the store"},
+                   {"XDG_CACHE_HOME", "else: its subdirectory laneshift"},
+                   {"HOME", "else: .cache/laneshift below it; without it everything is kept in memory"},
+                   {"LANESHIFT_SYSTEM_STORE", "a sealed database that is read under the store (as --system-store)"}},
+          .notes = R"(
+Examples:
+  laneshift db stat
+  laneshift db show gemm m=4096 n=4096 k=4096
+  laneshift db prune --older-than 90 --dry-run
+
+docs/store.md says what a stored choice is worth.)"};
+}
+
+HelpPage ExitPage() {
+  return {.intro = "How the program ends.",
+          .columns = {"code", "meaning"},
+          .rows = {{"0", "ok"},
+                   {"1", "a wrong result, or something broke, also: the output could not be written"},
+                   {"2", "the command line or a problem is invalid"},
+                   {"3", "valid, but this target, schedule or build cannot, or it does not fit"},
+                   {"4", "no such device, or no such file of records"},
+                   {"130", "Ctrl-C; what was measured until then is stored"}},
+          .notes = R"(
+With --json a failure is an object {"error": {"code", "message", "exit_code"}} on standard output, too.)"};
+}
+
+}  // namespace
+
+const std::vector<HelpTopic>& HelpTopics() {
+  static const std::vector<HelpTopic> topics = {
+      {"gemm", "the keys of a matrix product", GemmPage},
+      {"conv", "the keys of a convolution", ConvPage},
+      {"schedule", "the keys of a schedule", SchedulePage},
+      {"epilogue", "the steps between the sum and the result", EpiloguePage},
+      {"numerics", "what numerics= asks for", NumericsPage},
+      {"types", "types of elements", TypesPage},
+      {"targets", "chips that code is generated for", TargetsPage},
+      {"policies", "questions that the emulator answers as --policy says", PoliciesPage},
+      {"store", "where kernels and choices are kept", StorePage},
+      {"exit-codes", "how the program ends", ExitPage},
+  };
+  return topics;
+}
+
+}  // namespace laneshift::tools

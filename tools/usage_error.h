@@ -1,0 +1,18 @@
+// What is wrong with a command line that CLI11 refuses, in one line that names the cause and the cure.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include "laneshift/result.h"
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace laneshift::tools {
+
+// `app` is the program's, after parsing failed with `wrong`.
+Error UsageError(CLI::App& app, const CLI::ParseError& wrong);
+
+}  // namespace laneshift::tools
