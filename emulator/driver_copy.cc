@@ -25,6 +25,11 @@ uint8_t* Bytes(DriverState& state, CuMemoryType type, uint64_t address, uint64_t
 
 }  // namespace
 
+CuResult DriverState::OutOfHostMemory() const {
+  Notice(DescribeLimit(meter->limits(), FaultKind::kMemoryLimit));
+  return kCuErrorOutOfMemory;
+}
+
 CuResult DriverState::Copy(const CopyRun& copy) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) return kCuSuccess;
   for (uint64_t z = 0; z < copy.depth; ++z) {
@@ -35,8 +40,8 @@ CuResult DriverState::Copy(const CopyRun& copy) {
       uint8_t* target_bytes = Bytes(*this, copy.to.type, to, copy.width, target);
       const uint8_t* source_bytes = Bytes(*this, copy.from.type, from, copy.width, source);
       if (target_bytes == nullptr || source_bytes == nullptr) return kCuErrorInvalidValue;
+      if (target != nullptr && !target->TryWrite(to, copy.width)) return OutOfHostMemory();
       std::memmove(target_bytes, source_bytes, copy.width);
-      if (target != nullptr) target->MarkWritten(to, copy.width);
     }
   }
   return kCuSuccess;
@@ -48,6 +53,7 @@ CuResult DriverState::Fill(const FillRun& fill) {
     const uint64_t at = fill.address + y * fill.pitch;
     Allocation* allocation = memory->Find(at, row);
     if (allocation == nullptr) return kCuErrorInvalidValue;
+    if (!allocation->TryWrite(at, row)) return OutOfHostMemory();
     uint8_t* bytes = allocation->At(at);
     if (fill.element_bytes == 1) {
       std::memset(bytes, static_cast<int>(fill.value), row);
@@ -55,7 +61,6 @@ CuResult DriverState::Fill(const FillRun& fill) {
       for (uint64_t x = 0; x < fill.width; ++x)
         std::memcpy(bytes + x * fill.element_bytes, &fill.value, fill.element_bytes);
     }
-    allocation->MarkWritten(at, row);
   }
   return kCuSuccess;
 }

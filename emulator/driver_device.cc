@@ -1,5 +1,7 @@
 // The device of the emulated driver: names of errors, attributes, identity.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -119,6 +121,7 @@ CuResult Init(unsigned flags) {
   DriverCall call;
   if (flags != 0) return kCuErrorInvalidValue;
   call.state.initialised = true;
+  call.state.initialised_by = getpid();
   LoadInstructionTable();
   return kCuSuccess;
 }
