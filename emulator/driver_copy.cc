@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
 namespace laneshift::emulator {
@@ -90,7 +90,7 @@ std::optional<CopyRun> CopyOf(const driver::CuMemcpy3D& copy) {
   return run;
 }
 
-namespace driver {
+namespace driver::body {
 namespace {
 
 CopyEnd Host(const void* pointer) { return {kCuMemoryHost, reinterpret_cast<uint64_t>(pointer), 0, 0}; }
@@ -147,14 +147,14 @@ CuResult MemcpyDtoHAsync(void* to, CuDevicePtr from, size_t bytes, CuStream stre
 CuResult MemcpyDtoDAsync(CuDevicePtr to, CuDevicePtr from, size_t bytes, CuStream stream) {
   return SubmitCopy(Device(to), Device(from), bytes, stream);
 }
-CuResult Memcpy2D(const CuMemcpy2D* copy) { return Memcpy2DAsync(copy, nullptr); }
-CuResult Memcpy2DUnaligned(const CuMemcpy2D* copy) { return Memcpy2DAsync(copy, nullptr); }
+CuResult Memcpy2D(const CuMemcpy2D* copy) { return body::Memcpy2DAsync(copy, nullptr); }
+CuResult Memcpy2DUnaligned(const CuMemcpy2D* copy) { return body::Memcpy2DAsync(copy, nullptr); }
 CuResult Memcpy2DAsync(const CuMemcpy2D* copy, CuStream stream) {
   if (copy == nullptr) return kCuErrorInvalidValue;
   const CuMemcpy3D deep = Deepen(*copy);
-  return Memcpy3DAsync(&deep, stream);
+  return body::Memcpy3DAsync(&deep, stream);
 }
-CuResult Memcpy3D(const CuMemcpy3D* copy) { return Memcpy3DAsync(copy, nullptr); }
+CuResult Memcpy3D(const CuMemcpy3D* copy) { return body::Memcpy3DAsync(copy, nullptr); }
 CuResult Memcpy3DAsync(const CuMemcpy3D* copy, CuStream stream) {
   LS_READY();
   if (copy == nullptr) return kCuErrorInvalidValue;
@@ -199,5 +199,5 @@ CuResult MemsetD2D32Async(CuDevicePtr to, size_t pitch, unsigned value, size_t w
   return SubmitFill(to, pitch, value, 4, width, height, stream);
 }
 
-}  // namespace driver
+}  // namespace driver::body
 }  // namespace laneshift::emulator

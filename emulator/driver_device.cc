@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 #include "emulator/ptx_instructions.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -186,7 +186,7 @@ CuResult DeviceGetUuid(CuUuid* uuid, CuDevice device) {
   std::memcpy(uuid->bytes, "laneshift-emula", sizeof uuid->bytes);
   return kCuSuccess;
 }
-CuResult DeviceGetUuidV2(CuUuid* uuid, CuDevice device) { return DeviceGetUuid(uuid, device); }
+CuResult DeviceGetUuidV2(CuUuid* uuid, CuDevice device) { return body::DeviceGetUuid(uuid, device); }
 CuResult DeviceGetPciBusId(char* text, int size, CuDevice device) {
   if (device != 0) return kCuErrorInvalidDevice;
   if (text == nullptr || size < static_cast<int>(sizeof kBusId)) return kCuErrorInvalidValue;
@@ -211,4 +211,4 @@ CuResult DeviceCanAccessPeer(int* can, CuDevice device, CuDevice peer) {
 CuResult ProfilerStart() { return kCuSuccess; }
 CuResult ProfilerStop() { return kCuSuccess; }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body
