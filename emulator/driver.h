@@ -9,6 +9,7 @@
 
 #include "device/driver_api.h"
 #include "emulator/cluster.h"
+#include "emulator/limits.h"
 #include "emulator/report.h"
 #include "laneshift/result.h"
 
@@ -27,8 +28,8 @@ struct Options {
   int host_threads = 0;  // 0: as many as the host has
   HazardChecks hazards = HazardChecks::kOn;
   Arithmetic arithmetic = Arithmetic::kHardware;
-  uint64_t instruction_budget = uint64_t{1} << 34;  // warp instructions per cluster
-  Policies policies;                                // answers where the manual is silent: units/policies.def
+  Limits limits;      // of what launches may take of the host: limits.def
+  Policies policies;  // answers where the manual is silent: units/policies.def
   Cancellation cancellation = Cancellation::kGrant;
   uint64_t memory_bytes = uint64_t{64} << 30;  // of the emulated device; host pages are taken when touched
   // Called with one line, without its end, for what the driver API has no words for: why a module was refused, hazards,
@@ -49,6 +50,8 @@ void Configure(const Options& options);
 device::DriverApi Driver();
 // Copies device memory to the host whatever has happened since, a fault included; false if the range is no one's.
 bool ReadMemory(uint64_t address, void* to, uint64_t bytes);
+// Whether this process has called cuInit; a child that it forked has not.
+bool DriverIsUsed();
 // What launches have left since the last call.
 Report TakeReport();
 

@@ -122,6 +122,7 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       AddShared(*op, cta, ranges, true);
+      op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
       Cta* signalled = pair ? SignalledCta(*cta, *barrier.cta, multicast, used) : cta;
       if (signalled == nullptr)
         return w.Fault(FaultKind::kIllegalInstruction, lane,
@@ -180,6 +181,7 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
                      Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
     }
     AddShared(*op, from.cta, ranges, false);
+    op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
     // Reductions of several copies into one place are atomic, so they are not kept apart from each other.
     for (const TensorRun& run : plan->runs) {
       if (kReduce || run.global_bytes == 0) continue;

@@ -20,9 +20,12 @@ bool IsLaneAccess(uint8_t kind) {
 }
 
 // Whether one thread's tcgen05 queue itself keeps `op` behind the operation that `first` is left of.
-bool QueuedBehind(const OpRecord& first, const AsyncOp& op) {
+bool QueuedBehind(const OpRecord& first, const AsyncOp& op, QueueOrder order) {
   if (first.issuer != op.warp || first.lane != op.lane || first.cta_group != op.cta_group) return false;
   const auto kind = static_cast<OpKind>(first.kind);
+  if (order == QueueOrder::kInOrder && IsTensorQueue(op.kind) && IsTensorQueue(kind) &&
+      !(op.is_4x256b && first.shifts_a))
+    return true;
   if (op.kind == OpKind::kMma) {
     return kind == OpKind::kTensorCopy || kind == OpKind::kTensorShift ||
            (kind == OpKind::kMma && first.order_key == op.order_key);
@@ -39,6 +42,7 @@ void BarrierSlot::Settle() {
   for (; settled_ != state.phase(); ++settled_) {
     clocks_[settled_ & 1].Learn({agent, kAllLanes, past + settled_ + 1});
     clocks_[(settled_ + 1) & 1] = clocks_[settled_ & 1];
+    far_clocks_[(settled_ + 1) & 1] = far_clocks_[settled_ & 1];
   }
 }
 
@@ -54,14 +58,14 @@ void BarrierSlot::Tell(const std::vector<OpHandle>& ops) {
   }
 }
 
-VectorClock& BarrierSlot::Gathering() {
+VectorClock& BarrierSlot::Gathering(bool far) {
   Settle();
-  return clocks_[settled_ & 1];
+  return (far ? far_clocks_ : clocks_)[settled_ & 1];
 }
 
-const VectorClock& BarrierSlot::Told(uint32_t parity) {
+const VectorClock& BarrierSlot::Told(uint32_t parity, bool far) {
   Settle();
-  return clocks_[parity & 1];
+  return (far ? far_clocks_ : clocks_)[parity & 1];
 }
 
 BarrierSlot& Cluster::MakeBarrier(Cta& cta, uint32_t offset) {
@@ -88,10 +92,33 @@ void NamedBarrier::Complete() {
   gathering.Clear();
 }
 
-void Cluster::SynchroniseAt(const uint8_t* host, Warp& warp, uint32_t mask) {
-  VectorClock& word = words_[host];
-  warp.Acquire(mask, word);
-  warp.Release(mask, word);
+void Cluster::SynchroniseAt(const uint8_t* host, Warp& warp, int lane, WordOrder order) {
+  constexpr uint64_t kWordBytes = 256;  // of the host, about
+  const uint32_t mask = uint32_t{1} << lane;
+  if (const auto known = words_.find(host); order.reads && known != words_.end()) {
+    for (const Word& word : known->second) {
+      const bool near = word.cta == &warp.cta();
+      if (!near && (word.reach == Reach::kCta || order.reach == Reach::kCta)) continue;
+      if (order.acquires) {
+        warp.Acquire(mask, word.clock);
+      } else {
+        warp.fences.Observe(mask, near ? word.clock : VectorClock(), near ? nullptr : &word.clock);
+      }
+    }
+  }
+  if (!order.writes) return;
+  for (const Reach reach : {Reach::kCta, Reach::kCluster}) {
+    VectorClock told;
+    if (order.releases && reach == order.reach) warp.Release(mask, told);
+    if (!order.releases && reach <= order.reach) warp.fences.Release(mask, reach, told);
+    if (told.empty()) continue;
+    const auto [at, fresh] = words_.try_emplace(host);
+    if (fresh) ledger_.Take(kWordBytes);
+    auto word = std::find_if(at->second.begin(), at->second.end(),
+                             [&](const Word& w) { return w.cta == &warp.cta() && w.reach == reach; });
+    if (word == at->second.end()) word = at->second.insert(word, Word{&warp.cta(), reach, {}});
+    word->clock.Join(told);
+  }
 }
 
 // ---- ordinary accesses ----
@@ -167,7 +194,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
   // What the earlier operation lacks to be ordered before this one.
   const auto lack_of = [&](const RecordRef& earlier, uint64_t when) {
     const bool own_lanes = earlier->issuer == op.warp && IsLaneAccess(earlier->kind);
-    if (own_lanes || QueuedBehind(*earlier, op)) return Lack::kNothing;
+    if (own_lanes || QueuedBehind(*earlier, op, machine().policies.queue_order)) return Lack::kNothing;
     if (!earlier->KnownTo(op.warp->knowledge, LaneOf(op))) return Lack::kOrder;
     // What a thread has itself waited for goes before its queue without fences.
     if (IsTensorQueue(op.kind) && IsTensorQueue(static_cast<OpKind>(earlier->kind))) return Lack::kNothing;
@@ -265,6 +292,7 @@ void Cluster::MakeRecord(AsyncOp& op) {
   record.kind = static_cast<uint8_t>(op.kind);
   record.cta_group = static_cast<uint8_t>(op.cta_group);
   record.order_key = op.order_key;
+  record.shifts_a = op.shifts_a;
   if (op.shared.size() == 1 && op.shared[0].granules == nullptr) {
     record.begin = op.shared[0].range.begin;
     record.end = op.shared[0].range.end;
