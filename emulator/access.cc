@@ -198,7 +198,10 @@ bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane,
                     Cat("global address ", HexAddress(address), " is accessed while a bulk copy on it is pending"));
       }
     }
-    if (Writes(kind)) to.allocation->MarkWritten(address, bytes);
+    if (Writes(kind)) {
+      to.allocation->MarkWritten(address, bytes);
+      cluster.NoteGlobalStore(warp, lane, address, bytes);
+    }
   }
   return true;
 }

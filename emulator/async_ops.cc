@@ -202,7 +202,7 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
     const size_t warps = use.cta->warps.size();
     const Warp& who = *ctas_[moment.agent / warps]->warps[moment.agent % warps];
     if (static_cast<uint16_t>(who.proxy_fences[lane]) != had) return true;
-    if (!FencedOnPath(moment, op)) return false;
+    if (!FencedOnPath(moment, *op.warp, op.lane, ProxySpace::kShared)) return false;
     by_others = true;
     return machine().policies.proxy_fence == ProxyFenceBy::kPath;
   };
@@ -234,13 +234,13 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
 
 // Whether some fence.proxy.async stands between the access at `moment` and the operation: after the one in the order of
 // memory, and before the other.
-bool Cluster::FencedOnPath(const Epoch& moment, const AsyncOp& op) const {
+bool Cluster::FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const {
   const auto is_between = [&](const Warp::ProxyFenced& fence) {
-    if (!fence.knew.Knows(moment)) return false;
-    const uint8_t issuer = op.lane < 0 ? kAllLanes : static_cast<uint8_t>(op.lane);
+    if ((fence.spaces & static_cast<uint8_t>(space)) == 0 || !fence.knew.Knows(moment)) return false;
+    const uint8_t issuer = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
     for (uint32_t rest = fence.lanes; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<uint8_t>(std::countr_zero(rest));
-      if (op.warp->knowledge.Knows(issuer, {fence.moment.agent, lane, fence.moment.clock})) return true;
+      if (user.knowledge.Knows(issuer, {fence.moment.agent, lane, fence.moment.clock})) return true;
     }
     return false;
   };
@@ -460,6 +460,10 @@ void Cluster::ReleaseReads(const OpHandle& op) {
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (!use.write) CountPending(use, kOneLess);
   }
+  std::erase_if(op->global, [this](const AsyncOp::GlobalUse& use) {
+    if (!use.write) pending_global_.Remove(use.begin, use.end, false);
+    return !use.write;
+  });
   if (checks()) NoteUses(*op, true, false);
 }
 

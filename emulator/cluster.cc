@@ -119,6 +119,12 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
     }
   }
   pairs_.resize((ctas_.size() + 1) / 2);
+  const std::vector<std::string>& opcodes = launch.kernel->opcodes;
+  watches_global_stores_ =
+      checks() && std::any_of(opcodes.begin(), opcodes.end(), [](const std::string& opcode) {
+        return opcode.starts_with("cp.async.bulk.") && (opcode.find(".shared::cluster.global") != std::string::npos ||
+                                                        opcode.find(".shared::cta.global") != std::string::npos);
+      });
 }
 
 Cluster::~Cluster() = default;

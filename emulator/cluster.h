@@ -388,6 +388,9 @@ class Cluster {
   void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
   // `lane` uses the memory of another CTA: it must have started, and must not end before.
   void Visit(Warp& warp, Cta& cta, int lane);
+  // An ordinary store to global memory, and a bulk load from there, which must not come before a proxy fence.
+  void NoteGlobalStore(Warp& warp, int lane, uint64_t address, uint64_t bytes);
+  void CheckBulkSource(Warp& warp, int lane, uint64_t address, uint64_t bytes);
   // A strong access of `lane` to the word at `host`.
   void SynchroniseAt(const uint8_t* host, Warp& warp, int lane, WordOrder order);
   uint32_t live_threads() const;
@@ -417,7 +420,7 @@ class Cluster {
   void CheckExit(Cta& cta);
   bool FollowsInQueue(const AsyncOp& first, const AsyncOp& second, PolicySet& used) const;
   void FindPredecessors(AsyncOp& op);
-  bool FencedOnPath(const Epoch& moment, const AsyncOp& op) const;
+  bool FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const;
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use);
@@ -469,6 +472,13 @@ class Cluster {
     VectorClock clock;
   };
   std::map<const uint8_t*, std::vector<Word>> words_;
+  struct GlobalStore {
+    Epoch moment;
+    uint32_t fences;
+    int line;
+  };
+  bool watches_global_stores_ = false;                       // the kernel has bulk loads from global memory
+  std::unordered_map<uint64_t, GlobalStore> global_stores_;  // by 16 bytes
 };
 
 }  // namespace laneshift::emulator

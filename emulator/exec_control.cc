@@ -277,15 +277,19 @@ Outcome Elect(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// modifiers: 1 if it is about other spaces than shared memory only.
+// modifiers: of ProxySpace.
 Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
   // So many are remembered of a warp: who relies on an older one has one of its own too, or is told too much.
   constexpr size_t kRemembered = 16;
-  if (i.modifiers != 0 || !w.checks()) return Outcome::kNext;
-  ForLanes(mask, [&](int lane) { ++w.proxy_fences[static_cast<size_t>(lane)]; });
+  if (!w.checks()) return Outcome::kNext;
+  const auto about = [&](ProxySpace space) { return (i.modifiers & static_cast<uint64_t>(space)) != 0 ? 1u : 0u; };
+  ForLanes(mask, [&](int lane) {
+    w.proxy_fences[static_cast<size_t>(lane)] += about(ProxySpace::kShared);
+    w.global_proxy_fences[static_cast<size_t>(lane)] += about(ProxySpace::kGlobal);
+  });
   const auto lane = std::has_single_bit(mask) ? static_cast<uint8_t>(std::countr_zero(mask)) : kAllLanes;
   if (w.proxy_fenced.size() == kRemembered) w.proxy_fenced.pop_front();
-  w.proxy_fenced.push_back({mask, w.knowledge.Now(lane), w.knowledge.View(lane)});
+  w.proxy_fenced.push_back({mask, static_cast<uint8_t>(i.modifiers), w.knowledge.Now(lane), w.knowledge.View(lane)});
   return Outcome::kNext;
 }
 
@@ -396,7 +400,9 @@ Result<Handler> BindClusterArrive(const Match& match, Instruction& i) {
 }
 Result<Handler> BindClusterWait(const Match&, Instruction&) { return Handler(ClusterWait); }
 Result<Handler> BindProxyFence(const Match& match, Instruction& i) {
-  i.modifiers = match("Space") == "global" ? 1 : 0;
+  const std::string_view space = match("Space");
+  i.modifiers = (space == "global" ? 0 : static_cast<uint64_t>(ProxySpace::kShared)) |
+                (space.starts_with("shared") ? 0 : static_cast<uint64_t>(ProxySpace::kGlobal));
   return Handler(ProxyFence);
 }
 Result<Handler> BindFence(const Match& match, Instruction& i) {

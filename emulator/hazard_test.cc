@@ -124,6 +124,14 @@ const Twin kTwins[] = {
     {"ReadOfAnotherLanesStore", HazardKind::kSharedRace,
      "@%p1 st.shared.b32 [slot], %r1;\nld.shared.b32 %r9, [slot];\n",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\nld.shared.b32 %r9, [slot];\n" LS_FREE},
+    // The thread has waited for what it stores to be read, not for it to be written.
+    {"PendingGlobalAfterReadWait", HazardKind::kPendingGlobal,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE
+     "@%p1 cp.async.bulk.wait_group.read 0;\nbar.warp.sync -1;\nld.global.b32 %r5, [%rd3];\n" LS_DONE,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE LS_DONE "bar.warp.sync -1;\nld.global.b32 %r5, [%rd3];\n"},
+    {"ProxyFenceOfGlobalStore", HazardKind::kMissingProxyFence,
+     "@%p1 st.global.b32 [%rd1], %r1;\nfence.proxy.async.shared::cta;\n" LS_INIT_BARRIER LS_LOAD LS_WAIT,
+     "@%p1 st.global.b32 [%rd1], %r1;\nfence.proxy.async.global;\n" LS_INIT_BARRIER LS_LOAD LS_WAIT},
     {"SecondClusterArrival", HazardKind::kBarrierMisuse,
      "barrier.cluster.arrive.aligned;\nbarrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n",
      "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nbarrier.cluster.arrive.aligned;\n"

@@ -144,6 +144,41 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, 
                   Describe(rival), " before that"));
 }
 
+// ---- ordinary stores to global memory that bulk loads read ----
+
+void Cluster::NoteGlobalStore(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
+  // So many are remembered; a kernel that stores more starts afresh, and what it stored before is not looked at.
+  constexpr size_t kMostStores = 1 << 16;
+  if (!watches_global_stores_) return;
+  if (global_stores_.size() >= kMostStores) global_stores_.clear();
+  const GlobalStore store{warp.knowledge.Now(static_cast<uint8_t>(lane)),
+                          warp.global_proxy_fences[static_cast<size_t>(lane)], warp.position().line};
+  for (uint64_t granule = address >> 4; granule <= (address + bytes - 1) >> 4; ++granule)
+    global_stores_[granule] = store;
+}
+
+void Cluster::CheckBulkSource(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
+  if (global_stores_.empty() || bytes == 0) return;
+  for (uint64_t granule = address >> 4; granule <= (address + bytes - 1) >> 4; ++granule) {
+    const auto known = global_stores_.find(granule);
+    if (known == global_stores_.end()) continue;
+    const GlobalStore& store = known->second;
+    const size_t warps = ctas_[0]->warps.size();
+    const Warp& writer = *ctas_[store.moment.agent / warps]->warps[store.moment.agent % warps];
+    if (writer.global_proxy_fences[store.moment.lane] != store.fences) continue;
+    // What nothing orders is a race on global memory, which is not looked for.
+    if (!warp.knowledge.Knows(static_cast<uint8_t>(lane), store.moment)) continue;
+    if (FencedOnPath(store.moment, warp, lane, ProxySpace::kGlobal)) {
+      NotePolicy(Policy::kProxyFenceBy);
+      if (machine().policies.proxy_fence == ProxyFenceBy::kPath) continue;
+    }
+    warp.Report(HazardKind::kMissingProxyFence, lane,
+                Cat("this bulk load reads global memory that warp ", store.moment.agent, " lane ",
+                    int{store.moment.lane}, " stored in line ", store.line, " without a fence.proxy.async after it"));
+    return;
+  }
+}
+
 void Cluster::Visit(Warp& warp, Cta& cta, int lane) {
   const VectorClock& view = warp.knowledge.View(static_cast<uint8_t>(lane));
   const auto first = cta.first_agent();

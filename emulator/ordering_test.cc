@@ -243,5 +243,40 @@ TEST(ScopeRules, OfAnInitialisation) {
   EXPECT_TRUE(Reports(wrong, HazardKind::kBarrierRace)) << wrong.Print();
 }
 
+// A copy through a tensor map in global memory, and an edit of that map before or after somebody has waited for the
+// copy.
+TEST(TensorMapInFlight, IsNotEdited) {
+  const auto run = [](const std::string& before, const std::string& after) {
+    const std::string text =
+        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 map) {\n"
+        ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
+        ".shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar;\n"
+        "ld.param.u64 %rd1, [map]; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra E;\n"
+        "mov.u32 %r2, bar; mov.u32 %r3, tile; mov.u32 %r4, 0; mbarrier.init.shared::cta.b64 [%r2], 1;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 %rd2, [%r2], 1024;\n"
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r4, %r4}], "
+        "[%r2];\n" +
+        before + "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra W;\n" + after + "E: ret;\n}\n";
+    Options options;
+    options.completion = Completion::kLate;
+    TestDevice device(options);
+    const device::CuFunction kernel = device.Load(text, "k");
+    EXPECT_NE(kernel, nullptr) << device.log;
+    const device::CuDevicePtr data = device.Upload(std::vector<uint16_t>(8 * 64, 1));
+    const device::CuTensorMap map = device.Map(device::kCuTensorMapFloat16, data, 8, 64, 8);
+    device::CuDevicePtr at = device.Upload(std::vector<device::CuTensorMap>(1, map));
+    if (kernel != nullptr) {
+      EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 32, 0, {&at}), device::kCuSuccess);
+    }
+    return TakeReport();
+  };
+  for (const std::string& edit : {std::string("tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, 4;\n"),
+                                  std::string("st.global.u32 [%rd1+64], 0;\n")}) {
+    const Report wrong = run(edit, ""), right = run("", edit);
+    EXPECT_TRUE(Reports(wrong, HazardKind::kPendingGlobal)) << wrong.Print();
+    EXPECT_TRUE(right.Clean()) << right.Print();
+  }
+}
+
 }  // namespace
 }  // namespace laneshift::emulator

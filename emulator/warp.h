@@ -23,6 +23,9 @@
 
 namespace laneshift::emulator {
 
+// What a fence.proxy.async is about.
+enum class ProxySpace : uint8_t { kShared = 1, kGlobal = 2 };
+
 struct CallFrame;
 class Allocation;
 class AsyncOp;
@@ -179,9 +182,11 @@ class Warp {
   VectorClock fenced;  // what it knew at its tcgen05.fence::after_thread_sync
   FenceMemory fences;
   // Its last fence.proxy.async instructions, the newest last: by which lanes, when, and what they knew then.
+  std::array<uint32_t, kLanes> global_proxy_fences{};  // those of them that are about global memory
   struct ProxyFenced {
     uint32_t lanes;
-    Epoch moment;  // lane: unused
+    uint8_t spaces;  // of ProxySpace
+    Epoch moment;    // lane: unused
     VectorClock knew;
   };
   std::deque<ProxyFenced> proxy_fenced;
