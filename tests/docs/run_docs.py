@@ -11,6 +11,7 @@ The language of a fenced block says what happens to it:
     sh slow       takes hours: the programs it names must have been built
     sh nvcc       needs nvcc and the CUDA runtime's library: left out, and said so, where they are missing
     sh make       the commands of the Makefile, which CI runs itself: each target must exist
+    sh build      builds and installs laneshift itself: left to CI and to tests/package_test.cmake
     console       lines behind "$ " are commands; what follows must be their output, to the letter. --bless writes it
     cpp           must compile against include/
     cuda          a file of the reader's, named by its first line, "// NAME.cu"
@@ -159,7 +160,14 @@ class Runner:
             return
         (self.directory / name[1]).write_text("\n".join(block.text) + "\n")
 
-    HANDLERS = {"sh": sh, "sh gpu": sh_gpu, "sh slow": sh_slow, "sh nvcc": sh_nvcc, "sh make": sh_make, "console": console, "cpp": cpp,
+    def sh_build(self, block):
+        presets = (ROOT / "CMakePresets.json").read_text()
+        for command in commands_of(block):
+            for preset in re.findall(r"--preset (\w+)", command):
+                if f'"name": "{preset}"' not in presets:
+                    self.failures.append(f"{block.where()}: CMakePresets.json has no preset {preset}")
+
+    HANDLERS = {"sh": sh, "sh gpu": sh_gpu, "sh slow": sh_slow, "sh nvcc": sh_nvcc, "sh make": sh_make, "sh build": sh_build, "console": console, "cpp": cpp,
                 "cuda": cuda}
 
 
