@@ -38,7 +38,7 @@ void Thread::Detach() {
   if (handle_) pthread_detach(*std::exchange(handle_, std::nullopt));
 }
 
-void RunOnThreads(int64_t count, const std::function<void()>& body) {
+int RunOnThreads(int64_t count, const std::function<void()>& body) {
   std::vector<Thread> others;
   for (int64_t i = 1; i < count; ++i) {
     auto thread = Thread::Start(body);
@@ -46,6 +46,7 @@ void RunOnThreads(int64_t count, const std::function<void()>& body) {
     others.push_back(std::move(*thread));
   }
   body();
+  return static_cast<int>(others.size()) + 1;
 }
 
 }  // namespace laneshift::base

@@ -31,7 +31,7 @@ class Thread {
 };
 
 // Calls `body` on this thread and, at the same time, on up to `count` - 1 others, as many as the host gives; returns
-// when all calls have. So the work has to be shared out by the body, to whoever comes.
-void RunOnThreads(int64_t count, const std::function<void()>& body);
+// when all calls have, with their number. So the work has to be shared out by the body, to whoever comes.
+int RunOnThreads(int64_t count, const std::function<void()>& body);
 
 }  // namespace laneshift::base

@@ -10,6 +10,7 @@
 
 #include "device/driver_api.h"
 #include "emulator/cluster.h"
+#include "emulator/limits.h"
 #include "emulator/report.h"
 #include "laneshift/result.h"
 
@@ -34,7 +35,7 @@ struct Options {
   int host_threads = 0;  // 0: as many as the host has
   HazardChecks hazards = HazardChecks::kOn;
   Arithmetic arithmetic = Arithmetic::kHardware;
-  uint64_t instruction_budget = uint64_t{1} << 34;  // warp instructions per cluster
+  Limits limits;  // of what launches may take of the host: limits.def
   FaultReturn faults = FaultReturn::kSticky;
   Policies policies;  // answers where the manual is silent: units/policies.def
   Cancellation cancellation = Cancellation::kGrant;
@@ -57,6 +58,8 @@ void Configure(const Options& options);
 device::DriverApi Driver();
 // Copies device memory to the host whatever has happened since, a fault included; false if the range is no one's.
 bool ReadMemory(uint64_t address, void* to, uint64_t bytes);
+// Whether this process has called cuInit; a child that it forked has not.
+bool DriverIsUsed();
 // What launches have left since the last call.
 Report TakeReport();
 

@@ -1,14 +1,16 @@
 // The device of the emulated driver: names of errors, attributes, identity.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/text.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 #include "emulator/ptx_instructions.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -120,6 +122,7 @@ CuResult Init(unsigned flags) {
   DriverCall call;
   if (flags != 0) return kCuErrorInvalidValue;
   call.state.initialised = true;
+  call.state.initialised_by = getpid();
   LoadInstructionTable();
   return kCuSuccess;
 }
@@ -186,7 +189,7 @@ CuResult DeviceGetUuid(CuUuid* uuid, CuDevice device) {
   std::memcpy(uuid->bytes, "laneshift-emula", sizeof uuid->bytes);
   return kCuSuccess;
 }
-CuResult DeviceGetUuidV2(CuUuid* uuid, CuDevice device) { return DeviceGetUuid(uuid, device); }
+CuResult DeviceGetUuidV2(CuUuid* uuid, CuDevice device) { return body::DeviceGetUuid(uuid, device); }
 CuResult DeviceGetPciBusId(char* text, int size, CuDevice device) {
   if (device != 0) return kCuErrorInvalidDevice;
   if (text == nullptr || size < static_cast<int>(sizeof kBusId)) return kCuErrorInvalidValue;
@@ -211,4 +214,4 @@ CuResult DeviceCanAccessPeer(int* can, CuDevice device, CuDevice peer) {
 CuResult ProfilerStart() { return kCuSuccess; }
 CuResult ProfilerStop() { return kCuSuccess; }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body

@@ -574,8 +574,8 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 
 Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const device::Device& device,
                                                  const Problem& problem, CodeForm form) {
-  if (ir::CallsFunctions(problem)) {
-    return MakeError(ErrorCode::kUnsupported, "what users' functions make of a sum is compared on the host");
+  if (ir::HasJumps(ir::EpilogueOf(problem))) {
+    return MakeError(ErrorCode::kUnsupported, "what rint and users' functions make of a sum is compared on the host");
   }
   const auto define = [&](std::string_view macro, OperandRole role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);

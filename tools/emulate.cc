@@ -33,10 +33,10 @@ constexpr uint64_t kMaxPtxFile = uint64_t{256} << 20;
 
 struct EmulateOptions {
   std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on";
-  std::vector<std::string> policies;
+  std::vector<std::string> policies, limits;
   int threads = 0;
   int multiprocessors = 0;
-  bool json = false, schema = false;
+  bool json = false, schema = false, allow_outside = false;
 };
 
 // The device that the module is for, unless the command line says one.
@@ -61,6 +61,9 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
   options.hazards = given.hazards == "on" ? emulator::HazardChecks::kOn : emulator::HazardChecks::kOff;
   options.host_threads = given.threads;
   options.multiprocessors = given.multiprocessors;
+  // A program that is waited for should end; libraries may run for days.
+  options.limits.seconds = 600;
+  for (const std::string& limit : given.limits) LS_TRY(emulator::SetLimit(options.limits, limit));
   for (const std::string& policy : given.policies) LS_TRY(emulator::SetPolicy(options.policies, policy));
   return options;
 }
@@ -109,11 +112,13 @@ Result<int> Emulate(const EmulateOptions& given) {
   }
   if (given.ptx.empty() || given.launch.empty())
     return MakeError(ErrorCode::kInvalidArgument, "emulate needs a PTX file and --launch FILE; see emulate --help");
+  LS_TRY(CheckRegularFile(given.ptx));
+  LS_TRY(CheckRegularFile(given.launch));
   LS_ASSIGN(const std::string ptx, base::ReadFile(given.ptx, kMaxPtxFile));
   LS_ASSIGN(std::string text, base::ReadFile(given.launch, JsonTree::kMaxText));
   LS_ASSIGN(const LaunchFile file, ParseLaunchFile(given.launch, std::move(text)));
   LS_ASSIGN(const emulator::Options options, ToEmulatorOptions(given, ptx));
-  const std::string directory = std::filesystem::path(given.launch).parent_path().string();
+  const LaunchDirectory directory{std::filesystem::path(given.launch).parent_path().string(), given.allow_outside};
   LS_ASSIGN(const EmulationOutcome outcome, RunEmulation(given.ptx, ptx, file, directory, options));
   if (given.json) {
     PrintOutcomeJson(outcome, options);
@@ -145,6 +150,13 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""));
   AddPolicies(*verb, given->policies);
+  verb->add_option(
+          "--limit", given->limits,
+          "NAME=N, repeatable: what the run may take of the host: host_memory, instructions, seconds, pending, "
+          "stack, output")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb->add_flag("--allow-outside", given->allow_outside, "outputs may lie outside of the launch file's directory");
   verb->add_flag("--json", given->json, "one JSON object on stdout");
   verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and end");
   verb->footer(kEmulateExamples);

@@ -129,8 +129,8 @@ class ProblemRun {
   }
 
   bool NeedsDownload() {
-    // What users' functions make of a sum is compared on the host.
-    if (settings_.check && !parts_.emulated && !ir::CallsFunctions(problem_)) {
+    // What rint and users' functions make of a sum is compared on the host.
+    if (settings_.check && !parts_.emulated && !ir::HasJumps(ir::EpilogueOf(problem_))) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {
         nvrtc_ = std::move(*nvrtc);

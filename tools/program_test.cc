@@ -340,7 +340,7 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", "gemm", "m=4", "n=4", "k=4", "epilogue=" + File("directory.cu") + ":F"},
        2,
        "is a directory; name a file"},
-      {{"emulate", testing::TempDir(), "--launch", testing::TempDir()}, 2, ": is a directory"},
+      {{"emulate", testing::TempDir(), "--launch", testing::TempDir()}, 2, "is a directory; only regular files"},
       {{"run", "gemm", "m=1", "n=1", "k=1", "batch=16777217", "stride_a=549755813888"}, 2, "more than 2^46 elements"},
       // Schedules.
       {{"run", kTiny, "--schedule", "tiles=1"}, 2, "tile"},
