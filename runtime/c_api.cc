@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "ir/function_call.h"
 #include "laneshift/c.h"
+#include "laneshift/device_memory.h"
 #include "laneshift/engine.h"
 
 struct laneshift_engine {
@@ -22,6 +23,10 @@ struct laneshift_plan {
   laneshift::Plan plan;
   bool of_conv;
   std::string cache, choice;
+};
+
+struct laneshift_memory {
+  laneshift::DeviceMemory memory;
 };
 
 namespace {
@@ -300,5 +305,39 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                               workspace);
   });
 }
+
+laneshift_status laneshift_memory_allocate(laneshift_engine* engine, size_t bytes, laneshift_memory** memory,
+                                           char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (memory == nullptr) return Missing("memory");
+    *memory = nullptr;
+    if (engine == nullptr) return Missing("engine");
+    LS_ASSIGN(laneshift::DeviceMemory allocated, laneshift::DeviceMemory::Allocate(engine->engine, bytes));
+    *memory = new laneshift_memory{std::move(allocated)};
+    return laneshift::Ok();
+  });
+}
+
+void* laneshift_memory_address(const laneshift_memory* memory) {
+  return memory == nullptr ? nullptr : memory->memory.data();
+}
+
+laneshift_status laneshift_memory_write(const laneshift_memory* memory, size_t offset, const void* from, size_t bytes,
+                                        char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (memory == nullptr) return Missing("memory");
+    return memory->memory.CopyFromHost(from, bytes, offset);
+  });
+}
+
+laneshift_status laneshift_memory_read(const laneshift_memory* memory, size_t offset, void* to, size_t bytes,
+                                       char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (memory == nullptr) return Missing("memory");
+    return memory->memory.CopyToHost(to, bytes, offset);
+  });
+}
+
+void laneshift_memory_free(laneshift_memory* memory) { delete memory; }
 
 }  // extern "C"

@@ -15,6 +15,7 @@ extern "C" {
 
 typedef struct laneshift_engine laneshift_engine;
 typedef struct laneshift_plan laneshift_plan;
+typedef struct laneshift_memory laneshift_memory;
 struct CUstream_st;
 
 typedef enum {
@@ -101,6 +102,19 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               const void* scale_a, const void* scale_b, const void* scale_d,
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes);
+
+/* Memory of the engine's device, all zero at first, for programs that have no CUDA driver or runtime of their own to ask; on
+   the emulator there is no other way to it. `bytes` may be 0: the address is then null, as Execute takes it for no
+   workspace. Free it before or after the engine. */
+laneshift_status laneshift_memory_allocate(laneshift_engine* engine, size_t bytes, laneshift_memory** memory,
+                                           char* error, size_t error_bytes);
+void* laneshift_memory_address(const laneshift_memory* memory);
+/* Copies `bytes` bytes from or to host memory, after all work on the default stream, and waits. */
+laneshift_status laneshift_memory_write(const laneshift_memory* memory, size_t offset, const void* from, size_t bytes,
+                                        char* error, size_t error_bytes);
+laneshift_status laneshift_memory_read(const laneshift_memory* memory, size_t offset, void* to, size_t bytes,
+                                       char* error, size_t error_bytes);
+void laneshift_memory_free(laneshift_memory* memory);
 
 #ifdef __cplusplus
 }
