@@ -34,13 +34,6 @@ constexpr std::string_view kDimensionNames[] = {"depth", "height", "width"};
 constexpr std::string_view kInputKeys[] = {"d", "h", "w"};
 constexpr std::string_view kFilterKeys[] = {"t", "r", "s"};
 
-// Beyond every size that CheckTensor lets through, so that nothing overflows before it is refused.
-int64_t Times(int64_t count, int64_t pitch) {
-  constexpr int64_t kTooMuch = int64_t{1} << 50;
-  return static_cast<double>(count) * static_cast<double>(pitch) < static_cast<double>(kTooMuch) ? count * pitch
-                                                                                                 : kTooMuch;
-}
-
 // Each distance reaches over what lies inside of it.
 Status CheckTensor(const ConvProblem& p, const ConvTensor& tensor) {
   const ConvPitches& pitches = p.*tensor.pitches;
@@ -60,7 +53,7 @@ Status CheckTensor(const ConvProblem& p, const ConvTensor& tensor) {
       return InvalidProblem(Cat(PitchKey(tensor.pitches, level.distance), "=", pitch, " is below the ", inside,
                                 " elements that lie inside; use at least ", inside, ", or leave it out for packed"));
     }
-    if (static_cast<double>(level.count) * static_cast<double>(pitch) > 0x1p46) {
+    if (static_cast<double>(level.count) * static_cast<double>(pitch) > kMaxElements) {
       return InvalidProblem(Cat(PitchKey(tensor.pitches, level.distance), "=", pitch,
                                 " makes a tensor of more than 2^46 elements; use a smaller problem"));
     }

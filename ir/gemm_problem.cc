@@ -173,7 +173,7 @@ std::array<StoredMatrix, 4> StoredMatrices(const GemmProblem& p) {
 void FillPacked(GemmProblem& p) {
   for (const StoredMatrix& matrix : StoredMatrices(p)) {
     if (p.*matrix.pitch == 0) p.*matrix.pitch = matrix.inner;
-    if (p.*matrix.stride == 0) p.*matrix.stride = matrix.rows * p.*matrix.pitch;
+    if (p.*matrix.stride == 0) p.*matrix.stride = Times(matrix.rows, p.*matrix.pitch);
   }
 }
 
@@ -183,6 +183,11 @@ Status CheckMatrix(const GemmProblem& p, const StoredMatrix& matrix) {
   if (pitch < matrix.inner) {
     return InvalidProblem(Cat("ld", matrix.letter, "=", pitch, " is below the row of ", matrix.inner,
                               " elements; use at least ", matrix.inner, ", or leave it out for packed rows"));
+  }
+  const int64_t most = std::max(Times(matrix.rows, pitch), p.batch > 1 ? Times(p.batch, stride) : 0);
+  if (static_cast<double>(most) > kMaxElements) {
+    return InvalidProblem(Cat("ld", matrix.letter, "=", pitch, " and stride_", matrix.letter, "=", stride,
+                              " make a tensor of more than 2^46 elements; use a smaller problem"));
   }
   const int64_t whole = (matrix.rows - 1) * pitch + matrix.inner;
   if (p.batch > 1 && stride < whole) {
@@ -278,7 +283,7 @@ std::string Print(const GemmProblem& gemm) {
   // A pitch that is packed is left out, and so is a stride that is packed over the pitch that is printed.
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     packed.*matrix.pitch = gemm.*matrix.pitch == 0 ? 0 : matrix.inner;
-    packed.*matrix.stride = gemm.*matrix.stride == 0 ? 0 : matrix.rows * gemm.*matrix.pitch;
+    packed.*matrix.stride = gemm.*matrix.stride == 0 ? 0 : Times(matrix.rows, gemm.*matrix.pitch);
   }
   std::string text = "gemm";
   for (const Key& key : kKeys) {

@@ -229,6 +229,12 @@ std::string_view NameOf(Scaling scale) { return kScalingNames[static_cast<size_t
 
 bool NamesType(std::string_view text) { return FindType(text).has_value(); }
 
+int64_t Times(int64_t count, int64_t pitch) {
+  constexpr int64_t kTooMuch = int64_t{1} << 50;
+  return static_cast<double>(count) * static_cast<double>(pitch) < static_cast<double>(kTooMuch) ? count * pitch
+                                                                                                 : kTooMuch;
+}
+
 Status CheckExtent(std::string_view key, int64_t value) {
   if (value >= 1 && value < kMaxExtent) return Ok();
   return InvalidProblem(Cat(key, "=", value, " is out of range; use 1 to ", kMaxExtent - 1));

@@ -16,6 +16,11 @@ namespace laneshift::ir {
 // Coordinates of tiles and of tensor maps are s32.
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
+// Of a stored tensor, from the first element to the last: more than the memory of any device.
+constexpr double kMaxElements = 0x1p46;
+// count * pitch, or a number beyond kMaxElements where that would overflow. REQUIRES: neither is negative.
+int64_t Times(int64_t count, int64_t pitch);
+
 Error InvalidProblem(std::string message);
 
 // One word, resolved to a row of the kind's table of keys.
