@@ -197,6 +197,18 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
   EXPECT_NE(low.error().message.find("use tile m=128 instead of 64"), std::string::npos) << low.error().message;
 }
 
+// What copies the rows of a matrix is asked how long it takes before it is refused.
+TEST_P(ChooseOnTarget, RefusesPackedConvolutions) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  for (const char* constraint : {"a_load=pack", "b_load=pack"}) {
+    const auto chosen = ChooseSchedule(*ParseProblem("conv w=16 c=16 k=16 s=3"), *ParseSchedule(constraint), target,
+                                       target.default_sm_count);
+    ASSERT_FALSE(chosen);
+    EXPECT_EQ(chosen.error().code, ErrorCode::kUnsupported);
+    EXPECT_NE(chosen.error().message.find("of a convolution use"), std::string::npos) << chosen.error().message;
+  }
+}
+
 // Bands are varied where the L2 cache does not keep what they share, and nowhere else.
 TEST_P(ChooseOnTarget, BandsAreAnAxisWhereTheyMatter) {
   const target::Target& target = target::NamedTarget(GetParam());

@@ -81,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=1 k=1 m=2", "given twice"}, ProblemLine{"gemm m=1 n=1 k=1 aa=bf16", "did you mean 'a'"},
         ProblemLine{"gemm m=1 n=1 k=1 a=int4", "known types"}, ProblemLine{"gemm m=1 n=1 k=1x", "not a whole number"},
         ProblemLine{"gemm m=1 n=1 k=9 lda=8", "lda=8 is below the row of 9"},
+        ProblemLine{"gemm m=339483903 n=8 k=4 ldd=1099511627775", "more than 2^46 elements"},
+        ProblemLine{"gemm m=1 n=1 k=1 batch=2147483647 stride_a=1099511627775", "more than 2^46 elements"},
         ProblemLine{"gemm m=4 n=1 k=9 batch=2 stride_a=8", "overlap"},
         ProblemLine{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16, both bf16, or each of them e4m3 or e5m2"},
         ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 b=f16", "each of them e4m3 or e5m2"},
