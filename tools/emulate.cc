@@ -112,10 +112,8 @@ Result<int> Emulate(const EmulateOptions& given) {
   }
   if (given.ptx.empty() || given.launch.empty())
     return MakeError(ErrorCode::kInvalidArgument, "emulate needs a PTX file and --launch FILE; see emulate --help");
-  LS_TRY(CheckRegularFile(given.ptx));
-  LS_TRY(CheckRegularFile(given.launch));
-  LS_ASSIGN(const std::string ptx, base::ReadFile(given.ptx, kMaxPtxFile));
-  LS_ASSIGN(std::string text, base::ReadFile(given.launch, JsonTree::kMaxText));
+  LS_ASSIGN(const std::string ptx, base::ReadFile(given.ptx, kMaxPtxFile, base::Readable::kRegularFile));
+  LS_ASSIGN(std::string text, base::ReadFile(given.launch, JsonTree::kMaxText, base::Readable::kRegularFile));
   LS_ASSIGN(const LaunchFile file, ParseLaunchFile(given.launch, std::move(text)));
   LS_ASSIGN(const emulator::Options options, ToEmulatorOptions(given, ptx));
   const LaunchDirectory directory{std::filesystem::path(given.launch).parent_path().string(), given.allow_outside};
