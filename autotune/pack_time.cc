@@ -7,11 +7,9 @@ namespace laneshift::autotune {
 PackWork PackWorkOf(const Problem& problem, const Schedule& schedule) {
   constexpr int64_t kReadAndWritten = 2;
   PackWork work;
-  // A schedule that packs operands of a convolution may be asked about before it is refused.
-  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
-  if (gemm == nullptr || !compiler::PacksAny(schedule)) return work;
+  if (!compiler::PacksAny(schedule)) return work;
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
-    const int64_t bytes = compiler::BytesToPack(*gemm, schedule, operand);
+    const int64_t bytes = compiler::BytesToPack(problem, schedule, operand);
     work.bytes += static_cast<double>(kReadAndWritten * bytes);
   }
   return work;

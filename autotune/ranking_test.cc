@@ -171,6 +171,19 @@ TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
   }
 }
 
+// A schedule that packs rows has no meaning for a convolution: it is ranked as far as it comes, and refused.
+TEST_P(ChooseOnTarget, NothingOfAConvolutionIsPacked) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const Problem problem = *ParseProblem("conv n=1 w=8 c=32 k=32 s=1");
+  for (const char* text : {"a_load=pack", "b_load=pack", "a_load=pack b_load=pack reuse=im2col"}) {
+    const auto schedule = ChooseSchedule(problem, *ParseSchedule(text), target, target.default_sm_count);
+    ASSERT_FALSE(schedule.has_value());
+    EXPECT_EQ(schedule.error().code, ErrorCode::kUnsupported) << schedule.error().message;
+    EXPECT_NE(schedule.error().message.find("_load=pack copies the rows of a matrix"), std::string::npos)
+        << schedule.error().message;
+  }
+}
+
 // What no tile can mend is named, not the tile that was tried last.
 TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
   const target::Target& target = target::NamedTarget("sm_100a");

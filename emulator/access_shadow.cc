@@ -48,7 +48,7 @@ void SharedShadow::DropReaders(Word& word) {
     free_readers_.push_back(word.read_clock);
   }
   word.reader = 0;
-  word.flags = static_cast<uint8_t>(word.flags & kStrongWrite);
+  word.flags = static_cast<uint8_t>(word.flags & (kStrongWrite | kWarpWrite));
 }
 
 Rival SharedShadow::CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge,
@@ -166,6 +166,10 @@ Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
     word.flags = by.strong ? kStrongWrite : 0;
   }
   return rival;
+}
+
+void SharedShadow::NoteWarpWrite(uint32_t offset, uint32_t bytes) {
+  for (uint32_t w = (offset - base_) >> 2; w <= (offset + bytes - 1 - base_) >> 2; ++w) words_[w].flags |= kWarpWrite;
 }
 
 Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer,

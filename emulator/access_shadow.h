@@ -33,6 +33,7 @@ struct OpRecord {
   int line = 0;
   uint8_t kind = 0;  // OpKind
   uint8_t cta_group = 0;
+  bool shifts_a = false;
   uint64_t order_key = 0;
   // Of shared memory, where it covers granules in part.
   uint32_t begin = 0, end = ~0u;
@@ -101,6 +102,8 @@ class SharedShadow {
   // Remembers an ordinary access and says what it is not ordered behind.
   Rival Read(uint32_t offset, uint32_t bytes, const Accessor& by);
   Rival Write(uint32_t offset, uint32_t bytes, const Accessor& by);
+  // The words that one lane has just stored were stored by an instruction of its whole warp: all its lanes know.
+  void NoteWarpWrite(uint32_t offset, uint32_t bytes);
   // What an access of `lane` is not ordered behind: asynchronous operations on the granules of `word` and the bytes of
   // `within`, and ordinary accesses of [begin, end). Nothing is remembered yet.
   Rival CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer, uint8_t lane) const;
@@ -112,8 +115,8 @@ class SharedShadow {
   // What an asynchronous write makes of earlier accesses.
   void Forget(uint32_t begin, uint32_t end);
 
-  // The first word of [begin, end) that was stored without a proxy fence after it. `fences(agent, lane)`: how many the
-  // lane has executed by now.
+  // The first word of [begin, end) that was stored without a proxy fence after it. `fenced(moment, lane, had)`: whether
+  // there is one after the access of `lane` at that moment, when the lane had executed `had` of them.
   struct Unfenced {
     uint32_t offset = 0;
     uint16_t agent = 0;
@@ -121,11 +124,11 @@ class SharedShadow {
     int line = 0;
   };
   // The same for the first word that was loaded.
-  template <typename Fences>
-  bool FindUnfencedRead(uint32_t begin, uint32_t end, Fences fences, Unfenced& found) const {
+  template <typename Fenced>
+  bool FindUnfencedRead(uint32_t begin, uint32_t end, Fenced fenced, Unfenced& found) const {
     bool any = false;
     const auto check = [&](uint32_t w, const Epoch& moment, uint8_t lane, uint16_t had, int line) {
-      if (any || static_cast<uint16_t>(fences(moment.agent, lane)) != had) return;
+      if (any || fenced(moment, lane, had)) return;
       found = {base_ + 4 * w, moment.agent, lane, line};
       any = true;
     };
@@ -140,15 +143,15 @@ class SharedShadow {
     });
     return any;
   }
-  template <typename Fences>
-  bool FindUnfenced(uint32_t begin, uint32_t end, Fences fences, Unfenced& found) const {
+  template <typename Fenced>
+  bool FindUnfenced(uint32_t begin, uint32_t end, Fenced fenced, Unfenced& found) const {
     bool any = false;
     ForEachOrdinary(begin, end, [&](uint32_t w) {
       const Word& word = words_[w];
       if (any || word.writer == 0) return;
       const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
       const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
-      if (static_cast<uint16_t>(fences(agent, lane)) != word.fences) return;
+      if (fenced(WriterOf(word), lane, word.fences)) return;
       found = {base_ + 4 * w, agent, lane, word.write_line};
       any = true;
     });
@@ -165,7 +168,7 @@ class SharedShadow {
     uint8_t flags;
     int32_t write_line, read_line;
   };
-  enum : uint8_t { kStrongWrite = 1, kStrongReads = 2, kSeveralLanes = 4, kSeveralWarps = 8 };
+  enum : uint8_t { kStrongWrite = 1, kStrongReads = 2, kSeveralLanes = 4, kSeveralWarps = 8, kWarpWrite = 16 };
   struct Reader {
     Epoch moment;
     int line;
@@ -193,8 +196,8 @@ class SharedShadow {
   };
 
   static Epoch WriterOf(const Word& word) {
-    return {static_cast<uint16_t>((word.writer - 1) / kLanes), static_cast<uint8_t>((word.writer - 1) % kLanes),
-            word.write_clock};
+    return {static_cast<uint16_t>((word.writer - 1) / kLanes),
+            word.flags & kWarpWrite ? kAnyLane : static_cast<uint8_t>((word.writer - 1) % kLanes), word.write_clock};
   }
   static Epoch ReaderOf(const Word& word) {
     return {static_cast<uint16_t>((word.reader - 1) / kLanes),

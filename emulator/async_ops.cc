@@ -20,9 +20,13 @@ bool Overlap(const TensorRange& a, const TensorRange& b) {
          b.column < a.column + a.columns;
 }
 
+bool OfOneQueue(const AsyncOp& a, const AsyncOp& b) {
+  return a.warp == b.warp && a.lane == b.lane && a.cta_group == b.cta_group;
+}
+
 // The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
-bool Ordered(const AsyncOp& first, const AsyncOp& second, AshiftOrder ashift_order) {
-  if (first.warp != second.warp || first.lane != second.lane || first.cta_group != second.cta_group) return false;
+// REQUIRES: both are of one queue.
+bool OrderedByManual(const AsyncOp& first, const AsyncOp& second, AshiftOrder ashift_order) {
   switch (second.kind) {
     case OpKind::kCommit:
       return true;
@@ -88,9 +92,18 @@ bool RepeatsStore(const AsyncOp& op, const std::vector<OpHandle>& unreleased) {
 
 bool IsLaneAccess(OpKind kind) { return kind == OpKind::kTensorLoad || kind == OpKind::kTensorStore; }
 
-// Hardware runs a thread's queue of tcgen05.cp, shift and mma in order, and a warp's tcgen05.ld and st. Where the
-// manual promises no order between two on the same columns that is reported; but CUTLASS refills its metadata behind an
-// MMA and overwrites what it has loaded without a wait.
+// Whether both touch the same cells of Tensor Memory, and one of them writes there.
+bool Collide(const AsyncOp& a, const AsyncOp& b) {
+  return std::any_of(a.tensor.begin(), a.tensor.end(), [&](const AsyncOp::TensorUse& mine) {
+    return std::any_of(b.tensor.begin(), b.tensor.end(), [&](const AsyncOp::TensorUse& theirs) {
+      return mine.cta == theirs.cta && (mine.write || theirs.write) && Overlap(mine.range, theirs.range);
+    });
+  });
+}
+
+// Hardware runs a warp's tcgen05.ld and st in order, and of a thread's queue at least tcgen05.cp and shift behind what
+// they meet. Where nothing promises an order between two on the same columns that is reported, and the values are still
+// those of hardware.
 void FollowQueue(AsyncOp& op, const std::vector<OpHandle>& unreleased) {
   const bool lanes = IsLaneAccess(op.kind);
   for (const OpHandle& other : unreleased) {
@@ -98,12 +111,7 @@ void FollowQueue(AsyncOp& op, const std::vector<OpHandle>& unreleased) {
     if (lanes ? !IsLaneAccess(other->kind)
               : !IsTensorQueue(other->kind) || other->lane != op.lane || other->cta_group != op.cta_group)
       continue;
-    const bool meet = std::any_of(op.tensor.begin(), op.tensor.end(), [&](const AsyncOp::TensorUse& mine) {
-      return std::any_of(other->tensor.begin(), other->tensor.end(), [&](const AsyncOp::TensorUse& theirs) {
-        return mine.cta == theirs.cta && (mine.write || theirs.write) && Overlap(mine.range, theirs.range);
-      });
-    });
-    if (meet) op.after.push_back(other);
+    if (Collide(op, *other)) op.after.push_back(other);
   }
 }
 
@@ -189,14 +197,20 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   use.ForEachWord([&](GranuleWord word) { ordinary |= use.cta->shared_shadow->Ordinary(word); });
   if (!ordinary) return;
   SharedShadow::Unfenced stored;
-  const auto fences = [&](uint16_t agent, uint8_t lane) {
+  bool by_others = false;
+  const auto fenced = [&](const Epoch& moment, uint8_t lane, uint16_t had) {
     const size_t warps = use.cta->warps.size();
-    return ctas_[agent / warps]->warps[agent % warps]->proxy_fences[lane];
+    const Warp& who = *ctas_[moment.agent / warps]->warps[moment.agent % warps];
+    if (static_cast<uint16_t>(who.proxy_fences[lane]) != had) return true;
+    if (!FencedOnPath(moment, *op.warp, op.lane, ProxySpace::kShared)) return false;
+    by_others = true;
+    return machine().policies.proxy_fence == ProxyFenceBy::kPath;
   };
   bool unfenced = false;
   use.ForEachRun([&](uint32_t begin, uint32_t end) {
-    unfenced = unfenced || use.cta->shared_shadow->FindUnfenced(begin, end, fences, stored);
+    unfenced = unfenced || use.cta->shared_shadow->FindUnfenced(begin, end, fenced, stored);
   });
+  if (by_others) NotePolicy(Policy::kProxyFenceBy);
   if (unfenced) {
     Hazard(HazardKind::kMissingProxyFence, op,
            Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", stored.offset,
@@ -206,7 +220,7 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   if (!use.write) return;
   bool unfenced_read = false;
   use.ForEachRun([&](uint32_t begin, uint32_t end) {
-    unfenced_read = unfenced_read || use.cta->shared_shadow->FindUnfencedRead(begin, end, fences, stored);
+    unfenced_read = unfenced_read || use.cta->shared_shadow->FindUnfencedRead(begin, end, fenced, stored);
   });
   if (unfenced_read) {
     NotePolicy(Policy::kReadFence);
@@ -216,6 +230,25 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
                  " lane ", int{stored.lane}, " loaded in line ", stored.line, " without a fence.proxy.async after it"));
   }
   use.ForEachRun([&](uint32_t begin, uint32_t end) { use.cta->shared_shadow->Forget(begin, end); });
+}
+
+// Whether some fence.proxy.async stands between the access at `moment` and the operation: after the one in the order of
+// memory, and before the other.
+bool Cluster::FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const {
+  const auto is_between = [&](const Warp::ProxyFenced& fence) {
+    if ((fence.spaces & static_cast<uint8_t>(space)) == 0 || !fence.knew.Knows(moment)) return false;
+    const uint8_t issuer = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
+    for (uint32_t rest = fence.lanes; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<uint8_t>(std::countr_zero(rest));
+      if (user.knowledge.Knows(issuer, {fence.moment.agent, lane, fence.moment.clock})) return true;
+    }
+    return false;
+  };
+  return std::any_of(ctas_.begin(), ctas_.end(), [&](const auto& cta) {
+    return std::any_of(cta->warps.begin(), cta->warps.end(), [&](const auto& warp) {
+      return std::any_of(warp->proxy_fenced.begin(), warp->proxy_fenced.end(), is_between);
+    });
+  });
 }
 
 // Granule by granule; the first finding stands for all.
@@ -292,22 +325,48 @@ bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool w
   return false;
 }
 
+// Whether `first` goes before `second` for the order of their thread's queue; notes where an answer decides.
+bool Cluster::FollowsInQueue(const AsyncOp& first, const AsyncOp& second, PolicySet& used) const {
+  if (!OfOneQueue(first, second)) return false;
+  const AshiftOrder ashift = machine().policies.ashift_order;
+  const bool shifted = second.is_4x256b && first.shifts_a;
+  if (shifted) used.Add(Policy::kAshiftOrder);
+  if (OrderedByManual(first, second, ashift)) return true;
+  if (shifted) return false;
+  if (Collide(first, second)) used.Add(Policy::kQueueOrder);
+  return machine().policies.queue_order == QueueOrder::kInOrder;
+}
+
 // Newest first, and none that an other one already follows: `after` stays short however many operations are pending.
 void Cluster::FindPredecessors(AsyncOp& op) {
   std::vector<AsyncOp*> open;
-  const AshiftOrder order = machine().policies.ashift_order;
-  bool open_order = false;
+  PolicySet used;
   for (auto at = unreleased_.rbegin(); at != unreleased_.rend(); ++at) {
     AsyncOp& other = **at;
     if (other.state == AsyncOp::State::kReleased || !IsTensorQueue(other.kind) || other.kind == OpKind::kCommit)
       continue;
-    open_order |= op.is_4x256b && other.shifts_a && other.warp == op.warp && other.lane == op.lane;
-    if (other.followed_by == op.serial || !Ordered(other, op, order)) continue;
+    if (!FollowsInQueue(other, op, used) || other.followed_by == op.serial) continue;
     op.after.push_back(*at);
     MarkFollowed(other, op.serial, open);
   }
-  if (open_order) NotePolicy(Policy::kAshiftOrder);
+  NotePolicies(used);
 }
+
+AsyncOp::~AsyncOp() {
+  if (ledger != nullptr) ledger->Give(counted_bytes);
+}
+
+namespace {
+
+// What an operation takes of the host's memory, its record and its places among the pending ones included.
+uint64_t HostBytesOf(const AsyncOp& op) {
+  constexpr uint64_t kNodes = 256;        // what refers to it
+  constexpr uint64_t kGlobalRange = 128;  // here and in PendingRanges
+  return sizeof(AsyncOp) + sizeof(OpRecord) + kNodes + op.effect_bytes + op.global.size() * kGlobalRange +
+         op.after.size() * sizeof(OpHandle) + op.covered.size() * sizeof(OpHandle);
+}
+
+}  // namespace
 
 bool Cluster::Issue(const OpHandle& op) {
   op->serial = ++op_serial_;
@@ -322,6 +381,10 @@ bool Cluster::Issue(const OpHandle& op) {
   }
   if (op->kind == OpKind::kTensorCopy || op->kind == OpKind::kTensorShift || IsLaneAccess(op->kind))
     FollowQueue(*op, unreleased_);
+  op->ledger = &ledger_;
+  op->counted_bytes = HostBytesOf(*op);
+  ledger_.Take(op->counted_bytes);
+  if (++live_operations_ > machine().meter->limits().pending) machine().meter->Trip(FaultKind::kPendingLimit);
   for (const AsyncOp::SharedUse& use : op->shared) CountPending(use, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
   for (const auto& [warp, wgmma] : op->matrices) warp->OwnMatrices(*wgmma, 1);
@@ -397,6 +460,10 @@ void Cluster::ReleaseReads(const OpHandle& op) {
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (!use.write) CountPending(use, kOneLess);
   }
+  std::erase_if(op->global, [this](const AsyncOp::GlobalUse& use) {
+    if (!use.write) pending_global_.Remove(use.begin, use.end, false);
+    return !use.write;
+  });
   if (checks()) NoteUses(*op, true, false);
 }
 
@@ -404,6 +471,7 @@ void Cluster::Release(const OpHandle& op) {
   if (op->state == AsyncOp::State::kReleased) return;
   const bool reads_released = op->reads_released;
   op->state = AsyncOp::State::kReleased;
+  --live_operations_;
   for (const AsyncOp::SharedUse& use : op->shared) {
     if (use.write || !reads_released) CountPending(use, kOneLess);
   }

@@ -15,7 +15,7 @@ namespace {
 
 using base::Cat;
 
-constexpr uint64_t kFrameAlign = 16;
+constexpr uint64_t kFrameAlign = 16;  // and what a call takes at least: its return address
 
 size_t BytesOf(const CallTarget::Saved& slot) { return slot.bytes == 0 ? 4 : size_t{slot.bytes} * kLanes; }
 
@@ -95,19 +95,26 @@ bool CopyLocal(Warp& w, int lane, uint64_t to, uint64_t from, uint64_t bytes) {
   return true;
 }
 
+uint64_t BytesOfFrame(const CallTarget& callee) { return std::max(callee.frame_bytes, kFrameAlign); }
+
+Outcome OutOfStack(Warp& w, int lane, const std::string& what) {
+  const LimitMeter& meter = *w.cta().cluster().machine().meter;
+  // Where it is the host's memory that lacks, that is the fault.
+  if (meter.tripped()) return w.cta().cluster().EndAtLimit(w, meter.which(), lane);
+  return w.Fault(FaultKind::kStackLimit, lane, Cat(what, ": ", DescribeLimit(meter.limits(), FaultKind::kStackLimit)));
+}
+
 bool EnterFrame(Warp& w, const Instruction& i, const CallTarget& callee, CallFrame& frame, uint32_t mask) {
   uint64_t highest = 0;
   ForLanes(mask, [&](int lane) {
     const auto l = static_cast<size_t>(lane);
     frame.top[l] = w.local_top[l];
     frame.base[l] = (w.local_top[l] + kFrameAlign - 1) / kFrameAlign * kFrameAlign;
-    highest = std::max(highest, frame.base[l] + callee.frame_bytes);
+    highest = std::max(highest, frame.base[l] + BytesOfFrame(callee));
   });
   const int first = std::countr_zero(mask);
   if (!w.GrowLocal(highest)) {
-    w.Fault(FaultKind::kLaunchFailure, first,
-            Cat("the stack of calls, ", frame.depth, " deep at '", callee.name, "', outgrows the thread's ",
-                Warp::kMaxLocalBytes, " bytes of local memory"));
+    OutOfStack(w, first, Cat("the stack of calls is ", frame.depth, " deep at '", callee.name, "'"));
     return false;
   }
   for (size_t p = 0; p < callee.parameters.size(); ++p) {
@@ -120,7 +127,7 @@ bool EnterFrame(Warp& w, const Instruction& i, const CallTarget& callee, CallFra
   }
   ForLanes(mask, [&](int lane) {
     const auto l = static_cast<size_t>(lane);
-    w.local_top[l] = frame.base[l] + callee.frame_bytes;
+    w.local_top[l] = frame.base[l] + BytesOfFrame(callee);
   });
   return true;
 }
@@ -139,6 +146,19 @@ void SetFrameAddresses(Warp& w, const CallTarget& callee, const CallFrame& frame
 }
 
 }  // namespace
+
+void CallFrame::Count(MemoryLedger& with) {
+  ledger = &with;
+  counted_bytes = sizeof(CallFrame) + saved.size() + results.size() * sizeof(results[0]);
+  ledger->Take(counted_bytes);
+}
+
+CallFrame::~CallFrame() {
+  if (ledger != nullptr) ledger->Give(counted_bytes);
+  // One after the other: a chain of destructors as long as the emulated stack would use up the host's own.
+  std::shared_ptr<const CallFrame> next = std::move(caller);
+  while (next != nullptr && next.use_count() == 1) next = std::exchange(next->caller, nullptr);
+}
 
 Outcome ExecuteCall(Warp& w, const Instruction& i, uint32_t mask) {
   uint32_t lanes;
@@ -165,6 +185,7 @@ Outcome ExecuteCall(Warp& w, const Instruction& i, uint32_t mask) {
   }
   if (!EnterFrame(w, i, *callee, *frame, mask)) return Outcome::kFault;
   if (IsActive(path.frame.get(), *callee)) frame->saved = Save(w, *callee);
+  frame->Count(w.cta().cluster().ledger());
   SetFrameAddresses(w, *callee, *frame, mask);
   path.frame = std::move(frame);
   path.pc = callee->start;
@@ -206,8 +227,7 @@ Outcome Alloca(Warp& w, const Instruction& i, uint32_t mask) {
     uint64_t& top = w.local_top[static_cast<size_t>(lane)];
     const uint64_t align = i[2].slot == kNoSlot && i[2].offset == 0 ? 8 : static_cast<uint64_t>(i[2].offset);
     const uint64_t at = (top + align - 1) / align * align, bytes = w.Value(i[1], lane);
-    if (bytes > Warp::kMaxLocalBytes || !w.GrowLocal(at + bytes))
-      return w.Fault(FaultKind::kLaunchFailure, lane, Cat("alloca of ", bytes, " bytes outgrows local memory"));
+    if (at + bytes < at || !w.GrowLocal(at + bytes)) return OutOfStack(w, lane, Cat("alloca of ", bytes, " bytes"));
     top = at + bytes;
     if (i[0].bytes == 4) {
       w.At<uint32_t>(i[0])[lane] = static_cast<uint32_t>(at);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/limits.h"
 #include "emulator/program.h"
 
 namespace laneshift::emulator {
@@ -20,12 +21,21 @@ struct CallFrame {
   // Of the caller's path.
   uint32_t return_pc = 0, reconvergence = kNoTarget;
   int parent = -1;
-  std::shared_ptr<const CallFrame> caller;
+  mutable std::shared_ptr<const CallFrame> caller;  // taken apart by the last owner
   uint32_t depth = 1;
   // Offsets in each lane's local memory: of the frame, and of the stack's top before the call.
   std::array<uint64_t, kLanes> base{}, top{};
   std::vector<std::array<uint64_t, kLanes>> results;  // where the caller wants them
   std::vector<std::byte> saved;                       // the callee's slots, if it was active; in the order of its list
+  MemoryLedger* ledger = nullptr;
+  uint64_t counted_bytes = 0;
+
+  CallFrame() = default;
+  CallFrame(const CallFrame&) = delete;
+  CallFrame& operator=(const CallFrame&) = delete;
+  ~CallFrame();
+  // Its host memory, once it is complete.
+  void Count(MemoryLedger& with);
 };
 
 // operands: target (absent: `modifiers` is the callee), results, arguments; `target` counts the results.

@@ -43,6 +43,9 @@ Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::un
     warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1));
   }
   warpgroups.resize((static_cast<size_t>(count) + 3) / 4);
+  const Kernel& kernel = *cluster.launch().kernel;
+  charge_ = {*cluster.machine().meter,
+             static_cast<uint64_t>(count) * (sizeof(Warp) + kernel.register_bytes + kernel.local_bytes * kLanes)};
 }
 
 TensorShadow& Cta::tensor_shadow() {
@@ -51,7 +54,10 @@ TensorShadow& Cta::tensor_shadow() {
 }
 
 TensorMemory& Cta::tensor() {
-  if (memory_->tensor == nullptr) memory_->tensor = std::make_unique<TensorMemory>();
+  if (memory_->tensor == nullptr) {
+    memory_->tensor = std::make_unique<TensorMemory>();
+    memory_->tensor_charge = {*cluster_.machine().meter, TensorMemory::kHostBytes};
+  }
   return *memory_->tensor;
 }
 
@@ -83,7 +89,7 @@ namespace {
 std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
   if (host.memories.empty()) {
     return std::make_unique<CtaMemory>(launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared,
-                                       launch.machine->hazards != nullptr);
+                                       launch.machine->hazards != nullptr, *launch.machine->meter);
   }
   std::unique_ptr<CtaMemory> memory = std::move(host.memories.back());
   host.memories.pop_back();
@@ -95,6 +101,7 @@ std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
 
 Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, Cancel cancel)
     : launch_(launch),
+      ledger_(*launch.machine->meter),
       cancel_(std::move(cancel)),
       linear_index_(linear_index),
       random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)) {
@@ -112,6 +119,12 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
     }
   }
   pairs_.resize((ctas_.size() + 1) / 2);
+  const std::vector<std::string>& opcodes = launch.kernel->opcodes;
+  watches_global_stores_ =
+      checks() && std::any_of(opcodes.begin(), opcodes.end(), [](const std::string& opcode) {
+        return opcode.starts_with("cp.async.bulk.") && (opcode.find(".shared::cluster.global") != std::string::npos ||
+                                                        opcode.find(".shared::cta.global") != std::string::npos);
+      });
 }
 
 Cluster::~Cluster() = default;
@@ -158,31 +171,27 @@ bool Cluster::RunRound(bool& ran) {
       uint64_t executed = 0;
       const uint64_t quantum = random ? 1 + random_() % 256 : kQuantum;
       if (!warp->Run(p, quantum, executed)) return false;
-      executed_ += executed;
+      uncounted_ += executed;
+      if (uncounted_ >= kQuantum) TellMeter();
       ran = ran || executed != 0;
       if (random && !pending_.empty() && (random_() & 1) != 0 && !CompleteAtRandom()) return false;
     }
   }
-  if (executed_ > machine().instruction_budget) {
-    Fault fault;
-    fault.kind = FaultKind::kBudget;
-    // One that still runs is likelier to be the reason than one that waits.
-    const auto running = std::find_if(warps.begin(), warps.end(), [](Warp* warp) {
-      return std::any_of(warp->paths().begin(), warp->paths().end(),
-                         [](const Path& path) { return path.state == Path::State::kRunnable; });
-    });
-    const Warp* one = running != warps.end() ? *running : warps.empty() ? nullptr : warps[0];
-    if (one != nullptr) {
-      fault.place = one->Here(-1);
-      fault.place.kernel = KernelAt(one->kernel(), fault.place.line);
-    }
-    fault.message = Cat("a cluster executed ", executed_, " warp instructions, more than the budget of ",
-                        machine().instruction_budget);
-    DrawWaits(fault);
-    SetFault(std::move(fault));
-    return false;
-  }
   return true;
+}
+
+void Cluster::TellMeter() { machine().meter->Count(std::exchange(uncounted_, 0)); }
+
+Outcome Cluster::EndAtLimit(Warp& warp, FaultKind which, int lane) {
+  machine().meter->Trip(which);  // the other clusters end too
+  emulator::Fault fault;
+  fault.kind = which;
+  fault.place = warp.Here(lane);
+  fault.place.kernel = KernelAt(warp.kernel(), fault.place.line);
+  fault.message = DescribeLimit(machine().meter->limits(), which);
+  DrawWaits(fault);
+  SetFault(std::move(fault));
+  return Outcome::kFault;
 }
 
 Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
@@ -199,6 +208,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
     const uint64_t events = events_;
     bool ran = false;
     if (!RunRound(ran)) return Result::kFault;
+    TellMeter();
     if (events_ != events) {
       idle_rounds = 0;
       continue;
@@ -256,6 +266,26 @@ bool Cluster::TimeOutWaiters() {
   return any;
 }
 
+void Cluster::ArriveAtClusterBarrier(Warp& warp, uint32_t mask) {
+  if (warp.cluster_generation != barrier_generation) warp.cluster_arrived = 0;
+  warp.cluster_generation = barrier_generation;
+  if (const uint32_t again = warp.cluster_unwaited & mask; again != 0) {
+    warp.Report(HazardKind::kBarrierMisuse, std::countr_zero(again),
+                "a second barrier.cluster.arrive of the thread without a wait between");
+  }
+  barrier_arrived += static_cast<uint32_t>(std::popcount(mask & ~warp.cluster_arrived));
+  warp.cluster_arrived |= mask;
+  warp.cluster_unwaited |= mask;
+  NoteChange();
+  CheckClusterBarrier();
+}
+
+void Cluster::LeaveClusterBarrier(Warp& warp, uint32_t mask) {
+  if (warp.cluster_generation != barrier_generation) return;
+  barrier_arrived -= static_cast<uint32_t>(std::popcount(warp.cluster_arrived & mask));
+  warp.cluster_arrived &= ~mask;
+}
+
 void Cluster::CheckClusterBarrier() {
   if (barrier_arrived == 0 || barrier_arrived < live_threads()) return;
   barrier_arrived = 0;
@@ -263,6 +293,7 @@ void Cluster::CheckClusterBarrier() {
   barrier_told = std::move(barrier_gathering);
   barrier_gathering.Clear();
   if (checks()) {
+    barrier_met_told = barrier_met;
     for (const auto& cta : ctas_) cta->known_at_exit.Join(barrier_met);
   }
   Signal();

@@ -21,6 +21,7 @@
 #include "emulator/access_shadow.h"
 #include "emulator/cta_memory.h"
 #include "emulator/host_thread.h"
+#include "emulator/limits.h"
 #include "emulator/memory.h"
 #include "emulator/pending_ranges.h"
 #include "emulator/program.h"
@@ -44,7 +45,7 @@ struct Machine {
   Completion completion = Completion::kEager;
   uint64_t seed = 0;
   Arithmetic arithmetic = Arithmetic::kHardware;
-  uint64_t instruction_budget = 0;  // warp instructions per cluster
+  LimitMeter* meter = nullptr;  // never null in a launch
   uint32_t multiprocessors = 1;
   bool has_tensor_memory = false;
   TensorMapEdits* map_edits = nullptr;
@@ -159,6 +160,14 @@ class AsyncOp {
   RecordRef record;
   std::unique_ptr<VectorClock> issuer_knew;
   uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
+  // Host memory: of its effect beyond a few words, and, once it is issued, in all.
+  uint64_t effect_bytes = 0, counted_bytes = 0;
+  MemoryLedger* ledger = nullptr;
+
+  AsyncOp() = default;
+  AsyncOp(const AsyncOp&) = delete;
+  AsyncOp& operator=(const AsyncOp&) = delete;
+  ~AsyncOp();
 };
 
 // An mbarrier object and what its phases tell.
@@ -170,14 +179,15 @@ class BarrierSlot {
 
   // The running phase will tell that these operations are over. Call before the arrival or the bytes that may end it.
   void Tell(const std::vector<OpHandle>& ops);
-  // What arrivals of the running phase tell. Call before they arrive.
-  VectorClock& Gathering();
+  // What arrivals of the running phase tell, from the object's own CTA or from others. Call before they arrive.
+  VectorClock& Gathering(bool far = false);
   // What the last phase of this parity has told. REQUIRES: that phase is complete.
-  const VectorClock& Told(uint32_t parity);
+  const VectorClock& Told(uint32_t parity, bool far = false);
 
   uint16_t agent = 0;  // of its phases
   uint32_t past = 0;   // phases of earlier objects at this address
   Epoch initialised;
+  bool init_fenced = false;     // by fence.mbarrier_init
   std::vector<Warp*> arrivers;  // all that have ever arrived, or issued what arrives
   void NoteArriver(Warp* warp) {
     if (std::find(arrivers.begin(), arrivers.end(), warp) == arrivers.end()) arrivers.push_back(warp);
@@ -186,7 +196,7 @@ class BarrierSlot {
  private:
   void Settle();
   uint32_t settled_ = 0;  // the phase that clocks_ are about
-  std::array<VectorClock, 2> clocks_;
+  std::array<VectorClock, 2> clocks_, far_clocks_;
 };
 
 struct NamedBarrier {
@@ -222,6 +232,12 @@ struct TensorPair {
   std::array<Side, 2> sides;
   bool served = false;  // done for both; each side still has to leave
   TensorMemoryAllocator::Block block;
+};
+
+// How a strong access of a word orders memory.
+struct WordOrder {
+  bool reads, writes, acquires, releases;
+  Reach reach;
 };
 
 class Cluster;
@@ -271,6 +287,7 @@ class Cta {
   uint32_t threads_;
   std::unique_ptr<CtaMemory> memory_;
   std::unique_ptr<TensorShadow> tensor_shadow_;
+  MemoryCharge charge_;  // of its warps
 };
 
 class Cluster {
@@ -289,6 +306,8 @@ class Cluster {
   ~Cluster();
   // Runs until the end, a fault, or nothing but other clusters can bring progress.
   Result Run(HostThread& host, Effort effort);
+  // A limit is exceeded, by what this warp does or by what others do meanwhile: makes that its fault, with a picture.
+  Outcome EndAtLimit(Warp& warp, FaultKind which, int lane = -1);
   // It is stuck for good: makes that its fault, with a picture.
   void ReportLivelock();
 
@@ -318,6 +337,8 @@ class Cluster {
   uint64_t news() const { return events_ + changes_; }
   // Takes notes of what a warp reads; nullptr unless a repetition is being looked for.
   Spin* watch() const { return watch_; }
+  // Host memory of operations and call stacks.
+  MemoryLedger& ledger() { return ledger_; }
   // A clock for fences: every reading is later than the one before.
   uint64_t Tick() { return ++clock_; }
 
@@ -355,7 +376,11 @@ class Cluster {
   uint64_t barrier_generation = 0;
   uint32_t barrier_arrived = 0;
   VectorClock barrier_gathering, barrier_told;
-  VectorClock barrier_met;  // what came before it by execution alone: enough to keep memory alive
+  VectorClock barrier_met;       // what came before it by execution alone: enough to keep memory alive
+  VectorClock barrier_met_told;  // of its last completed generation
+  void ArriveAtClusterBarrier(Warp& warp, uint32_t mask);
+  // Lanes of the warp end: nobody waits for them, and their arrivals stand for nobody else's.
+  void LeaveClusterBarrier(Warp& warp, uint32_t mask);
   void CheckClusterBarrier();
 
   // ---- order (ordering.cc) ----
@@ -363,8 +388,11 @@ class Cluster {
   void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
   // `lane` uses the memory of another CTA: it must have started, and must not end before.
   void Visit(Warp& warp, Cta& cta, int lane);
-  // A synchronising access of the word at `host`.
-  void SynchroniseAt(const uint8_t* host, Warp& warp, uint32_t mask);
+  // An ordinary store to global memory, and a bulk load from there, which must not come before a proxy fence.
+  void NoteGlobalStore(Warp& warp, int lane, uint64_t address, uint64_t bytes);
+  void CheckBulkSource(Warp& warp, int lane, uint64_t address, uint64_t bytes);
+  // A strong access of `lane` to the word at `host`.
+  void SynchroniseAt(const uint8_t* host, Warp& warp, int lane, WordOrder order);
   uint32_t live_threads() const;
   void NoteExit(Cta& cta);
 
@@ -374,6 +402,7 @@ class Cluster {
  private:
   enum class Repetition : uint8_t { kNone, kFound, kFault };
   bool RunRound(bool& ran);
+  void TellMeter();
   bool CompleteSomething();
   bool CompleteAtRandom();
   bool TimeOutWaiters();
@@ -389,7 +418,9 @@ class Cluster {
   std::vector<Warp*> WhoCouldEnd(Warp& warp, const Path& path);
   std::vector<Warp*> Arrivers(Warp& warp, uint32_t barrier);
   void CheckExit(Cta& cta);
+  bool FollowsInQueue(const AsyncOp& first, const AsyncOp& second, PolicySet& used) const;
   void FindPredecessors(AsyncOp& op);
+  bool FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const;
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use);
@@ -406,6 +437,7 @@ class Cluster {
   void RemovePending(const AsyncOp& op);
 
   const Launch& launch_;
+  MemoryLedger ledger_;  // outlives what it counts
   Cancel cancel_;
   uint32_t linear_index_;
   std::array<uint32_t, 3> index_;
@@ -414,7 +446,8 @@ class Cluster {
   Counters counters_;
   HostThread* host_ = nullptr;
   uint64_t events_ = 1, changes_ = 0, clock_ = 1;
-  uint64_t executed_ = 0;
+  uint64_t uncounted_ = 0;  // instructions that the meter has not heard of
+  uint64_t live_operations_ = 0;
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   uint64_t releases_without_news_ = 0, last_release_news_ = 0;
@@ -432,7 +465,20 @@ class Cluster {
   // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
   std::map<std::array<int, 3>, std::pair<uint16_t, uint32_t>> queue_agents_;
   uint16_t next_agent_ = 0;
-  std::map<const uint8_t*, VectorClock> words_;  // that threads synchronise by
+  // Words that threads synchronise by: what each CTA's threads have released there, for their own CTA and for all.
+  struct Word {
+    const Cta* cta;
+    Reach reach;
+    VectorClock clock;
+  };
+  std::map<const uint8_t*, std::vector<Word>> words_;
+  struct GlobalStore {
+    Epoch moment;
+    uint32_t fences;
+    int line;
+  };
+  bool watches_global_stores_ = false;                       // the kernel has bulk loads from global memory
+  std::unordered_map<uint64_t, GlobalStore> global_stores_;  // by 16 bytes
 };
 
 }  // namespace laneshift::emulator

@@ -14,7 +14,8 @@
 namespace laneshift::emulator {
 
 struct CtaMemory {
-  CtaMemory(uint32_t shared_bytes, bool checks) : shared(shared_bytes) {
+  CtaMemory(uint32_t shared_bytes, bool checks, LimitMeter& meter)
+      : shared(shared_bytes), charge(meter, uint64_t{shared_bytes} * (checks ? kCheckedBytes : 2)) {
     if (checks) shadow = std::make_unique<SharedShadow>(kSharedBase, shared_bytes);
   }
   void Reset() {
@@ -23,9 +24,14 @@ struct CtaMemory {
     if (tensor != nullptr) tensor->Reset();
   }
 
+  // Host bytes for each byte of shared memory whose accesses are remembered.
+  static constexpr uint64_t kCheckedBytes = 10;
+
   SharedMemory shared;
   std::unique_ptr<SharedShadow> shadow;  // null unless hazards are looked for
   std::unique_ptr<TensorMemory> tensor;  // null until it is used
+  MemoryCharge charge;                   // of the first two
+  MemoryCharge tensor_charge;
 };
 
 }  // namespace laneshift::emulator

@@ -1,5 +1,7 @@
 #include "emulator/driver.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -29,6 +31,11 @@ DriverState& TheDriver() {
   return *state;
 }
 
+ReturnedFault& FaultOfThisThread() {
+  static thread_local ReturnedFault fault;
+  return fault;
+}
+
 void DriverState::Reset() {
   executables.clear();
   graphs.clear();
@@ -40,7 +47,9 @@ void DriverState::Reset() {
   pools.clear();
   current_pool = &default_pool;
   contexts.clear();
-  memory = std::make_unique<GlobalMemory>(options.memory_bytes);
+  memory.reset();
+  if (meter == nullptr) meter = std::make_unique<LimitMeter>(options.limits);
+  memory = std::make_unique<GlobalMemory>(options.memory_bytes, meter.get());
   sticky = kCuSuccess;
   primary_references = 0;
 }
@@ -61,8 +70,15 @@ CuResult ResultOf(FaultKind kind) {
       return kCuErrorLaunchFailed;
     case FaultKind::kDeadlock:
     case FaultKind::kLivelock:
-    case FaultKind::kBudget:
+    case FaultKind::kInstructionLimit:
+    case FaultKind::kTimeLimit:
       return kCuErrorLaunchTimeout;
+    case FaultKind::kMemoryLimit:
+    case FaultKind::kPendingLimit:
+    case FaultKind::kOutputLimit:
+      return kCuErrorOutOfMemory;
+    case FaultKind::kStackLimit:
+      return kCuErrorLaunchFailed;
   }
   return kCuErrorUnknown;
 }
@@ -72,6 +88,7 @@ CuResult ResultOf(FaultKind kind) {
 CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& shape,
                                 const std::vector<uint8_t>& parameters) {
   const DeviceProfile profile = ProfileOf(options);
+  FaultOfThisThread() = {};
   Machine machine;
   machine.memory = memory.get();
   machine.hazards = options.hazards == HazardChecks::kOn ? &hazards : nullptr;
@@ -79,7 +96,9 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   machine.completion = options.completion;
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
-  machine.instruction_budget = options.instruction_budget;
+  machine.meter = meter.get();
+  const uint64_t printed = std::min<uint64_t>(report.output.size(), options.limits.output);
+  prints.Allow(options.limits.output - printed);
   TensorMapEdits map_edits;
   machine.map_edits = &map_edits;
   machine.policies = options.policies;
@@ -89,7 +108,9 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   Launch launch{&machine, function.kernel, shape, parameters, ++launches};
   const int threads =
       options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
+  meter->BeginLaunch();
   GridResult result = RunGrid(launch, threads);
+  meter->EndLaunch();
   ++report.launches;
   report.arithmetic = options.arithmetic;
   report.counters.Add(result.counters);
@@ -101,9 +122,14 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   if (result.fault) {
     Notice(result.fault->Print());
     report.faults.push_back(*result.fault);
-    sticky = ResultOf(result.fault->kind);
+    const CuResult failure = ResultOf(result.fault->kind);
+    if (options.faults == FaultReturn::kAtOnce) {
+      FaultOfThisThread() = {failure, result.fault->Print()};
+      return failure;
+    }
+    // Like an asynchronous launch: the fault shows at the next synchronisation.
+    sticky = failure;
   }
-  // Like an asynchronous launch: the fault shows at the next synchronisation.
   return kCuSuccess;
 }
 
@@ -130,6 +156,10 @@ Result<Arithmetic> ParseArithmetic(std::string_view name) {
 void Configure(const Options& options) {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
+  // What the old meter has counted goes before it does.
+  state.Reset();
+  state.memory.reset();
+  state.meter.reset();
   state.options = options;
   state.Reset();
   state.report = {};
@@ -145,6 +175,12 @@ bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {
   const Allocation* allocation = state.memory == nullptr ? nullptr : state.memory->Find(address, bytes);
   if (allocation != nullptr) std::memcpy(to, allocation->At(address), bytes);
   return allocation != nullptr;
+}
+
+bool DriverIsUsed() {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  return state.initialised && state.initialised_by == getpid();
 }
 
 Report TakeReport() {

@@ -4,7 +4,7 @@
 #include <array>
 #include <type_traits>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
 namespace laneshift::emulator {
@@ -54,7 +54,7 @@ CuContext DriverState::CurrentContext() const {
   return known != contexts.end() && known->second.life == current.back().life ? current.back().context : nullptr;
 }
 
-namespace driver {
+namespace driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -208,5 +208,5 @@ CuResult CtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 CuResult CtxResetPersistingL2Cache() { return kCuSuccess; }
 
-}  // namespace driver
+}  // namespace driver::body
 }  // namespace laneshift::emulator

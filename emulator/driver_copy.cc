@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
 namespace laneshift::emulator {
@@ -25,6 +25,11 @@ uint8_t* Bytes(DriverState& state, CuMemoryType type, uint64_t address, uint64_t
 
 }  // namespace
 
+CuResult DriverState::OutOfHostMemory() const {
+  Notice(DescribeLimit(meter->limits(), FaultKind::kMemoryLimit));
+  return kCuErrorOutOfMemory;
+}
+
 CuResult DriverState::Copy(const CopyRun& copy) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) return kCuSuccess;
   for (uint64_t z = 0; z < copy.depth; ++z) {
@@ -35,8 +40,8 @@ CuResult DriverState::Copy(const CopyRun& copy) {
       uint8_t* target_bytes = Bytes(*this, copy.to.type, to, copy.width, target);
       const uint8_t* source_bytes = Bytes(*this, copy.from.type, from, copy.width, source);
       if (target_bytes == nullptr || source_bytes == nullptr) return kCuErrorInvalidValue;
+      if (target != nullptr && !target->TryWrite(to, copy.width)) return OutOfHostMemory();
       std::memmove(target_bytes, source_bytes, copy.width);
-      if (target != nullptr) target->MarkWritten(to, copy.width);
     }
   }
   return kCuSuccess;
@@ -48,6 +53,7 @@ CuResult DriverState::Fill(const FillRun& fill) {
     const uint64_t at = fill.address + y * fill.pitch;
     Allocation* allocation = memory->Find(at, row);
     if (allocation == nullptr) return kCuErrorInvalidValue;
+    if (!allocation->TryWrite(at, row)) return OutOfHostMemory();
     uint8_t* bytes = allocation->At(at);
     if (fill.element_bytes == 1) {
       std::memset(bytes, static_cast<int>(fill.value), row);
@@ -55,7 +61,6 @@ CuResult DriverState::Fill(const FillRun& fill) {
       for (uint64_t x = 0; x < fill.width; ++x)
         std::memcpy(bytes + x * fill.element_bytes, &fill.value, fill.element_bytes);
     }
-    allocation->MarkWritten(at, row);
   }
   return kCuSuccess;
 }
@@ -85,7 +90,7 @@ std::optional<CopyRun> CopyOf(const driver::CuMemcpy3D& copy) {
   return run;
 }
 
-namespace driver {
+namespace driver::body {
 namespace {
 
 CopyEnd Host(const void* pointer) { return {kCuMemoryHost, reinterpret_cast<uint64_t>(pointer), 0, 0}; }
@@ -142,14 +147,14 @@ CuResult MemcpyDtoHAsync(void* to, CuDevicePtr from, size_t bytes, CuStream stre
 CuResult MemcpyDtoDAsync(CuDevicePtr to, CuDevicePtr from, size_t bytes, CuStream stream) {
   return SubmitCopy(Device(to), Device(from), bytes, stream);
 }
-CuResult Memcpy2D(const CuMemcpy2D* copy) { return Memcpy2DAsync(copy, nullptr); }
-CuResult Memcpy2DUnaligned(const CuMemcpy2D* copy) { return Memcpy2DAsync(copy, nullptr); }
+CuResult Memcpy2D(const CuMemcpy2D* copy) { return body::Memcpy2DAsync(copy, nullptr); }
+CuResult Memcpy2DUnaligned(const CuMemcpy2D* copy) { return body::Memcpy2DAsync(copy, nullptr); }
 CuResult Memcpy2DAsync(const CuMemcpy2D* copy, CuStream stream) {
   if (copy == nullptr) return kCuErrorInvalidValue;
   const CuMemcpy3D deep = Deepen(*copy);
-  return Memcpy3DAsync(&deep, stream);
+  return body::Memcpy3DAsync(&deep, stream);
 }
-CuResult Memcpy3D(const CuMemcpy3D* copy) { return Memcpy3DAsync(copy, nullptr); }
+CuResult Memcpy3D(const CuMemcpy3D* copy) { return body::Memcpy3DAsync(copy, nullptr); }
 CuResult Memcpy3DAsync(const CuMemcpy3D* copy, CuStream stream) {
   LS_READY();
   if (copy == nullptr) return kCuErrorInvalidValue;
@@ -194,5 +199,5 @@ CuResult MemsetD2D32Async(CuDevicePtr to, size_t pitch, unsigned value, size_t w
   return SubmitFill(to, pitch, value, 4, width, height, stream);
 }
 
-}  // namespace driver
+}  // namespace driver::body
 }  // namespace laneshift::emulator

@@ -1,14 +1,16 @@
 // The device of the emulated driver: names of errors, attributes, identity.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/text.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 #include "emulator/ptx_instructions.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -98,6 +100,7 @@ constexpr Attribute kAttributes[] = {
     {82, nullptr, kRegistersPerProcessor},
     {83, nullptr, 1},  // managed memory
     {87, nullptr, 2},  // single to double precision
+    {kCuDevicePageableMemoryAccess, nullptr, 0},
     {89, nullptr, 1},  // concurrent managed access
     {90, nullptr, 1},  // preemption
     {91, nullptr, 1},  // registered memory under the host's pointer
@@ -119,6 +122,7 @@ CuResult Init(unsigned flags) {
   DriverCall call;
   if (flags != 0) return kCuErrorInvalidValue;
   call.state.initialised = true;
+  call.state.initialised_by = getpid();
   LoadInstructionTable();
   return kCuSuccess;
 }
@@ -134,6 +138,8 @@ CuResult GetErrorName(CuResult error, const char** name) {
   return *name = nullptr, kCuErrorInvalidValue;
 }
 CuResult GetErrorString(CuResult error, const char** text) {
+  const ReturnedFault& fault = FaultOfThisThread();
+  if (error != kCuSuccess && fault.result == error) return *text = fault.text.c_str(), kCuSuccess;
   for (const Name& known : kNames) {
     if (known.result == error) return *text = known.text, kCuSuccess;
   }
@@ -183,7 +189,7 @@ CuResult DeviceGetUuid(CuUuid* uuid, CuDevice device) {
   std::memcpy(uuid->bytes, "laneshift-emula", sizeof uuid->bytes);
   return kCuSuccess;
 }
-CuResult DeviceGetUuidV2(CuUuid* uuid, CuDevice device) { return DeviceGetUuid(uuid, device); }
+CuResult DeviceGetUuidV2(CuUuid* uuid, CuDevice device) { return body::DeviceGetUuid(uuid, device); }
 CuResult DeviceGetPciBusId(char* text, int size, CuDevice device) {
   if (device != 0) return kCuErrorInvalidDevice;
   if (text == nullptr || size < static_cast<int>(sizeof kBusId)) return kCuErrorInvalidValue;
@@ -208,4 +214,4 @@ CuResult DeviceCanAccessPeer(int* can, CuDevice device, CuDevice peer) {
 CuResult ProfilerStart() { return kCuSuccess; }
 CuResult ProfilerStop() { return kCuSuccess; }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body

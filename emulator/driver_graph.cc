@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
 namespace laneshift::emulator {
@@ -26,7 +26,7 @@ std::vector<const GraphNode*> InOrder(const Graph& graph) {
   return order;
 }
 
-namespace driver {
+namespace driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -141,7 +141,7 @@ CuResult GraphAddKernelNodeV1(CuGraphNode* node, CuGraph graph, const CuGraphNod
   CuKernelNodeParams whole = {};
   std::copy_n(reinterpret_cast<const char*>(params), offsetof(CuKernelNodeParams, kernel),
               reinterpret_cast<char*>(&whole));
-  return GraphAddKernelNode(node, graph, after, count, &whole);
+  return body::GraphAddKernelNode(node, graph, after, count, &whole);
 }
 CuResult GraphAddMemcpyNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t count,
                             const CuMemcpy3D* copy, CuContext) {
@@ -187,13 +187,13 @@ CuResult GraphAddNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after
   if (params == nullptr) return kCuErrorInvalidValue;
   switch (params->type) {
     case kCuNodeKernel:
-      return GraphAddKernelNode(node, graph, after, count, &params->kernel);
+      return body::GraphAddKernelNode(node, graph, after, count, &params->kernel);
     case kCuNodeMemcpy:
-      return GraphAddMemcpyNode(node, graph, after, count, &params->copy.copy, nullptr);
+      return body::GraphAddMemcpyNode(node, graph, after, count, &params->copy.copy, nullptr);
     case kCuNodeMemset:
-      return GraphAddMemsetNode(node, graph, after, count, &params->fill, nullptr);
+      return body::GraphAddMemsetNode(node, graph, after, count, &params->fill, nullptr);
     case kCuNodeHost:
-      return GraphAddHostNode(node, graph, after, count, &params->host);
+      return body::GraphAddHostNode(node, graph, after, count, &params->host);
     case kCuNodeGraph:
       return GraphAddChildGraphNode(node, graph, after, count, params->graph);
     case kCuNodeEmpty:
@@ -207,7 +207,7 @@ CuResult GraphAddNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after
 }
 CuResult GraphAddNodeV1(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t count,
                         CuGraphNodeParams* params) {
-  return GraphAddNode(node, graph, after, nullptr, count, params);
+  return body::GraphAddNode(node, graph, after, nullptr, count, params);
 }
 CuResult GraphAddDependencies(CuGraph graph, const CuGraphNode* from, const CuGraphNode* to, const CuGraphEdge*,
                               size_t count) {
@@ -334,5 +334,5 @@ CuResult GraphExecDestroy(CuGraphExec exec) {
   return call.state.executables.erase(exec) != 0 ? kCuSuccess : kCuErrorInvalidHandle;
 }
 
-}  // namespace driver
+}  // namespace driver::body
 }  // namespace laneshift::emulator

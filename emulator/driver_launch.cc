@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
 namespace laneshift::emulator {
@@ -70,7 +70,7 @@ std::optional<std::vector<uint8_t>> PackParameters(const FunctionSyntax& syntax,
   return block;
 }
 
-namespace driver {
+namespace driver::body {
 
 CuResult LaunchKernelEx(const CuLaunchConfig* config, CuFunction function, void** parameters, void** extra) {
   LS_READY();
@@ -103,5 +103,5 @@ CuResult LaunchCooperativeKernel(CuFunction function, unsigned grid_x, unsigned 
   return LaunchKernelEx(&config, function, parameters, nullptr);
 }
 
-}  // namespace driver
+}  // namespace driver::body
 }  // namespace laneshift::emulator

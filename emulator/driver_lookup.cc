@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -18,12 +18,12 @@ struct Exported {
   void* function;
 };
 const Exported kExported[] = {
-#define CU(member, symbol, parameters) {#symbol, 0, reinterpret_cast<void*>(&member)},
+#define CU(member, symbol, parameters) {#symbol, 0, reinterpret_cast<void*>(&driver::member)},
 #include "device/driver_api.def"
-#define EXPORT(member, symbol, since, parameters) {#symbol, since, reinterpret_cast<void*>(&member)},
+#define EXPORT(member, symbol, since, parameters) {#symbol, since, reinterpret_cast<void*>(&driver::member)},
 #include "emulator/driver_exports.def"
     // A name that came to mean another function.
-    {"cuGraphInstantiate", 12000, reinterpret_cast<void*>(&GraphInstantiate)},
+    {"cuGraphInstantiate", 12000, reinterpret_cast<void*>(&driver::GraphInstantiate)},
 };
 
 // The name that cuGetProcAddress is asked for: without the version at its end.
@@ -67,4 +67,4 @@ CuResult GetExportTable(const void** table, const CuUuid*) {
   return kCuErrorNotFound;
 }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body

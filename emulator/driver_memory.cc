@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -260,4 +260,4 @@ CuResult PointerSetAttribute(const void*, CuPointerAttribute attribute, CuDevice
   return kCuSuccess;
 }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body

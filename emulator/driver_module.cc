@@ -5,15 +5,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <iterator>
 
+#include "base/read_file.h"
 #include "base/text.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 #include "emulator/fat_binary.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -122,11 +123,14 @@ CuResult Load(CuModule* module, const void* image, unsigned option_count, const 
   return refusal.result;
 }
 
-// The whole file with a zero behind it.
+// The whole file with a zero behind it; nothing if it is no regular file.
 std::optional<std::string> ReadImage(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  constexpr uint64_t kMaxImageFile = uint64_t{4} << 30;
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return std::nullopt;
+  auto image = base::ReadFile(path, kMaxImageFile);
+  if (!image) return std::nullopt;
+  return std::move(*image);
 }
 
 // The one handle of a kernel.
@@ -374,4 +378,4 @@ CuResult KernelGetParamInfo(CuFunction kernel, size_t index, size_t* offset, siz
   return FuncGetParamInfo(kernel, index, offset, bytes);
 }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 namespace {
@@ -114,4 +114,4 @@ CuResult OccupancyMaxActiveClusters(int* clusters, CuFunction function, const Cu
   return *clusters = resident / static_cast<int>(blocks), kCuSuccess;
 }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body

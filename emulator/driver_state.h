@@ -125,10 +125,12 @@ struct DriverState {
   std::recursive_mutex mutex;
   Options options;
   bool initialised = false;
+  int initialised_by = 0;  // process
   int primary_references = 0;
   unsigned primary_flags = 0;
   uint64_t lives = 0;  // of contexts so far: a thread's current one may be over
   device::CuResult sticky = device::kCuSuccess;
+  std::unique_ptr<LimitMeter> meter;  // outlives what it counts
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
   PrintLog prints;
@@ -165,12 +167,20 @@ struct DriverState {
                              const std::vector<uint8_t>& parameters);
   device::CuResult Copy(const CopyRun& copy);
   device::CuResult Fill(const FillRun& fill);
+  device::CuResult OutOfHostMemory() const;
   void Notice(const std::string& line) const {
     if (options.notice != nullptr) options.notice(line);
   }
 };
 
 DriverState& TheDriver();
+
+// The fault that the last launch of this thread returned (FaultReturn::kAtOnce).
+struct ReturnedFault {
+  device::CuResult result = device::kCuSuccess;
+  std::string text;
+};
+ReturnedFault& FaultOfThisThread();
 
 // A launch as the driver's callers describe it, checked against the function and the device.
 device::CuResult ShapeOf(const device::CuLaunchConfig& config, const LoadedFunction& function, LaunchShape& shape);

@@ -2,7 +2,7 @@
 //
 // Work is done when the call that asks for it returns; a stream only decides whether it is done or recorded.
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 
 namespace laneshift::emulator {
@@ -53,7 +53,7 @@ CuResult DriverState::Perform(const Action& action) {
   return std::visit(perform, action);
 }
 
-namespace driver {
+namespace driver::body {
 namespace {
 
 bool Capturing(const Stream* stream) { return stream != nullptr && stream->capture != nullptr; }
@@ -233,5 +233,5 @@ CuResult ThreadExchangeStreamCaptureMode(CuStreamCaptureMode* mode) {
   return std::swap(*mode, current), kCuSuccess;
 }
 
-}  // namespace driver
+}  // namespace driver::body
 }  // namespace laneshift::emulator

@@ -2,11 +2,11 @@
 
 #include <cstring>
 
-#include "emulator/driver_functions.h"
+#include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
 #include "emulator/units/tensor_map.h"
 
-namespace laneshift::emulator::driver {
+namespace laneshift::emulator::driver::body {
 
 using namespace device;  // NOLINT: the driver's own types and codes
 
@@ -105,8 +105,6 @@ CuResult TensorMapEncodeIm2colWide(CuTensorMap* out, CuTensorMapDataType type, u
   return Encode(out, map);
 }
 
-std::string WhyTensorMapFailed() { return why_refused; }
-
 CuResult TensorMapReplaceAddress(CuTensorMap* out, void* base) {
   if (out == nullptr) return kCuErrorInvalidValue;
   auto map = DecodeTensorMap(std::span<const uint8_t, 128>(reinterpret_cast<const uint8_t*>(out), 128));
@@ -115,4 +113,10 @@ CuResult TensorMapReplaceAddress(CuTensorMap* out, void* base) {
   return Encode(out, *map);
 }
 
-}  // namespace laneshift::emulator::driver
+}  // namespace laneshift::emulator::driver::body
+
+namespace laneshift::emulator {
+
+std::string driver::WhyTensorMapFailed() { return driver::body::why_refused; }
+
+}  // namespace laneshift::emulator

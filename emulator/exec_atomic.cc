@@ -101,7 +101,7 @@ template <typename W, CombineBits kCombine>
 bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t b, uint64_t c, uint64_t& old) {
   Located at;
   if (!Locate(w, i.space, address, sizeof(W), lane, AccessKind::kAtomic, at)) return false;
-  Synchronise(w, i, at, lane);
+  Synchronise(w, i, at, lane, AccessKind::kAtomic);
   const auto op = static_cast<AtomOp>(i.modifiers & 0xff);
   // Sums of f32 in global memory flush subnormal numbers, in shared memory they do not (PTX ISA, atom).
   if constexpr (kCombine == CombineF32) {
@@ -161,7 +161,7 @@ Outcome Atomic128(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!Locate(w, i.space, w.AddressOf(i[1], lane), 16, lane, AccessKind::kAtomic, at)) return Outcome::kFault;
-    Synchronise(w, i, at, lane);
+    Synchronise(w, i, at, lane, AccessKind::kAtomic);
     uint64_t old[2];
     {
       const std::lock_guard lock(mutex);

@@ -15,8 +15,8 @@ namespace {
 
 using base::Cat;
 
-bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map) {
-  Located at;
+// `at`: where the map lies.
+bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map, Located& at) {
   if ((address & 63) != 0) {
     w.Fault(FaultKind::kMisalignedAddress, lane,
             Cat("the tensor map at ", HexAddress(address), " is not 64-byte aligned"));
@@ -58,9 +58,14 @@ void AddShared(AsyncOp& op, Cta* cta, const std::vector<SharedRange>& ranges, bo
   if (ranges.size() > 1) op.shared.back().granules = GranulesOf(ranges);
 }
 
+// The copy reads its map until it is done: who writes to the map meanwhile changes what is copied.
+void AddMap(AsyncOp& op, const Located& map) {
+  if (map.space == Space::kGlobal) op.global.push_back({map.address, map.address + 128, false});
+}
+
 bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int rank, CopyForm form, int lane,
-              TensorMap& map, TensorCopy& copy) {
-  if (!ReadMap(w, w.AddressOf(address, lane), lane, map)) return false;
+              TensorMap& map, TensorCopy& copy, Located& at) {
+  if (!ReadMap(w, w.AddressOf(address, lane), lane, map, at)) return false;
   copy.form = form;
   const size_t wanted = form == CopyForm::kGather4 ? 5 : static_cast<size_t>(rank);
   if (coordinates.count != wanted || (form != CopyForm::kGather4 && map.rank != rank)) {
@@ -92,8 +97,9 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     auto map = std::make_shared<TensorMap>();
     TensorCopy copy;
+    Located map_at;
     if (!ReadCopy(w, i[1], i[2], static_cast<int>(i.modifiers & kRankMask),
-                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy)) {
+                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy, map_at)) {
       return Outcome::kFault;
     }
     for (uint32_t e = 0; e < i[4].count && e < 3; ++e)
@@ -119,9 +125,12 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
       w.Report(HazardKind::kBarrierMisuse, lane,
                "the mbarrier of a copy is in the CTA of its destination; .cta_group::2 allows that CTA's peer");
     }
+    for (const TensorRun& run : plan->runs) cluster.CheckBulkSource(w, lane, run.global, run.global_bytes);
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       AddShared(*op, cta, ranges, true);
+      AddMap(*op, map_at);
+      op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
       Cta* signalled = pair ? SignalledCta(*cta, *barrier.cta, multicast, used) : cta;
       if (signalled == nullptr)
         return w.Fault(FaultKind::kIllegalInstruction, lane,
@@ -157,8 +166,9 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     auto map = std::make_shared<TensorMap>();
     TensorCopy copy;
+    Located map_at;
     if (!ReadCopy(w, i[0], i[1], static_cast<int>(i.modifiers & kRankMask),
-                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy)) {
+                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy, map_at)) {
       return Outcome::kFault;
     }
     Located from;
@@ -180,10 +190,12 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
                      Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
     }
     AddShared(*op, from.cta, ranges, false);
+    AddMap(*op, map_at);
+    op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
     // Reductions of several copies into one place are atomic, so they are not kept apart from each other.
     for (const TensorRun& run : plan->runs) {
       if (kReduce || run.global_bytes == 0) continue;
-      if (!op->global.empty() && op->global.back().end == run.global) {
+      if (!op->global.empty() && op->global.back().write && op->global.back().end == run.global) {
         op->global.back().end += run.global_bytes;
       } else {
         op->global.push_back({run.global, run.global + run.global_bytes, true});
@@ -238,6 +250,7 @@ Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
     std::vector<Cta*> ctas = {to.cta};
     if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[4], lane)), lane);
     if (ctas.empty()) return Outcome::kFault;
+    cluster.CheckBulkSource(w, lane, source, bytes);
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       op->shared.push_back({cta, {to.offset, to.offset + bytes}, true});

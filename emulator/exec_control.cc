@@ -243,18 +243,21 @@ Outcome BarrierReduce(Warp& w, const Instruction& i, uint32_t mask) {
 // modifiers: 1 for .relaxed
 Outcome ClusterArrive(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
-  if (i.modifiers == 0 || w.fences_memory) w.Release(mask, cluster.barrier_gathering);
+  if (i.modifiers == 0) {
+    w.Release(mask, cluster.barrier_gathering);
+  } else {
+    w.fences.Release(mask, Reach::kCluster, cluster.barrier_gathering);
+  }
   w.Release(mask, cluster.barrier_met);
-  w.cluster_generation = cluster.barrier_generation;
-  cluster.NoteChange();
-  cluster.barrier_arrived += static_cast<uint32_t>(std::popcount(mask));
-  cluster.CheckClusterBarrier();
+  cluster.ArriveAtClusterBarrier(w, mask);
   return Outcome::kNext;
 }
 
 Outcome ClusterWait(Warp& w, const Instruction&, uint32_t mask) {
   if (w.cta().cluster().barrier_generation == w.cluster_generation) return w.Block(WaitState::Kind::kClusterBarrier, 0);
   w.Acquire(mask, w.cta().cluster().barrier_told);
+  w.met_cluster = true;
+  w.cluster_unwaited &= ~mask;
   w.DoneWaiting();
   return Outcome::kNext;
 }
@@ -274,8 +277,35 @@ Outcome Elect(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-Outcome ProxyFence(Warp& w, const Instruction&, uint32_t mask) {
-  ForLanes(mask, [&](int lane) { ++w.proxy_fences[static_cast<size_t>(lane)]; });
+// modifiers: of ProxySpace.
+Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
+  // So many are remembered of a warp: who relies on an older one has one of its own too, or is told too much.
+  constexpr size_t kRemembered = 16;
+  if (!w.checks()) return Outcome::kNext;
+  const auto about = [&](ProxySpace space) { return (i.modifiers & static_cast<uint64_t>(space)) != 0 ? 1u : 0u; };
+  ForLanes(mask, [&](int lane) {
+    w.proxy_fences[static_cast<size_t>(lane)] += about(ProxySpace::kShared);
+    w.global_proxy_fences[static_cast<size_t>(lane)] += about(ProxySpace::kGlobal);
+  });
+  const auto lane = std::has_single_bit(mask) ? static_cast<uint8_t>(std::countr_zero(mask)) : kAllLanes;
+  if (w.proxy_fenced.size() == kRemembered) w.proxy_fenced.pop_front();
+  w.proxy_fenced.push_back({mask, static_cast<uint8_t>(i.modifiers), w.knowledge.Now(lane), w.knowledge.View(lane)});
+  return Outcome::kNext;
+}
+
+// modifiers: 1 for the scope .cta
+Outcome Fence(Warp& w, const Instruction& i, uint32_t mask) {
+  if (w.checks()) w.fences.Fence(w.knowledge, mask, w.live(), i.modifiers != 0 ? Reach::kCta : Reach::kCluster);
+  return Outcome::kNext;
+}
+
+// Tells of the thread's own mbarrier.init instructions, and of nothing else.
+Outcome BarrierInitFence(Warp& w, const Instruction&, uint32_t mask) {
+  for (auto& [offset, slot] : w.cta().barriers) {
+    const Epoch& made = slot.initialised;
+    if (made.clock != 0 && made.agent == w.knowledge.agent() && made.lane < kLanes && (mask >> made.lane & 1) != 0)
+      slot.init_fenced = true;
+  }
   return Outcome::kNext;
 }
 
@@ -369,10 +399,17 @@ Result<Handler> BindClusterArrive(const Match& match, Instruction& i) {
   return Handler(ClusterArrive);
 }
 Result<Handler> BindClusterWait(const Match&, Instruction&) { return Handler(ClusterWait); }
-Result<Handler> BindProxyFence(const Match&, Instruction&) { return Handler(ProxyFence); }
-Result<Handler> BindFence(const Match&, Instruction&) {
-  return Handler([](Warp& w, const Instruction&, uint32_t) { return w.fences_memory = true, Outcome::kNext; });
+Result<Handler> BindProxyFence(const Match& match, Instruction& i) {
+  const std::string_view space = match("Space");
+  i.modifiers = (space == "global" ? 0 : static_cast<uint64_t>(ProxySpace::kShared)) |
+                (space.starts_with("shared") ? 0 : static_cast<uint64_t>(ProxySpace::kGlobal));
+  return Handler(ProxyFence);
 }
+Result<Handler> BindFence(const Match& match, Instruction& i) {
+  i.modifiers = match("MemScope") == "cta" || match("MaxLevel") == "cta" ? 1 : 0;
+  return Handler(Fence);
+}
+Result<Handler> BindBarrierInitFence(const Match&, Instruction&) { return Handler(BarrierInitFence); }
 // Register counts change nothing that a program can see here.
 Result<Handler> BindSetmaxnreg(const Match&, Instruction& i) {
   if (i[0].offset < 24 || i[0].offset > 256 || i[0].offset % 8 != 0)

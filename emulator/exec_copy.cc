@@ -72,6 +72,11 @@ Outcome CopyArrive(Warp& w, const Instruction& i, uint32_t mask) {
     }
     OpHandle op = NewOperation(w, OpKind::kCommit, lane);
     OpGroups& groups = GroupsOf(w.copies, lane);
+    // What an mbarrier has told this thread of is never waited for otherwise.
+    std::erase_if(groups.open, [&](const OpHandle& old) {
+      return old->state == AsyncOp::State::kReleased &&
+             (!old->record || old->record->KnownTo(w.knowledge, static_cast<uint8_t>(lane)));
+    });
     for (const auto& group : groups.closed) op->after.insert(op->after.end(), group.begin(), group.end());
     op->after.insert(op->after.end(), groups.open.begin(), groups.open.end());
     op->covered = op->after;

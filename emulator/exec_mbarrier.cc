@@ -21,11 +21,46 @@ Handler InSpace(const Match& match, Instruction& instruction, Handler handler) {
 }
 
 // modifiers of arrive and wait.
-enum : uint64_t { kExpectTx = 1, kNoComplete = 2, kDrop = 4, kParity = 8, kTest = 16, kRelaxed = 32 };
+enum : uint64_t {
+  kExpectTx = 1,
+  kNoComplete = 2,
+  kDrop = 4,
+  kParity = 8,
+  kTest = 16,
+  kRelaxed = 32,
+  kNarrow = 64,    // the scope is .cta
+  kUnscoped = 128  // none is named
+};
 
-// An arrival or a wait orders memory unless it is relaxed; behind a fence it does so all the same.
-bool Orders(const Warp& w, const Instruction& i) { return !(i.modifiers & kRelaxed) || w.fences_memory; }
-uint64_t RelaxedOf(const Match& match) { return match("Sem") == "relaxed" ? uint64_t{kRelaxed} : 0; }
+uint64_t OrderFlagsOf(const Match& match) {
+  const std::string_view scope = match("MemScope");
+  return (match("Sem") == "relaxed" ? uint64_t{kRelaxed} : 0) | (scope == "cta" ? uint64_t{kNarrow} : 0) |
+         (scope.empty() ? uint64_t{kUnscoped} : 0);
+}
+
+// Whether an arrival or a wait of these modifiers orders threads of different CTAs.
+bool ReachesOtherCtas(Warp& w, uint64_t modifiers) {
+  if ((modifiers & kUnscoped) == 0) return (modifiers & kNarrow) == 0;
+  w.cta().cluster().NotePolicy(Policy::kDefaultScope);
+  return w.cta().cluster().machine().policies.default_scope == DefaultScope::kCluster;
+}
+
+// What the lanes that arrive tell those who will wait. Unless it is relaxed an arrival releases all that they know; a
+// relaxed one what came before their last fence.
+void ReleaseAt(Warp& w, uint64_t modifiers, uint32_t mask, bool far, BarrierSlot& slot) {
+  if (!w.checks() || (far && !ReachesOtherCtas(w, modifiers))) return;
+  if ((modifiers & kRelaxed) == 0) return w.Release(mask, slot.Gathering(far));
+  w.fences.Release(mask, far ? Reach::kCluster : Reach::kCta, slot.Gathering(far));
+}
+
+void AcquireAt(Warp& w, uint64_t modifiers, uint32_t mask, uint32_t parity, BarrierSlot& slot) {
+  if (!w.checks()) return;
+  const VectorClock& far = slot.Told(parity, true);
+  const bool wide = !far.empty() && ReachesOtherCtas(w, modifiers);
+  if ((modifiers & kRelaxed) != 0) return w.fences.Observe(mask, slot.Told(parity), wide ? &far : nullptr);
+  w.Acquire(mask, slot.Told(parity));
+  if (wide) w.Acquire(mask, far);
+}
 
 // The lanes of `rest` that name the same address as `lane`.
 uint32_t Alike(Warp& w, const Operand& address, uint32_t rest, int lane) {
@@ -57,6 +92,7 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
     at.cta->shared().MarkWritten(at.offset, 8);
     if (w.checks()) {
       slot->initialised = w.knowledge.Now(static_cast<uint8_t>(lane));
+      slot->init_fenced = false;
       at.cta->shared_shadow->Forget(at.offset, at.offset + 8);
     }
   }
@@ -85,11 +121,13 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
   const BarrierSlot* last = nullptr;
   // All lanes touch the object before any of them releases: what one arrival tells for all covers that.
   std::array<BarrierSlot*, kLanes> slots;
+  std::array<bool, kLanes> far;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Located at;
     slots[static_cast<size_t>(lane)] = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, true, at);
     if (slots[static_cast<size_t>(lane)] == nullptr) return Outcome::kFault;
+    far[static_cast<size_t>(lane)] = at.cta != &w.cta();
   }
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -97,7 +135,7 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
     const int64_t value = i[2].slot != kNoSlot ? static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[2], lane))) : 1;
     Mbarrier& state = slot->state;
     if (slot != last) slot->NoteArriver(&w);
-    if (slot != last && Orders(w, i)) w.Release(Alike(w, i[1], rest, lane), slot->Gathering());
+    if (slot != last) ReleaseAt(w, i.modifiers, Alike(w, i[1], rest, lane), far[static_cast<size_t>(lane)], *slot);
     last = slot;
     const auto completion =
         i.modifiers & kNoComplete ? Mbarrier::Completion::kNoComplete : Mbarrier::Completion::kMayComplete;
@@ -147,7 +185,7 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
     if (*complete) {
       done |= 1u << lane;
       cluster.ReleaseTold(*slot, parity);
-      if (slot != last && Orders(w, i)) w.Acquire(Alike(w, i[1], rest, lane), slot->Told(parity));
+      if (slot != last) AcquireAt(w, i.modifiers, Alike(w, i[1], rest, lane), parity, *slot);
       last = slot;
     } else {
       if (Spin* spin = cluster.watch()) spin->NoteBarrier(at.offset);
@@ -176,7 +214,10 @@ BarrierSlot* FindBarrierAt(Warp& w, Space space, uint64_t address, int lane, boo
   }
   if (w.checks()) {
     if (at.cta != &w.cta()) w.cta().cluster().Visit(w, *at.cta, lane);
-    if (!w.knowledge.Knows(static_cast<uint8_t>(lane), slot->initialised)) {
+    // fence.mbarrier_init and barrier.cluster, though its arrivals be relaxed, show the object to all who have met.
+    const Cluster& cluster = w.cta().cluster();
+    const bool shown = slot->init_fenced && w.met_cluster && cluster.barrier_met_told.Knows(slot->initialised);
+    if (!shown && !w.knowledge.Knows(static_cast<uint8_t>(lane), slot->initialised)) {
       w.Report(HazardKind::kBarrierRace, lane,
                Cat("nothing orders the mbarrier.init of the object at shared offset ", at.offset, " before this"));
     }
@@ -189,7 +230,7 @@ Result<Handler> BindMbarrierInval(const Match& match, Instruction& i) { return I
 Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
   i.modifiers = (match.Has("ExpectTx") ? uint64_t{kExpectTx} : 0) |
                 (match.Has("NoComplete") ? uint64_t{kNoComplete} : 0) |
-                (match.Has("arrive_drop") ? uint64_t{kDrop} : 0) | RelaxedOf(match);
+                (match.Has("arrive_drop") ? uint64_t{kDrop} : 0) | OrderFlagsOf(match);
   if (match.Has("ExpectTx") && i[2].slot == kNoSlot) return Wrong(".expect_tx needs the number of bytes");
   if (match.Has("NoComplete") && i[2].slot == kNoSlot) return Wrong(".noComplete needs a count");
   return InSpace(match, i, Arrive);
@@ -197,16 +238,16 @@ Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
 Result<Handler> BindMbarrierExpect(const Match& match, Instruction& i) { return InSpace(match, i, Transact<false>); }
 Result<Handler> BindMbarrierComplete(const Match& match, Instruction& i) { return InSpace(match, i, Transact<true>); }
 Result<Handler> BindMbarrierTestWait(const Match& match, Instruction& i) {
-  return i.modifiers = kTest | RelaxedOf(match), InSpace(match, i, Wait);
+  return i.modifiers = kTest | OrderFlagsOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierTryWait(const Match& match, Instruction& i) {
-  return i.modifiers = RelaxedOf(match), InSpace(match, i, Wait);
+  return i.modifiers = OrderFlagsOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierTestWaitParity(const Match& match, Instruction& i) {
-  return i.modifiers = kTest | kParity | RelaxedOf(match), InSpace(match, i, Wait);
+  return i.modifiers = kTest | kParity | OrderFlagsOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierTryWaitParity(const Match& match, Instruction& i) {
-  return i.modifiers = kParity | RelaxedOf(match), InSpace(match, i, Wait);
+  return i.modifiers = kParity | OrderFlagsOf(match), InSpace(match, i, Wait);
 }
 Result<Handler> BindMbarrierPendingCount(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction& i, uint32_t mask) {

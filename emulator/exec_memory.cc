@@ -80,7 +80,7 @@ Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!Locate(w, i.space, w.AddressOf(i[1], lane), bytes * i[0].count, lane, kind, at)) return Outcome::kFault;
-    if (strong) Synchronise(w, i, at, lane);
+    if (strong) Synchronise(w, i, at, lane, kind);
     for (uint32_t e = 0; e < i[0].count; ++e) PutElement(w, i[0].elements[e], lane, at.host + e * bytes, i.modifiers);
   }
   return Outcome::kNext;
@@ -95,7 +95,7 @@ Outcome Store(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!Locate(w, i.space, w.AddressOf(i[0], lane), bytes * i[1].count, lane, kind, at)) return Outcome::kFault;
-    if (strong) Synchronise(w, i, at, lane);
+    if (strong) Synchronise(w, i, at, lane, kind);
     for (uint32_t e = 0; e < i[1].count; ++e) GetElement(w, i[1].elements[e], lane, at.host + e * bytes, i.modifiers);
   }
   return Outcome::kNext;

@@ -19,6 +19,7 @@ Outcome TakeBlock(Warp& w, const Instruction& i, TensorMemoryAllocator::Block bl
   if (w.checks()) w.cta().tensor_shadow().Forget(column, static_cast<int>(block.columns));
   Located at;
   if (!Locate(w, i.space, w.AddressOf(i[0], lane), 4, lane, AccessKind::kWrite, at)) return Outcome::kFault;
+  if (w.checks() && at.space == Space::kShared) at.cta->shared_shadow->NoteWarpWrite(at.offset, 4);
   const uint32_t address = TensorAddress{0, column}.Pack();
   std::memcpy(at.host, &address, 4);
   return Outcome::kNext;
@@ -122,12 +123,24 @@ bool ReleasesTogether(Warp& w) {
   return w.cta().cluster().machine().policies.pair_release == PairRelease::kWaits;
 }
 
+// Whether the block was allocated, and is no more. Kernels deallocate in several warps, and hardware lets them.
+bool IsFree(Warp& w, int group, TensorAddress address, uint32_t columns) {
+  if (!w.cta().allocator.WasReleased(address, columns)) return false;
+  // The half of a pair's dealloc that is still under way belongs to what was released by it.
+  return group == 1 || w.cta().cluster().PairOf(w.cta()).sides[w.cta().rank() & 1].warp != &w;
+}
+
 template <int kGroup>
 Outcome Dealloc(Warp& w, const Instruction& i, uint32_t mask) {
   CheckWholeWarp(w, mask);
   const int lane = std::countr_zero(mask);
   const TensorAddress address = TensorAddress::Unpack(static_cast<uint32_t>(w.Value(i[0], lane)));
   const auto columns = static_cast<uint32_t>(w.Value(i[1], lane));
+  if (IsFree(w, kGroup, address, columns)) {
+    w.Report(HazardKind::kDeallocatedTwice, lane,
+             Cat("the ", columns, " columns at ", address.column, " were deallocated before"));
+    return w.DoneWaiting(), Outcome::kNext;
+  }
   if (w.path().wait.kind == WaitState::Kind::kNone) CheckUnused(w, address, columns, lane);
   if constexpr (kGroup == 2) {
     if (ReleasesTogether(w)) {

@@ -117,6 +117,14 @@ Status SetField(TensorMap& map, MapField field, size_t ordinal, uint64_t value) 
 // Who edits or uses a map, for TensorMapEdits: the cluster, whose threads order themselves among each other.
 uint64_t ClusterOf(Warp& w) { return w.cta().cluster().linear_index(); }
 
+// Reports a map that is edited while a copy still uses it.
+void CheckMapIdle(Warp& w, const Located& at, int lane) {
+  const Cluster& cluster = w.cta().cluster();
+  if (!cluster.checks() || !cluster.PendingGlobal(at.address, at.address + 128, true)) return;
+  w.Report(HazardKind::kPendingGlobal, lane,
+           Cat("the tensor map at ", HexAddress(at.address), " is edited while a copy that uses it is pending"));
+}
+
 // operands: [map], value   or   [map], ordinal, value. The value of the fields that are codes is an immediate.
 template <bool kOrdinal, bool kCode>
 Outcome Replace(Warp& w, const Instruction& i, uint32_t mask) {
@@ -137,6 +145,7 @@ Outcome Replace(Warp& w, const Instruction& i, uint32_t mask) {
     std::memcpy(at.host, bytes.data(), bytes.size());
     if (at.space == Space::kShared) at.cta->shared().MarkWritten(at.offset, 128);
     if (at.space == Space::kGlobal) {
+      CheckMapIdle(w, at, lane);
       at.allocation->MarkWritten(at.address, 128);
       w.cta().cluster().machine().map_edits->NoteEdit(at.address, ClusterOf(w), false);
     }
@@ -150,6 +159,7 @@ Outcome CopyFence(Warp& w, const Instruction& i, uint32_t mask) {
   Located to, from;
   if (!LocateQuietly(w, Space::kGlobal, w.AddressOf(i[0], lane), 128, lane, to)) return Outcome::kFault;
   if (!LocateShared(w, Space::kShared, w.AddressOf(i[1], lane), 128, 128, lane, false, from)) return Outcome::kFault;
+  CheckMapIdle(w, to, lane);
   std::memcpy(to.host, from.host, 128);
   to.allocation->MarkWritten(to.address, 128);
   w.cta().cluster().machine().map_edits->NoteEdit(to.address, ClusterOf(w), true);

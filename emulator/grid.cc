@@ -4,8 +4,11 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
+#include <unordered_map>
 #include <utility>
+
+#include "base/threads.h"
+#include "emulator/host_memory.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -30,10 +33,7 @@ bool Cancels(const Launch& launch) {
 class Queue {
  public:
   Queue(const Launch& launch, uint64_t clusters)
-      : launch_(launch), clusters_(clusters), chains_(Cancels(launch) ? (clusters + 3) / 4 : clusters) {
-    if (chains_ < clusters_) next_of_chain_.resize(chains_);
-    for (uint64_t c = 0; c < next_of_chain_.size(); ++c) next_of_chain_[c] = c + chains_;
-  }
+      : launch_(launch), clusters_(clusters), chains_(Cancels(launch) ? (clusters + 3) / 4 : clusters) {}
 
   // A cluster that some host thread runs next, and how.
   struct Turn {
@@ -107,17 +107,33 @@ class Queue {
     changed_.notify_all();
   }
 
+  // The host has no more memory for what a thread was about to do.
+  void GiveUp() {
+    launch_.machine->meter->Trip(FaultKind::kMemoryLimit);
+    const std::lock_guard lock(mutex_);
+    if (!fault_) {
+      fault_.emplace();
+      fault_->kind = FaultKind::kMemoryLimit;
+      fault_->place.kernel = launch_.kernel->name;
+      fault_->message = "the host gave no more memory, though the limit host_memory was not exceeded";
+    }
+    changed_.notify_all();
+  }
+
   GridResult Result() { return {fault_, counters_}; }
 
  private:
-  // REQUIRES: mutex_ is held, or the caller is the chain's running cluster.
+  // REQUIRES: mutex_ is held.
   std::optional<uint64_t> NextOf(uint64_t chain) {
-    if (next_of_chain_.empty() || next_of_chain_[chain] >= clusters_) return std::nullopt;
-    return std::exchange(next_of_chain_[chain], next_of_chain_[chain] + chains_);
+    if (chains_ == clusters_) return std::nullopt;
+    uint64_t& next = next_of_chain_.try_emplace(chain, chain + chains_).first->second;
+    if (next >= clusters_) return std::nullopt;
+    return std::exchange(next, next + chains_);
   }
   Cluster::Cancel CancelOf(uint64_t chain) {
-    if (next_of_chain_.empty()) return {};
+    if (chains_ == clusters_) return {};
     return [this, chain]() -> std::optional<std::array<uint32_t, 3>> {
+      const std::lock_guard lock(mutex_);
       const auto cluster = NextOf(chain);
       if (!cluster) return std::nullopt;
       return FirstCtaOf(launch_.shape, static_cast<uint32_t>(*cluster));
@@ -147,8 +163,8 @@ class Queue {
 
   const Launch& launch_;
   uint64_t clusters_, chains_, next_ = 0;
-  std::vector<uint64_t> next_of_chain_;  // empty: nothing can be cancelled
-  std::deque<uint64_t> successors_;      // clusters whose predecessors have ended
+  std::unordered_map<uint64_t, uint64_t> next_of_chain_;  // of chains that have gone on at least once
+  std::deque<uint64_t> successors_;                       // clusters whose predecessors have ended
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Waiting> waiting_;
@@ -158,7 +174,7 @@ class Queue {
   Counters counters_;
 };
 
-void Work(Queue& queue) {
+void RunClusters(Queue& queue) {
   HostThread host;
   while (true) {
     Queue::Turn turn = queue.Take(host);
@@ -180,11 +196,9 @@ GridResult RunGrid(const Launch& launch, int host_threads) {
   uint64_t clusters = 1;
   for (size_t d = 0; d < 3; ++d) clusters *= shape.grid[d] / shape.cluster[d];
   Queue queue(launch, clusters);
-  const auto count = static_cast<int>(std::min<uint64_t>(clusters, static_cast<uint64_t>(std::max(1, host_threads))));
-  std::vector<std::thread> threads;
-  for (int t = 1; t < count; ++t) threads.emplace_back([&] { Work(queue); });
-  Work(queue);
-  for (std::thread& thread : threads) thread.join();
+  base::RunOnThreads(std::min(static_cast<int64_t>(clusters), int64_t{host_threads}), [&] {
+    if (!RunWithinMemory([&] { RunClusters(queue); })) queue.GiveUp();
+  });
   return queue.Result();
 }
 

@@ -118,6 +118,24 @@ const Twin kTwins[] = {
      LS_ALLOC "add.u32 %r12, %r9, 0x200000;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r12], "
               "{%r1};\ntcgen05.wait::st.sync.aligned;\n" LS_FREE,
      LS_ALLOC LS_TST LS_FREE},
+    {"DeallocatedTwice", HazardKind::kDeallocatedTwice, LS_ALLOC LS_FREE LS_FREE,
+     LS_ALLOC LS_FREE "bar.warp.sync -1;\n" LS_ALLOC LS_FREE},
+    // The address that alloc stores is the warp's own; other warps need a barrier.
+    {"ReadOfAnotherLanesStore", HazardKind::kSharedRace,
+     "@%p1 st.shared.b32 [slot], %r1;\nld.shared.b32 %r9, [slot];\n",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\nld.shared.b32 %r9, [slot];\n" LS_FREE},
+    // The thread has waited for what it stores to be read, not for it to be written.
+    {"PendingGlobalAfterReadWait", HazardKind::kPendingGlobal,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE
+     "@%p1 cp.async.bulk.wait_group.read 0;\nbar.warp.sync -1;\nld.global.b32 %r5, [%rd3];\n" LS_DONE,
+     "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE LS_DONE "bar.warp.sync -1;\nld.global.b32 %r5, [%rd3];\n"},
+    {"ProxyFenceOfGlobalStore", HazardKind::kMissingProxyFence,
+     "@%p1 st.global.b32 [%rd1], %r1;\nfence.proxy.async.shared::cta;\n" LS_INIT_BARRIER LS_LOAD LS_WAIT,
+     "@%p1 st.global.b32 [%rd1], %r1;\nfence.proxy.async.global;\n" LS_INIT_BARRIER LS_LOAD LS_WAIT},
+    {"SecondClusterArrival", HazardKind::kBarrierMisuse,
+     "barrier.cluster.arrive.aligned;\nbarrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n",
+     "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nbarrier.cluster.arrive.aligned;\n"
+     "barrier.cluster.wait.aligned;\n"},
 };
 
 class Hazards : public testing::TestWithParam<Twin> {};
@@ -321,7 +339,8 @@ const FaultCase kFaults[] = {
      device::kCuErrorLaunchTimeout, "32 bytes outstanding"},
     {"NoBarrier", "@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];", device::kCuErrorLaunchFailed,
      "no initialised mbarrier"},
-    {"TensorDoubleFree", LS_ALLOC LS_FREE LS_FREE, device::kCuErrorIllegalInstruction, ""},
+    {"TensorFreeOfNothing", LS_ALLOC LS_FREE "add.u32 %r9, %r9, 64;\n" LS_FREE, device::kCuErrorIllegalInstruction,
+     "nothing is allocated there"},
     {"BulkMisaligned",
      LS_INIT_BARRIER
      "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer+8], [%rd1], 128, [bar];",

@@ -71,7 +71,7 @@ Cluster::Repetition Cluster::FindRepetition(Warp& warp, Spin& spin) {
       uint64_t one = 0;
       if (!warp.Run(p, 1, one)) return Repetition::kFault;
       executed += one;
-      executed_ += one;
+      uncounted_ += one;
     }
     if (this->news() != news) return Repetition::kNone;
     if (executed == before) {  // it has come to wait

@@ -68,7 +68,7 @@ class Livelock : public testing::TestWithParam<Twin> {
     Options options;
     options.completion = completion;
     options.host_threads = host_threads;
-    options.instruction_budget = 4 << 20;
+    options.limits.instructions = 4 << 20;
     TestDevice device(options);
     const std::string text = base::Cat(
         ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 zeros) {\n"
@@ -116,13 +116,13 @@ TEST_F(Spins, MayCount) {
   EXPECT_EQ(result, device::kCuSuccess) << report.Print();
 }
 
-// One that writes, even the same again and again, is left to the budget: somebody may see it.
-TEST_F(Spins, ThatWriteUseUpTheBudget) {
+// One that writes, even the same again and again, is left to the limit on instructions: somebody may see it.
+TEST_F(Spins, ThatWriteExceedTheLimit) {
   device::CuResult result;
   const Report report = Run("L: st.volatile.global.b32 [%rd1], 0; bra L;\n", Completion::kLate, 1, result);
   EXPECT_EQ(result, device::kCuErrorLaunchTimeout);
   ASSERT_EQ(report.faults.size(), 1u);
-  EXPECT_EQ(report.faults[0].kind, FaultKind::kBudget);
+  EXPECT_EQ(report.faults[0].kind, FaultKind::kInstructionLimit);
 }
 
 // As a last resort waits end with "not yet": here that makes a warp set the flag that all others wait for.

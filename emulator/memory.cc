@@ -23,7 +23,8 @@ std::string Hex(uint64_t value) {
 
 }  // namespace
 
-Allocation::Allocation(uint64_t address, uint64_t bytes) : address_(address), bytes_(bytes) {
+Allocation::Allocation(uint64_t address, uint64_t bytes, LimitMeter* meter)
+    : address_(address), bytes_(bytes), meter_(meter) {
   host_ = static_cast<uint8_t*>(Map(bytes));
   // Zero pages are valid objects of this lock-free type: no byte was written yet.
   written_ = static_cast<std::atomic<uint8_t>*>(Map(bytes / 8 + 1));
@@ -31,17 +32,50 @@ Allocation::Allocation(uint64_t address, uint64_t bytes) : address_(address), by
     munmap(host_, bytes_);
     host_ = nullptr;
   }
+  if (meter_ != nullptr) taken_ = std::make_unique<std::atomic<uint8_t>[]>((bytes >> kChunkShift) + 1);
 }
 
-Allocation::Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind)
-    : address_(reinterpret_cast<uint64_t>(host)), bytes_(bytes), kind_(kind), host_(host), all_written_(true) {}
+Allocation::Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind, LimitMeter* meter)
+    : address_(reinterpret_cast<uint64_t>(host)),
+      bytes_(bytes),
+      kind_(kind),
+      host_(host),
+      all_written_(true),
+      meter_(meter),
+      taken_bytes_(meter != nullptr ? bytes : 0) {}
 
 Allocation::~Allocation() {
   if (host_ != nullptr && kind_ != MemoryKind::kRegistered) munmap(host_, bytes_);
   if (written_ != nullptr) munmap(static_cast<void*>(written_), bytes_ / 8 + 1);
+  if (meter_ != nullptr) meter_->Give(taken_bytes_);
+}
+
+bool Allocation::TakeChunks(uint64_t address, uint64_t count, bool force) {
+  if (taken_ == nullptr || count == 0) return true;
+  const uint64_t first = (address - address_) >> kChunkShift, last = (address - address_ + count - 1) >> kChunkShift;
+  for (uint64_t chunk = first; chunk <= last; ++chunk) {
+    if (taken_[chunk].load(std::memory_order_relaxed) != 0 || taken_[chunk].exchange(1) != 0) continue;
+    uint64_t bytes = std::min(kChunk, bytes_ - (chunk << kChunkShift));
+    bytes += bytes / 8;  // which of them are written
+    if (force) {
+      meter_->Take(bytes);
+    } else if (!meter_->TryTake(bytes)) {
+      taken_[chunk] = 0;
+      return false;
+    }
+    taken_bytes_ += bytes;
+  }
+  return true;
+}
+
+bool Allocation::TryWrite(uint64_t address, uint64_t count) {
+  if (!TakeChunks(address, count, false)) return false;
+  MarkWritten(address, count);
+  return true;
 }
 
 void Allocation::MarkWritten(uint64_t address, uint64_t count) {
+  TakeChunks(address, count, true);
   if (all_written_) return;
   if (address == address_ && count == bytes_) {
     all_written_ = true;
@@ -73,7 +107,7 @@ bool Allocation::Written(uint64_t address, uint64_t count) const {
 Allocation* GlobalMemory::Allocate(uint64_t bytes, uint64_t align) {
   if (bytes == 0 || bytes > capacity_ || used_ > capacity_ - bytes) return nullptr;
   const uint64_t address = (next_ + align - 1) / align * align;
-  auto allocation = std::make_unique<Allocation>(address, bytes);
+  auto allocation = std::make_unique<Allocation>(address, bytes, meter_);
   if (!allocation->mapped()) return nullptr;
   next_ = address + bytes + kGuard;
   used_ += bytes;
@@ -82,10 +116,14 @@ Allocation* GlobalMemory::Allocate(uint64_t bytes, uint64_t align) {
 
 Allocation* GlobalMemory::AllocateShared(uint64_t bytes, MemoryKind kind) {
   if (bytes == 0 || bytes > capacity_ || used_ > capacity_ - bytes) return nullptr;
+  if (meter_ != nullptr && !meter_->TryTake(bytes)) return nullptr;
   auto* host = static_cast<uint8_t*>(Map(bytes));
-  if (host == nullptr) return nullptr;
+  if (host == nullptr) {
+    if (meter_ != nullptr) meter_->Give(bytes);
+    return nullptr;
+  }
   used_ += bytes;
-  auto allocation = std::make_unique<Allocation>(host, bytes, kind);
+  auto allocation = std::make_unique<Allocation>(host, bytes, kind, meter_);
   // The host may give an address again that was freed.
   freed_.erase(allocation->address());
   return (live_[allocation->address()] = std::move(allocation)).get();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/limits.h"
 #include "emulator/program.h"
 #include "emulator/units/cta_state.h"
 
@@ -28,10 +29,11 @@ enum class MemoryKind : uint8_t {
 // One cuMemAlloc, or one variable of a module. Host pages come into being when they are touched.
 class Allocation {
  public:
-  Allocation(uint64_t address, uint64_t bytes);
+  // `meter` counts the host memory that it takes; null: nobody does.
+  Allocation(uint64_t address, uint64_t bytes, LimitMeter* meter = nullptr);
   // Memory that the host has too, under the same address. What the host writes to it goes unseen, so that all of it
   // counts as written.
-  Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind);
+  Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind, LimitMeter* meter = nullptr);
   ~Allocation();
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
@@ -44,7 +46,12 @@ class Allocation {
   }
   // REQUIRES: Contains(address, 1).
   uint8_t* At(uint64_t address) const { return host_ + (address - address_); }
+  // By a kernel: trips the meter where that takes more host memory than there may be.
   void MarkWritten(uint64_t address, uint64_t count);
+  // The same, but of a writer who can be told no: false, and nothing is marked.
+  bool TryWrite(uint64_t address, uint64_t count);
+  // It holds zeros, which take no memory.
+  void MarkZero() { all_written_ = true; }
   // Whether every byte of the range has been written.
   bool Written(uint64_t address, uint64_t count) const;
   bool mapped() const { return host_ != nullptr; }
@@ -55,14 +62,21 @@ class Allocation {
   uint8_t* host_ = nullptr;
   std::atomic<uint8_t>* written_ = nullptr;  // one bit per byte
   bool all_written_ = false;
+  // Host memory is counted where it is written first, by kChunk: the host may back it by huge pages.
+  static constexpr int kChunkShift = 21;
+  static constexpr uint64_t kChunk = uint64_t{1} << kChunkShift;
+  bool TakeChunks(uint64_t address, uint64_t count, bool force);
+  LimitMeter* meter_ = nullptr;
+  std::unique_ptr<std::atomic<uint8_t>[]> taken_;  // by chunk
+  std::atomic<uint64_t> taken_bytes_{0};
 };
 
 class GlobalMemory {
  public:
-  explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
+  explicit GlobalMemory(uint64_t capacity, LimitMeter* meter = nullptr) : capacity_(capacity), meter_(meter) {}
   // The new allocation, or nullptr when the capacity or the host's memory is used up.
   Allocation* Allocate(uint64_t bytes, uint64_t align = 512);
-  // Memory under one address for host and kernels; nullptr when the host's memory is used up.
+  // Memory under one address for host and kernels; nullptr when the host's memory, or the limit on it, is used up.
   Allocation* AllocateShared(uint64_t bytes, MemoryKind kind);
   // The caller's memory as kRegistered; nullptr if a part of it is already known here.
   Allocation* Register(void* host, uint64_t bytes);
@@ -82,6 +96,7 @@ class GlobalMemory {
   static constexpr uint64_t kFirst = uint64_t{0x7000} << 32;
   static constexpr uint64_t kGuard = 1 << 16;
   uint64_t capacity_, used_ = 0, next_ = kFirst;
+  LimitMeter* meter_;
   std::map<uint64_t, std::unique_ptr<Allocation>> live_;
   std::map<uint64_t, uint64_t> freed_;
 };

@@ -30,9 +30,13 @@ Status Module::PlaceVariables() {
     owned_.push_back(allocation->address());
     addresses_[variable] = allocation->address();
     // Variables of modules start as zero.
-    allocation->MarkWritten(allocation->address(), variable->bytes);
-    if (!variable->initial.empty())
-      std::memcpy(allocation->At(allocation->address()), variable->initial.data(), variable->initial.size());
+    allocation->MarkZero();
+    const uint64_t given = variable->initial.size();
+    if (given != 0 && !allocation->TryWrite(allocation->address(), given)) {
+      return MakeError(ErrorCode::kResourceExhausted,
+                       base::Cat("the limit on host memory leaves none for the variable '", variable->name, "'"));
+    }
+    if (given != 0) std::memcpy(allocation->At(allocation->address()), variable->initial.data(), given);
   }
   return Ok();
 }

@@ -20,9 +20,12 @@ bool IsLaneAccess(uint8_t kind) {
 }
 
 // Whether one thread's tcgen05 queue itself keeps `op` behind the operation that `first` is left of.
-bool QueuedBehind(const OpRecord& first, const AsyncOp& op) {
+bool QueuedBehind(const OpRecord& first, const AsyncOp& op, QueueOrder order) {
   if (first.issuer != op.warp || first.lane != op.lane || first.cta_group != op.cta_group) return false;
   const auto kind = static_cast<OpKind>(first.kind);
+  if (order == QueueOrder::kInOrder && IsTensorQueue(op.kind) && IsTensorQueue(kind) &&
+      !(op.is_4x256b && first.shifts_a))
+    return true;
   if (op.kind == OpKind::kMma) {
     return kind == OpKind::kTensorCopy || kind == OpKind::kTensorShift ||
            (kind == OpKind::kMma && first.order_key == op.order_key);
@@ -39,6 +42,7 @@ void BarrierSlot::Settle() {
   for (; settled_ != state.phase(); ++settled_) {
     clocks_[settled_ & 1].Learn({agent, kAllLanes, past + settled_ + 1});
     clocks_[(settled_ + 1) & 1] = clocks_[settled_ & 1];
+    far_clocks_[(settled_ + 1) & 1] = far_clocks_[settled_ & 1];
   }
 }
 
@@ -54,14 +58,14 @@ void BarrierSlot::Tell(const std::vector<OpHandle>& ops) {
   }
 }
 
-VectorClock& BarrierSlot::Gathering() {
+VectorClock& BarrierSlot::Gathering(bool far) {
   Settle();
-  return clocks_[settled_ & 1];
+  return (far ? far_clocks_ : clocks_)[settled_ & 1];
 }
 
-const VectorClock& BarrierSlot::Told(uint32_t parity) {
+const VectorClock& BarrierSlot::Told(uint32_t parity, bool far) {
   Settle();
-  return clocks_[parity & 1];
+  return (far ? far_clocks_ : clocks_)[parity & 1];
 }
 
 BarrierSlot& Cluster::MakeBarrier(Cta& cta, uint32_t offset) {
@@ -88,10 +92,33 @@ void NamedBarrier::Complete() {
   gathering.Clear();
 }
 
-void Cluster::SynchroniseAt(const uint8_t* host, Warp& warp, uint32_t mask) {
-  VectorClock& word = words_[host];
-  warp.Acquire(mask, word);
-  warp.Release(mask, word);
+void Cluster::SynchroniseAt(const uint8_t* host, Warp& warp, int lane, WordOrder order) {
+  constexpr uint64_t kWordBytes = 256;  // of the host, about
+  const uint32_t mask = uint32_t{1} << lane;
+  if (const auto known = words_.find(host); order.reads && known != words_.end()) {
+    for (const Word& word : known->second) {
+      const bool near = word.cta == &warp.cta();
+      if (!near && (word.reach == Reach::kCta || order.reach == Reach::kCta)) continue;
+      if (order.acquires) {
+        warp.Acquire(mask, word.clock);
+      } else {
+        warp.fences.Observe(mask, near ? word.clock : VectorClock(), near ? nullptr : &word.clock);
+      }
+    }
+  }
+  if (!order.writes) return;
+  for (const Reach reach : {Reach::kCta, Reach::kCluster}) {
+    VectorClock told;
+    if (order.releases && reach == order.reach) warp.Release(mask, told);
+    if (!order.releases && reach <= order.reach) warp.fences.Release(mask, reach, told);
+    if (told.empty()) continue;
+    const auto [at, fresh] = words_.try_emplace(host);
+    if (fresh) ledger_.Take(kWordBytes);
+    auto word = std::find_if(at->second.begin(), at->second.end(),
+                             [&](const Word& w) { return w.cta == &warp.cta() && w.reach == reach; });
+    if (word == at->second.end()) word = at->second.insert(word, Word{&warp.cta(), reach, {}});
+    word->clock.Join(told);
+  }
 }
 
 // ---- ordinary accesses ----
@@ -115,6 +142,41 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, 
   warp.Report(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, lane,
               Cat("shared offset ", rival.offset, " is ", write ? "written" : "read", " here, and nothing orders ",
                   Describe(rival), " before that"));
+}
+
+// ---- ordinary stores to global memory that bulk loads read ----
+
+void Cluster::NoteGlobalStore(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
+  // So many are remembered; a kernel that stores more starts afresh, and what it stored before is not looked at.
+  constexpr size_t kMostStores = 1 << 16;
+  if (!watches_global_stores_) return;
+  if (global_stores_.size() >= kMostStores) global_stores_.clear();
+  const GlobalStore store{warp.knowledge.Now(static_cast<uint8_t>(lane)),
+                          warp.global_proxy_fences[static_cast<size_t>(lane)], warp.position().line};
+  for (uint64_t granule = address >> 4; granule <= (address + bytes - 1) >> 4; ++granule)
+    global_stores_[granule] = store;
+}
+
+void Cluster::CheckBulkSource(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
+  if (global_stores_.empty() || bytes == 0) return;
+  for (uint64_t granule = address >> 4; granule <= (address + bytes - 1) >> 4; ++granule) {
+    const auto known = global_stores_.find(granule);
+    if (known == global_stores_.end()) continue;
+    const GlobalStore& store = known->second;
+    const size_t warps = ctas_[0]->warps.size();
+    const Warp& writer = *ctas_[store.moment.agent / warps]->warps[store.moment.agent % warps];
+    if (writer.global_proxy_fences[store.moment.lane] != store.fences) continue;
+    // What nothing orders is a race on global memory, which is not looked for.
+    if (!warp.knowledge.Knows(static_cast<uint8_t>(lane), store.moment)) continue;
+    if (FencedOnPath(store.moment, warp, lane, ProxySpace::kGlobal)) {
+      NotePolicy(Policy::kProxyFenceBy);
+      if (machine().policies.proxy_fence == ProxyFenceBy::kPath) continue;
+    }
+    warp.Report(HazardKind::kMissingProxyFence, lane,
+                Cat("this bulk load reads global memory that warp ", store.moment.agent, " lane ",
+                    int{store.moment.lane}, " stored in line ", store.line, " without a fence.proxy.async after it"));
+    return;
+  }
 }
 
 void Cluster::Visit(Warp& warp, Cta& cta, int lane) {
@@ -167,7 +229,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
   // What the earlier operation lacks to be ordered before this one.
   const auto lack_of = [&](const RecordRef& earlier, uint64_t when) {
     const bool own_lanes = earlier->issuer == op.warp && IsLaneAccess(earlier->kind);
-    if (own_lanes || QueuedBehind(*earlier, op)) return Lack::kNothing;
+    if (own_lanes || QueuedBehind(*earlier, op, machine().policies.queue_order)) return Lack::kNothing;
     if (!earlier->KnownTo(op.warp->knowledge, LaneOf(op))) return Lack::kOrder;
     // What a thread has itself waited for goes before its queue without fences.
     if (IsTensorQueue(op.kind) && IsTensorQueue(static_cast<OpKind>(earlier->kind))) return Lack::kNothing;
@@ -265,6 +327,7 @@ void Cluster::MakeRecord(AsyncOp& op) {
   record.kind = static_cast<uint8_t>(op.kind);
   record.cta_group = static_cast<uint8_t>(op.cta_group);
   record.order_key = op.order_key;
+  record.shifts_a = op.shifts_a;
   if (op.shared.size() == 1 && op.shared[0].granules == nullptr) {
     record.begin = op.shared[0].range.begin;
     record.end = op.shared[0].range.end;

@@ -127,7 +127,8 @@ Outcome ExecutePrint(Warp& w, const Instruction& i, uint32_t mask) {
     const uint64_t at = w.AddressOf(i[0], lane);
     if (i[0].slot != kNoSlot && at + 4 <= w.local_bytes()) std::memcpy(w.Local(lane) + at, &count, 4);
     w.cta().cluster().NoteChange();
-    if (PrintLog* prints = w.cta().cluster().machine().prints) prints->Add(text);
+    PrintLog* prints = w.cta().cluster().machine().prints;
+    if (prints != nullptr && !prints->Add(text)) return w.cta().cluster().EndAtLimit(w, FaultKind::kOutputLimit, lane);
   }
   return Outcome::kNext;
 }

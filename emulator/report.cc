@@ -36,8 +36,18 @@ std::string_view NameOf(FaultKind kind) {
       return "deadlock";
     case FaultKind::kLivelock:
       return "livelock";
-    case FaultKind::kBudget:
-      return "instruction budget used up";
+    case FaultKind::kMemoryLimit:
+      return "host memory limit";
+    case FaultKind::kInstructionLimit:
+      return "instruction limit";
+    case FaultKind::kTimeLimit:
+      return "time limit";
+    case FaultKind::kPendingLimit:
+      return "limit of pending operations";
+    case FaultKind::kStackLimit:
+      return "stack limit";
+    case FaultKind::kOutputLimit:
+      return "output limit";
   }
   return "unknown fault";
 }
@@ -112,20 +122,20 @@ std::vector<Hazard> HazardLog::Take() {
   return hazards;
 }
 
-void PrintLog::Add(std::string_view text) {
+void PrintLog::Allow(uint64_t most) {
   const std::lock_guard lock(mutex_);
-  if (full_) return;
-  if (text.size() > kMaxBytes - text_.size()) {
-    full_ = true;
-    text_ += base::Cat("[output beyond ", kMaxBytes, " bytes is dropped]\n");
-    return;
-  }
+  most_ = most;
+}
+
+bool PrintLog::Add(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (text_.size() > most_ || text.size() > most_ - text_.size()) return false;
   text_ += text;
+  return true;
 }
 
 std::string PrintLog::Take() {
   const std::lock_guard lock(mutex_);
-  full_ = false;
   return std::exchange(text_, {});
 }
 

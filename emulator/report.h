@@ -56,7 +56,9 @@ enum class FaultKind : uint8_t {
   kLaunchFailure,  // what hardware answers with "unspecified launch failure": trap, mbarrier overflow
   kDeadlock,
   kLivelock,
-  kBudget,
+// Limits (limits.def).
+#define LIMIT(field, fault, standard, counts) k##fault,
+#include "emulator/limits.def"
 };
 std::string_view NameOf(FaultKind kind);
 
@@ -71,7 +73,7 @@ struct Fault {
   FaultKind kind = FaultKind::kLaunchFailure;
   Place place;
   std::string message;
-  // Of a deadlock, a livelock or a used-up budget: everybody who waits, and warps each of which waits for the next.
+  // Of a deadlock, a livelock or an exceeded limit: everybody who waits, and warps each of which waits for the next.
   std::vector<WaitingPath> waits = {};
   std::vector<std::string> cycle = {};
 
@@ -113,18 +115,19 @@ class HazardLog {
   std::map<std::pair<HazardKind, std::pair<std::string, int>>, Hazard> entries_;
 };
 
-// What kernels print, in the order in which their threads came to it. Like the device's own buffer it is bounded; what
-// does not fit is dropped.
+// What kernels print, in the order in which their threads came to it.
 class PrintLog {
  public:
-  static constexpr size_t kMaxBytes = 1 << 20;
-  void Add(std::string_view text);
+  // How many bytes there may be until they are taken; none at first.
+  void Allow(uint64_t most);
+  // False: that would be more than allowed, and is dropped.
+  bool Add(std::string_view text);
   std::string Take();
 
  private:
   std::mutex mutex_;
   std::string text_;
-  bool full_ = false;
+  uint64_t most_ = 0;
 };
 
 struct Report {

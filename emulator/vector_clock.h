@@ -36,6 +36,7 @@ class VectorClock {
   void Learn(const Epoch& moment);
   void Join(const VectorClock& other);
   void Clear();
+  bool empty() const { return known_.empty() && singles_.empty(); }
   // Whether it knows anything at all of the agents [first, last).
   bool KnowsAnyOf(uint16_t first, uint16_t last) const;
 

@@ -25,7 +25,8 @@ Warp::Warp(Cta& cta, int index, uint32_t live)
       kernel_(*cta.cluster().launch().kernel),
       index_(index),
       live_(live),
-      checks_(cta.cluster().checks()) {
+      checks_(cta.cluster().checks()),
+      stop_(cta.cluster().machine().meter->tripped()) {
   const size_t bytes = kernel_.register_bytes;
   storage_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(64))));
   registers_ = storage_.get();
@@ -166,8 +167,14 @@ uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
 
 bool Warp::GrowLocal(uint64_t bytes) {
   if (bytes <= local_bytes_) return true;
-  if (bytes > kMaxLocalBytes) return false;
-  const uint64_t wanted = std::min(std::max(bytes, 2 * local_bytes_), kMaxLocalBytes);
+  LimitMeter& meter = *cta_.cluster().machine().meter;
+  const uint64_t most = std::max(meter.limits().stack, kernel_.local_bytes);
+  if (bytes > most) return false;
+  const uint64_t wanted = std::min(std::max(bytes, 2 * local_bytes_), most);
+  const uint64_t extra = (wanted - kernel_.local_bytes) * kLanes;
+  MemoryCharge charge(meter, extra);
+  if (meter.tripped()) return false;
+  grown_ = std::move(charge);
   std::vector<uint8_t> grown(wanted * kLanes);
   for (size_t lane = 0; lane < kLanes; ++lane) {
     std::copy_n(local_.data() + lane * local_bytes_, local_bytes_, grown.data() + lane * wanted);
@@ -216,7 +223,8 @@ void Warp::OwnRegisters(uint32_t slot, int delta) {
 
 void Warp::OwnMatrices(const Instruction& instruction, int delta) {
   for (size_t operand = 0; operand < 2; ++operand) {
-    for (uint32_t e = 0; e < instruction[operand].count; ++e) OwnRegisters(instruction[operand].elements[e].slot, delta);
+    for (uint32_t e = 0; e < instruction[operand].count; ++e)
+      OwnRegisters(instruction[operand].elements[e].slot, delta);
   }
 }
 
@@ -359,6 +367,7 @@ void Warp::LeaveParent(size_t index, uint32_t lanes) {
 
 Outcome Warp::Exit(uint32_t mask) {
   if (checks_) knowledge.Release(mask, live_, cta_.known_at_exit);
+  cta_.cluster().LeaveClusterBarrier(*this, mask);
   live_ &= ~mask;
   Path& self = paths_[running_];
   self.mask &= ~mask;
@@ -460,6 +469,10 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
     if (outcome == Outcome::kFault) {
       ++opcode_counts_[instruction.opcode];
       return false;
+    }
+    if (stop_.load(std::memory_order_relaxed)) {
+      LimitMeter& meter = *cta_.cluster().machine().meter;
+      return cta_.cluster().EndAtLimit(*this, meter.which()), false;
     }
     Path& after = paths_[index];
     if (outcome == Outcome::kBlocked) {

@@ -15,11 +15,16 @@
 #include <string>
 #include <vector>
 
+#include "emulator/fence_memory.h"
+#include "emulator/limits.h"
 #include "emulator/program.h"
 #include "emulator/report.h"
 #include "emulator/vector_clock.h"
 
 namespace laneshift::emulator {
+
+// What a fence.proxy.async is about.
+enum class ProxySpace : uint8_t { kShared = 1, kGlobal = 2 };
 
 struct CallFrame;
 class Allocation;
@@ -115,9 +120,7 @@ class Warp {
   }
   uint8_t* Local(int lane) { return local_.data() + static_cast<size_t>(lane) * local_bytes_; }
   uint64_t local_bytes() const { return local_bytes_; }
-  // What a thread of the device has at most.
-  static constexpr uint64_t kMaxLocalBytes = 512 << 10;
-  // Makes room for `bytes` of local memory in every lane. False beyond kMaxLocalBytes.
+  // Makes room for `bytes` of local memory in every lane. False beyond the limit on a thread's stack.
   bool GrowLocal(uint64_t bytes);
 
   Outcome Fault(FaultKind kind, int lane, std::string message);
@@ -176,14 +179,26 @@ class Warp {
   // Registers that have been accessed since its last wgmma.fence, by number of 128 bytes; everything before the first.
   std::vector<bool> unfenced;
   bool fenced_wgmma = false;
-  VectorClock fenced;                                          // what it knew at its tcgen05.fence::after_thread_sync
-  bool fences_memory = false;                                  // it has executed a fence or membar
+  VectorClock fenced;  // what it knew at its tcgen05.fence::after_thread_sync
+  FenceMemory fences;
+  // Its last fence.proxy.async instructions, the newest last: by which lanes, when, and what they knew then.
+  std::array<uint32_t, kLanes> global_proxy_fences{};  // those of them that are about global memory
+  struct ProxyFenced {
+    uint32_t lanes;
+    uint8_t spaces;  // of ProxySpace
+    Epoch moment;    // lane: unused
+    VectorClock knew;
+  };
+  std::deque<ProxyFenced> proxy_fenced;
   std::array<std::unique_ptr<OpGroups>, kLanes> bulk, copies;  // cp.async.bulk and cp.async groups per thread
   OpGroups wgmma;
   std::vector<OpHandle> tensor_loads, tensor_stores;
   std::array<uint64_t, kLanes> local_top{};  // of each lane's stack in local memory
   uint32_t carry = 0;                        // the condition-code register's carry bit
   uint64_t cluster_generation = 0;           // of barrier.cluster when this warp last arrived
+  uint32_t cluster_arrived = 0;              // its lanes that have arrived in that generation
+  uint32_t cluster_unwaited = 0;             // its lanes that have arrived and not waited since
+  bool met_cluster = false;                  // it has waited at barrier.cluster
   Allocation* last_allocation = nullptr;     // where the last global access went
 
  private:
@@ -215,6 +230,8 @@ class Warp {
   std::byte* registers_ = nullptr;
   std::vector<uint8_t> local_;
   uint64_t local_bytes_ = 0;
+  MemoryCharge grown_;  // beyond what the kernel has from the start
+  const std::atomic<bool>& stop_;
   std::vector<Path> paths_;
   std::vector<uint16_t> owned_;  // per 128 bytes of the register file
   uint64_t owned_count_ = 0;

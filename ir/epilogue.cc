@@ -401,6 +401,13 @@ Epilogue& EpilogueOf(Problem& problem) {
   return std::visit([](auto& kind) -> Epilogue& { return kind.epilogue; }, problem);
 }
 
+bool HasJumps(const Epilogue& epilogue) {
+  return std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
+    const StepInfo& info = InfoOf(step.kind);
+    return step.function || info.function == Function::kRint;
+  });
+}
+
 bool CallsFunctions(const Problem& problem) {
   const Epilogue& epilogue = EpilogueOf(problem);
   return std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) { return bool{step.function}; });

@@ -124,6 +124,8 @@ Epilogue& EpilogueOf(Problem& problem);
 
 // Whether a step is a user's function.
 bool CallsFunctions(const Problem& problem);
+// Whether a step may make much of a small difference: `rint`, or a user's function. (`toward_zero` makes one place.)
+bool HasJumps(const Epilogue& epilogue);
 
 // An operand of a step, in memory.
 struct StepTensor {

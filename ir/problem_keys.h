@@ -16,11 +16,6 @@ namespace laneshift::ir {
 // Coordinates of tiles and of tensor maps are s32.
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
-// Of a stored tensor, from the first element to the last: more than the memory of any device.
-constexpr double kMaxElements = 0x1p46;
-// count * pitch, or a number beyond kMaxElements where that would overflow. REQUIRES: neither is negative.
-int64_t Times(int64_t count, int64_t pitch);
-
 Error InvalidProblem(std::string message);
 
 // One word, resolved to a row of the kind's table of keys.
@@ -66,6 +61,12 @@ std::string_view CureOf(std::span<const Alias> aliases, std::string_view word);
 Status CheckExtent(std::string_view key, int64_t value);
 // 0 to 2^40 - 1.
 Status CheckPitch(std::string_view key, int64_t value);
+// `count` pieces of an operand, `distance` elements apart, as they are after packed distances are filled in: the
+// distance is one that CheckPitch takes, and the operand has 2^46 elements at most, so that every address in bytes fits
+// into the range of a device and no sum of them overflows.
+Status CheckReach(std::string_view key, int64_t count, int64_t distance);
+// count * distance, or, where that is beyond all that CheckReach lets through, something that is too.
+int64_t BoundedProduct(int64_t count, int64_t distance);
 // A power of two from one element to 256 bytes.
 Status CheckAlignment(std::string_view key, int64_t value, DataType type);
 // Both operands of the MMA.

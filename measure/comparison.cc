@@ -35,7 +35,62 @@ double SumBound(const Kind& problem, const target::Target& target) {
   return (1 + instructions) * std::ldexp(1, -1 - target.eight_bit_sum_bits);
 }
 
+// The unit in which a number of f32 is cut off.
+const double kCutUnit = std::ldexp(1, -23);
+// Products that one instruction adds before its sum is cut to f32, of 16-bit operands.
+constexpr int kLeastInstructionProducts = 16;
+
+// Whether everything that the problem stores has 16 bits or fewer: then functions are the chip's approximations.
+bool StoresNarrowly(const Problem& problem) {
+  const DataType output = ir::Stored(problem, ir::OperandRole::kD).type;
+  if (DataTypeBytes(output) > 2) return false;
+  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+    if (operand.written && DataTypeBytes(operand.tensor.type) > 2) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+double SumErrorFactor(const Problem& problem) {
+  const auto depth = static_cast<double>(std::visit([](const auto& kind) { return DepthOf(kind); }, problem));
+  double factor = (depth / kLeastInstructionProducts + 2) * kCutUnit;
+  if (!ir::IsEightBit(ir::Stored(problem, ir::OperandRole::kA).type)) return factor;
+  for (const target::Target& target : target::Targets()) {
+    // Twice the average that SumBound has.
+    factor = std::max(factor, 2 * std::visit([&](const auto& kind) { return SumBound(kind, target); }, problem));
+  }
+  return factor;
+}
+
+double FunctionError(ir::Function function, const Problem& problem, double x) {
+  switch (function) {
+    case ir::Function::kIdentity:
+    case ir::Function::kRelu:
+    case ir::Function::kClamp:
+    case ir::Function::kRint:
+    case ir::Function::kCutBf16:
+    case ir::Function::kCutF16:
+      return 0;
+    case ir::Function::kLeakyRelu:
+      return kCutUnit * std::abs(x);
+    case ir::Function::kGelu:
+    case ir::Function::kGeluTanh:
+    case ir::Function::kSilu:
+    case ir::Function::kSigmoid:
+    case ir::Function::kTanh:
+      break;
+  }
+  // docs/epilogues.md has the formulas and their errors.
+  const double size = std::max(1.0, std::abs(x));
+  return StoresNarrowly(problem) ? size * std::ldexp(1, -11) : size * 1e-6;
+}
+
+double TotalErrorFactor(double terms) {
+  // Errors of single additions are as often up as down: they grow as the root of their number, with a margin of eight
+  // standard deviations.
+  return 8 * std::sqrt(std::max(1.0, terms)) * std::ldexp(1, -24);
+}
 
 double ErrorBound(const Problem& problem, const target::Target& target) {
   double bound = RoundingBound(ir::Stored(problem, ir::OperandRole::kD).type);
@@ -52,6 +107,11 @@ std::optional<std::string> FailureOf(const Comparison& comparison, const Problem
     return base::Cat(
         comparison.not_finite, " of ", comparison.compared,
         " elements are not finite or were never written, first: ", output.PrintIndex(comparison.first_not_finite));
+  }
+  if (comparison.outside > 0) {
+    return base::Cat(comparison.outside, " of ", comparison.compared,
+                     " elements are none of the values that a sum in f32 can lead to, first: ",
+                     output.PrintIndex(comparison.first_outside));
   }
   const double bound = ErrorBound(problem, target);
   if (!(comparison.totals_error < kTotalsSlack * bound)) {

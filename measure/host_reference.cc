@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/small_float.h"
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/epilogue.h"
 #include "measure/epilogue_totals.h"
 #include "measure/parallel_for.h"
+#include "measure/value_range.h"
 
 namespace laneshift::measure {
 namespace {
@@ -23,6 +25,12 @@ namespace {
 constexpr int kColumns = 64;
 // Rows of D that share one pass over that part.
 constexpr int kRows = 4;
+// How many points of a range users' functions are evaluated at: the value, and both ends.
+constexpr int64_t kPoints = 3;
+// Half of a place, and what is left of f32's own rounding.
+constexpr double kPlaceSlack = 1.01;
+// Of one operation in f32.
+constexpr double kStepError = 6e-8;
 
 // A problem as `batches` products of `rows` x `depth` by `depth` x `columns` matrices, whose elements the view finds.
 
@@ -137,18 +145,40 @@ bool BothOverflow(DataType type, double out, double reference) {
   return std::abs(reference) > limit && std::abs(out) > limit && std::signbit(out) == std::signbit(reference);
 }
 
-void Count(const HostTensor& d, int64_t row, int64_t column, double reference, Comparison& into) {
+void CountBad(int64_t index, int64_t& count, int64_t& first) {
+  ++count;
+  if (first < 0 || index < first) first = index;
+}
+
+// How far a number that is rounded to the type may be from `value`.
+double HalfPlace(DataType type, double value) {
+  const auto& format = ir::InfoOf(type).format;
+  const int bits = format ? base::InfoOf(*format).mantissa_bits : 23;
+  const double normal = std::ldexp(std::abs(value), -1 - bits);
+  // Below the least normal number places are no shorter.
+  std::byte rounded[4];
+  StoreElement(rounded, type, 0, static_cast<float>(value));
+  return std::max(normal, std::abs(ElementAt(rounded, type, 0) - value));
+}
+
+// What an element is compared with: the value, or the nearest that its range has.
+enum class Judgement { kByValue, kByRange, kByRangeAndEach };
+
+void Count(const HostTensor& d, int64_t row, int64_t column, const ValueRange& range, Judgement judgement,
+           Comparison& into) {
   const double out = d.At(row, column);
+  const double reference = range.at;
   ++into.compared;
   if (BothOverflow(d.shape.type, out, reference)) return;
-  if (!std::isfinite(out) && std::isfinite(reference)) {
-    ++into.not_finite;
-    const int64_t index = row * d.shape.Inner() + column;
-    if (into.first_not_finite < 0 || index < into.first_not_finite) into.first_not_finite = index;
-    return;
-  }
+  const int64_t index = row * d.shape.Inner() + column;
+  if (!std::isfinite(out) && std::isfinite(reference)) return CountBad(index, into.not_finite, into.first_not_finite);
   if (!std::isfinite(reference)) return;  // the inputs overflow; nothing to compare
-  into.error_squares += (out - reference) * (out - reference);
+  const double nearest = judgement == Judgement::kByValue ? reference : range.Nearest(out);
+  if (judgement == Judgement::kByRangeAndEach &&
+      std::abs(out - nearest) > kPlaceSlack * HalfPlace(d.shape.type, nearest)) {
+    CountBad(index, into.outside, into.first_outside);
+  }
+  into.error_squares += (out - nearest) * (out - nearest);
   into.reference_squares += reference * reference;
   std::byte rounded[4];
   StoreElement(rounded, d.shape.type, 0, static_cast<float>(reference));
@@ -157,9 +187,9 @@ void Count(const HostTensor& d, int64_t row, int64_t column, double reference, C
 }
 
 // As conversions to the type leave a value that is beyond its largest number.
-double Saturated(DataType type, double value) {
+ValueRange Saturated(DataType type, const ValueRange& value) {
   if (!ir::InfoOf(type).Saturates()) return value;
-  return std::clamp(value, -ir::LargestOf(type), ir::LargestOf(type));
+  return value.Through([&](double v) { return std::clamp(v, -ir::LargestOf(type), ir::LargestOf(type)); });
 }
 
 // The values of users' functions, which are not computed one by one: elements come by until a function whose values are
@@ -174,7 +204,7 @@ class FunctionValues {
       if (!function) continue;
       size_t inputs = function->joins_pairs ? 2 : 1;
       for (const FunctionParameter& p : function->parameters) inputs += p.operand != FunctionOperand::kTable;
-      const int64_t calls = i < gate && gate < epilogue.size() ? 2 * count : count;
+      const int64_t calls = kPoints * (i < gate && gate < epilogue.size() ? 2 * count : count);
       functions_.push_back({calls, std::vector<float>(inputs * static_cast<size_t>(calls)), {}});
     }
   }
@@ -189,6 +219,11 @@ class FunctionValues {
     const Function& of = functions_[function];
     return of.results[result * static_cast<size_t>(of.calls) + static_cast<size_t>(call)];
   }
+  // From the least to the greatest of an element's.
+  ValueRange RangeOf(size_t function, size_t result, int64_t element) const {
+    const auto at = [&](int64_t point) { return double{Result(function, result, kPoints * element + point)}; };
+    return ValueRange::Hull(at(0), at(1), at(2));
+  }
   // Of the first function that is not known.
   Status EvaluateNext(const EvaluateFunction& evaluate) {
     LS_CHECK(evaluate != nullptr, "nobody evaluates the users' functions of the epilogue");
@@ -200,7 +235,7 @@ class FunctionValues {
 
  private:
   struct Function {
-    int64_t calls = 0;  // one for each element, or for each column of its pair
+    int64_t calls = 0;  // kPoints for each element, or for each column of its pair
     std::vector<float> inputs, results;
   };
   std::vector<Function> functions_;
@@ -219,7 +254,12 @@ class Finish {
         epilogue_(problem.epilogue),
         operands_(operands),
         totals_(totals),
-        gate_(ir::GateOf(problem.epilogue)) {
+        gate_(ir::GateOf(problem.epilogue)),
+        problem_(problem),
+        sum_error_(SumErrorFactor(problem_)),
+        judgement_(!ir::HasJumps(problem.epilogue) ? Judgement::kByValue
+                   : ir::CallsFunctions(problem_)  ? Judgement::kByRange
+                                                   : Judgement::kByRangeAndEach) {
     if (problem.scale == Scaling::kTensor) {
       alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
     }
@@ -235,32 +275,33 @@ class Finish {
     return ir::ColumnOfB(epilogue_, index, view.columns());
   }
 
-  // Counts D's element, given the sums of joined() products from the `j`-th on, and what the epilogue stores on the
-  // way. Where a function of the epilogue is not known yet, its inputs are left for `element` of D, and no more
-  // happens.
+  // Counts D's element, given the sums of joined() products from the `j`-th on with the sums of their magnitudes, and
+  // what the epilogue stores on the way. Where a function of the epilogue is not known yet, its inputs are left for
+  // `element` of D, and no more happens.
   template <typename View>
-  void operator()(const View& view, int64_t batch, int64_t i, int64_t j, const double* sums, const HostTensor& d,
-                  Comparison& into, FunctionValues& functions, int64_t element) const {
+  void operator()(const View& view, int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes,
+                  const HostTensor& d, Comparison& into, FunctionValues& functions, int64_t element) const {
     const int64_t row = view.StoredRow(batch, i);
-    std::array<double, 2> values{};
+    std::array<ValueRange, 2> values{};
     int64_t known = 0;
     Passed passed;
     for (int64_t c = 0; c < joined(); ++c) {
       const int64_t column = view.StoredColumn(batch, ColumnOfB(view, j + c));
-      double value = alpha_ * sums[c] + static_cast<double>(view.Bias(i, column));
-      if (beta_ != 0) value += beta_ * static_cast<double>(operands_.c.At(row, column));
+      ValueRange value = Rounded(ValueRange::Around(sums[c], sum_error_ * magnitudes[c]) * alpha_);
+      value = Rounded(value + static_cast<double>(view.Bias(i, column)));
+      if (beta_ != 0) value = Rounded(value + beta_ * static_cast<double>(operands_.c.At(row, column)));
       passed = {};
       const auto before = After(0, gate_, passed, value, {i, row, column, joined() * element + c}, into, functions);
       if (before) values[static_cast<size_t>(known++)] = *before;
     }
     if (known < joined()) return;
     const Place own{i, row, view.StoredColumn(batch, j) / joined(), element};
-    std::optional<double> value = values[0];
+    std::optional<ValueRange> value = values[0];
     if (joined() > 1) {
       value = Joined(passed, values, own, into, functions);
       if (value) value = After(gate_ + 1, epilogue_.size(), passed, *value, own, into, functions);
     }
-    if (value) Count(d, row, own.column, Saturated(output_, *value * last_), into);
+    if (value) Count(d, row, own.column, Saturated(output_, Rounded(*value * last_)), judgement_, into);
   }
 
  private:
@@ -279,53 +320,69 @@ class Finish {
     return parameter.operand == FunctionOperand::kPerElement ? tensor.At(at.row, at.column) : 0.0f;
   }
 
-  static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const double> values,
-                          const Place& at, FunctionValues& functions, size_t function) {
+  // After one operation in f32.
+  static ValueRange Rounded(const ValueRange& value) { return value.Widened(kStepError * value.Magnitude()); }
+
+  // At one point of the ranges of the values: 0, what they are; 1 and 2, their ends.
+  static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const ValueRange> values,
+                          const Place& at, FunctionValues& functions, size_t function, int64_t point) {
     size_t parameter = 0, number = 0;
-    for (const double value : values) functions.Input(function, parameter++, at.call) = static_cast<float>(value);
+    const int64_t own = kPoints * at.call + point;
+    for (const ValueRange& value : values) {
+      const double input = point == 0 ? value.at : point == 1 ? value.low : value.high;
+      functions.Input(function, parameter++, own) = static_cast<float>(input);
+    }
     for (const FunctionParameter& p : call.parameters) {
       const bool is_number = p.operand == FunctionOperand::kNumber;
       const float input = is_number ? static_cast<float>(call.numbers[number++]) : OperandOf(p, *operands++, at);
-      if (p.operand != FunctionOperand::kTable) functions.Input(function, parameter++, at.call) = input;
+      if (p.operand != FunctionOperand::kTable) functions.Input(function, parameter++, own) = input;
     }
   }
 
-  static void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
-                           const FunctionValues& functions, size_t function) {
+  void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
+                    const FunctionValues& functions, size_t function) const {
     size_t result = 1;
     for (const FunctionParameter& p : call.parameters) {
       if (p.operand == FunctionOperand::kOutput) {
-        const double value = functions.Result(function, result++, at.call);
-        Count(*operands, at.row, at.column, Saturated(operands->shape.type, value), into);
+        const ValueRange value = functions.RangeOf(function, result++, at.call);
+        Count(*operands, at.row, at.column, Saturated(operands->shape.type, value), judgement_, into);
       }
       if (p.operand != FunctionOperand::kNumber) ++operands;
     }
   }
 
   // What a function makes of a value, or of those of a pair; none where that is not known yet.
-  std::optional<double> Called(const FunctionCall& call, size_t operand, std::span<const double> values,
-                               const Place& at, Comparison& into, FunctionValues& functions, size_t function) const {
+  std::optional<ValueRange> Called(const FunctionCall& call, size_t operand, std::span<const ValueRange> values,
+                                   const Place& at, Comparison& into, FunctionValues& functions,
+                                   size_t function) const {
     const HostTensor* operands = operands_.epilogue.data() + operand;
     if (!functions.Knows(function)) {
-      LeaveInputs(call, operands, values, at, functions, function);
+      for (int64_t point = 0; point < kPoints; ++point) {
+        LeaveInputs(call, operands, values, at, functions, function, point);
+      }
       return std::nullopt;
     }
     CountOutputs(call, operands, at, into, functions, function);
-    return functions.Result(function, 0, at.call);
+    return functions.RangeOf(function, 0, at.call);
   }
 
   // Behind the step that joins the values of a pair.
-  std::optional<double> Joined(Passed& passed, std::span<const double> values, const Place& at, Comparison& into,
-                               FunctionValues& functions) const {
+  std::optional<ValueRange> Joined(Passed& passed, std::span<const ValueRange> values, const Place& at,
+                                   Comparison& into, FunctionValues& functions) const {
     const EpilogueStep& gate = epilogue_[gate_];
     const size_t own = passed.operands;
     passed.operands += ir::TensorsOf(gate, output_).size();
     if (gate.function) return Called(*gate.function, own, values, at, into, functions, passed.functions++);
-    return ir::Evaluate(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1];
+    return Rounded(Applied(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1]);
   }
 
-  std::optional<double> After(size_t first, size_t end, Passed& passed, double value, const Place& at, Comparison& into,
-                              FunctionValues& functions) const {
+  ValueRange Applied(ir::Function function, const std::array<double, 2>& numbers, const ValueRange& value) const {
+    const ValueRange result = value.Through([&](double v) { return ir::Evaluate(function, numbers, v); });
+    return result.Widened(FunctionError(function, problem_, value.Magnitude()));
+  }
+
+  std::optional<ValueRange> After(size_t first, size_t end, Passed& passed, ValueRange value, const Place& at,
+                                  Comparison& into, FunctionValues& functions) const {
     for (size_t i = first; i < end; ++i) {
       const EpilogueStep& step = epilogue_[i];
       const size_t own = passed.operands;
@@ -342,30 +399,33 @@ class Finish {
   }
 
   // Totals are added up once: when all functions are known.
-  double After(const EpilogueStep& step, size_t operand, double value, const Place& at, Comparison& into,
-               bool totals) const {
+  ValueRange After(const EpilogueStep& step, size_t operand, const ValueRange& value, const Place& at, Comparison& into,
+                   bool totals) const {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     switch (info.action) {
       case ir::StepAction::kMultiply:
-        return value * Other(step, operand, at);
+        return Rounded(value * Other(step, operand, at));
       case ir::StepAction::kAdd:
-        return value + Other(step, operand, at);
+        return Rounded(value + Other(step, operand, at));
       case ir::StepAction::kApply:
-        return ir::Evaluate(info.function, step.numbers, value);
-      case ir::StepAction::kDerivative:
-        return value * ir::EvaluateDerivative(info.function, step.numbers, Other(step, operand, at));
+        return Applied(info.function, step.numbers, value);
+      case ir::StepAction::kDerivative: {
+        const double other = Other(step, operand, at);
+        const double factor = ir::EvaluateDerivative(info.function, step.numbers, other);
+        return Rounded(value * factor).Widened(FunctionError(info.function, problem_, other) * value.Magnitude());
+      }
       case ir::StepAction::kStore: {
         const HostTensor& to = operands_.epilogue[operand];
-        Count(to, at.row, at.column, Saturated(to.shape.type, value), into);
+        Count(to, at.row, at.column, Saturated(to.shape.type, value), judgement_, into);
         return value;
       }
       case ir::StepAction::kCut:
-        return ir::Evaluate(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
+        return Applied(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
       case ir::StepAction::kSum:
         if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfTotal(info.operand, at), value);
         return value;
       case ir::StepAction::kAmax:
-        if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value));
+        if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value.at));
         return value;
       case ir::StepAction::kGate:
       case ir::StepAction::kCall:
@@ -397,6 +457,9 @@ class Finish {
   const HostOperands& operands_;
   EpilogueTotals* const totals_;
   const size_t gate_;
+  const Problem problem_;
+  const double sum_error_;
+  const Judgement judgement_;
 };
 
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
@@ -415,6 +478,14 @@ struct Piece {
   int64_t batch, first_row, last_row, first;
 };
 
+// The root of the sum of squares of `count` numbers, `step` apart. The sum of the magnitudes of products is at most the
+// product of both factors' lengths.
+double LengthOf(const float* values, int64_t count, int64_t step) {
+  double squares = 0;
+  for (int64_t q = 0; q < count; ++q) squares += double{values[q * step]} * double{values[q * step]};
+  return std::sqrt(squares);
+}
+
 template <typename View>
 Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor& d, const Piece& piece,
                         FunctionValues& functions) {
@@ -424,17 +495,21 @@ Comparison ComparePiece(const View& view, const Finish& finish, const HostTensor
   for (int64_t c = 0; c < columns; ++c) {
     view.Right(piece.batch, finish.ColumnOfB(view, piece.first + c), b.data() + c, kColumns);
   }
-  double sums[kRows][kColumns];
+  double right[kColumns];
+  for (int64_t c = 0; c < columns; ++c) right[c] = LengthOf(b.data() + c, depth, kColumns);
+  double sums[kRows][kColumns], magnitudes[kColumns];
   Comparison result;
   for (int64_t row = piece.first_row; row < piece.last_row; row += kRows) {
     const int64_t rows = std::min<int64_t>(kRows, piece.last_row - row);
     for (int64_t r = 0; r < rows; ++r) view.Left(piece.batch, row + r, a.data() + r * depth);
     MultiplyBlock(depth, a.data(), b.data(), sums);
     for (int64_t r = 0; r < rows; ++r) {
+      const double left = LengthOf(a.data() + r * depth, depth, 1);
+      for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
       for (int64_t c = 0; c < columns; c += finish.joined()) {
         const int64_t j = piece.first + c;
         const int64_t element = ((piece.batch * view.rows() + row + r) * view.columns() + j) / finish.joined();
-        finish(view, piece.batch, row + r, j, &sums[r][c], d, result, functions, element);
+        finish(view, piece.batch, row + r, j, &sums[r][c], &magnitudes[c], d, result, functions, element);
       }
     }
   }
@@ -490,14 +565,18 @@ Result<Comparison> SampleView(const View& view, const Finish& finish, const Host
     const int64_t batch = index / columns / view.rows();
     std::vector<float> left(static_cast<size_t>(view.depth())), right(left.size());
     view.Left(batch, i, left.data());
-    double sums[2] = {};
+    double sums[2] = {}, magnitudes[2] = {};
     for (int64_t c = 0; c < finish.joined(); ++c) {
       view.Right(batch, finish.ColumnOfB(view, j + c), right.data(), 1);
-      for (size_t q = 0; q < left.size(); ++q) sums[c] += static_cast<double>(left[q]) * static_cast<double>(right[q]);
+      for (size_t q = 0; q < left.size(); ++q) {
+        const double product = static_cast<double>(left[q]) * static_cast<double>(right[q]);
+        sums[c] += product;
+        magnitudes[c] += std::abs(product);
+      }
     }
     Comparison& part = parts[static_cast<size_t>(item)];
     part = {};
-    finish(view, batch, i, j, sums, d, part, functions, item);
+    finish(view, batch, i, j, sums, magnitudes, d, part, functions, item);
   };
   for (size_t i = 0; i < functions.size(); ++i) {
     ParallelFor(samples, compare);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <string>
 
 namespace laneshift::measure {
 namespace {
@@ -101,6 +103,103 @@ TEST(ReferenceFinds, OverflowsThatAreNone) {
   EXPECT_EQ(CompareAll(p, operands, d).not_finite, 1) << "of the other sign";
   StoreElement(d.bytes.data(), p.d, 7 * 30 + infinite, 1.0f);
   EXPECT_FALSE(CompareAll(p, operands, d).Accepted(bound));
+}
+
+// Exact sums of which every one lies just below a tie, at a distance that a sum in f32 may cross.
+class NearTies : public testing::Test {
+ protected:
+  // One row of A is (1, tiny), B is (j + 0.5, -1): sums are j + 0.5 - tiny.
+  static constexpr int64_t kColumns = 8;
+  explicit NearTies(float tiny = 0x1p-22f) { Fill(tiny); }
+  void Fill(float tiny) {
+    operands_ = HostOperands::Random(problem_, 1);
+    StoreElement(operands_.a.bytes.data(), problem_.a, 0, 1.0f);
+    StoreElement(operands_.a.bytes.data(), problem_.a, 1, tiny);
+    for (int64_t j = 0; j < kColumns; ++j) {
+      StoreElement(operands_.b.bytes.data(), problem_.b, j * problem_.ldb, static_cast<float>(j) + 0.5f);
+      StoreElement(operands_.b.bytes.data(), problem_.b, j * problem_.ldb + 1, -1.0f);
+    }
+  }
+  // D as it is where the sums are `shift` off.
+  HostTensor Computed(double shift) const {
+    HostTensor d = HostTensor::Poisoned(Stored(problem_, OperandRole::kD));
+    for (int64_t j = 0; j < kColumns; ++j) {
+      const double sum = static_cast<double>(j) + 0.5 - 0x1p-22 + shift;
+      StoreElement(d.bytes.data(), problem_.d, j, static_cast<float>(std::rint(sum)));
+    }
+    return d;
+  }
+  std::optional<std::string> Verdict(const HostTensor& d) const {
+    return FailureOf(CompareAll(problem_, operands_, d), problem_, target::Targets()[0]);
+  }
+
+  GemmProblem problem_ = Parse("gemm m=1 n=8 k=2 d=bf16 epilogue=rint");
+  HostOperands operands_;
+};
+
+TEST_F(NearTies, EitherSideIsRight) {
+  EXPECT_EQ(Verdict(Computed(0)), std::nullopt);
+  EXPECT_EQ(Verdict(Computed(0x1p-21)), std::nullopt) << "the sum fell to the other side of its tie";
+}
+
+TEST_F(NearTies, WhatNoSumLeadsToIsWrong) {
+  for (int64_t j = 0; j < kColumns; ++j) {
+    for (const float off : {-1.0f, 2.0f}) {
+      HostTensor d = Computed(0);
+      StoreElement(d.bytes.data(), problem_.d, j, d.At(0, j) + off);
+      // Where the tie goes up by one, two more is one too many; one less is wrong anywhere.
+      const auto verdict = Verdict(d);
+      ASSERT_TRUE(verdict) << j << " " << off;
+      EXPECT_NE(verdict->find("first: (0, " + std::to_string(j) + ")"), std::string::npos) << *verdict;
+    }
+  }
+}
+
+TEST_F(NearTies, ASumThatIsFarFromATieHasOneValue) {
+  Fill(0x1p-4f);
+  const HostTensor right = Computed(-0x1p-4);
+  EXPECT_EQ(Verdict(right), std::nullopt);
+  for (int64_t j = 0; j < kColumns; ++j) {
+    HostTensor d = right;
+    StoreElement(d.bytes.data(), problem_.d, j, d.At(0, j) + 1.0f);
+    EXPECT_TRUE(Verdict(d)) << j;
+  }
+}
+
+// In a large D one wrong element is nothing of the norm.
+TEST(ReferenceFinds, OneRoundedElementOfMany) {
+  const GemmProblem p = Parse("gemm m=200 n=200 k=300 alpha=10 d=bf16 epilogue=rint");
+  const HostOperands operands = RandomOperands(p);
+  HostTensor d = ComputeByDefinition(p, operands);
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      const double rounded = std::rint(Definition(p, operands, 0, i, j));
+      StoreElement(d.bytes.data(), p.d, i * p.ldd + j, static_cast<float>(rounded));
+    }
+  }
+  EXPECT_EQ(FailureOf(CompareAll(p, operands, d), p, target::Targets()[0]), std::nullopt);
+  StoreElement(d.bytes.data(), p.d, 77 * p.ldd + 5, d.At(77, 5) + 1);
+  const Comparison wrong = CompareAll(p, operands, d);
+  EXPECT_TRUE(wrong.Accepted(ErrorBound(p, target::Targets()[0]))) << "by the norm it is right";
+  EXPECT_TRUE(FailureOf(wrong, p, target::Targets()[0]));
+}
+
+TEST(ReferenceFinds, TotalsThatCancel) {
+  // Rows come in pairs of opposite sign: every total is about zero, and what rounding leaves is all of it.
+  const GemmProblem p = Parse("gemm m=256 n=4 k=64 d=f32 epilogue=sum_n");
+  HostOperands operands = RandomOperands(p);
+  for (int64_t i = 1; i < p.m; i += 2) {
+    for (int64_t q = 0; q < p.k; ++q) {
+      StoreElement(operands.a.bytes.data(), p.a, i * p.lda + q, -operands.a.At(i - 1, q));
+    }
+  }
+  const HostTensor d = ComputeByDefinition(p, operands);
+  const auto verdict = [&](float total) {
+    for (int64_t j = 0; j < p.n; ++j) StoreElement(operands.epilogue[0].bytes.data(), DataType::kF32, j, total);
+    return FailureOf(CompareAll(p, operands, d), p, target::Targets()[0]);
+  };
+  EXPECT_EQ(verdict(2e-5f), std::nullopt) << "a few places of values of about 5";
+  EXPECT_TRUE(verdict(0.5f)) << "a value was left out";
 }
 
 TEST(ReferenceFinds, WritesIntoThePadding) {

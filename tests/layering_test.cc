@@ -33,8 +33,10 @@ const std::vector<Arrow>& Arrows() {
       // and of device/ the declarations alone, not the objects that are built on them. Its units know only words and
       // bits.
       {"emulator/units/", {"laneshift/", "base/"}},
-      // The runtime calls the driver's functions as any program does, and knows nothing behind them.
-      {"emulator/cudart/", {"emulator/driver_functions.h", "emulator/driver_types.h", "device/driver_types.h"}},
+      // The runtime calls the driver's functions as any program does, and knows nothing behind them; what guards a function
+      // that is exported guards both.
+      {"emulator/cudart/",
+       {"emulator/driver_functions.h", "emulator/driver_entries.h", "emulator/driver_types.h", "device/driver_types.h"}},
       {"emulator/",
        {"laneshift/", "base/", "target/", "emulator/units/", "device/driver_api.", "device/driver_types.h"}},
       {"store/", {"laneshift/", "base/"}},

@@ -184,7 +184,8 @@ class Bench {
     options.store_directory = directory_.path();
     options.async_order = *ParseAsyncOrder(order);
     options.emulator_multiprocessors = kMultiprocessors;
-    options.policies = {"read_fence=required"};  // our kernels do not rely on the lenient answer
+    // Our kernels do not rely on these lenient answers.
+    options.policies = {"read_fence=required", "queue_order=unordered", "proxy_fence=writer", "default_scope=cta"};
     const auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.has_value());
     tools::RunSettings settings;

@@ -11,7 +11,7 @@
 namespace laneshift::tools {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kProgramFooter = R"(
 Start here:
   laneshift doctor
   laneshift run gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16 --device emulator --check
@@ -25,9 +25,8 @@ Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem, 3 un
 4 no such device. With --json a failure is an object {"error": {"code", "message", "exit_code"}} on standard output, too.)";
 
 using Add = Verb (*)(CLI::App&, const Settings&);
-constexpr Add kVerbs[] = {AddRun,  AddCompile, AddInspect, AddExplain, AddProbe,      AddEmulate, AddDoctor,
-                          AddTune, AddBench,   AddDb,      AddHelp,    AddCompletion, AddMan,     AddCompileFunction,
-                          AddWorker};
+constexpr Add kProgramVerbs[] = {AddRun,   AddCompile, AddInspect, AddExplain,    AddProbe, AddEmulate,         AddDoctor, AddTune,
+                                 AddBench, AddDb,      AddHelp,    AddCompletion, AddMan,   AddCompileFunction, AddWorker};
 
 }  // namespace
 
@@ -41,10 +40,10 @@ CommandLine::CommandLine(const Settings& settings)
   app_->set_version_flag("--version", "laneshift " + settings.version);
   app_->get_option("--version")->description("print the version and end");
   app_->set_help_flag("-h,--help", "print this and end");
-  app_->footer(kFooter);
+  app_->footer(kProgramFooter);
   constexpr const char* kVerbose = "tell what happens, on stderr";
   app_->add_flag("--verbose", verbose_, kVerbose);
-  for (const Add add : kVerbs) {
+  for (const Add add : kProgramVerbs) {
     Verb verb = add(*app_, settings);
     CLI::App* of_verb = app_->get_subcommands({}).back();
     if (!of_verb->get_group().empty()) of_verb->group("Verbs");

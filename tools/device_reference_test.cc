@@ -40,7 +40,7 @@ class DeviceReference : public testing::TestWithParam<const char*> {};
 TEST_P(DeviceReference, AgreesWithTheHost) {
   const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
   if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   Case c(*engine, GetParam());
   const auto compare = [&] {
@@ -69,6 +69,17 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   EXPECT_TRUE(on_device->Accepted(ErrorBound(c.problem, engine->parts().target)));
 }
 
+TEST(DeviceReferenceOfJumps, IsTheHosts) {
+  const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
+  if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const Case c(*engine, "gemm m=16 n=16 k=16 epilogue=rint");
+  const auto compared =
+      CompareOnDevice(*nvrtc, engine->parts().device, c.stream, c.problem, c.device.arguments(), CodeForm::kPtx);
+  ASSERT_FALSE(compared);
+  EXPECT_NE(compared.error().message.find("compared on the host"), std::string::npos) << compared.error().message;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, DeviceReference,
     testing::Values("gemm m=70 n=33 k=20 a=bf16 d=bf16",
@@ -77,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "gemm m=21 n=40 k=16 d=f32 ldd=44 epilogue=scale_m:bf16+aux:bf16+gelu+dsilu",
                     "gemm m=21 n=40 k=16 d=f32 epilogue=dsigmoid+dtanh+dleaky_relu:0.1+dclamp:-1:2",
                     "gemm m=9 n=33 k=40 epilogue=bias_n:f32+clamp:-1:0.5+residual+dgelu_tanh",
-                    "gemm m=140 n=136 k=16 d=f32 epilogue=scale_block+sum_m+sum_n+amax+rint",
+                    "gemm m=140 n=136 k=16 d=f32 epilogue=scale_block+sum_m+sum_n+amax+relu",
                     "gemm m=20 n=64 k=40 batch=2 epilogue=bias_n+swiglu+residual+amax_m+amax_n",
                     "gemm m=20 n=40 k=40 a=f16 epilogue=silu+toward_zero",
                     "gemm m=20 n=40 k=40 a=f16 alpha=20000 epilogue=aux:f16+scale:0.001",
@@ -93,7 +104,7 @@ class ConvDeviceReference : public testing::TestWithParam<const char*> {};
 TEST_P(ConvDeviceReference, AgreesWithTheHost) {
   const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
   if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const Case c(*engine, GetParam());
   HostTensor y = HostTensor::Random(Stored(c.problem, OperandRole::kD), OperandRole::kD, 2);
@@ -120,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "w_tap=5"));
 
 TEST(GpuTiming, TimesEveryContenderOnEveryCall) {
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const Case c(*engine, "gemm m=16 n=16 k=16");
   const auto plan = engine->MakePlan(c.problem);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "base/text.h"
@@ -37,7 +36,7 @@ uint64_t Mix(uint64_t seed, uint64_t index) {
 
 class Session {
  public:
-  Session(const LaunchFile& file, std::string directory) : file_(file), directory_(std::move(directory)) {}
+  Session(const LaunchFile& file, LaunchDirectory directory) : file_(file), directory_(std::move(directory)) {}
   ~Session() {
     if (context_ != nullptr) driver::CtxDestroy(context_);
   }
@@ -46,11 +45,13 @@ class Session {
 
   Status Open(const std::string& ptx_name, const std::string& ptx);
   Status MakeBuffers();
+  // Whether all outputs may be written where they are to go.
+  Status CheckOutputs() const;
   // False: a fault has ended it.
   Result<bool> Run(const LaunchStep& step);
   Result<BufferComparison> Compare(const LaunchExpectation& expectation);
-  Status Write(const LaunchOutput& output);
-  std::string PathOf(const std::string& name) const { return (std::filesystem::path(directory_) / name).string(); }
+  // The path of the file.
+  Result<std::string> Write(const LaunchOutput& output);
 
  private:
   Error At(const JsonNode& node, std::string_view what) const { return file_.tree->At(node, what); }
@@ -61,7 +62,7 @@ class Session {
   Result<std::vector<uint8_t>> Download(size_t buffer);
 
   const LaunchFile& file_;
-  std::string directory_;
+  LaunchDirectory directory_;
   device::CuContext context_ = nullptr;
   device::CuModule module_ = nullptr;
   std::vector<device::CuDevicePtr> addresses_;
@@ -83,7 +84,9 @@ Status Session::Open(const std::string& ptx_name, const std::string& ptx) {
 Result<std::vector<uint8_t>> Session::Contents(const Fill& fill, const LaunchBuffer& buffer, const JsonNode& node) {
   std::vector<uint8_t> bytes;
   if (const auto* raw = std::get_if<RawFill>(&fill)) {
-    const std::string path = PathOf(raw->path);
+    const auto readable = directory_.ToRead(raw->path);
+    if (!readable.has_value()) return At(node, readable.error().message);
+    const std::string& path = *readable;
     std::ifstream file(path, std::ios::binary);
     if (!file) return At(node, Cat("the file ", path, " cannot be opened"));
     bytes.resize(buffer.bytes);
@@ -93,7 +96,9 @@ Result<std::vector<uint8_t>> Session::Contents(const Fill& fill, const LaunchBuf
     return bytes;
   }
   if (const auto* npy = std::get_if<NpyFill>(&fill)) {
-    auto array = ReadNpyArray(PathOf(npy->path), buffer.type->npy, ShapeOf(buffer), buffer.bytes);
+    const auto readable = directory_.ToRead(npy->path);
+    if (!readable.has_value()) return At(node, readable.error().message);
+    auto array = ReadNpyArray(*readable, buffer.type->npy, ShapeOf(buffer), buffer.bytes);
     if (!array.has_value()) return At(node, array.error().message);
     return array;
   }
@@ -128,6 +133,14 @@ Status Session::MakeBuffers() {
     if (std::holds_alternative<NoFill>(buffer.fill)) continue;
     LS_ASSIGN(const std::vector<uint8_t> bytes, Contents(buffer.fill, buffer, *buffer.at));
     driver::MemcpyHtoD(address, bytes.data(), bytes.size());
+  }
+  return Ok();
+}
+
+Status Session::CheckOutputs() const {
+  for (const LaunchOutput& output : file_.outputs) {
+    if (const auto path = directory_.ToWrite(output.path); !path.has_value())
+      return At(*output.at, path.error().message);
   }
   return Ok();
 }
@@ -269,15 +282,19 @@ Result<BufferComparison> Session::Compare(const LaunchExpectation& expectation) 
   return comparison;
 }
 
-Status Session::Write(const LaunchOutput& output) {
+Result<std::string> Session::Write(const LaunchOutput& output) {
   const LaunchBuffer& buffer = file_.buffers[output.buffer];
-  const std::string path = PathOf(output.path);
+  auto path = directory_.ToWrite(output.path);
+  if (!path.has_value()) return At(*output.at, path.error().message);
   LS_ASSIGN(const std::vector<uint8_t> bytes, Download(output.buffer));
-  if (output.npy) return WriteNpyArray(path, buffer.type->npy, ShapeOf(buffer), bytes);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (output.npy) {
+    LS_TRY(WriteNpyArray(*path, buffer.type->npy, ShapeOf(buffer), bytes));
+    return path;
+  }
+  std::ofstream file(*path, std::ios::binary | std::ios::trunc);
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file.flush()) return At(*output.at, Cat("the file ", path, " cannot be written"));
-  return Ok();
+  if (!file.flush()) return At(*output.at, Cat("the file ", *path, " cannot be written"));
+  return path;
 }
 
 }  // namespace
@@ -290,10 +307,12 @@ bool EmulationOutcome::Right() const {
 }
 
 Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::string& ptx, const LaunchFile& file,
-                                      const std::string& directory, const emulator::Options& options) {
+                                      const LaunchDirectory& directory, const emulator::Options& options) {
   emulator::Configure(options);
   Session session(file, directory);
   LS_TRY(session.Open(ptx_name, ptx));
+  // Before hours of work, not after.
+  LS_TRY(session.CheckOutputs());
   LS_TRY(session.MakeBuffers());
   EmulationOutcome outcome;
   const auto begin = std::chrono::steady_clock::now();
@@ -308,8 +327,8 @@ Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::st
     outcome.comparisons.push_back(std::move(comparison));
   }
   for (const LaunchOutput& output : file.outputs) {
-    LS_TRY(session.Write(output));
-    outcome.written.push_back(session.PathOf(output.path));
+    LS_ASSIGN(std::string path, session.Write(output));
+    outcome.written.push_back(std::move(path));
   }
   return outcome;
 }

@@ -9,6 +9,7 @@
 
 #include "emulator/driver.h"
 #include "emulator/report.h"
+#include "tools/emulation/launch_directory.h"
 #include "tools/emulation/launch_file.h"
 
 namespace laneshift::tools {
@@ -31,9 +32,9 @@ struct EmulationOutcome {
   bool Right() const;  // no fault, no hazard, nothing differs
 };
 
-// `ptx` names the module in errors; paths of the launch file are relative to `directory`. A fault of a kernel is part
-// of the outcome; outputs are written and compared all the same.
+// `ptx_name` names the module in errors; paths of the launch file are relative to `directory`. A fault of a kernel is
+// part of the outcome; outputs are written and compared all the same.
 Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::string& ptx, const LaunchFile& file,
-                                      const std::string& directory, const emulator::Options& options);
+                                      const LaunchDirectory& directory, const emulator::Options& options);
 
 }  // namespace laneshift::tools

@@ -3,6 +3,7 @@
 #include "tools/emulation_run.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -38,8 +39,9 @@ class EmulationRun : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory); }
   Result<EmulationOutcome> Run(const std::string& text) {
     LS_ASSIGN(const LaunchFile file, ParseLaunchFile("f", text));
-    return RunEmulation("k.ptx", kTwice, file, directory.string(), {});
+    return RunEmulation("k.ptx", kTwice, file, {directory.string(), allows_outside}, {});
   }
+  bool allows_outside = false;
   std::filesystem::path directory;
 };
 
@@ -107,6 +109,59 @@ TEST_F(EmulationRun, RefusesWhatDoesNotFitTheKernel) {
                     "dims": [8, 8], "strides": [8], "box": [8, 8]}}])")
                 .substr(0, 79),
             "f:1:146: /launches/0/arguments/0/tensor_map: the encoder refuses this map: tens");
+}
+
+// What a launch file may write lies in its own directory, and nothing is run that could not be written.
+TEST_F(EmulationRun, WritesNowhereElse) {
+  const auto write = [this](const std::string& path) {
+    return Run(R"({"buffers": {"x": {"type": "u32", "shape": [2], "fill": {"zero": true}}}, "launches": [],
+                   "outputs": [{"buffer": "x", "raw": ")" +
+               path + "\"}]}");
+  };
+  const auto outside = directory.parent_path() / (directory.filename().string() + "_outside");
+  std::filesystem::create_directories(outside);
+  std::filesystem::create_directories(directory / "inner");
+  std::filesystem::create_directory_symlink(outside, directory / "away");
+  std::filesystem::create_symlink(outside / "new.bin", directory / "link.bin");
+  for (const std::string& path : {std::string("x.bin"), std::string("inner/x.bin"), std::string("inner/../y.bin"),
+                                  (directory / "z.bin").string()}) {
+    const auto outcome = write(path);
+    ASSERT_TRUE(outcome.has_value()) << path << ": " << outcome.error().message;
+    EXPECT_EQ(std::filesystem::file_size(outcome->written[0]), 8u);
+  }
+  for (const std::string& path : {std::string("../x.bin"), std::string("away/x.bin"), (outside / "x.bin").string(),
+                                  std::string("inner/../../x")}) {
+    const auto outcome = write(path);
+    ASSERT_FALSE(outcome.has_value()) << path;
+    EXPECT_NE(outcome.error().message.find("--allow-outside"), std::string::npos) << outcome.error().message;
+  }
+  for (const char* path : {"link.bin", "inner", "no/x.bin", ".."}) EXPECT_FALSE(write(path).has_value()) << path;
+  EXPECT_TRUE(std::filesystem::is_empty(outside));
+  allows_outside = true;
+  EXPECT_TRUE(write((outside / "x.bin").string()).has_value());
+  std::filesystem::remove_all(outside);
+}
+
+TEST_F(EmulationRun, ReadsRegularFilesOnly) {
+  ASSERT_EQ(mkfifo((directory / "fifo").c_str(), 0600), 0);
+  const auto read = [this](const std::string& fill) {
+    const auto outcome =
+        Run(R"({"buffers": {"x": {"type": "u32", "shape": [2], "fill": {)" + fill + R"(}}}, "launches": []})");
+    return outcome.has_value() ? std::string("no error") : outcome.error().message;
+  };
+  EXPECT_NE(read(R"("raw": "fifo")").find("is a FIFO; only regular files are read"), std::string::npos);
+  EXPECT_NE(read(R"("npy": "fifo")").find("is a FIFO"), std::string::npos);
+  EXPECT_NE(read(R"("raw": "/dev/zero")").find("is a device"), std::string::npos);
+  EXPECT_NE(read(R"("raw": ".")").find("is a directory"), std::string::npos);
+  EXPECT_NE(read(R"("raw": "none")").find("cannot be opened"), std::string::npos);
+}
+
+TEST(EmulatorLimits, AreSetByList) {
+  emulator::Options options;
+  ASSERT_TRUE(SetLimits("host_memory=2G,seconds=60", options).has_value());
+  EXPECT_EQ(options.limits.host_memory, uint64_t{2} << 30);
+  EXPECT_EQ(options.limits.seconds, 60u);
+  EXPECT_FALSE(SetLimits("seconds=60,colour=1", options).has_value());
 }
 
 TEST(EmulatorPolicies, AreSetByListAndReported) {

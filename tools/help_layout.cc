@@ -19,7 +19,7 @@ size_t HelpWidth() {
 }
 
 // The names, and the meaning in a column of its own.
-std::string Row(const std::string& names, const std::string& meaning) {
+std::string HelpRow(const std::string& names, const std::string& meaning) {
   const std::string head = Cat("  ", names);
   const std::string text = Wrapped(meaning, HelpWidth(), {.first = kNames, .rest = kNames});
   if (CharactersOf(head) + 2 > kNames)
@@ -80,11 +80,11 @@ HelpLayout::HelpLayout() {
 }
 
 std::string HelpLayout::make_option(const CLI::Option* option, bool is_positional) const {
-  return Row(OptionNames(*option, is_positional), OptionMeaning(*option));
+  return HelpRow(OptionNames(*option, is_positional), OptionMeaning(*option));
 }
 
 std::string HelpLayout::make_subcommand(const CLI::App* verb) const {
-  return Row(verb->get_display_name(true), verb->get_description());
+  return HelpRow(verb->get_display_name(true), verb->get_description());
 }
 
 std::string HelpLayout::make_description(const CLI::App* app) const {

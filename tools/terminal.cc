@@ -13,7 +13,7 @@ namespace {
 
 using base::Cat;
 
-constexpr int64_t kLeastWidth = 20, kMostWidth = 1000;
+constexpr int64_t kLeastColumns = 20, kMostColumns = 1000;
 
 bool BeginsCharacter(char c) { return (c & 0xc0) != 0x80; }
 
@@ -24,12 +24,12 @@ size_t TerminalWidth(std::FILE* stream) {
   if (descriptor < 0 || isatty(descriptor) != 1) return kUnlimited;
   winsize size{};
   if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return std::max<size_t>(size.ws_col, static_cast<size_t>(kLeastWidth));
+    return std::max<size_t>(size.ws_col, static_cast<size_t>(kLeastColumns));
   }
   const char* columns = std::getenv("COLUMNS");
   const auto width = columns == nullptr ? std::nullopt : base::ParseInt(columns);
   if (!width || *width < 1) return kUsualWidth;
-  return static_cast<size_t>(std::clamp(*width, kLeastWidth, kMostWidth));
+  return static_cast<size_t>(std::clamp(*width, kLeastColumns, kMostColumns));
 }
 
 size_t CharactersOf(std::string_view text) {

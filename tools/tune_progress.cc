@@ -14,12 +14,12 @@ using base::Cat;
 
 constexpr std::chrono::milliseconds kRewriteEvery{100}, kLineEvery{1000};
 constexpr size_t kLeastName = 16;
-constexpr int kBarWidth = 16;
+constexpr int kProgressBarWidth = 16;
 
 std::string Bar(double part) {
-  const int full = std::clamp(static_cast<int>(part * kBarWidth), 0, kBarWidth);
-  return Cat("[", std::string(static_cast<size_t>(full), '#'), std::string(static_cast<size_t>(kBarWidth - full), '.'),
-             "] ");
+  const int full = std::clamp(static_cast<int>(part * kProgressBarWidth), 0, kProgressBarWidth);
+  return Cat("[", std::string(static_cast<size_t>(full), '#'),
+             std::string(static_cast<size_t>(kProgressBarWidth - full), '.'), "] ");
 }
 
 // "41 s", "12 min", "3.5 h".

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "emulator/cudart/runtime_functions.h"
+#include "emulator/cudart/runtime_bodies.h"
 
 namespace laneshift::emulator::runtime {
 namespace {
@@ -56,12 +56,12 @@ CudaError Remember(int error) {
 #define LS_ENTER() \
   if (const CuResult bad = Enter(); bad != device::kCuSuccess) return Remember(bad)
 
-CudaError GetLastError() {
+CudaError body::GetLastError() {
   const CudaError error = last_error;
   last_error = 0;
   return error;
 }
-CudaError PeekAtLastError() { return last_error; }
+CudaError body::PeekAtLastError() { return last_error; }
 const char* GetErrorName(CudaError error) {
   for (const OwnError& own : kOwnErrors) {
     if (own.error == error) return own.name;
@@ -78,21 +78,21 @@ const char* GetErrorString(CudaError error) {
   driver::GetErrorString(static_cast<CuResult>(error), &text);
   return text != nullptr ? text : "unrecognized error code";
 }
-CudaError RuntimeGetVersion(int* version) { return Remember(driver::DriverGetVersion(version)); }
-CudaError DriverGetVersion(int* version) { return Remember(driver::DriverGetVersion(version)); }
+CudaError body::RuntimeGetVersion(int* version) { return Remember(driver::DriverGetVersion(version)); }
+CudaError body::DriverGetVersion(int* version) { return Remember(driver::DriverGetVersion(version)); }
 
-CudaError GetDeviceCount(int* count) { return *count = 1, 0; }
-CudaError GetDevice(int* device) { return *device = 0, 0; }
-CudaError SetDevice(int device) {
+CudaError body::GetDeviceCount(int* count) { return *count = 1, 0; }
+CudaError body::GetDevice(int* device) { return *device = 0, 0; }
+CudaError body::SetDevice(int device) {
   if (device != 0) return Remember(device::kCuErrorInvalidDevice);
   return Remember(Enter());
 }
-CudaError InitDevice(int device, unsigned, unsigned) { return SetDevice(device); }
-CudaError SetDeviceFlags(unsigned) { return 0; }
-CudaError DeviceGetAttribute(int* value, CuDeviceAttribute attribute, int device) {
+CudaError body::InitDevice(int device, unsigned, unsigned) { return SetDevice(device); }
+CudaError body::SetDeviceFlags(unsigned) { return 0; }
+CudaError body::DeviceGetAttribute(int* value, CuDeviceAttribute attribute, int device) {
   return Remember(driver::DeviceGetAttribute(value, attribute, device));
 }
-CudaError GetDeviceProperties(DeviceProperties* properties, int device) {
+CudaError body::GetDeviceProperties(DeviceProperties* properties, int device) {
   LS_ENTER();
   if (device != 0) return Remember(device::kCuErrorInvalidDevice);
   DeviceProperties made = {};
@@ -154,104 +154,104 @@ CudaError GetDeviceProperties(DeviceProperties* properties, int device) {
   }
   return *properties = made, 0;
 }
-CudaError GetDevicePropertiesV2(DeviceProperties* properties, int device) {
+CudaError body::GetDevicePropertiesV2(DeviceProperties* properties, int device) {
   // Programs built for CUDA 12 know another layout of the same length class; writing ours would lie to them.
   return properties == nullptr || device != 0 ? Remember(device::kCuErrorInvalidValue)
                                               : Remember(device::kCuErrorNotSupported);
 }
-CudaError DeviceSynchronize() {
+CudaError body::DeviceSynchronize() {
   LS_ENTER();
   return Remember(driver::CtxSynchronize());
 }
-CudaError DeviceReset() { return Remember(driver::DevicePrimaryCtxReset(0)); }
-CudaError DeviceSetLimit(int limit, size_t value) {
+CudaError body::DeviceReset() { return Remember(driver::DevicePrimaryCtxReset(0)); }
+CudaError body::DeviceSetLimit(int limit, size_t value) {
   LS_ENTER();
   return Remember(driver::CtxSetLimit(limit, value));
 }
-CudaError DeviceGetLimit(size_t* value, int limit) {
+CudaError body::DeviceGetLimit(size_t* value, int limit) {
   LS_ENTER();
   return Remember(driver::CtxGetLimit(value, limit));
 }
-CudaError DeviceSetCacheConfig(int) { return 0; }
-CudaError DeviceGetStreamPriorityRange(int* least, int* greatest) {
+CudaError body::DeviceSetCacheConfig(int) { return 0; }
+CudaError body::DeviceGetStreamPriorityRange(int* least, int* greatest) {
   return Remember(driver::CtxGetStreamPriorityRange(least, greatest));
 }
-CudaError DeviceCanAccessPeer(int* can, int device, int peer) {
+CudaError body::DeviceCanAccessPeer(int* can, int device, int peer) {
   return Remember(driver::DeviceCanAccessPeer(can, device, peer));
 }
-CudaError DeviceGetDefaultMemPool(CuMemoryPool* pool, int device) {
+CudaError body::DeviceGetDefaultMemPool(CuMemoryPool* pool, int device) {
   LS_ENTER();
   return Remember(driver::DeviceGetDefaultMemPool(pool, device));
 }
-CudaError GetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version, unsigned long long flags,
-                                       int* status) {
+CudaError body::GetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                             unsigned long long flags, int* status) {
   LS_ENTER();
   driver::CuProcAddressStatus found = driver::kCuProcNotFound;
   const CuResult result = driver::GetProcAddress(symbol, function, static_cast<int>(version), flags, &found);
   if (status != nullptr) *status = found;
   return Remember(result);
 }
-CudaError GetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags, int* status) {
+CudaError body::GetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags, int* status) {
   return GetDriverEntryPointByVersion(symbol, function, 13000, flags, status);
 }
-CudaError ProfilerStart() { return 0; }
-CudaError ProfilerStop() { return 0; }
+CudaError body::ProfilerStart() { return 0; }
+CudaError body::ProfilerStop() { return 0; }
 
 // ---- memory ----
 
-CudaError Malloc(void** pointer, size_t bytes) {
+CudaError body::Malloc(void** pointer, size_t bytes) {
   LS_ENTER();
   if (bytes == 0 && pointer != nullptr) return *pointer = nullptr, 0;
   return Remember(driver::MemAlloc(reinterpret_cast<CuDevicePtr*>(pointer), bytes));
 }
-CudaError MallocManaged(void** pointer, size_t bytes, unsigned flags) {
+CudaError body::MallocManaged(void** pointer, size_t bytes, unsigned flags) {
   LS_ENTER();
   return Remember(driver::MemAllocManaged(reinterpret_cast<CuDevicePtr*>(pointer), bytes, flags));
 }
-CudaError MallocHost(void** pointer, size_t bytes) {
+CudaError body::MallocHost(void** pointer, size_t bytes) {
   LS_ENTER();
   return Remember(driver::MemAllocHost(pointer, bytes));
 }
-CudaError HostAlloc(void** pointer, size_t bytes, unsigned) { return MallocHost(pointer, bytes); }
-CudaError HostGetDevicePointer(void** device, void* host, unsigned flags) {
+CudaError body::HostAlloc(void** pointer, size_t bytes, unsigned) { return MallocHost(pointer, bytes); }
+CudaError body::HostGetDevicePointer(void** device, void* host, unsigned flags) {
   LS_ENTER();
   return Remember(driver::MemHostGetDevicePointer(reinterpret_cast<CuDevicePtr*>(device), host, flags));
 }
-CudaError HostRegister(void* host, size_t bytes, unsigned flags) {
+CudaError body::HostRegister(void* host, size_t bytes, unsigned flags) {
   LS_ENTER();
   return Remember(driver::MemHostRegister(host, bytes, flags));
 }
-CudaError HostUnregister(void* host) {
+CudaError body::HostUnregister(void* host) {
   LS_ENTER();
   return Remember(driver::MemHostUnregister(host));
 }
-CudaError MallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+CudaError body::MallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   LS_ENTER();
   return Remember(driver::MemAllocPitch(reinterpret_cast<CuDevicePtr*>(pointer), pitch, width, height, 16));
 }
-CudaError MallocAsync(void** pointer, size_t bytes, CuStream stream) {
+CudaError body::MallocAsync(void** pointer, size_t bytes, CuStream stream) {
   LS_ENTER();
   return Remember(driver::MemAllocAsync(reinterpret_cast<CuDevicePtr*>(pointer), bytes, stream));
 }
-CudaError FreeAsync(void* pointer, CuStream stream) {
+CudaError body::FreeAsync(void* pointer, CuStream stream) {
   LS_ENTER();
   return Remember(driver::MemFreeAsync(Address(pointer), stream));
 }
-CudaError Free(void* pointer) {
+CudaError body::Free(void* pointer) {
   LS_ENTER();
   return Remember(driver::MemFree(Address(pointer)));
 }
-CudaError FreeHost(void* pointer) {
+CudaError body::FreeHost(void* pointer) {
   LS_ENTER();
   return Remember(driver::MemFreeHost(pointer));
 }
-CudaError MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+CudaError body::MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   LS_ENTER();
   return Remember(driver::MemGetInfo(free_bytes, total_bytes));
 }
 
-CudaError Memcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                        CopyKind kind, CuStream stream) {
+CudaError body::Memcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, CopyKind kind, CuStream stream) {
   LS_ENTER();
   if (kind < kHostToHost || kind > kByAddress) return Remember(kCudaInvalidCopyKind);
   const bool to_device = kind == kHostToDevice || kind == kDeviceToDevice;
@@ -268,60 +268,60 @@ CudaError Memcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from
   copy.width = width, copy.height = height;
   return Remember(driver::Memcpy2DAsync(&copy, stream));
 }
-CudaError Memcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                   CopyKind kind) {
-  return Memcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
+CudaError body::Memcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                         CopyKind kind) {
+  return body::Memcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
 }
-CudaError MemcpyAsync(void* to, const void* from, size_t bytes, CopyKind kind, CuStream stream) {
-  return Memcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
+CudaError body::MemcpyAsync(void* to, const void* from, size_t bytes, CopyKind kind, CuStream stream) {
+  return body::Memcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
 }
-CudaError Memcpy(void* to, const void* from, size_t bytes, CopyKind kind) {
-  return MemcpyAsync(to, from, bytes, kind, nullptr);
+CudaError body::Memcpy(void* to, const void* from, size_t bytes, CopyKind kind) {
+  return body::MemcpyAsync(to, from, bytes, kind, nullptr);
 }
-CudaError MemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset, CopyKind kind,
-                              CuStream stream) {
+CudaError body::MemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset, CopyKind kind,
+                                    CuStream stream) {
   CuDevicePtr variable = 0;
   size_t size = 0;
   if (const CudaError bad = FindVariable(symbol, &variable, &size); bad != 0) return Remember(bad);
   if (offset > size || bytes > size - offset) return Remember(device::kCuErrorInvalidValue);
-  return MemcpyAsync(reinterpret_cast<void*>(variable + offset), from, bytes, kind, stream);
+  return body::MemcpyAsync(reinterpret_cast<void*>(variable + offset), from, bytes, kind, stream);
 }
-CudaError MemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, CopyKind kind) {
-  return MemcpyToSymbolAsync(symbol, from, bytes, offset, kind, nullptr);
+CudaError body::MemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, CopyKind kind) {
+  return body::MemcpyToSymbolAsync(symbol, from, bytes, offset, kind, nullptr);
 }
-CudaError MemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, CopyKind kind,
-                                CuStream stream) {
+CudaError body::MemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, CopyKind kind,
+                                      CuStream stream) {
   CuDevicePtr variable = 0;
   size_t size = 0;
   if (const CudaError bad = FindVariable(symbol, &variable, &size); bad != 0) return Remember(bad);
   if (offset > size || bytes > size - offset) return Remember(device::kCuErrorInvalidValue);
-  return MemcpyAsync(to, reinterpret_cast<const void*>(variable + offset), bytes, kind, stream);
+  return body::MemcpyAsync(to, reinterpret_cast<const void*>(variable + offset), bytes, kind, stream);
 }
-CudaError MemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, CopyKind kind) {
-  return MemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, nullptr);
+CudaError body::MemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, CopyKind kind) {
+  return body::MemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, nullptr);
 }
-CudaError GetSymbolAddress(void** pointer, const void* symbol) {
+CudaError body::GetSymbolAddress(void** pointer, const void* symbol) {
   size_t bytes = 0;
   return Remember(FindVariable(symbol, reinterpret_cast<CuDevicePtr*>(pointer), &bytes));
 }
-CudaError GetSymbolSize(size_t* bytes, const void* symbol) {
+CudaError body::GetSymbolSize(size_t* bytes, const void* symbol) {
   CuDevicePtr pointer = 0;
   return Remember(FindVariable(symbol, &pointer, bytes));
 }
-CudaError Memset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, CuStream stream) {
+CudaError body::Memset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, CuStream stream) {
   LS_ENTER();
   return Remember(
       driver::MemsetD2D8Async(Address(to), pitch, static_cast<unsigned char>(value), width, height, stream));
 }
-CudaError Memset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+CudaError body::Memset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
   return Memset2DAsync(to, pitch, value, width, height, nullptr);
 }
-CudaError MemsetAsync(void* to, int value, size_t bytes, CuStream stream) {
+CudaError body::MemsetAsync(void* to, int value, size_t bytes, CuStream stream) {
   return Memset2DAsync(to, bytes, value, bytes, 1, stream);
 }
-CudaError Memset(void* to, int value, size_t bytes) { return MemsetAsync(to, value, bytes, nullptr); }
+CudaError body::Memset(void* to, int value, size_t bytes) { return MemsetAsync(to, value, bytes, nullptr); }
 
-CudaError PointerGetAttributes(PointerAttributes* attributes, const void* pointer) {
+CudaError body::PointerGetAttributes(PointerAttributes* attributes, const void* pointer) {
   LS_ENTER();
   *attributes = {};
   driver::CuMemoryType type = {};

@@ -1,6 +1,6 @@
 // Functions, launches, occupancy, streams, events and graphs of the emulated CUDA runtime.
 
-#include "emulator/cudart/runtime_functions.h"
+#include "emulator/cudart/runtime_bodies.h"
 
 namespace laneshift::emulator::runtime {
 namespace {
@@ -34,11 +34,11 @@ CudaError Launch(CuFunction function, const LaunchConfig& config, void** argumen
 #define LS_ENTER() \
   if (const CuResult bad = Enter(); bad != device::kCuSuccess) return Remember(bad)
 
-CudaError FuncSetAttribute(const void* function, CuFunctionAttribute attribute, int value) {
+CudaError body::FuncSetAttribute(const void* function, CuFunctionAttribute attribute, int value) {
   LS_FUNCTION(function);
   return Remember(driver::FuncSetAttribute(found, attribute, value));
 }
-CudaError FuncGetAttributes(FunctionAttributes* attributes, const void* function) {
+CudaError body::FuncGetAttributes(FunctionAttributes* attributes, const void* function) {
   LS_FUNCTION(function);
   const auto value = [&](CuFunctionAttribute attribute) {
     int known = 0;
@@ -58,76 +58,76 @@ CudaError FuncGetAttributes(FunctionAttributes* attributes, const void* function
   made.large_clusters = value(device::kCuFuncNonPortableClusterSizeAllowed);
   return *attributes = made, 0;
 }
-CudaError FuncSetCacheConfig(const void* function, int) {
+CudaError body::FuncSetCacheConfig(const void* function, int) {
   LS_FUNCTION(function);
   return 0;
 }
-CudaError FuncGetName(const char** name, const void* function) {
+CudaError body::FuncGetName(const char** name, const void* function) {
   LS_FUNCTION(function);
   return Remember(driver::FuncGetName(name, found));
 }
-CudaError GetFuncBySymbol(CuFunction* function, const void* symbol) {
+CudaError body::GetFuncBySymbol(CuFunction* function, const void* symbol) {
   LS_FUNCTION(symbol);
   return *function = found, 0;
 }
-CudaError GetKernel(CuFunction* kernel, const void* symbol) { return GetFuncBySymbol(kernel, symbol); }
+CudaError body::GetKernel(CuFunction* kernel, const void* symbol) { return GetFuncBySymbol(kernel, symbol); }
 
-CudaError LaunchKernel(const void* function, Dim3 grid, Dim3 block, void** arguments, size_t shared_bytes,
-                       CuStream stream) {
+CudaError body::LaunchKernel(const void* function, Dim3 grid, Dim3 block, void** arguments, size_t shared_bytes,
+                             CuStream stream) {
   LS_FUNCTION(function);
   return Launch(found, {grid, block, shared_bytes, stream, nullptr, 0}, arguments);
 }
-CudaError LaunchCooperativeKernel(const void* function, Dim3 grid, Dim3 block, void** arguments, size_t shared_bytes,
-                                  CuStream stream) {
-  return LaunchKernel(function, grid, block, arguments, shared_bytes, stream);
+CudaError body::LaunchCooperativeKernel(const void* function, Dim3 grid, Dim3 block, void** arguments,
+                                        size_t shared_bytes, CuStream stream) {
+  return body::LaunchKernel(function, grid, block, arguments, shared_bytes, stream);
 }
-CudaError LaunchKernelExC(const LaunchConfig* config, const void* function, void** arguments) {
+CudaError body::LaunchKernelExC(const LaunchConfig* config, const void* function, void** arguments) {
   LS_FUNCTION(function);
   return config == nullptr ? Remember(device::kCuErrorInvalidValue) : Launch(found, *config, arguments);
 }
-CudaError CompilerLaunchKernel(CuFunction kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared_bytes,
-                               CuStream stream) {
+CudaError body::CompilerLaunchKernel(CuFunction kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared_bytes,
+                                     CuStream stream) {
   LS_ENTER();
   if (kernel == nullptr) return Remember(kCudaInvalidDeviceFunction);
   return Launch(kernel, {grid, block, shared_bytes, stream, nullptr, 0}, arguments);
 }
-CudaError CompilerLaunchKernelPtsz(CuFunction kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared_bytes,
-                                   CuStream stream) {
-  return CompilerLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
+CudaError body::CompilerLaunchKernelPtsz(CuFunction kernel, Dim3 grid, Dim3 block, void** arguments,
+                                         size_t shared_bytes, CuStream stream) {
+  return body::CompilerLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
 }
-CudaError LaunchHostFunc(CuStream stream, CuHostFunction function, void* user_data) {
+CudaError body::LaunchHostFunc(CuStream stream, CuHostFunction function, void* user_data) {
   LS_ENTER();
   return Remember(driver::LaunchHostFunc(stream, function, user_data));
 }
 
-CudaError OccupancyMaxActiveBlocksWithFlags(int* blocks, const void* function, int block, size_t dynamic_shared,
-                                            unsigned flags) {
+CudaError body::OccupancyMaxActiveBlocksWithFlags(int* blocks, const void* function, int block, size_t dynamic_shared,
+                                                  unsigned flags) {
   LS_FUNCTION(function);
   return Remember(driver::OccupancyMaxActiveBlocksWithFlags(blocks, found, block, dynamic_shared, flags));
 }
-CudaError OccupancyMaxActiveBlocks(int* blocks, const void* function, int block, size_t dynamic_shared) {
+CudaError body::OccupancyMaxActiveBlocks(int* blocks, const void* function, int block, size_t dynamic_shared) {
   return OccupancyMaxActiveBlocksWithFlags(blocks, function, block, dynamic_shared, 0);
 }
-CudaError OccupancyMaxActiveClusters(int* clusters, const void* function, const LaunchConfig* config) {
+CudaError body::OccupancyMaxActiveClusters(int* clusters, const void* function, const LaunchConfig* config) {
   LS_FUNCTION(function);
   if (config == nullptr) return Remember(device::kCuErrorInvalidValue);
   const device::CuLaunchConfig made = ConfigOf(*config);
   return Remember(driver::OccupancyMaxActiveClusters(clusters, found, &made));
 }
-CudaError OccupancyMaxPotentialClusterSize(int* size, const void* function, const LaunchConfig* config) {
+CudaError body::OccupancyMaxPotentialClusterSize(int* size, const void* function, const LaunchConfig* config) {
   LS_FUNCTION(function);
   if (config == nullptr) return Remember(device::kCuErrorInvalidValue);
   const device::CuLaunchConfig made = ConfigOf(*config);
   return Remember(driver::OccupancyMaxPotentialClusterSize(size, found, &made));
 }
-CudaError OccupancyAvailableDynamicShared(size_t* bytes, const void* function, int blocks, int block) {
+CudaError body::OccupancyAvailableDynamicShared(size_t* bytes, const void* function, int blocks, int block) {
   LS_FUNCTION(function);
   return Remember(driver::OccupancyAvailableDynamicShared(bytes, found, blocks, block));
 }
 
 // What the runtime calls as the driver does, with the same parameters.
 #define LS_SAME(member, parameters, arguments) \
-  CudaError member parameters {                \
+  CudaError body::member parameters {                \
     LS_ENTER();                                \
     return Remember(driver::member arguments); \
   }
@@ -153,14 +153,16 @@ LS_SAME(GraphInstantiate, (CuGraphExec * exec, CuGraph graph, unsigned long long
 LS_SAME(GraphLaunch, (CuGraphExec exec, CuStream stream), (exec, stream))
 LS_SAME(GraphExecDestroy, (CuGraphExec exec), (exec))
 
-CudaError StreamCreate(CuStream* stream) { return StreamCreateWithPriority(stream, 0, 0); }
-CudaError StreamCreateWithFlags(CuStream* stream, unsigned flags) { return StreamCreateWithPriority(stream, flags, 0); }
-CudaError EventCreateWithFlags(CuEvent* event, unsigned flags) {
+CudaError body::StreamCreate(CuStream* stream) { return StreamCreateWithPriority(stream, 0, 0); }
+CudaError body::StreamCreateWithFlags(CuStream* stream, unsigned flags) {
+  return StreamCreateWithPriority(stream, flags, 0);
+}
+CudaError body::EventCreateWithFlags(CuEvent* event, unsigned flags) {
   LS_ENTER();
   return Remember(driver::EventCreate(event, flags));
 }
-CudaError EventCreate(CuEvent* event) { return EventCreateWithFlags(event, 0); }
-CudaError GraphInstantiateWithFlags(CuGraphExec* exec, CuGraph graph, unsigned long long flags) {
+CudaError body::EventCreate(CuEvent* event) { return EventCreateWithFlags(event, 0); }
+CudaError body::GraphInstantiateWithFlags(CuGraphExec* exec, CuGraph graph, unsigned long long flags) {
   return GraphInstantiate(exec, graph, flags);
 }
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "emulator/cudart/runtime_functions.h"
+#include "emulator/cudart/runtime_bodies.h"
 
 namespace laneshift::emulator::runtime {
 namespace {
@@ -103,13 +103,15 @@ void RegisterManagedVariable(void** module, void** host, char*, const char* name
 }
 char InitModule(void** module) { return LoadBinary(*reinterpret_cast<FatBinary*>(module)) == device::kCuSuccess; }
 
-CudaError CompilerGetKernel(CuFunction* kernel, const void* symbol) { return Remember(FindFunction(symbol, kernel)); }
+CudaError body::CompilerGetKernel(CuFunction* kernel, const void* symbol) {
+  return Remember(FindFunction(symbol, kernel));
+}
 
 unsigned PushCallConfiguration(Dim3 grid, Dim3 block, size_t shared_bytes, CuStream stream) {
   configurations.push_back({grid, block, shared_bytes, stream});
   return 0;
 }
-CudaError PopCallConfiguration(Dim3* grid, Dim3* block, size_t* shared_bytes, CuStream* stream) {
+CudaError body::PopCallConfiguration(Dim3* grid, Dim3* block, size_t* shared_bytes, CuStream* stream) {
   if (configurations.empty()) return Remember(52);  // missing configuration
   const CallConfiguration& top = configurations.back();
   *grid = top.grid, *block = top.block, *shared_bytes = top.shared_bytes, *stream = top.stream;

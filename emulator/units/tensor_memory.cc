@@ -271,6 +271,7 @@ void TensorMemoryAllocator::Take(Block block) {
   occupied_ |= SlotsOf(block);
   last_size_ = block.columns;
   live_.push_back(block);
+  std::erase_if(released_, [&](const Block& old) { return (SlotsOf(old) & SlotsOf(block)) != 0; });
 }
 
 Result<std::optional<TensorMemoryAllocator::Block>> TensorMemoryAllocator::Allocate(uint32_t columns) {
@@ -297,6 +298,7 @@ Status TensorMemoryAllocator::Release(TensorAddress address, uint32_t columns) {
   const auto at = std::find(live_.begin(), live_.end(), Block{address.column, columns});
   if (address.lane == 0 && at != live_.end()) {
     occupied_ &= ~SlotsOf(*at);
+    released_.push_back(*at);
     live_.erase(at);
     return Ok();
   }
@@ -308,6 +310,11 @@ Status TensorMemoryAllocator::Release(TensorAddress address, uint32_t columns) {
   }
   return MakeError(ErrorCode::kInvalidArgument, base::Cat("tcgen05.dealloc of column ", address.column, ", lane ",
                                                           address.lane, ": nothing is allocated there"));
+}
+
+bool TensorMemoryAllocator::WasReleased(TensorAddress address, uint32_t columns) const {
+  return address.lane == 0 &&
+         std::find(released_.begin(), released_.end(), Block{address.column, columns}) != released_.end();
 }
 
 Status TensorMemoryAllocator::RelinquishPermit() {

@@ -37,6 +37,7 @@ class TensorMemory {
   static constexpr int kLanes = 128, kColumns = 512;
   // What a never written cell reads as: a NaN in f32 and in both f16 halves.
   static constexpr uint32_t kPoison = 0x7fff7fff;
+  static constexpr uint64_t kHostBytes = uint64_t{kLanes} * kColumns * 4 + uint64_t{kLanes} * kColumns / 8;
 
   TensorMemory();
   // As new.
@@ -161,6 +162,8 @@ class TensorMemoryAllocator {
                                                    uint32_t columns);
   // `address` as alloc returned it, with the same size.
   Status Release(TensorAddress address, uint32_t columns);
+  // Whether such a block was released, and nothing has been allocated there since.
+  bool WasReleased(TensorAddress address, uint32_t columns) const;
   Status RelinquishPermit();
 
   // Every column of [column, column+columns) belongs to a block.
@@ -177,7 +180,7 @@ class TensorMemoryAllocator {
   uint32_t occupied_ = 0;  // one bit per slot
   uint32_t last_size_ = 512;
   bool may_allocate_ = true;
-  std::vector<Block> live_;
+  std::vector<Block> live_, released_;
 };
 
 }  // namespace laneshift::emulator

@@ -8,8 +8,10 @@ The language of a fenced block says what happens to it:
     sh            every command must succeed
     sh gpu        needs a GPU: without one, every command must end with exit code 4 (no such device), not with an error of
                   usage; with one, the block is left out
+    sh slow       takes hours: the programs it names must have been built
     sh nvcc       needs nvcc and the CUDA runtime's library: left out, and said so, where they are missing
     sh make       the commands of the Makefile, which CI runs itself: each target must exist
+    sh build      builds and installs laneshift itself: left to CI and to tests/package_test.cmake
     console       lines behind "$ " are commands; what follows must be their output, to the letter. --bless writes it
     cpp           must compile against include/
     cuda          a file of the reader's, named by its first line, "// NAME.cu"
@@ -27,6 +29,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLKIT = pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda")
 TIMEOUT_S = 120
 FENCE = re.compile(r"^```(.*)$")
 
@@ -73,7 +76,9 @@ class Runner:
         (directory / "program").symlink_to(build / "preload_test")
         self.environment = dict(
             os.environ,
-            PATH=f"{build}:{os.environ['PATH']}",
+            PATH=f"{build}:{os.environ['PATH']}:{TOOLKIT}/bin",
+            LIBRARY_PATH=f"{TOOLKIT}/lib64:{TOOLKIT}/lib",
+            LD_LIBRARY_PATH=f"{TOOLKIT}/lib64:{TOOLKIT}/lib",
             HOME=str(directory),
             LANESHIFT_CACHE_DIR=str(directory / "store"),
             LC_ALL="C.UTF-8",
@@ -108,11 +113,19 @@ class Runner:
             self.expect(block, command if named else f"{command} --device cuda", codes=(4,))
 
     def sh_nvcc(self, block):
-        if shutil.which("nvcc") is None:
-            self.left_out.append(f"{block.where()}: no nvcc")
+        if not (TOOLKIT / "bin/nvcc").exists() or not list(TOOLKIT.glob("lib*/libcudart.so")):
+            self.left_out.append(f"{block.where()}: {TOOLKIT} has no nvcc or no libcudart.so")
             return
         shutil.copy(ROOT / "tests/docs/program.cu", self.directory)
+        # Else the compiler would write to where the link leads.
+        (self.directory / "program").unlink(missing_ok=True)
         self.sh(block)
+
+    def sh_slow(self, block):
+        for command in commands_of(block):
+            program = next(word for word in command.split() if "=" not in word)
+            if not (self.directory / program).exists():
+                self.failures.append(f"{block.where()}: {program} has not been built")
 
     def sh_make(self, block):
         rules = (ROOT / "Makefile").read_text()
@@ -147,7 +160,14 @@ class Runner:
             return
         (self.directory / name[1]).write_text("\n".join(block.text) + "\n")
 
-    HANDLERS = {"sh": sh, "sh gpu": sh_gpu, "sh nvcc": sh_nvcc, "sh make": sh_make, "console": console, "cpp": cpp,
+    def sh_build(self, block):
+        presets = (ROOT / "CMakePresets.json").read_text()
+        for command in commands_of(block):
+            for preset in re.findall(r"--preset (\w+)", command):
+                if f'"name": "{preset}"' not in presets:
+                    self.failures.append(f"{block.where()}: CMakePresets.json has no preset {preset}")
+
+    HANDLERS = {"sh": sh, "sh gpu": sh_gpu, "sh slow": sh_slow, "sh nvcc": sh_nvcc, "sh make": sh_make, "sh build": sh_build, "console": console, "cpp": cpp,
                 "cuda": cuda}
 
 

@@ -20,7 +20,7 @@ Options FuzzOptions(Profile profile, Completion completion) {
   options.completion = completion;
   options.seed = 1;
   options.host_threads = 1;
-  options.instruction_budget = 3000;
+  options.limits.instructions = 3000;
   options.memory_bytes = 64 << 20;
   return options;
 }

@@ -60,11 +60,8 @@ const Setting kSettings[] = {
        LS_ASSIGN(settings.options.memory_bytes, Number(value));
        return Ok();
      }},
-    {"LANESHIFT_EMULATOR_BUDGET",
-     [](EmulatorSettings& settings, const std::string& value) -> Status {
-       LS_ASSIGN(settings.options.instruction_budget, Number(value));
-       return Ok();
-     }},
+    {"LANESHIFT_EMULATOR_LIMITS",
+     [](EmulatorSettings& settings, const std::string& value) { return SetLimits(value, settings.options); }},
     {"LANESHIFT_EMULATOR_POLICIES",
      [](EmulatorSettings& settings, const std::string& value) { return SetPolicies(value, settings.options); }},
     {"LANESHIFT_EMULATOR_REPORT",
@@ -85,6 +82,13 @@ Status SetCompletion(std::string_view order, emulator::Options& options) {
   if (options.completion != emulator::Completion::kRandom)
     return MakeError(ErrorCode::kInvalidArgument, "only the order 'random' has a seed");
   LS_ASSIGN(options.seed, Number(order.substr(colon + 1)));
+  return Ok();
+}
+
+Status SetLimits(std::string assignments, emulator::Options& options) {
+  std::replace(assignments.begin(), assignments.end(), ',', ' ');
+  for (const std::string_view assignment : base::Words(assignments))
+    LS_TRY(emulator::SetLimit(options.limits, assignment));
   return Ok();
 }
 

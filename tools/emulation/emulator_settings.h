@@ -7,7 +7,7 @@
 //   LANESHIFT_EMULATOR_ARITHMETIC    hardware or fast                      hardware
 //   LANESHIFT_EMULATOR_THREADS       host threads; 0: all                  0
 //   LANESHIFT_EMULATOR_MEMORY        bytes of the device                   64 GiB
-//   LANESHIFT_EMULATOR_BUDGET        warp instructions a cluster may use   2^34
+//   LANESHIFT_EMULATOR_LIMITS        NAME=N,… of emulator/limits.def       its defaults
 //   LANESHIFT_EMULATOR_REPORT        a file that a JSON report is written to when the program ends; none
 //   LANESHIFT_EMULATOR_QUIET         1: no hazards and faults on stderr    0
 #pragma once
@@ -29,6 +29,8 @@ struct EmulatorSettings {
 
 // "eager", "late", "random" or "random:SEED".
 Status SetCompletion(std::string_view order, emulator::Options& options);
+// "host_memory=8G,seconds=60": limits of emulator/limits.def.
+Status SetLimits(std::string assignments, emulator::Options& options);
 // "shift_scope=cta,mask_order=odd-first": answers of emulator/units/policies.def.
 Status SetPolicies(std::string assignments, emulator::Options& options);
 

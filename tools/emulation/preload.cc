@@ -40,7 +40,8 @@ __attribute__((constructor)) void Begin() {
 
 __attribute__((destructor)) void End() {
   const Session& session = TheSession();
-  if (session.report.empty()) return;
+  // A program that only starts others, as `timeout` does, has nothing to say, and would write over what they said.
+  if (session.report.empty() || !emulator::DriverIsUsed()) return;
   nlohmann::ordered_json json = ReportJson(emulator::TakeReport(), session.options);
   json["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - session.begin).count();
   std::ofstream file(session.report);

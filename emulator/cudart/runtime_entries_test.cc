@@ -1,0 +1,51 @@
+// Every exported function of the runtime, called without its pointers: it refuses, and nothing breaks.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "emulator/cudart/runtime_arguments.h"
+#include "emulator/cudart/runtime_functions.h"
+#include "emulator/driver_entries.h"
+
+namespace laneshift::emulator::runtime {
+namespace {
+
+// Whether a row needs any of its pointers, by the row's own list of arguments.
+struct AnyNeeded {
+  template <typename... Arguments>
+  bool operator()(const Arguments&...) const {
+    return (IsNeeded(static_cast<const Arguments*>(nullptr)) || ...);
+  }
+  static bool IsNeeded(const void*) { return false; }
+  template <typename Pointer>
+  static bool IsNeeded(const Needed<Pointer>*) {
+    return true;
+  }
+};
+#define RUNTIME(member, symbol, parameters) \
+  [[maybe_unused]] bool NeedsOf##member parameters { return AnyNeeded() LS_RUNTIME_ARGUMENTS_##member; }
+#include "emulator/cudart/runtime_exports.def"
+
+template <typename... Parameters>
+bool CheckRuntimeRow(const char* symbol, CudaError (*function)(Parameters...), bool (*needs)(Parameters...)) {
+  const CudaError result = function(Parameters{}...);
+  const bool needed = needs(Parameters{}...);
+  if (needed) {
+    EXPECT_EQ(result, 1) << symbol;
+  }
+  return needed;
+}
+
+TEST(RuntimeEntries, RefuseNullPointers) {
+  int needing = 0;
+#define RUNTIME(member, symbol, parameters) needing += CheckRuntimeRow(#symbol, &member, &NeedsOf##member);
+#include "emulator/cudart/runtime_exports.def"
+  EXPECT_GT(needing, 40);
+  EXPECT_EQ(GetDeviceCount(nullptr), 1);
+  EXPECT_EQ(GetLastError(), 1) << "a refusal is an error as any other";
+}
+
+}  // namespace
+}  // namespace laneshift::emulator::runtime

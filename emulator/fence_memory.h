@@ -1,0 +1,41 @@
+// FenceMemory: what the fences of a warp make of its relaxed accesses.
+//
+// A relaxed write after a fence releases what came before that fence, not what came after it; a relaxed read before a
+// fence acquires what it saw once the fence is executed. Thread-safety: as the warp, whose member it is. It exists for
+// hazards only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/vector_clock.h"
+
+namespace laneshift::emulator {
+
+// How far an access or a fence reaches: its CTA, or the cluster and more.
+enum class Reach : uint8_t { kCta, kCluster };
+
+class FenceMemory {
+ public:
+  // A fence of the lanes in `mask`.
+  void Fence(Knowledge& knowledge, uint32_t mask, uint32_t live, Reach reach);
+  // A relaxed write of `mask`: adds to `to` what fences that reach as far as is needed let it release.
+  void Release(uint32_t mask, Reach needed, VectorClock& to) const;
+  // A relaxed read of `mask` saw what threads of its own CTA (`near`) and of other ones (`far`) released.
+  void Observe(uint32_t mask, const VectorClock& near, const VectorClock* far);
+
+ private:
+  struct Released {
+    uint32_t lanes;
+    Reach reach;
+    VectorClock clock;
+  };
+  struct Observed {
+    uint32_t lanes;
+    VectorClock near, far;
+  };
+  std::vector<Released> released_;  // each lane is in one of them at most; so below
+  std::vector<Observed> observed_;
+};
+
+}  // namespace laneshift::emulator

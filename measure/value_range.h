@@ -1,0 +1,40 @@
+// ValueRange: a value of the reference, and between which numbers a kernel may have it that sums in f32
+// (docs/numerics.md).
+//
+// Thread-safety: values.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace laneshift::measure {
+
+struct ValueRange {
+  double at = 0, low = 0, high = 0;
+
+  static ValueRange Around(double value, double error) { return {value, value - error, value + error}; }
+
+  // What a function makes of it: from the least to the greatest at the value and at both ends, which is all that a
+  // function takes in between where it is monotonous there.
+  template <typename Function>
+  ValueRange Through(const Function& function) const {
+    return Hull(function(at), function(low), function(high));
+  }
+  static ValueRange Hull(double at, double a, double b) { return {at, std::min({at, a, b}), std::max({at, a, b})}; }
+  ValueRange operator*(double factor) const { return Hull(at * factor, low * factor, high * factor); }
+  ValueRange operator+(double term) const { return {at + term, low + term, high + term}; }
+  ValueRange operator*(const ValueRange& other) const {
+    const auto [least, greatest] =
+        std::minmax({low * other.low, low * other.high, high * other.low, high * other.high});
+    return Hull(at * other.at, least, greatest);
+  }
+  ValueRange Widened(double error) const { return {at, low - error, high + error}; }
+
+  // The largest magnitude in it, and how far its ends are from the value.
+  double Magnitude() const { return std::max(std::abs(low), std::abs(high)); }
+  double Spread() const { return std::max(at - low, high - at); }
+  // What of it is nearest to `value`.
+  double Nearest(double value) const { return std::clamp(value, low, high); }
+};
+
+}  // namespace laneshift::measure
