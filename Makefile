@@ -1,8 +1,9 @@
-# The three commands of laneshift. Everything else is CMake: see CMakePresets.json.
+# The commands of laneshift. Everything else is CMake: see CMakePresets.json.
 #
 #   make build   the program build/laneshift
 #   make demo    three language-model GEMMs, compiled, run and checked on the PTX emulator, twice: the second time from the store
 #   make check   builds everything and runs all tests that need no GPU
+#   make fuzz    builds the fuzz targets with clang and runs each for MINUTES (docs/reliability.md)
 #
 # Each first installs what is missing from Debian, as root or through sudo (scripts/install_dependencies.sh).
 # CMAKE_ARGS is passed on to the configuration, CTEST_ARGS to ctest, JOBS is the number of parallel jobs.
@@ -10,10 +11,11 @@
 JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
+MINUTES ?= 10
 DEMO_STORE := build/demo-store
 DEMO := build/laneshift run --file examples/llama3-8b-16-tokens.txt --device emulator --check
 
-.PHONY: build demo check dependencies configure
+.PHONY: build demo check fuzz dependencies configure
 .NOTPARALLEL:
 
 build: configure
@@ -29,6 +31,15 @@ demo: build
 check: configure
 	cmake --build build --parallel $(JOBS)
 	ctest --test-dir build --output-on-failure --parallel $(JOBS) --label-exclude gpu --no-tests=error $(CTEST_ARGS)
+
+fuzz: configure
+	@command -v clang++ >/dev/null || { echo "make fuzz needs clang with its sanitizers: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }
+	cmake --build build --parallel $(JOBS) --target random_kernels
+	cmake -G Ninja -S . -B build/fuzz -D CMAKE_CXX_COMPILER=clang++ -D LANESHIFT_BUILD_FUZZERS=ON \
+	  -D LANESHIFT_BUILD_SHARED=OFF -D CMAKE_UNITY_BUILD=ON -D CMAKE_BUILD_TYPE=Fuzz -D CMAKE_CXX_FLAGS=-O1 \
+	  $(CMAKE_ARGS)
+	cmake --build build/fuzz --parallel $(JOBS) --target libfuzzer_targets
+	scripts/fuzz.sh $(MINUTES) build build/fuzz
 
 dependencies:
 	@scripts/install_dependencies.sh

@@ -222,8 +222,8 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   auto [spread, reads, share] = SharesOf(pipeline, machine);
-  const auto tensor_share = [&](double products, double clocks) {
-    return clocks > 0 ? std::min(1.0, products / clocks * spread.active / machine.sm_count) : 0;
+  const auto tensor_share = [&, active = spread.active](double products, double clocks) {
+    return clocks > 0 ? std::min(1.0, products / clocks * active / machine.sm_count) : 0;
   };
   // Memory has a clock of its own: in clocks of an SM it takes less while these are long. Where it binds, what it has
   // to deliver says how long they are.

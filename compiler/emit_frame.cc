@@ -16,7 +16,6 @@ class FrameEmitter {
  public:
   FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module, FunctionTable& functions)
       : program_(program),
-        target_(target),
         emitter_(module, target),
         cx_{.program = program, .target = target, .e = emitter_, .functions = &functions} {}
 
@@ -166,7 +165,6 @@ class FrameEmitter {
   }
 
   const ir::Program& program_;
-  const target::Target& target_;
   Emitter emitter_;
   RoleContext cx_;
 };

@@ -54,6 +54,19 @@ TEST(FunctionModule, RefusesOtherTexts) {
   }
 }
 
+TEST(FunctionModule, RefusesWhatItsOwnTextCouldNotSay) {
+  const std::string refers = ModuleOf("mov.u64 %rd1, laneshift_signature;\n");
+  const auto module = FunctionModule::Parse(refers);
+  ASSERT_FALSE(module);
+  EXPECT_TRUE(Has(module.error().message, "refers to laneshift_signature")) << module.error().message;
+  for (const char* version : {"99999999999999999999.0", "9", "9.10", "0.0"}) {
+    std::string text = ModuleOf("");
+    text.replace(text.find("9.0"), 3, version);
+    EXPECT_FALSE(FunctionModule::Parse(text)) << version;
+  }
+  EXPECT_FALSE(FunctionModule::Parse("\v"));
+}
+
 TEST(FunctionCode, PureBodiesAreInlinedWithoutAGuard) {
   const FunctionModule module =
       Parsed(ModuleOf("setp.gt.f32 %p1, %r1, %r2;\n@%p1 bra $L__BB0_2;\nadd.f32 %r3, %r1, %r2;\n"

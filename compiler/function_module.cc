@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -104,6 +105,16 @@ std::vector<int> WordsOf(const ModuleItem& item) {
     ++at;
   }
   return {words.begin(), words.end()};
+}
+
+// "9.0" is 90.
+std::optional<int> VersionOf(std::string_view text) {
+  const std::vector<std::string_view> parts = base::Split(text, '.');
+  const auto major = base::ParseInt(parts.front()), minor = base::ParseInt(parts.back());
+  if (parts.size() != 2 || !major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) {
+    return std::nullopt;
+  }
+  return static_cast<int>(*major * 10 + *minor);
 }
 
 // Functions that the driver knows.
@@ -237,15 +248,14 @@ Result<FunctionModule> FunctionModule::Parse(std::string_view ptx) {
     }
     const std::string_view line = std::string_view(text).substr(at, text.find('\n', at) - at);
     const std::vector<std::string_view> words = base::Words(line);
+    if (words.empty()) return Corrupt("a line of bytes that are no text");
     if (words[0] == ".version" || words[0] == ".target" || words[0] == ".address_size") {
       if (words.size() < 2) return Corrupt("a header without a value");
       if (words[0] == ".target") module.target_ = std::string(words[1]);
       if (words[0] == ".version") {
-        const std::vector<std::string_view> parts = base::Split(words[1], '.');
-        if (parts.size() == 2) {
-          module.version_ =
-              static_cast<int>(base::ParseInt(parts[0]).value_or(0) * 10 + base::ParseInt(parts[1]).value_or(0));
-        }
+        const auto version = VersionOf(words[1]);
+        if (!version) return Corrupt(Cat("a .version of ", words[1]));
+        module.version_ = *version;
       }
       at += line.size();
       continue;
@@ -269,6 +279,9 @@ Result<FunctionModule> FunctionModule::Parse(std::string_view ptx) {
   if (target.size() != 2) return Corrupt("nothing says where it begins");
   const std::string entry(target[1].text);
   const std::set<std::string> needed = NeededBy(entry, all);
+  for (const std::string_view own : {kEntrySymbol, kSignatureSymbol}) {
+    if (needed.contains(std::string(own))) return Corrupt(Cat("the function refers to ", own));
+  }
   for (ModuleItem& item : all) {
     if (!needed.contains(item.name)) continue;
     LS_TRY(CheckItem(item));

@@ -51,7 +51,7 @@ Result<FunctionEvaluator> FunctionEvaluator::Make(const Engine& engine, const Pr
 
 Result<std::vector<float>> FunctionEvaluator::Evaluate(size_t index, const std::vector<float>& inputs,
                                                        int64_t count) const {
-  constexpr unsigned kThreads = 128;
+  constexpr unsigned kThreadsOfBlock = 128;
   const Function& function = functions_.at(index);
   std::vector<float> results(static_cast<size_t>(function.results * count));
   LS_ASSIGN(const device::Buffer from, device::Buffer::Allocate(context_, inputs.size() * sizeof(float)));
@@ -63,9 +63,10 @@ Result<std::vector<float>> FunctionEvaluator::Evaluate(size_t index, const std::
   for (const device::Buffer& table : function.tables) tables.push_back(table.pointer());
   std::vector<void*> parameters = {&in, &out, &elements};
   for (device::CuDevicePtr& table : tables) parameters.push_back(&table);
-  LS_TRY(device::Launch(function.kernel,
-                        {.grid = {(elements + kThreads - 1) / kThreads, 1, 1}, .block = {kThreads, 1, 1}}, stream_,
-                        parameters));
+  LS_TRY(device::Launch(
+      function.kernel,
+      {.grid = {(elements + kThreadsOfBlock - 1) / kThreadsOfBlock, 1, 1}, .block = {kThreadsOfBlock, 1, 1}}, stream_,
+      parameters));
   LS_TRY(to.CopyToHost(stream_, results.data(), to.size()));
   LS_TRY(stream_.Synchronize());
   return results;

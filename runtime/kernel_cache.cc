@@ -165,7 +165,7 @@ Result<std::shared_ptr<const LoadedKernel>> KernelCache::Load(const std::string&
   LS_ASSIGN(device::Module module, LoadModule(ptx, cubin));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel(entry));
   LS_TRY(kernel.AllowDynamicSmem(std::max(smem_bytes, AloneBytes(target_))));
-  return std::make_shared<const LoadedKernel>(std::move(module), std::move(kernel));
+  return std::make_shared<const LoadedKernel>(LoadedKernel{std::move(module), std::move(kernel)});
 }
 
 }  // namespace laneshift::runtime
