@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 namespace laneshift::base {
 namespace {
@@ -20,13 +21,26 @@ class CudaToolkit : public testing::Test {
     home_ = mkdtemp(pattern.data());
     fs::create_directories(home_ + "/bin");
   }
-  ~CudaToolkit() override {
-    fs::remove_all(home_);
-    unsetenv("CUDNN_HOME");
-    own_.empty() ? unsetenv("CUDA_HOME") : setenv("CUDA_HOME", own_.c_str(), 1);
-  }
+  ~CudaToolkit() override { fs::remove_all(home_); }
 
-  const std::string own_ = std::getenv("CUDA_HOME") == nullptr ? "" : std::getenv("CUDA_HOME");
+  // A variable of this process, put back when the test ends: a machine may have set either.
+  class Variable {
+   public:
+    explicit Variable(const char* name) : name_(name) {
+      if (const char* value = std::getenv(name)) own_ = value;
+      unsetenv(name);
+    }
+    ~Variable() { own_ ? setenv(name_, own_->c_str(), 1) : unsetenv(name_); }
+    Variable(const Variable&) = delete;
+    Variable& operator=(const Variable&) = delete;
+
+   private:
+    const char* name_;
+    std::optional<std::string> own_;
+  };
+
+  const Variable cuda_home_{"CUDA_HOME"};
+  const Variable cudnn_home_{"CUDNN_HOME"};
   std::string home_;
 };
 
