@@ -5,7 +5,7 @@
 #
 # BUILD holds random_kernels, FUZZ_BUILD the libFuzzer programs NAME_fuzz. Prints one line a target: what it executed and
 # what it found. Findings and logs stay in FUZZ_BUILD/findings, corpora that have grown in FUZZ_BUILD/corpus; a finding
-# that is mended belongs into tests/fuzz/corpus_NAME. FUZZ_TARGETS="problem store" runs only those. Exit code: 1 if
+# that is mended belongs into the target's corpus in tests/fuzz. FUZZ_TARGETS="problem store" runs only those. Exit code: 1 if
 # anything was found.
 set -uo pipefail
 [[ $# == 3 && $1 =~ ^[0-9]+$ ]] || { echo "usage: scripts/fuzz.sh MINUTES BUILD FUZZ_BUILD" >&2; exit 2; }
