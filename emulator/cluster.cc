@@ -16,7 +16,7 @@ constexpr uint64_t kQuantum = 4096;
 // A waiter is told "not yet" this often without any event before the cluster counts as deadlocked.
 constexpr uint64_t kPatience = 8;
 // So often lanes may go on without the others, and nothing comes of it.
-constexpr uint64_t kReleases = 64;
+constexpr uint64_t kFruitlessReleases = 64;
 // Rounds of spinning without an event before other clusters get the host thread.
 constexpr int kRoundsBeforeYield = 4;
 
@@ -238,7 +238,7 @@ bool Cluster::ReleaseParts() {
     last_release_news_ = news();
     releases_without_news_ = 0;
   }
-  if (++releases_without_news_ > kReleases) return false;
+  if (++releases_without_news_ > kFruitlessReleases) return false;
   bool released = false;
   for (const auto& cta : ctas_) {
     for (const auto& warp : cta->warps) released = warp->ReleaseParts() || released;

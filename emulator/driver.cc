@@ -164,6 +164,7 @@ void Configure(const Options& options) {
   state.Reset();
   state.report = {};
   state.hazards.Take();
+  state.hazards.SetRules(options.hazard_rules);
   state.prints.Take();
   state.launches = 0;
   state.initialised = false;
@@ -187,6 +188,7 @@ Report TakeReport() {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
   state.report.policies = state.options.policies;
+  state.report.unused_suppressions = state.hazards.UnusedSuppressions();
   return std::exchange(state.report, {});
 }
 

@@ -11,6 +11,7 @@
 #include "device/driver_api.h"
 #include "emulator/cluster.h"
 #include "emulator/limits.h"
+#include "emulator/policy_profiles.h"
 #include "emulator/report.h"
 #include "laneshift/result.h"
 
@@ -34,6 +35,7 @@ struct Options {
   uint64_t seed = 0;     // for Completion::kRandom
   int host_threads = 0;  // 0: as many as the host has
   HazardChecks hazards = HazardChecks::kOn;
+  HazardRules hazard_rules;  // which of them count, and which are not reported
   Arithmetic arithmetic = Arithmetic::kHardware;
   Limits limits;  // of what launches may take of the host: limits.def
   FaultReturn faults = FaultReturn::kSticky;

@@ -7,7 +7,7 @@
 namespace laneshift::emulator {
 namespace {
 
-constexpr unsigned kSpinThreads = 64, kCtas = 3;
+constexpr unsigned kSpinThreads = 64, kSpinCtas = 3;
 
 struct Twin {
   friend void PrintTo(const Twin& twin, std::ostream* out) { *out << twin.name; }
@@ -80,7 +80,7 @@ class Livelock : public testing::TestWithParam<Twin> {
     EXPECT_NE(kernel, nullptr) << device.log;
     device::CuDevicePtr zeros = device.Upload(std::vector<uint32_t>(8, 0));
     result = kernel == nullptr ? device::kCuErrorInvalidPtx
-                               : device.Launch(kernel, {kCtas, 1, 1}, kSpinThreads, 0, {&zeros});
+                               : device.Launch(kernel, {kSpinCtas, 1, 1}, kSpinThreads, 0, {&zeros});
     return TakeReport();
   }
 };

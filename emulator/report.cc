@@ -1,25 +1,11 @@
 #include "emulator/report.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
 
 namespace laneshift::emulator {
-namespace {
-
-struct Names {
-  std::string_view name, meaning;
-};
-constexpr Names kHazards[] = {
-#define HAZARD(name, text, meaning) {text, meaning},
-#include "emulator/hazard_kinds.def"
-};
-
-}  // namespace
-
-std::string_view NameOf(HazardKind kind) { return kHazards[static_cast<size_t>(kind)].name; }
-std::string_view MeaningOf(HazardKind kind) { return kHazards[static_cast<size_t>(kind)].meaning; }
-
 std::string_view NameOf(FaultKind kind) {
   switch (kind) {
     case FaultKind::kIllegalAddress:
@@ -59,8 +45,8 @@ std::string Place::Print() const {
 }
 
 std::string Hazard::Print() const {
-  return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), count > 1 ? base::Cat("; ", count, " times") : "",
-                   "]");
+  return base::Cat(level == HazardLevel::kNote ? "note: " : "", NameOf(kind), ": ", message, " [", place.Print(),
+                   count > 1 ? base::Cat("; ", count, " times") : "", "]");
 }
 
 std::string Fault::Print() const { return base::Cat(NameOf(kind), ": ", message, " [", place.Print(), "]"); }
@@ -97,9 +83,35 @@ void Counters::Add(const Counters& other) {
   for (size_t r = 0; r < other.rows.size(); ++r) rows[r] += other.rows[r];
 }
 
+void HazardLog::SetRules(HazardRules rules) {
+  const std::lock_guard lock(mutex_);
+  rules_ = std::move(rules);
+  used_.clear();
+  silent_.clear();
+}
+
+HazardLevel HazardLog::Judge(HazardKind kind, const Place& place) {
+  for (size_t s = 0; s < rules_.suppressions.size(); ++s) {
+    if (!rules_.suppressions[s].Matches(kind, place.kernel, place.line)) continue;
+    used_.insert(s);
+    return HazardLevel::kOff;
+  }
+  return rules_.levels[static_cast<size_t>(kind)];
+}
+
+std::vector<std::string> HazardLog::UnusedSuppressions() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> unused;
+  for (size_t s = 0; s < rules_.suppressions.size(); ++s) {
+    if (!used_.contains(s)) unused.push_back(rules_.suppressions[s].text);
+  }
+  return unused;
+}
+
 void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
   const std::lock_guard lock(mutex_);
-  const auto key = std::pair(kind, std::pair(place.kernel, place.line));
+  const Key key(kind, std::pair(place.kernel, place.line));
+  if (silent_.contains(key)) return;
   if (const auto known = entries_.find(key); known != entries_.end()) {
     Hazard& hazard = known->second;
     ++hazard.count;
@@ -109,8 +121,13 @@ void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
       hazard.place = place;
       hazard.message = std::move(message);
     }
+    return;
+  }
+  const HazardLevel level = Judge(kind, place);
+  if (level == HazardLevel::kOff) {
+    silent_.insert(key);
   } else if (entries_.size() < kMaxEntries) {
-    entries_.emplace(key, Hazard{kind, place, std::move(message), 1});
+    entries_.emplace(key, Hazard{kind, place, std::move(message), 1, level});
   }
 }
 
@@ -139,12 +156,18 @@ std::string PrintLog::Take() {
   return std::exchange(text_, {});
 }
 
+bool Report::Clean() const {
+  return faults.empty() && std::all_of(hazards.begin(), hazards.end(),
+                                       [](const Hazard& hazard) { return hazard.level == HazardLevel::kNote; });
+}
+
 std::string Report::Print() const {
   std::string text;
   if (arithmetic == Arithmetic::kFast) text += "arithmetic: fast (plain f32 sums, not the device's words)\n";
   if (!output.empty()) text += output + (output.ends_with('\n') ? "" : "\n");
   for (const Fault& fault : faults) text += fault.Picture() + "\n";
   for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
+  for (const std::string& rule : unused_suppressions) text += base::Cat("note: suppression not used: ", rule, "\n");
   for (const std::string& use : PolicyUses()) text += base::Cat("policy ", use, "\n");
   return text;
 }

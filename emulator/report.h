@@ -7,26 +7,17 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "emulator/hazard_rules.h"
 #include "emulator/ptx_types.h"
 #include "emulator/units/fused_sum.h"
 #include "emulator/units/policies.h"
 
 namespace laneshift::emulator {
-
-enum class HazardKind : uint8_t {
-#define HAZARD(name, text, meaning) k##name,
-#include "emulator/hazard_kinds.def"
-};
-inline constexpr int kHazardKinds = 0
-#define HAZARD(name, text, meaning) +1
-#include "emulator/hazard_kinds.def"
-    ;
-std::string_view NameOf(HazardKind kind);
-std::string_view MeaningOf(HazardKind kind);
 
 // Where in a launch something happened.
 struct Place {
@@ -44,6 +35,7 @@ struct Hazard {
   Place place;  // of the first occurrence in the first CTA of the grid that has it
   std::string message;
   uint64_t count = 1;
+  HazardLevel level = HazardLevel::kError;
 
   std::string Print() const;
 };
@@ -103,16 +95,26 @@ struct Counters {
   void Add(const Counters& other);
 };
 
-// Collects hazards: one entry per kind and PTX line, at most kMaxEntries of them.
+// Collects hazards: one entry per kind and PTX line, at most kMaxEntries of them, as its rules say.
 class HazardLog {
  public:
   static constexpr size_t kMaxEntries = 200;
+  // Of what comes from now on; no suppression has been used.
+  void SetRules(HazardRules rules);
   void Add(HazardKind kind, const Place& place, std::string message);
   std::vector<Hazard> Take();
+  // The suppressions that nothing has matched since SetRules, as their texts.
+  std::vector<std::string> UnusedSuppressions();
 
  private:
+  using Key = std::pair<HazardKind, std::pair<std::string, int>>;
+  HazardLevel Judge(HazardKind kind, const Place& place);
+
   std::mutex mutex_;
-  std::map<std::pair<HazardKind, std::pair<std::string, int>>, Hazard> entries_;
+  HazardRules rules_;
+  std::set<size_t> used_;  // suppressions
+  std::set<Key> silent_;   // what they and levels have silenced
+  std::map<Key, Hazard> entries_;
 };
 
 // What kernels print, in the order in which their threads came to it.
@@ -139,7 +141,10 @@ struct Report {
   Policies policies;  // the answers that the launches ran with
   Arithmetic arithmetic = Arithmetic::kHardware;
 
-  bool Clean() const { return hazards.empty() && faults.empty(); }
+  std::vector<std::string> unused_suppressions;
+
+  // Whether there is no fault and no hazard but notes.
+  bool Clean() const;
   std::string Print() const;
   // One line per policy that mattered: "shift_scope=groups: 12 uses (which lanes …)".
   std::vector<std::string> PolicyUses() const;

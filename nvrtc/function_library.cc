@@ -15,7 +15,6 @@
 #include "nvrtc/compile_worker.h"
 #include "nvrtc/include_closure.h"
 #include "nvrtc/signature.h"
-#include "nvrtc/source_file.h"
 
 namespace laneshift::nvrtc {
 namespace {
@@ -299,7 +298,7 @@ Result<Problem> FunctionLibrary::ReadProblem(std::string_view text) {
       steps.emplace_back(step);
       if (!ir::NamesFile(step)) continue;
       LS_ASSIGN(const ir::FunctionReference reference, ir::ParseFunctionReference(step));
-      const auto source = ReadSourceFile(reference.file);
+      const auto source = ReadSource(reference.file);
       if (!source) return BadSource(Cat("epilogue: ", source.error().message));
       LS_ASSIGN(
           const FunctionCall call,

@@ -4,10 +4,15 @@
 #include <optional>
 #include <set>
 
+#include "base/read_file.h"
 #include "base/text.h"
-#include "nvrtc/source_file.h"
 
 namespace laneshift::nvrtc {
+
+Result<std::string> ReadSource(const std::string& path) {
+  return base::ReadFile(path, kMaxSourceBytes, base::Readable::kRegularFile);
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +34,7 @@ class Walk {
   static Result<std::optional<std::string>> Read(const fs::path& path) {
     std::error_code unreadable;
     if (!fs::exists(path, unreadable) || fs::is_directory(path, unreadable)) return std::optional<std::string>();
-    LS_ASSIGN(std::string text, ReadSourceFile(path));
+    LS_ASSIGN(std::string text, ReadSource(path));
     return std::optional(std::move(text));
   }
 

@@ -3,6 +3,7 @@
 // Thread-safety: reads files; no shared state.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,12 @@
 #include "laneshift/result.h"
 
 namespace laneshift::nvrtc {
+
+// Of one file. CUDA's own largest header has half of a MiB.
+inline constexpr int64_t kMaxSourceBytes = int64_t{8} << 20;
+
+// A source or an include. kInvalidArgument, by name: it is no regular file, too large, or cannot be read.
+Result<std::string> ReadSource(const std::string& path);
 
 struct IncludePath {
   std::string beside;                // of the source: for includes in quotes; empty: none

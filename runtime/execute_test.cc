@@ -14,7 +14,7 @@
 namespace laneshift {
 namespace {
 
-constexpr const char* kProblem = "gemm m=32 n=32 k=32 a=bf16 d=f32";
+constexpr const char* kSmallProblem = "gemm m=32 n=32 k=32 a=bf16 d=f32";
 constexpr size_t kOperandBytes = 32 * 32 * 2;
 
 // Whether the driver claims to have memory everywhere.
@@ -54,7 +54,7 @@ class Execute : public testing::Test {
   static bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
   Engine engine = OpenClaiming();
-  const Problem problem = *ParseProblem(kProblem);
+  const Problem problem = *ParseProblem(kSmallProblem);
   const Plan plan = *engine.MakePlan(problem);
   const device::Buffer a = Memory(kOperandBytes), b = Memory(kOperandBytes), d = Memory(2 * kOperandBytes);
   const GemmArguments good{.a = At(a), .b = At(b), .d = At(d)};

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace laneshift::store {
@@ -22,15 +23,6 @@ constexpr std::string_view kCompanions[] = {"-wal", "-shm", "-journal"};
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 Error Distrust(std::string what) { return MakeError(ErrorCode::kUnsupported, std::move(what)); }
-
-std::string_view KindOf(mode_t mode) {
-  return S_ISDIR(mode)    ? "a directory"
-         : S_ISFIFO(mode) ? "a FIFO"
-         : S_ISCHR(mode)  ? "a character device"
-         : S_ISBLK(mode)  ? "a block device"
-         : S_ISSOCK(mode) ? "a socket"
-                          : "something else";
-}
 
 Status CheckOwner(const std::string& path, const struct stat& status) {
   const uid_t own = geteuid();
@@ -77,7 +69,7 @@ Status CheckFile(const std::string& path) {
 Status CheckRegular(const std::string& path) {
   LS_ASSIGN(const auto status, StatusOf(path));
   if (!status || S_ISREG(status->st_mode)) return Ok();
-  return Distrust(Cat(path, " is ", KindOf(status->st_mode), " and no regular file"));
+  return Distrust(Cat(path, " is ", base::KindOfFile(status->st_mode), " and no regular file"));
 }
 
 Status CheckTrust(const std::string& database_path) {

@@ -60,7 +60,6 @@ EngineOptions Emulated(const char* target, const char* order) {
   options.device = "emulator";
   options.target = target;
   options.async_order = *ParseAsyncOrder(order);
-  options.policies = {"default_scope=cta"};  // as the manual says; our kernels name the scopes that they need
   return options;
 }
 

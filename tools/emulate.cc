@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -32,11 +34,11 @@ expected, 2 the PTX or the launch file is wrong, 3 the module is for another dev
 constexpr uint64_t kMaxPtxFile = uint64_t{256} << 20;
 
 struct EmulateOptions {
-  std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on";
-  std::vector<std::string> policies, limits;
+  std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on", profile = "hardware";
+  std::vector<std::string> policies, limits, hazard_levels, suppressions;
   int threads = 0;
   int multiprocessors = 0;
-  bool json = false, schema = false, allow_outside = false;
+  bool json = false, schema = false, allow_outside = false, full = false;
 };
 
 // The device that the module is for, unless the command line says one.
@@ -64,12 +66,53 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
   // A program that is waited for should end; libraries may run for days.
   options.limits.seconds = 600;
   for (const std::string& limit : given.limits) LS_TRY(emulator::SetLimit(options.limits, limit));
+  for (const std::string& level : given.hazard_levels) LS_TRY(emulator::SetHazardLevel(options.hazard_rules, level));
+  for (const std::string& file : given.suppressions) LS_TRY(ReadSuppressions(file, options));
+  LS_TRY(emulator::SetPolicyProfile(options.policies, given.profile));
   for (const std::string& policy : given.policies) LS_TRY(emulator::SetPolicy(options.policies, policy));
   return options;
 }
 
-void PrintOutcome(const EmulationOutcome& outcome) {
-  std::fputs(outcome.report.Print().c_str(), stdout);
+// The text of line `number` of the PTX, from 1 on, without its margins; empty if there is none.
+std::string_view PtxLine(const std::string& ptx, int number) {
+  const std::vector<std::string_view> lines = base::Split(ptx, '\n');
+  if (number < 1 || static_cast<size_t>(number) > lines.size()) return {};
+  std::string_view line = lines[static_cast<size_t>(number) - 1];
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return line.substr(0, line.find_last_not_of(" \t\r") + 1);
+}
+
+// Of each kind of hazard the first one and how many others there are, or with `full` all of them.
+void PrintHazards(const std::vector<emulator::Hazard>& hazards, const std::string& ptx, bool full) {
+  struct Others {
+    size_t places = 0;
+    uint64_t count = 0;
+  };
+  std::map<emulator::HazardKind, Others> others;
+  std::vector<const emulator::Hazard*> shown;
+  for (const emulator::Hazard& hazard : hazards) {
+    const auto [of_kind, first] = others.try_emplace(hazard.kind);
+    if (first || full) {
+      shown.push_back(&hazard);
+    } else {
+      ++of_kind->second.places;
+      of_kind->second.count += hazard.count;
+    }
+  }
+  for (const emulator::Hazard* hazard : shown) {
+    std::string text = hazard->Print() + "\n";
+    if (const auto line = PtxLine(ptx, hazard->place.line); !line.empty()) text += Cat("    ", line, "\n");
+    if (const Others& more = others[hazard->kind]; more.places != 0)
+      text += Cat("    and in ", more.places, " other places, ", more.count, " times; --full shows them\n");
+    std::fputs(text.c_str(), stdout);
+  }
+}
+
+void PrintOutcome(const EmulationOutcome& outcome, const std::string& ptx, bool full) {
+  emulator::Report rest = outcome.report;
+  rest.hazards.clear();
+  PrintHazards(outcome.report.hazards, ptx, full);
+  std::fputs(rest.Print().c_str(), stdout);
   for (const BufferComparison& one : outcome.comparisons) {
     if (one.wrong == 0) {
       std::printf("%s: all %llu elements as expected\n", one.buffer.c_str(),
@@ -112,10 +155,8 @@ Result<int> Emulate(const EmulateOptions& given) {
   }
   if (given.ptx.empty() || given.launch.empty())
     return MakeError(ErrorCode::kInvalidArgument, "emulate needs a PTX file and --launch FILE; see emulate --help");
-  LS_TRY(CheckRegularFile(given.ptx));
-  LS_TRY(CheckRegularFile(given.launch));
-  LS_ASSIGN(const std::string ptx, base::ReadFile(given.ptx, kMaxPtxFile));
-  LS_ASSIGN(std::string text, base::ReadFile(given.launch, JsonTree::kMaxText));
+  LS_ASSIGN(const std::string ptx, base::ReadFile(given.ptx, kMaxPtxFile, base::Readable::kRegularFile));
+  LS_ASSIGN(std::string text, base::ReadFile(given.launch, JsonTree::kMaxText, base::Readable::kRegularFile));
   LS_ASSIGN(const LaunchFile file, ParseLaunchFile(given.launch, std::move(text)));
   LS_ASSIGN(const emulator::Options options, ToEmulatorOptions(given, ptx));
   const LaunchDirectory directory{std::filesystem::path(given.launch).parent_path().string(), given.allow_outside};
@@ -123,7 +164,7 @@ Result<int> Emulate(const EmulateOptions& given) {
   if (given.json) {
     PrintOutcomeJson(outcome, options);
   } else {
-    PrintOutcome(outcome);
+    PrintOutcome(outcome, ptx, given.full);
   }
   return static_cast<int>(outcome.Right() ? kExitOk : kExitFailure);
 }
@@ -149,6 +190,19 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
                    "of the device; 0: as many as the chip has")
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""));
+  verb->add_option("--hazard", given->hazard_levels,
+                   "repeatable: error (the run fails), note (reported only) or off, such as pending-at-exit=note")
+      ->type_name("NAME=LEVEL")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb->add_option("--suppressions", given->suppressions,
+                   "repeatable: a file of hazards that are not reported, one 'HAZARD KERNEL [PTX LINE]' a line")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb->add_option("--profile", given->profile,
+                   "where the manual and hardware differ: hardware, or manual, which promises less; --policy wins")
+      ->type_name("hardware|manual");
   AddPolicies(*verb, given->policies);
   verb->add_option(
           "--limit", given->limits,
@@ -157,6 +211,7 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   verb->add_flag("--allow-outside", given->allow_outside, "outputs may lie outside of the launch file's directory");
+  verb->add_flag("--full", given->full, "every hazard, not only the first one of each kind");
   verb->add_flag("--json", given->json, "one JSON object on stdout");
   verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and end");
   verb->footer(kEmulateExamples);

@@ -103,11 +103,11 @@ TEST_F(FunctionWorker, SourcesAndIncludesAreRegularFilesOfSomeSize) {
   std::filesystem::resize_file(large, (8 << 20) + 1);
   std::filesystem::create_symlink("/dev/zero", link);
   FunctionLibrary library(store_, target::NamedTarget("sm_90a"), {.program = LANESHIFT_PROGRAM});
-  const std::pair<std::string, const char*> files[] = {{fifo, "is no regular file"},
-                                                       {link, "is no regular file"},
+  const std::pair<std::string, const char*> files[] = {{fifo, "is a FIFO; only regular files"},
+                                                       {link, "is a character device; only"},
                                                        {"/dev/zero.cu", "No such file"},
                                                        {directory_.path() + "/a.cu", "No such file"},
-                                                       {large, "more than 8 MiB"}};
+                                                       {large, "more than 8388608 bytes"}};
   for (const auto& [file, part] : files) {
     const auto problem = library.ReadProblem("gemm m=16 n=16 k=16 epilogue=" + file + ":F");
     ASSERT_FALSE(problem) << file;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "base/text.h"
+#include "tools/emulation/launch_directory.h"
 
 namespace laneshift::tools {
 namespace {
@@ -18,6 +20,13 @@ Result<bool> Switch(std::string_view text) {
   if (text == "on" || text == "1") return true;
   if (text == "off" || text == "0") return false;
   return MakeError(ErrorCode::kInvalidArgument, base::Cat("'", text, "' is neither on nor off"));
+}
+
+Status SetHazardLevels(std::string assignments, emulator::Options& options) {
+  std::replace(assignments.begin(), assignments.end(), ',', ' ');
+  for (const std::string_view assignment : base::Words(assignments))
+    LS_TRY(emulator::SetHazardLevel(options.hazard_rules, assignment));
+  return Ok();
 }
 
 struct Setting {
@@ -62,6 +71,15 @@ const Setting kSettings[] = {
      }},
     {"LANESHIFT_EMULATOR_LIMITS",
      [](EmulatorSettings& settings, const std::string& value) { return SetLimits(value, settings.options); }},
+    // Before single answers, which win.
+    {"LANESHIFT_EMULATOR_PROFILE",
+     [](EmulatorSettings& settings, const std::string& value) {
+       return emulator::SetPolicyProfile(settings.options.policies, value);
+     }},
+    {"LANESHIFT_EMULATOR_HAZARD_LEVELS",
+     [](EmulatorSettings& settings, const std::string& value) { return SetHazardLevels(value, settings.options); }},
+    {"LANESHIFT_EMULATOR_SUPPRESSIONS",
+     [](EmulatorSettings& settings, const std::string& value) { return ReadSuppressions(value, settings.options); }},
     {"LANESHIFT_EMULATOR_POLICIES",
      [](EmulatorSettings& settings, const std::string& value) { return SetPolicies(value, settings.options); }},
     {"LANESHIFT_EMULATOR_REPORT",
@@ -90,6 +108,18 @@ Status SetLimits(std::string assignments, emulator::Options& options) {
   for (const std::string_view assignment : base::Words(assignments))
     LS_TRY(emulator::SetLimit(options.limits, assignment));
   return Ok();
+}
+
+Status ReadSuppressions(const std::string& path, emulator::Options& options) {
+  constexpr uintmax_t kMostBytes = uintmax_t{1} << 20;
+  LS_TRY(CheckRegularFile(path));
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  for (char c; text.size() <= kMostBytes && file.get(c);) text += c;
+  if (file.bad() || !file.is_open()) return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": cannot be read"));
+  if (text.size() > kMostBytes)
+    return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": has more than ", kMostBytes, " bytes"));
+  return emulator::AddSuppressions(options.hazard_rules, path, text);
 }
 
 Status SetPolicies(std::string assignments, emulator::Options& options) {

@@ -4,6 +4,9 @@
 //   LANESHIFT_EMULATOR_MULTIPROCESSORS  of the device; 0: the chip's       0
 //   LANESHIFT_EMULATOR_ASYNC         eager, late, random or random:SEED    eager
 //   LANESHIFT_EMULATOR_HAZARDS       on or off                             on
+//   LANESHIFT_EMULATOR_HAZARD_LEVELS NAME=off|note|error,…                all errors
+//   LANESHIFT_EMULATOR_SUPPRESSIONS  a file of rules (emulator/hazard_rules.h)  none
+//   LANESHIFT_EMULATOR_PROFILE       hardware or manual                    hardware
 //   LANESHIFT_EMULATOR_ARITHMETIC    hardware or fast                      hardware
 //   LANESHIFT_EMULATOR_THREADS       host threads; 0: all                  0
 //   LANESHIFT_EMULATOR_MEMORY        bytes of the device                   64 GiB
@@ -29,6 +32,8 @@ struct EmulatorSettings {
 
 // "eager", "late", "random" or "random:SEED".
 Status SetCompletion(std::string_view order, emulator::Options& options);
+// Adds the rules of a suppression file; the Error names the file, and the line where there is one.
+Status ReadSuppressions(const std::string& path, emulator::Options& options);
 // "host_memory=8G,seconds=60": limits of emulator/limits.def.
 Status SetLimits(std::string assignments, emulator::Options& options);
 // "shift_scope=cta,mask_order=odd-first": answers of emulator/units/policies.def.

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace laneshift::tools {
@@ -10,48 +11,15 @@ namespace {
 using base::Cat;
 namespace fs = std::filesystem;
 
-std::string_view NameOf(fs::file_type type) {
-  switch (type) {
-    case fs::file_type::directory:
-      return "a directory";
-    case fs::file_type::symlink:
-      return "a symbolic link";
-    case fs::file_type::block:
-    case fs::file_type::character:
-      return "a device";
-    case fs::file_type::fifo:
-      return "a FIFO";
-    case fs::file_type::socket:
-      return "a socket";
-    default:
-      return "no regular file";
-  }
-}
-
 Error Refused(const fs::path& path, std::string_view why) {
   return MakeError(ErrorCode::kInvalidArgument, Cat("the file ", path.string(), " ", why));
 }
 
-// A file that is not there may be said without an error.
-std::errc NotFoundOr(const std::error_code& failed) {
-  return failed ? static_cast<std::errc>(failed.value()) : std::errc::no_such_file_or_directory;
-}
-
 }  // namespace
-
-Status CheckRegularFile(const std::string& path) {
-  std::error_code failed;
-  const fs::file_status status = fs::status(path, failed);
-  if (status.type() == fs::file_type::not_found || status.type() == fs::file_type::none)
-    return Refused(path, Cat("cannot be opened: ", std::make_error_code(NotFoundOr(failed)).message()));
-  if (status.type() != fs::file_type::regular)
-    return Refused(path, Cat("is ", NameOf(status.type()), "; only regular files are read"));
-  return Ok();
-}
 
 Result<std::string> LaunchDirectory::ToRead(const std::string& name) const {
   std::string file = (fs::path(path) / name).string();
-  LS_TRY(CheckRegularFile(file));
+  LS_TRY(base::CheckRegularFile(file));
   return file;
 }
 
@@ -70,7 +38,7 @@ Result<std::string> LaunchDirectory::ToWrite(const std::string& name) const {
   if (last.empty() || last == "." || last == "..") return Refused(file, "names no file");
   const fs::file_type there = fs::symlink_status(parent / last, failed).type();
   if (there != fs::file_type::not_found && there != fs::file_type::regular)
-    return Refused(file, Cat("is ", NameOf(there), "; only regular files are replaced"));
+    return Refused(file, "is a directory, a link or a device; only regular files are replaced");
   return file.string();
 }
 

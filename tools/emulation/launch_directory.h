@@ -21,7 +21,4 @@ struct LaunchDirectory {
   Result<std::string> ToWrite(const std::string& name) const;
 };
 
-// An Error that says what `path` is unless it is a regular file.
-Status CheckRegularFile(const std::string& path);
-
 }  // namespace laneshift::tools

@@ -63,6 +63,7 @@ Json ReportJson(const emulator::Report& report, const emulator::Options& options
   Json hazards = Json::array(), faults = Json::array();
   for (const emulator::Hazard& hazard : report.hazards) {
     hazards.push_back({{"kind", emulator::NameOf(hazard.kind)},
+                       {"level", emulator::NameOf(hazard.level)},
                        {"message", hazard.message},
                        {"count", hazard.count},
                        {"place", PlaceJson(hazard.place)}});
@@ -87,6 +88,7 @@ Json ReportJson(const emulator::Report& report, const emulator::Options& options
           {"counters", CountersJson(report.counters)},
           {"policies", PoliciesJson(report)},
           {"hazards", std::move(hazards)},
+          {"unused_suppressions", report.unused_suppressions},
           {"faults", std::move(faults)}};
 }
 
