@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 
+#include "base/read_file.h"
 #include "base/text.h"
-#include "tools/emulation/launch_directory.h"
 
 namespace laneshift::tools {
 namespace {
@@ -111,14 +110,8 @@ Status SetLimits(std::string assignments, emulator::Options& options) {
 }
 
 Status ReadSuppressions(const std::string& path, emulator::Options& options) {
-  constexpr uintmax_t kMostBytes = uintmax_t{1} << 20;
-  LS_TRY(CheckRegularFile(path));
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  for (char c; text.size() <= kMostBytes && file.get(c);) text += c;
-  if (file.bad() || !file.is_open()) return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": cannot be read"));
-  if (text.size() > kMostBytes)
-    return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": has more than ", kMostBytes, " bytes"));
+  constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+  LS_ASSIGN(const std::string text, base::ReadFile(path, kMostBytes, base::Readable::kRegularFile));
   return emulator::AddSuppressions(options.hazard_rules, path, text);
 }
 
