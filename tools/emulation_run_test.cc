@@ -151,7 +151,7 @@ TEST_F(EmulationRun, ReadsRegularFilesOnly) {
   };
   EXPECT_NE(read(R"("raw": "fifo")").find("is a FIFO; only regular files are read"), std::string::npos);
   EXPECT_NE(read(R"("npy": "fifo")").find("is a FIFO"), std::string::npos);
-  EXPECT_NE(read(R"("raw": "/dev/zero")").find("is a device"), std::string::npos);
+  EXPECT_NE(read(R"("raw": "/dev/zero")").find("is a character device"), std::string::npos);
   EXPECT_NE(read(R"("raw": ".")").find("is a directory"), std::string::npos);
   EXPECT_NE(read(R"("raw": "none")").find("cannot be opened"), std::string::npos);
 }

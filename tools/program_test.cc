@@ -339,7 +339,7 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", "--file", testing::TempDir()}, 2, ": is a directory"},
       {{"run", "gemm", "m=4", "n=4", "k=4", "epilogue=" + File("directory.cu") + ":F"},
        2,
-       "is a directory; name a file"},
+       "is a directory; only regular files are read"},
       {{"emulate", testing::TempDir(), "--launch", testing::TempDir()}, 2, "is a directory; only regular files"},
       {{"run", "gemm", "m=1", "n=1", "k=1", "batch=16777217", "stride_a=549755813888"}, 2, "more than 2^46 elements"},
       // Schedules.

@@ -63,7 +63,7 @@ TEST(EmulatorSettings, ErrorsNameTheVariable) {
   EXPECT_EQ(ErrorWith("LANESHIFT_EMULATOR_HAZARD_LEVELS", "tensor-race"),
             "LANESHIFT_EMULATOR_HAZARD_LEVELS: hazard tensor-race is off, note or error, not ''");
   EXPECT_EQ(ErrorWith("LANESHIFT_EMULATOR_SUPPRESSIONS", "/nowhere"),
-            "LANESHIFT_EMULATOR_SUPPRESSIONS: the file /nowhere cannot be opened");
+            "LANESHIFT_EMULATOR_SUPPRESSIONS: /nowhere: cannot be opened: No such file or directory");
 }
 
 }  // namespace
