@@ -15,18 +15,6 @@ constexpr std::array kErrorCodes = {ErrorCode::kInvalidArgument, ErrorCode::kUns
 // The characters that end a field or a line, and the one that announces them.
 constexpr std::array<std::pair<char, char>, 3> kEscapes = {{{'\t', 't'}, {'\n', 'n'}, {'\\', '\\'}}};
 
-std::string Escape(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    bool special = false;
-    for (const auto& [character, letter] : kEscapes) {
-      if (c == character) escaped += {'\\', letter}, special = true;
-    }
-    if (!special) escaped += c;
-  }
-  return escaped;
-}
-
 std::optional<std::string> Unescape(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -45,6 +33,18 @@ std::optional<std::string> Unescape(std::string_view text) {
 }
 
 }  // namespace
+
+std::string Escape(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    bool special = false;
+    for (const auto& [character, letter] : kEscapes) {
+      if (c == character) escaped += {'\\', letter}, special = true;
+    }
+    if (!special) escaped += c;
+  }
+  return escaped;
+}
 
 std::string_view Message::Find(std::string_view name) const {
   for (const auto& [key, value] : fields) {

@@ -28,6 +28,9 @@ struct Message {
 std::string PrintMessage(const Message& message);
 Result<Message> ParseMessage(std::string_view line);
 
+// Any text in one line: tabs, ends of lines and backslashes as "\t", "\n" and "\\".
+std::string Escape(std::string_view text);
+
 // An error on its way to another process, and as it comes out there; nothing if the message is none.
 Message EncodeError(const Error& error);
 std::optional<Error> ErrorOf(const Message& message);

@@ -65,6 +65,9 @@ TEST(FunctionModule, RefusesWhatItsOwnTextCouldNotSay) {
     EXPECT_FALSE(FunctionModule::Parse(text)) << version;
   }
   EXPECT_FALSE(FunctionModule::Parse("\v"));
+  std::string untargeted = ModuleOf("");
+  untargeted.erase(untargeted.find(".target"), std::string(".target sm_90a\n").size());
+  EXPECT_FALSE(FunctionModule::Parse(untargeted));
 }
 
 TEST(FunctionCode, PureBodiesAreInlinedWithoutAGuard) {

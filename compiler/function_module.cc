@@ -269,6 +269,7 @@ Result<FunctionModule> FunctionModule::Parse(std::string_view ptx) {
     all.push_back(std::move(parsed));
   }
   if (module.version_ == 0) return Corrupt("no .version");
+  if (module.target_.empty()) return Corrupt("no .target");
   const auto named = [&](std::string_view name) {
     return std::find_if(all.begin(), all.end(), [&](const ModuleItem& item) { return item.name == name; });
   };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "ir/element_type.h"
 
@@ -67,7 +68,8 @@ std::optional<Header> ParseHeader(std::string_view text) {
   if (!descr || !order || !shape || descr->size() < 2 || (*descr)[0] != '\'') return std::nullopt;
   const size_t quote = descr->find('\'', 1);
   const size_t close = shape->find(')');
-  if (quote == std::string_view::npos || (*shape)[0] != '(' || close == std::string_view::npos) return std::nullopt;
+  if (quote == std::string_view::npos || !shape->starts_with('(') || close == std::string_view::npos)
+    return std::nullopt;
   header.descr = descr->substr(1, quote - 1);
   header.fortran_order = order->starts_with("True");
   for (const std::string_view field : base::Split(shape->substr(1, close - 1), ',')) {
@@ -109,8 +111,8 @@ Result<OpenFile> OpenNpy(const std::string& path) {
 
 Status CheckHeader(const std::string& path, const Header& header, const StoredTensor& shape, std::string_view name) {
   if (!Accepts(shape.type, header.descr)) {
-    return Bad(path, Cat("holds elements of type '", header.descr, "', but ", name, " is ", DataTypeName(shape.type),
-                         "; convert it to '", DescrOf(shape.type), "'",
+    return Bad(path, Cat("holds elements of type '", base::Escape(header.descr), "', but ", name, " is ",
+                         DataTypeName(shape.type), "; convert it to '", DescrOf(shape.type), "'",
                          IsUnknownToNumpy(shape.type) ? Cat(" (the bits of ", DataTypeName(shape.type), ")") : ""));
   }
   if (header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
@@ -155,7 +157,8 @@ Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_v
                                           const std::vector<int64_t>& shape, size_t bytes) {
   LS_ASSIGN(OpenFile file, OpenNpy(path));
   if (Unordered(file.header.descr) != Unordered(descr) || file.header.descr.starts_with(">"))
-    return Bad(path, Cat("holds elements of type '", file.header.descr, "', but '", descr, "' is needed"));
+    return Bad(path,
+               Cat("holds elements of type '", base::Escape(file.header.descr), "', but '", descr, "' is needed"));
   if (file.header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
   if (file.header.shape != shape) {
     return Bad(path, Cat("has shape ", PrintDimensions(file.header.shape), ", but ", PrintDimensions(shape),

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "store/choice_table.h"
 #include "store/trial_table.h"
@@ -142,7 +143,8 @@ Result<store::Record> ParseChoice(const Keys& keys) {
   std::string source;
   LS_TRY(keys.Text("source", source));
   const auto known = store::ChoiceSourceFrom(source);
-  if (!known) return Corrupt(Cat("source '", source, "' is unknown; known sources: rule, model, measured"));
+  if (!known)
+    return Corrupt(Cat("source '", base::Escape(source), "' is unknown; known sources: rule, model, measured"));
   r.source = *known;
   LS_TRY(keys.Optional("time_us", r.time_us));
   LS_TRY(keys.Text("generator", r.generator));
@@ -209,7 +211,7 @@ Result<store::Record> ParseTrial(const Keys& keys) {
   std::string verdict;
   LS_TRY(keys.Text("verdict", verdict));
   const auto known = store::VerdictFrom(verdict);
-  if (!known) return Corrupt(Cat("verdict '", verdict, "' is unknown"));
+  if (!known) return Corrupt(Cat("verdict '", base::Escape(verdict), "' is unknown"));
   r.verdict = *known;
   LS_TRY(keys.Text("detail", r.detail));
   LS_TRY(keys.Optional("predicted_us", r.predicted_us));
@@ -270,7 +272,7 @@ Result<store::Record> ParseRecord(std::string_view line) {
   for (const Kind& kind : kKinds) {
     if (kind.name == name) return kind.parse(keys);
   }
-  return Corrupt(Cat("record '", name, "' is unknown; known records: choice, fact, kernel, trial"));
+  return Corrupt(Cat("record '", base::Escape(name), "' is unknown; known records: choice, fact, kernel, trial"));
 }
 
 std::string EncodeBase64(std::string_view bytes) {
