@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "base/host_memory.h"
+#include "base/log.h"
+
 namespace laneshift::runtime {
 
 BackgroundTuner::~BackgroundTuner() {
@@ -16,8 +19,9 @@ BackgroundTuner::~BackgroundTuner() {
 
 void BackgroundTuner::Add(Job job) {
   const std::lock_guard lock(mutex_);
-  jobs_.push_back(std::move(job));
+  // First the thread: a job that nobody works on would never be finished.
   if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+  jobs_.push_back(std::move(job));
   changed_.notify_all();
 }
 
@@ -35,7 +39,15 @@ void BackgroundTuner::Work() {
     jobs_.pop_front();
     busy_ = true;
     lock.unlock();
-    job([this] { return stopping_.load(); });
+    const Status done = base::WithinHostMemory([&] {
+      job([this] { return stopping_.load(); });
+      return Ok();
+    });
+    // Saying so takes memory, too; a thread has no caller to tell instead.
+    (void)base::WithinHostMemory([&] {
+      if (!done) LS_LOG(kRuntime, warn, "measuring in the background ended: ", done.error().message);
+      return Ok();
+    });
     lock.lock();
     busy_ = false;
     changed_.notify_all();

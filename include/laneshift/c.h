@@ -1,8 +1,9 @@
 // laneshift for C and for other languages' foreign-function interfaces: open, plan, execute.
 //
 // Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
-// (cut to `error_bytes`, always terminated; null is allowed). No call throws. Thread-safety as laneshift/engine.h:
-// engines and plans may be shared; a plan keeps its engine's device alive.
+// (cut to `error_bytes`, always terminated; null is allowed). No call throws; where the host has no memory left it is
+// LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines and plans may be shared; a plan keeps
+// its engine's device alive.
 #pragma once
 
 #include <stddef.h>
