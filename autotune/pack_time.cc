@@ -9,7 +9,7 @@ PackWork PackWorkOf(const Problem& problem, const Schedule& schedule) {
   PackWork work;
   if (!compiler::PacksAny(schedule)) return work;
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
-    const int64_t bytes = compiler::BytesToPack(std::get<GemmProblem>(problem), schedule, operand);
+    const int64_t bytes = compiler::BytesToPack(problem, schedule, operand);
     work.bytes += static_cast<double>(kReadAndWritten * bytes);
   }
   return work;

@@ -171,6 +171,19 @@ TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
   }
 }
 
+// A schedule that packs rows has no meaning for a convolution: it is ranked as far as it comes, and refused.
+TEST_P(ChooseOnTarget, NothingOfAConvolutionIsPacked) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const Problem problem = *ParseProblem("conv n=1 w=8 c=32 k=32 s=1");
+  for (const char* text : {"a_load=pack", "b_load=pack", "a_load=pack b_load=pack reuse=im2col"}) {
+    const auto schedule = ChooseSchedule(problem, *ParseSchedule(text), target, target.default_sm_count);
+    ASSERT_FALSE(schedule.has_value());
+    EXPECT_EQ(schedule.error().code, ErrorCode::kUnsupported) << schedule.error().message;
+    EXPECT_NE(schedule.error().message.find("_load=pack copies the rows of a matrix"), std::string::npos)
+        << schedule.error().message;
+  }
+}
+
 // What no tile can mend is named, not the tile that was tried last.
 TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
   const target::Target& target = target::NamedTarget("sm_100a");
@@ -182,6 +195,18 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
   const auto low = ChooseSchedule(stem, *ParseSchedule("tile=64x64 reuse=lane_shift a_load=tma"), target, 1);
   ASSERT_FALSE(low);
   EXPECT_NE(low.error().message.find("use tile m=128 instead of 64"), std::string::npos) << low.error().message;
+}
+
+// What copies the rows of a matrix is asked how long it takes before it is refused.
+TEST_P(ChooseOnTarget, RefusesPackedConvolutions) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  for (const char* constraint : {"a_load=pack", "b_load=pack"}) {
+    const auto chosen = ChooseSchedule(*ParseProblem("conv w=16 c=16 k=16 s=3"), *ParseSchedule(constraint), target,
+                                       target.default_sm_count);
+    ASSERT_FALSE(chosen);
+    EXPECT_EQ(chosen.error().code, ErrorCode::kUnsupported);
+    EXPECT_NE(chosen.error().message.find("of a convolution use"), std::string::npos) << chosen.error().message;
+  }
 }
 
 // Bands are varied where the L2 cache does not keep what they share, and nowhere else.

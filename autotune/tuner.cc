@@ -235,7 +235,7 @@ class Tuning {
                                .target = hello_.target,
                                .device = hello_.device_key,
                                .schedule = candidate.name,
-                               .source = outcome_.time_us ? ChoiceSource::kMeasured : ChoiceSource::kModel,
+                               .source = outcome_.time_us ? ChoiceSource::kMeasured : ChoiceSource::kPredicted,
                                .time_us = std::nullopt,
                                .generator = compiler::Generator(),
                                .driver = hello_.driver};
@@ -264,13 +264,6 @@ Result<TuneOutcome> Tune(const Problem& problem, WorkerClient& worker, store::St
                          const TuneOptions& options) {
   LS_ASSIGN(const WorkerHello hello, worker.Hello());
   return Tuning(problem, worker, store, options).Run(hello);
-}
-
-store::ChoiceSource SourceOfChoice(store::Store& store, const std::string& problem, const std::string& target,
-                                   const std::string& device_key, const std::string& driver) {
-  const auto choices = store.GetChoices(problem, target, device_key);
-  const auto picked = choices ? store::PickChoice(*choices, {compiler::Generator(), driver}) : std::nullopt;
-  return picked && picked->standing != store::Standing::kPrior ? picked->record.source : ChoiceSource::kRule;
 }
 
 }  // namespace laneshift::autotune

@@ -1,9 +1,10 @@
 // Tuner: finds the fastest schedule of a problem by measurement, and keeps what it learns in the store.
 //
 // Every trial is stored as soon as it is measured and not measured again as long as it counts (store/trial_standing.h),
-// so a search that was interrupted goes on where it was, and a candidate that failed is not tried again at once. On an emulated device
-// nothing can be timed: the model's best candidate that the emulator finds right is stored as predicted.
-// Thread-safety: Tune may be called from several threads, each with a client of its own; the store is shared.
+// so a search that was interrupted goes on where it was, and a candidate that failed is not tried again at once. On an
+// emulated device nothing can be timed: the model's best candidate that the emulator finds right is stored as
+// predicted. Thread-safety: Tune may be called from several threads, each with a client of its own; the store is
+// shared.
 #pragma once
 
 #include <array>
@@ -70,9 +71,5 @@ struct TuneOutcome {
 // kWrongResult: none of those that were tried computes the right numbers; else as WorkerClient. REQUIRES: `problem` is
 // complete.
 Result<TuneOutcome> Tune(const Problem& problem, WorkerClient& worker, store::Store& store, const TuneOptions& options);
-
-// What the schedule of a plan of this problem goes back to under this generator: kRule where nothing is stored.
-store::ChoiceSource SourceOfChoice(store::Store& store, const std::string& problem, const std::string& target,
-                                   const std::string& device_key, const std::string& driver);
 
 }  // namespace laneshift::autotune

@@ -5,25 +5,21 @@
 #pragma once
 
 #include <new>
-#include <system_error>
 
 #include "laneshift/result.h"
 
 namespace laneshift::base {
 
-// kResourceExhausted. Their texts are short enough to need no memory themselves.
+// kResourceExhausted. Its text is short enough to need no memory itself.
 Error NoHostMemory();
-Error NoHostThread();
 
-// What `call` returns, a Result; NoHostMemory() or NoHostThread() where the host gives it no memory or no thread.
+// What `call` returns, a Result; NoHostMemory() where the host gives it no memory.
 template <typename Call>
 auto WithinHostMemory(const Call& call) -> decltype(call()) {
   try {
     return call();
   } catch (const std::bad_alloc&) {
     return NoHostMemory();
-  } catch (const std::system_error&) {  // of std::thread
-    return NoHostThread();
   }
 }
 

@@ -70,6 +70,7 @@ void RegisterKernels() {
   for (const char* target : {"sm_100a", "sm_90a"}) {
     for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
       EngineOptions options;
+      options.store_directory = ":memory:";
       options.device = "emulator";
       options.target = target;
       options.emulator_threads = 1;

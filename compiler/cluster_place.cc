@@ -1,5 +1,8 @@
 #include "compiler/cluster_place.h"
 
+#include <map>
+#include <vector>
+
 namespace laneshift::compiler {
 namespace {
 
@@ -22,6 +25,27 @@ ClusterPlace::ClusterPlace(const ir::Program& program, Emitter& e, Value* lane)
   index_n_ = b.CreateUDiv(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
   is_first_ = b.CreateICmpEQ(rank, e.C32(0));
   Reach(program, e, rank, lane);
+  FindReached(program);
+}
+
+void ClusterPlace::FindReached(const ir::Program& program) {
+  for (const ir::Role& role : program.roles) {
+    std::map<ir::ValueId, int> channels;  // of slots
+    const auto find = [&](const auto& self, const std::vector<ir::Op>& body) -> void {
+      for (const ir::Op& op : body) {
+        if (op.kind == ir::OpKind::kCursor) channels[op.result] = op.As<ir::CursorAttrs>().channel;
+        const bool commits = op.kind == ir::OpKind::kMmaCommit;
+        if (commits || op.kind == ir::OpKind::kBarrierArrive) {
+          const auto& attrs = op.As<ir::BarrierAttrs>();
+          // A pair's commit arrives in both of its CTAs.
+          const bool far = attrs.to != ir::Reach::kOwn || (commits && program.ctas > 1);
+          if (far) reached_.emplace(channels.at(op.operands[0]), attrs.side);
+        }
+        self(self, op.body);
+      }
+    };
+    find(find, role.body);
+  }
 }
 
 void ClusterPlace::Reach(const ir::Program& program, Emitter& e, Value* rank, Value* lane) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <set>
+#include <utility>
 
 #include "compiler/emitter.h"
 #include "ir/program.h"
@@ -32,10 +34,13 @@ class ClusterPlace {
     Value* rank = nullptr;
   };
   const Peers& PeersOf(ir::Reach to) const { return peers_[static_cast<size_t>(to)]; }
+  // Whether threads or commits of other CTAs arrive at the channel's barriers of that side.
+  bool OthersArriveAt(int channel, ir::Side side) const { return reached_.contains({channel, side}); }
 
  private:
   static constexpr size_t kReaches = static_cast<size_t>(ir::Reach::kAll) + 1;
   void Reach(const ir::Program& program, Emitter& e, Value* rank, Value* lane);
+  void FindReached(const ir::Program& program);
 
   Value* index_m_;
   Value* index_n_;
@@ -43,6 +48,7 @@ class ClusterPlace {
   Value* is_leader_ = nullptr;
   std::array<Value*, kReaches> copy_masks_{}, commit_masks_{};
   std::array<Peers, kReaches> peers_{};
+  std::set<std::pair<int, ir::Side>> reached_;
 };
 
 }  // namespace laneshift::compiler

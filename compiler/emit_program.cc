@@ -310,7 +310,9 @@ void RoleEmitter::EmitOp(const Op& op) {
     case OpKind::kBarrierWait: {
       const auto& attrs = op.As<ir::BarrierAttrs>();
       const Slot& slot = SlotOf(op);
-      return e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
+      const bool others = cx_.cluster->OthersArriveAt(slot.channel, attrs.side);
+      return e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)),
+                             others ? Emitter::Scope::kCluster : Emitter::Scope::kCta);
     }
     case OpKind::kBarrierExpect: {
       const auto& attrs = op.As<ir::ExpectAttrs>();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include "base/check.h"
 #include "compiler/emit_place.h"
@@ -46,17 +47,18 @@ Value* PlaceOfColumn(const RoleContext& cx, int halves, Value* column) {
 // One element of a vector, or one factor of a block, for each register; loaded once where it is the same.
 class VectorLoads {
  public:
-  VectorLoads(const RoleContext& cx, const ir::CombineVectorAttrs& attrs, const ElementIndex& index, Value* batch)
+  VectorLoads(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+              const ElementIndex& index, Value* batch)
       : cx_(cx),
         attrs_(attrs),
         index_(index),
         columns_(ColumnsOf(cx, attrs.gated)),
-        part_(PartOfGroup(cx, attrs.rows, batch, columns_)) {}
+        part_(PartOfGroup(cx, attrs.rows, batch, columns_)),
+        block_run_(RunInBlock(cx, layout, attrs)) {}
 
   Value* Of(int j) {
     const bool by_row = attrs_.axis == BiasAxis::kM, by_column = attrs_.axis == BiasAxis::kN;
-    // Fragments begin at multiples of their width and height, both of which divide a block's: a lane has one factor.
-    const int constant = by_row ? index_.RowOf(j) : by_column ? index_.ColumnOf(j) : 0;
+    const int constant = by_row ? index_.RowOf(j) : by_column ? index_.ColumnOf(j) : StartOfRun(j);
     auto [at, fresh] = loaded_.try_emplace(constant, nullptr);
     if (!fresh) return at->second;
     auto& b = cx_.e.ir();
@@ -66,16 +68,28 @@ class VectorLoads {
     // One address, or one in each half, from which the constants are distances that fit into the instruction.
     const int half = attrs_.halves != 0 ? constant % 2 : 0, distance = attrs_.halves != 0 ? constant / 2 : constant;
     Value*& from = first_[static_cast<size_t>(half)];
-    if (from == nullptr) {
-      Value* first = by_row ? index_.first_row : by_column ? FirstColumn(half) : BlockOf(j);
-      from = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
+    if (from == nullptr && (by_row || by_column)) {
+      from = AddressOf(cx_, attrs_.base, by_row ? index_.first_row : FirstColumn(half), DataTypeBytes(attrs_.type));
     }
-    Value* address = b.CreateAdd(from, cx_.e.C64(static_cast<uint64_t>(distance * DataTypeBytes(attrs_.type))));
+    Value* address = from == nullptr
+                         ? AddressOf(cx_, attrs_.base, BlockOf(j), DataTypeBytes(attrs_.type))
+                         : b.CreateAdd(from, cx_.e.C64(static_cast<uint64_t>(distance * DataTypeBytes(attrs_.type))));
     at->second = LoadRun(cx_.e, attrs_.type, address, 1, inside)[0];
     return at->second;
   }
 
  private:
+  // Columns of the fragment that lie in one block wherever the tile begins, which need not divide a block: fragments
+  // begin at multiples of this. Its rows always divide one.
+  static int RunInBlock(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs) {
+    const bool joined = attrs.gated != 0 && cx.program.row_axis == ir::Axis::kM;
+    const int of_tile = cx.program.Columns() / (joined ? 2 : 1);
+    return std::gcd(std::gcd(layout.columns, of_tile), static_cast<int>(kScaleRun));
+  }
+  int StartOfRun(int j) const {
+    const int column = cx_.program.row_axis == ir::Axis::kN ? index_.RowOf(j) : index_.ColumnOf(j);
+    return column / block_run_ * block_run_;
+  }
   // Where a lane has columns of both halves, its first one is of the first.
   Value* FirstColumn(int half) const {
     auto& b = cx_.e.ir();
@@ -94,6 +108,7 @@ class VectorLoads {
   const ElementIndex& index_;
   Value* columns_;
   Value* part_;
+  const int block_run_;
   std::array<Value*, 2> first_{};  // addresses of the elements of the lane's first row or column, in each half
   std::map<int, Value*> loaded_;   // by the constant part of the index
 };
@@ -276,7 +291,7 @@ Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, cons
 Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
                         Value* row, Value* column, Value* batch) {
   const ElementIndex index(cx, layout, row, column);
-  VectorLoads vector(cx, attrs, index, batch);
+  VectorLoads vector(cx, layout, attrs, index, batch);
   Fragment loaded{layout, {}};
   for (int j = 0; j < layout.Registers(); ++j) loaded.values.push_back(vector.Of(j));
   return loaded;

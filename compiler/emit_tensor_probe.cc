@@ -126,7 +126,7 @@ class ProbeEmitter {
         e_.TensorCommit(barrier);
       });
     });
-    e_.MbarrierWait(barrier, e_.C32(0));
+    e_.MbarrierWait(barrier, e_.C32(0), Emitter::Scope::kCta);
     e_.TensorFence(/*after=*/true);
   }
 

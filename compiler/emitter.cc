@@ -223,12 +223,14 @@ void Emitter::MbarrierInit(Value* barrier, int arrivals) {
 }
 void Emitter::FenceMbarrierInit() { Intrinsic(nv::nvvm_fence_mbarrier_init_release_cluster); }
 
-void Emitter::MbarrierWait(Value* barrier, Value* parity) {
+void Emitter::MbarrierWait(Value* barrier, Value* parity, Scope scope) {
+  const auto try_wait = scope == Scope::kCluster ? nv::nvvm_mbarrier_try_wait_parity_scope_cluster_space_cta
+                                                 : nv::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta;
   llvm::BasicBlock* spin = NewBlock();
   llvm::BasicBlock* end = NewBlock();
   b_.CreateBr(spin);
   b_.SetInsertPoint(spin);
-  b_.CreateCondBr(Intrinsic(nv::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {barrier, parity}), end, spin);
+  b_.CreateCondBr(Intrinsic(try_wait, {barrier, parity}), end, spin);
   b_.SetInsertPoint(end);
 }
 
@@ -240,7 +242,7 @@ void Emitter::MbarrierArrive(Value* barrier) {
 }
 void Emitter::MbarrierArriveAt(Value* barrier, Value* rank) {
   Value* remote = Intrinsic(nv::nvvm_mapa_shared_cluster, {barrier, rank});
-  Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cluster, {remote, C32(1)});
+  Intrinsic(nv::nvvm_mbarrier_arrive_scope_cluster_space_cluster, {remote, C32(1)});
 }
 void Emitter::ClusterSync() {
   Intrinsic(nv::nvvm_barrier_cluster_arrive_aligned);

@@ -86,11 +86,12 @@ class Emitter {
   void WarpSync();
   void MbarrierInit(Value* barrier, int arrivals);
   void FenceMbarrierInit();
-  void MbarrierWait(Value* barrier, Value* parity);  // acquire; spins on try_wait
+  // Acquires what arrivals from as far away as `scope` release; spins on try_wait.
+  enum class Scope : uint8_t { kCta, kCluster };
+  void MbarrierWait(Value* barrier, Value* parity, Scope scope);
   void MbarrierExpect(Value* barrier, int bytes);
   void MbarrierArrive(Value* barrier);
-  // At the same barrier of another CTA of the cluster. Releases to no more than the own CTA: what it publishes is that
-  // reads have completed, and nothing written.
+  // At the same barrier of a CTA of the cluster; releases to the whole cluster.
   void MbarrierArriveAt(Value* barrier, Value* rank);
   // Every thread of the cluster.
   void ClusterSync();

@@ -175,10 +175,11 @@ PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t p
   return places;
 }
 
-int64_t BytesToPack(const GemmProblem& problem, const Schedule& schedule, Operand operand) {
-  if (!IsPacked(schedule, operand)) return 0;
-  const StoredOperand stored = Stored(problem, operand);
-  return stored.outer * stored.inner * problem.batch * DataTypeBytes(stored.type);
+int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
+  const auto* gemm = std::get_if<GemmProblem>(&problem);
+  if (gemm == nullptr || !IsPacked(schedule, operand)) return 0;
+  const StoredOperand stored = Stored(*gemm, operand);
+  return stored.outer * stored.inner * gemm->batch * DataTypeBytes(stored.type);
 }
 
 Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {

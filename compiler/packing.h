@@ -48,8 +48,9 @@ PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t p
 // The parameter that is the size of a matrix along an axis.
 ir::Binding SizeAlong(ir::Axis axis);
 
-// Bytes of an operand's rows, without what lies between them; 0 if it is not packed.
-int64_t BytesToPack(const GemmProblem& problem, const Schedule& schedule, ir::Operand operand);
+// Bytes of an operand's rows, without what lies between them; 0 if it is not packed, as nothing of a convolution is,
+// whatever a schedule asks for that CheckPacks refuses.
+int64_t BytesToPack(const Problem& problem, const Schedule& schedule, ir::Operand operand);
 
 // The kernel that makes the copies; its workspace begins where the first one does. Its parameters are those of the
 // problem. Lowered, with its storage. REQUIRES: the schedule packs an operand, and keeps the rules of CheckPacks.

@@ -12,6 +12,7 @@
 
 #include "base/cuda_toolkit.h"
 #include "base/file_size_signal.h"
+#include "base/read_file.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 
@@ -46,6 +47,8 @@ class ScratchDirectory {
   fs::path path_;
 };
 
+constexpr uint64_t kMaxCubinBytes = uint64_t{1} << 30;
+
 Status WriteFile(const std::string& path, std::string_view bytes) {
   const base::FileSizeSignalGuard guard;
   std::ofstream file(path, std::ios::binary);
@@ -55,10 +58,9 @@ Status WriteFile(const std::string& path, std::string_view bytes) {
   return Ok();
 }
 
-Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file || bytes.empty()) return MakeError(ErrorCode::kDriver, Cat("ptxas left no output in ", path));
+Result<std::string> ReadOutput(const std::string& path) {
+  auto bytes = base::ReadFile(path, kMaxCubinBytes);
+  if (!bytes || bytes->empty()) return MakeError(ErrorCode::kDriver, Cat("ptxas left no output in ", path));
   return bytes;
 }
 
@@ -121,7 +123,8 @@ Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
   std::string path = options.path.empty() ? base::FindPtxas() : options.path;
   if (path.empty()) {
     return MakeError(ErrorCode::kNotFound,
-                     "no ptxas in CUDA_HOME/bin, PATH or /usr/local/cuda/bin; install the CUDA toolkit or let the driver compile PTX");
+                     "no ptxas in CUDA_HOME/bin, PATH or /usr/local/cuda/bin; install the CUDA toolkit or let the "
+                     "driver compile PTX");
   }
   LS_ASSIGN(base::ProgramResult ran, base::RunProgram({.argv = {path, "--version"}, .timeout = options.timeout}));
   std::string id = IdFrom(ran.output);
@@ -147,7 +150,7 @@ Result<AssembleResult> Assembler::Assemble(std::string_view ptx, std::string_vie
     return MakeError(ErrorCode::kInvalidArgument, Cat(id_, " for ", arch, ": ", FirstComplaint(result.log, source)));
   }
   ParseAssemblerLog(result.log, result);
-  LS_ASSIGN(result.cubin, ReadFile(target));
+  LS_ASSIGN(result.cubin, ReadOutput(target));
   return result;
 }
 

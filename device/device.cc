@@ -45,12 +45,15 @@ Result<DeviceFacts> ReadFacts(const DriverApi& api, CuDevice device, int ordinal
       return DriverError(api, result, base::Cat("cuDeviceGetAttribute ", static_cast<int>(row.attribute)));
     }
   }
-  int clusters = 0, tensor_maps = 0;
-  LS_TRY(DriverStatus(api, api.DeviceGetAttribute(&clusters, kCuDeviceClusterLaunch, device), "cuDeviceGetAttribute"));
-  LS_TRY(DriverStatus(api, api.DeviceGetAttribute(&tensor_maps, kCuDeviceTensorMapAccessSupported, device),
-                      "cuDeviceGetAttribute"));
-  facts.clusters = clusters != 0;
-  facts.tensor_maps = tensor_maps != 0;
+  constexpr std::pair<CuDeviceAttribute, bool DeviceFacts::*> kAbilities[] = {
+      {kCuDeviceClusterLaunch, &DeviceFacts::clusters},
+      {kCuDeviceTensorMapAccessSupported, &DeviceFacts::tensor_maps},
+      {kCuDevicePageableMemoryAccess, &DeviceFacts::pageable_memory}};
+  for (const auto& [attribute, fact] : kAbilities) {
+    int value = 0;
+    LS_TRY(DriverStatus(api, api.DeviceGetAttribute(&value, attribute, device), "cuDeviceGetAttribute"));
+    facts.*fact = value != 0;
+  }
   return facts;
 }
 

@@ -33,6 +33,7 @@ struct DeviceFacts {
   size_t memory_bytes = 0;
   bool clusters = false;
   bool tensor_maps = false;
+  bool pageable_memory = false;  // kernels may use any memory of the process, whether or not the driver knows it
 
   // "sm_90": without the letter, which says what code may use rather than what the device is.
   std::string ComputeName() const;

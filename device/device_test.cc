@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device/buffer.h"
+#include "device/driver_error.h"
 #include "device/event.h"
 #include "device/fake_driver.h"
 #include "device/launch.h"
@@ -284,6 +285,24 @@ TEST(LoadCudaDriver, FindsADriverOrSaysWhatToDo) {
   if (driver.error().message.find("no CUDA driver") == 0) {
     EXPECT_NE(driver.error().message.find("use --device emulator"), std::string::npos);
   }
+}
+
+TEST(DriverError, SaysThatAFaultStays) {
+  const DriverApi api = FakeDriver::Reset();
+  FakeDriver& fake = FakeDriver::Instance();
+  // Here the next call works.
+  EXPECT_EQ(DriverError(api, kCuErrorIllegalAddress, "cuLaunchKernelEx").message.find("no more"), std::string::npos);
+  fake.failures["cuMemGetInfo_v2"] = kCuErrorIllegalAddress;
+  EXPECT_NE(DriverError(api, kCuErrorIllegalAddress, "cuLaunchKernelEx").message.find("no more"), std::string::npos);
+  EXPECT_EQ(DriverError(api, kCuErrorInvalidValue, "cuLaunchKernelEx").message.find("no more"), std::string::npos);
+}
+
+TEST(Module, ACubinThatTheDriverDoesNotTakeIsUnsupported) {
+  const DriverApi api = FakeDriver::Reset();
+  FakeDriver::Instance().failures["cuModuleLoadDataEx"] = kCuErrorInvalidImage;
+  const auto module = Module::LoadCubin({&api, FakeHandle<CuContext>(0x100)}, "\177ELF" + std::string(100, '\0'));
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.error().code, ErrorCode::kUnsupported) << module.error().message;
 }
 
 }  // namespace

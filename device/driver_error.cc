@@ -1,5 +1,8 @@
 #include "device/driver_error.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/check.h"
 #include "base/text.h"
 
@@ -16,6 +19,22 @@ ErrorCode CodeOf(CuResult result) {
   }
   if (result == kCuErrorLaunchTimeout) return ErrorCode::kTimeout;
   return ErrorCode::kDriver;
+}
+
+// Whether a result is what a kernel's fault gives.
+bool IsFault(CuResult result) {
+  constexpr CuResult kFaults[] = {kCuErrorIllegalAddress,     kCuErrorLaunchTimeout,     kCuErrorHardwareStackError,
+                                  kCuErrorIllegalInstruction, kCuErrorMisalignedAddress, kCuErrorInvalidAddressSpace,
+                                  kCuErrorInvalidPc,          kCuErrorLaunchFailed};
+  return std::find(std::begin(kFaults), std::end(kFaults), result) != std::end(kFaults);
+}
+
+// A fault that stays is given by calls, too, that have nothing to do with any kernel.
+std::string LostContext(const DriverApi& api, CuResult result) {
+  size_t free_bytes = 0, total_bytes = 0;
+  if (!IsFault(result) || api.MemGetInfo == nullptr || api.MemGetInfo(&free_bytes, &total_bytes) != result) return {};
+  return "; the fault of this or an earlier kernel, of whatever library, stays: the process can use this device's "
+         "context no more";
 }
 
 }  // namespace
@@ -35,7 +54,8 @@ std::string DescribeResult(const DriverApi& api, CuResult result) {
 
 Error DriverError(const DriverApi& api, CuResult result, std::string_view call, const char* file, int line) {
   LS_CHECK(result != kCuSuccess, "success is no error: ", call);
-  return MakeError(CodeOf(result), base::Cat(call, ": ", DescribeResult(api, result)), file, line);
+  return MakeError(CodeOf(result), base::Cat(call, ": ", DescribeResult(api, result), LostContext(api, result)), file,
+                   line);
 }
 
 Status DriverStatus(const DriverApi& api, CuResult result, std::string_view call, const char* file, int line) {

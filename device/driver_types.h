@@ -50,6 +50,7 @@ enum CuResult : int {
   kCuErrorIllegalAddress = 700,
   kCuErrorLaunchOutOfResources = 701,
   kCuErrorLaunchTimeout = 702,
+  kCuErrorHardwareStackError = 714,
   kCuErrorIllegalInstruction = 715,
   kCuErrorMisalignedAddress = 716,
   kCuErrorInvalidAddressSpace = 717,
@@ -78,6 +79,7 @@ enum CuDeviceAttribute : int {
   kCuDeviceComputeCapabilityMajor = 75,
   kCuDeviceComputeCapabilityMinor = 76,
   kCuDeviceMaxSharedMemoryPerMultiprocessor = 81,
+  kCuDevicePageableMemoryAccess = 88,
   kCuDeviceMaxSharedMemoryPerBlockOptin = 97,
   kCuDeviceReservedSharedMemoryPerBlock = 111,
   kCuDeviceClusterLaunch = 120,
@@ -104,6 +106,25 @@ enum CuJitOption : int {
   kCuJitErrorLogBufferSizeBytes = 6,
   kCuJitLogVerbose = 12,
 };
+
+enum CuPointerAttribute : int {
+  kCuPointerContext = 1,
+  kCuPointerMemoryType = 2,
+  kCuPointerDevicePointer = 3,
+  kCuPointerHostPointer = 4,
+  kCuPointerSyncMemops = 6,
+  kCuPointerBufferId = 7,
+  kCuPointerIsManaged = 8,
+  kCuPointerDeviceOrdinal = 9,
+  kCuPointerRangeStart = 11,
+  kCuPointerRangeSize = 12,
+  kCuPointerMapped = 13,
+  kCuPointerAllowedHandleTypes = 14,
+  kCuPointerAccessFlags = 16,
+  kCuPointerMempool = 17,
+};
+
+enum CuMemoryType : int { kCuMemoryHost = 1, kCuMemoryDevice = 2, kCuMemoryArray = 3, kCuMemoryUnified = 4 };
 
 enum CuStreamFlags : unsigned { kCuStreamDefault = 0, kCuStreamNonBlocking = 1 };
 enum CuEventFlags : unsigned { kCuEventDefault = 0, kCuEventDisableTiming = 2 };
@@ -141,8 +162,8 @@ enum CuTensorMapSwizzle : int {
 enum CuTensorMapL2Promotion : int { kCuL2None = 0, kCuL2Of64 = 1, kCuL2Of128 = 2, kCuL2Of256 = 3 };
 enum CuTensorMapOobFill : int { kCuOobZero = 0, kCuOobNan = 1 };
 
-// An encoded tensor map: opaque bytes made by the provider of the table. Passed to kernels by value. The encoders ask for
-// 64-byte alignment; cuda.h declares 64 before CUDA 13 and 128 from then on.
+// An encoded tensor map: opaque bytes made by the provider of the table. Passed to kernels by value. The encoders ask
+// for 64-byte alignment; cuda.h declares 64 before CUDA 13 and 128 from then on.
 struct alignas(128) CuTensorMap {
   uint64_t opaque[16];
 };

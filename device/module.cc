@@ -109,7 +109,9 @@ Result<Module> Module::LoadCubin(Context context, std::string_view cubin) {
   CuModule handle = nullptr;
   CuResult result = LoadImage(*context.api, cubin.data(), &handle, &log);
   if (result == kCuSuccess) return Module(context, handle);
-  return LoadFailure(*context.api, result, Cat("loading a cubin of ", cubin.size(), " bytes"), log);
+  Error error = LoadFailure(*context.api, result, Cat("loading a cubin of ", cubin.size(), " bytes"), log);
+  if (result == kCuErrorInvalidImage || result == kCuErrorNoBinaryForGpu) error.code = ErrorCode::kUnsupported;
+  return error;
 }
 
 Module::Module(Module&& other) noexcept : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}

@@ -17,6 +17,8 @@ class Module {
   // A failure carries the driver's own log. kUnsupported if the driver does not know the PTX version or the device
   // cannot run the PTX's target.
   static Result<Module> LoadPtx(Context context, const std::string& ptx);
+  // kUnsupported: this driver does not take the machine code, which the PTX that it was made of may mend: it is of a
+  // later CUDA release, or the driver is an emulator.
   static Result<Module> LoadCubin(Context context, std::string_view cubin);
   Module(Module&& other) noexcept;
   Module& operator=(Module&& other) noexcept;

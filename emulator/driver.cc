@@ -31,6 +31,11 @@ DriverState& TheDriver() {
   return *state;
 }
 
+ReturnedFault& FaultOfThisThread() {
+  static thread_local ReturnedFault fault;
+  return fault;
+}
+
 void DriverState::Reset() {
   executables.clear();
   graphs.clear();
@@ -83,6 +88,7 @@ CuResult ResultOf(FaultKind kind) {
 CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& shape,
                                 const std::vector<uint8_t>& parameters) {
   const DeviceProfile profile = ProfileOf(options);
+  FaultOfThisThread() = {};
   Machine machine;
   machine.memory = memory.get();
   machine.hazards = options.hazards == HazardChecks::kOn ? &hazards : nullptr;
@@ -116,9 +122,14 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   if (result.fault) {
     Notice(result.fault->Print());
     report.faults.push_back(*result.fault);
-    sticky = ResultOf(result.fault->kind);
+    const CuResult failure = ResultOf(result.fault->kind);
+    if (options.faults == FaultReturn::kAtOnce) {
+      FaultOfThisThread() = {failure, result.fault->Print()};
+      return failure;
+    }
+    // Like an asynchronous launch: the fault shows at the next synchronisation.
+    sticky = failure;
   }
-  // Like an asynchronous launch: the fault shows at the next synchronisation.
   return kCuSuccess;
 }
 

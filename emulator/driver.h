@@ -1,7 +1,8 @@
 // The emulator as a provider of the CUDA driver API: PTX in, results out, no GPU.
 //
 // State is process-wide, like the real driver's. Launches run to their end before the call returns; a fault of a kernel
-// is reported by that and every later call until the last reference to the primary context is released. Thread-safety:
+// is reported by every later call until the last reference to the primary context is released, or by that call only
+// (FaultReturn). Thread-safety:
 // every function may be called from any thread; calls exclude each other.
 #pragma once
 
@@ -20,6 +21,12 @@ enum class HazardChecks : uint8_t { kOff, kOn };
 // clusterlaunchcontrol.try_cancel: a quarter of the clusters start and are granted the others, or all start.
 enum class Cancellation : uint8_t { kGrant, kRefuse };
 
+// What a kernel's fault does. Of a GPU it is seen by the next call that waits, and by every one after that.
+enum class FaultReturn : uint8_t {
+  kSticky,  // the same
+  kAtOnce,  // the launch returns it, with GetErrorString() to say more, and nothing is the worse for it
+};
+
 struct Options {
   Profile profile = Profile::kB200;
   int multiprocessors = 0;  // 0: as many as the profile's chip has
@@ -28,7 +35,8 @@ struct Options {
   int host_threads = 0;  // 0: as many as the host has
   HazardChecks hazards = HazardChecks::kOn;
   Arithmetic arithmetic = Arithmetic::kHardware;
-  Limits limits;      // of what launches may take of the host: limits.def
+  Limits limits;  // of what launches may take of the host: limits.def
+  FaultReturn faults = FaultReturn::kSticky;
   Policies policies;  // answers where the manual is silent: units/policies.def
   Cancellation cancellation = Cancellation::kGrant;
   uint64_t memory_bytes = uint64_t{64} << 30;  // of the emulated device; host pages are taken when touched

@@ -100,6 +100,7 @@ constexpr Attribute kAttributes[] = {
     {82, nullptr, kRegistersPerProcessor},
     {83, nullptr, 1},  // managed memory
     {87, nullptr, 2},  // single to double precision
+    {kCuDevicePageableMemoryAccess, nullptr, 0},
     {89, nullptr, 1},  // concurrent managed access
     {90, nullptr, 1},  // preemption
     {91, nullptr, 1},  // registered memory under the host's pointer
@@ -137,6 +138,8 @@ CuResult GetErrorName(CuResult error, const char** name) {
   return *name = nullptr, kCuErrorInvalidValue;
 }
 CuResult GetErrorString(CuResult error, const char** text) {
+  const ReturnedFault& fault = FaultOfThisThread();
+  if (error != kCuSuccess && fault.result == error) return *text = fault.text.c_str(), kCuSuccess;
   for (const Name& known : kNames) {
     if (known.result == error) return *text = known.text, kCuSuccess;
   }

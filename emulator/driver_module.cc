@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "emulator/driver_bodies.h"
 #include "emulator/driver_state.h"
@@ -125,11 +125,12 @@ CuResult Load(CuModule* module, const void* image, unsigned option_count, const 
 
 // The whole file with a zero behind it; nothing if it is no regular file.
 std::optional<std::string> ReadImage(const char* path) {
+  constexpr uint64_t kMaxImageFile = uint64_t{4} << 30;
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed)) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  auto image = base::ReadFile(path, kMaxImageFile);
+  if (!image) return std::nullopt;
+  return std::move(*image);
 }
 
 // The one handle of a kernel.

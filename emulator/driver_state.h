@@ -175,6 +175,13 @@ struct DriverState {
 
 DriverState& TheDriver();
 
+// The fault that the last launch of this thread returned (FaultReturn::kAtOnce).
+struct ReturnedFault {
+  device::CuResult result = device::kCuSuccess;
+  std::string text;
+};
+ReturnedFault& FaultOfThisThread();
+
 // A launch as the driver's callers describe it, checked against the function and the device.
 device::CuResult ShapeOf(const device::CuLaunchConfig& config, const LoadedFunction& function, LaunchShape& shape);
 // The parameter block of a launch; nothing if neither form of passing parameters fits.

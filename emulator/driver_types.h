@@ -19,11 +19,15 @@ using CuHostFunction = void (*)(void* user_data);
 using CuStreamCallback = void (*)(device::CuStream stream, device::CuResult status, void* user_data);
 using CuBlockToShared = size_t (*)(int block);
 
+// Which laneshift uses, too.
+using device::CuMemoryType;
+using device::CuPointerAttribute;
+using enum device::CuMemoryType;
+using enum device::CuPointerAttribute;
+
 struct CuUuid {
   unsigned char bytes[16];
 };
-
-enum CuMemoryType : int { kCuMemoryHost = 1, kCuMemoryDevice = 2, kCuMemoryArray = 3, kCuMemoryUnified = 4 };
 
 // One end of a copy of up to three dimensions.
 struct CuMemcpy2D {
@@ -129,23 +133,6 @@ struct CuGraphInstantiateParams {
 struct CuGraphUpdateResult {
   int result;
   CuGraphNode error_node, error_from_node;
-};
-
-enum CuPointerAttribute : int {
-  kCuPointerContext = 1,
-  kCuPointerMemoryType = 2,
-  kCuPointerDevicePointer = 3,
-  kCuPointerHostPointer = 4,
-  kCuPointerSyncMemops = 6,
-  kCuPointerBufferId = 7,
-  kCuPointerIsManaged = 8,
-  kCuPointerDeviceOrdinal = 9,
-  kCuPointerRangeStart = 11,
-  kCuPointerRangeSize = 12,
-  kCuPointerMapped = 13,
-  kCuPointerAllowedHandleTypes = 14,
-  kCuPointerAccessFlags = 16,
-  kCuPointerMempool = 17,
 };
 
 enum CuTensorMapWideMode : int { kCuWideW = 0, kCuWideW128 = 1 };

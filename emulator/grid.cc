@@ -7,7 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "emulator/host_crew.h"
+#include "base/threads.h"
+#include "emulator/host_memory.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -195,8 +196,7 @@ GridResult RunGrid(const Launch& launch, int host_threads) {
   uint64_t clusters = 1;
   for (size_t d = 0; d < 3; ++d) clusters *= shape.grid[d] / shape.cluster[d];
   Queue queue(launch, clusters);
-  const auto count = static_cast<int>(std::min<uint64_t>(clusters, static_cast<uint64_t>(std::max(1, host_threads))));
-  RunOnCrew(count, [&] {
+  base::RunOnThreads(std::min(static_cast<int64_t>(clusters), int64_t{host_threads}), [&] {
     if (!RunWithinMemory([&] { RunClusters(queue); })) queue.GiveUp();
   });
   return queue.Result();

@@ -1,5 +1,6 @@
 // A seed gives the same results and the same report, however many host threads run the grid.
 
+#include "base/thread_famine.h"
 #include "emulator/test_device.h"
 
 namespace laneshift::emulator {
@@ -71,6 +72,12 @@ TEST(HostThreads, ChangeNothing) {
       EXPECT_EQ(again.instructions, alone.instructions) << "seed " << seed << ", host threads " << host_threads;
     }
   }
+}
+
+TEST(HostThreads, ThatCannotBeStartedAreDoneWithout) {
+  const RunOutcome alone = Launched(1, 1);
+  const base::ThreadFamine famine;
+  EXPECT_EQ(Launched(1, 4), alone);
 }
 
 }  // namespace

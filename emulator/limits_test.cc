@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "emulator/host_crew.h"
+#include "emulator/host_memory.h"
 #include "emulator/test_device.h"
 
 namespace laneshift::emulator {
@@ -118,32 +118,8 @@ TEST(Limits, OfMemoryAreAboutWhatIsWritten) {
   }
 }
 
-// A child whose stacks find no room in the address space starts one thread at most, and does the work all the same.
-TEST(HostCrew, IsAsLargeAsTheHostAllows) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    rlimit limit{};
-    getrlimit(RLIMIT_AS, &limit);
-    rlim_t used = 0;
-    std::ifstream("/proc/self/statm") >> used;
-    limit.rlim_cur = used * static_cast<rlim_t>(getpagesize()) + (24 << 20);
-    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
-    std::atomic<int> ran{0};
-    const int had = RunOnCrew(64, [&] {
-      ++ran;
-      usleep(50000);
-    });
-    _exit(had >= 1 && had < 64 && ran == had ? 0 : 3);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-}
-
 // A host that gives less than it seemed to have ends the launch, not the process.
-TEST(HostCrew, SurvivesAHostWithoutMemory) {
+TEST(HostMemory, SurvivesAHostWithoutMemory) {
   EXPECT_TRUE(RunWithinMemory([] {}));
   EXPECT_FALSE(RunWithinMemory([] { std::vector<char> none(size_t{1} << 62); }));
 }

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "base/text.h"
-#include "emulator/host_crew.h"
+#include "emulator/host_memory.h"
 
 namespace laneshift::emulator {
 namespace {

@@ -34,35 +34,33 @@ constexpr std::string_view kDimensionNames[] = {"depth", "height", "width"};
 constexpr std::string_view kInputKeys[] = {"d", "h", "w"};
 constexpr std::string_view kFilterKeys[] = {"t", "r", "s"};
 
-// Beyond every size that CheckTensor lets through, so that nothing overflows before it is refused.
-int64_t Times(int64_t count, int64_t pitch) {
-  constexpr int64_t kTooMuch = int64_t{1} << 50;
-  return static_cast<double>(count) * static_cast<double>(pitch) < static_cast<double>(kTooMuch) ? count * pitch
-                                                                                                 : kTooMuch;
+// Each distance of a tensor, and how many pieces it sets apart, from the innermost one.
+struct Level {
+  int64_t ConvPitches::*distance;
+  int64_t count;
+};
+std::array<Level, 4> LevelsOf(const ConvTensor& tensor) {
+  return {{{&ConvPitches::pixel, tensor.extents[kWidth]},
+           {&ConvPitches::row, tensor.extents[kHeight]},
+           {&ConvPitches::plane, tensor.extents[kDepth]},
+           {&ConvPitches::image, tensor.outer}}};
+}
+
+Status CheckReaches(const ConvProblem& p, const ConvTensor& tensor) {
+  for (const Level& level : LevelsOf(tensor))
+    LS_TRY(CheckReach(PitchKey(tensor.pitches, level.distance), level.count, p.*tensor.pitches.*level.distance));
+  return Ok();
 }
 
 // Each distance reaches over what lies inside of it.
-Status CheckTensor(const ConvProblem& p, const ConvTensor& tensor) {
-  const ConvPitches& pitches = p.*tensor.pitches;
-  struct Level {
-    int64_t ConvPitches::*distance;
-    int64_t count;
-  };
-  const Level levels[] = {{&ConvPitches::pixel, tensor.extents[kWidth]},
-                          {&ConvPitches::row, tensor.extents[kHeight]},
-                          {&ConvPitches::plane, tensor.extents[kDepth]},
-                          {&ConvPitches::image, tensor.outer}};
+Status CheckOverlaps(const ConvProblem& p, const ConvTensor& tensor) {
   int64_t inside = tensor.inner;
-  for (const Level& level : levels) {
-    const int64_t pitch = pitches.*level.distance;
+  for (const Level& level : LevelsOf(tensor)) {
+    const int64_t pitch = p.*tensor.pitches.*level.distance;
     const bool innermost = level.distance == &ConvPitches::pixel;
     if ((level.count > 1 || innermost) && pitch < inside) {
       return InvalidProblem(Cat(PitchKey(tensor.pitches, level.distance), "=", pitch, " is below the ", inside,
                                 " elements that lie inside; use at least ", inside, ", or leave it out for packed"));
-    }
-    if (static_cast<double>(level.count) * static_cast<double>(pitch) > 0x1p46) {
-      return InvalidProblem(Cat(PitchKey(tensor.pitches, level.distance), "=", pitch,
-                                " makes a tensor of more than 2^46 elements; use a smaller problem"));
     }
     inside += (level.count - 1) * pitch;
   }
@@ -120,9 +118,9 @@ ConvPitches PackedPitches(const ConvTensor& tensor, const ConvPitches& given) {
   const auto or_else = [](int64_t pitch, int64_t packed) { return pitch == 0 ? packed : pitch; };
   ConvPitches pitches;
   pitches.pixel = or_else(given.pixel, tensor.inner);
-  pitches.row = or_else(given.row, Times(tensor.extents[kWidth], pitches.pixel));
-  pitches.plane = or_else(given.plane, Times(tensor.extents[kHeight], pitches.row));
-  pitches.image = or_else(given.image, Times(tensor.extents[kDepth], pitches.plane));
+  pitches.row = or_else(given.row, BoundedProduct(tensor.extents[kWidth], pitches.pixel));
+  pitches.plane = or_else(given.plane, BoundedProduct(tensor.extents[kHeight], pitches.row));
+  pitches.image = or_else(given.image, BoundedProduct(tensor.extents[kDepth], pitches.plane));
   return pitches;
 }
 
@@ -168,8 +166,9 @@ Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(CheckHalves(conv.epilogue, conv.beta, conv.scale));
   for (const ConvTensor& tensor : ConvTensors(conv)) {
     conv.*tensor.pitches = PackedPitches(tensor, conv.*tensor.pitches);
+    LS_TRY(CheckReaches(conv, tensor));
     if (tensor.pitches == &ConvProblem::z_pitch && conv.beta == 0) continue;
-    LS_TRY(CheckTensor(conv, tensor));
+    LS_TRY(CheckOverlaps(conv, tensor));
   }
   return Problem(conv);
 }

@@ -144,7 +144,14 @@ INSTANTIATE_TEST_SUITE_P(
         ConvLine{"conv w=5 c=8 k=8 s=3 align_y=3", "align_y=3 is not an alignment"},
         ConvLine{"conv n=65536 h=256 w=256 c=1 k=1 s=1", "output pixels"},
         ConvLine{"conv h=65536 w=65536 c=1 k=1 r=65536 s=65536", "products per output element"},
-        ConvLine{"conv w=2147483647 c=2147483647 k=1 s=1", "more than 2^46 elements"}));
+        ConvLine{"conv w=2147483647 c=2147483647 k=1 s=1", "more than 2^46 elements"},
+        ConvLine{"conv h=65536 w=32767 c=1 k=32768 r=1 s=1", "_plane=70366596694016 is out of range; neighbours"}));
+
+// What is filled in is what may be said: a problem that was completed can be completed again.
+TEST(ConvProblem, CompletesTwice) {
+  const Problem p = *ParseProblem("conv h=65536 w=32767 c=1 k=256 r=1 s=1");
+  EXPECT_EQ(*CompleteProblem(p), p);
+}
 
 TEST(ConvProblem, FlopsAndBytes) {
   const Problem p =

@@ -173,8 +173,23 @@ std::array<StoredMatrix, 4> StoredMatrices(const GemmProblem& p) {
 void FillPacked(GemmProblem& p) {
   for (const StoredMatrix& matrix : StoredMatrices(p)) {
     if (p.*matrix.pitch == 0) p.*matrix.pitch = matrix.inner;
-    if (p.*matrix.stride == 0) p.*matrix.stride = matrix.rows * p.*matrix.pitch;
+    if (p.*matrix.stride == 0) p.*matrix.stride = BoundedProduct(matrix.rows, p.*matrix.pitch);
   }
+}
+
+Status CheckReaches(const GemmProblem& p, const StoredMatrix& matrix) {
+  LS_TRY(CheckReach(Cat("ld", matrix.letter), matrix.rows, p.*matrix.pitch));
+  return CheckReach(Cat("stride_", matrix.letter), p.batch, p.*matrix.stride);
+}
+
+// Kernels count output tiles in s32. No tile is smaller than 64 x 8, either way round.
+Status CheckTiles(const GemmProblem& p) {
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return BoundedProduct(BoundedProduct((p.m + rows - 1) / rows, (p.n + columns - 1) / columns), p.batch);
+  };
+  if (std::max(tiles(64, 8), tiles(8, 64)) < kMaxExtent) return Ok();
+  return InvalidProblem(Cat("m=", p.m, " n=", p.n, " batch=", p.batch, " makes more than ", kMaxExtent - 1,
+                            " output tiles; split the problem"));
 }
 
 Status CheckMatrix(const GemmProblem& p, const StoredMatrix& matrix) {
@@ -265,8 +280,10 @@ Result<Problem> Complete(GemmProblem gemm) {
     return InvalidProblem(Cat("epilogue: columns are joined in pairs, but n=", gemm.n, " is odd"));
   }
   LS_TRY(CheckHalves(gemm.epilogue, gemm.beta, gemm.scale));
+  LS_TRY(CheckTiles(gemm));
   FillPacked(gemm);
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
+    LS_TRY(CheckReaches(gemm, matrix));
     if (matrix.letter == 'c' && gemm.beta == 0) continue;
     LS_TRY(CheckMatrix(gemm, matrix));
   }
@@ -278,7 +295,7 @@ std::string Print(const GemmProblem& gemm) {
   // A pitch that is packed is left out, and so is a stride that is packed over the pitch that is printed.
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     packed.*matrix.pitch = gemm.*matrix.pitch == 0 ? 0 : matrix.inner;
-    packed.*matrix.stride = gemm.*matrix.stride == 0 ? 0 : matrix.rows * gemm.*matrix.pitch;
+    packed.*matrix.stride = gemm.*matrix.stride == 0 ? 0 : BoundedProduct(matrix.rows, gemm.*matrix.pitch);
   }
   std::string text = "gemm";
   for (const Key& key : kKeys) {

@@ -16,6 +16,8 @@ using base::Cat;
 
 namespace {
 
+constexpr int64_t kMaxPitch = int64_t{1} << 40, kMaxElements = int64_t{1} << 46;
+
 std::optional<DataType> FindType(std::string_view name) {
   for (int i = 0; i < kDataTypes; ++i) {
     const auto type = static_cast<DataType>(i);
@@ -235,8 +237,24 @@ Status CheckExtent(std::string_view key, int64_t value) {
 }
 
 Status CheckPitch(std::string_view key, int64_t value) {
-  if (value >= 0 && value < int64_t{1} << 40) return Ok();
+  if (value >= 0 && value < kMaxPitch) return Ok();
   return InvalidProblem(Cat(key, "=", value, " is out of range; use 0 (packed) to 2^40-1 elements"));
+}
+
+Status CheckReach(std::string_view key, int64_t count, int64_t distance) {
+  if (distance >= kMaxPitch) {
+    return InvalidProblem(Cat(key, "=", distance,
+                              " is out of range; neighbours are at most 2^40-1 elements apart; use a smaller problem"));
+  }
+  if (BoundedProduct(count, distance) <= kMaxElements) return Ok();
+  return InvalidProblem(Cat(key, "=", distance, " makes an operand of more than 2^46 elements (", count,
+                            " times as far); use a smaller problem"));
+}
+
+int64_t BoundedProduct(int64_t count, int64_t distance) {
+  constexpr int64_t kTooMany = 4 * kMaxElements;
+  return static_cast<double>(count) * static_cast<double>(distance) < static_cast<double>(kTooMany) ? count * distance
+                                                                                                    : kTooMany;
 }
 
 Status CheckAlignment(std::string_view key, int64_t value, DataType type) {

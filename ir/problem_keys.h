@@ -61,6 +61,12 @@ std::string_view CureOf(std::span<const Alias> aliases, std::string_view word);
 Status CheckExtent(std::string_view key, int64_t value);
 // 0 to 2^40 - 1.
 Status CheckPitch(std::string_view key, int64_t value);
+// `count` pieces of an operand, `distance` elements apart, as they are after packed distances are filled in: the
+// distance is one that CheckPitch takes, and the operand has 2^46 elements at most, so that every address in bytes fits
+// into the range of a device and no sum of them overflows.
+Status CheckReach(std::string_view key, int64_t count, int64_t distance);
+// count * distance, or, where that is beyond all that CheckReach lets through, something that is too.
+int64_t BoundedProduct(int64_t count, int64_t distance);
 // A power of two from one element to 256 bytes.
 Status CheckAlignment(std::string_view key, int64_t value, DataType type);
 // Both operands of the MMA.

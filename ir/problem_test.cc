@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+#include "ir/stored_tensor.h"
+
 namespace laneshift {
 namespace {
 
@@ -78,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=1 k=1 m=2", "given twice"}, ProblemLine{"gemm m=1 n=1 k=1 aa=bf16", "did you mean 'a'"},
         ProblemLine{"gemm m=1 n=1 k=1 a=int4", "known types"}, ProblemLine{"gemm m=1 n=1 k=1x", "not a whole number"},
         ProblemLine{"gemm m=1 n=1 k=9 lda=8", "lda=8 is below the row of 9"},
+        ProblemLine{"gemm m=339483903 n=8 k=4 ldd=1099511627775", "more than 2^46 elements"},
+        ProblemLine{"gemm m=1 n=1 k=1 batch=2147483647 stride_a=1099511627775", "more than 2^46 elements"},
         ProblemLine{"gemm m=4 n=1 k=9 batch=2 stride_a=8", "overlap"},
         ProblemLine{"gemm m=1 n=1 k=1 a=f16 b=bf16", "both f16, both bf16, or each of them e4m3 or e5m2"},
         ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 b=f16", "each of them e4m3 or e5m2"},
@@ -88,7 +93,48 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=1 k=1 scale=tensor", "use alpha="},
         ProblemLine{"conv w=9 c=8 k=8 s=3 x=e4m3 scale=block", "a conv has scale=tensor"},
         ProblemLine{"gemm m=1 n=1 k=1 align_a=3", "power of two"}, ProblemLine{"gemm m=1 n=1 k=1 alpha=nan", "finite"},
-        ProblemLine{"gemm m=1 n=1 k=1 a_major=n", "use k or m"}, ProblemLine{"gemm m=1 n=1 k=1 hello", "key=value"}));
+        ProblemLine{"gemm m=1 n=1 k=1 a_major=n", "use k or m"}, ProblemLine{"gemm m=1 n=1 k=1 hello", "key=value"},
+        ProblemLine{"gemm m=1 n=1 k=1 batch=16777217 stride_a=549755813888", "more than 2^46 elements"},
+        ProblemLine{"gemm m=2147483647 n=1 k=1 lda=1099511627775", "more than 2^46 elements"},
+        ProblemLine{"gemm m=2147483647 n=1 k=2147483647", "more than 2^46 elements"},
+        ProblemLine{"gemm m=65 n=9 k=1 batch=2147483647", "output tiles; split"}));
+
+// Every size and distance at its largest, with and without others that are large: the problem is refused by name, or
+// all of its operands end below 2^48 bytes and completing it again changes nothing.
+TEST(Problem, NoSizeOverflows) {
+  const std::pair<std::string_view, int64_t> largest[] = {
+      {"m", 2147483647},           {"n", 2147483647},           {"k", 2147483647},
+      {"batch", 2147483647},       {"lda", 1099511627775},      {"ldb", 1099511627775},
+      {"ldc", 1099511627775},      {"ldd", 1099511627775},      {"stride_a", 1099511627775},
+      {"stride_b", 1099511627775}, {"stride_c", 1099511627775}, {"stride_d", 1099511627775}};
+  int accepted = 0, refused = 0;
+  // Every pair of them, and each by itself.
+  for (size_t i = 0; i < std::size(largest); ++i) {
+    for (size_t j = i; j < std::size(largest); ++j) {
+      for (const int64_t divisor : {1, 2, 128, 65536}) {
+        std::string text = "gemm";
+        for (const std::string_view size : {"m", "n", "k"}) {
+          if (size != largest[i].first && size != largest[j].first) text += base::Cat(" ", size, "=3");
+        }
+        text += base::Cat(" ", largest[i].first, "=", largest[i].second);
+        if (i != j) text += base::Cat(" ", largest[j].first, "=", largest[j].second / divisor);
+        const auto problem = ParseProblem(text + " beta=1");
+        if (!problem) {
+          ++refused;
+          EXPECT_EQ(problem.error().code, ErrorCode::kInvalidArgument) << text;
+          continue;
+        }
+        ++accepted;
+        EXPECT_EQ(*CompleteProblem(*problem), *problem) << text;
+        for (const auto role : {ir::OperandRole::kA, ir::OperandRole::kB, ir::OperandRole::kC, ir::OperandRole::kD}) {
+          EXPECT_LT(ir::Stored(*problem, role).Bytes(), size_t{1} << 48) << text;
+        }
+      }
+    }
+  }
+  EXPECT_GT(accepted, 20);
+  EXPECT_GT(refused, 20);
+}
 
 TEST(Problem, BytesOfFactors) {
   const auto bytes = [](std::string_view text) { return ProblemBytes(*ParseProblem(text)); };

@@ -118,6 +118,8 @@ struct JoinedField {
   std::array<int Struct::*, kCount> members;
   Presence presence = Presence::kAlways;
 };
+template <typename Struct, size_t kCount, typename... Rest>
+JoinedField(const char*, char, std::array<int Struct::*, kCount>, Rest...) -> JoinedField<Struct, kCount>;
 
 // clang-format off
 template <typename Struct>

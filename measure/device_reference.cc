@@ -575,8 +575,7 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const device::Device& device,
                                                  const Problem& problem, CodeForm form) {
   if (ir::HasJumps(ir::EpilogueOf(problem))) {
-    return MakeError(ErrorCode::kUnsupported,
-                     "what rint and users' functions make of a sum is compared on the host");
+    return MakeError(ErrorCode::kUnsupported, "what rint and users' functions make of a sum is compared on the host");
   }
   const auto define = [&](std::string_view macro, OperandRole role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
@@ -585,15 +584,21 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
   const Epilogue& epilogue = ir::EpilogueOf(problem);
   const std::string macros = Cat("#define JOINED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
                                  ir::JoinsHalves(epilogue) ? 1 : 0, "\n");
-  LS_ASSIGN(const std::string code,
-            nvrtc.Compile(
-                Cat(macros, kTypes, view_source, kTally, kFunctions, EpilogueSource(problem), kCheck),
-                device.facts().ComputeName(),
-                {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
-                 define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD), define("BIAS", OperandRole::kBias)},
-                form));
-  LS_ASSIGN(device::Module module, form == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
-                                                            : device::Module::LoadPtx(device.context(), code));
+  const auto load = [&](CodeForm wanted) -> Result<device::Module> {
+    LS_ASSIGN(const std::string code,
+              nvrtc.Compile(Cat(macros, kTypes, view_source, kTally, kFunctions, EpilogueSource(problem), kCheck),
+                            device.facts().ComputeName(),
+                            {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
+                             define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD),
+                             define("BIAS", OperandRole::kBias)},
+                            wanted));
+    return wanted == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
+                                      : device::Module::LoadPtx(device.context(), code);
+  };
+  auto loaded = load(form);
+  if (!loaded && form == CodeForm::kCubin && loaded.error().code == ErrorCode::kUnsupported)
+    loaded = load(CodeForm::kPtx);
+  LS_ASSIGN(device::Module module, std::move(loaded));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel("Check"));
   return DeviceReference(device, problem, std::move(module), std::move(kernel));
 }

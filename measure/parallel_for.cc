@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
-#include <vector>
+
+#include "base/threads.h"
 
 namespace laneshift::measure {
 
@@ -13,9 +14,7 @@ void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
     for (int64_t i = next++; i < count; i = next++) body(i);
   };
   const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> threads;
-  for (int64_t i = 1; i < std::min(cores, count); ++i) threads.emplace_back(work);
-  work();
+  base::RunOnThreads(std::min(cores, count), work);
 }
 
 }  // namespace laneshift::measure

@@ -1,4 +1,5 @@
-// ParallelFor: the indices [0, count) on all cores, one at a time to whoever is free.
+// ParallelFor: the indices [0, count) on all cores, one at a time to whoever is free; on fewer where the host gives
+// fewer threads.
 #pragma once
 
 #include <cstdint>

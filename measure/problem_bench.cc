@@ -1,10 +1,11 @@
-#include "measure/function_evaluator.h"
 #include "measure/problem_bench.h"
 
 #include <utility>
 
 #include "base/text.h"
 #include "emulator/driver.h"
+#include "measure/function_evaluator.h"
+#include "measure/host_memory.h"
 #include "measure/reduced_problem.h"
 #include "runtime/engine_parts.h"
 
@@ -39,6 +40,7 @@ Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, c
   LS_ASSIGN(device::Stream stream, device::Stream::Create(parts.device.context()));
   std::unique_ptr<ProblemBench> bench(new ProblemBench(engine, problem, options, std::move(stream)));
   if (parts.emulated) return bench;
+  LS_TRY(CheckHostMemory(problem, HostCopies::kOnce));
   bench->host_ = HostOperands::Random(problem, options.seed);
   LS_ASSIGN(bench->operands_,
             DeviceOperands::Upload(parts.device.context(), bench->stream_, problem, bench->host_, kRedZoneBytes));

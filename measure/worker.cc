@@ -9,9 +9,9 @@
 #include <deque>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/text.h"
+#include "base/threads.h"
 #include "measure/parallel_for.h"
 #include "runtime/engine_parts.h"
 
@@ -165,7 +165,12 @@ int ServeWorker(const Result<Engine>& engine, const BenchOptions& options, int i
     return 1;
   }
   Inbox inbox;
-  std::thread(Watch, input, std::ref(inbox)).detach();
+  auto watcher = base::Thread::Start([input, &inbox] { Watch(input, inbox); });
+  if (!watcher) {
+    Send(output, autotune::EncodeError(watcher.error()));
+    return 1;
+  }
+  watcher->Detach();
   Server server(*engine, options);
   Send(output, server.Hello());
   for (;;) {

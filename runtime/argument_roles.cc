@@ -3,11 +3,13 @@
 #include <bit>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "device/memory_range.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::runtime {
@@ -15,53 +17,11 @@ namespace {
 
 using base::Cat;
 
-// What helps a pointer that is aligned to less than the plan needs.
-enum class Remedy : uint8_t { kPromiseLess, kWholeElements, kAlign };
-
-struct PointerRule {
-  std::string_view name;
-  const void* pointer;
-  int64_t align;
-  Remedy remedy;
-};
-
-std::string PrintRemedy(const PointerRule& rule, uintptr_t own) {
-  switch (rule.remedy) {
-    case Remedy::kPromiseLess:
-      return Cat("align it, or make the plan with align_", rule.name, "=", own);
-    case Remedy::kWholeElements:
-      return "pass whole elements";
-    case Remedy::kAlign:
-      return "align it";
-  }
-  return "";
-}
-
-Status CheckPointer(const PointerRule& rule) {
-  if (rule.pointer == nullptr) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
-  }
-  const auto address = reinterpret_cast<uintptr_t>(rule.pointer);
-  if (address % static_cast<uintptr_t>(rule.align) == 0) return Ok();
-  const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
-  return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("pointer ", rule.name, " (", rule.pointer, ") is aligned to ", own, " bytes, the plan needs ",
-                       rule.align, "; ", PrintRemedy(rule, own)));
-}
-
-Status CheckEpilogue(const Problem& problem, const EpilogueArguments& given) {
-  const bool none = std::visit([](const auto& kind) { return kind.epilogue.empty(); }, problem);
-  if (none) return Ok();
-  constexpr int64_t kMatrixAlignment = 16;
-  size_t i = 0;
-  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
-    const int64_t align = operand.matrix ? kMatrixAlignment : DataTypeBytes(operand.tensor.type);
-    LS_TRY(CheckPointer({operand.name, given[i++], align, operand.matrix ? Remedy::kAlign : Remedy::kWholeElements}));
-  }
-  return Ok();
-}
+// The operands of roles, in their order; behind them come those of the epilogue.
+constexpr const void* GemmArguments::*kOfRoles[] = {
+    &GemmArguments::a,    &GemmArguments::b,       &GemmArguments::c,       nullptr,
+    &GemmArguments::bias, &GemmArguments::scale_a, &GemmArguments::scale_b, &GemmArguments::scale_d};
+static_assert(std::size(kOfRoles) == ir::kRoles);
 
 }  // namespace
 
@@ -99,24 +59,86 @@ Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
                        .epilogue = roles.epilogue};
 }
 
-Status CheckPointers(const Problem& problem, const GemmArguments& roles) {
-  const std::pair<ir::OperandRole, const void*> pointers[] = {{ir::OperandRole::kA, roles.a},
-                                                              {ir::OperandRole::kB, roles.b},
-                                                              {ir::OperandRole::kC, roles.c},
-                                                              {ir::OperandRole::kD, roles.d},
-                                                              {ir::OperandRole::kBias, roles.bias},
-                                                              {ir::OperandRole::kScaleA, roles.scale_a},
-                                                              {ir::OperandRole::kScaleB, roles.scale_b},
-                                                              {ir::OperandRole::kScaleD, roles.scale_d}};
-  static_assert(std::size(pointers) == ir::kRoles);
-  for (const auto& [role, pointer] : pointers) {
+PointerRules::PointerRules(const Problem& problem) {
+  for (size_t i = 0; i < ir::kRoles; ++i) {
+    const auto role = static_cast<ir::OperandRole>(i);
     if (!ir::Uses(problem, role)) continue;
+    const ir::StoredTensor tensor = ir::Stored(problem, role);
     const int64_t promised = ir::AlignmentOf(problem, role);
-    const int64_t align = promised != 0 ? promised : DataTypeBytes(ir::Stored(problem, role).type);
-    const Remedy remedy = promised != 0 ? Remedy::kPromiseLess : Remedy::kWholeElements;
-    LS_TRY(CheckPointer({ir::NameOf(problem, role), pointer, align, remedy}));
+    rules_.push_back({.name = std::string(ir::NameOf(problem, role)),
+                      .index = i,
+                      .align = promised != 0 ? promised : DataTypeBytes(tensor.type),
+                      .remedy = promised != 0 ? Remedy::kPromiseLess : Remedy::kWholeElements,
+                      .bytes = tensor.Bytes()});
   }
-  return CheckEpilogue(problem, roles.epilogue);
+  constexpr int64_t kMatrixAlignment = 16;
+  size_t index = ir::kRoles;
+  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+    rules_.push_back({.name = operand.name,
+                      .index = index++,
+                      .align = operand.matrix ? kMatrixAlignment : DataTypeBytes(operand.tensor.type),
+                      .remedy = operand.matrix ? Remedy::kAlign : Remedy::kWholeElements,
+                      .bytes = operand.tensor.Bytes()});
+  }
+}
+
+const void* PointerRules::AddressAt(const GemmArguments& roles, size_t index) {
+  if (index >= ir::kRoles) return roles.epilogue[index - ir::kRoles];
+  return index == static_cast<size_t>(ir::OperandRole::kD) ? roles.d : roles.*kOfRoles[index];
+}
+
+std::string PointerRules::PrintRemedy(const Rule& rule, uintptr_t own) {
+  switch (rule.remedy) {
+    case Remedy::kPromiseLess:
+      return Cat("align it, or make the plan with align_", rule.name, "=", own);
+    case Remedy::kWholeElements:
+      return "pass whole elements";
+    case Remedy::kAlign:
+      return "align it";
+  }
+  return "";
+}
+
+Status PointerRules::Check(const Rule& rule, const void* pointer) {
+  if (pointer == nullptr) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        Cat("pointer ", rule.name, " is null, but the problem reads or writes ", rule.name, "; pass device memory"));
+  }
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (address % static_cast<uintptr_t>(rule.align) == 0) return Ok();
+  const uintptr_t own = uintptr_t{1} << std::countr_zero(address);
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("pointer ", rule.name, " (", pointer, ") is aligned to ", own, " bytes, the plan needs ",
+                       rule.align, "; ", PrintRemedy(rule, own)));
+}
+
+Status PointerRules::CheckPointers(const GemmArguments& roles) const {
+  for (const Rule& rule : rules_) LS_TRY(Check(rule, AddressAt(roles, rule.index)));
+  return Ok();
+}
+
+Status PointerRules::CheckMemory(const device::Device& device, const GemmArguments& roles) const {
+  for (const Rule& rule : rules_)
+    LS_TRY(runtime::CheckMemory(device, rule.name, AddressAt(roles, rule.index), rule.bytes));
+  return Ok();
+}
+
+Status CheckMemory(const device::Device& device, std::string_view name, const void* pointer, size_t bytes) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  LS_ASSIGN(const std::optional<device::MemoryRange> range, device::FindMemory(device.api(), address));
+  if (!range) {
+    if (device.facts().pageable_memory) return Ok();
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("pointer ", name, " (", pointer, ") is no address of ", device.facts().name,
+                         "; pass memory that was allocated on the device, such as by cuMemAlloc or cudaMalloc"));
+  }
+  const size_t left = range->begin + range->bytes - address;
+  if (bytes <= left) return Ok();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      Cat("pointer ", name, " (", pointer, ") has ", left, " bytes up to the end of its allocation, ", name, " takes ",
+          bytes, "; pass an allocation of its size, or make the plan of a smaller problem"));
 }
 
 }  // namespace laneshift::runtime

@@ -23,7 +23,7 @@ TEST(ArgumentRoles, OfAConvolutionAreThoseOfAGemm) {
   EXPECT_EQ(back.z, given.z);
   EXPECT_EQ(back.y, given.y);
   EXPECT_EQ(back.bias, given.bias);
-  EXPECT_TRUE(CheckPointers(conv, *RolesOf(conv, given)).has_value());
+  EXPECT_TRUE(PointerRules(conv).CheckPointers(*RolesOf(conv, given)).has_value());
 }
 
 TEST(ArgumentRoles, OfAnotherKindAreRefused) {
@@ -36,7 +36,7 @@ TEST(ArgumentRoles, OfAnotherKindAreRefused) {
 TEST(ConvPointers, AreCheckedByTheirOwnNames) {
   const Problem conv = *ParseProblem("conv w=9 c=8 k=8 s=3 beta=1 bias=k align_y=4");
   const auto refusal = [&](ConvArguments arguments) {
-    const Status status = CheckPointers(conv, *RolesOf(conv, arguments));
+    const Status status = PointerRules(conv).CheckPointers(*RolesOf(conv, arguments));
     return status ? std::string() : status.error().message;
   };
   ConvArguments arguments{.x = At(16), .w = At(32), .z = At(48), .y = At(68), .bias = At(82)};
@@ -52,7 +52,8 @@ TEST(ConvPointers, AreCheckedByTheirOwnNames) {
 TEST(EpiloguePointers, AreCheckedByTheirSteps) {
   const Problem gemm = *ParseProblem("gemm m=8 n=8 k=8 epilogue=bias_n+residual+scale_block:f32");
   const auto refusal = [&](const EpilogueArguments& epilogue) {
-    const Status status = CheckPointers(gemm, {.a = At(16), .b = At(32), .d = At(48), .epilogue = epilogue});
+    const Status status =
+        PointerRules(gemm).CheckPointers({.a = At(16), .b = At(32), .d = At(48), .epilogue = epilogue});
     return status ? std::string() : status.error().message;
   };
   EXPECT_EQ(refusal({At(2), At(16), At(4)}), "");

@@ -14,15 +14,18 @@ BackgroundTuner::~BackgroundTuner() {
     jobs_.clear();
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.reset();
 }
 
-void BackgroundTuner::Add(Job job) {
+Status BackgroundTuner::Add(Job job) {
   const std::lock_guard lock(mutex_);
-  // First the thread: a job that nobody works on would never be finished.
-  if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+  if (!thread_) {
+    LS_ASSIGN(base::Thread thread, base::Thread::Start([this] { Work(); }));
+    thread_.emplace(std::move(thread));
+  }
   jobs_.push_back(std::move(job));
   changed_.notify_all();
+  return Ok();
 }
 
 void BackgroundTuner::Finish() {

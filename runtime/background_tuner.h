@@ -9,7 +9,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
+#include <optional>
+
+#include "base/threads.h"
 
 namespace laneshift::runtime {
 
@@ -24,7 +26,8 @@ class BackgroundTuner {
   // Stops the job under way and drops the others.
   ~BackgroundTuner();
 
-  void Add(Job job);
+  // kResourceExhausted: the host gives no thread; the job is dropped.
+  Status Add(Job job);
   // Until no job is left.
   void Finish();
 
@@ -36,7 +39,7 @@ class BackgroundTuner {
   std::deque<Job> jobs_;  // guarded by mutex_, as is `busy_`
   bool busy_ = false;
   std::atomic<bool> stopping_ = false;
-  std::thread thread_;
+  std::optional<base::Thread> thread_;
 };
 
 }  // namespace laneshift::runtime

@@ -1,5 +1,6 @@
 // The C interface. It catches, since no exception may cross into C.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "ir/function_call.h"
 #include "laneshift/c.h"
+#include "laneshift/device_memory.h"
 #include "laneshift/engine.h"
 
 struct laneshift_engine {
@@ -23,11 +25,16 @@ struct laneshift_plan {
   std::string cache, choice;
 };
 
+struct laneshift_memory {
+  laneshift::DeviceMemory memory;
+};
+
 namespace {
 
 using laneshift::Error;
 using laneshift::ErrorCode;
 using laneshift::Status;
+using laneshift::base::Cat;
 
 laneshift_status StatusOf(ErrorCode code) {
   switch (code) {
@@ -77,6 +84,31 @@ laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
   }
 }
 
+Error Invalid(std::string message) { return laneshift::MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
+
+// What the caller's version of the struct says, as this version's: members that it lacks are null, and of later members
+// nothing may be said.
+laneshift::Result<laneshift_options> OptionsOf(const laneshift_options& given) {
+  const size_t bytes = given.struct_bytes;
+  // The first version ended with `tuner`.
+  constexpr size_t kFirst = offsetof(laneshift_options, tuner) + sizeof(char*);
+  if (bytes < kFirst || (bytes - kFirst) % sizeof(char*) != 0) {
+    return Invalid(Cat("options.struct_bytes is ", bytes,
+                       ", which is the size of no version of laneshift_options; use sizeof(laneshift_options), here ",
+                       sizeof(laneshift_options)));
+  }
+  const auto* raw = reinterpret_cast<const unsigned char*>(&given);
+  for (size_t i = sizeof(laneshift_options); i < bytes; ++i) {
+    if (raw[i] == 0) continue;
+    return Invalid(Cat("options says something at byte ", i,
+                       ", which is a member that this version of laneshift does not have (it has ",
+                       sizeof(laneshift_options), " bytes); leave it zero, or use a later laneshift"));
+  }
+  laneshift_options known = {};
+  std::memcpy(&known, &given, std::min(bytes, sizeof known));
+  return known;
+}
+
 Error Missing(std::string_view what) {
   return laneshift::MakeError(ErrorCode::kInvalidArgument, std::string(what) + " is null");
 }
@@ -101,21 +133,18 @@ laneshift_status laneshift_engine_open_with(const laneshift_options* options, la
     if (engine == nullptr) return Missing("engine");
     *engine = nullptr;
     if (options == nullptr) return Missing("options");
-    if (options->struct_bytes != sizeof *options) {
-      return laneshift::MakeError(ErrorCode::kInvalidArgument,
-                                  "options.struct_bytes is not sizeof(laneshift_options) of this library");
-    }
+    LS_ASSIGN(const laneshift_options known, OptionsOf(*options));
     laneshift::EngineOptions chosen;
-    if (!TextOf(options->device).empty()) chosen.device = options->device;
-    chosen.target = TextOf(options->target);
-    chosen.store_directory = TextOf(options->store_directory);
-    chosen.system_store = TextOf(options->system_store);
-    chosen.tuner = TextOf(options->tuner);
-    const std::string include = TextOf(options->include_directories);
+    if (!TextOf(known.device).empty()) chosen.device = known.device;
+    chosen.target = TextOf(known.target);
+    chosen.store_directory = TextOf(known.store_directory);
+    chosen.system_store = TextOf(known.system_store);
+    chosen.tuner = TextOf(known.tuner);
+    const std::string include = TextOf(known.include_directories);
     for (const std::string_view directory : laneshift::base::Split(include, ':')) {
       if (!directory.empty()) chosen.include_directories.emplace_back(directory);
     }
-    if (const std::string policy = TextOf(options->on_miss); !policy.empty()) {
+    if (const std::string policy = TextOf(known.on_miss); !policy.empty()) {
       LS_ASSIGN(chosen.on_miss, laneshift::ParseMissPolicy(policy));
     }
     LS_ASSIGN(laneshift::Engine opened, laneshift::Engine::Open(chosen));
@@ -139,7 +168,35 @@ laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* 
   });
 }
 
-void laneshift_engine_finish_tuning(laneshift_engine* engine) { engine->engine.FinishTuning(); }
+void laneshift_engine_finish_tuning(laneshift_engine* engine) {
+  if (engine == nullptr) return;
+  (void)Guarded(nullptr, 0, [&]() -> Status {
+    engine->engine.FinishTuning();
+    return laneshift::Ok();
+  });
+}
+
+laneshift_status laneshift_engine_take_report(laneshift_engine* engine, size_t* faults, size_t* hazards, char* report,
+                                              size_t report_bytes, char* error, size_t error_bytes) {
+  WriteText("", report, report_bytes);
+  for (size_t* count : {faults, hazards}) {
+    if (count != nullptr) *count = 0;
+  }
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (engine == nullptr) return Missing("engine");
+    const auto taken = engine->engine.TakeReport();
+    if (!taken) return laneshift::MakeError(ErrorCode::kUnsupported, "a GPU reports no hazards; use the emulator");
+    std::string text;
+    for (const std::string& fault : taken->faults) text += Cat("fault: ", fault, "\n");
+    for (const std::string& hazard : taken->hazards) text += Cat("hazard: ", hazard, "\n");
+    for (const std::string& policy : taken->policies) text += Cat("policy: ", policy, "\n");
+    if (!taken->output.empty()) text += Cat("output: ", taken->output);
+    if (faults != nullptr) *faults = taken->faults.size();
+    if (hazards != nullptr) *hazards = taken->hazards.size();
+    WriteText(text, report, report_bytes);
+    return laneshift::Ok();
+  });
+}
 
 void laneshift_engine_close(laneshift_engine* engine) { delete engine; }
 
@@ -157,8 +214,7 @@ laneshift_status laneshift_step_make(laneshift_engine* engine, const char* sourc
     LS_ASSIGN(const laneshift::EpilogueStep made, engine->engine.MakeStep(given));
     const std::string text = laneshift::ir::PrintFunctionCall(*made.function);
     if (text.size() >= step_bytes) {
-      return laneshift::MakeError(ErrorCode::kInvalidArgument,
-                                  laneshift::base::Cat("the step needs ", text.size() + 1, " bytes"));
+      return laneshift::MakeError(ErrorCode::kInvalidArgument, Cat("the step needs ", text.size() + 1, " bytes"));
     }
     WriteText(text, step, step_bytes);
     return laneshift::Ok();
@@ -186,10 +242,14 @@ laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* probl
   });
 }
 
-const char* laneshift_plan_schedule(const laneshift_plan* plan) { return plan->plan.report().schedule.c_str(); }
-const char* laneshift_plan_cache(const laneshift_plan* plan) { return plan->cache.c_str(); }
-const char* laneshift_plan_choice(const laneshift_plan* plan) { return plan->choice.c_str(); }
-size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan) { return plan->plan.workspace_bytes(); }
+const char* laneshift_plan_schedule(const laneshift_plan* plan) {
+  return plan == nullptr ? "" : plan->plan.report().schedule.c_str();
+}
+const char* laneshift_plan_cache(const laneshift_plan* plan) { return plan == nullptr ? "" : plan->cache.c_str(); }
+const char* laneshift_plan_choice(const laneshift_plan* plan) { return plan == nullptr ? "" : plan->choice.c_str(); }
+size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.workspace_bytes();
+}
 void laneshift_plan_free(laneshift_plan* plan) { delete plan; }
 
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, CUstream_st* stream, const void* a, const void* b,
@@ -219,7 +279,7 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
     if (count > operands.size()) {
       return laneshift::MakeError(
           laneshift::ErrorCode::kInvalidArgument,
-          laneshift::base::Cat(count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
+          Cat(count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
     }
     std::copy_n(epilogue, count, operands.begin());
     const laneshift::GemmArguments roles{.a = a,
@@ -245,5 +305,39 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                               workspace);
   });
 }
+
+laneshift_status laneshift_memory_allocate(laneshift_engine* engine, size_t bytes, laneshift_memory** memory,
+                                           char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (memory == nullptr) return Missing("memory");
+    *memory = nullptr;
+    if (engine == nullptr) return Missing("engine");
+    LS_ASSIGN(laneshift::DeviceMemory allocated, laneshift::DeviceMemory::Allocate(engine->engine, bytes));
+    *memory = new laneshift_memory{std::move(allocated)};
+    return laneshift::Ok();
+  });
+}
+
+void* laneshift_memory_address(const laneshift_memory* memory) {
+  return memory == nullptr ? nullptr : memory->memory.data();
+}
+
+laneshift_status laneshift_memory_write(const laneshift_memory* memory, size_t offset, const void* from, size_t bytes,
+                                        char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (memory == nullptr) return Missing("memory");
+    return memory->memory.CopyFromHost(from, bytes, offset);
+  });
+}
+
+laneshift_status laneshift_memory_read(const laneshift_memory* memory, size_t offset, void* to, size_t bytes,
+                                       char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (memory == nullptr) return Missing("memory");
+    return memory->memory.CopyToHost(to, bytes, offset);
+  });
+}
+
+void laneshift_memory_free(laneshift_memory* memory) { delete memory; }
 
 }  // extern "C"

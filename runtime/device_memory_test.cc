@@ -12,6 +12,7 @@ namespace {
 Result<Engine> OpenEmulator() {
   EngineOptions options;
   options.device = "emulator";
+  options.store_directory = ":memory:";
   return Engine::Open(options);
 }
 
@@ -30,8 +31,8 @@ TEST(DeviceMemory, HoldsAProductsOperands) {
   ASSERT_TRUE(device_a && device_b && device_d && workspace);
   ASSERT_TRUE(device_a->CopyFromHost(a.data(), a.size() * 2));
   ASSERT_TRUE(device_b->CopyFromHost(b.data(), b.size() * 2));
-  ASSERT_TRUE(plan->Execute(nullptr, {.a = device_a->data(), .b = device_b->data(), .d = device_d->data()},
-                            workspace->data()));
+  ASSERT_TRUE(
+      plan->Execute(nullptr, {.a = device_a->data(), .b = device_b->data(), .d = device_d->data()}, workspace->data()));
   ASSERT_TRUE(device_d->CopyToHost(d.data(), d.size() * 4));
   for (const float sum : d) EXPECT_EQ(sum, 64.0f);
 }

@@ -20,6 +20,7 @@
 #include "runtime/schedule_choice.h"
 #include "runtime/stopwatch.h"
 #include "runtime/tuning.h"
+#include "store/location.h"
 
 namespace laneshift {
 namespace {
@@ -87,6 +88,7 @@ class PlanMaker {
 
   Result<std::unique_ptr<runtime::PreparedPlan>> Make() && {
     plan_->problem = problem_;
+    plan_->pointers = runtime::PointerRules(problem_);
     LS_ASSIGN(const ir::Program program, compiler::BuildProgram(problem_, chosen_.schedule, *chosen_.target));
     if (Status made = MakeLaunches(program); !made)
       return made.error().Within(Cat("compiling ", PrintProblem(problem_), " for ", core_.parts.target.name));
@@ -284,8 +286,10 @@ Result<runtime::FoundPlan> FindOrMakePlan(const std::shared_ptr<runtime::EngineC
   std::shared_ptr<runtime::PlanSlot> slot = core.plans.Insert(problem, complete, constraint, made);
   const bool stale = constraint.fixed == 0 && chosen.origin == ChoiceOrigin::kStale;
   if (core.on_miss == MissPolicy::kBackground && (missed || stale) && slot == made) {
-    core.background.Add(
+    const Status added = core.background.Add(
         [&core, complete, slot](const std::function<bool()>& stop) { TuneInBackground(core, complete, *slot, stop); });
+    if (!added)
+      LS_LOG(kRuntime, warn, added.error().message, "; the plan of ", PrintProblem(complete), " stays as it is");
   }
   const runtime::PreparedPlan* version = &slot->current();
   return runtime::FoundPlan{shared, std::move(slot), std::move(own), version};
@@ -296,6 +300,11 @@ int64_t UsefulAlignment(const void* pointer, DataType type) {
   if (address == 0) return kMaxUsefulAlignment;
   const int64_t own = std::min<int64_t>(kMaxUsefulAlignment, int64_t{1} << std::min(62, std::countr_zero(address)));
   return std::max(own, DataTypeBytes(type));
+}
+
+EngineOptions WithStore(EngineOptions options) {
+  if (options.store_directory.empty()) options.store_directory = store::UsualDirectory();
+  return options;
 }
 
 Problem WithAlignmentsOf(GemmProblem problem, const GemmArguments& given) {
@@ -317,6 +326,9 @@ Problem WithAlignmentsOf(ConvProblem problem, const GemmArguments& given) {
 }  // namespace
 
 runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice device)
+    : EngineCore(std::move(device), WithStore(options)) {}
+
+runtime::EngineCore::EngineCore(OpenedDevice device, const EngineOptions& options)
     : opened(std::move(device)),
       store(store::Store::Open({.directory = options.store_directory,
                                 .system_path = runtime::SystemStore(options.system_store),
@@ -340,8 +352,8 @@ runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice devic
 
 std::string_view ChoiceOriginName(ChoiceOrigin origin) {
   switch (origin) {
-    case ChoiceOrigin::kModel:
-      return "model";
+    case ChoiceOrigin::kRule:
+      return "rule";
     case ChoiceOrigin::kPrior:
       return "prior";
     case ChoiceOrigin::kPredicted:
@@ -442,10 +454,13 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* work
   return base::WithinHostMemory([&]() -> Status {
     const runtime::PreparedPlan& plan = impl_->slot->current();
     LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
-    LS_TRY(runtime::CheckPointers(plan.problem, roles));
+    LS_TRY(plan.pointers.CheckPointers(roles));
     LS_TRY(runtime::CheckWorkspace(plan.problem, workspace, plan.workspace_bytes));
-    // Encoding a tensor map needs a current context too, not only the launch.
-    LS_ASSIGN(const device::ActiveContext active, impl_->core->opened.device.Activate());
+    // Asking about memory and encoding a tensor map need a current context too, not only the launch.
+    const device::Device& device = impl_->core->opened.device;
+    LS_ASSIGN(const device::ActiveContext active, device.Activate());
+    LS_TRY(plan.pointers.CheckMemory(device, roles));
+    if (plan.workspace_bytes > 0) LS_TRY(runtime::CheckMemory(device, "workspace", workspace, plan.workspace_bytes));
     for (const runtime::PreparedLaunch& launch : plan.launches)
       LS_TRY(Launch(*impl_->core, launch, roles, workspace, stream));
     return Ok();
@@ -518,6 +533,8 @@ Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments&
     return plan.Execute(stream, arguments);
   });
 }
+
+std::optional<EmulatorReport> Engine::TakeReport() const { return runtime::TakeReport(impl_->opened); }
 
 std::string Engine::device_name() const { return impl_->opened.device.facts().name; }
 std::string Engine::target() const { return std::string(impl_->opened.target->name); }

@@ -20,6 +20,8 @@ namespace laneshift::runtime {
 
 struct EngineCore {
   EngineCore(const EngineOptions& options, OpenedDevice device);
+  // With options that name their store.
+  EngineCore(OpenedDevice device, const EngineOptions& options);
 
   OpenedDevice opened;
   store::Store store;

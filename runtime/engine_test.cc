@@ -22,7 +22,7 @@
 namespace laneshift {
 namespace {
 
-EngineOptions OnEmulator(const std::string& store = {}) {
+EngineOptions OnEmulator(const std::string& store = ":memory:") {
   return {.device = "emulator", .target = "sm_90a", .store_directory = store};
 }
 
@@ -100,7 +100,7 @@ TEST(Engine, ComputesAndRemembers) {
 
 TEST(Engine, BothTargetsOneAfterTheOther) {
   for (const char* target : {"sm_90a", "sm_100a"}) {
-    const Engine engine = OpenOrDie({.device = "emulator", .target = target});
+    const Engine engine = OpenOrDie({.device = "emulator", .target = target, .store_directory = ":memory:"});
     EXPECT_EQ(engine.target(), target);
     Ones ones(engine);
     ASSERT_TRUE(engine.Run(ParseOrFail(Ones::kProblem), ones.stream().handle(), ones.arguments()).has_value());
@@ -135,7 +135,7 @@ TEST(Engine, CtasThatShareTilesNeedAWorkspace) {
 TEST(Engine, TheEmulatorIsOnePerProcess) {
   const Engine engine = OpenOrDie(OnEmulator());
   EXPECT_TRUE(Engine::Open(OnEmulator()).has_value());
-  const auto other = Engine::Open({.device = "emulator", .target = "sm_100a"});
+  const auto other = Engine::Open({.device = "emulator", .target = "sm_100a", .store_directory = ":memory:"});
   ASSERT_FALSE(other.has_value());
   EXPECT_EQ(other.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(other.error().message.find("in use as sm_90a"), std::string::npos) << other.error().message;
@@ -304,7 +304,9 @@ TEST(Engine, RefusesBadOptionsByName) {
   const BadOptions cases[] = {
       {{.device = "gpu"}, ErrorCode::kInvalidArgument, "'gpu' is not a device; use auto, cuda, cuda:N"},
       {{.device = "cuda:-1"}, ErrorCode::kInvalidArgument, "'cuda:-1' is not a device"},
-      {{.device = "emulator", .target = "sm_80"}, ErrorCode::kInvalidArgument, "sm_100a"},
+      {{.device = "emulator", .target = "sm_80", .store_directory = ":memory:"},
+       ErrorCode::kInvalidArgument,
+       "sm_100a"},
       {{.device = "cuda:99"}, ErrorCode::kNotFound, "emulator"},
   };
   for (const BadOptions& bad : cases) {
@@ -356,6 +358,20 @@ TEST(Arithmetic, FastSumsArePlainAndOnlyWhenAskedFor) {
   }
 }
 
+TEST(Engine, KeepsKernelsWhereTheProgramDoes) {
+  const store::TemporaryDirectory directory;
+  const char* before = getenv("LANESHIFT_CACHE_DIR");
+  const std::string saved = before == nullptr ? "" : before;
+  setenv("LANESHIFT_CACHE_DIR", directory.path().c_str(), 1);
+  for (const CacheState cache : {CacheState::kCompiled, CacheState::kStore}) {
+    const Engine engine = OpenOrDie({.device = "emulator", .target = "sm_90a"});
+    const auto plan = engine.MakePlan(ParseOrFail(Ones::kProblem));
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->report().cache, cache);
+  }
+  before == nullptr ? unsetenv("LANESHIFT_CACHE_DIR") : setenv("LANESHIFT_CACHE_DIR", saved.c_str(), 1);
+}
+
 TEST(CApi, OpensPlansAndReports) {
   char error[128];
   laneshift_engine* engine = nullptr;
@@ -363,7 +379,8 @@ TEST(CApi, OpensPlansAndReports) {
             LANESHIFT_INVALID_ARGUMENT);
   EXPECT_EQ(engine, nullptr);
   EXPECT_NE(std::strstr(error, "'nowhere' is not a device"), nullptr) << error;
-  ASSERT_EQ(laneshift_engine_open("emulator", "sm_90a", nullptr, &engine, error, sizeof error), LANESHIFT_OK) << error;
+  ASSERT_EQ(laneshift_engine_open("emulator", "sm_90a", ":memory:", &engine, error, sizeof error), LANESHIFT_OK)
+      << error;
   laneshift_plan* plan = nullptr;
   EXPECT_EQ(laneshift_plan_make(engine, "gemm m=0 n=1 k=1", nullptr, &plan, nullptr, 0), LANESHIFT_INVALID_ARGUMENT);
   ASSERT_EQ(laneshift_plan_make(engine, Ones::kProblem, "stages=2", &plan, error, sizeof error), LANESHIFT_OK) << error;

@@ -8,7 +8,7 @@ namespace laneshift {
 namespace {
 
 TEST(RunFromHost, ComputesAndLeavesThePaddingAlone) {
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const auto problem = ParseProblem("gemm m=3 n=5 k=4 a=bf16 d=f32 ldd=7 beta=1 alpha=2 bias=n");
   const std::vector<uint16_t> a(3 * 4, 0x3f80), b(5 * 4, 0x4000);  // ones and twos
@@ -25,7 +25,7 @@ TEST(RunFromHost, ComputesAndLeavesThePaddingAlone) {
 }
 
 TEST(RunFromHost, BringsBackWhatAnEpilogueWrites) {
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const auto problem = ParseProblem("gemm m=3 n=5 k=4 a=bf16 d=f32 epilogue=bias_n+aux+relu+sum_m+amax");
   ASSERT_TRUE(problem.has_value()) << problem.error().message;
@@ -44,7 +44,7 @@ TEST(RunFromHost, BringsBackWhatAnEpilogueWrites) {
 }
 
 TEST(RunFromHost, NamesAMissingPointer) {
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   const auto problem = ParseProblem("gemm m=3 n=5 k=4");
   const Status status = RunFromHost(*engine, *problem, GemmArguments{});
   ASSERT_FALSE(status.has_value());
@@ -53,7 +53,7 @@ TEST(RunFromHost, NamesAMissingPointer) {
 }
 
 TEST(RunFromHost, RefusesTheArgumentsOfAnotherKind) {
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   const Status status = RunFromHost(*engine, *ParseProblem("gemm m=3 n=5 k=4"), ConvArguments{});
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);

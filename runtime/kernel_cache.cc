@@ -83,7 +83,7 @@ KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Progra
 KernelCache::Outcome KernelCache::FromStore(const store::KernelRecord& record, unsigned smem_bytes) {
   FoundKernel found{.loaded = nullptr, .cache = CacheState::kStore};
   std::optional<store::CubinRecord> cubin;
-  if (choice_.kind != AssemblerChoice::kDriver) cubin = record.cubin;
+  if (!DriverCompiles()) cubin = record.cubin;
   const Stopwatch watch;
   if (!cubin) {
     LS_ASSIGN(cubin, Assemble(record.ptx));
@@ -119,7 +119,7 @@ KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Prog
 
 Result<const device::Assembler*> KernelCache::Ptxas() {
   const device::Assembler* none = nullptr;
-  if (choice_.kind == AssemblerChoice::kDriver) return none;
+  if (DriverCompiles()) return none;
   std::call_once(searched_, [this] { assembler_ = device::Assembler::Find({.path = choice_.ptxas}); });
   if (!*assembler_) {
     // A path that was given and is wrong is an error; not finding one by search is not.
@@ -146,13 +146,25 @@ Result<std::optional<store::CubinRecord>> KernelCache::Assemble(const std::strin
   return std::optional(store::CubinRecord{ptxas->id(), std::move(result.cubin)});
 }
 
+Result<device::Module> KernelCache::LoadModule(const std::string& ptx, const std::optional<store::CubinRecord>& cubin) {
+  const device::Context context = device_.context();
+  if (!cubin) return device::Module::LoadPtx(context, ptx);
+  auto module = device::Module::LoadCubin(context, cubin->bytes);
+  if (module || choice_.kind == AssemblerChoice::kPtxas || module.error().code != ErrorCode::kUnsupported)
+    return module;
+  auto compiled = device::Module::LoadPtx(context, ptx);
+  if (!compiled) return compiled.error().Within(Cat(module.error().message, "; from PTX"));
+  LS_LOG(kRuntime, info, "the driver takes no cubins of ", cubin->assembler, " and is given PTX (",
+         module.error().message, ")");
+  takes_cubins_ = false;
+  return compiled;
+}
+
 Result<std::shared_ptr<const LoadedKernel>> KernelCache::Load(const std::string& ptx,
                                                               const std::optional<store::CubinRecord>& cubin,
                                                               int smem_bytes) {
   LS_ASSIGN(const std::string entry, EntryOf(ptx));
-  const device::Context context = device_.context();
-  LS_ASSIGN(device::Module module,
-            cubin ? device::Module::LoadCubin(context, cubin->bytes) : device::Module::LoadPtx(context, ptx));
+  LS_ASSIGN(device::Module module, LoadModule(ptx, cubin));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel(entry));
   LS_TRY(kernel.AllowDynamicSmem(std::max(smem_bytes, AloneBytes(target_))));
   return std::make_shared<const LoadedKernel>(std::move(module), std::move(kernel));

@@ -5,6 +5,7 @@
 // Thread-safety: all members may be called from any thread. Everything handed out must be gone before the device.
 #pragma once
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -72,10 +73,14 @@ class KernelCache {
   Outcome Fetch(const std::string& key, const ir::Program& program, const KernelLabel& label);
   Outcome FromStore(const store::KernelRecord& record, unsigned smem_bytes);
   Outcome Compile(const std::string& key, const ir::Program& program, const KernelLabel& label);
+  // Whether the driver compiles the PTX, by choice or because it takes nothing else.
+  bool DriverCompiles() const { return choice_.kind == AssemblerChoice::kDriver || !takes_cubins_; }
   // The cubin of `ptx`; nothing where the driver is to compile it.
   // Null: the driver compiles PTX. Errors as FindAssembler.
   Result<const device::Assembler*> Ptxas();
   Result<std::optional<store::CubinRecord>> Assemble(const std::string& ptx);
+  // A driver that refuses the cubin is given the PTX, and from then on no other cubin, unless ptxas was asked for.
+  Result<device::Module> LoadModule(const std::string& ptx, const std::optional<store::CubinRecord>& cubin);
   Result<std::shared_ptr<const LoadedKernel>> Load(const std::string& ptx,
                                                    const std::optional<store::CubinRecord>& cubin, int smem_bytes);
 
@@ -88,6 +93,7 @@ class KernelCache {
   std::mutex mutex_;
   std::unordered_map<std::string, Flight> flights_;  // guarded by mutex_
 
+  std::atomic<bool> takes_cubins_ = true;  // the driver, as far as is known
   std::once_flag searched_;
   std::optional<Result<device::Assembler>> assembler_;  // set once, when first needed: finding it starts a process
 };

@@ -23,7 +23,7 @@ class LaunchArguments {
   LaunchArguments(const LaunchArguments&) = delete;  // pointers() point into it
   LaunchArguments& operator=(const LaunchArguments&) = delete;
 
-  // REQUIRES: CheckPointers is ok; `params` are those of the problem's program; `roles` are RolesOf it.
+  // REQUIRES: PointerRules::CheckPointers is ok; `params` are those of the problem's program; `roles` are RolesOf it.
   Status Bind(const device::DriverApi& api, std::span<const compiler::BoundParam> params, const GemmArguments& roles,
               void* workspace);
   std::span<void* const> pointers() const { return {pointers_.data(), count_}; }

@@ -18,7 +18,7 @@ namespace laneshift::runtime {
 namespace {
 
 TEST(MachineProbe, AnEmulatorHasNoSpeed) {
-  const auto engine = Engine::Open({.device = "emulator"});
+  const auto engine = Engine::Open({.device = "emulator", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const Engine::Parts& parts = engine->parts();
   const auto facts = ProbeMachine(parts.device, parts.target, parts.emulated);
@@ -35,8 +35,10 @@ struct ProbeCase {
 class ProbeRun : public testing::TestWithParam<ProbeCase> {
  protected:
   void SetUp() override {
-    auto engine = Engine::Open(
-        {.device = "emulator", .target = GetParam().target, .async_order = *ParseAsyncOrder(GetParam().order)});
+    auto engine = Engine::Open({.device = "emulator",
+                                .target = GetParam().target,
+                                .store_directory = ":memory:",
+                                .async_order = *ParseAsyncOrder(GetParam().order)});
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
     engine_.emplace(std::move(*engine));
   }

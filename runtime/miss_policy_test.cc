@@ -13,11 +13,15 @@
 #include "autotune/machine.h"
 #include "autotune/ranking.h"
 #include "base/log.h"
+#include "base/thread_famine.h"
 #include "compiler/compile.h"
+#include "device/buffer.h"
 #include "device/stream.h"
 #include "laneshift/c.h"
 #include "laneshift/host_run.h"
 #include "runtime/engine_parts.h"
+#include "runtime/open_device.h"
+#include "runtime/schedule_choice.h"
 
 namespace laneshift {
 namespace {
@@ -38,20 +42,20 @@ void StoreChoice(const Engine& engine, const std::string& schedule,
                  store::ChoiceSource source = store::ChoiceSource::kMeasured, const std::string& driver = {},
                  const std::string& generator = {}) {
   const Engine::Parts& parts = engine.parts();
-  const store::ChoiceRecord choice{
-      .problem = PrintProblem(Parsed(kProblem)),
-      .target = std::string(parts.target.name),
-      .device = parts.device_key,
-      .schedule = WholeSchedule(schedule),
-      .source = source,
-      .time_us = 1.0,
-      .generator = generator.empty() ? compiler::Generator() : generator,
-      .driver = driver.empty() ? parts.device.facts().Driver() : driver};
+  const store::ChoiceRecord choice{.problem = PrintProblem(Parsed(kProblem)),
+                                   .target = std::string(parts.target.name),
+                                   .device = parts.device_key,
+                                   .schedule = WholeSchedule(schedule),
+                                   .source = source,
+                                   .time_us = 1.0,
+                                   .generator = generator.empty() ? compiler::Generator() : generator,
+                                   .driver = driver.empty() ? parts.device.facts().Driver() : driver};
   EXPECT_TRUE(parts.store.PutChoice(choice));
 }
 
 Engine Open(MissPolicy policy) {
-  auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .on_miss = policy});
+  auto engine =
+      Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:", .on_miss = policy});
   if (!engine) ADD_FAILURE() << engine.error().message;
   return std::move(*engine);
 }
@@ -71,7 +75,7 @@ TEST(MissPolicy, HeuristicTakesTheModelsBestAndMeasuresNothing) {
   TuneWith(engine, calls);
   const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kRule);
   EXPECT_EQ(calls, 0);
 }
 
@@ -113,7 +117,7 @@ TEST(MissPolicy, ARememberedChoiceIsTakenWithoutRankingAndIsStillTheModels) {
   const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->report().schedule, WholeSchedule(kWinner)) << "no ranking begins with it";
-  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kRule);
 }
 
 TEST(MissPolicy, ARememberedChoiceOfAnotherBasisIsMadeAnew) {
@@ -193,8 +197,11 @@ TEST(MissPolicy, WhatCannotBeMeasuredIsAnErrorOfTune) {
 }
 
 TEST(MissPolicy, WithoutAProgramToMeasureWithTuneSaysSo) {
-  auto engine = Engine::Open(
-      {.device = "emulator", .target = "sm_90a", .on_miss = MissPolicy::kTune, .tuner = "/nonexistent/laneshift"});
+  auto engine = Engine::Open({.device = "emulator",
+                              .target = "sm_90a",
+                              .store_directory = ":memory:",
+                              .on_miss = MissPolicy::kTune,
+                              .tuner = "/nonexistent/laneshift"});
   ASSERT_TRUE(engine);
   const auto plan = engine->MakePlan(Parsed(kProblem));
   ASSERT_FALSE(plan);
@@ -214,7 +221,7 @@ TEST(MissPolicy, BackgroundRunsAtOnceAndSwitchesPlansThatAreHeld) {
   };
   const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kRule);
   const std::string first = plan->report().schedule;
   EXPECT_NE(first, WholeSchedule(kWinner));
   {
@@ -242,8 +249,20 @@ TEST(MissPolicy, AFailureInTheBackgroundLeavesThePlan) {
   const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan);
   engine.FinishTuning();
-  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kRule);
   base::SetLogLevel(base::LogLevel::kWarn);
+}
+
+TEST(MissPolicy, WithoutAThreadForTheBackgroundThePlanStays) {
+  const Engine engine = Open(MissPolicy::kBackground);
+  std::atomic<int> calls = 0;
+  TuneWith(engine, calls);
+  const base::ThreadFamine famine;
+  const auto plan = engine.MakePlan(Parsed(kProblem));
+  ASSERT_TRUE(plan) << plan.error().message;
+  engine.FinishTuning();
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kRule);
 }
 
 TEST(MissPolicy, ClosingTheEngineStopsTheMeasurement) {
@@ -289,12 +308,46 @@ TEST(MissPolicy, AnotherGeneratorsChoiceIsAGuessAndNoMeasurement) {
   EXPECT_EQ(strict.MakePlan(Parsed(kProblem)).error().code, ErrorCode::kNotFound);
 }
 
+// An engine that takes the emulator for a GPU.
+Engine OpenAsGpu() {
+  const EngineOptions options{.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"};
+  auto opened = runtime::OpenSelectedDevice(options);
+  EXPECT_TRUE(opened);
+  opened->emulator.reset();
+  return Engine::Parts::OpenOn(options, std::move(*opened));
+}
+
+TEST(MissPolicy, WhatWasPredictedElsewhereServesAGpuUntilItIsMeasuredThere) {
+  const Engine engine = OpenAsGpu();
+  store::Store& store = engine.parts().store;
+  store::ChoiceRecord predicted{.problem = PrintProblem(Parsed(kProblem)),
+                                .target = "sm_90a",
+                                .device = "laneshift emulator, elsewhere",
+                                .schedule = WholeSchedule(kWinner),
+                                .source = store::ChoiceSource::kPredicted,
+                                .generator = compiler::Generator(),
+                                .driver = "0.0"};
+  ASSERT_TRUE(store.PutChoice(predicted));
+  // Nor is that a choice of another target.
+  predicted.problem = PrintProblem(Parsed("gemm m=64 n=32 k=32 a=bf16 d=f32"));
+  predicted.target = "sm_100a";
+  ASSERT_TRUE(store.PutChoice(predicted));
+  EXPECT_EQ(engine.MakePlan(Parsed("gemm m=64 n=32 k=32 a=bf16 d=f32"))->report().choice, ChoiceOrigin::kRule);
+  const auto chosen = runtime::ChooseFor(engine.parts(), Parsed(kProblem), {});
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(chosen->origin, ChoiceOrigin::kPredicted);
+  EXPECT_EQ(PrintSchedule(chosen->schedule), WholeSchedule(kWinner));
+  EXPECT_FALSE(runtime::IsSettled(chosen->origin, /*emulated=*/false));
+  StoreChoice(engine, "tile=64x32x64 stages=2 acc=1 math=1");
+  EXPECT_EQ(runtime::ChooseFor(engine.parts(), Parsed(kProblem), {})->origin, ChoiceOrigin::kMeasured);
+}
+
 TEST(MissPolicy, AStoredChoiceThatDoesNotFitIsNotServed) {
   const Engine engine = Open(MissPolicy::kHeuristic);
   StoreChoice(engine, "tile=128x256x128 stages=16 acc=1 math=2");
   const auto plan = engine.MakePlan(Parsed(kProblem));
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kModel);
+  EXPECT_EQ(plan->report().choice, ChoiceOrigin::kRule);
 }
 
 // A stream in capture, and the graph thrown away.
@@ -321,8 +374,9 @@ TEST(Capture, WhatIsNotPreparedIsRefusedAndWhatIsPreparedIsCaptured) {
   std::atomic<int> calls = 0;
   TuneWith(engine, calls);
   const auto active = engine.parts().device.Activate();
-  alignas(16) static char memory[3][4096];  // never read: a captured launch does not run
-  const GemmArguments arguments{.a = memory[0], .b = memory[1], .d = memory[2]};
+  const auto memory = *device::Buffer::Allocate(engine.parts().device.context(), 3 * 4096);
+  const auto at = [&](size_t offset) { return reinterpret_cast<void*>(memory.pointer() + offset); };
+  const GemmArguments arguments{.a = at(0), .b = at(4096), .d = at(8192)};
   {
     const Capture capture(engine);
     const Status refused = engine.Run(Parsed(kProblem), capture.stream(), arguments);
@@ -363,6 +417,7 @@ TEST(CApi, TakesPoliciesAndPrepares) {
   options.struct_bytes = sizeof options;
   options.device = "emulator";
   options.target = "sm_90a";
+  options.store_directory = ":memory:";
   options.on_miss = "sometimes";
   laneshift_engine* engine = nullptr;
   EXPECT_EQ(laneshift_engine_open_with(&options, &engine, error, sizeof error), LANESHIFT_INVALID_ARGUMENT);
@@ -379,7 +434,7 @@ TEST(CApi, TakesPoliciesAndPrepares) {
   laneshift_plan* plan = nullptr;
   ASSERT_EQ(laneshift_plan_make(engine, kProblem, nullptr, &plan, error, sizeof error), LANESHIFT_OK) << error;
   EXPECT_STREQ(laneshift_plan_cache(plan), "memory");
-  EXPECT_STREQ(laneshift_plan_choice(plan), "model");
+  EXPECT_STREQ(laneshift_plan_choice(plan), "rule");
   laneshift_plan_free(plan);
   laneshift_engine_close(engine);
   options.struct_bytes = 3;

@@ -70,6 +70,8 @@ Result<emulator::Options> EmulatorOptions(const target::Target& target, const En
       break;
   }
   chosen.seed = options.async_order.seed;
+  // An engine goes on after a kernel that failed, and says at once which one that was.
+  chosen.faults = emulator::FaultReturn::kAtOnce;
   switch (options.arithmetic) {
     case Arithmetic::kHardware:
       chosen.arithmetic = emulator::Arithmetic::kHardware;
@@ -173,6 +175,19 @@ EmulatorLease::~EmulatorLease() {
   SharedEmulator& shared = TheEmulator();
   const std::lock_guard lock(shared.mutex);
   --shared.leases;
+}
+
+std::optional<EmulatorReport> TakeReport(const OpenedDevice& device) {
+  if (device.emulator == nullptr) return std::nullopt;
+  emulator::Report report = emulator::TakeReport();
+  const bool fast = report.arithmetic == emulator::Arithmetic::kFast;
+  EmulatorReport told{.launches = report.launches,
+                      .policies = report.PolicyUses(),
+                      .output = std::move(report.output),
+                      .arithmetic = fast ? Arithmetic::kFast : Arithmetic::kHardware};
+  for (const emulator::Fault& fault : report.faults) told.faults.push_back(fault.Picture());
+  for (const emulator::Hazard& hazard : report.hazards) told.hazards.push_back(hazard.Print());
+  return told;
 }
 
 Result<OpenedDevice> OpenSelectedDevice(const EngineOptions& options) {

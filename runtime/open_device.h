@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device/device.h"
@@ -41,6 +42,9 @@ struct OpenedDevice {
   // devices.
   std::string Key() const;
 };
+
+// What launches have left on the device since the last call; nothing of a GPU.
+std::optional<EmulatorReport> TakeReport(const OpenedDevice& device);
 
 // kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the
 // device runs none of laneshift's targets, or not the one that was asked for.

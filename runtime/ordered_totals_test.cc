@@ -103,6 +103,7 @@ class TotalsRun {
 // Of 8 SMs, so that a small problem has several tiles for each.
 Engine OpenWith(const char* target, const char* order, LaunchOverlap overlap = LaunchOverlap::kNone) {
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = "emulator";
   options.target = target;
   options.emulator_multiprocessors = 8;

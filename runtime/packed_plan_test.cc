@@ -23,6 +23,7 @@ constexpr const char* kBothPacked = "tile=64x64x64 a_load=pack b_load=pack";
 Engine OpenWith(EngineOptions options) {
   options.device = "emulator";
   options.target = "sm_90a";
+  options.store_directory = ":memory:";
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);

@@ -13,6 +13,7 @@
 #include "compiler/bindings.h"
 #include "compiler/compile.h"
 #include "laneshift/engine.h"
+#include "runtime/argument_roles.h"
 #include "runtime/kernel_cache.h"
 
 namespace laneshift::runtime {
@@ -27,6 +28,7 @@ struct PreparedLaunch {
 // A plan without the device that keeps it valid. Immutable.
 struct PreparedPlan {
   Problem problem{};  // complete
+  PointerRules pointers{};
   // One behind the other: what copies operands into the workspace, the product, what adds up its totals.
   std::vector<PreparedLaunch> launches{};
   size_t workspace_bytes = 0;  // of all of them together

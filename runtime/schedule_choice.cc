@@ -79,12 +79,17 @@ Result<ChosenSchedule> ChooseOn(Engine::Parts& parts, const target::Target& targ
   const std::string text = PrintProblem(problem);
   std::vector<store::ChoiceRecord> stored;
   if (auto found = parts.store.GetChoices(text, std::string(target.name), parts.device_key)) stored = std::move(*found);
-  if (const auto picked = store::PickChoice(stored, RevisionOf(parts))) {
+  auto picked = store::PickChoice(stored, RevisionOf(parts));
+  // What was predicted on a machine without this device, which is an emulator's business there.
+  if (!picked && !parts.emulated) {
+    picked = store::PickChoice(parts.store.GetPredictions(text, std::string(target.name)), RevisionOf(parts));
+  }
+  if (picked) {
     if (const auto schedule = question.Take(picked->record))
       return ChosenSchedule{*schedule, &target, OriginOf(*picked)};
   }
   LS_ASSIGN(const Schedule schedule, ChooseByModel(parts, question, text, stored));
-  const ChoiceOrigin origin = constraint.fixed == 0 ? ChoiceOrigin::kModel : ChoiceOrigin::kGiven;
+  const ChoiceOrigin origin = constraint.fixed == 0 ? ChoiceOrigin::kRule : ChoiceOrigin::kGiven;
   return ChosenSchedule{schedule, &target, origin};
 }
 
@@ -116,7 +121,7 @@ ScheduleConstraint WithoutWorkspace(const Schedule& schedule) {
 
 bool IsSettled(ChoiceOrigin origin, bool emulated) {
   switch (origin) {
-    case ChoiceOrigin::kModel:
+    case ChoiceOrigin::kRule:
     case ChoiceOrigin::kPrior:
       return false;
     case ChoiceOrigin::kPredicted:

@@ -14,7 +14,7 @@ namespace laneshift::runtime {
 struct ChosenSchedule {
   Schedule schedule;
   const target::Target* target = nullptr;
-  ChoiceOrigin origin = ChoiceOrigin::kModel;
+  ChoiceOrigin origin = ChoiceOrigin::kRule;
 };
 // A stored choice is taken only if the constraint admits it and it still builds. What the timing model chooses without
 // a constraint is remembered in the store, and taken again for as long as it would choose the same (ChoiceBasis).

@@ -11,7 +11,7 @@ required=(
   libsqlite3-dev libspdlog-dev          # store, log
   libcli11-dev nlohmann-json3-dev       # the laneshift program
   libgtest-dev libbenchmark-dev         # tests, bench
-  python3                               # tests that generated files are current
+  python3 pkg-config                    # tests of generated files, documents and the installed package
 )
 optional=(ccache)                       # faster rebuilds; the build does without
 

@@ -342,7 +342,7 @@ Result<std::string> Archive::ChoiceDigest() {
   const auto add = [&](const ChoiceRecord& r, bool sound) -> Status {
     if (!sound || r.source == ChoiceSource::kRule) return Ok();
     print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("generator", r.generator);
-    print.Text("schedule", r.schedule).Text("source", ChoiceSourceName(r.source));
+    print.Text("schedule", r.schedule).Text("source", SummedSourceName(r.source));
     return Ok();
   };
   LS_TRY(VisitChoices(database_, add));

@@ -7,7 +7,7 @@
 namespace laneshift::store {
 namespace {
 
-constexpr ChoiceSource kSources[] = {ChoiceSource::kRule, ChoiceSource::kModel, ChoiceSource::kMeasured};
+constexpr ChoiceSource kSources[] = {ChoiceSource::kRule, ChoiceSource::kPredicted, ChoiceSource::kMeasured};
 
 constexpr char kSelectChoice[] =
     "SELECT problem, target, device, generator, driver, schedule, source, time_us, created, checksum, "
@@ -34,23 +34,37 @@ ChoiceRow RowAt(const Statement& row) {
   return {std::move(r), sound};
 }
 
+Result<std::vector<ChoiceRecord>> SoundChoices(Statement& select) {
+  std::vector<ChoiceRecord> choices;
+  for (;;) {
+    LS_ASSIGN(const bool found, select.Step());
+    if (!found) return choices;
+    ChoiceRow row = RowAt(select);
+    if (row.sound) choices.push_back(std::move(row.record));
+  }
+}
+
 }  // namespace
 
 std::string_view ChoiceSourceName(ChoiceSource source) {
   switch (source) {
     case ChoiceSource::kRule:
       return "rule";
-    case ChoiceSource::kModel:
-      return "model";
+    case ChoiceSource::kPredicted:
+      return "predicted";
     case ChoiceSource::kMeasured:
       return "measured";
   }
   LS_CHECK(false, "choice source out of range: ", static_cast<int>(source));
 }
 
+std::string_view SummedSourceName(ChoiceSource source) {
+  return source == ChoiceSource::kPredicted ? "model" : ChoiceSourceName(source);
+}
+
 std::optional<ChoiceSource> ChoiceSourceFrom(std::string_view name) {
   for (const ChoiceSource source : kSources) {
-    if (ChoiceSourceName(source) == name) return source;
+    if (ChoiceSourceName(source) == name || SummedSourceName(source) == name) return source;
   }
   return std::nullopt;
 }
@@ -58,7 +72,7 @@ std::optional<ChoiceSource> ChoiceSourceFrom(std::string_view name) {
 std::string ChoiceChecksum(const ChoiceRecord& r) {
   base::Fingerprinter print;
   print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("schedule", r.schedule);
-  print.Text("source", ChoiceSourceName(r.source)).Flag("timed", r.time_us.has_value());
+  print.Text("source", SummedSourceName(r.source)).Flag("timed", r.time_us.has_value());
   print.Real("time_us", r.time_us.value_or(0));
   // Rows of schema 4 have neither, and were summed without.
   if (!r.generator.empty()) print.Text("generator", r.generator);
@@ -74,13 +88,17 @@ Result<std::vector<ChoiceRecord>> ReadChoices(Database& database, const std::str
       Statement select,
       database.Prepare(base::Cat(kSelectChoice, "WHERE problem = ? AND target = ? AND device = ? ORDER BY generator")));
   select.Text(problem).Text(target).Text(device);
-  std::vector<ChoiceRecord> choices;
-  for (;;) {
-    LS_ASSIGN(const bool found, select.Step());
-    if (!found) return choices;
-    ChoiceRow row = RowAt(select);
-    if (row.sound) choices.push_back(std::move(row.record));
-  }
+  return SoundChoices(select);
+}
+
+Result<std::vector<ChoiceRecord>> ReadPredictions(Database& database, const std::string& problem,
+                                                  const std::string& target) {
+  LS_ASSIGN(
+      Statement select,
+      database.Prepare(base::Cat(
+          kSelectChoice, "WHERE problem = ? AND target = ? AND source = 'predicted' ORDER BY generator, device")));
+  select.Text(problem).Text(target);
+  return SoundChoices(select);
 }
 
 Status VisitChoices(Database& database, const std::function<Status(const ChoiceRecord& record, bool sound)>& visit) {

@@ -14,7 +14,11 @@
 
 namespace laneshift::store {
 
+// "rule", "predicted", "measured".
 std::string_view ChoiceSourceName(ChoiceSource source);
+// As checksums and digests have it: before schema 11 a prediction was called "model", and they stay what they were.
+std::string_view SummedSourceName(ChoiceSource source);
+// Either name.
 std::optional<ChoiceSource> ChoiceSourceFrom(std::string_view name);
 
 // What a reader trusts of it.
@@ -24,6 +28,9 @@ std::string ChoiceChecksum(const ChoiceRecord& record);
 // it.
 Result<std::vector<ChoiceRecord>> ReadChoices(Database& database, const std::string& problem, const std::string& target,
                                               const std::string& device);
+// Those of any device that were predicted.
+Result<std::vector<ChoiceRecord>> ReadPredictions(Database& database, const std::string& problem,
+                                                  const std::string& target);
 // Every row, in the order of its key. `sound`: its checksum is right.
 Status VisitChoices(Database& database, const std::function<Status(const ChoiceRecord& record, bool sound)>& visit);
 

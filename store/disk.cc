@@ -55,7 +55,8 @@ Result<OpenedFile> OpenToWrite(const std::string& path, const StoreOptions& opti
   // Refuses other programs' and newer files before anything is written to them.
   if (Result<int64_t> version = SchemaVersion(database); !version) return std::move(version).error();
   LS_TRY(RefuseSealed(database));
-  bool local = OnLocalFilesystem(std::filesystem::absolute(path).parent_path());
+  std::error_code unknown;  // an empty path is asked about then, which is no local filesystem
+  bool local = OnLocalFilesystem(std::filesystem::absolute(path, unknown).parent_path());
   LS_ASSIGN(std::string journal, database.Text(local ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE"));
   // In WAL mode NORMAL keeps every commit through a crash of the process, and a sound file through a loss of power.
   LS_TRY(database.Execute(local ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL"));

@@ -34,9 +34,9 @@ struct KernelRecord {
 
 // From the weakest to the strongest: a choice is never replaced by one of a weaker source.
 enum class ChoiceSource {
-  kRule,      // the timing model's first: remembered, for as long as it would choose the same again
-  kModel,     // the timing model's, found right on an emulator
-  kMeasured,  // the fastest of trials
+  kRule,       // the timing model's first: remembered, for as long as it would choose the same again
+  kPredicted,  // the timing model's, found right on an emulator
+  kMeasured,   // the fastest of trials
 };
 
 // One for each problem, target, device and generator: versions of laneshift that share a store do not overwrite each

@@ -136,6 +136,27 @@ ALTER TABLE choices ADD COLUMN basis TEXT NOT NULL DEFAULT '';
 ALTER TABLE trials ADD COLUMN assembler TEXT NOT NULL DEFAULT '';
 ALTER TABLE trials ADD COLUMN assembler_file TEXT NOT NULL DEFAULT '';
 )sql"},
+    {"a choice that was not timed is called predicted, as everywhere else", R"sql(
+CREATE TABLE choices_by_word (
+  problem TEXT NOT NULL,
+  target TEXT NOT NULL,
+  device TEXT NOT NULL,
+  generator TEXT NOT NULL,
+  driver TEXT NOT NULL,
+  schedule TEXT NOT NULL,
+  source TEXT NOT NULL CHECK (source IN ('rule', 'predicted', 'measured')),
+  time_us REAL,
+  created INTEGER NOT NULL,
+  checksum TEXT NOT NULL,
+  basis TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (problem, target, device, generator)
+);
+INSERT INTO choices_by_word
+  SELECT problem, target, device, generator, driver, schedule, replace(source, 'model', 'predicted'), time_us, created,
+         checksum, basis FROM choices;
+DROP TABLE choices;
+ALTER TABLE choices_by_word RENAME TO choices;
+)sql"},
 };
 
 // One line for each thing that the schema has.

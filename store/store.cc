@@ -15,6 +15,7 @@
 #include "store/disk.h"
 #include "store/fact_table.h"
 #include "store/kernel_table.h"
+#include "store/location.h"
 #include "store/schema.h"
 #include "store/trial_table.h"
 
@@ -42,7 +43,7 @@ Database OpenMemory() {
 
 struct Store::State {
   explicit State(const StoreOptions& given) : options(given), memory(OpenMemory()) {
-    if (!options.directory.empty()) disk = OpenDisk(options);
+    if (!options.directory.empty() && options.directory != kInMemory) disk = OpenDisk(options);
     for (const std::string& warning : disk.warnings) LS_LOG(kStore, warn, warning);
     if (options.system_path.empty()) return;
     Result<Database> opened = OpenSystem(options.system_path, options.busy_timeout_ms);
@@ -245,6 +246,11 @@ Result<std::vector<ChoiceRecord>> Store::GetChoices(const std::string& problem, 
     }
   }
   return strongest;
+}
+
+std::vector<ChoiceRecord> Store::GetPredictions(const std::string& problem, const std::string& target) {
+  std::lock_guard lock(state_->mutex);
+  return state_->ReadAll([&](Database& database) { return ReadPredictions(database, problem, target); });
 }
 
 Status Store::PutChoice(const ChoiceRecord& record) {

@@ -27,7 +27,7 @@ namespace laneshift::store {
 inline constexpr char kStoreFileName[] = "laneshift.db";
 
 struct StoreOptions {
-  std::string directory;       // made if missing; empty: memory only, which is no failure
+  std::string directory;       // made if missing; empty or kInMemory: memory only, which is no failure
   int busy_timeout_ms = 2000;  // how long another process's lock is waited for
   int64_t max_bytes = 0;       // of the file; 0: no limit. Beyond it the store behaves as on a full disk
   // Of the code of all kernels. Beyond it those that were not used for longest go; 0: no limit.
@@ -61,6 +61,8 @@ class Store {
   // One for each generator that made one; PickChoice (store/choice_standing.h) says which to go by.
   Result<std::vector<ChoiceRecord>> GetChoices(const std::string& problem, const std::string& target,
                                                const std::string& device);
+  // What was predicted of a problem for any device of the target: what a device that has no choice may go by.
+  std::vector<ChoiceRecord> GetPredictions(const std::string& problem, const std::string& target);
   // Without effect where a choice of the same generator and of a stronger source is stored (ChoiceSource).
   Status PutChoice(const ChoiceRecord& record);
 

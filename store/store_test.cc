@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "store/choice_standing.h"
+#include "store/choice_table.h"
 #include "store/database.h"
 #include "store/schema.h"
 
@@ -178,7 +179,7 @@ TEST_F(StoreTest, ANewPtxDropsTheOldCubinAndTheSamePtxKeepsIt) {
 TEST_F(StoreTest, AWeakerChoiceDoesNotReplaceAStronger) {
   Store store = Open();
   auto stored = [&] { return ChoiceOf(store)->schedule; };
-  ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kModel, "model")));
+  ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kPredicted, "model")));
   ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kRule, "rule")));
   EXPECT_EQ(stored(), "model");
   ASSERT_TRUE(store.PutChoice(MakeChoice(ChoiceSource::kMeasured, "first")));
@@ -520,6 +521,28 @@ TEST_F(StoreTest, EveryOlderSchemaMigratesAndKeepsItsRows) {
     EXPECT_EQ(store.Stat().kernels, 1);
     ExpectWorks(store);
   }
+}
+
+// Its checksum, too, is of the old word.
+TEST_F(StoreTest, APredictionOfSchema10IsStillOne) {
+  constexpr size_t kSchema10 = 10;
+  ChoiceRecord old = MakeChoice(ChoiceSource::kPredicted, "old");
+  old.created = 7;
+  {
+    auto database = Database::Open(File(), Database::Access::kCreate, 100);
+    ASSERT_TRUE(database && Migrate(*database, Migrations().first(kSchema10)));
+    ASSERT_TRUE(database->Execute(Cat("INSERT INTO choices VALUES ('", old.problem, "', '", old.target, "', '",
+                                      old.device, "', '", old.generator, "', '", old.driver,
+                                      "', 'old', 'model', NULL, 7, '", ChoiceChecksum(old), "', '')")));
+  }
+  Store store = Open();
+  const auto choices = store.GetChoices(old.problem, old.target, old.device);
+  ASSERT_TRUE(choices && choices->size() == 1);
+  EXPECT_EQ(choices->front(), old);
+  const std::vector<ChoiceRecord> predictions = store.GetPredictions(old.problem, old.target);
+  ASSERT_EQ(predictions.size(), 1u);
+  EXPECT_EQ(predictions.front(), old);
+  EXPECT_TRUE(store.GetPredictions(old.problem, "sm_90a").empty());
 }
 
 TEST_F(StoreTest, CorruptionMetLaterDegradesToMemoryAndSetsTheFileAside) {

@@ -151,7 +151,7 @@ TEST(ChoiceStanding, OwnGeneratorFirstThenStrengthThenDriver) {
     return best ? base::Cat(best->record.schedule, " ", static_cast<int>(best->standing)) : "none";
   };
   const ChoiceRecord rule = Choice("rule", ChoiceSource::kRule, "35", "13.0");
-  const ChoiceRecord model = Choice("model", ChoiceSource::kModel, "35", "13.0");
+  const ChoiceRecord model = Choice("model", ChoiceSource::kPredicted, "35", "13.0");
   const ChoiceRecord stale = Choice("stale", ChoiceSource::kMeasured, "35", "12.8");
   const ChoiceRecord prior = Choice("prior", ChoiceSource::kMeasured, "34", "13.0");
   const ChoiceRecord older = Choice("older", ChoiceSource::kMeasured, "33", "13.0", 0);
@@ -165,7 +165,7 @@ TEST(ChoiceStanding, OwnGeneratorFirstThenStrengthThenDriver) {
 
 TEST(ChoiceStanding, RulesAreRememberedOnTheirOwnBasisAlone) {
   ChoiceRecord rule = Choice("rule", ChoiceSource::kRule, "35", "13.0");
-  ChoiceRecord model = Choice("model", ChoiceSource::kModel, "35", "13.0");
+  ChoiceRecord model = Choice("model", ChoiceSource::kPredicted, "35", "13.0");
   rule.basis = model.basis = "facts";
   EXPECT_FALSE(RememberedRule({}, "35", "facts"));
   EXPECT_FALSE(RememberedRule({model}, "35", "facts")) << "it is PickChoice's";
@@ -179,7 +179,7 @@ TEST(ChoiceStanding, GeneratorsDoNotOverwriteEachOthersChoices) {
   const TemporaryDirectory directory;
   Store store = Store::Open({.directory = directory.path()});
   ASSERT_TRUE(store.PutChoice(Choice("old", ChoiceSource::kMeasured, "34", "13.0")));
-  ASSERT_TRUE(store.PutChoice(Choice("new", ChoiceSource::kModel, "35", "13.0")));
+  ASSERT_TRUE(store.PutChoice(Choice("new", ChoiceSource::kPredicted, "35", "13.0")));
   const auto choices = store.GetChoices("p", "t", "d");
   ASSERT_TRUE(choices);
   ASSERT_EQ(choices->size(), 2u);

@@ -16,6 +16,7 @@ constexpr uint64_t kGroups = 4;                            // of 32 bytes in a r
 
 emulator::Counters CountersOf(const char* target, const std::string& schedule) {
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = "emulator";
   options.target = target;
   const auto engine = Engine::Open(options);

@@ -64,6 +64,7 @@ class ConvRun : public testing::TestWithParam<std::tuple<const char*, size_t>> {
 
   void SetUp() override {
     EngineOptions options;
+    options.store_directory = ":memory:";
     if (TestDevice() == nullptr) {
       options.device = "emulator";
       options.target = target_;

@@ -138,6 +138,7 @@ std::string Hex(uint32_t word) {
 
 Result<Engine> OpenEmulator(std::string_view target) {
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = "emulator";
   options.target = target;
   return Engine::Open(options);
@@ -219,6 +220,7 @@ void ExpectEqualWords(const GemmProblem& problem, const operands::Pair& pair, st
 TEST(GpuSums, AreTheEmulators) {
   if (TestDevice() == nullptr) GTEST_SKIP() << "runs where LANESHIFT_TEST_DEVICE=cuda names a GPU";
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = TestDevice();
   const auto gpu = Engine::Open(options);
   ASSERT_TRUE(gpu.has_value()) << gpu.error().message;

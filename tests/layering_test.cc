@@ -85,8 +85,8 @@ const std::vector<Confinement>& Confinements() {
       {"CUDA's own headers",
        "#include [<\"](cuda|cuda_runtime|nvrtc|cublas|cudnn)[A-Za-z_]*\\.h",
        {"device/driver_types_test.cc", "emulator/cudart/types_test.cc"}},
-      {"CLI11", "#include [<\"]CLI/", {"tools/", "bench/"}},
-      {"JSON", "#include [<\"]nlohmann/", {"tools/"}},
+      {"CLI11", "#include [<\"]CLI/", {"tools/", "bench/", "tests/fuzz/random_kernels.cc"}},
+      {"JSON", "#include [<\"]nlohmann/", {"tools/", "tests/fuzz/random_kernels.cc"}},
   };
   return confinements;
 }

@@ -74,7 +74,7 @@ struct Batch {
 class BatchInvariance : public testing::TestWithParam<const char*> {};
 
 TEST_P(BatchInvariance, EverySchedulesBitsAreTheSame) {
-  auto engine = Engine::Open({.device = "emulator", .target = GetParam()});
+  auto engine = Engine::Open({.device = "emulator", .target = GetParam(), .store_directory = ":memory:"});
   ASSERT_TRUE(engine) << engine.error().message;
   const target::Target& target = engine->parts().target;
   const Batch batches[] = {
@@ -122,7 +122,7 @@ TEST(Numerics, SchedulesOfAnotherOrderAreRefusedByName) {
 
 // The test above can fail: without the rules, schedules differ.
 TEST(Numerics, WithoutTheRuleTheOrderOfSummationShows) {
-  auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine);
   const Problem problem = Parse("conv n=1 h=5 w=6 c=96 k=16 r=3 s=3 pad=1 y=f32");
   std::set<std::vector<float>> results;

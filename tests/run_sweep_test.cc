@@ -56,9 +56,11 @@ int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string
 // The emulator with the completion order `order`.
 EngineOptions Emulated(const char* target, const char* order) {
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = "emulator";
   options.target = target;
   options.async_order = *ParseAsyncOrder(order);
+  options.policies = {"default_scope=cta"};  // as the manual says; our kernels name the scopes that they need
   return options;
 }
 
@@ -105,6 +107,7 @@ TEST(GpuSweep, Verifies) {
   if (TestDevice() == nullptr) GTEST_SKIP() << "runs where LANESHIFT_TEST_DEVICE=cuda names a GPU";
   for (const Assembler assembler : {Assembler::kDriver, Assembler::kAuto}) {
     EngineOptions options;
+    options.store_directory = ":memory:";
     options.device = TestDevice();
     options.assembler = assembler;
     const auto engine = Engine::Open(options);

@@ -46,10 +46,10 @@ constexpr const char* kFile = LANESHIFT_SOURCE_DIR "/tests/functions/activations
 
 // The emulators of both targets, or the GPU.
 std::vector<EngineOptions> Devices(const char* order = "late") {
-  if (TestDevice() != nullptr) return {{.device = TestDevice()}};
+  if (TestDevice() != nullptr) return {{.device = TestDevice(), .store_directory = ":memory:"}};
   std::vector<EngineOptions> devices;
   for (const char* target : {"sm_90a", "sm_100a"}) {
-    devices.push_back({.device = "emulator", .target = target});
+    devices.push_back({.device = "emulator", .target = target, .store_directory = ":memory:"});
     devices.back().async_order = *ParseAsyncOrder(order);
   }
   return devices;
@@ -316,7 +316,7 @@ TEST_F(UserFunction, IsCompiledOnceForAllProcesses) {
   EXPECT_EQ(engine->parts().functions.compilations(), 0);
   // Another schedule makes another kernel, of the same text.
   EXPECT_TRUE(engine->MakePlan(*engine->ReadProblem(canonical), *ParseSchedule("tile=128x32")));
-  options.store_directory.clear();
+  options.store_directory = ":memory:";
   const auto stranger = Engine::Open(options);
   const auto unknown = stranger->MakePlan(*ParseProblem(canonical));
   ASSERT_FALSE(unknown);
@@ -369,7 +369,7 @@ TEST_F(UserFunction, ComesFromC) {
   laneshift_engine* engine = nullptr;
   char error[2000];
   ASSERT_EQ(
-      laneshift_engine_open(options.device.c_str(), options.target.c_str(), nullptr, &engine, error, sizeof error),
+      laneshift_engine_open(options.device.c_str(), options.target.c_str(), ":memory:", &engine, error, sizeof error),
       LANESHIFT_OK)
       << error;
   const char* source = "float Twice(float v, float by) { return v * by; }";

@@ -5,17 +5,18 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/statistics.h"
-#include "autotune/tuner.h"
 #include "base/text.h"
+#include "measure/host_memory.h"
 #include "measure/nvml.h"
 #include "measure/peer.h"
 #include "measure/runnable.h"
 #include "runtime/engine_parts.h"
-#include "store/choice_table.h"
+#include "runtime/schedule_choice.h"
 #include "tools/device_options.h"
 #include "tools/error_json.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
+#include "tools/json_line.h"
 #include "tools/optional_json.h"
 #include "tools/schedule_view.h"
 #include "tools/table.h"
@@ -61,28 +62,24 @@ struct Timed {
 
 struct Benched {
   std::string problem;
-  std::string choice;  // "measured", "model", "rule": where our schedule comes from
+  std::string choice;  // ChoiceOriginName
   double flops = 0;
   std::vector<Timed> timed;  // ours first
   store::Conditions conditions{};
   std::vector<std::string> missing{};  // peers that are not there, and why
 };
 
-std::string SourceOf(const Engine& engine, const std::string& problem) {
-  const Engine::Parts& parts = engine.parts();
-  return std::string(store::ChoiceSourceName(autotune::SourceOfChoice(
-      parts.store, problem, std::string(parts.target.name), parts.device_key, parts.device.facts().Driver())));
-}
-
 Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::vector<measure::Peer>& peers,
                       const ScheduleConstraint& constraint, const BenchOptions& options, const Settings& settings) {
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(parts.device.context()));
+  LS_TRY(measure::CheckHostMemory(problem, measure::HostCopies::kOnce));
   const auto host = measure::HostOperands::Random(problem, options.seed);
   LS_ASSIGN(const auto operands, measure::DeviceOperands::Upload(parts.device.context(), stream, problem, host));
   LS_TRY(stream.Synchronize());
   Benched benched{.problem = PrintProblem(problem), .choice = {}, .flops = ProblemFlops(problem), .timed = {}};
-  benched.choice = constraint.fixed != 0 ? "option" : SourceOf(engine, benched.problem);
+  LS_ASSIGN(const runtime::ChosenSchedule chosen, runtime::ChooseFor(engine.parts(), problem, constraint));
+  benched.choice = std::string(ChoiceOriginName(chosen.origin));
   LS_ASSIGN(const auto ours, measure::Runnable::Make(engine, stream, problem, constraint, 0));
   std::vector<measure::Contender> contenders = {
       [&](const Arguments& arguments) { return ours->Execute(stream, arguments); }};
@@ -116,7 +113,7 @@ std::string PrintJson(const Engine& engine, const std::string& problem, const Re
   Json json = {{"problem", problem}, {"target", engine.target()}, {"device", engine.device_name()}};
   if (!benched) {
     json["error"] = ErrorJson(benched.error());
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return JsonLine(json);
   }
   const Timed& ours = benched->timed.front();
   json["schedule"] = ours.schedule;
@@ -139,7 +136,7 @@ std::string PrintJson(const Engine& engine, const std::string& problem, const Re
   json["throttle_reasons"] = OrNull(benched->conditions.throttle_reasons);
   json["notes"] = std::move(notes);
   json["error"] = Json();
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(json);
 }
 
 std::string PrintTable(const std::vector<Benched>& all, ScheduleView view) {

@@ -5,10 +5,11 @@
 #include <cstring>
 #include <fstream>
 
-#include "autotune/ranking.h"
 #include "base/text.h"
 #include "compiler/packing.h"
 #include "compiler/totals.h"
+#include "runtime/engine_parts.h"
+#include "runtime/schedule_choice.h"
 #include "runtime/stopwatch.h"
 #include "tools/device_options.h"
 
@@ -24,19 +25,16 @@ Result<CompiledKernel> CompileKernel(ir::Program program, const target::Target& 
 
 }  // namespace
 
-Result<Compilation> CompileProblem(const Problem& problem, const std::string& target, const std::string& schedule,
-                                   Keep keep, ProblemReader& reader) {
+Result<Compilation> CompileProblem(const Problem& problem, const std::string& schedule, Keep keep,
+                                   ProblemReader& reader) {
+  LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(schedule));
+  LS_ASSIGN(const Engine* engine, reader.Look());
+  LS_ASSIGN(const runtime::ChosenSchedule chosen, runtime::ChooseFor(engine->parts(), problem, constraint));
   Compilation result;
   result.problem = problem;
-  result.target = &target::Targets().front();
-  if (!target.empty()) {
-    auto found = target::FindTarget(target);
-    if (!found) return MakeError(ErrorCode::kInvalidArgument, found.error().message);
-    result.target = *found;
-  }
-  LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(schedule));
-  LS_ASSIGN(result.schedule,
-            autotune::ChooseSchedule(problem, constraint, *result.target, result.target->default_sm_count));
+  result.target = chosen.target;
+  result.schedule = chosen.schedule;
+  result.choice = chosen.origin;
   LS_ASSIGN(result.program, compiler::BuildProgram(problem, result.schedule, *result.target, &result.passes));
   LS_ASSIGN(const compiler::FunctionTexts functions, reader.TextsOf(result.program));
   const runtime::Stopwatch watch;

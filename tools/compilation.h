@@ -1,6 +1,6 @@
-// Compilation: a problem compiled without a device, for the verbs that only look.
+// Compilation: a problem compiled and not run, for the verbs that only look.
 //
-// Thread-safety: values.
+// Thread-safety: values; valid as long as the reader that they were made with.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/compile.h"
+#include "laneshift/engine.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 #include "target/target.h"
@@ -26,6 +27,7 @@ struct Compilation {
   Problem problem;
   const target::Target* target = nullptr;
   Schedule schedule;
+  ChoiceOrigin choice = ChoiceOrigin::kRule;  // why it is that one
   ir::Program program;
   std::vector<compiler::PassDump> passes;
   compiler::PtxModule module;
@@ -36,10 +38,10 @@ struct Compilation {
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };
-// `target` empty: the first target. Users' functions are asked of the reader. The schedule is chosen for the target's
-// usual number of SMs.
-Result<Compilation> CompileProblem(const Problem& problem, const std::string& target, const std::string& schedule,
-                                   Keep keep, ProblemReader& reader);
+// For the target of the reader's engine, by the schedule that `run` takes there (runtime/schedule_choice.h). Users'
+// functions are asked of the reader.
+Result<Compilation> CompileProblem(const Problem& problem, const std::string& schedule, Keep keep,
+                                   ProblemReader& reader);
 
 // Writes `bytes` to the file, or to standard output if `path` is empty or "-".
 Status WriteOutput(const std::string& path, const std::string& bytes);

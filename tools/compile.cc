@@ -8,6 +8,7 @@
 #include "tools/compilation.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/schedule_view.h"
 #include "tools/table.h"
 #include "tools/terminal.h"
@@ -96,13 +97,13 @@ void PrintKernel(std::string_view what, const Json& kernel) {
 }
 
 Result<int> Compile(const CompileOptions& options, const Settings& settings) {
-  ProblemReader reader = ProblemReader::WithoutDevice(options.target, SourceOptionsOf(settings, options.include));
+  ProblemReader reader = ProblemReader::ForLooking(options.target, SourceOptionsOf(settings, options.include));
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "compile takes one problem at a time");
   LS_ASSIGN(const Form form, ParseForm(options.emit));
-  LS_ASSIGN(const Compilation compilation,
-            CompileProblem(problems[0], options.target, options.schedule,
-                           form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx, reader));
+  LS_ASSIGN(
+      const Compilation compilation,
+      CompileProblem(problems[0], options.schedule, form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx, reader));
   const Output code{form, options.ptxas, *compilation.target};
   LS_ASSIGN(const std::string output, code.Of(compilation.program, compilation.module));
   if (options.output.empty() && form == Form::kCubin) {
@@ -128,6 +129,7 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
   Json json = {{"problem", PrintProblem(problems[0])},
                {"target", compilation.target->name},
                {"schedule", PrintSchedule(compilation.schedule)},
+               {"choice", ChoiceOriginName(compilation.choice)},
                {"entry", compilation.module.entry},
                {"key", compiler::KernelKey(compilation.program)},
                {"ptx_ms", compilation.ptx_ms},
@@ -141,7 +143,7 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
     LS_TRY(WriteOutput(options.output, output));
     json["output"] = options.output;
   }
-  std::printf("%s\n", json.dump().c_str());
+  std::printf("%s\n", JsonLine(json).c_str());
   return kExitOk;
 }
 
@@ -151,7 +153,8 @@ Verb AddCompile(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("compile", "Compile one problem and write the code, without a device");
   auto options = std::make_shared<CompileOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a")->type_name("sm_100a|sm_90a");
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+      ->type_name("sm_100a|sm_90a");
   AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR) or cubin")

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "ir/grammar.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
@@ -206,7 +207,7 @@ Result<int> PrintCompletion(const CLI::App& program, const std::string& shell, b
     return MakeError(ErrorCode::kInvalidArgument,
                      Cat("'", shell, "' is not a shell known here; use bash, zsh or fish"));
   }
-  if (json) text = Cat(nlohmann::ordered_json{{"shell", shell}, {"text", text}}.dump(), "\n");
+  if (json) text = Cat(JsonLine(nlohmann::ordered_json{{"shell", shell}, {"text", text}}), "\n");
   std::fputs(text.c_str(), stdout);
   return static_cast<int>(kExitOk);
 }

@@ -15,6 +15,7 @@
 #include "store/trial_table.h"
 #include "tools/db.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/record_files.h"
 #include "tools/record_text.h"
 #include "tools/schedule_view.h"
@@ -139,7 +140,7 @@ Result<int> DbStat(const DbOptions& options, const Settings& settings) {
                                            {"system_kernels", s.system_kernels},
                                            {"system_choices", s.system_choices},
                                            {"warnings", s.warnings}};
-    std::printf("%s\n", object.dump().c_str());
+    std::printf("%s\n", JsonLine(object).c_str());
     return kExitOk;
   }
   Table table({{"store"}, {s.path.empty() ? "(in memory)" : s.path, Align::kLeft, Room::kLong}});
@@ -220,7 +221,7 @@ Result<int> DbExport(const DbOptions& options, const Settings& settings) {
   if (!written) return written.error().Within(to);
   if (failed) return MakeError(ErrorCode::kDriver, Cat(to, " cannot be written: ", std::strerror(errno)));
   if (to != "-" && options.json) {
-    std::printf("%s\n", nlohmann::ordered_json{{"file", to}, {"records", count}}.dump().c_str());
+    std::printf("%s\n", JsonLine(nlohmann::ordered_json{{"file", to}, {"records", count}}).c_str());
   }
   return kExitOk;
 }
@@ -243,7 +244,7 @@ Result<int> DbDiff(const DbOptions& options, const Settings& settings) {
     ++differences;
     const char* what = second == nullptr ? "only in the first" : first == nullptr ? "only in the second" : "differs";
     if (options.json) {
-      std::printf("%s\n", nlohmann::ordered_json{{"name", name}, {"difference", what}}.dump().c_str());
+      std::printf("%s\n", JsonLine(nlohmann::ordered_json{{"name", name}, {"difference", what}}).c_str());
     } else {
       std::printf("%-18s  %s\n", what, name.c_str());
     }

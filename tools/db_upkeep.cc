@@ -14,6 +14,7 @@
 #include "target/target.h"
 #include "tools/db.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/record_files.h"
 
 namespace laneshift::tools {
@@ -94,7 +95,7 @@ void PrintMerge(const std::string& file, const store::MergeTally& tally, bool js
     Json line = {{"file", file},       {"added", tally.added},       {"replaced", tally.replaced},
                  {"kept", tally.kept}, {"left_out", tally.left_out}, {"refused", tally.refused}};
     line["first_refusal"] = tally.refused > 0 ? Json(tally.first_refusal) : Json();
-    std::printf("%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", JsonLine(line).c_str());
     return;
   }
   std::printf("%s: %lld added, %lld replaced, %lld kept\n", file.c_str(), static_cast<long long>(tally.added),
@@ -132,7 +133,7 @@ Result<int> DbVerify(const DbOptions& options, const Settings& settings) {
   const store::Verification verification = found ? *found : store::Verification{.findings = {found.error().message}};
   if (options.json) {
     const Json json = {{"path", path}, {"records", verification.records}, {"findings", verification.findings}};
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", JsonLine(json).c_str());
   } else {
     for (const std::string& finding : verification.findings) std::printf("%s\n", finding.c_str());
     std::printf("%s: %lld records, %s\n", path.c_str(), static_cast<long long>(verification.records),
@@ -156,7 +157,7 @@ Result<int> DbPrune(const DbOptions& options, const Settings& settings) {
                        {"trials", tally.trials},
                        {"damaged", tally.damaged},
                        {"dry_run", options.dry_run}};
-    std::printf("%s\n", json.dump().c_str());
+    std::printf("%s\n", JsonLine(json).c_str());
   } else {
     std::printf("%s %lld kernels, %lld choices, %lld trials, %lld damaged records\n",
                 options.dry_run ? "would remove" : "removed", static_cast<long long>(tally.kernels),
@@ -172,7 +173,7 @@ Result<int> DbSeal(const DbOptions& options, const Settings& settings) {
   LS_TRY(own.Seal(path));
   LS_ASSIGN(const std::string digest, own.ChoiceDigest());
   if (options.json) {
-    std::printf("%s\n", Json{{"path", path}, {"digest", digest}}.dump().c_str());
+    std::printf("%s\n", JsonLine(Json{{"path", path}, {"digest", digest}}).c_str());
   } else {
     std::printf("%s: sealed, choices %s\n", path.c_str(), digest.c_str());
   }

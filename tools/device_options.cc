@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "ir/grammar.h"
 
@@ -50,18 +49,13 @@ Status CheckWords(const std::vector<std::string>& words) {
 
 Status ReadProblems(const std::string& path, ProblemReader& reader, std::vector<Problem>& problems) {
   constexpr std::string_view kRemedy = "; --file takes a file with one problem a line";
-  std::error_code unreadable;
-  if (std::filesystem::is_directory(path, unreadable)) {
-    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": is a directory", kRemedy));
-  }
-  std::ifstream file(path);
-  if (!file) {
-    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": cannot be opened: ", std::strerror(errno), kRemedy));
-  }
+  const auto file = base::ReadFile(path);
+  if (!file) return MakeError(file.error().code, Cat(file.error().message, kRemedy));
   const size_t before = problems.size();
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const std::string_view text = base::Trim(std::string_view(line).substr(0, line.find('#')));
+  int number = 0;
+  for (const std::string_view line : base::Split(*file, '\n')) {
+    ++number;
+    const std::string_view text = base::Trim(line.substr(0, line.find('#')));
     if (text.empty()) continue;
     auto problem = reader.Read(text);
     if (!problem) return problem.error().Within(Cat(path, ":", number));

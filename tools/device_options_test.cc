@@ -10,7 +10,7 @@ namespace laneshift::tools {
 namespace {
 
 std::vector<std::string> Printed(const std::vector<std::string>& words, const std::string& file = {}) {
-  ProblemReader reader = ProblemReader::WithoutDevice({}, {});
+  ProblemReader reader = ProblemReader::ForLooking({}, {.store_directory = ":memory:"});
   const auto problems = CollectProblems(words, file, reader);
   EXPECT_TRUE(problems.has_value()) << (problems ? "" : problems.error().message);
   std::vector<std::string> texts;
@@ -33,14 +33,14 @@ TEST(CollectProblems, FilesHaveCommentsAndLineNumbers) {
   std::ofstream(path) << "# head\n\ngemm m=1 n=2 k=3  # tail\n  gemm m=4 n=5 k=6\n";
   EXPECT_EQ(Printed({}, path).size(), 2u);
   std::ofstream(path) << "gemm m=1 n=2 k=3\ngemm m=0 n=2 k=3\n";
-  ProblemReader reader = ProblemReader::WithoutDevice({}, {});
+  ProblemReader reader = ProblemReader::ForLooking({}, {.store_directory = ":memory:"});
   const auto bad = CollectProblems({}, path, reader);
   ASSERT_FALSE(bad.has_value());
   EXPECT_NE(bad.error().message.find(path + ":2: m=0"), std::string::npos) << bad.error().message;
 }
 
 TEST(CollectProblems, NothingIsAnError) {
-  ProblemReader reader = ProblemReader::WithoutDevice({}, {});
+  ProblemReader reader = ProblemReader::ForLooking({}, {.store_directory = ":memory:"});
   EXPECT_FALSE(CollectProblems({}, {}, reader).has_value());
   EXPECT_FALSE(CollectProblems({""}, {}, reader).has_value());
   EXPECT_FALSE(CollectProblems({}, testing::TempDir() + "laneshift_absent.txt", reader).has_value());

@@ -40,7 +40,7 @@ class DeviceReference : public testing::TestWithParam<const char*> {};
 TEST_P(DeviceReference, AgreesWithTheHost) {
   const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
   if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   Case c(*engine, GetParam());
   const auto compare = [&] {
@@ -104,7 +104,7 @@ class ConvDeviceReference : public testing::TestWithParam<const char*> {};
 TEST_P(ConvDeviceReference, AgreesWithTheHost) {
   const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
   if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const Case c(*engine, GetParam());
   HostTensor y = HostTensor::Random(Stored(c.problem, OperandRole::kD), OperandRole::kD, 2);
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "w_tap=5"));
 
 TEST(GpuTiming, TimesEveryContenderOnEveryCall) {
-  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a"});
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const Case c(*engine, "gemm m=16 n=16 k=16");
   const auto plan = engine->MakePlan(c.problem);

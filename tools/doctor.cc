@@ -11,10 +11,12 @@
 #include "measure/cudnn.h"
 #include "nvrtc/nvrtc.h"
 #include "runtime/engine_parts.h"
+#include "store/location.h"
 #include "store/store.h"
 #include "target/target.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/problem_run.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -99,14 +101,15 @@ constexpr const char* kToolsFromPypi =
 
 void LookAtToolkit(const Settings& settings, std::vector<Finding>& findings) {
   const auto ptxas = device::Assembler::Find({});
-  findings.push_back(
-      OptionalPart("ptxas", ptxas, ptxas ? Cat(ptxas->id(), " (", ptxas->path(), ")") : "",
-                   Cat("optional: without it the driver compiles PTX; set CUDA_HOME to a toolkit, or ", kToolsFromPypi)));
+  findings.push_back(OptionalPart(
+      "ptxas", ptxas, ptxas ? Cat(ptxas->id(), " (", ptxas->path(), ")") : "",
+      Cat("optional: without it the driver compiles PTX; set CUDA_HOME to a toolkit, or ", kToolsFromPypi)));
   const auto nvrtc = nvrtc::Nvrtc::Open(settings.library_directories);
-  findings.push_back(OptionalPart("NVRTC", nvrtc, nvrtc ? nvrtc->name() : "",
-                                  Cat("optional: users' epilogue functions need it, and without it results of a GPU are checked "
-                                      "on the host; set CUDA_HOME to a toolkit, or ",
-                                      kToolsFromPypi)));
+  findings.push_back(
+      OptionalPart("NVRTC", nvrtc, nvrtc ? nvrtc->name() : "",
+                   Cat("optional: users' epilogue functions need it, and without it results of a GPU are checked "
+                       "on the host; set CUDA_HOME to a toolkit, or ",
+                       kToolsFromPypi)));
   const auto cublas = measure::Cublas::Probe(settings.library_directories);
   findings.push_back(OptionalPart("cuBLAS", cublas, cublas ? *cublas : "", "optional: only --vs cublas needs it"));
   const auto cudnn = measure::Cudnn::Probe(settings.library_directories);
@@ -114,7 +117,7 @@ void LookAtToolkit(const Settings& settings, std::vector<Finding>& findings) {
 }
 
 Finding LookAtStore(const Settings& settings) {
-  if (settings.store_directory.empty()) {
+  if (settings.store_directory == store::kInMemory) {
     return {"store", State::kAbsent, "in memory: no place is known", "set LANESHIFT_CACHE_DIR to a directory"};
   }
   store::Store store = store::Store::Open({.directory = settings.store_directory});
@@ -226,7 +229,7 @@ Result<int> Doctor(const Settings& settings, const std::vector<std::string>& pol
   if (json) {
     const nlohmann::ordered_json json_text = {
         {"ok", exit_code == kExitOk}, {"parts", list}, {"tensor_facts", FactsJson(measured)}};
-    std::printf("%s\n", json_text.dump().c_str());
+    std::printf("%s\n", JsonLine(json_text).c_str());
   } else {
     std::fputs(table.Print(StdoutScreen()).c_str(), stdout);
   }

@@ -1,17 +1,18 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "tools/device_options.h"
 #include "tools/emulation/emulator_settings.h"
 #include "tools/emulation/report_json.h"
 #include "tools/emulation_run.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/verbs.h"
 
 namespace laneshift::tools {
@@ -28,7 +29,7 @@ Examples:
 docs/emulating.md describes the launch file. Exit codes: 0 all as expected, 1 a fault, a hazard or another result than
 expected, 2 the PTX or the launch file is wrong, 3 the module is for another device.)";
 
-constexpr uintmax_t kMaxPtxFile = uintmax_t{256} << 20;
+constexpr uint64_t kMaxPtxFile = uint64_t{256} << 20;
 
 struct EmulateOptions {
   std::string ptx, launch, target, async = "eager", arithmetic = "hardware", hazards = "on";
@@ -37,20 +38,6 @@ struct EmulateOptions {
   int multiprocessors = 0;
   bool json = false, schema = false, allow_outside = false;
 };
-
-Result<std::string> ReadText(const std::string& path, uintmax_t most) {
-  if (const Status regular = CheckRegularFile(path); !regular.has_value()) return regular.error();
-  std::error_code unreadable;
-  const uintmax_t bytes = std::filesystem::file_size(path, unreadable);
-  std::ifstream file(path, std::ios::binary);
-  if (unreadable || !file) {
-    const std::string why = unreadable ? unreadable.message() : std::string("no permission");
-    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": cannot be opened: ", why));
-  }
-  if (bytes > most)
-    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": has ", bytes, " bytes; at most ", most, " are read"));
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 // The device that the module is for, unless the command line says one.
 Result<emulator::Profile> ProfileOf(const std::string& target, const std::string& ptx) {
@@ -115,7 +102,7 @@ void PrintOutcomeJson(const EmulationOutcome& outcome, const emulator::Options& 
   }
   json["expect"] = std::move(comparisons);
   json["outputs"] = outcome.written;
-  std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::printf("%s\n", JsonLine(json).c_str());
 }
 
 Result<int> Emulate(const EmulateOptions& given) {
@@ -125,8 +112,10 @@ Result<int> Emulate(const EmulateOptions& given) {
   }
   if (given.ptx.empty() || given.launch.empty())
     return MakeError(ErrorCode::kInvalidArgument, "emulate needs a PTX file and --launch FILE; see emulate --help");
-  LS_ASSIGN(const std::string ptx, ReadText(given.ptx, kMaxPtxFile));
-  LS_ASSIGN(std::string text, ReadText(given.launch, JsonTree::kMaxText));
+  LS_TRY(CheckRegularFile(given.ptx));
+  LS_TRY(CheckRegularFile(given.launch));
+  LS_ASSIGN(const std::string ptx, base::ReadFile(given.ptx, kMaxPtxFile));
+  LS_ASSIGN(std::string text, base::ReadFile(given.launch, JsonTree::kMaxText));
   LS_ASSIGN(const LaunchFile file, ParseLaunchFile(given.launch, std::move(text)));
   LS_ASSIGN(const emulator::Options options, ToEmulatorOptions(given, ptx));
   const LaunchDirectory directory{std::filesystem::path(given.launch).parent_path().string(), given.allow_outside};
@@ -153,10 +142,11 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
   verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit for bit) or fast")
       ->type_name("hardware|fast");
   verb->add_option("--hazards", given->hazards, "on or off")->type_name("on|off");
-  verb->add_option("--threads", given->threads, "host threads; 0 for all")
+  verb->add_option("--emulator-threads,--threads", given->threads, "host threads; 0: all cores")
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""));
-  verb->add_option("--multiprocessors", given->multiprocessors, "of the device; 0 for as many as the chip has")
+  verb->add_option("--emulator-multiprocessors,--multiprocessors", given->multiprocessors,
+                   "of the device; 0: as many as the chip has")
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""));
   AddPolicies(*verb, given->policies);

@@ -4,12 +4,15 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "runtime/engine_parts.h"
+#include "runtime/schedule_choice.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/schedule_view.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -24,7 +27,7 @@ using autotune::Ranking;
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kNameColumn = 9;
+constexpr size_t kNameColumn = 11;
 constexpr double kShownShare = 0.03;  // of the time, below which a cause is left out of the table
 
 constexpr const char* kExplainExamples = R"(
@@ -46,40 +49,38 @@ struct ExplainOptions {
   bool json = false, refused = false;
 };
 
-// What the times are predicted for.
+// What the times are predicted for, and what `run` takes there.
 struct Subject {
   const target::Target* target = nullptr;
   Machine machine;
   std::string description;
+  std::optional<runtime::ChosenSchedule> chosen{};  // nothing: nothing fits
+
+  bool Takes(const Schedule& schedule) const { return chosen && chosen->schedule == schedule; }
 };
 
-// The target that was named, with its product; else the GPU at hand with what is stored of it; else the first target.
-Result<Subject> SubjectOf(const ExplainOptions& options, const Settings& settings) {
-  Subject subject;
-  if (options.target.empty()) {
-    const auto engine = Engine::Open({.device = "cuda", .store_directory = settings.store_directory});
-    if (engine) {
-      const Engine::Parts& parts = engine->parts();
-      LS_ASSIGN(subject.target, target::FindTarget(parts.target.name));
-      subject.machine = autotune::MachineOf(parts.target, parts.device.facts().sm_count, parts.device_key, parts.store);
-      subject.description = parts.device.facts().name;
-      return subject;
-    }
-  }
-  const std::string name = options.target.empty() ? std::string(target::Targets().front().name) : options.target;
-  LS_ASSIGN(subject.target, target::FindTarget(name));
-  subject.machine = autotune::PublishedMachine(*subject.target);
-  subject.description = Cat("published facts, ", subject.machine.sm_count, " SMs");
+// The reader's device, with what is stored of it.
+Result<Subject> SubjectOf(const Problem& problem, const ScheduleConstraint& constraint, ProblemReader& reader) {
+  LS_ASSIGN(const Engine* engine, reader.Look());
+  Engine::Parts& parts = engine->parts();
+  const device::DeviceFacts& facts = parts.device.facts();
+  Subject subject{.target = &parts.target,
+                  .machine = autotune::MachineOf(parts.target, facts.sm_count, parts.device_key, parts.store),
+                  .description = parts.emulated ? Cat("published facts, ", facts.sm_count, " SMs") : facts.name};
+  if (const auto chosen = runtime::ChooseFor(parts, problem, constraint)) subject.chosen = *chosen;
   return subject;
 }
 
-Json CandidateJson(const RankedSchedule& candidate, const Problem& problem) {
+// `choice`: why `run` takes it; null where it takes another.
+Json CandidateJson(const RankedSchedule& candidate, const Problem& problem, const Subject& subject) {
   const autotune::Prediction& p = candidate.prediction;
   Json breakdown = Json::object();
   for (size_t i = 0; i < p.by_us.size(); ++i) {
     if (p.by_us[i] > 0) breakdown[autotune::BoundName(static_cast<Bound>(i))] = p.by_us[i];
   }
+  const bool taken = subject.Takes(candidate.schedule);
   return {{"schedule", PrintSchedule(candidate.schedule)},
+          {"choice", taken ? Json(ChoiceOriginName(subject.chosen->origin)) : Json()},
           {"predicted_us", candidate.predicted_us},
           {"bound", autotune::BoundName(candidate.bound)},
           {"tflops", ProblemFlops(problem) / p.us * 1e-6},
@@ -89,16 +90,16 @@ Json CandidateJson(const RankedSchedule& candidate, const Problem& problem) {
           {"breakdown_us", std::move(breakdown)}};
 }
 
-void PrintJson(const Problem& problem, const Ranking& ranking, const ExplainOptions& options) {
+void PrintJson(const Problem& problem, const Subject& subject, const Ranking& ranking, const ExplainOptions& options) {
   size_t shown = 0;
   for (const RankedSchedule& candidate : ranking.schedules) {
     if (options.top > 0 && shown++ == options.top) break;
-    std::printf("%s\n", CandidateJson(candidate, problem).dump().c_str());
+    std::printf("%s\n", JsonLine(CandidateJson(candidate, problem, subject)).c_str());
   }
   if (!options.refused) return;
   for (const autotune::RefusedSchedule& refused : ranking.refused) {
     const Json object = {{"schedule", PrintSchedule(refused.schedule)}, {"refused", refused.reason.message}};
-    std::printf("%s\n", object.dump().c_str());
+    std::printf("%s\n", JsonLine(object).c_str());
   }
 }
 
@@ -137,6 +138,11 @@ void PrintPages(const Problem& problem, const Subject& subject, const Ranking& r
   const std::string target = Cat(subject.target->name, " (", subject.description, ")");
   std::printf("%s\n%s\n", Itemized("problem", PrintProblem(problem), kNameColumn, screen.width).c_str(),
               Itemized("target", target, kNameColumn, screen.width).c_str());
+  if (subject.chosen) {
+    const std::string taken =
+        Cat(PrintSchedule(subject.chosen->schedule), " (", ChoiceOriginName(subject.chosen->origin), ")");
+    std::printf("%s\n", Itemized("run takes", taken, kNameColumn, screen.width).c_str());
+  }
   Table table({{"#", Align::kRight},
                {"us", Align::kRight},
                {"TFLOP/s", Align::kRight},
@@ -162,14 +168,14 @@ void PrintPages(const Problem& problem, const Subject& subject, const Ranking& r
 }
 
 Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
-  ProblemReader reader = ProblemReader::WithoutDevice(options.target, SourceOptionsOf(settings, options.include));
+  ProblemReader reader = ProblemReader::ForLooking(options.target, SourceOptionsOf(settings, options.include));
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "explain takes one problem at a time");
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
-  LS_ASSIGN(const Subject subject, SubjectOf(options, settings));
+  LS_ASSIGN(const Subject subject, SubjectOf(problems[0], constraint, reader));
   const Ranking ranking = autotune::RankSchedules(problems[0], constraint, *subject.target, subject.machine);
   if (options.json) {
-    PrintJson(problems[0], ranking, options);
+    PrintJson(problems[0], subject, ranking, options);
   } else {
     PrintPages(problems[0], subject, ranking, options);
   }

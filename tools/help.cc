@@ -8,6 +8,7 @@
 #include "tools/exit_code.h"
 #include "tools/help_layout.h"
 #include "tools/help_topics.h"
+#include "tools/json_line.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -116,7 +117,7 @@ void PrintTopics() {
 Result<int> Help(const CLI::App& program, const HelpOptions& options) {
   if (const CLI::App* verb = FindVerb(program, options.words)) {
     if (options.json) {
-      std::printf("%s\n", VerbJson(*verb).dump().c_str());
+      std::printf("%s\n", JsonLine(VerbJson(*verb)).c_str());
       return static_cast<int>(kExitOk);
     }
     std::string name = "laneshift";
@@ -136,7 +137,7 @@ Result<int> Help(const CLI::App& program, const HelpOptions& options) {
   for (size_t i = 0; i < pages.size(); ++i) {
     const auto& [topic, page] = pages[i];
     if (options.json) {
-      std::printf("%s\n", PageJson(topic, page).dump().c_str());
+      std::printf("%s\n", JsonLine(PageJson(topic, page)).c_str());
       continue;
     }
     if (i > 0) std::printf("\n");

@@ -10,6 +10,7 @@
 #include "tools/compilation.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/memory_map.h"
 #include "tools/reuse_report.h"
 #include "tools/schedule_view.h"
@@ -122,6 +123,7 @@ void PrintJson(const Compilation& c, const Assembled& assembled, const std::vect
   Json json = {{"problem", PrintProblem(c.problem)},
                {"target", c.target->name},
                {"schedule", PrintSchedule(c.schedule)},
+               {"choice", ChoiceOriginName(c.choice)},
                {"entry", c.module.entry},
                {"key", compiler::KernelKey(c.program)},
                {"threads", c.program.threads},
@@ -140,7 +142,7 @@ void PrintJson(const Compilation& c, const Assembled& assembled, const std::vect
   json["passes"] = Json::array();
   for (const compiler::PassDump& dump : passes) json["passes"].push_back({{"pass", dump.pass}, {"text", dump.text}});
   if (with_ptx) json["ptx"] = c.module.ptx;
-  std::printf("%s\n", json.dump().c_str());
+  std::printf("%s\n", JsonLine(json).c_str());
 }
 
 constexpr size_t kNameWidth = 10;
@@ -255,11 +257,10 @@ std::vector<autotune::ReuseMode> ModesOf(const Compilation& c) {
 }
 
 Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
-  ProblemReader reader = ProblemReader::WithoutDevice(options.target, SourceOptionsOf(settings, options.include));
+  ProblemReader reader = ProblemReader::ForLooking(options.target, SourceOptionsOf(settings, options.include));
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "inspect takes one problem at a time");
-  LS_ASSIGN(const Compilation compilation,
-            CompileProblem(problems[0], options.target, options.schedule, Keep::kPtx, reader));
+  LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.schedule, Keep::kPtx, reader));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
   const Assembled assembled = AssembleAll(compilation, options.ptxas);
   const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
@@ -279,7 +280,8 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
       "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
   auto options = std::make_shared<InspectOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: sm_100a")->type_name("sm_100a|sm_90a");
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+      ->type_name("sm_100a|sm_90a");
   AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--dump-after", options->dump_after,

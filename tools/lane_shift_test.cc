@@ -38,7 +38,7 @@ const Answer kAnswers[] = {
 };
 
 EngineOptions OnEmulator(const std::vector<std::string>& policies, const std::string& order = "eager") {
-  EngineOptions options{.device = "emulator", .target = "sm_100a", .policies = policies};
+  EngineOptions options{.device = "emulator", .target = "sm_100a", .store_directory = ":memory:", .policies = policies};
   options.async_order = *ParseAsyncOrder(order);
   return options;
 }

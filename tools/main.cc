@@ -3,10 +3,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 
 #include "tools/command_line.h"
 #include "tools/error_json.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/terminal.h"
 
 namespace {
@@ -31,11 +33,19 @@ int Main(int argc, char** argv) {
   Tell("error", code.error().message);
   if (AsksForJson(argc, argv)) {
     const nlohmann::ordered_json object = {{"error", ErrorJson(code.error())}};
-    std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    std::printf("%s\n", JsonLine(object).c_str());
   }
   return Finish(ExitCodeOf(code.error().code));
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return Main(argc, argv); }
+// Nothing of ours throws, but memory may run out below.
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "laneshift: error: %s; is there enough memory?\n", failure.what());
+    return laneshift::tools::kExitFailure;
+  }
+}

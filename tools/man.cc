@@ -10,6 +10,7 @@
 #include "tools/compilation.h"
 #include "tools/exit_code.h"
 #include "tools/help_layout.h"
+#include "tools/json_line.h"
 #include "tools/man_page.h"
 #include "tools/verbs.h"
 
@@ -61,7 +62,7 @@ Result<int> Man(const CLI::App& program, const ManOptions& options, const std::s
     LS_TRY(WriteOutput(path, page.text));
     written.push_back({{"file", path}});
   }
-  if (options.json) std::printf("%s\n", nlohmann::ordered_json{{"pages", std::move(written)}}.dump().c_str());
+  if (options.json) std::printf("%s\n", JsonLine(nlohmann::ordered_json{{"pages", std::move(written)}}).c_str());
   return static_cast<int>(kExitOk);
 }
 

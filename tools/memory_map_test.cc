@@ -20,8 +20,8 @@ TEST(Census, CountsOpcodesAndNothingElse) {
 TEST(MemoryMap, RegionsOfACompiledProgramDoNotOverlapAndFit) {
   const auto problem = ParseProblem("gemm m=256 n=256 k=256");
   for (const char* target : {"sm_100a", "sm_90a"}) {
-    ProblemReader reader = ProblemReader::WithoutDevice(target, {});
-    const auto compilation = CompileProblem(*problem, target, "", Keep::kPtx, reader);
+    ProblemReader reader = ProblemReader::ForLooking(target, {.store_directory = ":memory:"});
+    const auto compilation = CompileProblem(*problem, "", Keep::kPtx, reader);
     ASSERT_TRUE(compilation.has_value()) << compilation.error().message;
     const auto regions = SharedRegions(compilation->program);
     ASSERT_FALSE(regions.empty());

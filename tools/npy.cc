@@ -90,6 +90,7 @@ Result<OpenFile> OpenNpy(const std::string& path) {
   if (!file) return Bad(path, Cat("cannot be opened: ", std::strerror(errno)));
   char preamble[8] = {};
   file.read(preamble, sizeof preamble);
+  if (file.bad()) return Bad(path, Cat("cannot be read: ", std::strerror(errno)));
   if (!file || std::string_view(preamble, kMagic.size()) != kMagic) {
     return Bad(path, "is not an .npy file; write one with numpy.save");
   }

@@ -9,6 +9,7 @@
 #include "runtime/machine_probe.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/probe_report.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -89,7 +90,7 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
     Json object = {
         {"device", engine.device_name()}, {"target", engine.target()}, {"sms", sms}, {"facts", FactsJson(rows)}};
     object.update(DetailJson(probed));
-    std::printf("%s\n", object.dump().c_str());
+    std::printf("%s\n", JsonLine(object).c_str());
   } else {
     std::printf("%s, %s, %d SMs\n", engine.device_name().c_str(), engine.target().c_str(), sms);
     std::fputs(FactsText(rows, StdoutScreen()).c_str(), stdout);

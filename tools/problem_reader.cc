@@ -21,9 +21,9 @@ bool NamesFiles(std::string_view problem) {
 
 }  // namespace
 
-ProblemReader ProblemReader::WithoutDevice(const std::string& target, const EngineOptions& sources) {
+ProblemReader ProblemReader::ForLooking(const std::string& target, const EngineOptions& sources) {
   EngineOptions options = sources;
-  options.device = "emulator";
+  options.device = "auto";
   options.target = target;
   return ProblemReader(std::move(options));
 }
@@ -44,6 +44,11 @@ Result<compiler::FunctionTexts> ProblemReader::TextsOf(const ir::Program& progra
   if (program.functions.empty()) return compiler::FunctionTexts{};
   LS_TRY(Open());
   return engine_->parts().functions.TextsOf(program);
+}
+
+Result<const Engine*> ProblemReader::Look() {
+  LS_TRY(Open());
+  return &*engine_;
 }
 
 Result<Engine> ProblemReader::Take() {

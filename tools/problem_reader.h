@@ -1,5 +1,5 @@
 // ProblemReader: problems of a command line, whose epilogues may name users' functions in files. An engine is opened
-// when the first one does, and not before: most verbs look at problems without a device.
+// when the first one does, or when the verb asks for it, so that what is wrong with a line is told at once.
 //
 // Thread-safety: none.
 #pragma once
@@ -15,13 +15,15 @@ namespace laneshift::tools {
 class ProblemReader {
  public:
   explicit ProblemReader(EngineOptions options) : options_(std::move(options)) {}
-  // For verbs without a device; `target` empty: the first.
-  static ProblemReader WithoutDevice(const std::string& target, const EngineOptions& sources);
+  // For verbs that look at a problem as `run` would compute it, but run nothing: a GPU that has the target, else the
+  // emulator, which stands for one. `target` empty: that of the GPU, else the emulator's first.
+  static ProblemReader ForLooking(const std::string& target, const EngineOptions& sources);
 
   Result<Problem> Read(std::string_view text);
   // The functions that a program calls.
   Result<compiler::FunctionTexts> TextsOf(const ir::Program& program);
   // The engine, opened now if it was not before.
+  Result<const Engine*> Look();
   Result<Engine> Take();
 
  private:

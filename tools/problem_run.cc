@@ -13,6 +13,7 @@
 #include "measure/device_reference.h"
 #include "measure/function_evaluator.h"
 #include "measure/gpu_timing.h"
+#include "measure/host_memory.h"
 #include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
@@ -78,6 +79,8 @@ class ProblemRun {
         stream_(std::move(stream)) {}
 
   Result<RunOutcome> Run() {
+    LS_TRY(
+        measure::CheckHostMemory(problem_, parts_.emulated ? measure::HostCopies::kTwice : measure::HostCopies::kOnce));
     LS_ASSIGN(HostOperands operands, PrepareOperands(problem_, settings_));
     LS_ASSIGN(const Plan plan, engine_.MakePlan(problem_, settings_.constraint));
     outcome_.plan = plan.report();

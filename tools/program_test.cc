@@ -101,6 +101,30 @@ TEST_F(Program, RunPrintsTheContractKeys) {
   }
 }
 
+// One function chooses for all of them.
+TEST_F(Program, TheStoredChoiceIsEveryVerbs) {
+  const auto tuned = CallJson({"tune", kTiny, "--device", "emulator", "--target", "sm_90a", "--budget", "2trials"});
+  ASSERT_EQ(tuned.size(), 1u);
+  const auto ran = CallJson({"run", kTiny, "--device", "emulator", "--target", "sm_90a"}).at(0);
+  EXPECT_EQ(ran["choice"], "predicted");
+  for (const char* verb : {"inspect", "compile"}) {
+    const auto looked = CallJson({verb, kTiny, "--target", "sm_90a"}).at(0);
+    EXPECT_EQ(looked["choice"], "predicted") << verb;
+    EXPECT_EQ(looked["schedule"], ran["schedule"]) << verb;
+  }
+  int taken = 0;
+  for (const Json& candidate : CallJson({"explain", kTiny, "--target", "sm_90a"})) {
+    if (candidate["choice"].is_null()) continue;
+    ++taken;
+    EXPECT_EQ(candidate["choice"], "predicted");
+    EXPECT_EQ(candidate["schedule"], ran["schedule"]);
+  }
+  EXPECT_EQ(taken, 1);
+  // The store says the same word.
+  const base::ProgramResult exported = Call({"db", "export", "--only", "choices"});
+  EXPECT_NE(exported.output.find("\"source\":\"predicted\""), std::string::npos) << exported.output;
+}
+
 TEST_F(Program, ASecondProcessCompilesNothing) {
   EXPECT_EQ(CallJson(RunOnEmulator({kTiny, "--check"})).at(0)["cache"], "compiled");
   const auto again = CallJson(RunOnEmulator({kTiny, "--check"})).at(0);
@@ -278,6 +302,7 @@ TEST_F(Program, DoctorShowsWhatTheProbeMeasured) {
 }
 
 TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
+  std::filesystem::create_directory(File("directory.cu"));
   std::ofstream(File("text.npy")) << "hello";
   struct Case {
     std::vector<std::string> arguments;
@@ -311,8 +336,17 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", "gemm", "m=1", "n=1", "k=1", "a=int4"}, 2, "known types: f16, bf16, f32"},
       {{"run", "gemm", "m=4", "n=4", "k=9", "lda=8"}, 2, "lda=8 is below the row of 9 elements; use at least 9"},
       {{"run", "--file", File("absent.txt")}, 2, "cannot be opened"},
+      {{"run", "--file", testing::TempDir()}, 2, ": is a directory"},
+      {{"run", "gemm", "m=4", "n=4", "k=4", "epilogue=" + File("directory.cu") + ":F"},
+       2,
+       "is a directory; name a file"},
+      {{"emulate", testing::TempDir(), "--launch", testing::TempDir()}, 2, "is a directory; only regular files"},
+      {{"run", "gemm", "m=1", "n=1", "k=1", "batch=16777217", "stride_a=549755813888"}, 2, "more than 2^46 elements"},
       // Schedules.
       {{"run", kTiny, "--schedule", "tiles=1"}, 2, "tile"},
+      {{"inspect", "conv", "n=1", "w=8", "c=32", "k=32", "s=1", "--schedule", "b_load=pack"},
+       3,
+       "use b_load=tma or copy"},
       // Devices.
       {{"run", kTiny, "--device", "tpu"}, 2, "use auto, cuda, cuda:N"},
       {{"run", kTiny, "--device", "cuda:99"}, 4, "emulator"},
@@ -333,9 +367,8 @@ TEST_F(Program, OutputThatCannotBeWrittenIsAFailure) {
         base::RunProgram({.argv = {"/bin/sh", "-c", line}, .input = {}, .timeout = std::chrono::seconds(60)});
     ASSERT_TRUE(result.has_value());
     EXPECT_EQ(result->exit_code, 1) << command;
-    EXPECT_NE(result->messages.find("laneshift: error: standard output c"), std::string::npos)
-        << command << "\n"
-        << result->messages;
+    EXPECT_NE(result->messages.find("laneshift: error: standard output c"), std::string::npos) << command << "\n"
+                                                                                               << result->messages;
   }
 }
 
@@ -366,8 +399,8 @@ TEST_F(Program, HelpExplainsKeysAndTopics) {
   EXPECT_NE(Call({"help", "gemm"}).output.find("lda="), std::string::npos);
   EXPECT_NE(Call({"help", "stages"}).output.find("shared-memory ring"), std::string::npos);
   EXPECT_NE(Call({"help", "db", "prune"}).output.find("--dry-run"), std::string::npos);
-  for (const char* topic : {"gemm", "conv", "schedule", "epilogue", "numerics", "types", "targets", "policies", "store",
-                            "exit-codes"}) {
+  for (const char* topic :
+       {"gemm", "conv", "schedule", "epilogue", "numerics", "types", "targets", "policies", "store", "exit-codes"}) {
     const Json page = CallJson({"help", topic}).at(0);
     EXPECT_FALSE(page["rows"].empty()) << topic;
   }
@@ -414,6 +447,8 @@ TEST_F(Program, AProblemThatFailsIsToldInItsLine) {
       {{kTiny, "--schedule", "tile=100x32"}, 3, "unsupported", "tile"},
       {{kTiny, "--a", File("text.npy")}, 2, "invalid argument", "is not an .npy file; write one with numpy.save"},
       {{kTiny, "--b", File("absent.npy")}, 2, "invalid argument", "cannot be opened"},
+      {{kTiny, "--a", testing::TempDir()}, 2, "invalid argument", "cannot be read: Is a directory"},
+      {{kTiny, "--a", File("not_utf8_\xff.npy")}, 2, "invalid argument", "not_utf8_\xEF\xBF\xBD.npy: cannot be opened"},
       {{kTiny, "--c", File("text.npy")}, 2, "invalid argument", "reads no c; give it a beta"},
       {{kTiny, "--bias", File("text.npy")}, 2, "invalid argument", "reads no bias; give it a bias, such as bias=n"},
   };

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "store/location.h"
 #include "store/store.h"
 #include "tools/record_text.h"
 
@@ -48,7 +49,7 @@ bool IsDatabase(const std::string& path) {
 
 Result<std::string> DatabasePath(const std::string& path, const Settings& settings) {
   const std::string& given = path.empty() ? settings.store_directory : path;
-  if (given.empty()) {
+  if (given == store::kInMemory) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "there is no store: neither LANESHIFT_CACHE_DIR nor HOME is set; name a file");
   }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "store/choice_table.h"
 #include "store/trial_table.h"
+#include "tools/json_line.h"
 #include "tools/optional_json.h"
 
 namespace laneshift::tools {
@@ -243,7 +244,7 @@ Result<Json> ParseObject(std::string_view line) {
 
 }  // namespace
 
-std::string PrintRecordHeader() { return Json{{"laneshift_store", kFormat}}.dump(); }
+std::string PrintRecordHeader() { return JsonLine(Json{{"laneshift_store", kFormat}}); }
 
 Status CheckRecordHeader(std::string_view line) {
   LS_ASSIGN(const Json json, ParseObject(line));
@@ -258,7 +259,7 @@ Status CheckRecordHeader(std::string_view line) {
 
 std::string PrintRecord(const store::Record& record, Code code) {
   const Json json = std::visit([&](const auto& r) { return ToJson(r, code); }, record);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(json);
 }
 
 Result<store::Record> ParseRecord(std::string_view line) {

@@ -65,6 +65,7 @@ ReuseMode ModeOf(std::string_view name, const char* text, const target::Target& 
 // What the emulator counts while the mode's schedule runs the problem on zeros.
 Result<emulator::Counters> CountersOf(const char* target, const char* text, const ReuseMode& mode) {
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = "emulator";
   options.target = target;
   LS_ASSIGN(const Engine engine, Engine::Open(options));

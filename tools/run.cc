@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "store/location.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/problem_run.h"
@@ -88,7 +89,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   LS_ASSIGN(const Engine engine, reader.Take());
   if (!options.json) {
     Inform(Cat(engine.device_name(), ", ", engine.target(),
-               ", store: ", settings.store_directory.empty() ? "in memory" : settings.store_directory));
+               ", store: ", settings.store_directory == store::kInMemory ? "in memory" : settings.store_directory));
   }
 
   int exit_code = kExitOk;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "laneshift/schedule.h"
 #include "tools/error_json.h"
+#include "tools/json_line.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
 
@@ -85,7 +86,7 @@ std::string PrintJson(const ProblemOutcome& run, const std::string& engine_targe
   if (!run.outcome) {
     json["error"] = ErrorJson(run.outcome.error());
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(json);
 }
 
 std::string PrintTable(const std::vector<ProblemOutcome>& runs, const Screen& screen, ScheduleView view) {

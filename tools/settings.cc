@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/cuda_toolkit.h"
+#include "store/location.h"
 
 namespace laneshift::tools {
 namespace {
@@ -14,18 +15,11 @@ std::string Variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-std::string StoreDirectory() {
-  if (const std::string own = Variable("LANESHIFT_CACHE_DIR"); !own.empty()) return own;
-  if (const std::string xdg = Variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/laneshift";
-  if (const std::string home = Variable("HOME"); !home.empty()) return home + "/.cache/laneshift";
-  return {};
-}
-
 }  // namespace
 
 Settings Settings::FromEnvironment() {
   Settings settings;
-  settings.store_directory = StoreDirectory();
+  settings.store_directory = store::UsualDirectory();
   settings.system_store = Variable("LANESHIFT_SYSTEM_STORE");
   std::error_code unknown;
   settings.program = std::filesystem::read_symlink("/proc/self/exe", unknown);

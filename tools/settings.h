@@ -1,6 +1,6 @@
 // Settings: what the environment says. Read once, here; everything below gets typed options.
 //
-//   LANESHIFT_CACHE_DIR  where the store lives; else XDG_CACHE_HOME/laneshift, else HOME/.cache/laneshift, else memory
+//   LANESHIFT_CACHE_DIR  where the store lives (store/location.h)
 //   LANESHIFT_SYSTEM_STORE  a sealed database that is read under it; else the installed one, if there is one
 //
 // CUDA_HOME and CUDNN_HOME are read by base/cuda_toolkit.h, for the library as well.
@@ -12,7 +12,7 @@
 namespace laneshift::tools {
 
 struct Settings {
-  std::string store_directory;  // empty: in memory
+  std::string store_directory;  // store::UsualDirectory()
   std::string system_store{};   // empty: the installed one
   std::string version{};        // of this program
   std::string program{};        // this one's path; empty: unknown

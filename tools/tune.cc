@@ -7,10 +7,10 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 #include "autotune/tuner.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
@@ -188,12 +188,8 @@ Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
   WatchForInterrupt();
   tune.stop = InterruptRequested;
   Batch batch(ProblemsOf(shard, all), options, tune);
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < workers.size(); ++i) {
-    threads.emplace_back([&batch, &store, &worker = workers[i]] { batch.Work(worker, store); });
-  }
-  batch.Work(workers.front(), store);
-  for (std::thread& thread : threads) thread.join();
+  std::atomic<size_t> next_worker = 0;
+  base::RunOnThreads(static_cast<int64_t>(workers.size()), [&] { batch.Work(workers[next_worker++], store); });
   if (InterruptRequested()) batch.TellWhatIsKept();
   if (!options.json) batch.PrintTable();
   return batch.ExitCode();

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "store/trial_table.h"
 #include "tools/error_json.h"
+#include "tools/json_line.h"
 #include "tools/optional_json.h"
 #include "tools/table.h"
 
@@ -85,7 +86,7 @@ std::string PrintTuneJson(const TunedProblem& tuned, TuneDetail detail) {
   if (!found) {
     json["error"] = ErrorJson(tuned.outcome.error());
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(json);
 }
 
 std::string PrintTuneTable(const std::vector<TunedProblem>& tuned, const Screen& screen, ScheduleView view) {

@@ -1,9 +1,10 @@
 // laneshift for C and for other languages' foreign-function interfaces: open, plan, execute.
 //
 // Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
-// (cut to `error_bytes`, always terminated; null is allowed). No call throws; where the host has no memory left it is
-// LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines and plans may be shared; a plan keeps
-// its engine's device alive.
+// (cut to `error_bytes`, always terminated; null is allowed). A null engine, plan or other pointer where one is needed
+// is LANESHIFT_INVALID_ARGUMENT; functions without a status do nothing with it, or return "" or 0. No call throws; where
+// the host has no memory left it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines and plans
+// may be shared; a plan keeps its engine's device alive.
 #pragma once
 
 #include <stddef.h>
@@ -15,6 +16,7 @@ extern "C" {
 
 typedef struct laneshift_engine laneshift_engine;
 typedef struct laneshift_plan laneshift_plan;
+typedef struct laneshift_memory laneshift_memory;
 struct CUstream_st;
 
 typedef enum {
@@ -30,12 +32,14 @@ typedef enum {
   LANESHIFT_INTERNAL = 9
 } laneshift_status;
 
-/* Null or empty strings mean the defaults of laneshift::EngineOptions. */
+/* Null or empty strings mean the defaults of laneshift::EngineOptions; the store directory ":memory:" means none. */
 laneshift_status laneshift_engine_open(const char* device, const char* target, const char* store_directory,
                                        laneshift_engine** engine, char* error, size_t error_bytes);
 
 /* The same with everything that can be said. Fill `struct_bytes` with sizeof(laneshift_options) and zero the rest: what
-   is null or zero has its default, and later versions only add members at the end. */
+   is null or zero has its default. Later versions only add members at the end, so programs and libraries of different
+   versions go together: members that the caller's struct lacks have their defaults, and those that this library does
+   not know have to be zero (else LANESHIFT_INVALID_ARGUMENT). */
 typedef struct laneshift_options {
   size_t struct_bytes;
   const char* device;
@@ -53,6 +57,11 @@ laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* 
                                           char* error, size_t error_bytes);
 /* Waits until nothing is left to measure in the background. */
 void laneshift_engine_finish_tuning(laneshift_engine* engine);
+/* What launches on the emulator have left since the last call: `faults` and `hazards` get their numbers, `report` their
+   text (cut to `report_bytes`, always terminated), in lines that begin with "fault: ", "hazard: ", "policy: " or
+   "output: ". Each of the three may be null. LANESHIFT_UNSUPPORTED on a GPU, which notices none of it. */
+laneshift_status laneshift_engine_take_report(laneshift_engine* engine, size_t* faults, size_t* hazards, char* report,
+                                              size_t report_bytes, char* error, size_t error_bytes);
 void laneshift_engine_close(laneshift_engine* engine);
 
 /* Compiles a user's epilogue function (laneshift/epilogue_function.h), or finds it in the store, and writes the step
@@ -68,7 +77,7 @@ laneshift_status laneshift_step_make(laneshift_engine* engine, const char* sourc
 laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* problem, const char* schedule,
                                      laneshift_plan** plan, char* error, size_t error_bytes);
 /* The schedule that the plan uses; where its kernel came from: "memory", "store" or "compiled"; and why it is this one:
-   "model", "prior", "predicted", "stale", "measured" or "given". Valid as long as the plan. */
+   "rule", "prior", "predicted", "stale", "measured" or "given". Valid as long as the plan. */
 const char* laneshift_plan_schedule(const laneshift_plan* plan);
 const char* laneshift_plan_cache(const laneshift_plan* plan);
 const char* laneshift_plan_choice(const laneshift_plan* plan);
@@ -94,6 +103,19 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               const void* scale_a, const void* scale_b, const void* scale_d,
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes);
+
+/* Memory of the engine's device, all zero at first, for programs that have no CUDA driver or runtime of their own to ask; on
+   the emulator there is no other way to it. `bytes` may be 0: the address is then null, as Execute takes it for no
+   workspace. Free it before or after the engine. */
+laneshift_status laneshift_memory_allocate(laneshift_engine* engine, size_t bytes, laneshift_memory** memory,
+                                           char* error, size_t error_bytes);
+void* laneshift_memory_address(const laneshift_memory* memory);
+/* Copies `bytes` bytes from or to host memory, after all work on the default stream, and waits. */
+laneshift_status laneshift_memory_write(const laneshift_memory* memory, size_t offset, const void* from, size_t bytes,
+                                        char* error, size_t error_bytes);
+laneshift_status laneshift_memory_read(const laneshift_memory* memory, size_t offset, void* to, size_t bytes,
+                                       char* error, size_t error_bytes);
+void laneshift_memory_free(laneshift_memory* memory);
 
 #ifdef __cplusplus
 }

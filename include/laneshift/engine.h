@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -85,7 +86,8 @@ struct EngineOptions {
   std::string device = "auto";
   // "sm_100a" or "sm_90a": which chip the emulator stands for. Empty: the emulator's first; a GPU decides for itself.
   std::string target{};
-  // Where kernels and choices are kept; empty: in memory only.
+  // Where kernels and choices are kept. Empty: where the program `laneshift` keeps them, LANESHIFT_CACHE_DIR, else
+  // XDG_CACHE_HOME/laneshift, else ~/.cache/laneshift. ":memory:": in memory only.
   std::string store_directory{};
   // A database that is read where the store has nothing (`laneshift db seal` makes one). Empty: the one that was
   // installed with laneshift, if there is one.
@@ -154,16 +156,16 @@ using Arguments = std::variant<GemmArguments, ConvArguments>;
 enum class CacheState : uint8_t { kMemory, kStore, kCompiled };
 std::string_view CacheStateName(CacheState state);  // "memory", "store", "compiled"
 
-// Why a plan has its schedule.
+// Why a plan has its schedule. `laneshift`, its JSON and its store say the same words.
 enum class ChoiceOrigin : uint8_t {
-  kModel,      // the timing model's best
+  kRule,       // the timing model's best
   kPrior,      // measured with another revision of the code generator: a better guess, no measured choice
   kPredicted,  // stored without a measurement: the best prediction, run and found right
   kStale,      // measured under another driver; to be measured again when there is time
   kMeasured,
   kGiven,  // the caller's constraint left nothing open that a store could know
 };
-std::string_view ChoiceOriginName(ChoiceOrigin origin);  // "model", "prior", …
+std::string_view ChoiceOriginName(ChoiceOrigin origin);  // "rule", "prior", …
 
 // What a plan is and what making it cost.
 struct PlanReport {
@@ -171,7 +173,7 @@ struct PlanReport {
   std::string target;
   std::string device;    // the device's own name
   std::string schedule;  // text form
-  ChoiceOrigin choice = ChoiceOrigin::kModel;
+  ChoiceOrigin choice = ChoiceOrigin::kRule;
   CacheState cache = CacheState::kCompiled;
   double plan_ms = 0;      // everything of MakePlan; 0 if the plan was remembered
   double ptx_ms = 0;       // tile program to PTX; 0 if it came from a cache
@@ -179,6 +181,21 @@ struct PlanReport {
   int registers = 0;       // of a thread; 0 where the device does not tell (the emulator)
   int local_bytes = 0, smem_bytes = 0, threads = 0;
   unsigned grid = 0;
+};
+
+// What launches on the emulator have left beside their results.
+struct EmulatorReport {
+  uint64_t launches = 0;
+  // What ended a kernel: the kind of fault, kernel, PTX line, CTA and warp, and below it who waits for whom.
+  std::vector<std::string> faults{};
+  // Races, uninitialised reads, leaks and the like (docs/emulator.md), one line each, which name the same.
+  std::vector<std::string> hazards{};
+  // The questions that the manual leaves open and a result depends on: "shift_scope=groups: 12 uses (…)".
+  std::vector<std::string> policies{};
+  std::string output{};  // of printf in kernels
+  Arithmetic arithmetic = Arithmetic::kHardware;
+
+  bool Clean() const { return faults.empty() && hazards.empty(); }
 };
 
 class Plan {
@@ -196,8 +213,11 @@ class Plan {
   // Enqueues the kernel, behind one that packs its operands where the schedule says so, and before those that add up
   // the epilogue's sums where they are deterministic. `stream` is a CUstream or cudaStream_t of the engine's device;
   // null is the default stream.
-  // kInvalidArgument: arguments of another kind of problem, or a missing or misaligned pointer or workspace, by name;
-  // kDriver carries the driver's words.
+  // kInvalidArgument, by name: arguments of another kind of problem; a pointer or workspace that is missing or
+  // misaligned, is no address that the device can use, or has less memory than its operand takes. kDriver carries the
+  // driver's words, and says so where an earlier kernel's fault has lost the context. On the emulator the kernel has
+  // run when the call returns: its fault is this call's error (kDriver, kTimeout of a deadlock), the report
+  // (Engine::TakeReport) tells it in full, and the engine can be used as before.
   Status Execute(CUstream_st* stream, const Arguments& arguments, void* workspace = nullptr) const;
   // So that plain braces work: Execute(stream, {.a = a, .b = b, .d = d}), Execute(stream, {.x = x, .w = w, .y = y}).
   Status Execute(CUstream_st* stream, const GemmArguments& arguments, void* workspace = nullptr) const {
@@ -256,6 +276,10 @@ class Engine {
   Status Run(const Problem& problem, CUstream_st* stream, const ConvArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));
   }
+
+  // What the launches of this process's emulator have left since the last call: faults, hazards and open questions.
+  // Nothing on a GPU, which notices none of it. Engines of one process share the emulator and its report.
+  std::optional<EmulatorReport> TakeReport() const;
 
   // Name of the device and of the target whose code it runs.
   std::string device_name() const;

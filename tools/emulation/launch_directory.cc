@@ -32,13 +32,18 @@ Error Refused(const fs::path& path, std::string_view why) {
   return MakeError(ErrorCode::kInvalidArgument, Cat("the file ", path.string(), " ", why));
 }
 
+// A file that is not there may be said without an error.
+std::errc NotFoundOr(const std::error_code& failed) {
+  return failed ? static_cast<std::errc>(failed.value()) : std::errc::no_such_file_or_directory;
+}
+
 }  // namespace
 
 Status CheckRegularFile(const std::string& path) {
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found || status.type() == fs::file_type::none)
-    return Refused(path, "cannot be opened");
+    return Refused(path, Cat("cannot be opened: ", std::make_error_code(NotFoundOr(failed)).message()));
   if (status.type() != fs::file_type::regular)
     return Refused(path, Cat("is ", NameOf(status.type()), "; only regular files are read"));
   return Ok();

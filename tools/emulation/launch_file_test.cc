@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"{\"launches\": [{\"block\": [1], \"grid\": [4294967296]}]}",
                 "f:1:39: /launches/0/grid/0: does not fit in 32 bits"},
         Refusal{"{\"buffers\": {\"x\": {\"type\": \"f23\", \"shape\": [1]}}, \"launches\": []}",
-                "f:1:28: /buffers/x/type: unknown type 'f23'; known types: u8"},
+                "f:1:28: /buffers/x/type: unknown type 'f23'; did you mean 'f32'"},
         Refusal{"{\"buffers\": {\"x\": {\"type\": \"f32\", \"shape\": [9000000000, 9000000000]}}, \"launches\": []}",
                 "f:1:44: /buffers/x/shape: has more elements than"},
         Refusal{"{\"buffers\": {\"x\": {\"type\": \"u8\", \"shape\": [2], \"fill\": {\"constant\": 256}}}, "

@@ -1,0 +1,22 @@
+// What the driver knows of the memory at an address. Costs some 50 ns, waits for nothing, and may be asked while a
+// stream is captured.
+//
+// Thread-safety: as the driver's.
+#pragma once
+
+#include <optional>
+
+#include "device/context.h"
+
+namespace laneshift::device {
+
+struct MemoryRange {
+  CuDevicePtr begin = 0;
+  size_t bytes = 0;  // of the whole allocation, or of the reserved range that it lies in
+};
+
+// The allocation that holds the address: device memory, managed memory, or host memory that is mapped for devices.
+// Nothing: the driver has none there. REQUIRES: the context is active.
+Result<std::optional<MemoryRange>> FindMemory(const DriverApi& api, CuDevicePtr address);
+
+}  // namespace laneshift::device
