@@ -26,6 +26,8 @@ void AppendTo(std::string& text, const T& value) {
     text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
   } else {
     std::ostringstream out;
+    // Else a lack of memory would shorten the text and nobody would know.
+    out.exceptions(std::ios_base::badbit);
     out << value;
     text += out.str();
   }

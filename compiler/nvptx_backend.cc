@@ -2,10 +2,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
+#include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "base/check.h"
+#include "base/host_memory.h"
 #include "base/text.h"
 #include "compiler/llvm_version.h"
 #include "llvm/Config/llvm-config.h"
@@ -42,24 +44,49 @@ struct FatalError : std::runtime_error {
 };
 
 void InitializeOnce() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  // Where it runs out of memory the next call tries again.
+  [[maybe_unused]] static const bool done = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); }, nullptr);
     llvm::install_fatal_error_handler([](void*, const char* message, bool) { throw FatalError(message); }, nullptr);
     // Loop strength reduction reshapes epilogue loops so that ptxas unrolls them, and costs a quarter of the time.
     auto& options = llvm::cl::getRegisteredOptions();
     const auto lsr = options.find("disable-lsr");
     LS_CHECK(lsr != options.end(), "LLVM has no option disable-lsr");
     static_cast<llvm::cl::opt<bool>*>(lsr->second)->setValue(true);
-  });
+    return true;
+  }();
+}
+
+// LLVM is built without exceptions. One that passes through it leaves its objects half changed, and destroying those
+// could crash; so they are leaked then.
+class UnlessUnwinding {
+ public:
+  template <typename T>
+  void operator()(T* object) const {
+    if (std::uncaught_exceptions() == before_) delete object;
+  }
+
+ private:
+  int before_ = std::uncaught_exceptions();
+};
+template <typename T, typename... Arguments>
+std::unique_ptr<T, UnlessUnwinding> MakeLlvm(Arguments&&... arguments) {
+  return std::unique_ptr<T, UnlessUnwinding>(new T(std::forward<Arguments>(arguments)...));
+}
+
+using Machines = std::map<std::string_view, std::unique_ptr<llvm::TargetMachine>>;
+
+Machines& MachinesOfThread() {
+  thread_local Machines machines;
+  return machines;
 }
 
 llvm::TargetMachine& MachineFor(const target::Target& target) {
-  thread_local std::map<std::string_view, std::unique_ptr<llvm::TargetMachine>> machines;
-  std::unique_ptr<llvm::TargetMachine>& machine = machines[target.name];
+  std::unique_ptr<llvm::TargetMachine>& machine = MachinesOfThread()[target.name];
   if (machine == nullptr) {
     const llvm::Triple triple(kTriple);
     std::string error;
@@ -97,21 +124,24 @@ void Harden(llvm::Module& module) {
 }
 
 Status RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  llvm::ModulePassManager passes;
-  if (auto error = builder.parsePassPipeline(passes, kPipeline)) {
+  struct Passes {
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager graphs;
+    llvm::ModuleAnalysisManager modules;
+    llvm::ModulePassManager passes;
+  };
+  const auto held = MakeLlvm<Passes>();
+  const auto builder = MakeLlvm<llvm::PassBuilder>(&machine);
+  builder->registerModuleAnalyses(held->modules);
+  builder->registerCGSCCAnalyses(held->graphs);
+  builder->registerFunctionAnalyses(held->functions);
+  builder->registerLoopAnalyses(held->loops);
+  builder->crossRegisterProxies(held->loops, held->functions, held->graphs, held->modules);
+  if (auto error = builder->parsePassPipeline(held->passes, kPipeline)) {
     return MakeError(ErrorCode::kInternal, "LLVM pass pipeline: " + llvm::toString(std::move(error)));
   }
-  passes.run(module, modules);
+  held->passes.run(module, held->modules);
   return Ok();
 }
 
@@ -125,9 +155,10 @@ std::string Print(const llvm::Module& module) {
 Result<BackendText> Compile(const target::Target& target, bool with_llvm_ir,
                             const std::function<void(llvm::Module&)>& build) {
   llvm::TargetMachine& machine = MachineFor(target);
-  llvm::LLVMContext context;
-  context.setDiscardValueNames(true);
-  llvm::Module module("laneshift", context);
+  const auto context = MakeLlvm<llvm::LLVMContext>();
+  context->setDiscardValueNames(true);
+  const auto held = MakeLlvm<llvm::Module>("laneshift", *context);
+  llvm::Module& module = *held;
   module.setTargetTriple(llvm::Triple(kTriple));
   module.setDataLayout(machine.createDataLayout());
   build(module);
@@ -140,11 +171,12 @@ Result<BackendText> Compile(const target::Target& target, bool with_llvm_ir,
   LS_TRY(RunPasses(module, machine));
   llvm::SmallString<0> ptx;
   llvm::raw_svector_ostream out(ptx);
-  llvm::legacy::PassManager codegen;
-  if (machine.addPassesToEmitFile(codegen, out, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true)) {
+  const auto codegen = MakeLlvm<llvm::legacy::PassManager>();
+  if (machine.addPassesToEmitFile(*codegen, out, nullptr, llvm::CodeGenFileType::AssemblyFile,
+                                  /*DisableVerify=*/true)) {
     return MakeError(ErrorCode::kInternal, "the NVPTX back end cannot emit text");
   }
-  codegen.run(module);
+  codegen->run(module);
   text.ptx = std::string(ptx);
   return text;
 }
@@ -155,11 +187,19 @@ std::string_view LlvmVersion() { return LLVM_VERSION_STRING; }
 
 Result<BackendText> CompileModule(const target::Target& target, bool with_llvm_ir,
                                   const std::function<void(llvm::Module&)>& build) {
-  InitializeOnce();
+  const auto leave_machine = [&] {
+    const auto machine = MachinesOfThread().find(target.name);
+    if (machine != MachinesOfThread().end()) (void)machine->second.release();
+  };
   try {
+    InitializeOnce();
     return Compile(target, with_llvm_ir, build);
   } catch (const FatalError& fatal) {
+    leave_machine();
     return MakeError(ErrorCode::kInternal, Cat("LLVM: ", fatal.what()));
+  } catch (const std::bad_alloc&) {
+    leave_machine();
+    return base::NoHostMemory();
   }
 }
 

@@ -19,7 +19,8 @@ struct BackendText {
 };
 
 // Lets `build` fill a fresh module and turns it into PTX. kInternal if LLVM cannot select an instruction: LLVM reports
-// that by a fatal error, which is caught here at the price of what it leaks.
+// that by a fatal error, which is caught here at the price of what it leaks. So is a lack of host memory, which is
+// kResourceExhausted.
 Result<BackendText> CompileModule(const target::Target& target, bool with_llvm_ir,
                                   const std::function<void(llvm::Module&)>& build);
 

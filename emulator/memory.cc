@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "emulator/host_memory.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -25,6 +26,8 @@ std::string Hex(uint64_t value) {
 
 Allocation::Allocation(uint64_t address, uint64_t bytes, LimitMeter* meter)
     : address_(address), bytes_(bytes), meter_(meter) {
+  // First: were this to fail later, nobody would give the pages back.
+  if (meter_ != nullptr) taken_ = std::make_unique<std::atomic<uint8_t>[]>((bytes >> kChunkShift) + 1);
   host_ = static_cast<uint8_t*>(Map(bytes));
   // Zero pages are valid objects of this lock-free type: no byte was written yet.
   written_ = static_cast<std::atomic<uint8_t>*>(Map(bytes / 8 + 1));
@@ -32,7 +35,6 @@ Allocation::Allocation(uint64_t address, uint64_t bytes, LimitMeter* meter)
     munmap(host_, bytes_);
     host_ = nullptr;
   }
-  if (meter_ != nullptr) taken_ = std::make_unique<std::atomic<uint8_t>[]>((bytes >> kChunkShift) + 1);
 }
 
 Allocation::Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind, LimitMeter* meter)
@@ -109,9 +111,11 @@ Allocation* GlobalMemory::Allocate(uint64_t bytes, uint64_t align) {
   const uint64_t address = (next_ + align - 1) / align * align;
   auto allocation = std::make_unique<Allocation>(address, bytes, meter_);
   if (!allocation->mapped()) return nullptr;
+  Allocation* made = (live_[address] = std::move(allocation)).get();
+  // Counted once nothing can fail any more.
   next_ = address + bytes + kGuard;
   used_ += bytes;
-  return (live_[address] = std::move(allocation)).get();
+  return made;
 }
 
 Allocation* GlobalMemory::AllocateShared(uint64_t bytes, MemoryKind kind) {
@@ -122,11 +126,12 @@ Allocation* GlobalMemory::AllocateShared(uint64_t bytes, MemoryKind kind) {
     if (meter_ != nullptr) meter_->Give(bytes);
     return nullptr;
   }
-  used_ += bytes;
   auto allocation = std::make_unique<Allocation>(host, bytes, kind, meter_);
+  Allocation* made = (live_[reinterpret_cast<uint64_t>(host)] = std::move(allocation)).get();
   // The host may give an address again that was freed.
-  freed_.erase(allocation->address());
-  return (live_[allocation->address()] = std::move(allocation)).get();
+  freed_.erase(made->address());
+  used_ += bytes;
+  return made;
 }
 
 Allocation* GlobalMemory::Register(void* host, uint64_t bytes) {
@@ -134,16 +139,18 @@ Allocation* GlobalMemory::Register(void* host, uint64_t bytes) {
   const auto after = live_.lower_bound(begin);
   if (bytes == 0 || (after != live_.end() && after->first - begin < bytes) || Find(begin, 1) != nullptr) return nullptr;
   auto allocation = std::make_unique<Allocation>(static_cast<uint8_t*>(host), bytes, MemoryKind::kRegistered);
+  Allocation* made = (live_[begin] = std::move(allocation)).get();
   freed_.erase(begin);
   used_ += bytes;
-  return (live_[begin] = std::move(allocation)).get();
+  return made;
 }
 
 bool GlobalMemory::Free(uint64_t address) {
   const auto known = live_.find(address);
   if (known == live_.end()) return false;
   used_ -= known->second->bytes();
-  freed_[address] = known->second->bytes();
+  // For messages only; what is given back is given back where there is no memory for them.
+  (void)RunWithinMemory([this, &known] { freed_[known->first] = known->second->bytes(); });
   live_.erase(known);
   return true;
 }

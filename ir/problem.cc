@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/host_memory.h"
 #include "base/text.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
@@ -61,20 +62,23 @@ std::string_view ProblemKind(const Problem& problem) { return kKinds[problem.ind
 std::string_view NumericsName(Numerics numerics) { return ir::NameOf(numerics); }
 
 Result<Problem> ParseProblem(std::string_view text) {
-  const std::vector<std::string_view> words = base::Words(text);
-  if (words.empty()) {
-    return ir::InvalidProblem("empty problem; write for example: gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16");
-  }
-  for (const Kind& kind : kKinds) {
-    if (kind.name != words[0]) continue;
-    LS_ASSIGN(const Problem problem, kind.parse(words));
-    return CompleteProblem(problem);
-  }
-  return UnknownKind(words[0]);
+  return base::WithinHostMemory([&]() -> Result<Problem> {
+    const std::vector<std::string_view> words = base::Words(text);
+    if (words.empty()) {
+      return ir::InvalidProblem("empty problem; write for example: gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16");
+    }
+    for (const Kind& kind : kKinds) {
+      if (kind.name != words[0]) continue;
+      LS_ASSIGN(const Problem problem, kind.parse(words));
+      return CompleteProblem(problem);
+    }
+    return UnknownKind(words[0]);
+  });
 }
 
 Result<Problem> CompleteProblem(const Problem& problem) {
-  return std::visit([](const auto& kind) { return ir::Complete(kind); }, problem);
+  return base::WithinHostMemory(
+      [&] { return std::visit([](const auto& kind) { return ir::Complete(kind); }, problem); });
 }
 
 std::string PrintProblem(const Problem& problem) {

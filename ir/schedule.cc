@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/host_memory.h"
 #include "base/text.h"
 #include "ir/problem_keys.h"
 
@@ -190,7 +191,8 @@ Error UnknownScheduleKey(std::string_view name) {
 
 // Parses the value of `key`, whose first field has bit `first_bit`.
 Status ParseValue(const Key& key, size_t first_bit, std::string_view text, ScheduleConstraint& constraint) {
-  if ((constraint.fixed >> first_bit & 1) != 0) return Invalid(Cat("key '", key.name, "' is given twice; leave one out"));
+  if ((constraint.fixed >> first_bit & 1) != 0)
+    return Invalid(Cat("key '", key.name, "' is given twice; leave one out"));
   const std::vector<std::string_view> parts =
       key.fields.size() == 1 ? std::vector<std::string_view>{text} : base::Split(text, 'x');
   if (parts.size() < key.required || parts.size() > key.fields.size()) {
@@ -234,9 +236,11 @@ Schedule ScheduleConstraint::Apply(const Schedule& schedule) const {
 }
 
 Result<ScheduleConstraint> ParseSchedule(std::string_view text) {
-  ScheduleConstraint constraint;
-  for (const std::string_view word : base::Words(text)) LS_TRY(ParseWord(word, constraint));
-  return constraint;
+  return base::WithinHostMemory([&]() -> Result<ScheduleConstraint> {
+    ScheduleConstraint constraint;
+    for (const std::string_view word : base::Words(text)) LS_TRY(ParseWord(word, constraint));
+    return constraint;
+  });
 }
 
 std::string PrintSchedule(const Schedule& schedule) {

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "base/host_memory.h"
+#include "base/log.h"
+
 namespace laneshift::runtime {
 
 BackgroundTuner::~BackgroundTuner() {
@@ -39,7 +42,15 @@ void BackgroundTuner::Work() {
     jobs_.pop_front();
     busy_ = true;
     lock.unlock();
-    job([this] { return stopping_.load(); });
+    const Status done = base::WithinHostMemory([&] {
+      job([this] { return stopping_.load(); });
+      return Ok();
+    });
+    // Saying so takes memory, too; a thread has no caller to tell instead.
+    (void)base::WithinHostMemory([&] {
+      if (!done) LS_LOG(kRuntime, warn, "measuring in the background ended: ", done.error().message);
+      return Ok();
+    });
     lock.lock();
     busy_ = false;
     changed_.notify_all();

@@ -1,5 +1,4 @@
-// The C interface. The one place, beside a worker's main, that catches: memory may run out below, and an exception must
-// not cross into C.
+// The C interface. It catches, since no exception may cross into C.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_memory.h"
 #include "base/text.h"
 #include "ir/function_call.h"
 #include "laneshift/c.h"
@@ -74,7 +74,7 @@ template <typename Call>
 laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
   WriteText("", error, error_bytes);
   try {
-    const Status status = call();
+    const Status status = laneshift::base::WithinHostMemory(call);
     if (status) return LANESHIFT_OK;
     WriteText(status.error().message, error, error_bytes);
     return StatusOf(status.error().code);

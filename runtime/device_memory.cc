@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/host_memory.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/stream.h"
@@ -33,13 +34,15 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&&) noexcept = default;
 DeviceMemory::~DeviceMemory() = default;
 
 Result<DeviceMemory> DeviceMemory::Allocate(const Engine& engine, size_t bytes) {
-  std::shared_ptr<runtime::EngineCore> core = engine.impl_;
-  LS_ASSIGN(device::Buffer buffer, device::Buffer::Allocate(core->opened.device.context(), bytes));
-  auto impl = std::make_unique<Impl>(Impl{std::move(core), std::move(buffer)});
-  const device::Stream stream = impl->DefaultStream();
-  LS_TRY(impl->buffer.FillBytes(stream, 0));
-  LS_TRY(stream.Synchronize());
-  return DeviceMemory(std::move(impl));
+  return base::WithinHostMemory([&]() -> Result<DeviceMemory> {
+    std::shared_ptr<runtime::EngineCore> core = engine.impl_;
+    LS_ASSIGN(device::Buffer buffer, device::Buffer::Allocate(core->opened.device.context(), bytes));
+    auto impl = std::make_unique<Impl>(Impl{std::move(core), std::move(buffer)});
+    const device::Stream stream = impl->DefaultStream();
+    LS_TRY(impl->buffer.FillBytes(stream, 0));
+    LS_TRY(stream.Synchronize());
+    return DeviceMemory(std::move(impl));
+  });
 }
 
 void* DeviceMemory::data() const {
@@ -50,20 +53,24 @@ size_t DeviceMemory::size() const { return impl_ == nullptr ? 0 : impl_->buffer.
 
 Status DeviceMemory::CopyFromHost(const void* from, size_t bytes, size_t offset) const {
   if (bytes == 0) return Ok();
-  if (from == nullptr) return NullPointer("from", bytes);
-  if (impl_ == nullptr) return MovedFrom();
-  const device::Stream stream = impl_->DefaultStream();
-  LS_TRY(impl_->buffer.CopyFromHost(stream, from, bytes, offset));
-  return stream.Synchronize();
+  return base::WithinHostMemory([&]() -> Status {
+    if (from == nullptr) return NullPointer("from", bytes);
+    if (impl_ == nullptr) return MovedFrom();
+    const device::Stream stream = impl_->DefaultStream();
+    LS_TRY(impl_->buffer.CopyFromHost(stream, from, bytes, offset));
+    return stream.Synchronize();
+  });
 }
 
 Status DeviceMemory::CopyToHost(void* to, size_t bytes, size_t offset) const {
   if (bytes == 0) return Ok();
-  if (to == nullptr) return NullPointer("to", bytes);
-  if (impl_ == nullptr) return MovedFrom();
-  const device::Stream stream = impl_->DefaultStream();
-  LS_TRY(impl_->buffer.CopyToHost(stream, to, bytes, offset));
-  return stream.Synchronize();
+  return base::WithinHostMemory([&]() -> Status {
+    if (to == nullptr) return NullPointer("to", bytes);
+    if (impl_ == nullptr) return MovedFrom();
+    const device::Stream stream = impl_->DefaultStream();
+    LS_TRY(impl_->buffer.CopyToHost(stream, to, bytes, offset));
+    return stream.Synchronize();
+  });
 }
 
 }  // namespace laneshift

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/host_memory.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "compiler/packing.h"
@@ -257,6 +258,43 @@ void TuneInBackground(runtime::EngineCore& core, const Problem& problem, runtime
   slot.Switch(std::move(*next));
 }
 
+// Looks the plan up or makes it.
+Result<runtime::FoundPlan> FindOrMakePlan(const std::shared_ptr<runtime::EngineCore>& shared, const Problem& problem,
+                                          const ScheduleConstraint& constraint) {
+  runtime::EngineCore& core = *shared;
+  const runtime::Stopwatch watch;
+  if (auto known = core.plans.Find(problem, constraint)) {
+    return runtime::FoundPlan{shared, std::move(known)};
+  }
+  LS_ASSIGN(Problem complete, CompleteProblem(problem));
+  if (auto known = core.plans.Find(complete, constraint)) {
+    known = core.plans.Insert(problem, complete, constraint, std::move(known));
+    return runtime::FoundPlan{shared, std::move(known)};
+  }
+  LS_TRY(RefuseWhileCaptured(core.opened.device, nullptr, complete));
+  complete = core.functions.WithLengths(std::move(complete));
+  LS_ASSIGN(runtime::ChosenSchedule chosen, runtime::ChooseFor(core.parts, complete, constraint));
+  const bool missed = constraint.fixed == 0 && !runtime::IsSettled(chosen.origin, core.parts.emulated);
+  if (missed && core.on_miss == MissPolicy::kError) return NothingMeasured(core.parts, complete);
+  if (missed && core.on_miss == MissPolicy::kTune) {
+    LS_ASSIGN(chosen, TuneFor(core, complete, /*again=*/false, [] { return false; }));
+  }
+  LS_ASSIGN(std::unique_ptr<runtime::PreparedPlan> prepared, PreparePlan(core, complete, chosen));
+  prepared->report.plan_ms = watch.Milliseconds();
+  auto own = std::make_unique<const PlanReport>(prepared->report);
+  const auto made = std::make_shared<runtime::PlanSlot>(std::move(prepared));
+  std::shared_ptr<runtime::PlanSlot> slot = core.plans.Insert(problem, complete, constraint, made);
+  const bool stale = constraint.fixed == 0 && chosen.origin == ChoiceOrigin::kStale;
+  if (core.on_miss == MissPolicy::kBackground && (missed || stale) && slot == made) {
+    const Status added = core.background.Add(
+        [&core, complete, slot](const std::function<bool()>& stop) { TuneInBackground(core, complete, *slot, stop); });
+    if (!added)
+      LS_LOG(kRuntime, warn, added.error().message, "; the plan of ", PrintProblem(complete), " stays as it is");
+  }
+  const runtime::PreparedPlan* version = &slot->current();
+  return runtime::FoundPlan{shared, std::move(slot), std::move(own), version};
+}
+
 int64_t UsefulAlignment(const void* pointer, DataType type) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (address == 0) return kMaxUsefulAlignment;
@@ -345,12 +383,14 @@ std::string_view MissPolicyName(MissPolicy policy) {
 }
 
 Result<MissPolicy> ParseMissPolicy(std::string_view text) {
-  for (const MissPolicy policy :
-       {MissPolicy::kHeuristic, MissPolicy::kTune, MissPolicy::kBackground, MissPolicy::kError}) {
-    if (text == MissPolicyName(policy)) return policy;
-  }
-  return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("'", text, "' is not a miss policy; use heuristic, tune, background or error"));
+  return base::WithinHostMemory([&]() -> Result<MissPolicy> {
+    for (const MissPolicy policy :
+         {MissPolicy::kHeuristic, MissPolicy::kTune, MissPolicy::kBackground, MissPolicy::kError}) {
+      if (text == MissPolicyName(policy)) return policy;
+    }
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("'", text, "' is not a miss policy; use heuristic, tune, background or error"));
+  });
 }
 
 std::string_view CacheStateName(CacheState state) {
@@ -376,23 +416,27 @@ std::string_view ArithmeticName(Arithmetic arithmetic) {
 }
 
 Result<Arithmetic> ParseArithmetic(std::string_view text) {
-  for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
-    if (text == ArithmeticName(arithmetic)) return arithmetic;
-  }
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      Cat("'", text, "' is not an arithmetic; use hardware (the tensor core's own sums) or fast (plain f32)"));
+  return base::WithinHostMemory([&]() -> Result<Arithmetic> {
+    for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
+      if (text == ArithmeticName(arithmetic)) return arithmetic;
+    }
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        Cat("'", text, "' is not an arithmetic; use hardware (the tensor core's own sums) or fast (plain f32)"));
+  });
 }
 
 Result<AsyncOrder> ParseAsyncOrder(std::string_view text) {
-  if (text == "eager") return AsyncOrder{AsyncOrder::kEager};
-  if (text == "late") return AsyncOrder{AsyncOrder::kLate};
-  if (text.starts_with("random:")) {
-    const auto seed = base::ParseInt(text.substr(7));
-    if (seed && *seed >= 0) return AsyncOrder{AsyncOrder::kRandom, static_cast<uint64_t>(*seed)};
-  }
-  return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("'", text, "' is not an order; use eager, late or random:SEED (SEED a whole number from 0)"));
+  return base::WithinHostMemory([&]() -> Result<AsyncOrder> {
+    if (text == "eager") return AsyncOrder{AsyncOrder::kEager};
+    if (text == "late") return AsyncOrder{AsyncOrder::kLate};
+    if (text.starts_with("random:")) {
+      const auto seed = base::ParseInt(text.substr(7));
+      if (seed && *seed >= 0) return AsyncOrder{AsyncOrder::kRandom, static_cast<uint64_t>(*seed)};
+    }
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("'", text, "' is not an order; use eager, late or random:SEED (SEED a whole number from 0)"));
+  });
 }
 
 Plan::Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -407,18 +451,20 @@ const PlanReport& Plan::report() const {
 size_t Plan::workspace_bytes() const { return impl_->slot->workspace_bytes(); }
 
 Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* workspace) const {
-  const runtime::PreparedPlan& plan = impl_->slot->current();
-  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
-  LS_TRY(plan.pointers.CheckPointers(roles));
-  LS_TRY(runtime::CheckWorkspace(plan.problem, workspace, plan.workspace_bytes));
-  // Asking about memory and encoding a tensor map need a current context too, not only the launch.
-  const device::Device& device = impl_->core->opened.device;
-  LS_ASSIGN(const device::ActiveContext active, device.Activate());
-  LS_TRY(plan.pointers.CheckMemory(device, roles));
-  if (plan.workspace_bytes > 0) LS_TRY(runtime::CheckMemory(device, "workspace", workspace, plan.workspace_bytes));
-  for (const runtime::PreparedLaunch& launch : plan.launches)
-    LS_TRY(Launch(*impl_->core, launch, roles, workspace, stream));
-  return Ok();
+  return base::WithinHostMemory([&]() -> Status {
+    const runtime::PreparedPlan& plan = impl_->slot->current();
+    LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(plan.problem, arguments));
+    LS_TRY(plan.pointers.CheckPointers(roles));
+    LS_TRY(runtime::CheckWorkspace(plan.problem, workspace, plan.workspace_bytes));
+    // Asking about memory and encoding a tensor map need a current context too, not only the launch.
+    const device::Device& device = impl_->core->opened.device;
+    LS_ASSIGN(const device::ActiveContext active, device.Activate());
+    LS_TRY(plan.pointers.CheckMemory(device, roles));
+    if (plan.workspace_bytes > 0) LS_TRY(runtime::CheckMemory(device, "workspace", workspace, plan.workspace_bytes));
+    for (const runtime::PreparedLaunch& launch : plan.launches)
+      LS_TRY(Launch(*impl_->core, launch, roles, workspace, stream));
+    return Ok();
+  });
 }
 
 Engine::Engine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -427,8 +473,10 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 Result<Engine> Engine::Open(const EngineOptions& options) {
-  LS_ASSIGN(runtime::OpenedDevice device, runtime::OpenSelectedDevice(options));
-  return Engine(std::make_shared<Impl>(options, std::move(device)));
+  return base::WithinHostMemory([&]() -> Result<Engine> {
+    LS_ASSIGN(runtime::OpenedDevice device, runtime::OpenSelectedDevice(options));
+    return Engine(std::make_shared<Impl>(options, std::move(device)));
+  });
 }
 
 Engine Engine::Parts::OpenOn(const EngineOptions& options, runtime::OpenedDevice device) {
@@ -436,74 +484,54 @@ Engine Engine::Parts::OpenOn(const EngineOptions& options, runtime::OpenedDevice
 }
 
 Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& constraint) const {
-  const runtime::Stopwatch watch;
-  if (auto known = impl_->plans.Find(problem, constraint)) {
-    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known)}));
-  }
-  LS_ASSIGN(Problem complete, CompleteProblem(problem));
-  if (auto known = impl_->plans.Find(complete, constraint)) {
-    known = impl_->plans.Insert(problem, complete, constraint, std::move(known));
-    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(known)}));
-  }
-  runtime::EngineCore& core = *impl_;
-  LS_TRY(RefuseWhileCaptured(core.opened.device, nullptr, complete));
-  complete = core.functions.WithLengths(std::move(complete));
-  LS_ASSIGN(runtime::ChosenSchedule chosen, runtime::ChooseFor(core.parts, complete, constraint));
-  const bool missed = constraint.fixed == 0 && !runtime::IsSettled(chosen.origin, core.parts.emulated);
-  if (missed && core.on_miss == MissPolicy::kError) return NothingMeasured(core.parts, complete);
-  if (missed && core.on_miss == MissPolicy::kTune) {
-    LS_ASSIGN(chosen, TuneFor(core, complete, /*again=*/false, [] { return false; }));
-  }
-  LS_ASSIGN(std::unique_ptr<runtime::PreparedPlan> prepared, PreparePlan(core, complete, chosen));
-  prepared->report.plan_ms = watch.Milliseconds();
-  auto own = std::make_unique<const PlanReport>(prepared->report);
-  const auto made = std::make_shared<runtime::PlanSlot>(std::move(prepared));
-  std::shared_ptr<runtime::PlanSlot> slot = core.plans.Insert(problem, complete, constraint, made);
-  const bool stale = constraint.fixed == 0 && chosen.origin == ChoiceOrigin::kStale;
-  if (core.on_miss == MissPolicy::kBackground && (missed || stale) && slot == made) {
-    const Status added = core.background.Add(
-        [&core, complete, slot](const std::function<bool()>& stop) { TuneInBackground(core, complete, *slot, stop); });
-    if (!added)
-      LS_LOG(kRuntime, warn, added.error().message, "; the plan of ", PrintProblem(complete), " stays as it is");
-  }
-  const runtime::PreparedPlan* version = &slot->current();
-  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{impl_, std::move(slot), std::move(own), version}));
+  return base::WithinHostMemory([&]() -> Result<Plan> {
+    LS_ASSIGN(runtime::FoundPlan found, FindOrMakePlan(impl_, problem, constraint));
+    return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{std::move(found)}));
+  });
 }
 
 Status Engine::Prepare(std::span<const Problem> problems) const {
-  for (const Problem& problem : problems) {
-    auto plan = MakePlan(problem);
-    if (!plan) return plan.error().Within(Cat("preparing ", PrintProblem(problem)));
-    impl_->plans.Pin(problem, {});
-  }
-  return Ok();
+  return base::WithinHostMemory([&]() -> Status {
+    for (const Problem& problem : problems) {
+      auto plan = MakePlan(problem);
+      if (!plan) return plan.error().Within(Cat("preparing ", PrintProblem(problem)));
+      impl_->plans.Pin(problem, {});
+    }
+    return Ok();
+  });
 }
 
-Result<Problem> Engine::ReadProblem(std::string_view text) const { return impl_->functions.ReadProblem(text); }
+Result<Problem> Engine::ReadProblem(std::string_view text) const {
+  return base::WithinHostMemory([&] { return impl_->functions.ReadProblem(text); });
+}
 
 Result<EpilogueStep> Engine::MakeStep(const FunctionSource& source) const {
-  LS_ASSIGN(FunctionCall call, impl_->functions.Find(source));
-  return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call))};
+  return base::WithinHostMemory([&]() -> Result<EpilogueStep> {
+    LS_ASSIGN(FunctionCall call, impl_->functions.Find(source));
+    return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call))};
+  });
 }
 
 void Engine::FinishTuning() const { impl_->background.Finish(); }
 
 Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const {
-  LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
-  const Problem aligned = std::visit([&](const auto& kind) { return WithAlignmentsOf(kind, roles); }, problem);
-  const auto make = [&](const ScheduleConstraint& constraint) -> Result<Plan> {
-    if (impl_->plans.Find(aligned, constraint) == nullptr) {
-      LS_TRY(RefuseWhileCaptured(impl_->opened.device, stream, aligned));
+  return base::WithinHostMemory([&]() -> Status {
+    LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem, arguments));
+    const Problem aligned = std::visit([&](const auto& kind) { return WithAlignmentsOf(kind, roles); }, problem);
+    const auto make = [&](const ScheduleConstraint& constraint) -> Result<Plan> {
+      if (impl_->plans.Find(aligned, constraint) == nullptr) {
+        LS_TRY(RefuseWhileCaptured(impl_->opened.device, stream, aligned));
+      }
+      return MakePlan(aligned, constraint);
+    };
+    LS_ASSIGN(Plan plan, make({}));
+    // There is none here.
+    if (plan.workspace_bytes() > 0) {
+      LS_ASSIGN(plan, make(plan.impl_->slot->current().alone));
     }
-    return MakePlan(aligned, constraint);
-  };
-  LS_ASSIGN(Plan plan, make({}));
-  // There is none here.
-  if (plan.workspace_bytes() > 0) {
-    LS_ASSIGN(plan, make(plan.impl_->slot->current().alone));
-  }
-  if (plan.workspace_bytes() > 0) return NeedsWorkspace(aligned, plan.workspace_bytes());
-  return plan.Execute(stream, arguments);
+    if (plan.workspace_bytes() > 0) return NeedsWorkspace(aligned, plan.workspace_bytes());
+    return plan.Execute(stream, arguments);
+  });
 }
 
 std::optional<EmulatorReport> Engine::TakeReport() const { return runtime::TakeReport(impl_->opened); }

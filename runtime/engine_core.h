@@ -37,6 +37,14 @@ struct EngineCore {
   BackgroundTuner background;  // last: its thread uses all of the above
 };
 
+struct FoundPlan {
+  std::shared_ptr<EngineCore> core;  // first: destroyed after the kernel
+  std::shared_ptr<PlanSlot> slot;
+  // What making it cost, told as long as the slot has the version that it was made for; null if it was remembered.
+  std::unique_ptr<const PlanReport> own{};
+  const PreparedPlan* made_for = nullptr;
+};
+
 }  // namespace laneshift::runtime
 
 namespace laneshift {
@@ -45,12 +53,6 @@ struct Engine::Impl : runtime::EngineCore {
   using EngineCore::EngineCore;
 };
 
-struct Plan::Impl {
-  std::shared_ptr<runtime::EngineCore> core;  // first: destroyed after the kernel
-  std::shared_ptr<runtime::PlanSlot> slot;
-  // What making it cost, told as long as the slot has the version that it was made for; null if it was remembered.
-  std::unique_ptr<const PlanReport> own{};
-  const runtime::PreparedPlan* made_for = nullptr;
-};
+struct Plan::Impl : runtime::FoundPlan {};
 
 }  // namespace laneshift

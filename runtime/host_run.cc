@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/host_memory.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/stream.h"
@@ -30,10 +31,8 @@ Result<device::Buffer> Upload(const device::Stream& stream, const Problem& probl
   return UploadTensor(stream, ir::NameOf(problem, role), bytes, from);
 }
 
-}  // namespace
-
-Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host,
-                   const ScheduleConstraint& constraint) {
+Status UploadAndRun(const Engine& engine, const Problem& problem, const Arguments& host,
+                    const ScheduleConstraint& constraint) {
   LS_ASSIGN(const Problem complete, CompleteProblem(problem));
   LS_ASSIGN(const GemmArguments from, runtime::RolesOf(complete, host));
   LS_ASSIGN(const Plan plan, engine.MakePlan(complete, constraint));
@@ -72,6 +71,13 @@ Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments
       LS_TRY(epilogue[i].CopyToHost(stream, from.epilogue[i], epilogue[i].size()));
   }
   return stream.Synchronize();
+}
+
+}  // namespace
+
+Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host,
+                   const ScheduleConstraint& constraint) {
+  return base::WithinHostMemory([&] { return UploadAndRun(engine, problem, host, constraint); });
 }
 
 }  // namespace laneshift

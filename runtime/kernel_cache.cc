@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/host_memory.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "compiler/compile.h"
@@ -48,13 +49,14 @@ Result<FoundKernel> KernelCache::Get(const ir::Program& program, const KernelLab
     if (found) *found = {.loaded = found->loaded, .cache = CacheState::kMemory};
     return found;
   }
-  Outcome outcome = Fetch(key, program, label);
+  // Those who wait for it are told, too, where memory runs out, and the next one tries again.
+  Outcome outcome = base::WithinHostMemory([&] { return Fetch(key, program, label); });
   if (!outcome) {
     const std::lock_guard lock(mutex_);
     flights_.erase(key);
   }
-  promise.set_value(outcome);
-  return outcome;
+  promise.set_value(std::move(outcome));  // moved, since a copy of an error's text takes memory
+  return flight.get();
 }
 
 KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Program& program, const KernelLabel& label) {

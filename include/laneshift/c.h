@@ -2,8 +2,9 @@
 //
 // Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
 // (cut to `error_bytes`, always terminated; null is allowed). A null engine, plan or other pointer where one is needed
-// is LANESHIFT_INVALID_ARGUMENT; functions without a status do nothing with it, or return "" or 0. No call throws.
-// Thread-safety as laneshift/engine.h: engines and plans may be shared; a plan keeps its engine's device alive.
+// is LANESHIFT_INVALID_ARGUMENT; functions without a status do nothing with it, or return "" or 0. No call throws; where
+// the host has no memory left it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines and plans
+// may be shared; a plan keeps its engine's device alive.
 #pragma once
 
 #include <stddef.h>
