@@ -1,11 +1,13 @@
 #include "tools/emulation_run.h"
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
+#include "base/output_file.h"
 #include "base/text.h"
 #include "emulator/driver_functions.h"
 #include "tools/npy.h"
@@ -91,7 +93,9 @@ Result<std::vector<uint8_t>> Session::Contents(const Fill& fill, const LaunchBuf
     if (!file) return At(node, Cat("the file ", path, " cannot be opened"));
     bytes.resize(buffer.bytes);
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (!file || file.peek() != std::ifstream::traits_type::eof())
+    const bool whole = file && file.peek() == std::ifstream::traits_type::eof();
+    if (file.bad()) return At(node, Cat("the file ", path, " cannot be read: ", std::strerror(errno)));
+    if (!whole)
       return At(node, Cat("the file ", path, " does not have the ", buffer.bytes, " bytes of '", buffer.name, "'"));
     return bytes;
   }
@@ -291,9 +295,8 @@ Result<std::string> Session::Write(const LaunchOutput& output) {
     LS_TRY(WriteNpyArray(*path, buffer.type->npy, ShapeOf(buffer), bytes));
     return path;
   }
-  std::ofstream file(*path, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file.flush()) return At(*output.at, Cat("the file ", *path, " cannot be written"));
+  const Status written = base::WriteFile(*path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!written) return At(*output.at, written.error().message);
   return path;
 }
 
