@@ -9,20 +9,28 @@ namespace laneshift::emulator {
 
 namespace {
 
-// How a table covers memory: a cell for every `step` bytes, each of which stands for `unit` bytes a bit. Bulk loads are
-// many and wide, so that they share cells; what one of them covers in part of a unit is forgotten.
+// How a table covers memory: a cell for every `step` bytes, a bit of which stands for `unit` bytes; both are powers of
+// two, given by their logarithms. Bulk loads are many and wide, so that they share cells; what one of them covers in
+// part of a unit is forgotten.
 struct Grain {
-  uint64_t step, unit;
+  int step_shift, unit_shift;
+
+  uint64_t step() const { return uint64_t{1} << step_shift; }
+  uint64_t CellOf(uint64_t at) const { return at >> step_shift; }
+  uint64_t StartOf(uint64_t at) const { return at >> step_shift << step_shift; }
 };
 
 // By GlobalOrder::Table.
-constexpr Grain kGrains[] = {{4, 1}, {4, 1}, {16, 1}, {128, 8}};
+constexpr Grain kGrains[] = {{2, 0}, {2, 0}, {4, 0}, {7, 3}};
+
+const GlobalOrder::Fenced kNoFenceNeeded = [](const GlobalAccess&) { return true; };
 
 // The bits of the cell at `at` that stand for bytes of [begin, end): all that they touch, or only those that they fill.
 uint16_t BitsOf(Grain grain, uint64_t at, uint64_t begin, uint64_t end, bool touched) {
-  const uint64_t low = std::max(at, begin) - at, high = std::min(at + grain.step, end) - at;
-  const uint64_t first = (touched ? low : low + grain.unit - 1) / grain.unit;
-  const uint64_t last = (touched ? high + grain.unit - 1 : high) / grain.unit;
+  const uint64_t low = std::max(at, begin) - at, high = std::min(at + grain.step(), end) - at;
+  const uint64_t rest = (uint64_t{1} << grain.unit_shift) - 1;
+  const uint64_t first = (touched ? low : low + rest) >> grain.unit_shift;
+  const uint64_t last = (touched ? high + rest : high) >> grain.unit_shift;
   return first >= last ? uint16_t{0} : static_cast<uint16_t>(((1u << (last - first)) - 1) << first);
 }
 
@@ -81,7 +89,7 @@ GlobalOrder::Page* GlobalOrder::PageAt(Directory& at, uint64_t address) {
 
 GlobalAccess* GlobalOrder::TableOf(Page& page, Table table) {
   std::unique_ptr<GlobalAccess[]>& cells = page.tables[table];
-  const uint64_t count = kPageBytes / kGrains[table].step;
+  const uint64_t count = kGrains[table].CellOf(kPageBytes);
   if (cells == nullptr && Take(count * sizeof(GlobalAccess))) cells = std::make_unique<GlobalAccess[]>(count);
   return cells.get();
 }
@@ -91,14 +99,14 @@ GlobalRival GlobalOrder::Check(const Page& page, Table table, uint64_t begin, ui
   const GlobalAccess* const cells = page.tables[table].get();
   if (cells == nullptr) return {};
   const Grain grain = kGrains[table];
-  for (uint64_t at = begin / grain.step * grain.step; at < end; at += grain.step) {
-    const GlobalAccess& held = cells[at % kPageBytes / grain.step];
+  for (uint64_t at = grain.StartOf(begin); at < end; at += grain.step()) {
+    const GlobalAccess& held = cells[grain.CellOf(at % kPageBytes)];
     if (held.cluster == 0) continue;
     if ((held.bytes & BitsOf(grain, at, begin, end, true)) == 0) continue;
     if ((held.flags & access.flags & GlobalAccess::kStrong) != 0) continue;
     const bool own = held.cluster == who.cluster;
-    GlobalRival rival{GlobalRival::Kind::kRace, held, IsWrite(table), IsBulk(table), at};
     if (held.cluster < who.knowledge->View(who.lane).ended()) continue;
+    GlobalRival rival{GlobalRival::Kind::kRace, held, IsWrite(table), IsBulk(table), at};
     if ((held.flags & GlobalAccess::kPending) != 0) {
       if (own && (access.flags & GlobalAccess::kBulkLoad) == 0) continue;  // Cluster::PendingGlobal knows that better
       rival.kind = GlobalRival::Kind::kPending;
@@ -116,16 +124,15 @@ GlobalRival GlobalOrder::Check(const Page& page, Table table, uint64_t begin, ui
 GlobalRival GlobalOrder::Issue(Directory& directory, uint64_t begin, uint64_t end, bool write, const GlobalViewer& who,
                                const GlobalAccess& access, const Fenced& fenced) {
   GlobalRival rival;
-  const auto none = [](const GlobalAccess&) { return true; };
   ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
     Page* const page = PageAt(directory, first);
     if (page == nullptr) return;
     const Lock lock(*page);
-    if (!rival) rival = Check(*page, kBulkWrites, first, last, who, access, none);
+    if (!rival) rival = Check(*page, kBulkWrites, first, last, who, access, kNoFenceNeeded);
     if (!rival) rival = Check(*page, kWordWrites, first, last, who, access, fenced);
     if (!write) return;
-    if (!rival) rival = Check(*page, kWordReads, first, last, who, access, none);
-    if (!rival) rival = Check(*page, kBulkReads, first, last, who, access, none);
+    if (!rival) rival = Check(*page, kWordReads, first, last, who, access, kNoFenceNeeded);
+    if (!rival) rival = Check(*page, kBulkReads, first, last, who, access, kNoFenceNeeded);
     Note(*page, kBulkWrites, first, last, access);
   });
   return blind_.load(std::memory_order_relaxed) && rival.access.cluster != who.cluster ? GlobalRival{} : rival;
@@ -135,10 +142,10 @@ void GlobalOrder::Note(Page& page, Table table, uint64_t begin, uint64_t end, co
   GlobalAccess* const cells = TableOf(page, table);
   if (cells == nullptr) return;
   const Grain grain = kGrains[table];
-  for (uint64_t at = begin / grain.step * grain.step; at < end; at += grain.step) {
+  for (uint64_t at = grain.StartOf(begin); at < end; at += grain.step()) {
     const uint16_t bytes = BitsOf(grain, at, begin, end, false);
     if (bytes == 0) continue;
-    GlobalAccess& cell = cells[at % kPageBytes / grain.step];
+    GlobalAccess& cell = cells[grain.CellOf(at % kPageBytes)];
     // Neighbours in one cell that the same access makes.
     const bool same = cell.cluster == access.cluster && cell.agent == access.agent && cell.clock == access.clock &&
                       cell.lane == access.lane && cell.line == access.line;
@@ -152,14 +159,13 @@ GlobalRival GlobalOrder::Touch(Directory& at, uint64_t address, uint32_t bytes, 
                                GlobalAccess access) {
   Page* const page = PageAt(at, address);
   if (page == nullptr) return {};
-  const auto none = [](const GlobalAccess&) { return true; };
   const uint64_t end = address + bytes;
   const Lock lock(*page);
-  GlobalRival rival = Check(*page, kWordWrites, address, end, who, access, none);
-  if (!rival) rival = Check(*page, kBulkWrites, address, end, who, access, none);
+  GlobalRival rival = Check(*page, kWordWrites, address, end, who, access, kNoFenceNeeded);
+  if (!rival) rival = Check(*page, kBulkWrites, address, end, who, access, kNoFenceNeeded);
   if (write) {
-    if (!rival) rival = Check(*page, kWordReads, address, end, who, access, none);
-    if (!rival) rival = Check(*page, kBulkReads, address, end, who, access, none);
+    if (!rival) rival = Check(*page, kWordReads, address, end, who, access, kNoFenceNeeded);
+    if (!rival) rival = Check(*page, kBulkReads, address, end, who, access, kNoFenceNeeded);
   }
   Note(*page, write ? kWordWrites : kWordReads, address, end, access);
   return blind_.load(std::memory_order_relaxed) && rival.access.cluster != who.cluster ? GlobalRival{} : rival;
