@@ -1,5 +1,6 @@
 // Control flow, warp-wide exchange, barriers and fences.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -281,8 +282,9 @@ Outcome Elect(Warp& w, const Instruction& i, uint32_t mask) {
 
 // modifiers: of ProxySpace.
 Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
-  // So many are remembered of a warp: who relies on an older one has one of its own too, or is told too much.
-  constexpr size_t kRemembered = 16;
+  // So many of each kind are remembered of a warp: who relies on an older one has one of its own too, or is told too
+  // much.
+  constexpr int64_t kRemembered = 16;
   if (!w.checks()) return Outcome::kNext;
   const auto about = [&](ProxySpace space) { return (i.modifiers & static_cast<uint64_t>(space)) != 0 ? 1u : 0u; };
   ForLanes(mask, [&](int lane) {
@@ -290,7 +292,9 @@ Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
     w.global_proxy_fences[static_cast<size_t>(lane)] += about(ProxySpace::kGlobal);
   });
   const auto lane = std::has_single_bit(mask) ? static_cast<uint8_t>(std::countr_zero(mask)) : kAllLanes;
-  if (w.proxy_fenced.size() == kRemembered) w.proxy_fenced.pop_front();
+  const auto alike = [&](const Warp::ProxyFenced& fence) { return fence.spaces == i.modifiers; };
+  if (std::count_if(w.proxy_fenced.begin(), w.proxy_fenced.end(), alike) >= kRemembered)
+    w.proxy_fenced.erase(std::find_if(w.proxy_fenced.begin(), w.proxy_fenced.end(), alike));
   w.proxy_fenced.push_back({mask, static_cast<uint8_t>(i.modifiers), w.knowledge.Now(lane), {}});
   w.knowledge.Peek(mask, w.proxy_fenced.back().knew);  // lanes that have each waited alone know more than their warp
   return Outcome::kNext;
