@@ -36,8 +36,8 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
 bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta,
                   Located& to);
 
-// modifiers of ld, st and atomics: the access acquires, releases, reaches no further than the CTA.
-inline constexpr uint64_t kAcquires = 0x400, kReleases = 0x800, kCtaScope = 0x1000;
+// modifiers of ld, st and atomics: the access acquires, releases, reaches no further than the CTA or the cluster.
+inline constexpr uint64_t kAcquires = 0x400, kReleases = 0x800, kCtaScope = 0x1000, kClusterScope = 0x2000;
 uint64_t OrderOf(const Match& match);
 // Threads synchronise by the word at `at`, if the access orders memory by itself or a fence makes it do so.
 void Synchronise(Warp& warp, const Instruction& instruction, const Located& at, int lane, AccessKind kind);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/text.h"
 #include "emulator/driver_functions.h"
@@ -37,6 +39,7 @@ ReturnedFault& FaultOfThisThread() {
 }
 
 void DriverState::Reset() {
+  held.clear();
   executables.clear();
   graphs.clear();
   events.clear();
@@ -85,8 +88,23 @@ CuResult ResultOf(FaultKind kind) {
 
 }  // namespace
 
-CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& shape,
-                                const std::vector<uint8_t>& parameters) {
+CuResult DriverState::RunKernel(const KernelRun& run) {
+  // So many run side by side at most.
+  constexpr size_t kMostHeld = 16;
+  if (!run.may_overlap || held.size() >= kMostHeld) {
+    if (const CuResult bad = RunHeld(); bad != kCuSuccess) return bad;
+    if (sticky != kCuSuccess) return sticky;
+  }
+  held.push_back(run);
+  const std::vector<std::string>& opcodes = run.function->kernel->opcodes;
+  const bool lets_others =
+      std::find(opcodes.begin(), opcodes.end(), "griddepcontrol.launch_dependents") != opcodes.end();
+  return lets_others && options.faults == FaultReturn::kSticky ? kCuSuccess : RunHeld();
+}
+
+CuResult DriverState::RunHeld() {
+  if (held.empty()) return kCuSuccess;
+  const std::vector<KernelRun> runs = std::exchange(held, {});
   const DeviceProfile profile = ProfileOf(options);
   FaultOfThisThread() = {};
   Machine machine;
@@ -105,31 +123,43 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   machine.grants_cancellation = options.cancellation == Cancellation::kGrant;
   machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
   machine.has_tensor_memory = profile.tensor_memory;
-  Launch launch{&machine, function.kernel, shape, parameters, ++launches};
+  std::optional<GlobalOrder> order;
+  if (machine.hazards != nullptr) machine.order = &order.emplace(*meter);
+  std::vector<Launch> batch;
+  for (const KernelRun& run : runs) {
+    Launch& launch = batch.emplace_back(Launch{&machine, run.function->kernel, run.shape, run.parameters, ++launches});
+    if (order) launch.first_cluster = order->AddGrid(*run.function->kernel, run.shape, ClustersOf(run.shape));
+  }
   const int threads =
       options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
   meter->BeginLaunch();
-  GridResult result = RunGrid(launch, threads);
+  const std::vector<GridResult> results = RunGrids(batch, threads);
   meter->EndLaunch();
-  ++report.launches;
+  report.launches += runs.size();
   report.arithmetic = options.arithmetic;
-  report.counters.Add(result.counters);
   report.output += prints.Take();
   for (Hazard& hazard : hazards.Take()) {
     Notice(hazard.Print());
     report.hazards.push_back(std::move(hazard));
   }
-  if (result.fault) {
-    Notice(result.fault->Print());
-    report.faults.push_back(*result.fault);
-    const CuResult failure = ResultOf(result.fault->kind);
-    if (options.faults == FaultReturn::kAtOnce) {
-      FaultOfThisThread() = {failure, result.fault->Print()};
-      return failure;
-    }
-    // Like an asynchronous launch: the fault shows at the next synchronisation.
-    sticky = failure;
+  CuResult returned = kCuSuccess;
+  for (const GridResult& result : results) {
+    report.counters.Add(result.counters);
+    if (result.fault) returned = ReturnFault(*result.fault);
   }
+  return returned;
+}
+
+CuResult DriverState::ReturnFault(const Fault& fault) {
+  Notice(fault.Print());
+  report.faults.push_back(fault);
+  const CuResult failure = ResultOf(fault.kind);
+  if (options.faults == FaultReturn::kAtOnce) {
+    FaultOfThisThread() = {failure, fault.Print()};
+    return failure;
+  }
+  // Like an asynchronous launch: the fault shows at the next synchronisation.
+  sticky = failure;
   return kCuSuccess;
 }
 
@@ -173,6 +203,7 @@ void Configure(const Options& options) {
 bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
+  (void)state.RunHeld();
   const Allocation* allocation = state.memory == nullptr ? nullptr : state.memory->Find(address, bytes);
   if (allocation != nullptr) std::memcpy(to, allocation->At(address), bytes);
   return allocation != nullptr;
@@ -187,6 +218,7 @@ bool DriverIsUsed() {
 Report TakeReport() {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
+  (void)state.RunHeld();
   state.report.policies = state.options.policies;
   state.report.unused_suppressions = state.hazards.UnusedSuppressions();
   return std::exchange(state.report, {});

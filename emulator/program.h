@@ -65,6 +65,7 @@ struct Instruction {
   uint32_t reconvergence = kNoTarget;
   uint32_t table = kNoTarget;  // of Kernel::jump_tables, for a branch through one
   uint64_t modifiers = 0;      // meaning chosen by the binder
+  Handler inner = nullptr;     // of an .aligned instruction: what `handler` calls once it has looked at the mask
   uint32_t opcode = 0;         // index into Kernel::opcodes
   Position at;
 

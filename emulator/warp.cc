@@ -38,6 +38,7 @@ Warp::Warp(Cta& cta, int index, uint32_t live)
   local_top.fill(local_bytes_);
   opcode_counts_.resize(kernel_.opcodes.size());
   InitialiseSlots();
+  knowledge.LearnEnded(cta.cluster().launch().ended_before);
   paths_.resize(1);
   paths_[0].state = Path::State::kRunnable;
   paths_[0].mask = live;
@@ -210,6 +211,17 @@ void Warp::Report(HazardKind kind, int lane, std::string message) {
   Place place = Here(lane);
   place.kernel = KernelAt(kernel_, place.line);
   log->Add(kind, place, std::move(message));
+}
+
+std::string Warp::WhereOthersAre() const {
+  for (size_t p = 0; p < paths_.size(); ++p) {
+    const Path& other = paths_[p];
+    const bool moves = other.state == Path::State::kRunnable || other.state == Path::State::kBlocked;
+    if (p != running_ && moves && other.mask != 0)
+      return base::Cat("; lane ", std::countr_zero(other.mask),
+                       other.wait.kind == WaitState::Kind::kNone ? " is" : " waits", " at line ", LineOf(other.pc));
+  }
+  return {};
 }
 
 int Warp::LineOf(uint32_t pc) const { return kernel_.code[pc].at.line; }
