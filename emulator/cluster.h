@@ -386,9 +386,13 @@ class Cluster {
   // ---- order (ordering.cc) ----
   // An ordinary access by `lane`: reports what it is not ordered behind.
   void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
+  // The same of weak accesses by all lanes of `mask`, one after the other.
+  void CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets, uint32_t bytes,
+                  bool write);
   // `lane` uses the memory of another CTA: it must have started, and must not end before.
   void Visit(Warp& warp, Cta& cta, int lane);
   // An ordinary store to global memory, and a bulk load from there, which must not come before a proxy fence.
+  bool watches_global_stores() const { return watches_global_stores_; }
   void NoteGlobalStore(Warp& warp, int lane, uint64_t address, uint64_t bytes);
   void CheckBulkSource(Warp& warp, int lane, uint64_t address, uint64_t bytes);
   // A strong access of `lane` to the word at `host`.
@@ -428,6 +432,7 @@ class Cluster {
   void CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use);
   void CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use);
   std::string Describe(const Rival& rival) const;
+  void ReportRace(Warp& warp, int lane, bool write, const Rival& rival);
   void NoteUses(const AsyncOp& op, bool reads, bool writes);
   static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
   // Begins the record of an operation that is being issued.

@@ -482,7 +482,7 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
     }
     ++executed;
     ++warp_instructions_;
-    thread_instructions_ += static_cast<uint64_t>(std::popcount(mask));
+    thread_instructions_ += mask == kFullMask ? kLanes : static_cast<uint64_t>(std::popcount(mask));
     ++opcode_counts_[instruction.opcode];
     if (outcome == Outcome::kNext) ++after.pc;
     if (after.state != Path::State::kRunnable) return true;
