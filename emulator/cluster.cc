@@ -73,6 +73,10 @@ bool Cta::done() const {
 
 // ---- Cluster ----
 
+uint32_t SharedBytesOf(const Launch& launch) {
+  return launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared;
+}
+
 std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster) {
   std::array<uint32_t, 3> first{};
   for (size_t d = 0; d < 3; ++d) {
@@ -88,8 +92,8 @@ namespace {
 // All CTAs of a launch have memories of one size.
 std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
   if (host.memories.empty()) {
-    return std::make_unique<CtaMemory>(launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared,
-                                       launch.machine->hazards != nullptr, *launch.machine->meter);
+    return std::make_unique<CtaMemory>(SharedBytesOf(launch), launch.machine->hazards != nullptr,
+                                       *launch.machine->meter);
   }
   std::unique_ptr<CtaMemory> memory = std::move(host.memories.back());
   host.memories.pop_back();
@@ -119,12 +123,7 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
     }
   }
   pairs_.resize((ctas_.size() + 1) / 2);
-  const std::vector<std::string>& opcodes = launch.kernel->opcodes;
-  watches_global_stores_ =
-      checks() && std::any_of(opcodes.begin(), opcodes.end(), [](const std::string& opcode) {
-        return opcode.starts_with("cp.async.bulk.") && (opcode.find(".shared::cluster.global") != std::string::npos ||
-                                                        opcode.find(".shared::cta.global") != std::string::npos);
-      });
+  watches_global_stores_ = checks() && launch.kernel->loads_in_bulk;
 }
 
 Cluster::~Cluster() = default;

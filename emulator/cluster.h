@@ -69,6 +69,8 @@ struct Launch {
   std::vector<uint8_t> parameters;
   uint64_t serial = 0;  // of the launch, mixed into random choices
 };
+// Static and dynamic, of each CTA.
+uint32_t SharedBytesOf(const Launch& launch);
 
 enum class OpKind : uint8_t {
   kBulkLoad,

@@ -48,6 +48,7 @@ void DriverState::Reset() {
   current_pool = &default_pool;
   contexts.clear();
   memory.reset();
+  crew.Forget();
   if (meter == nullptr) meter = std::make_unique<LimitMeter>(options.limits);
   memory = std::make_unique<GlobalMemory>(options.memory_bytes, meter.get());
   sticky = kCuSuccess;
@@ -106,11 +107,13 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
   machine.has_tensor_memory = profile.tensor_memory;
   Launch launch{&machine, function.kernel, shape, parameters, ++launches};
-  const int threads =
-      options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
+  static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = options.host_threads > 0 ? options.host_threads : cores;
   meter->BeginLaunch();
-  GridResult result = RunGrid(launch, threads);
+  GridResult result = RunGrid(launch, crew, threads);
   meter->EndLaunch();
+  // What the crew keeps for the next launch must not be what somebody else lacks.
+  if (meter->host_bytes() > meter->limits().host_memory / 2) crew.Forget();
   ++report.launches;
   report.arithmetic = options.arithmetic;
   report.counters.Add(result.counters);

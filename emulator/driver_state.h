@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "emulator/crew.h"
 #include "emulator/driver.h"
 #include "emulator/driver_types.h"
 #include "emulator/grid.h"
@@ -131,6 +132,7 @@ struct DriverState {
   uint64_t lives = 0;  // of contexts so far: a thread's current one may be over
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<LimitMeter> meter;  // outlives what it counts
+  Crew crew;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
   PrintLog prints;

@@ -7,19 +7,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/threads.h"
 #include "emulator/host_memory.h"
 
 namespace laneshift::emulator {
 namespace {
 
 // Whether the kernel asks for the cancellation of clusters, and is granted it.
-bool Cancels(const Launch& launch) {
-  const std::vector<std::string>& opcodes = launch.kernel->opcodes;
-  return launch.machine->grants_cancellation && std::any_of(opcodes.begin(), opcodes.end(), [](const auto& opcode) {
-           return opcode.starts_with("clusterlaunchcontrol.try_cancel");
-         });
-}
+bool Cancels(const Launch& launch) { return launch.machine->grants_cancellation && launch.kernel->cancels_clusters; }
 
 // The clusters of a grid: not yet started ones first, then those that spin on something other clusters must bring.
 //
@@ -174,8 +168,7 @@ class Queue {
   Counters counters_;
 };
 
-void RunClusters(Queue& queue) {
-  HostThread host;
+void RunClusters(Queue& queue, HostThread& host) {
   while (true) {
     Queue::Turn turn = queue.Take(host);
     if (turn.cluster == nullptr) return;
@@ -191,13 +184,18 @@ void RunClusters(Queue& queue) {
 
 }  // namespace
 
-GridResult RunGrid(const Launch& launch, int host_threads) {
+GridResult RunGrid(const Launch& launch, Crew& crew, int host_threads) {
   const LaunchShape& shape = launch.shape;
   uint64_t clusters = 1;
   for (size_t d = 0; d < 3; ++d) clusters *= shape.grid[d] / shape.cluster[d];
   Queue queue(launch, clusters);
-  base::RunOnThreads(std::min(static_cast<int64_t>(clusters), int64_t{host_threads}), [&] {
-    if (!RunWithinMemory([&] { RunClusters(queue); })) queue.GiveUp();
+  crew.Run(std::min(static_cast<int64_t>(clusters), int64_t{host_threads}), [&](Crew::Seat& seat) {
+    const auto work = [&] {
+      if (seat == nullptr) seat = std::make_unique<HostThread>();
+      seat->Prepare(SharedBytesOf(launch), launch.machine->hazards != nullptr);
+      RunClusters(queue, *seat);
+    };
+    if (!RunWithinMemory(work)) queue.GiveUp();
   });
   return queue.Result();
 }
