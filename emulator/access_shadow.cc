@@ -185,7 +185,9 @@ uint64_t SharedShadow::Unsettled(uint32_t block, bool write, const VectorClock& 
 
 template <bool kWrite>
 bool SharedShadow::IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge) {
-  if (word.reader != 0 && (word.reader != thread || (word.flags & (kSeveralLanes | kSeveralWarps)) != 0)) return false;
+  if ((word.flags & kSeveralWarps) != 0) return false;
+  if (word.reader != 0 && word.reader != thread && !knowledge.Knows(lane, ReaderOf(word))) return false;
+  if (word.reader == thread && (word.flags & kSeveralLanes) != 0) return false;
   if (word.writer == 0 || word.writer == thread || (kWrite && word.reader != 0)) return true;
   return knowledge.Knows(lane, WriterOf(word));
 }
@@ -220,7 +222,9 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
       } else if constexpr (kWrite) {
         word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, access.line, 0};
       } else {
-        word.flags = static_cast<uint8_t>(word.flags & ~kStrongReads);
+        // What another thread has read before, and this one knows of, this one's reading stands for.
+        if (word.reader != thread) word.bytes &= 0xf;
+        word.flags = static_cast<uint8_t>(word.flags & ~(kStrongReads | kSeveralLanes));
         word.reader = thread;
         word.read_clock = now.clock;
         word.read_fences = static_cast<uint16_t>(access.fences[lane]);

@@ -230,7 +230,8 @@ class SharedShadow {
   LaneRivals AccessLanes(const WarpAccess& access);
   // The granules of a block on which some lane may have to wait for an asynchronous operation.
   uint64_t Unsettled(uint32_t block, bool write, const VectorClock& known) const;
-  // Whether a weak access by `thread` finds nothing there but what it did itself, or what `knows`.
+  // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but what it has
+  // done itself or knows to be over.
   template <bool kWrite>
   static bool IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge);
   void AddReader(Word& word, uint8_t bytes, const Accessor& by);
