@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
 #include "base/text.h"
 #include "emulator/driver_functions.h"
 #include "emulator/driver_state.h"
+#include "emulator/source_lines.h"
 
 namespace laneshift::emulator {
 
@@ -109,9 +111,19 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   Launch launch{&machine, function.kernel, shape, parameters, ++launches};
   static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = options.host_threads > 0 ? options.host_threads : cores;
+  const ModuleSyntax& text = function.module->syntax();
+  hazards.SetModule(&text);
   meter->BeginLaunch();
+  const auto begun = std::chrono::steady_clock::now();
   GridResult result = RunGrid(launch, crew, threads);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   meter->EndLaunch();
+  if (result.fault) Annotate(text, *result.fault);
+  KernelUse& use = report.kernels[function.kernel->name];
+  ++use.launches;
+  use.warp_instructions += result.counters.warp_instructions;
+  use.thread_instructions += result.counters.thread_instructions;
+  use.seconds += took.count();
   // What the crew keeps for the next launch must not be what somebody else lacks.
   if (meter->host_bytes() > meter->limits().host_memory / 2) crew.Forget();
   ++report.launches;
@@ -120,10 +132,12 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   report.output += prints.Take();
   for (Hazard& hazard : hazards.Take()) {
     Notice(hazard.Print());
+    if (!hazard.place.ptx.empty()) Notice("    " + hazard.place.ptx);
     report.hazards.push_back(std::move(hazard));
   }
   if (result.fault) {
     Notice(result.fault->Print());
+    if (!result.fault->place.ptx.empty()) Notice("    " + result.fault->place.ptx);
     report.faults.push_back(*result.fault);
     const CuResult failure = ResultOf(result.fault->kind);
     if (options.faults == FaultReturn::kAtOnce) {
@@ -166,6 +180,7 @@ void Configure(const Options& options) {
   state.options = options;
   state.Reset();
   state.report = {};
+  state.hazards.SetModule(nullptr);
   state.hazards.Take();
   state.hazards.SetRules(options.hazard_rules);
   state.prints.Take();
