@@ -79,6 +79,10 @@ uint32_t ClustersOf(const LaunchShape& shape) {
   return clusters;
 }
 
+uint32_t SharedBytesOf(const Launch& launch) {
+  return launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared;
+}
+
 std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster) {
   std::array<uint32_t, 3> first{};
   for (size_t d = 0; d < 3; ++d) {
@@ -94,8 +98,8 @@ namespace {
 // All CTAs of a launch have memories of one size.
 std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
   if (host.memories.empty()) {
-    return std::make_unique<CtaMemory>(launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared,
-                                       launch.machine->hazards != nullptr, *launch.machine->meter);
+    return std::make_unique<CtaMemory>(SharedBytesOf(launch), launch.machine->hazards != nullptr,
+                                       *launch.machine->meter);
   }
   std::unique_ptr<CtaMemory> memory = std::move(host.memories.back());
   host.memories.pop_back();

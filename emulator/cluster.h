@@ -77,6 +77,8 @@ struct Launch {
   uint32_t first_cluster = 1;  // as GlobalOrder counts
   uint32_t ended_before = 1;   // clusters of lower numbers are of kernels that ended before this one began
 };
+// Static and dynamic, of each CTA.
+uint32_t SharedBytesOf(const Launch& launch);
 
 enum class OpKind : uint8_t {
   kBulkLoad,
@@ -401,6 +403,9 @@ class Cluster {
   // ---- order (ordering.cc) ----
   // An ordinary access by `lane`: reports what it is not ordered behind.
   void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
+  // The same of weak accesses by all lanes of `mask`, one after the other.
+  void CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets, uint32_t bytes,
+                  bool write);
   // `lane` uses the memory of another CTA: it must have started, and must not end before.
   void Visit(Warp& warp, Cta& cta, int lane);
   // An ordinary access of `lane` to global memory, in one aligned block of at most 32 bytes (global_access.cc).
@@ -465,6 +470,7 @@ class Cluster {
   void CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use);
   void CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use);
   std::string Describe(const Rival& rival) const;
+  void ReportRace(Warp& warp, int lane, bool write, const Rival& rival);
   void NoteUses(const AsyncOp& op, bool reads, bool writes);
   static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
   // Begins the record of an operation that is being issued.

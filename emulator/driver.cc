@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "emulator/driver_functions.h"
 #include "emulator/driver_state.h"
+#include "emulator/source_lines.h"
 
 namespace laneshift::emulator {
 
@@ -51,6 +53,7 @@ void DriverState::Reset() {
   current_pool = &default_pool;
   contexts.clear();
   memory.reset();
+  crew.Forget();
   if (meter == nullptr) meter = std::make_unique<LimitMeter>(options.limits);
   memory = std::make_unique<GlobalMemory>(options.memory_bytes, meter.get());
   sticky = kCuSuccess;
@@ -126,32 +129,61 @@ CuResult DriverState::RunHeld() {
   std::optional<GlobalOrder> order;
   if (machine.hazards != nullptr) machine.order = &order.emplace(*meter);
   std::vector<Launch> batch;
+  HazardLog::Modules modules;
   for (const KernelRun& run : runs) {
-    Launch& launch = batch.emplace_back(Launch{&machine, run.function->kernel, run.shape, run.parameters, ++launches});
-    if (order) launch.first_cluster = order->AddGrid(*run.function->kernel, run.shape, ClustersOf(run.shape));
+    const Kernel& kernel = *run.function->kernel;
+    Launch& launch = batch.emplace_back(Launch{&machine, &kernel, run.shape, run.parameters, ++launches});
+    if (order) launch.first_cluster = order->AddGrid(kernel, run.shape, ClustersOf(run.shape));
+    modules[kernel.name] = &run.function->module->syntax();
   }
-  const int threads =
-      options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
+  static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = options.host_threads > 0 ? options.host_threads : cores;
+  hazards.SetModules(std::move(modules));
   meter->BeginLaunch();
-  const std::vector<GridResult> results = RunGrids(batch, threads);
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<GridResult> results = RunGrids(batch, crew, threads);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   meter->EndLaunch();
+  NoteUses(runs, results, took.count());
+  // What the crew keeps for the next launch must not be what somebody else lacks.
+  if (meter->host_bytes() > meter->limits().host_memory / 2) crew.Forget();
   report.launches += runs.size();
   report.arithmetic = options.arithmetic;
   report.output += prints.Take();
   for (Hazard& hazard : hazards.Take()) {
     Notice(hazard.Print());
+    if (!hazard.place.ptx.empty()) Notice("    " + hazard.place.ptx);
     report.hazards.push_back(std::move(hazard));
   }
   CuResult returned = kCuSuccess;
-  for (const GridResult& result : results) {
-    report.counters.Add(result.counters);
-    if (result.fault) returned = ReturnFault(*result.fault);
+  for (size_t i = 0; i < results.size(); ++i) {
+    report.counters.Add(results[i].counters);
+    std::optional<Fault>& fault = results[i].fault;
+    if (!fault) continue;
+    Annotate(runs[i].function->module->syntax(), *fault);
+    returned = ReturnFault(*fault);
   }
   return returned;
 }
 
+// Kernels that ran side by side took the time together; each is given a share by its instructions.
+void DriverState::NoteUses(std::span<const KernelRun> runs, std::span<const GridResult> results, double seconds) {
+  double instructions = 0;
+  for (const GridResult& result : results) instructions += static_cast<double>(result.counters.warp_instructions);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Counters& counters = results[i].counters;
+    const auto own = static_cast<double>(counters.warp_instructions);
+    KernelUse& use = report.kernels[runs[i].function->kernel->name];
+    ++use.launches;
+    use.warp_instructions += counters.warp_instructions;
+    use.thread_instructions += counters.thread_instructions;
+    use.seconds += instructions > 0 ? seconds * own / instructions : seconds / static_cast<double>(runs.size());
+  }
+}
+
 CuResult DriverState::ReturnFault(const Fault& fault) {
   Notice(fault.Print());
+  if (!fault.place.ptx.empty()) Notice("    " + fault.place.ptx);
   report.faults.push_back(fault);
   const CuResult failure = ResultOf(fault.kind);
   if (options.faults == FaultReturn::kAtOnce) {
@@ -193,6 +225,7 @@ void Configure(const Options& options) {
   state.options = options;
   state.Reset();
   state.report = {};
+  state.hazards.SetModules({});
   state.hazards.Take();
   state.hazards.SetRules(options.hazard_rules);
   state.prints.Take();

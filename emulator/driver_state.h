@@ -7,11 +7,13 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "emulator/crew.h"
 #include "emulator/driver.h"
 #include "emulator/driver_types.h"
 #include "emulator/grid.h"
@@ -132,13 +134,14 @@ struct DriverState {
   uint64_t lives = 0;  // of contexts so far: a thread's current one may be over
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<LimitMeter> meter;  // outlives what it counts
+  Crew crew;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
   PrintLog prints;
   Report report;
   uint64_t launches = 0;
   std::vector<KernelRun> held;  // kernels that let others begin early, and those that do
-  uint64_t serial = 0;  // of streams and graphs
+  uint64_t serial = 0;          // of streams and graphs
   std::unordered_map<void*, Context> contexts;
   std::unordered_map<void*, std::unique_ptr<Module>> modules;
   std::unordered_map<void*, std::unique_ptr<Library>> libraries;
@@ -169,6 +172,7 @@ struct DriverState {
   device::CuResult RunKernel(const KernelRun& run);
   // Runs what is held. A fault is returned, or is sticky.
   device::CuResult RunHeld();
+  void NoteUses(std::span<const KernelRun> runs, std::span<const GridResult> results, double seconds);
   device::CuResult ReturnFault(const Fault& fault);
   // The same as RunHeld, for calls that wait: what sticks is returned too.
   device::CuResult Settle() {

@@ -8,19 +8,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/threads.h"
 #include "emulator/host_memory.h"
 
 namespace laneshift::emulator {
 namespace {
 
 // Whether the kernel asks for the cancellation of clusters, and is granted it.
-bool Cancels(const Launch& launch) {
-  const std::vector<std::string>& opcodes = launch.kernel->opcodes;
-  return launch.machine->grants_cancellation && std::any_of(opcodes.begin(), opcodes.end(), [](const auto& opcode) {
-           return opcode.starts_with("clusterlaunchcontrol.try_cancel");
-         });
-}
+bool Cancels(const Launch& launch) { return launch.machine->grants_cancellation && launch.kernel->cancels_clusters; }
 
 // The clusters of grids: not yet started ones first, of the last grid that may begin, then those that spin on something
 // other clusters must bring, or that wait for the grids before theirs.
@@ -49,7 +43,7 @@ class Queue {
     Cluster::Effort effort = Cluster::Effort::kUsual;
     uint64_t begun_at = 0;  // news_
   };
-  Turn Take(std::span<HostThread> hosts) {
+  Turn Take(std::span<HostThread* const> hosts) {
     std::unique_lock lock(mutex_);
     // A stuck cluster is worth a turn only when a running one may have changed something.
     changed_.wait(lock, [this] {
@@ -63,7 +57,7 @@ class Queue {
       ++running_;
       const uint64_t begun_at = news_;
       lock.unlock();
-      return {std::make_unique<Cluster>(grid->launch, static_cast<uint32_t>(index), hosts[number],
+      return {std::make_unique<Cluster>(grid->launch, static_cast<uint32_t>(index), *hosts[number],
                                         CancelOf(*grid, index % grid->chains)),
               number, Cluster::Effort::kUsual, begun_at};
     }
@@ -239,12 +233,11 @@ class Queue {
   bool faulted_ = false;
 };
 
-void RunClusters(Queue& queue, size_t grids) {
-  std::vector<HostThread> hosts(grids);
+void RunClusters(Queue& queue, std::span<HostThread* const> hosts) {
   while (true) {
     Queue::Turn turn = queue.Take(hosts);
     if (turn.cluster == nullptr) return;
-    HostThread& host = hosts[turn.grid];
+    HostThread& host = *hosts[turn.grid];
     const Cluster::Result result = turn.cluster->Run(host, turn.effort);
     if (result == Cluster::Result::kYield || result == Cluster::Result::kStuck) {
       queue.Return(std::move(turn), result == Cluster::Result::kStuck);
@@ -257,12 +250,22 @@ void RunClusters(Queue& queue, size_t grids) {
 
 }  // namespace
 
-std::vector<GridResult> RunGrids(std::span<Launch> launches, int host_threads) {
+std::vector<GridResult> RunGrids(std::span<Launch> launches, Crew& crew, int host_threads) {
   int64_t clusters = 0;
   for (const Launch& launch : launches) clusters += ClustersOf(launch.shape);
   Queue queue(launches);
-  base::RunOnThreads(std::min(clusters, int64_t{host_threads}), [&] {
-    if (!RunWithinMemory([&] { RunClusters(queue, launches.size()); })) queue.GiveUp();
+  const bool checks = launches.front().machine->hazards != nullptr;
+  crew.Run(std::min(clusters, int64_t{host_threads}), [&](Crew::Seat& seat) {
+    const auto work = [&] {
+      if (seat == nullptr) seat = std::make_unique<HostThread>();
+      // The first grid's is kept for the next launch; kernels side by side differ in what they need.
+      std::vector<HostThread> others(launches.size() - 1);
+      std::vector<HostThread*> hosts = {seat.get()};
+      for (HostThread& other : others) hosts.push_back(&other);
+      for (size_t i = 0; i < hosts.size(); ++i) hosts[i]->Prepare(SharedBytesOf(launches[i]), checks);
+      RunClusters(queue, hosts);
+    };
+    if (!RunWithinMemory(work)) queue.GiveUp();
   });
   return queue.Results();
 }

@@ -146,7 +146,19 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, 
   const Accessor by = {&warp.knowledge, static_cast<uint8_t>(lane), strong,
                        static_cast<uint16_t>(warp.proxy_fences[static_cast<size_t>(lane)]), warp.position().line};
   const Rival rival = write ? cta.shared_shadow->Write(offset, bytes, by) : cta.shared_shadow->Read(offset, bytes, by);
-  if (!rival) return;
+  if (rival) ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets,
+                         uint32_t bytes, bool write) {
+  const WarpAccess access = {&warp.knowledge,     mask, bytes, offsets.data(), warp.proxy_fences.data(),
+                             warp.position().line};
+  SharedShadow& shadow = *cta.shared_shadow;
+  for (const auto& [lane, rival] : write ? shadow.WriteLanes(access) : shadow.ReadLanes(access))
+    ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::ReportRace(Warp& warp, int lane, bool write, const Rival& rival) {
   warp.Report(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, lane,
               Cat("shared offset ", rival.offset, " is ", write ? "written" : "read", " here, and nothing orders ",
                   Describe(rival), " before that"));

@@ -286,6 +286,12 @@ Result<Kernel> KernelBuilder::Build(const FunctionSyntax& entry) {
   }
   FindReconvergence(kernel_);
   MarkWgmmaRegisters(kernel_.code, kernel_.opcodes);
+  for (const std::string& opcode : kernel_.opcodes) {
+    kernel_.cancels_clusters |= opcode.starts_with("clusterlaunchcontrol.try_cancel");
+    kernel_.loads_in_bulk |=
+        opcode.starts_with("cp.async.bulk.") && (opcode.find(".shared::cluster.global") != std::string::npos ||
+                                                 opcode.find(".shared::cta.global") != std::string::npos);
+  }
   return std::move(kernel_);
 }
 
