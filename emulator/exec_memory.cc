@@ -80,8 +80,9 @@ Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     Located at;
     if (!Locate(w, i.space, w.AddressOf(i[1], lane), bytes * i[0].count, lane, kind, at)) return Outcome::kFault;
-    if (strong) Synchronise(w, i, at, lane, kind);
     for (uint32_t e = 0; e < i[0].count; ++e) PutElement(w, i[0].elements[e], lane, at.host + e * bytes, i.modifiers);
+    // Another cluster tells before it stores, so that whoever sees the value must ask after that.
+    if (strong) Synchronise(w, i, at, lane, kind);
   }
   return Outcome::kNext;
 }
