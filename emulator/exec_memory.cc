@@ -108,9 +108,11 @@ Outcome Access(Warp& w, const Instruction& i, uint32_t mask, const Operand& addr
     const int lane = std::countr_zero(rest);
     Located at;
     if (!Locate(w, i.space, w.AddressOf(address, lane), bytes, lane, kind, at)) return Outcome::kFault;
-    if (strong) Synchronise(w, i, at, lane, kind);
+    // A cluster tells what it knows before it stores, so that another one, which sees the value, asks after that.
+    if (strong && write) Synchronise(w, i, at, lane, kind);
     hosts[static_cast<size_t>(lane)] = at.host;
     move(hosts, uint32_t{1} << lane);
+    if (strong && !write) Synchronise(w, i, at, lane, kind);
   }
   return Outcome::kNext;
 }

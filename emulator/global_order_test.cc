@@ -143,5 +143,37 @@ TEST_P(GlobalExchanges, AreOrderedAtTheScopeOfTheDevice) {
 INSTANTIATE_TEST_SUITE_P(Pairs, GlobalExchanges, testing::ValuesIn(kExchanges),
                          [](const auto& exchange) { return std::string(exchange.param.name); });
 
+// Two CTAs on two host threads hand words to and fro: whoever sees a flag knows what came before it.
+TEST(GlobalOrder, IsKnownToWhoeverSeesTheFlag) {
+  const std::string text = R"(.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 data) {
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [data]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; mov.u32 %r2, 1;
+ROUND:
+@%p1 bra SECOND;
+st.global.b32 [%rd1], %r2; red.release.gpu.global.add.u32 [%rd1+128], 1;
+A: atom.acquire.gpu.global.or.b32 %r3, [%rd1+256], 0; setp.ne.u32 %p2, %r3, %r2; @%p2 bra A;
+bra NEXT;
+SECOND:
+B: ld.acquire.gpu.global.b32 %r3, [%rd1+128]; setp.ne.u32 %p2, %r3, %r2; @%p2 bra B;
+ld.global.b32 %r4, [%rd1]; st.release.gpu.global.b32 [%rd1+256], %r2;
+NEXT:
+add.u32 %r2, %r2, 1; setp.le.u32 %p3, %r2, 200; @%p3 bra ROUND;
+ret;
+}
+)";
+  Options options;
+  options.host_threads = 2;
+  TestDevice device(options);
+  const device::CuFunction kernel = device.Load(text, "k");
+  ASSERT_NE(kernel, nullptr) << device.log;
+  device::CuDevicePtr data = device.Upload(std::vector<uint32_t>(128, 0));
+  EXPECT_EQ(device.Launch(kernel, {2, 1, 1}, 1, 0, {&data}), device::kCuSuccess);
+  const Report report = TakeReport();
+  EXPECT_TRUE(report.Clean()) << report.Print();
+}
+
 }  // namespace
 }  // namespace laneshift::emulator

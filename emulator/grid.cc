@@ -30,9 +30,9 @@ class Queue {
  public:
   explicit Queue(std::span<Launch> launches) {
     for (Launch& launch : launches) {
+      launch.has_dependent = &launch != &launches.back();
       Grid& grid = grids_.emplace_back(launch, grids_.size());
       if (&launch != &launches.front()) launch.predecessors_ended = &grid.predecessors_ended;
-      launch.has_dependent = &launch != &launches.back();
     }
   }
 
@@ -146,7 +146,7 @@ class Queue {
           chains(Cancels(of) ? (clusters + 3) / 4 : clusters),
           unfinished(clusters),
           unfollowed(clusters),
-          followed(clusters) {}
+          followed(of.has_dependent ? clusters : 0) {}
 
     const Launch& launch;
     size_t number;
@@ -178,7 +178,7 @@ class Queue {
     };
   }
   void NoteFollowed(Grid& grid, uint64_t cluster) {
-    if (grid.followed[cluster]) return;
+    if (grid.followed.empty() || grid.followed[cluster]) return;
     grid.followed[cluster] = true;
     --grid.unfollowed;
   }
