@@ -126,12 +126,31 @@ void CountPending(const AsyncOp::SharedUse& use, uint32_t delta) {
   });
 }
 
+// The same for granules of which some have padding.
+bool WrittenButPadding(SharedMemory& memory, GranuleWord word, const std::vector<PaddedGranules>& padded) {
+  for (uint64_t rest = word.mask; rest != 0; rest &= rest - 1) {
+    const int granule = std::countr_zero(rest);
+    uint32_t bytes = GranuleWord::kGranuleBytes;
+    for (const PaddedGranules& some : padded) {
+      const auto at = std::lower_bound(some.granules->begin(), some.granules->end(), word.block,
+                                       [](const GranuleWord& known, uint32_t block) { return known.block < block; });
+      if (at != some.granules->end() && at->block == word.block && (at->mask >> granule & 1) != 0) bytes = some.bytes;
+    }
+    const uint32_t offset = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(granule) * 16;
+    if (!memory.Written(offset, bytes)) return false;
+  }
+  return true;
+}
+
 // Whether everything that it reads was written.
 bool Written(const AsyncOp::SharedUse& use) {
   SharedMemory& memory = use.cta->shared();
   if (use.granules == nullptr) return memory.Written(use.range.begin, use.range.end - use.range.begin);
   return std::all_of(use.granules->begin(), use.granules->end(),
-                     [&](const GranuleWord& word) { return memory.Written(word); });
+                     [&](const GranuleWord& word) {
+                       return memory.Written(word) ||
+                              (use.padded != nullptr && WrittenButPadding(memory, word, *use.padded));
+                     });
 }
 
 }  // namespace

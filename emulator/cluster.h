@@ -106,6 +106,7 @@ class AsyncOp {
     SharedRange range;
     bool write;
     std::shared_ptr<const GranuleWords> granules = nullptr;  // of these only; otherwise of the whole range
+    std::shared_ptr<const std::vector<PaddedGranules>> padded = nullptr;
 
     bool Overlaps(uint32_t begin, uint32_t end) const;
     // Calls visit(word) for each KiB that it touches.
