@@ -147,6 +147,11 @@ class Parser {
   Status BareField(Struct& value, const Field<Struct, T>& field) {
     return Value(field.name, field.meaning, value.*field.member);
   }
+  // A flag is its key.
+  template <typename Struct>
+  Status BareField(Struct&, const Field<Struct, bool>&) {
+    return Ok();
+  }
   template <typename Struct, size_t kCount>
   Status BareField(Struct&, const JoinedField<Struct, kCount>&) {
     return Ok();
@@ -179,13 +184,16 @@ class Parser {
 
   template <typename Struct, typename T>
   Status OneField(Struct& value, const Field<Struct, T>& field) {
-    if (field.name == "@") return Value(field.name, field.meaning, value.*field.member);
-    Next();
     if constexpr (std::is_same_v<T, int>) {
-      if (field.meaning == Meaning::kFlag && !Peek().Is("=")) return value.*field.member = 1, Ok();
+      if (field.name == "@") return Value(field.name, field.meaning, value.*field.member);
     }
-    LS_TRY(Expect("="));
-    return Value(field.name, field.meaning, value.*field.member);
+    Next();
+    if constexpr (std::is_same_v<T, bool>) {
+      return value.*field.member = true, Ok();
+    } else {
+      LS_TRY(Expect("="));
+      return Value(field.name, field.meaning, value.*field.member);
+    }
   }
 
   template <typename Struct, size_t kCount>
@@ -234,7 +242,6 @@ class Parser {
     LS_ASSIGN(const Token token, Word(name));
     switch (meaning) {
       case Meaning::kNumber:
-      case Meaning::kFlag:
       case Meaning::kText:
         return Number(token, token.text, value);
       case Meaning::kOffset:
