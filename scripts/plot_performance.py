@@ -11,7 +11,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # what stands in scripts/ is read by the lint
-from performance.measured import MEASURED
+from performance.measured import MEASURED, undocumented
 from performance.pictures import PICTURES
 from performance.tables import TABLES, source
 
@@ -48,6 +48,7 @@ def written(match, used):
 
 def main():
     output = Output("--check" in sys.argv[1:])
+    output.mistakes += undocumented()
     for measurement in MEASURED.values():
         output.mistakes += measurement.mistakes()
     if output.mistakes:

@@ -62,6 +62,14 @@ def mistakes_of(row):
         yield f"floor_us {row['floor_us']} is not {floor_us(row['problem']):.1f}"
 
 
+def undocumented():
+    """Keys that bench/measured/README.md does not explain, a line each."""
+    text = (DIRECTORY / "README.md").read_text()
+    for key in sorted(REQUIRED | OPTIONAL | TEXT | NUMBERS):
+        if f"`{key}`" not in text:
+            yield f"bench/measured/README.md does not explain {key}"
+
+
 def names():
     return sorted(path.stem for path in DIRECTORY.glob("*.json"))
 

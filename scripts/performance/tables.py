@@ -80,7 +80,7 @@ def clusters():
     times = {}
     for row in rows_of("clusters_h200"):
         cluster = row["schedule"].split("cluster=")[1]
-        times.setdefault(without_types(row["problem"]), {}).setdefault(cluster, []).append(f"{row['us']:g}")
+        times.setdefault(without_types(row["problem"]), {}).setdefault(cluster, []).append(str(row["us"]))
     shapes = ["1x1", "2x1", "1x2", "2x2"]
     return table(["us, two runs"] + [code(f"cluster={shape}") for shape in shapes],
                  [[code(problem)] + [", ".join(of[shape]) for shape in shapes] for problem, of in times.items()])
@@ -89,8 +89,8 @@ def clusters():
 def profiles(kind):
     """Of each side: us, MB that leave L2, million warp instructions."""
     return table(["problem", "ours: us, L2 MB, 10^6 instructions", "the peer's", "the peer's kernel", "what is busy"],
-                 [[code(without_types(row["problem"])), f"{row['us']:g}, {row['l2_mb']}, {row['minstructions']:g}",
-                   f"{row['peer_us']:g}, {row['peer_l2_mb']}, {row['peer_minstructions']:g}", row["peer_kernel"], row["notes"]]
+                 [[code(without_types(row["problem"])), f"{row['us']}, {row['l2_mb']}, {row['minstructions']}",
+                   f"{row['peer_us']}, {row['peer_l2_mb']}, {row['peer_minstructions']}", row["peer_kernel"], row["notes"]]
                   for row in rows_of("profiles_h200") if row["problem"].startswith(kind)])
 
 
@@ -188,7 +188,7 @@ def values(name, columns):
     lines = []
     for row in rows_of(name):
         what = ", ".join(part for part in (row["what"], code(row["problem"]) if "problem" in row else "", row.get("setting")) if part)
-        known = f"{row['value']:g}" if "value" in row else f"{row['low']:g} to {row['high']:g}"
+        known = row["value"] if "value" in row else f"{row['low']} to {row['high']}"
         lines.append([what, f"{known} {row['unit']}", row.get("notes")])
     if not any(line[2] for line in lines):
         return table(columns, [line[:2] for line in lines])
@@ -199,7 +199,7 @@ def paired(name, first, columns, settings):
     """Rows that differ in one of the settings only, on one line."""
     times = {}
     for row in rows_of(name, lambda row: row["setting"] in settings):
-        times.setdefault(first(row), {})[row["setting"]] = f"{row['value']:g}"
+        times.setdefault(first(row), {})[row["setting"]] = row["value"]
     return table(columns, [[what] + [of.get(setting) for setting in settings] for what, of in times.items()])
 
 
@@ -258,6 +258,6 @@ def source(name):
     driver = "" if head["driver"] == "none" else f", driver {head['driver']}"
     repeatable = [command for command in head["commands"] if REPEATABLE.fullmatch(command) and "H200" in head["device"]]
     others = [code(command) for command in head["commands"] if command not in repeatable]
-    lines = [f"{head['device']}{driver}{libraries}; {head['date']}, revision {head['revision']}; {code(MEASURED[name].path)}" +
+    lines = [f"{head['title']}. {head['device']}{driver}{libraries}; {head['date']}, revision {head['revision']}; {code(MEASURED[name].path)}" +
              (f", by {' and '.join(others)}." if others else "."), *([head["notes"]] if "notes" in head else [])]
     return lines + (["", "```sh gpu", *repeatable, "```"] if repeatable else [])
