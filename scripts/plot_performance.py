@@ -20,7 +20,8 @@ PAGES = ROOT / "docs" / "performance"
 IMAGES = ROOT / "docs" / "images" / "performance"
 
 MOST_BYTES = 60 * 1024
-BLOCK = re.compile(r"(<!-- (table|source): (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKER = re.compile(r"<!-- (?:table|source|end)\b")
+BLOCK = re.compile(r"(<!-- (table|source): (\S+) -->\n)(?:(?!<!-- ).)*(<!-- end -->)", re.DOTALL)
 
 
 class Output:
@@ -33,17 +34,47 @@ class Output:
         path = path.relative_to(ROOT)
         if not self.check:
             (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-            (ROOT / path).write_text(text)
-        elif not (ROOT / path).exists() or (ROOT / path).read_text() != text:
+            (ROOT / path).write_text(text, encoding="utf-8")
+        elif not (ROOT / path).exists() or (ROOT / path).read_text(encoding="utf-8") != text:
             self.mistakes.append(f"{path} is not what scripts/plot_performance.py writes; run make docs")
 
 
-def written(match, used):
+def draw_pictures(output):
+    for name, draw in PICTURES.items():
+        try:
+            text = draw().svg()
+        except ValueError as error:  # a figure that the axis does not reach, a label that does not fit
+            output.mistakes.append(f"{name}.svg: {error}")
+            continue
+        output.put(IMAGES / f"{name}.svg", text)
+        if len(text.encode()) > MOST_BYTES:
+            output.mistakes.append(f"{name}.svg has more than {MOST_BYTES} bytes")
+    drawn = {path.stem for path in IMAGES.glob("*")}
+    output.mistakes += [f"nothing draws docs/images/performance/{name}" for name in sorted(drawn - set(PICTURES))]
+
+
+def written(match):
     """A block of a page as it should be."""
     begin, kind, name, end = match.groups()
-    used.add((kind, name))
-    lines = TABLES[name]() if kind == "table" else source(name)
-    return begin + "\n".join(lines) + "\n" + end
+    return begin + "\n".join(TABLES[name]() if kind == "table" else source(name)) + "\n" + end
+
+
+def write_pages(output):
+    """Writes the blocks; what is measured, drawn or made into a table has to be on some page."""
+    shown = set()
+    for page in sorted(PAGES.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        blocks = [(match[2], match[3]) for match in BLOCK.finditer(text)]
+        unknown = [f"there is no {kind} {name}" for kind, name in blocks
+                   if name not in (TABLES if kind == "table" else MEASURED)]
+        if len(MARKER.findall(text)) != 2 * len(blocks):
+            unknown.append("a block has no <!-- end -->, or an end no block")
+        output.mistakes += [f"docs/performance/{page.name}: {what}" for what in unknown]
+        if not unknown:
+            output.put(page, BLOCK.sub(written, text))
+        shown |= set(blocks) | {("picture", name) for name in re.findall(r"\]\(\.\./images/performance/(\w+)\.svg\)", text)}
+    for kind, known in (("table", TABLES), ("source", MEASURED), ("picture", PICTURES)):
+        output.mistakes += [f"no page shows the {kind} {name}" for name in sorted(known) if (kind, name) not in shown]
 
 
 def main():
@@ -51,42 +82,11 @@ def main():
     output.mistakes += undocumented()
     for measurement in MEASURED.values():
         output.mistakes += measurement.mistakes()
-    if output.mistakes:
-        print("\n".join(output.mistakes), file=sys.stderr)
-        return 1
-
-    for name, draw in PICTURES.items():
-        try:
-            text = draw().svg()
-        except ValueError as error:  # a figure that the axis does not reach
-            output.mistakes.append(f"{name}.svg: {error}")
-            continue
-        output.put(IMAGES / f"{name}.svg", text)
-        if len(text.encode()) > MOST_BYTES:
-            output.mistakes.append(f"{name}.svg has more than {MOST_BYTES} bytes")
-    used, shown = set(), set()
-    for page in sorted(PAGES.glob("*.md")):
-        text = page.read_text()
-        shown |= set(re.findall(r"\]\(\.\./images/performance/(\w+)\.svg\)", text))
-        for kind, name in {(match[2], match[3]) for match in BLOCK.finditer(text)}:
-            if name not in (TABLES if kind == "table" else MEASURED):
-                output.mistakes.append(f"docs/performance/{page.name}: there is no {kind} {name}")
-                return finish(output)
-        if text.count("<!-- end -->") != len(BLOCK.findall(text)):
-            output.mistakes.append(f"docs/performance/{page.name}: a block has no <!-- end --> or no name")
-        output.put(page, BLOCK.sub(lambda match: written(match, used), text))
-
-    # What is kept is shown, and has a source.
-    for kind, known in (("table", TABLES), ("source", MEASURED)):
-        output.mistakes += [f"no page shows the {kind} {name}" for name in sorted(known) if (kind, name) not in used]
-    output.mistakes += [f"no page shows {name}.svg" for name in PICTURES if name not in shown]
-    drawn = {path.stem for path in IMAGES.glob("*")}
-    output.mistakes += [f"nothing draws docs/images/performance/{name}" for name in sorted(drawn - set(PICTURES))]
-    return finish(output)
-
-
-def finish(output):
-    print("\n".join(output.mistakes), file=sys.stderr, end="\n" if output.mistakes else "")
+    if not output.mistakes:
+        draw_pictures(output)
+        write_pages(output)
+    for mistake in output.mistakes:
+        print(mistake, file=sys.stderr)
     return 1 if output.mistakes else 0
 
 

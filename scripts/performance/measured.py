@@ -26,7 +26,7 @@ class Measurement:
     def __init__(self, name):
         self.name, self.path = name, f"bench/measured/{name}.json"
         try:
-            self.head = json.loads((DIRECTORY / f"{name}.json").read_text())
+            self.head = json.loads((DIRECTORY / f"{name}.json").read_text(encoding="utf-8"))
             self.rows = self.head.pop("rows")
         except (OSError, ValueError, KeyError) as error:
             sys.exit(f"{self.path}: not an object with rows ({type(error).__name__}: {error})")
@@ -64,7 +64,7 @@ def mistakes_of(row):
 
 def undocumented():
     """Keys that bench/measured/README.md does not explain, a line each."""
-    text = (DIRECTORY / "README.md").read_text()
+    text = (DIRECTORY / "README.md").read_text(encoding="utf-8")
     for key in sorted(REQUIRED | OPTIONAL | TEXT | NUMBERS):
         if f"`{key}`" not in text:
             yield f"bench/measured/README.md does not explain {key}"
