@@ -101,7 +101,10 @@ template <typename W, CombineBits kCombine>
 bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t b, uint64_t c, uint64_t& old) {
   Located at;
   if (!Locate(w, i.space, address, sizeof(W), lane, AccessKind::kAtomic, at)) return false;
-  Synchronise(w, i, at, lane, AccessKind::kAtomic);
+  // Nobody waits for a sum of floats, and there are many of them.
+  constexpr bool kIsFloat = kCombine == CombineF32 || kCombine == CombineF64 || kCombine == CombineH<Half> ||
+                            kCombine == CombineH<Brain> || kCombine == CombineH2<Half> || kCombine == CombineH2<Brain>;
+  if (!kIsFloat || at.space != Space::kGlobal) Synchronise(w, i, at, lane, AccessKind::kAtomic);
   const auto op = static_cast<AtomOp>(i.modifiers & 0xff);
   // Sums of f32 in global memory flush subnormal numbers, in shared memory they do not (PTX ISA, atom).
   if constexpr (kCombine == CombineF32) {

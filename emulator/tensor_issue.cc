@@ -39,12 +39,6 @@ void AddTouched(AsyncOp& op, Cta* cta, const Touched& touched) {
   for (const TensorRange& range : touched.tensor_writes) op.tensor.push_back({cta, range, true});
 }
 
-void CheckWholeWarp(Warp& w, uint32_t mask) {
-  if (mask != w.live())
-    w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask),
-             "a .sync.aligned instruction is executed by a part of the warp");
-}
-
 uint32_t IssuingLanes(Warp& w, uint32_t mask) {
   if (std::has_single_bit(mask)) return mask;
   Cluster& cluster = w.cta().cluster();
