@@ -8,7 +8,7 @@
 namespace laneshift::ir {
 namespace {
 
-constexpr MmaKindInfo kKinds[] = {
+constexpr MmaKindInfo kMmaKinds[] = {
 #define MMA_KIND(Name, text, k, pairing, llvm) {text, k, MmaKindInfo::pairing, llvm},
 #define MMA_TYPE(...)
 #include "ir/mma_kinds.def"
@@ -39,7 +39,7 @@ const TypeOfKind& RowOf(DataType type) {
 
 }  // namespace
 
-const MmaKindInfo& InfoOf(MmaKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+const MmaKindInfo& InfoOf(MmaKind kind) { return kMmaKinds[static_cast<size_t>(kind)]; }
 
 std::optional<MmaKind> MmaKindOf(DataType type) {
   const TypeOfKind* row = Find(type);

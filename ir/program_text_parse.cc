@@ -24,11 +24,6 @@ std::string List(const std::vector<std::string_view>& names) {
   return list;
 }
 
-bool IsIdentifier(std::string_view text) {
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-  return text.find_first_of(".%@+-/") == std::string_view::npos;
-}
-
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}

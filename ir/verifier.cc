@@ -61,6 +61,7 @@
 #include "base/text.h"
 #include "ir/program.h"
 #include "ir/role_verifier.h"
+#include "ir/token.h"
 
 namespace laneshift::ir {
 
@@ -74,12 +75,6 @@ namespace {
 
 // They keep the bytes of a stage within 31 bits.
 constexpr int kMaxExtent = 4096;
-
-bool IsIdentifier(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !name.empty() && letter(name[0]) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
 
 template <typename Named>
 Status CheckNames(std::string_view kind, const std::vector<Named>& list) {
