@@ -34,9 +34,11 @@ struct AccessWorld {
     module = std::move(*loaded);
     machine.memory = &memory;
     machine.hazards = &log;
+    machine.order = &order;
     machine.meter = &meter;
     launch = {&machine, module->Find("k"), {}, std::vector<uint8_t>(64, 7), 1};
     launch.shape.block = {kWarps * kLanes, 1, 1};
+    launch.first_cluster = order.AddGrid(*launch.kernel, launch.shape, 1);
     global = memory.Allocate(kGlobalBytes);
     cluster = std::make_unique<Cluster>(launch, 0, host);
   }
@@ -46,6 +48,7 @@ struct AccessWorld {
   LimitMeter meter{Limits{}};
   GlobalMemory memory;
   HazardLog log;
+  GlobalOrder order{meter};
   Machine machine;
   std::unique_ptr<Module> module;
   Launch launch;
