@@ -129,16 +129,16 @@ CuResult DriverState::RunHeld() {
   std::optional<GlobalOrder> order;
   if (machine.hazards != nullptr) machine.order = &order.emplace(*meter);
   std::vector<Launch> batch;
-  HazardLog::Modules modules;
+  HazardLog::Modules sources;
   for (const KernelRun& run : runs) {
     const Kernel& kernel = *run.function->kernel;
     Launch& launch = batch.emplace_back(Launch{&machine, &kernel, run.shape, run.parameters, ++launches});
     if (order) launch.first_cluster = order->AddGrid(kernel, run.shape, ClustersOf(run.shape));
-    modules[kernel.name] = &run.function->module->syntax();
+    sources[kernel.name] = &run.function->module->syntax();
   }
   static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = options.host_threads > 0 ? options.host_threads : cores;
-  hazards.SetModules(std::move(modules));
+  hazards.SetModules(std::move(sources));
   meter->BeginLaunch();
   const auto begun = std::chrono::steady_clock::now();
   std::vector<GridResult> results = RunGrids(batch, crew, threads);
