@@ -117,6 +117,8 @@ Status SetFact(Machine& machine, std::string_view name, std::string_view answer)
   return Ok();
 }
 
+std::string PrintFact(double value) { return base::PrintDouble(value); }
+
 Result<double> FittedFact(const target::Target& target, std::string_view name, double value) {
   LS_ASSIGN(const MachineRow* row, FindRow(name));
   const double usual = PublishedMachine(target).*row->field;
