@@ -10,7 +10,7 @@ namespace laneshift::ir {
 using base::Cat;
 
 ChannelNetwork::ChannelNetwork(const Program& program, const std::vector<RoleTrace>& traces)
-    : program_(program), traces_(traces) {
+    : program_(program), traces_(traces), ranks_(program) {
   for (const Channel& channel : program.channels) {
     first_barrier_.push_back(barriers_of_cta_);
     barriers_of_cta_ += static_cast<size_t>(2 * channel.stages);
@@ -105,41 +105,39 @@ Result<bool> ChannelNetwork::StepWait(size_t index, const ChannelEvent& event) {
   return true;
 }
 
-std::vector<ChannelNetwork::Signal> ChannelNetwork::SignalsOf(const Process& process, const ChannelEvent& event) const {
-  std::vector<Signal> signals;
+void ChannelNetwork::SignalsOf(const Process& process, const ChannelEvent& event, std::vector<Signal>& signals) const {
+  signals.clear();
   if (event.op == OpKind::kBarrierExpect) {
-    if (event.leader_only != 0 && LeaderOf(program_, process.cta) != process.cta) return {};
-    return {{.barrier = BarrierAt(process.cta, event, Side::kFull), .arrivals = 1, .announced = event.amount}};
-  }
-  if (event.op == OpKind::kBarrierArrive || event.op == OpKind::kMmaCommit) {
+    if (event.leader_only != 0 && LeaderOf(program_, process.cta) != process.cta) return;
+    signals.push_back(
+        {.barrier = BarrierAt(process.cta, event, Side::kFull), .arrivals = 1, .announced = event.amount});
+  } else if (event.op == OpKind::kBarrierArrive || event.op == OpKind::kMmaCommit) {
     const bool commit = event.op == OpKind::kMmaCommit;
-    for (const int cta :
-         commit ? CommitRanks(program_, process.cta, event.to) : ArrivalRanks(program_, process.cta, event.to)) {
+    for (const int cta : commit ? ranks_.OfCommit(process.cta, event.to) : ranks_.OfArrival(process.cta, event.to)) {
       signals.push_back({.barrier = BarrierAt(cta, event, event.side), .arrivals = event.amount});
     }
-    return signals;
+  } else {
+    for (const int cta : FilledCtas(process, event)) {
+      signals.push_back({.barrier = BarrierAt(FullCta(event.channel, cta), event, Side::kFull), .bytes = event.amount});
+    }
   }
-  for (const int cta : FilledCtas(process, event)) {
-    signals.push_back({.barrier = BarrierAt(FullCta(event.channel, cta), event, Side::kFull), .bytes = event.amount});
-  }
-  return signals;
 }
 
 // The CTAs into whose slot the operation puts something, or has put it once it has completed.
-std::vector<int> ChannelNetwork::FilledCtas(const Process& process, const ChannelEvent& event) const {
-  if (event.op == OpKind::kBarrierExpect || event.side == Side::kEmpty) return {};
-  if (event.op == OpKind::kBarrierArrive) return {process.cta};
-  if (event.op == OpKind::kMmaCommit) return CommitRanks(program_, process.cta, event.to);
-  if (event.op != OpKind::kRequest) return CopyRanks(program_, process.cta, event.to);
+const std::vector<int>& ChannelNetwork::FilledCtas(const Process& process, const ChannelEvent& event) const {
+  static const std::vector<int> kNone;
+  if (event.op == OpKind::kBarrierExpect || event.side == Side::kEmpty) return kNone;
+  if (event.op == OpKind::kBarrierArrive) return ranks_.OfArrival(process.cta, Reach::kOwn);
+  if (event.op == OpKind::kMmaCommit) return ranks_.OfCommit(process.cta, event.to);
+  if (event.op != OpKind::kRequest) return ranks_.OfCopy(process.cta, event.to);
   // One request for the whole cluster.
-  if (process.cta != 0) return {};
-  return ArrivalRanks(program_, process.cta, Reach::kAll);
+  return process.cta == 0 ? ranks_.OfArrival(0, Reach::kAll) : kNone;
 }
 
 // The CTAs of whose slot the process has read: MMAs of a pair read those of both.
-std::vector<int> ChannelNetwork::ReadCtas(const Process& process, const ChannelEvent& event) const {
-  if (ChannelOf(event.channel).space == Space::kShared) return CommitRanks(program_, process.cta, Reach::kOwn);
-  return {process.cta};
+const std::vector<int>& ChannelNetwork::ReadCtas(const Process& process, const ChannelEvent& event) const {
+  const bool shared = ChannelOf(event.channel).space == Space::kShared;
+  return shared ? ranks_.OfCommit(process.cta, Reach::kOwn) : ranks_.OfArrival(process.cta, Reach::kOwn);
 }
 
 Status ChannelNetwork::StepSignals(size_t index, const ChannelEvent& event) {
@@ -149,7 +147,8 @@ Status ChannelNetwork::StepSignals(size_t index, const ChannelEvent& event) {
   } else {
     LS_TRY(CheckRelease(index, event));
   }
-  for (const Signal& signal : SignalsOf(process, event)) {
+  SignalsOf(process, event, signals_);
+  for (const Signal& signal : signals_) {
     LS_TRY(Arrive(index, event, signal));
     const Barrier& barrier = barriers_[signal.barrier];
     if (barrier.cta == process.cta) continue;

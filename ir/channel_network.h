@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/channel_trace.h"
+#include "ir/cluster_ranks.h"
 #include "ir/program.h"
 
 namespace laneshift::ir {
@@ -78,9 +79,9 @@ class ChannelNetwork {
   Result<bool> Step(size_t process);
   Result<bool> StepWait(size_t process, const ChannelEvent& event);
   Status StepSignals(size_t process, const ChannelEvent& event);
-  std::vector<Signal> SignalsOf(const Process& process, const ChannelEvent& event) const;
-  std::vector<int> FilledCtas(const Process& process, const ChannelEvent& event) const;
-  std::vector<int> ReadCtas(const Process& process, const ChannelEvent& event) const;
+  void SignalsOf(const Process& process, const ChannelEvent& event, std::vector<Signal>& signals) const;
+  const std::vector<int>& FilledCtas(const Process& process, const ChannelEvent& event) const;
+  const std::vector<int>& ReadCtas(const Process& process, const ChannelEvent& event) const;
   Status CheckFill(size_t process, const ChannelEvent& event);
   Status CheckRelease(size_t process, const ChannelEvent& event);
   bool KnowsPhase(const Clock& known, size_t barrier, int phase) const;
@@ -105,6 +106,7 @@ class ChannelNetwork {
 
   const Program& program_;
   const std::vector<RoleTrace>& traces_;
+  const ClusterRanks ranks_;
   std::vector<Process> processes_;
   std::vector<size_t> first_barrier_;  // per channel, in each CTA
   size_t barriers_of_cta_ = 0;
@@ -113,6 +115,7 @@ class ChannelNetwork {
   std::vector<std::vector<Release>> releases_;  // of the slot of each full barrier, in its own CTA
   std::vector<int> filled_;                     // the last lap in which that slot was filled, or -1
   std::vector<Reached> reached_;
+  std::vector<Signal> signals_;  // of the operation at hand
 };
 
 }  // namespace laneshift::ir

@@ -129,12 +129,14 @@ std::string ChannelNetwork::CountText(const Barrier& barrier) const {
 // The roles that signal a barrier at all.
 std::string ChannelNetwork::ArriversText(size_t index) const {
   std::set<std::string> names;
+  std::vector<Signal> signals;
   for (const Process& process : processes_) {
     for (const ChannelEvent& event : TraceOf(process).events) {
       const std::string& name = program_.roles[process.role].name;
       if (event.channel != barriers_[index].channel || event.op == OpKind::kBarrierWait || names.contains(name))
         continue;
-      for (const Signal& signal : SignalsOf(process, event)) {
+      SignalsOf(process, event, signals);
+      for (const Signal& signal : signals) {
         if (signal.barrier == index) names.insert(name);
       }
     }
@@ -154,13 +156,15 @@ std::string ChannelNetwork::TakersText(int channel) const {
 std::set<std::string> ChannelNetwork::Missing(size_t index) const {
   const Barrier& barrier = barriers_[index];
   std::set<std::string> missing;
+  std::vector<Signal> signals;
   for (size_t other = 0; other < processes_.size(); ++other) {
     const Process& arriver = processes_[other];
     const std::vector<ChannelEvent>& events = TraceOf(arriver).events;
     for (size_t i = arriver.next; i < events.size(); ++i) {
       if (events[i].channel != barrier.channel || events[i].op == OpKind::kBarrierWait) continue;
       if (LapOf(events[i]) != static_cast<int>(barrier.phases.size())) continue;
-      for (const Signal& signal : SignalsOf(arriver, events[i])) {
+      SignalsOf(arriver, events[i], signals);
+      for (const Signal& signal : signals) {
         if (signal.barrier == index) missing.insert(ProcessText(other));
       }
     }

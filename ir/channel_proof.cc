@@ -20,15 +20,19 @@ int Span(const Program& program) {
   return span;
 }
 
-std::set<int> BlockCounts(const Program& program) {
-  std::set<int> counts = {1, 2, Span(program)};
-  for (const Channel& channel : program.channels) {
-    if (channel.space != Space::kShared || !IsRing(channel)) continue;
-    for (const int near : {channel.stages - 1, channel.stages, channel.stages + 1}) counts.insert(std::max(1, near));
-  }
-  return counts;
+bool TakesTurns(const Program& program) {
+  return std::any_of(program.channels.begin(), program.channels.end(),
+                     [](const Channel& channel) { return channel.space == Space::kTurns; });
 }
 
+// A program whose roles have nothing but what barriers see.
+Program Skeleton(const Program& program) {
+  Program skeleton = program;
+  for (Role& role : skeleton.roles) role = ChannelsOnly(program, role);
+  return skeleton;
+}
+
+// These are of a skeleton.
 Result<std::vector<RoleTrace>> TraceRoles(const Program& program, const Trips& trips) {
   std::vector<RoleTrace> traces;
   for (const Role& role : program.roles) {
@@ -45,9 +49,7 @@ bool Overfills(const std::vector<RoleTrace>& traces) {
   return std::any_of(traces.begin(), traces.end(), [](const RoleTrace& trace) { return trace.overfills; });
 }
 
-}  // namespace
-
-Result<Trips> LeastTrips(const Program& program) {
+Result<Trips> LeastOf(const Program& program) {
   int most_blocks = 1;
   for (const Channel& channel : program.channels) most_blocks = std::max(most_blocks, channel.stays * channel.stages);
   for (int blocks = 1; blocks <= most_blocks; ++blocks) {
@@ -60,23 +62,7 @@ Result<Trips> LeastTrips(const Program& program) {
   return MakeError(ErrorCode::kInternal, "slots of a channel that stays are read that no role awaits");
 }
 
-std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
-  std::vector<Trips> all;
-  const int span = Span(program);
-  std::set<int> counts = BlockCounts(program);
-  counts.insert(least.blocks);
-  for (const int blocks : counts) {
-    const int tiles = 1 + (span + blocks - 1) / blocks;
-    for (const int count : {1, tiles, tiles + 1}) {
-      all.push_back({.tiles = count, .blocks = blocks, .columns = least.columns});
-    }
-  }
-  if (program.FindParam(Binding::kTapsR) != nullptr)
-    all.push_back({.tiles = 2, .blocks = 2, .rows = 2, .columns = std::max(2, least.columns)});
-  return all;
-}
-
-Status ProveChannels(const Program& program, const Trips& trips) {
+Status Prove(const Program& program, const Trips& trips) {
   LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, trips));
   // Of a kernel whose slots stay, those are the counts of another schedule.
   if (Overfills(traces) || ReadsUnawaited(traces)) return Ok();
@@ -86,10 +72,31 @@ Status ProveChannels(const Program& program, const Trips& trips) {
   return Ok();
 }
 
+}  // namespace
+
+Result<Trips> LeastTrips(const Program& program) { return LeastOf(Skeleton(program)); }
+
+std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
+  const int span = Span(program);
+  std::set<int> counts = {1, 2, span, span + 1, least.blocks};
+  std::vector<Trips> all = {{.tiles = 1, .blocks = least.blocks, .columns = least.columns}};
+  for (const int blocks : counts) {
+    const int tiles = 1 + (span + blocks - 1) / blocks;
+    all.push_back({.tiles = tiles, .blocks = blocks, .columns = least.columns});
+    if (TakesTurns(program)) all.push_back({.tiles = tiles + 1, .blocks = blocks, .columns = least.columns});
+  }
+  if (program.FindParam(Binding::kTapsR) != nullptr)
+    all.push_back({.tiles = 2, .blocks = 2, .rows = 2, .columns = std::max(2, least.columns)});
+  return all;
+}
+
+Status ProveChannels(const Program& program, const Trips& trips) { return Prove(Skeleton(program), trips); }
+
 Status ProveChannels(const Program& program) {
   if (program.channels.empty()) return Ok();
-  LS_ASSIGN(const Trips least, LeastTrips(program));
-  for (const Trips& trips : TripsOfProof(program, least)) LS_TRY(ProveChannels(program, trips));
+  const Program skeleton = Skeleton(program);
+  LS_ASSIGN(const Trips least, LeastOf(skeleton));
+  for (const Trips& trips : TripsOfProof(program, least)) LS_TRY(Prove(skeleton, trips));
   return Ok();
 }
 

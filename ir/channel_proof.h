@@ -21,15 +21,20 @@
 // all of them, so an order that leaves the role by a barrier holds for every warp, and orders inside of it are never
 // used but between the operations of one warp.
 //
-// Every trip count from a few. Let U = 2 + the sum of (stages + 1) over all rings. An operation of an iteration depends
-// on operations of the same or of earlier iterations only, at most stages + 1 iterations back for each ring, and these
-// distances do not change from one iteration to the next: positions in rings differ by constants, and an advance keeps
-// (stage, phase) at position mod 2 * stages. A path through the graph of dependencies that visits a role twice can be
-// cut short by that role's own order; so if there is a path from one operation to another (the cycle of a deadlock, or
-// one of the orders above), there is one that crosses each ring at most once, and spans fewer than U iterations. More
-// iterations add copies of what U of them show. The counts that are tried have 1, 2, stages - 1, stages, stages + 1 and
-// U blocks of K a tile, each with one tile, and with as many (and one more) as give U blocks; taps of a filter are
-// iterations like blocks, and are tried as a 2 x 2 filter too.
+// Every trip count from a few. Positions in rings differ by constants and an advance keeps (stage, phase) at position
+// mod 2 * stages, so what an operation depends on does not change from one iteration to the next: operations of the
+// same iteration, or of earlier ones, for each ring at most stages + 1 back. Let U = 2 + the sum of (stages + 1) over
+// all rings. A path through this graph that visits a role twice can be cut short by that role's own order; so where
+// there is a path from one operation to another (the cycle of a deadlock, or one of the orders above), there is one
+// that crosses each ring at most once, and spans fewer than U iterations.
+//   - A cycle lies within one tile, since tiles depend on earlier ones only, and what a tile of few blocks of K depends
+//     on a tile of more depends on too: one tile of U blocks shows every deadlock.
+//   - An order holds for every instance of an operation if it holds for the operation in the first, a middle and the
+//     last iteration of a tile, in the first lap of a ring and in a later one: tiles of 1, 2, U and U + 1 blocks (loops
+//     may go by twos), as many as give more than U iterations.
+//   - Roles that take turns end with the tile of either: one tile more. Loops over taps of a filter are loops over
+//     blocks; a 2 x 2 filter of two blocks tries their nesting.
+// channel_proof_test.cc compares the verdict with that of every count in a wide range, for rings of any depth.
 //
 // Out of scope: what is in the slots (coordinates, layouts, sums), the order of accesses that no channel carries
 // (fences, mma.wait and bulk.wait, the counters of split-K), and PTX: the emulator and its mutants judge these.

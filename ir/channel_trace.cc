@@ -1,9 +1,7 @@
 #include "ir/channel_trace.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "base/text.h"
@@ -17,15 +15,46 @@ using Index = std::optional<int64_t>;
 constexpr int64_t kMostSteps = 1 << 20;  // loops of a kernel that take longer have no place in a proof
 constexpr int kThreadsOfWarp = 32;
 
+bool UsesBarrier(OpKind kind) {
+  return kind == OpKind::kBarrierWait || kind == OpKind::kBarrierExpect || kind == OpKind::kBarrierArrive ||
+         kind == OpKind::kMmaCommit;
+}
+bool Copies(OpKind kind) { return kind == OpKind::kTmaLoad || kind == OpKind::kLoadPixels || kind == OpKind::kRequest; }
+bool MovesCursor(OpKind kind) {
+  return kind == OpKind::kCursor || kind == OpKind::kKept || kind == OpKind::kAdvance || kind == OpKind::kAdvanceBy;
+}
+
+// Goes through a body from its end, so that what is needed is known where it is defined.
+std::vector<Op> Prune(const std::vector<Op>& body, std::vector<bool>& needed) {
+  std::vector<Op> kept;
+  for (auto op = body.rbegin(); op != body.rend(); ++op) {
+    std::vector<Op> inner = Prune(op->body, needed);
+    const bool event = UsesBarrier(op->kind) || Copies(op->kind) || MovesCursor(op->kind);
+    const bool index = op->body.empty() && op->result != kNoValue && needed[op->result];
+    if (!event && !index && inner.empty()) continue;
+    // The slot of a copy or a barrier operation is all that counts of its operands; where tiles lie does not.
+    const bool slot_only = UsesBarrier(op->kind) || Copies(op->kind) || op->kind == OpKind::kTiles;
+    for (const ValueId operand : op->operands) needed[operand] = needed[operand] || !slot_only;
+    kept.push_back({op->kind, op->operands, op->result, op->attrs, std::move(inner)});
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
 class RoleTracer {
  public:
   RoleTracer(const Program& program, const Role& role, const Trips& trips)
-      : program_(program), role_(role), trips_(trips), values_(program.values.size()) {
+      : program_(program),
+        role_(role),
+        trips_(trips),
+        values_(program.values.size()),
+        slots_(program.values.size()),
+        cursors_(2 * program.channels.size(), 0),
+        awaited_(program.channels.size(), 0) {
     trace_.taken.assign(program.channels.size(), -1);
   }
 
   Result<RoleTrace> Trace() {
-    MarkEvents(role_.body);
     LS_TRY(Walk(role_.body));
     return std::move(trace_);
   }
@@ -35,18 +64,6 @@ class RoleTracer {
     int channel = 0, trail = 0;
     int64_t position = 0;
   };
-
-  // Regions without channel operations are passed over, whatever they depend on.
-  bool MarkEvents(const std::vector<Op>& body) {
-    bool any = false;
-    for (const Op& op : body) {
-      const bool inside = MarkEvents(op.body);
-      const bool own = op.kind == OpKind::kCursor || op.kind == OpKind::kKept || op.kind == OpKind::kTilesNext;
-      if (inside || own) active_.insert(&op);
-      any |= inside || own;
-    }
-    return any;
-  }
 
   Index At(const Op& op, size_t i) const { return values_.at(op.operands.at(i)); }
 
@@ -81,14 +98,6 @@ class RoleTracer {
     return Ok();
   }
 
-  static bool UsesBarrier(OpKind kind) {
-    return kind == OpKind::kBarrierWait || kind == OpKind::kBarrierExpect || kind == OpKind::kBarrierArrive ||
-           kind == OpKind::kMmaCommit;
-  }
-  static bool Copies(OpKind kind) {
-    return kind == OpKind::kTmaLoad || kind == OpKind::kLoadPixels || kind == OpKind::kRequest;
-  }
-
   Status WalkTiles(const Op& op) {
     const auto& attrs = op.As<TilesAttrs>();
     for (int tile = attrs.turn; tile < trips_.tiles; tile += attrs.turns) LS_TRY(Walk(op.body));
@@ -110,7 +119,6 @@ class RoleTracer {
   }
 
   Status WalkFor(const Op& op) {
-    if (!active_.contains(&op)) return Ok();
     LS_ASSIGN(const int64_t first, Known(op, 0));
     LS_ASSIGN(const int64_t end, Known(op, 1));
     for (int64_t index = first; index < end; index += op.As<ForAttrs>().step) {
@@ -121,21 +129,20 @@ class RoleTracer {
   }
 
   Status WalkIf(const Op& op) {
-    if (!active_.contains(&op)) return Ok();
     LS_ASSIGN(const int64_t holds, Known(op, 0));
     return holds != 0 ? Walk(op.body) : Ok();
   }
 
   Status ReadCursor(const Op& op) {
     const auto& attrs = op.As<CursorAttrs>();
-    slots_[op.result] = {attrs.channel, attrs.trail, cursors_[{attrs.channel, attrs.trail}]};
+    slots_[op.result] = {attrs.channel, attrs.trail, CursorOf(attrs.channel, attrs.trail)};
     return Ok();
   }
 
   Status ReadKept(const Op& op) {
     const int channel = op.As<ChannelAttrs>().channel;
     LS_ASSIGN(const int64_t number, Known(op, 0));
-    trace_.reads_unawaited |= number < 0 || number >= awaited_[channel];
+    trace_.reads_unawaited |= number < 0 || number >= awaited_[static_cast<size_t>(channel)];
     trace_.events.push_back({.op = op.kind, .channel = channel, .slot = number});
     return Ok();
   }
@@ -147,10 +154,11 @@ class RoleTracer {
       LS_ASSIGN(by, Known(op, 1));
     }
     // From the slot on, as the emitter has it, not from where the cursor is by now.
-    cursors_[{slot.channel, slot.trail}] = slot.position + by;
+    CursorOf(slot.channel, slot.trail) = slot.position + by;
     return Ok();
   }
 
+  int64_t& CursorOf(int channel, int trail) { return cursors_[static_cast<size_t>(2 * channel + trail)]; }
   const Channel& ChannelOf(const Slot& slot) const { return program_.channels[static_cast<size_t>(slot.channel)]; }
 
   void AddBarrierEvent(const Op& op) {
@@ -169,7 +177,7 @@ class RoleTracer {
     }
     const bool stays = ChannelOf(slot).stays != 0;
     if (op.kind == OpKind::kBarrierWait && event.side == Side::kFull) {
-      if (stays) ++awaited_[slot.channel];
+      if (stays) ++awaited_[static_cast<size_t>(slot.channel)];
       int64_t& taken = trace_.taken[static_cast<size_t>(slot.channel)];
       taken = std::max(taken, slot.position + 1);
     }
@@ -233,11 +241,10 @@ class RoleTracer {
   const Program& program_;
   const Role& role_;
   const Trips& trips_;
-  std::vector<Index> values_;  // by ValueId
-  std::map<ValueId, Slot> slots_;
-  std::map<std::pair<int, int>, int64_t> cursors_;  // by channel and trail
-  std::map<int, int64_t> awaited_;                  // of channels that stay
-  std::unordered_set<const Op*> active_;            // ops in whose regions barriers are used
+  std::vector<Index> values_;     // by ValueId
+  std::vector<Slot> slots_;       // by ValueId
+  std::vector<int64_t> cursors_;  // per channel and trail
+  std::vector<int64_t> awaited_;  // per channel: full slots of one that stays
   int64_t steps_ = 0;
   RoleTrace trace_;
 };
@@ -249,6 +256,13 @@ std::string Trips::Text() const {
       Cat(tiles, tiles == 1 ? " tile of " : " tiles of ", blocks, blocks == 1 ? " block" : " blocks", " of K");
   if (rows > 1 || columns > 1) text += Cat(" and a filter of ", rows, "x", columns);
   return text;
+}
+
+Role ChannelsOnly(const Program& program, const Role& role) {
+  Role only = role;
+  std::vector<bool> needed(program.values.size(), false);
+  only.body = Prune(role.body, needed);
+  return only;
 }
 
 Result<RoleTrace> TraceRole(const Program& program, const Role& role, const Trips& trips) {

@@ -45,7 +45,11 @@ struct RoleTrace {
   bool overfills = false;        // a channel that stays has fewer slots than are filled: no host launches this
 };
 
-// REQUIRES: Stage::kLowered. kInternal names the op that depends on what the trace does not know.
+// The role without all that its barrier operations do not depend on: what is traced for one trip count after another.
+Role ChannelsOnly(const Program& program, const Role& role);
+
+// REQUIRES: Stage::kLowered; `role` is one of ChannelsOnly. kInternal names the op that depends on what the trace does
+// not know.
 Result<RoleTrace> TraceRole(const Program& program, const Role& role, const Trips& trips);
 
 }  // namespace laneshift::ir

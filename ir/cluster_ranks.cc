@@ -13,10 +13,6 @@ std::vector<int> RanksWhere(const Program& program, const Reached& reached) {
   return ranks;
 }
 
-}  // namespace
-
-int LeaderOf(const Program& program, int rank) { return rank - rank % program.ctas; }
-
 std::vector<int> CopyRanks(const Program& program, int rank, Reach to) {
   const int own_m = rank % program.cluster_m, own_n = rank / program.cluster_m;
   if (to != Reach::kM && to != Reach::kN) return {rank};
@@ -65,6 +61,18 @@ std::vector<int> ArrivalRanks(const Program& program, int rank, Reach to) {
     }
     __builtin_unreachable();
   });
+}
+
+}  // namespace
+
+ClusterRanks::ClusterRanks(const Program& program) {
+  for (int rank = 0; rank < program.ClusterSize(); ++rank) {
+    for (size_t to = 0; to < kReaches; ++to) {
+      copies_.push_back(CopyRanks(program, rank, static_cast<Reach>(to)));
+      commits_.push_back(CommitRanks(program, rank, static_cast<Reach>(to)));
+      arrivals_.push_back(ArrivalRanks(program, rank, static_cast<Reach>(to)));
+    }
+  }
 }
 
 }  // namespace laneshift::ir
