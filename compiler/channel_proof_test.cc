@@ -44,5 +44,18 @@ TEST(ChannelProof, HoldsForEveryRecordedKernel) {
   }
 }
 
+TEST(ChannelProof, ABrokenChannelBecomesNoPtx) {
+  auto program = BuildRecorded("gemm m=256 n=256 k=256; tile=64x64x64 stages=2; sm_100a");
+  ASSERT_TRUE(program) << program.error().message;
+  const target::Target& target = target::NamedTarget(program->target);
+  EXPECT_TRUE(EmitPtx(*program, target));
+  program->channels[0].empty_arrivals += 1;
+  const auto module = EmitPtx(*program, target);
+  ASSERT_FALSE(module);
+  EXPECT_NE(module.error().message.find("the empty barrier of slot 0 of ab has begun phase 0 with 1 of 2 arrivals"),
+            std::string::npos)
+      << module.error().message;
+}
+
 }  // namespace
 }  // namespace laneshift::compiler

@@ -79,6 +79,11 @@ Result<Trips> LeastTrips(const Program& program) { return LeastOf(Skeleton(progr
 std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
   const int span = Span(program);
   std::set<int> counts = {1, 2, span, span + 1, least.blocks};
+  // Where slots stay, tiles have no more blocks than there are slots: all counts.
+  for (const Channel& channel : program.channels) {
+    for (int blocks = 1; channel.stays != 0 && blocks * least.columns <= channel.stages; ++blocks)
+      counts.insert(blocks);
+  }
   std::vector<Trips> all = {{.tiles = 1, .blocks = least.blocks, .columns = least.columns}};
   for (const int blocks : counts) {
     const int tiles = 1 + (span + blocks - 1) / blocks;
