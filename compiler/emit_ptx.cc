@@ -3,10 +3,12 @@
 #include "compiler/function_table.h"
 #include "compiler/nvptx_backend.h"
 #include "compiler/ptx_check.h"
+#include "ir/channel_proof.h"
 
 namespace laneshift::compiler {
 
 Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& target, const EmitOptions& options) {
+  LS_TRY(ir::ProveChannels(program));
   const std::string entry = "laneshift_" + program.name;
   LS_ASSIGN(FunctionTable functions, FunctionTable::Make(program, options.functions));
   LS_ASSIGN(BackendText text, CompileModule(target, options.with_llvm_ir, [&](llvm::Module& module) {

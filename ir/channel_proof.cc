@@ -1,0 +1,108 @@
+#include "ir/channel_proof.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "ir/channel_network.h"
+
+namespace laneshift::ir {
+namespace {
+
+constexpr int kMostColumns = 32;  // of a filter whose row a kernel unrolls
+
+bool IsRing(const Channel& channel) { return channel.stays == 0; }
+
+// What an iteration depends on lies fewer iterations back (channel_proof.h).
+int Span(const Program& program) {
+  int span = 2;
+  for (const Channel& channel : program.channels) span += IsRing(channel) ? channel.stages + 1 : 0;
+  return span;
+}
+
+bool TakesTurns(const Program& program) {
+  return std::any_of(program.channels.begin(), program.channels.end(),
+                     [](const Channel& channel) { return channel.space == Space::kTurns; });
+}
+
+// A program whose roles have nothing but what barriers see.
+Program Skeleton(const Program& program) {
+  Program skeleton = program;
+  for (Role& role : skeleton.roles) role = ChannelsOnly(program, role);
+  return skeleton;
+}
+
+// These are of a skeleton.
+Result<std::vector<RoleTrace>> TraceRoles(const Program& program, const Trips& trips) {
+  std::vector<RoleTrace> traces;
+  for (const Role& role : program.roles) {
+    LS_ASSIGN(RoleTrace trace, TraceRole(program, role, trips));
+    traces.push_back(std::move(trace));
+  }
+  return traces;
+}
+
+bool ReadsUnawaited(const std::vector<RoleTrace>& traces) {
+  return std::any_of(traces.begin(), traces.end(), [](const RoleTrace& trace) { return trace.reads_unawaited; });
+}
+bool Overfills(const std::vector<RoleTrace>& traces) {
+  return std::any_of(traces.begin(), traces.end(), [](const RoleTrace& trace) { return trace.overfills; });
+}
+
+Result<Trips> LeastOf(const Program& program) {
+  int most_blocks = 1;
+  for (const Channel& channel : program.channels) most_blocks = std::max(most_blocks, channel.stays * channel.stages);
+  for (int blocks = 1; blocks <= most_blocks; ++blocks) {
+    for (int columns = 1; columns <= kMostColumns; ++columns) {
+      const Trips trips{.blocks = blocks, .columns = columns};
+      LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, trips));
+      if (!ReadsUnawaited(traces) && !Overfills(traces)) return trips;
+    }
+  }
+  return MakeError(ErrorCode::kInternal, "slots of a channel that stays are read that no role awaits");
+}
+
+Status Prove(const Program& program, const Trips& trips) {
+  LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, trips));
+  // Of a kernel whose slots stay, those are the counts of another schedule.
+  if (Overfills(traces) || ReadsUnawaited(traces)) return Ok();
+  if (auto status = ChannelNetwork(program, traces).Run(); !status) {
+    return status.error().Within(base::Cat("with ", trips.Text()));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<Trips> LeastTrips(const Program& program) { return LeastOf(Skeleton(program)); }
+
+std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
+  const int span = Span(program);
+  std::set<int> counts = {1, 2, span, span + 1, least.blocks};
+  // Where slots stay, tiles have no more blocks than there are slots: all counts.
+  for (const Channel& channel : program.channels) {
+    for (int blocks = 1; channel.stays != 0 && blocks * least.columns <= channel.stages; ++blocks)
+      counts.insert(blocks);
+  }
+  std::vector<Trips> all = {{.tiles = 1, .blocks = least.blocks, .columns = least.columns}};
+  for (const int blocks : counts) {
+    const int tiles = 1 + (span + blocks - 1) / blocks;
+    all.push_back({.tiles = tiles, .blocks = blocks, .columns = least.columns});
+    if (TakesTurns(program)) all.push_back({.tiles = tiles + 1, .blocks = blocks, .columns = least.columns});
+  }
+  if (program.FindParam(Binding::kTapsR) != nullptr)
+    all.push_back({.tiles = 2, .blocks = 2, .rows = 2, .columns = std::max(2, least.columns)});
+  return all;
+}
+
+Status ProveChannels(const Program& program, const Trips& trips) { return Prove(Skeleton(program), trips); }
+
+Status ProveChannels(const Program& program) {
+  if (program.channels.empty()) return Ok();
+  const Program skeleton = Skeleton(program);
+  LS_ASSIGN(const Trips least, LeastOf(skeleton));
+  for (const Trips& trips : TripsOfProof(program, least)) LS_TRY(Prove(skeleton, trips));
+  return Ok();
+}
+
+}  // namespace laneshift::ir

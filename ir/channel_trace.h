@@ -1,0 +1,55 @@
+// What a role of a lowered program does to the barriers of its channels, in order, for given trip counts: all that
+// channel_proof.h has to know of it.
+//
+// Sizes of a problem are numbers of the trace: `k` and the extents of the filter follow from the trip counts, and the
+// CTA is given so many output tiles. Everything else that varies with the problem (places of tiles, strides) is
+// unknown; a loop or a condition around a barrier operation must not depend on it.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace laneshift::ir {
+
+struct Trips {
+  int tiles = 1;    // output tiles of a CTA, or pieces of such
+  int blocks = 1;   // of tile_k in `k`
+  int rows = 1;     // taps of the filter along its height
+  int columns = 1;  // along its width
+
+  // "3 tiles of 2 blocks of K", and the filter if it is larger than one tap.
+  std::string Text() const;
+};
+
+// One operation on the barriers of a slot, or the use of a slot that stays (OpKind::kKept).
+struct ChannelEvent {
+  OpKind op{};
+  int channel = 0;
+  int64_t slot = 0;  // counted through all laps of the ring
+  Side side = Side::kFull;
+  Reach to = Reach::kOwn;
+  int inverted = 0;     // of a wait
+  int64_t amount = 0;   // arrivals at each barrier that is reached, or bytes for it
+  int leader_only = 0;  // of an expect
+};
+
+struct RoleTrace {
+  std::vector<ChannelEvent> events;
+  std::vector<int64_t> taken;    // per channel: the number after that of the last slot that it takes; -1: it takes none
+  bool reads_unawaited = false;  // a slot of a channel that stays by a number for which the role has not waited
+  bool overfills = false;        // a channel that stays has fewer slots than are filled: no host launches this
+};
+
+// The role without all that its barrier operations do not depend on: what is traced for one trip count after another.
+Role ChannelsOnly(const Program& program, const Role& role);
+
+// REQUIRES: Stage::kLowered; `role` is one of ChannelsOnly. kInternal names the op that depends on what the trace does
+// not know.
+Result<RoleTrace> TraceRole(const Program& program, const Role& role, const Trips& trips);
+
+}  // namespace laneshift::ir
