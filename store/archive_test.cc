@@ -23,7 +23,7 @@ namespace {
 using base::Cat;
 namespace fs = std::filesystem;
 
-constexpr int64_t kNow = 1700000000;
+constexpr int64_t kMergedAt = 1700000000;
 
 // Records over so few names and values that databases meet in many of them, alike and in conflict.
 class RandomRecords {
@@ -91,7 +91,7 @@ class RandomRecords {
                       .assembler = {.name = Cat("ptxas ", Draw(2)), .file = Cat("/", Draw(2))},
                       .verdict = static_cast<Verdict>(Draw(5)),
                       .predicted_us = DrawTime(),
-                      .created = kNow - (Draw(3) == 0 ? 0 : kFailureSeconds - Draw(2))};
+                      .created = kMergedAt - (Draw(3) == 0 ? 0 : kFailureSeconds - Draw(2))};
     if (trial.verdict != Verdict::kPassed) {
       trial.detail = Cat("why ", Draw(2));
       return trial;
@@ -242,7 +242,7 @@ TEST_F(ArchiveTest, MergingChangesNobodysVerdicts) {
   int counted = 0, expired = 0;
   for (int environment = 0; environment < 16; ++environment) {
     const auto bit = [&](int i) { return environment >> i & 1; };
-    for (const int64_t now : {kNow - 1, kNow, kNow + 1}) {
+    for (const int64_t now : {kMergedAt - 1, kMergedAt, kMergedAt + 1}) {
       const Circumstances asking{
           {Cat("g", bit(0)), Cat("13.", bit(1))}, {Cat("ptxas ", bit(2)), Cat("/", bit(3))}, now};
       const auto counting = [&](Archive& archive) {
