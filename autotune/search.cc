@@ -63,26 +63,23 @@ class Searcher {
            std::optional<size_t> previous, Bench& bench, const SearchOptions& options)
       : candidates_(candidates), previous_(previous), bench_(bench), options_(options) {
     LS_CHECK(known.size() == candidates.size(), known.size(), " known trials of ", candidates.size(), " candidates");
-    outcome_.trials = std::move(known);
+    outcome_.trials.resize(known.size());
+    known_ = std::move(known);
     for (const Candidate& candidate : candidates) {
       parts_.push_back(PartsOf(candidate.name));
       kinds_.push_back(WithoutMinorWords(candidate.name));
-    }
-    for (size_t i = 0; i < candidates.size() && !yardstick_; ++i) {
-      if (!outcome_.trials[i] || !outcome_.trials[i]->Timed()) continue;
-      yardstick_ = i;
-      yardstick_us_ = EstimateFor(i).median;
     }
   }
 
   Result<SearchOutcome> Run() {
     LS_TRY(TryAll());
-    // What is known needs no second measurement, and no second decision, where nothing was added to it.
-    const bool decided = previous_ && outcome_.trials[*previous_] && outcome_.trials[*previous_]->Timed();
-    if (outcome_.tried > 0) {
-      LS_TRY(Decide());
+    // What is known needs no second decision where nothing was added to it.
+    const bool timed = previous_ && outcome_.trials[*previous_] && outcome_.trials[*previous_]->Timed();
+    outcome_.stands = timed && options_.settled && outcome_.tried == 0;
+    if (outcome_.stands) {
+      outcome_.winner = previous_;
     } else {
-      outcome_.winner = decided ? previous_ : Winner(Finalists());
+      LS_TRY(Decide());
     }
     return std::move(outcome_);
   }
@@ -93,21 +90,56 @@ class Searcher {
     return !outcome_.complete;
   }
 
-  size_t Known() const {
-    return static_cast<size_t>(std::count_if(outcome_.trials.begin(), outcome_.trials.end(),
-                                             [](const std::optional<Trial>& trial) { return trial.has_value(); }));
+  static size_t CountOf(const std::vector<std::optional<Trial>>& trials) {
+    return static_cast<size_t>(
+        std::count_if(trials.begin(), trials.end(), [](const auto& trial) { return trial.has_value(); }));
   }
+  size_t Tried() const { return CountOf(outcome_.trials); }
 
   Status TryAll() {
     const bool exhaustive = options_.kind == SearchKind::kExhaustive;
     const size_t most = exhaustive ? candidates_.size() : static_cast<size_t>(std::max(0, options_.max_trials));
-    for (size_t done; (done = Known()) < most && !Expired();) {
+    for (size_t done; (done = Tried()) < most && !Expired();) {
       const size_t batch = exhaustive ? kExhaustiveBatch : done == 0 ? kFirstBatch : kBatch;
       const std::vector<size_t> next = Propose(std::min(most - done, batch));
       if (next.empty()) break;
-      LS_TRY(Try(next));
+      if (LeavesThePath(next, most)) {
+        TakeKnown();
+      } else {
+        LS_TRY(Try(next));
+      }
     }
+    TakeKnown();
     return Ok();
+  }
+
+  // A search that was interrupted goes its way once more, and finds on it all that it has measured: it goes on as if
+  // nothing had been. Where a step of that way is missing, but others are known, those are of another search.
+  bool LeavesThePath(const std::vector<size_t>& next, size_t most) const {
+    std::vector<bool> elsewhere(known_.size());
+    for (size_t i = 0; i < known_.size(); ++i) elsewhere[i] = known_[i] && !outcome_.trials[i];
+    size_t missing = 0;
+    for (const size_t i : next) {
+      missing += !known_[i];
+      elsewhere[i] = false;
+    }
+    if (std::find(elsewhere.begin(), elsewhere.end(), true) == elsewhere.end()) return false;
+    // With enough of them there is nothing to go on with; the first step says which one is the yardstick.
+    return missing > 0 || (Tried() > 0 && CountOf(known_) >= most);
+  }
+
+  // What is known counts, however it was found.
+  void TakeKnown() {
+    for (size_t i = 0; i < known_.size(); ++i) {
+      if (!outcome_.trials[i]) outcome_.trials[i] = known_[i];
+      if (!yardstick_) MakeYardstick(i);
+    }
+  }
+
+  void MakeYardstick(size_t candidate) {
+    if (!outcome_.trials[candidate] || !outcome_.trials[candidate]->Timed()) return;
+    yardstick_ = candidate;
+    yardstick_us_ = EstimateFor(candidate).median;
   }
 
   // The previous winner and the untried candidates of the lowest corrected prediction.
@@ -127,7 +159,7 @@ class Searcher {
     };
     std::stable_sort(proposals.begin(), proposals.end(), by_estimate);
     // Kinds are only told apart while nothing is measured; then the measurements speak.
-    if (Known() == 0) {
+    if (Tried() == 0) {
       for (Proposal& proposal : proposals) {
         proposal.known_kind = !taken.insert(kinds_[proposal.candidate]).second;
       }
@@ -172,6 +204,23 @@ class Searcher {
   }
 
   Status Try(const std::vector<size_t>& batch) {
+    const bool without = !yardstick_;
+    std::vector<size_t> unknown;
+    for (const size_t i : batch) {
+      outcome_.trials[i] = known_[i];
+      if (!known_[i]) unknown.push_back(i);
+      if (!yardstick_) MakeYardstick(i);
+    }
+    if (!unknown.empty()) LS_TRY(Measure(unknown));
+    // The first of the batch, whatever part of it was known.
+    if (without) yardstick_.reset();
+    for (const size_t i : batch) {
+      if (!yardstick_) MakeYardstick(i);
+    }
+    return Ok();
+  }
+
+  Status Measure(const std::vector<size_t>& batch) {
     LS_ASSIGN(std::vector<Trial> checked, bench_.Check(SchedulesOf(batch)));
     std::vector<size_t> passed;
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -247,13 +296,19 @@ class Searcher {
     std::vector<size_t> finalists = Finalists();
     int rounds = kFinalRounds;
     for (int rung = 0; rung < kFinalRungs && finalists.size() > 1 && !Expired(); ++rung, rounds *= 2) {
-      LS_TRY(Time(finalists, rounds));
+      if (!AreTimed(finalists, rounds)) LS_TRY(Time(finalists, rounds));
       finalists = Survivors(std::move(finalists));
     }
     outcome_.winner = Winner(finalists);
     // Finalists may fail when they are timed again.
     if (!outcome_.winner) outcome_.winner = Winner(Finalists());
     return Ok();
+  }
+
+  // By this search, or by one that was interrupted after it.
+  bool AreTimed(const std::vector<size_t>& finalists, int rounds) const {
+    return std::all_of(finalists.begin(), finalists.end(),
+                       [&](size_t i) { return outcome_.trials[i]->samples.size() >= static_cast<size_t>(rounds); });
   }
 
   // Those that are not significantly, or not noticeably, slower than the fastest.
@@ -283,6 +338,7 @@ class Searcher {
   const SearchOptions& options_;
   std::vector<std::vector<std::string_view>> parts_;  // of the names
   std::vector<std::string> kinds_;
+  std::vector<std::optional<Trial>> known_;  // by candidate
   std::optional<size_t> yardstick_;
   double yardstick_us_ = 0;  // when it was first timed
   SearchOutcome outcome_;

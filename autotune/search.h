@@ -60,6 +60,9 @@ std::string_view SearchKindName(SearchKind kind);  // "halving", "exhaustive"
 struct SearchOptions {
   SearchKind kind = SearchKind::kHalving;
   int max_trials = 16;  // the known ones included, so that a search that is repeated has nothing to do; exhaustive: all
+  // Whether the previous winner is that of a search that went to its end and had all of the known trials: it stays
+  // where nothing is added to them.
+  bool settled = true;
   // Asked between measurements; true ends the search with what is known.
   std::function<bool()> expired = [] { return false; };
   // Called for everything that is measured, as soon as it is.
@@ -71,10 +74,12 @@ struct SearchOutcome {
   std::vector<std::optional<Trial>> trials;  // by candidate, the known ones included
   int tried = 0;                             // beyond the known ones
   bool complete = true;                      // false: it expired
+  bool stands = false;                       // the winner is the previous one, and nothing was measured
 };
 
-// `candidates`: best prediction first. `known`: by candidate, what earlier searches found; not tried again. `previous`:
-// the winner of an earlier search.
+// `candidates`: best prediction first. `known`: by candidate, what earlier searches found last; not tried again.
+// `previous`: the winner of an earlier search. A search that was interrupted ends, given its trials, as it would have
+// without the interruption, and measures what it had not yet measured.
 Result<SearchOutcome> Search(const std::vector<Candidate>& candidates, std::vector<std::optional<Trial>> known,
                              std::optional<size_t> previous, Bench& bench, const SearchOptions& options);
 

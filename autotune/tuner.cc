@@ -80,6 +80,7 @@ class Tuning {
 
   void ReadStore() {
     const auto trials = store_.GetTrials(name_, hello_.target, hello_.device_key);
+    std::vector<int64_t> made(candidates_.size());  // by candidate, when its known trial was
     if (trials) {
       const store::Circumstances here{Revision(), hello_.assembler, std::time(nullptr)};
       for (const TrialRecord& record : *trials) {
@@ -88,6 +89,11 @@ class Tuning {
         auto& known = known_[*index];
         // One failure outweighs any number of passes.
         if (known && known->verdict != Verdict::kPassed) continue;
+        // Of a second's trials the last one has the most rounds.
+        const bool failed = record.verdict != Verdict::kPassed;
+        if (known && !failed && record.created == made[*index] && record.samples.size() < known->samples.size())
+          continue;
+        made[*index] = record.created;
         known = Trial{.verdict = record.verdict, .detail = record.detail, .samples = record.samples};
       }
     }
@@ -95,7 +101,11 @@ class Tuning {
     const auto choices = store_.GetChoices(name_, hello_.target, hello_.device_key);
     if (!choices) return;
     const auto picked = store::PickChoice(*choices, Revision());
-    if (picked && picked->record.source == ChoiceSource::kMeasured) previous_ = IndexOf(picked->record.schedule);
+    if (!picked || picked->record.source != ChoiceSource::kMeasured) return;
+    chosen_before_ = store::SettledSchedule(picked->record);
+    if (chosen_before_) previous_ = IndexOf(*chosen_before_);
+    settled_ =
+        !store::IsStopped(picked->record) && picked->record.created >= *std::max_element(made.begin(), made.end());
   }
 
   store::Revision Revision() const { return {compiler::Generator(), hello_.driver}; }
@@ -147,7 +157,7 @@ class Tuning {
   }
 
   Status Measure() {
-    SearchOptions search{.kind = options_.search, .max_trials = options_.max_trials};
+    SearchOptions search{.kind = options_.search, .max_trials = options_.max_trials, .settled = settled_};
     search.expired = [&] { return options_.stop() || (options_.max_seconds > 0 && Seconds() > options_.max_seconds); };
     search.on_trial = [&](const Candidate& candidate, const Trial& trial) { Report(candidate, trial); };
     const auto all = static_cast<int>(candidates_.size());
@@ -163,7 +173,7 @@ class Tuning {
       outcome_.complete = found.complete;
       if (!found.winner) return NothingPassed();
       // Once more: a race may have been won by luck. What is unchanged since it was last checked needs no second look.
-      if (outcome_.trials == 0 || !found.complete) return Finish(*found.winner);
+      if (found.stands || !found.complete) return Finish(*found.winner);
       auto checked = bench_.Check({candidates_[*found.winner].schedule});
       if (!checked && options_.stop()) return FinishStopped();
       LS_ASSIGN(std::vector<Trial> again, std::move(checked));
@@ -172,6 +182,7 @@ class Tuning {
       if (relapses == kMaxRelapses) return NothingPassed();
       // What is left was not tried a second time, but one of it wins now.
       if (previous_ == found.winner) previous_.reset();
+      search.settled = false;
     }
   }
 
@@ -240,6 +251,7 @@ class Tuning {
                                .generator = compiler::Generator(),
                                .driver = hello_.driver};
     if (outcome_.time_us) choice.time_us = outcome_.time_us->median;
+    if (outcome_.time_us && !outcome_.complete) choice.basis = store::StoppedBasis(chosen_before_);
     return store_.PutChoice(choice);
   }
 
@@ -251,8 +263,10 @@ class Tuning {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   WorkerHello hello_;
   std::vector<Candidate> candidates_;
-  std::vector<std::optional<Trial>> known_;  // by candidate
-  std::optional<size_t> previous_;
+  std::vector<std::optional<Trial>> known_;   // by candidate
+  std::optional<std::string> chosen_before_;  // by a search that went to its end
+  std::optional<size_t> previous_;            // the same, where it is a candidate
+  bool settled_ = true;                       // by one that knew all that is known now
   std::set<size_t> reported_;
   TuneProgress progress_;
   TuneOutcome outcome_;

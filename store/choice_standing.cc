@@ -2,8 +2,12 @@
 
 #include <tuple>
 
+#include "base/text.h"
+
 namespace laneshift::store {
 namespace {
+
+constexpr std::string_view kStopped = "stopped";
 
 Standing StandingOf(const ChoiceRecord& choice, const Revision& revision) {
   if (choice.generator != revision.generator) return Standing::kPrior;
@@ -35,6 +39,20 @@ std::optional<ChoiceRecord> RememberedRule(const std::vector<ChoiceRecord>& choi
     if (record.source == ChoiceSource::kRule && record.generator == generator && record.basis == basis) return record;
   }
   return std::nullopt;
+}
+
+std::string StoppedBasis(const std::optional<std::string>& chosen_before) {
+  return base::Cat(kStopped, chosen_before ? base::Cat(" ", *chosen_before) : "");
+}
+
+bool IsStopped(const ChoiceRecord& choice) {
+  return choice.source == ChoiceSource::kMeasured && choice.basis.starts_with(kStopped);
+}
+
+std::optional<std::string> SettledSchedule(const ChoiceRecord& choice) {
+  if (!IsStopped(choice)) return choice.schedule;
+  if (choice.basis.size() <= kStopped.size()) return std::nullopt;
+  return choice.basis.substr(kStopped.size() + 1);
 }
 
 }  // namespace laneshift::store

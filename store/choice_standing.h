@@ -36,4 +36,12 @@ std::optional<StandingChoice> PickChoice(const std::vector<ChoiceRecord>& choice
 std::optional<ChoiceRecord> RememberedRule(const std::vector<ChoiceRecord>& choices, const std::string& generator,
                                            const std::string& basis);
 
+// The basis of a measured choice whose search was stopped before its end: the schedule that was chosen before it, or
+// nothing.
+std::string StoppedBasis(const std::optional<std::string>& chosen_before);
+// The schedule that an earlier search ended with: that of the choice, or of the one before it.
+std::optional<std::string> SettledSchedule(const ChoiceRecord& choice);
+// Whether the choice is that of a search that was stopped.
+bool IsStopped(const ChoiceRecord& choice);
+
 }  // namespace laneshift::store

@@ -50,7 +50,7 @@ struct ChoiceRecord {
   std::optional<double> time_us{};
   std::string generator{};  // revision of the code generator that it was made with; empty: before they were recorded
   std::string driver{};     // DeviceFacts::Driver() of that time
-  std::string basis{};      // kRule: fingerprint of all that the rule went by; empty: unknown
+  std::string basis{};      // kRule: fingerprint of all that the rule went by; empty: unknown. kMeasured: StoppedBasis
   int64_t created = 0;      // set by the store when it is 0
 
   bool operator==(const ChoiceRecord&) const = default;

@@ -175,6 +175,18 @@ TEST(ChoiceStanding, RulesAreRememberedOnTheirOwnBasisAlone) {
   EXPECT_EQ(RememberedRule({model, rule}, "35", "facts"), rule);
 }
 
+TEST(ChoiceStanding, AStoppedSearchLeavesTheChoiceBeforeIt) {
+  ChoiceRecord choice = Choice("new", ChoiceSource::kMeasured, "35", "13.0");
+  EXPECT_EQ(SettledSchedule(choice), "new");
+  EXPECT_FALSE(IsStopped(choice));
+  choice.basis = StoppedBasis("tile=64x64 stages=4");
+  EXPECT_EQ(SettledSchedule(choice), "tile=64x64 stages=4");
+  EXPECT_TRUE(IsStopped(choice));
+  choice.basis = StoppedBasis(std::nullopt);
+  EXPECT_EQ(SettledSchedule(choice), std::nullopt);
+  EXPECT_TRUE(IsStopped(choice));
+}
+
 TEST(ChoiceStanding, GeneratorsDoNotOverwriteEachOthersChoices) {
   const TemporaryDirectory directory;
   Store store = Store::Open({.directory = directory.path()});
