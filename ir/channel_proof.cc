@@ -25,6 +25,13 @@ bool TakesTurns(const Program& program) {
                      [](const Channel& channel) { return channel.space == Space::kTurns; });
 }
 
+// Whether a loop takes several blocks of K at once, so that a tile may end with a rest of them.
+bool GoesByMany(const std::vector<Op>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Op& op) {
+    return (op.kind == OpKind::kFor && op.As<ForAttrs>().step > 1) || GoesByMany(op.body);
+  });
+}
+
 // The program's roles with nothing but what barriers see, which are traced for one trip count after another.
 std::vector<Role> Skeletons(const Program& program) {
   std::vector<Role> skeletons;
@@ -78,7 +85,10 @@ Result<Trips> LeastTrips(const Program& program) { return LeastOf(program, Skele
 
 std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
   const int span = Span(program);
-  std::set<int> counts = {1, 2, span, span + 1, least.blocks};
+  std::set<int> counts = {1, 2, span, least.blocks};
+  for (const Role& role : program.roles) {
+    if (GoesByMany(role.body)) counts.insert(span + 1);
+  }
   // Where slots stay, tiles have no more blocks than there are slots: all counts.
   for (const Channel& channel : program.channels) {
     for (int blocks = 1; channel.stays != 0 && blocks * least.columns <= channel.stages; ++blocks)
