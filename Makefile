@@ -3,9 +3,11 @@
 #   make build   the program build/laneshift
 #   make demo    three language-model GEMMs, compiled, run and checked on the PTX emulator, twice: the second time from the store
 #   make check   builds everything and runs all tests that need no GPU
+#   make sanitize   the tests of cmake/sanitize.cmake under ASan with UBSan, and under TSan (docs/reliability.md)
+#   make docs    draws the pictures of docs/ and writes the tables of docs/performance/ from bench/measured/ (Python, no build)
 #   make fuzz    builds the fuzz targets with clang and runs each for MINUTES (docs/reliability.md)
 #
-# Each first installs what is missing from Debian, as root or through sudo (scripts/install_dependencies.sh).
+# Each but `make docs` first installs what is missing from Debian, as root or through sudo (scripts/install_dependencies.sh).
 # CMAKE_ARGS is passed on to the configuration, CTEST_ARGS to ctest, JOBS is the number of parallel jobs.
 
 JOBS ?= $(shell nproc)
@@ -15,7 +17,7 @@ MINUTES ?= 10
 DEMO_STORE := build/demo-store
 DEMO := build/laneshift run --file examples/llama3-8b-16-tokens.txt --device emulator --check
 
-.PHONY: build demo check fuzz dependencies configure
+.PHONY: build demo check docs sanitize asan tsan fuzz dependencies configure
 .NOTPARALLEL:
 
 build: configure
@@ -31,6 +33,17 @@ demo: build
 check: configure
 	cmake --build build --parallel $(JOBS)
 	ctest --test-dir build --output-on-failure --parallel $(JOBS) --label-exclude gpu --no-tests=error $(CTEST_ARGS)
+
+docs:
+	python3 scripts/draw_convolution.py
+	python3 scripts/plot_performance.py
+
+sanitize: asan tsan
+
+asan tsan: dependencies
+	cmake --preset $@ $(CMAKE_ARGS)
+	cmake --build build-$@ --parallel $(JOBS) --target sanitized_tests
+	ctest --test-dir build-$@ --output-on-failure --parallel $(JOBS) --label-regex '^sanitized$$' --no-tests=error $(CTEST_ARGS)
 
 fuzz: configure
 	@command -v clang++ >/dev/null || { echo "make fuzz needs clang with its sanitizers: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }

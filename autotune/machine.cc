@@ -64,7 +64,7 @@ constexpr ProbedWhereFitted kProbedWhereFitted[] = {
 Result<double> Fitted(const target::Target& target, const MachineRow& row, double value) {
   for (const ProbedWhereFitted& there : kProbedWhereFitted) {
     if (there.field != row.field) continue;
-    if (!target.Has(Feature::kTensorMemory)) return row.h200 * value / there.h200;
+    if (target.product == target::Product::kH200) return row.h200 * value / there.h200;
     if (there.shifts) {
       return MakeError(ErrorCode::kUnsupported,
                        base::Cat(row.name, " = ", value, " ", row.unit, " is reported alone: nothing for ", target.name,
@@ -117,6 +117,8 @@ Status SetFact(Machine& machine, std::string_view name, std::string_view answer)
   return Ok();
 }
 
+std::string PrintFact(double value) { return base::PrintDouble(value); }
+
 Result<double> FittedFact(const target::Target& target, std::string_view name, double value) {
   LS_ASSIGN(const MachineRow* row, FindRow(name));
   const double usual = PublishedMachine(target).*row->field;
@@ -133,7 +135,7 @@ Result<double> FittedFact(const target::Target& target, std::string_view name, d
 Machine PublishedMachine(const target::Target& target, int sm_count) {
   Machine machine{.sm_count = sm_count > 0 ? sm_count : target.default_sm_count};
   for (const MachineRow& row : kMachineRows)
-    machine.*row.field = target.Has(Feature::kTensorMemory) ? row.b200 : row.h200;
+    machine.*row.field = target.product == target::Product::kB200 ? row.b200 : row.h200;
   return machine;
 }
 

@@ -50,6 +50,8 @@ struct MachineFact {
 std::vector<MachineFact> FactsOf(const Machine& machine);
 // kInvalidArgument: no fact is called so, or the answer is no positive number.
 Status SetFact(Machine& machine, std::string_view name, std::string_view answer);
+// A measured fact as an answer, which SetFact reads back exactly.
+std::string PrintFact(double value);
 
 // What the model uses for a device that was measured so. A probe by itself sees other latencies and rates than a kernel
 // under load, of which the published figures are: those are moved in proportion to what the probe says of the device to

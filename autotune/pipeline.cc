@@ -4,17 +4,19 @@
 #include <map>
 #include <utility>
 
+#include "autotune/function_cost.h"
 #include "base/check.h"
 #include "compiler/bindings.h"
 #include "compiler/constant_indices.h"
-#include "compiler/mma_shape.h"
 #include "ir/epilogue.h"
+#include "ir/mma.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::autotune {
 namespace {
 
 using ir::Op;
+using ir::OpCategory;
 using ir::OpKind;
 using ir::SharedLayout;
 using ir::ValueId;
@@ -23,43 +25,12 @@ using target::Feature;
 // Iterations of the loops over K that are listed; more than any ring holds, twice.
 constexpr int64_t kListedIterations = 48;
 constexpr int64_t kAllIterations = int64_t{1} << 20;
-constexpr int kWgmmaRows = 64;
 constexpr int64_t kSectorBytes = 32;  // of memory
 constexpr int kLanes = 128;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
-// Instructions of one element, and those of them that the special function units execute, as compiler/emit_function.cc
-// writes a function: exactly, and to the precision of 16 bits.
-struct FunctionCost {
-  double operations, special, approximate_operations, approximate_special;
-};
-FunctionCost CostOf(ir::Function function) {
-  switch (function) {
-    case ir::Function::kIdentity:
-      return {0, 0, 0, 0};
-    case ir::Function::kRelu:
-    case ir::Function::kRint:
-    case ir::Function::kCutBf16:
-      return {1, 0, 1, 0};
-    case ir::Function::kLeakyRelu:
-    case ir::Function::kClamp:
-    case ir::Function::kCutF16:
-      return {2, 0, 2, 0};
-    case ir::Function::kGelu:
-      return {16, 2, 7, 1};
-    case ir::Function::kGeluTanh:
-      return {8, 2, 5, 1};
-    case ir::Function::kSilu:
-      return {5, 2, 2, 1};
-    case ir::Function::kSigmoid:
-      return {4, 2, 3, 1};
-    case ir::Function::kTanh:
-      return {5, 2, 1, 1};
-  }
-  LS_CHECK(false, "unknown function ", static_cast<int>(function));
-}
-
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
 
 // One role of a program as steps.
 class StepWriter {
@@ -121,197 +92,177 @@ class StepWriter {
   void WriteOp(const Op& op, int64_t listed, StepList& steps) {
     indices_.Note(op);
     NoteSlot(op);
-    switch (op.kind) {
-      case OpKind::kFor:
-        return WriteLoop(op, listed, steps);
-      case OpKind::kIf:
-        return WriteAll(op.body, listed, steps);
-      case OpKind::kPut:
-      case OpKind::kReserve:
-        return Add(steps, {.kind = StepKind::kPut, .ring = op.As<ir::ChannelAttrs>().channel});
-      case OpKind::kTake:
-        return Add(steps, {.kind = StepKind::kTake, .ring = op.As<ir::ChannelAttrs>().channel});
-      case OpKind::kAwait:
-        for (int64_t i = 0; i < indices_.At(op.operands[0]); ++i)
-          Add(steps, {.kind = StepKind::kTake, .ring = op.As<ir::ChannelAttrs>().channel});
+    switch (InfoOf(op.kind).category) {
+      case OpCategory::kStructure:
+        return op.kind == OpKind::kFor ? WriteLoop(op, listed, steps) : WriteAll(op.body, listed, steps);
+      case OpCategory::kChannel:
+        return WriteChannelOp(op, steps);
+      case OpCategory::kBulkLoad:
+        return Add(steps, BulkLoad(op));
+      case OpCategory::kThreadLoad:
+        return Add(steps, op.kind == OpKind::kGatherPixels ? Gather(op) : Copy(op));
+      case OpCategory::kMma:
+        return WriteProduct(op, steps);
+      case OpCategory::kTensorMove:
+        return Add(steps, TensorMove(op));
+      case OpCategory::kAccumulator:
+        return WriteAccumulatorOp(op, steps);
+      case OpCategory::kElementwise:
+        return WriteElementwise(op, steps);
+      case OpCategory::kReduction:
+        return WriteReduction(op, steps);
+      case OpCategory::kStore:
+        return WriteStore(op, steps);
+      case OpCategory::kSplitK:
+        return WriteSplitK(op, steps);
+      // These take no time of their own; kernels that only move memory are timed by pack_time.h and totals_time.h.
+      case OpCategory::kIndex:
+      case OpCategory::kWork:
+      case OpCategory::kMemory:
         return;
-      case OpKind::kSend:
-        return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsTurn(op)});
-      case OpKind::kRelease:
-      case OpKind::kRetire:
-        if (IsTurn(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
-        // Products into registers are waited for.
-        if (role_.kind == ir::RoleKind::kMath) return Add(steps, {.kind = StepKind::kDrain, .ring = RingOf(op)});
-        return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op)});
-      case OpKind::kReleaseLate:
-        return Add(steps, {.kind = StepKind::kReleaseLate, .ring = RingOf(op), .lag = op.As<ir::ReleaseAttrs>().lag});
-      case OpKind::kDrain: {
-        const auto& drain = op.As<ir::DrainAttrs>();
-        return Add(steps, {.kind = StepKind::kDrain, .ring = drain.channel, .lag = drain.lag});
-      }
-      case OpKind::kTmaLoad: {
-        const auto& attrs = op.As<ir::LoadAttrs>();
-        const SharedLayout& tile = Tile(op, 0, attrs.tile);
-        Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
-        load.cached = program_.channels[static_cast<size_t>(RingOf(op))].stays != 0;
-        return Add(steps, load);
-      }
-      case OpKind::kLoadPixels: {
-        const auto& attrs = op.As<ir::PixelLoadAttrs>();
-        const SharedLayout& tile = Tile(op, 0, attrs.tile);
-        const int parts = program_.Parts(attrs.to);
-        Step load = Load(tile, ir::BoxBytes(tile, program_.FindParam(attrs.map)->box) * parts, false, parts);
-        load.pixels = true;
-        return Add(steps, load);
-      }
-      case OpKind::kCopyLoad: {
-        const auto& attrs = op.As<ir::LoadAttrs>();
-        const SharedLayout& tile = Tile(op, 0, attrs.tile);
-        return Add(steps, {.kind = StepKind::kGather,
-                           .bytes = static_cast<double>(tile.Bytes()),
-                           .of_b = attrs.operand == ir::Operand::kB,
-                           .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes()});
-      }
-      case OpKind::kGatherPixels:
-        return Add(steps, Gather(op));
-      case OpKind::kMma:
-        return Multiply(steps, {.rows = static_cast<double>(program_.Rows()), .tensor_memory = true});
-      case OpKind::kMmaTensor:
-        Multiply(steps, {.rows = static_cast<double>(program_.tile_m), .a_shared = false, .tensor_memory = true});
-        if (op.As<ir::MmaTensorAttrs>().shift != 0) Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth()});
-        return;
-      case OpKind::kMmaRegisters:
-        return Multiply(steps, {.rows = kWgmmaRows, .units = static_cast<double>(program_.Rows()) / kWgmmaRows});
-      case OpKind::kTensorCopy:
-        return Add(steps,
-                   {.kind = StepKind::kTensorCopy, .bytes = Depth() * program_.tile_m * kStepBytes, .issues = Depth()});
-      case OpKind::kTensorRefresh:
-        return Add(
-            steps,
-            {.kind = StepKind::kTensorMove, .bytes = Depth() * ir::kRefreshedRows * kStepBytes, .issues = Depth()});
-      case OpKind::kTensorShift:
-        return Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth() * op.As<ir::TensorShiftAttrs>().issues});
-      case OpKind::kAccRead:
-        return ReadSums(steps, op.As<ir::AccReadAttrs>().columns);
-      case OpKind::kAccRegisters:
-        columns_ = op.As<ir::AccRegistersAttrs>().columns;
-        return;
-      case OpKind::kReadSums:
-        columns_ = op.As<ir::ReadSumsAttrs>().columns;
-        return;
-      case OpKind::kAddSums:
-      case OpKind::kAddScaledSums:
-        return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
-      case OpKind::kScale:
-      case OpKind::kScaleBy:
-        return Add(steps, {.kind = StepKind::kConvert, .elements = Elements()});
-      case OpKind::kMap:
-        return Evaluate(steps, op.As<ir::MapAttrs>().function, op.As<ir::MapAttrs>().approximate != 0);
-      case OpKind::kGate:
-        columns_ /= 2;
-        return Evaluate(steps, op.As<ir::GateAttrs>().function, op.As<ir::GateAttrs>().approximate != 0);
-      case OpKind::kReduce:
-      case OpKind::kCombineVector:
-        return Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
-      case OpKind::kStoreTotals: {
-        Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
-        // One for each row of the tile, or for each column of every fragment; or the other way round.
-        const bool of_rows =
-            (op.As<ir::StoreTotalsAttrs>().axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
-        const double totals = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
-        return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = totals * kSumBytes, .row_bytes = kSumBytes * 8});
-      }
-      case OpKind::kCall:
-        return Call(steps, op.As<ir::CallAttrs>());
-      case OpKind::kCombineMatrix: {
-        const auto& attrs = op.As<ir::CombineMatrixAttrs>();
-        Add(steps,
-            {.kind = StepKind::kReadGlobal, .bytes = Elements() * static_cast<double>(DataTypeBytes(attrs.type))});
-        if (attrs.derivative != ir::Function::kIdentity) Evaluate(steps, attrs.derivative, false);
-        return;
-      }
-      case OpKind::kStageStore: {
-        const auto& out = BufferOf(op.As<ir::StageAttrs>().buffer).layout;
-        staged_bytes_ += Elements() * out.ElementBytes();
-        return Add(steps, {.kind = StepKind::kStage, .bytes = Elements() * out.ElementBytes(), .elements = Elements()});
-      }
-      case OpKind::kTmaStore:
-      case OpKind::kStorePixels: {
-        const SharedLayout& box = program_.FindParam(op.As<ir::BulkStoreAttrs>().map)->box;
-        return Add(steps, {.kind = StepKind::kStore,
-                           .bytes = std::exchange(staged_bytes_, 0),
-                           .row_bytes = static_cast<double>(box.inner * box.ElementBytes())});
-      }
-      case OpKind::kBulkWait:
-        return Add(steps, {.kind = StepKind::kStoreWait, .lag = op.As<ir::BulkWaitAttrs>().pending});
-      case OpKind::kStoreRows: {
-        const auto& out = BufferOf(op.As<ir::StoreRowsAttrs>().buffer).layout;
-        return Add(steps, {.kind = StepKind::kStoreThreads,
-                           .bytes = std::exchange(staged_bytes_, 0),
-                           .row_bytes = static_cast<double>(out.Span())});
-      }
-      case OpKind::kGlobalStore: {
-        const auto& attrs = op.As<ir::GlobalAttrs>();
-        const double element = static_cast<double>(DataTypeBytes(attrs.type));
-        return Add(steps, {.kind = StepKind::kStoreThreads,
-                           .bytes = Elements() * element,
-                           .row_bytes = attrs.vector * element,
-                           .elements = Elements()});
-      }
-      case OpKind::kPartialStore:
-        if (sections_ == 1) return;
-        return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = Elements() * kSumBytes, .row_bytes = kQuadBytes});
-      case OpKind::kPartialArrive:
-        // The stores are waited for, then the counter answers.
-        for (int i = 0; i < 2 && sections_ > 1; ++i) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = kSumBytes});
-        return;
-      case OpKind::kPartialSum:
-        if (sections_ == 1) return;
-        return Add(steps,
-                   {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(sections_)});
-      // What follows takes no time of its own. Listed, so that a new op is thought about.
-      // No product's: PackTime (autotune/pack_time.h) knows.
-      case OpKind::kPackRows:
-      // The same; TotalsTime (autotune/totals_time.h).
-      case OpKind::kAddTotals:
-      // What stays was waited for.
-      case OpKind::kKept:
-      // The slots of the other roles' tiles are passed by the simulation.
-      case OpKind::kPass:
-      case OpKind::kConst:
-      case OpKind::kParam:
-      case OpKind::kClusterIndex:
-      case OpKind::kTilesNext:
-      case OpKind::kTilesColumn:
-      case OpKind::kRequest:
-      case OpKind::kAdd:
-      case OpKind::kSub:
-      case OpKind::kMul:
-      case OpKind::kCeilDiv:
-      case OpKind::kDiv:
-      case OpKind::kRem:
-      case OpKind::kLess:
-      case OpKind::kLanesBeside:
-      case OpKind::kLoadFactor:
-      case OpKind::kLoadFactors:
-      case OpKind::kClearSums:
-      case OpKind::kTiles:
-      case OpKind::kShares:
-      case OpKind::kWarpRow:
-        return;
-      // Of lowered programs, which this is not.
-      case OpKind::kCursor:
-      case OpKind::kAdvance:
-      case OpKind::kAdvanceBy:
-      case OpKind::kBarrierWait:
-      case OpKind::kBarrierExpect:
-      case OpKind::kBarrierArrive:
-      case OpKind::kMmaCommit:
-      case OpKind::kMmaWait:
-      case OpKind::kFenceProxy:
-      case OpKind::kFenceTensor:
+      case OpCategory::kBarrier:
         LS_CHECK(false, "a pipeline is made of a scheduled program");
     }
+  }
+
+  // The slots that other roles pass are passed by the simulation, and what stays was waited for.
+  void WriteChannelOp(const Op& op, StepList& steps) {
+    const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs);
+    if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve)
+      return Add(steps, {.kind = StepKind::kPut, .ring = channel->channel});
+    if (op.kind == OpKind::kTake) return Add(steps, {.kind = StepKind::kTake, .ring = channel->channel});
+    if (op.kind == OpKind::kAwait) {
+      for (int64_t i = 0; i < indices_.At(op.operands[0]); ++i)
+        Add(steps, {.kind = StepKind::kTake, .ring = channel->channel});
+    }
+    if (op.kind == OpKind::kSend)
+      return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsTurn(op)});
+    if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
+      if (IsTurn(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
+      // Products into registers are waited for.
+      const bool math = role_.kind == ir::RoleKind::kMath;
+      return Add(steps, {.kind = math ? StepKind::kDrain : StepKind::kRelease, .ring = RingOf(op)});
+    }
+    if (op.kind == OpKind::kReleaseLate)
+      return Add(steps, {.kind = StepKind::kReleaseLate, .ring = RingOf(op), .lag = op.As<ir::ReleaseAttrs>().lag});
+    if (const auto* drain = std::get_if<ir::DrainAttrs>(&op.attrs))
+      Add(steps, {.kind = StepKind::kDrain, .ring = drain->channel, .lag = drain->lag});
+  }
+
+  Step BulkLoad(const Op& op) const {
+    if (const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 0, pixels->tile);
+      const int parts = program_.Parts(pixels->to);
+      Step load = Load(tile, ir::BoxBytes(tile, program_.FindParam(pixels->map)->box) * parts, false, parts);
+      load.pixels = true;
+      return load;
+    }
+    const auto& attrs = op.As<ir::LoadAttrs>();
+    const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
+    load.cached = program_.channels[static_cast<size_t>(RingOf(op))].stays;
+    return load;
+  }
+
+  Step Copy(const Op& op) const {
+    const auto& attrs = op.As<ir::LoadAttrs>();
+    const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    return {.kind = StepKind::kGather,
+            .bytes = static_cast<double>(tile.Bytes()),
+            .of_b = attrs.operand == ir::Operand::kB,
+            .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes()};
+  }
+
+  void WriteProduct(const Op& op, StepList& steps) {
+    if (op.kind == OpKind::kMmaRegisters)
+      return Multiply(steps, {.rows = static_cast<double>(target_.mma.most_rows),
+                              .units = static_cast<double>(program_.Rows()) / target_.mma.most_rows});
+    const auto* tensor = std::get_if<ir::MmaTensorAttrs>(&op.attrs);
+    if (tensor == nullptr)
+      return Multiply(steps, {.rows = static_cast<double>(program_.Rows()), .tensor_memory = true});
+    Multiply(steps, {.rows = static_cast<double>(program_.tile_m), .a_shared = false, .tensor_memory = true});
+    if (tensor->shift) Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth()});
+  }
+
+  Step TensorMove(const Op& op) const {
+    if (const auto* shift = std::get_if<ir::TensorShiftAttrs>(&op.attrs))
+      return {.kind = StepKind::kTensorMove, .issues = Depth() * shift->issues};
+    const bool copy = op.kind == OpKind::kTensorCopy;
+    return {.kind = copy ? StepKind::kTensorCopy : StepKind::kTensorMove,
+            .bytes = Depth() * (copy ? program_.tile_m : ir::kRefreshedRows) * kStepBytes,
+            .issues = Depth()};
+  }
+
+  // Registers are read and cleared, and scale factors loaded, while something else takes longer.
+  void WriteAccumulatorOp(const Op& op, StepList& steps) {
+    if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadSums(steps, read->columns);
+    if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
+    if (const auto* read = std::get_if<ir::ReadSumsAttrs>(&op.attrs)) columns_ = read->columns;
+    if (std::holds_alternative<ir::AddSumsAttrs>(op.attrs))
+      Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
+  }
+
+  void WriteElementwise(const Op& op, StepList& steps) {
+    if (const auto* map = std::get_if<ir::MapAttrs>(&op.attrs)) return Evaluate(steps, map->function, map->approximate);
+    if (const auto* call = std::get_if<ir::CallAttrs>(&op.attrs)) return Call(steps, *call);
+    if (const auto* gate = std::get_if<ir::GateAttrs>(&op.attrs)) {
+      columns_ /= 2;
+      return Evaluate(steps, gate->function, gate->approximate);
+    }
+    if (const auto* matrix = std::get_if<ir::CombineMatrixAttrs>(&op.attrs)) {
+      Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * Bytes(matrix->type)});
+      if (matrix->derivative != ir::Function::kIdentity) Evaluate(steps, matrix->derivative, false);
+      return;
+    }
+    const double operations = op.kind == OpKind::kCombineVector ? 1 : 0;
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = operations});
+  }
+
+  void WriteReduction(const Op& op, StepList& steps) {
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
+    const auto* store = std::get_if<ir::StoreTotalsAttrs>(&op.attrs);
+    if (store == nullptr) return;
+    // One for each row of the tile, or for each column of every fragment; or the other way round.
+    const bool of_rows = (store->axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
+    const double totals = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
+    Add(steps, {.kind = StepKind::kStoreThreads, .bytes = totals * kSumBytes, .row_bytes = kSumBytes * 8});
+  }
+
+  void WriteStore(const Op& op, StepList& steps) {
+    if (const auto* stage = std::get_if<ir::StageAttrs>(&op.attrs)) {
+      const double bytes = Elements() * BufferOf(stage->buffer).layout.ElementBytes();
+      staged_bytes_ += bytes;
+      return Add(steps, {.kind = StepKind::kStage, .bytes = bytes, .elements = Elements()});
+    }
+    if (const auto* bulk = std::get_if<ir::BulkStoreAttrs>(&op.attrs)) {
+      const SharedLayout& box = program_.FindParam(bulk->map)->box;
+      return Add(steps, {.kind = StepKind::kStore,
+                         .bytes = std::exchange(staged_bytes_, 0),
+                         .row_bytes = static_cast<double>(box.inner * box.ElementBytes())});
+    }
+    if (const auto* wait = std::get_if<ir::BulkWaitAttrs>(&op.attrs))
+      return Add(steps, {.kind = StepKind::kStoreWait, .lag = wait->pending});
+    if (const auto* rows = std::get_if<ir::StoreRowsAttrs>(&op.attrs)) {
+      return Add(steps, {.kind = StepKind::kStoreThreads,
+                         .bytes = std::exchange(staged_bytes_, 0),
+                         .row_bytes = static_cast<double>(BufferOf(rows->buffer).layout.Span())});
+    }
+    const auto& attrs = op.As<ir::GlobalAttrs>();
+    Add(steps, {.kind = StepKind::kStoreThreads,
+                .bytes = Elements() * Bytes(attrs.type),
+                .row_bytes = attrs.vector * Bytes(attrs.type),
+                .elements = Elements()});
+  }
+
+  void WriteSplitK(const Op& op, StepList& steps) {
+    if (sections_ == 1) return;
+    if (op.kind == OpKind::kPartialStore)
+      return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = Elements() * kSumBytes, .row_bytes = kQuadBytes});
+    if (op.kind == OpKind::kPartialSum)
+      return Add(steps,
+                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(sections_)});
+    // The stores are waited for, then the counter answers.
+    for (int i = 0; i < 2; ++i) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = kSumBytes});
   }
 
   static void Add(StepList& steps, const Step& step) { steps.Add(step); }
@@ -391,7 +342,7 @@ class StepWriter {
             .gather = attrs.channels > 0 ? GatherKind::kKnown : GatherKind::kPixels};
   }
 
-  double Depth() const { return static_cast<double>(program_.tile_k) / compiler::MmaK(program_.operand_type); }
+  double Depth() const { return static_cast<double>(program_.tile_k) / ir::MmaDepth(program_.operand_type); }
 
   void Multiply(StepList& steps, Step product) {
     product.kind = StepKind::kProduct;
@@ -426,7 +377,7 @@ class StepWriter {
   void Call(StepList& steps, const ir::CallAttrs& attrs) {
     double read = 0, written = 0;
     const ir::ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
-    if (function.joins_pairs != 0) columns_ /= 2;
+    if (function.joins_pairs) columns_ /= 2;
     for (const ir::FunctionInput& input : function.inputs) {
       const auto bytes = static_cast<double>(DataTypeBytes(input.type));
       if (input.kind == FunctionOperand::kPerElement) read += bytes;
@@ -544,8 +495,6 @@ double StoredRow(const ir::Program& program) {
   const int whole = program.tile_n / joined * out.ElementBytes() / most;
   return (whole * most + least) / (whole + 1);
 }
-
-double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
 
 // The bytes of each operand that exist, and that are stored.
 void CountMemory(const GemmProblem& p, Pipeline& pipeline) {

@@ -91,14 +91,12 @@ class ShapeBound {
   }
 
  private:
-  bool TensorMemory() const { return target_.Has(Feature::kTensorMemory); }
-
   // Of all products of a tile.
   double ProductClocks() const {
     const bool along_m = s_.rows == RowSide::kM;
     const double rows = along_m ? s_.tile_m : s_.tile_n, columns = along_m ? s_.tile_n : s_.tile_m;
-    const double units = TensorMemory() ? 1 : rows / kInstructionRows;
-    const double instruction_rows = TensorMemory() ? rows : kInstructionRows;
+    const double instruction_rows = std::min<double>(rows, target_.mma.most_rows);
+    const double units = rows / instruction_rows;
     const double read_rows = (s_.reuse == Reuse::kLaneShift ? 0 : instruction_rows) + columns / s_.ctas;
     const double multiply = columns / m_.product_columns, read = read_rows * kStepBytes / m_.shared_read;
     return e_.depth * e_.element_bytes / kStepBytes * units * std::max(multiply, read);
@@ -147,7 +145,7 @@ class ShapeBound {
     const double loads = parts / sections * LoadClocks(sections) + head;
     // Warpgroups that multiply treat the sums behind their products; of two that take turns each has half the tiles.
     const double own = std::floor(parts / (s_.consumers == Consumers::kPingpong ? 2 : 1));
-    const double role = own * (m_.tile_start + sums + (TensorMemory() ? 0 : products));
+    const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products));
     const double stores = sections > 1 ? parts * PartialStoreClocks() : 0;
     const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kTaken : TileOrder::kStrides;
     return std::max({tensor, loads, role, stores, parts / sections * gather_}) * WalkStretch(order, parts, m_);

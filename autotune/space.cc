@@ -85,7 +85,7 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
   if (problem.filter[kWidth] == 1) return variants;
   if (depths[0] < whole / 2) depths = {whole / 2};
   variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, depths});
-  if (!target.Has(Feature::kTensorMemory)) return variants;
+  if (!target.mma.moves_lanes) return variants;
   variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {whole}});
   // No position of the walk is lost to a halo.
   const bool open = constraint.Apply(Schedule{.reuse = Reuse::kRowOffset}).reuse == Reuse::kRowOffset;
@@ -161,9 +161,9 @@ class ShapeList {
       // better reason.
       const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
       const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
-      if (!TensorMemory()) AddTall(variant);
+      if (!InTensorMemory()) AddTall(variant);
       // Sums that go through registers after each block would be waited for within a turn.
-      if (!TensorMemory() && !compiler::Promotes(problem_, target_)) {
+      if (!InTensorMemory() && !compiler::Promotes(problem_, target_)) {
         for (const int rows : kTurnRows) AddTurns(variant, rows);
       }
       for (const int rows : kRows) {
@@ -177,7 +177,7 @@ class ShapeList {
   }
 
  private:
-  bool TensorMemory() const { return target_.Has(Feature::kTensorMemory); }
+  bool InTensorMemory() const { return target_.mma.accumulators == target::AccumulatorSpace::kTensorMemory; }
 
   // Columns of the instruction where they are m: those of the table, but that one tile with all of m is enough, and
   // those that leave nothing over where few tiles have all of m.
@@ -204,7 +204,7 @@ class ShapeList {
       AddClusters(shape);
       AddKept(shape);
       AddSections(shape);
-      if (TensorMemory() && side == RowSide::kM) {
+      if (InTensorMemory() && side == RowSide::kM) {
         shape.acc_stages = 1;
         Add(shape);
       }
@@ -239,8 +239,8 @@ class ShapeList {
     return {.tile_m = side == RowSide::kM ? rows : columns,
             .tile_n = side == RowSide::kM ? columns : rows,
             .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
-            .acc_stages = TensorMemory() ? 2 : 1,
-            .math_warpgroups = TensorMemory() ? 1 : std::min(rows / 64, 2),
+            .acc_stages = InTensorMemory() ? 2 : 1,
+            .math_warpgroups = InTensorMemory() ? 1 : std::min(rows / 64, 2),
             .a_load = variant.a_load,
             .b_load = variant.b_load,
             .reuse = variant.reuse,
@@ -271,7 +271,7 @@ class ShapeList {
   // Neighbours that multiply together; both have a tile inside, unless they are asked for.
   void AddPairs(Schedule shape) {
     const bool fits = shape.rows == RowSide::kM && shape.tile_m == kPairRows && shape.tile_n % kPairColumns == 0;
-    if (!TensorMemory() || !fits || shape.reuse == Reuse::kLaneShift) return;
+    if (target_.mma.most_ctas < 2 || !fits || shape.reuse == Reuse::kLaneShift) return;
     if (shape.tile_m >= RowsOf(problem_) && !AsksForPairs()) return;
     shape.cluster_m = shape.ctas = 2;
     shape.cluster_n = 1;

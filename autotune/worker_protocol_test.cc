@@ -30,7 +30,8 @@ TEST(WorkerProtocol, WhatIsNoMessageIsRefused) {
 }
 
 TEST(WorkerProtocol, HelloVerdictsAndErrorsComeBackAsTheyWere) {
-  const WorkerHello hello{"sm_90a", "NVIDIA H200/sm_90/132sm", "NVIDIA H200", "13.0", {"ptxas 13.0.88", "/p"}, 132, true};
+  const WorkerHello hello{"sm_90a", "NVIDIA H200/sm_90/132sm", "NVIDIA H200", "13.0", {"ptxas 13.0.88", "/p"}, 132,
+                          true};
   EXPECT_EQ(*DecodeHello(*ParseMessage(PrintMessage(Encode(hello)))), hello);
   std::vector<Trial> trials;
   for (const Verdict verdict :

@@ -19,8 +19,10 @@ class Descriptor {
   }
   ~Descriptor() { Close(); }
   void Close() {
-    if (fd_ >= 0) close(std::exchange(fd_, -1));
+    if (fd_ >= 0) close(Release());
   }
+  // The caller closes it.
+  int Release() { return std::exchange(fd_, -1); }
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
 

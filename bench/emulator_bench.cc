@@ -6,6 +6,7 @@
 int main(int argc, char** argv) {
   laneshift::emulator::RegisterSums();
   laneshift::emulator::RegisterInstructions();
+  laneshift::emulator::RegisterLaunches();
   laneshift::emulator::RegisterKernels();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;

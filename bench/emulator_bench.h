@@ -7,6 +7,7 @@ namespace laneshift::emulator {
 
 void RegisterSums();          // the tensor core's arithmetic alone
 void RegisterInstructions();  // small PTX kernels: thread instructions a second
+void RegisterLaunches();      // what each launch costs besides
 void RegisterKernels();       // our own kernels, end to end
 
 }  // namespace laneshift::emulator

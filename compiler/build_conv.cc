@@ -113,10 +113,8 @@ class ConvBuilder : public KernelBuilder {
     }
     if (KeepsFilter() || geometry_.Reuses()) {
       const int slots = KnowsFilter() ? KnownBlocks() : KeepsFilter() ? schedule().b_keep : schedule().filter_stages;
-      w_channel_ = AddChannel({.name = std::string(kFilterRing),
-                               .stages = slots,
-                               .tiles = {{"w", w_tile_}},
-                               .stays = KeepsFilter() ? 1 : 0});
+      w_channel_ = AddChannel(
+          {.name = std::string(kFilterRing), .stages = slots, .tiles = {{"w", w_tile_}}, .stays = KeepsFilter()});
     }
     if (Gathers()) {
       AddParams({Binding::kBaseA, Binding::kPitchA, Binding::kRowA});
@@ -133,7 +131,7 @@ class ConvBuilder : public KernelBuilder {
                                .stages = kOperandsInTensorMemory,
                                .rows = schedule().tile_m,
                                .columns = cells,
-                               .own = 1});
+                               .own = true});
     }
     if (schedule().b_load == LoadPath::kTma) {
       AddParam(Binding::kMapB, w_part_);
@@ -398,12 +396,12 @@ class ConvBuilder : public KernelBuilder {
   }
 
   void LoadW(Builder& b, ValueId slot, int tile, LoadPath path, ValueId depth, ValueId filter, ValueId tap) {
-    ir::LoadAttrs attrs{.tile = tile, .operand = Operand::kB, .halves = JoinsHalves() ? 1 : 0};
+    ir::LoadAttrs attrs{.tile = tile, .operand = Operand::kB, .halves = JoinsHalves()};
     if (path == LoadPath::kTma) {
       attrs.to = ReachOf(Operand::kB);
       b.TmaLoad({slot, depth, filter, tap}, attrs);
     } else {
-      attrs.taps = FindsTaps() ? 1 : 0;
+      attrs.taps = FindsTaps();
       b.CopyLoad({slot, depth, filter, tap}, attrs);
     }
   }
@@ -561,9 +559,9 @@ class ConvBuilder : public KernelBuilder {
     b.MmaTensor(operands, attrs);
   }
   // A product that writes nothing, and orders the moves before and behind it.
-  void MultiplyIdly(Builder& b, ValueId a, ValueId w, const Sums& sums, int shift) const {
+  void MultiplyIdly(Builder& b, ValueId a, ValueId w, const Sums& sums, bool shift) const {
     b.MmaTensor({sums.accumulator, a, w, b.Less({b.Constant(0), b.Constant(1)})},
-                {.b_tile = 0, .idle = 1, .shift = shift});
+                {.b_tile = 0, .idle = true, .shift = shift});
   }
 
   // For each column mma, shift, refresh. Every two neighbours are a pair that the hardware keeps in order, so nothing
@@ -579,7 +577,7 @@ class ConvBuilder : public KernelBuilder {
       MultiplyColumn(b, a, w, columns[i], sums, {.b_tile = 0});
       for (; row + 1 < next_row; ++row) {
         Shift(b, a, x, phase, row);
-        MultiplyIdly(b, a, w, sums, 0);
+        MultiplyIdly(b, a, w, sums, false);
       }
       ReleaseFilter(b, w);
       if (row < next_row) Shift(b, a, x, phase, row++);
@@ -595,10 +593,10 @@ class ConvBuilder : public KernelBuilder {
       const int before = moves_before_ && i > 0 ? columns[i].row - columns[i - 1].row : 0;
       const int behind = !moves_before_ && i + 1 < columns.size() ? columns[i + 1].row - columns[i].row : 0;
       const ValueId w = TakeFilter(b, sums.depth, columns[i]);
-      for (int move = 1; move < before; ++move) MultiplyIdly(b, a, w, sums, 1);
+      for (int move = 1; move < before; ++move) MultiplyIdly(b, a, w, sums, true);
       MultiplyColumn(b, a, w, columns[i], sums,
-                     {.b_tile = 0, .shift = before + behind > 0 ? 1 : 0, .lost = columns[i].row - first});
-      for (int move = 1; move < behind; ++move) MultiplyIdly(b, a, w, sums, 1);
+                     {.b_tile = 0, .shift = before + behind > 0, .lost = columns[i].row - first});
+      for (int move = 1; move < behind; ++move) MultiplyIdly(b, a, w, sums, true);
       ReleaseFilter(b, w);
     }
   }

@@ -37,7 +37,7 @@ void KernelBuilder::Finish(Builder& b, Piece& piece) const {
     const ir::GlobalAttrs c = GlobalAccess(Operand::kC, piece.columns);
     piece.fragment = b.CombineMatrix(
         piece.Operands(),
-        {.base = c.base, .operand = c.operand, .type = c.type, .vector = c.vector, .rows = c.rows, .beta = 1});
+        {.base = c.base, .operand = c.operand, .type = c.type, .vector = c.vector, .rows = c.rows, .beta = true});
   }
   if (terms_.bias != BiasAxis::kNone) {
     piece.fragment = b.CombineVector(piece.Operands(), {.axis = terms_.bias,
@@ -62,7 +62,7 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
                                                .number = number,
                                                .vector = GlobalAccess(Operand::kD, piece.columns).vector,
                                                .rows = terms_.rows,
-                                               .gated = piece.gated ? 1 : 0,
+                                               .gated = piece.gated,
                                                .halves = HalvesOf(BiasAxis::kN, piece)});
     return;
   }
@@ -80,8 +80,8 @@ void KernelBuilder::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece
                                                         .axis = axis,
                                                         .type = type,
                                                         .rows = terms_.rows,
-                                                        .blocks = axis == BiasAxis::kNone ? 1 : 0,
-                                                        .gated = piece.gated ? 1 : 0,
+                                                        .blocks = axis == BiasAxis::kNone,
+                                                        .gated = piece.gated,
                                                         .halves = HalvesOf(axis, piece)});
     return;
   }
@@ -111,7 +111,7 @@ void KernelBuilder::PassGate(Builder& b, Piece& piece) {
 void KernelBuilder::WriteFunction(Builder& b, const EpilogueStep& step, Piece& piece) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   const int number = info.numbers > 0 ? piece.number : 0;
-  const int approximate = terms_.KeepsF32() ? 0 : 1;
+  const bool approximate = !terms_.KeepsF32();
   piece.number += info.numbers;
   if (info.action == ir::StepAction::kMultiply) {
     piece.fragment = b.Scale({piece.fragment}, {.binding = ir::EpilogueNumber(number)});
@@ -129,8 +129,7 @@ void KernelBuilder::WriteFunction(Builder& b, const EpilogueStep& step, Piece& p
 namespace {
 
 ir::ProgramFunction FunctionOf(const FunctionCall& call, DataType d) {
-  ir::ProgramFunction function{
-      .name = call.name, .digest = call.digest, .joins_pairs = call.joins_pairs ? 1 : 0, .inputs = {}};
+  ir::ProgramFunction function{.name = call.name, .digest = call.digest, .joins_pairs = call.joins_pairs, .inputs = {}};
   // "ns::Swish<2>" has to be an identifier of PTX.
   for (char& c : function.name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

@@ -59,7 +59,7 @@ class GemmBuilder : public KernelBuilder {
     b_tile_ = OperandTile(problem_, schedule(), Operand::kB, transposes_b_);
     if (Stays(Operand::kB)) {
       operands_ = AddChannel({.name = "a", .stages = schedule().stages, .tiles = {{"a", a_tile_}}});
-      AddChannel({.name = "b", .stages = schedule().b_keep, .tiles = {{"b", b_tile_}}, .stays = 1});
+      AddChannel({.name = "b", .stages = schedule().b_keep, .tiles = {{"b", b_tile_}}, .stays = true});
     } else {
       operands_ = AddChannel({.name = "ab", .stages = schedule().stages, .tiles = {{"a", a_tile_}, {"b", b_tile_}}});
     }
@@ -107,13 +107,12 @@ class GemmBuilder : public KernelBuilder {
     std::vector<ValueId> at = {slot, start.Along(tile.inner_axis), start.Along(tile.outer_axis), start.batch};
     // In a slot with a tile of A it comes second.
     const int index = operand == Operand::kB && !Stays(Operand::kB) ? 1 : 0;
-    const int halves = operand == Operand::kB && JoinsHalves() ? 1 : 0;
+    const bool halves = operand == Operand::kB && JoinsHalves();
     if (PathOf(operand) == LoadPath::kTma) {
       at[2] = PartStart(b, at[2], operand, PartOf(tile, operand).outer);
       b.TmaLoad(at, {.tile = index, .operand = operand, .to = ReachOf(operand), .halves = halves});
     } else {
-      b.CopyLoad(at,
-                 {.tile = index, .operand = operand, .transposed = IsTransposed(operand) ? 1 : 0, .halves = halves});
+      b.CopyLoad(at, {.tile = index, .operand = operand, .transposed = IsTransposed(operand), .halves = halves});
     }
   }
 

@@ -145,8 +145,7 @@ void KernelBuilder::WritePanel(Builder& b, ValueId accumulator, const Panel& pan
   } else if (copy != ir::kNoValue) {
     const int whole = 16 / static_cast<int>(DataTypeBytes(terms_.type));
     const bool words = AccessWidthOf(Operand::kD, whole) < whole;
-    b.StoreRows({copy, first.row, first.column, corner.batch},
-                {.buffer = out_, .rows = terms_.rows, .words = words ? 1 : 0});
+    b.StoreRows({copy, first.row, first.column, corner.batch}, {.buffer = out_, .rows = terms_.rows, .words = words});
   }
 }
 

@@ -21,7 +21,7 @@ void KernelBuilder::WriteTotal(Builder& b, const EpilogueStep& step, Piece& piec
                               .how = sum ? ir::Reduction::kSum : ir::Reduction::kAmax,
                               .axis = axis,
                               .rows = terms_.rows,
-                              .gated = piece.gated ? 1 : 0,
+                              .gated = piece.gated,
                               .halves = HalvesOf(axis, piece)});
 }
 
@@ -32,7 +32,7 @@ void KernelBuilder::StoreTotal(Builder& b, Binding base, BiasAxis axis, const Pi
   ir::StoreTotalsAttrs attrs{.base = base,
                              .axis = axis,
                              .rows = terms_.rows,
-                             .gated = piece.gated ? 1 : 0,
+                             .gated = piece.gated,
                              .halves = HalvesOf(axis, piece),
                              .unit = RowsOfWarp()};
   ValueId start = piece.own, number = ir::kNoValue;

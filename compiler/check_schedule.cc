@@ -82,6 +82,8 @@ Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_vie
                      two_can ? "math=2, or " : "", "at most ", most / blocks, " columns, or fewer rows"));
 }
 
+bool InTensorMemory(const Target& target) { return target.mma.accumulators == target::AccumulatorSpace::kTensorMemory; }
+
 // `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
 Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most) {
   const bool along_m = s.rows == RowSide::kM;
@@ -89,7 +91,7 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
   const int columns = along_m ? s.tile_n : s.tile_m;
   const std::string_view row_side = along_m ? "m" : "n";
   const std::string_view column_side = along_m ? "n" : "m";
-  if (target.Has(Feature::kTensorMemory)) {
+  if (InTensorMemory(target)) {
     if (rows != 64 && rows != 128) {
       return Refused(Cat("tile ", row_side, "=", rows, " is no tcgen05.mma shape of one CTA; use 64 or 128"));
     }
@@ -109,7 +111,7 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
       return Refused(
           Cat("tile ", row_side, "=", rows, " has more rows than a bulk copy brings; use at most ", kLargestBox));
   }
-  const int unit = !along_m && narrow && (!target.Has(Feature::kTensorMemory) || rows == 64) ? 8 : 16;
+  const int unit = !along_m && narrow && (target.mma.narrow_columns || rows == 64) ? 8 : 16;
   if (columns < unit || columns > 256 || columns % unit != 0) {
     return Refused(Cat("tile ", column_side, "=", columns, " is not supported; use a multiple of ", unit, " from ",
                        unit, " to 256"));
@@ -119,7 +121,7 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
 
 Status CheckRings(const Schedule& s, const Target& target) {
   if (s.stages < 2 || s.stages > 16) return Refused(Cat("stages=", s.stages, " is not supported; use 2 to 16"));
-  const int most = target.Has(Feature::kTensorMemory) ? 2 : 1;
+  const int most = InTensorMemory(target) ? 2 : 1;
   if (s.acc_stages < 1 || s.acc_stages > most) {
     return Refused(
         Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
@@ -140,7 +142,7 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
                        target.max_cluster, " CTAs together"));
   }
   if (s.ctas == 2) {
-    if (!target.Has(Feature::kTensorMemory))
+    if (s.ctas > target.mma.most_ctas)
       return Refused(Cat("ctas=2 pairs CTAs for tcgen05.mma, which ", target.name, " has not; use ctas=1 cluster=2x1"));
     if (s.rows != RowSide::kM) return Refused("the rows of a pair are those of m; with ctas=2 use rows=m");
     if (s.cluster_m % 2 != 0)
@@ -210,7 +212,7 @@ Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
 Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const Target& target) {
   if (s.ctas != 1)
     return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are those of one CTA; use ctas=1"));
-  const bool tensor_memory = target.Has(Feature::kTensorMemory);
+  const bool tensor_memory = InTensorMemory(target);
   const int together = Together(s);
   const bool along_m = s.rows == RowSide::kM;
   const int rows = along_m ? s.tile_m : s.tile_n;
@@ -280,7 +282,7 @@ Status CheckShifts(const Target& target) {
 
 Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s,
                       const Target& target) {
-  if (!target.Has(Feature::kTensorMemory))
+  if (!target.mma.moves_lanes)
     return Refused(
         Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name, " has not; use reuse=row_offset"));
   if (s.ctas != 1) return Refused("reuse=lane_shift moves the lanes of one CTA; use ctas=1 or reuse=row_offset");
@@ -303,7 +305,7 @@ Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, 
 
 // The rules of masked borders: the lanes of a tile are positions of a walk over the image's own rows.
 Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
-  if (!target.Has(Feature::kTensorMemory))
+  if (!target.mma.moves_lanes)
     return Refused(
         Cat("border=mask leaves out lanes in Tensor Memory, which ", target.name, " has not; use border=zeros"));
   if (s.ctas != 1) return Refused("border=mask leaves out lanes of one CTA; use ctas=1 or border=zeros");
@@ -409,7 +411,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   if (geometry.known_filter && s.b_keep > 0)
     return Refused("a small gathered filter stays anyway, all of it; use b_keep=0");
   LS_TRY(CheckKept(KeptOf(problem, s), s));
-  if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !target.Has(Feature::kTensorMemory) && Promotes(problem, target))
+  if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !InTensorMemory(target) && Promotes(problem, target))
     return Refused(
         "sums in registers are added up where a tile is released, and filters that stay are not; use "
         "b_keep=0 or reuse=im2col");

@@ -64,7 +64,7 @@ template <typename Program>
 // Filters that stay have none.
 auto* FilterRing(Program& program) {
   const auto ring = std::find_if(program.channels.begin(), program.channels.end(), [](const ir::Channel& channel) {
-    return channel.name == kFilterRing && channel.stays == 0;
+    return channel.name == kFilterRing && !channel.stays;
   });
   return ring != program.channels.end() ? &*ring : nullptr;
 }

@@ -49,7 +49,7 @@ class CallEmitter {
  private:
   // What the function is called with first: a value, or those of a pair.
   std::vector<Fragment> ValuesOf(const Fragment& fragment) const {
-    if (function_.joins_pairs == 0) return {fragment};
+    if (!function_.joins_pairs) return {fragment};
     Pairs pairs = EmitPairs(cx_, fragment);
     return {std::move(pairs.gates), std::move(pairs.ups)};
   }
@@ -71,7 +71,7 @@ class CallEmitter {
                                           .type = input.type,
                                           .rows = attrs_.rows,
                                           .gated = attrs_.gated,
-                                          .halves = axis == BiasAxis::kN ? attrs_.halves : 0};
+                                          .halves = axis == BiasAxis::kN && attrs_.halves};
         return EmitLoadVector(cx_, layout, from, row_, column_, batch_).values;
       };
       switch (input.kind) {

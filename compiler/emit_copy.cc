@@ -34,7 +34,7 @@ Value* TapOffset(const RoleContext& cx, Value* k) {
 // The index along an axis, `step` behind the tile's first one. Columns of two halves come in turns.
 Value* IndexAlong(const RoleContext& cx, const ir::LoadAttrs& attrs, ir::Axis axis, Value* first, Value* step) {
   auto& b = cx.e.ir();
-  if (attrs.halves == 0 || axis != ir::Axis::kN) return b.CreateAdd(first, step);
+  if (!attrs.halves || axis != ir::Axis::kN) return b.CreateAdd(first, step);
   Value* half = b.CreateMul(b.CreateAnd(step, cx.e.C32(1)), cx.Param(ir::Binding::kColumns));
   return b.CreateAdd(b.CreateAdd(first, b.CreateLShr(step, 1)), half);
 }
@@ -56,14 +56,14 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
       b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(bytes)));
   e.For(cx.thread, e.C32(layout.outer * chunks_per_row), cx.threads, [&](Value* chunk) {
     // Neighbouring threads load from neighbouring addresses.
-    const int fast = attrs.transposed != 0 ? layout.outer : chunks_per_row;
+    const int fast = attrs.transposed ? layout.outer : chunks_per_row;
     Value* slow_index = b.CreateUDiv(chunk, e.C32(fast));
     Value* fast_index = b.CreateURem(chunk, e.C32(fast));
-    Value* tile_row = attrs.transposed != 0 ? fast_index : slow_index;
-    Value* tile_column = b.CreateMul(attrs.transposed != 0 ? slow_index : fast_index, e.C32(elements));
+    Value* tile_row = attrs.transposed ? fast_index : slow_index;
+    Value* tile_column = b.CreateMul(attrs.transposed ? slow_index : fast_index, e.C32(elements));
     Value* row = IndexAlong(cx, attrs, layout.outer_axis, outer, tile_row);
     Value* column = b.CreateAdd(inner, tile_column);
-    const bool turns = attrs.halves != 0 && layout.inner_axis == ir::Axis::kN;
+    const bool turns = attrs.halves && layout.inner_axis == ir::Axis::kN;
     const auto column_of = [&](int i) {
       return turns ? IndexAlong(cx, attrs, layout.inner_axis, inner, b.CreateAdd(tile_column, e.C32(i)))
                    : b.CreateAdd(column, e.C32(i));
@@ -71,12 +71,12 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
     Value* row_inside = b.CreateICmpULT(row, outer_limit);
     Value* pitch = cx.Param(ir::PitchOf(operand));
     Value* row_offset = b.CreateZExt(row, e.I64());
-    if (attrs.transposed == 0) row_offset = b.CreateMul(row_offset, pitch);
+    if (!attrs.transposed) row_offset = b.CreateMul(row_offset, pitch);
     const auto address_of = [&](int i) {
-      Value* own = attrs.taps != 0 ? TapOffset(cx, b.CreateAdd(column, e.C32(i)))
-                   : turns         ? b.CreateZExt(column_of(i), e.I64())
-                                   : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
-      if (attrs.transposed != 0) own = b.CreateMul(own, pitch);
+      Value* own = attrs.taps ? TapOffset(cx, b.CreateAdd(column, e.C32(i)))
+                   : turns    ? b.CreateZExt(column_of(i), e.I64())
+                              : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
+      if (attrs.transposed) own = b.CreateMul(own, pitch);
       return b.CreateAdd(base, b.CreateMul(b.CreateAdd(row_offset, own), e.C64(bytes)));
     };
     std::vector<Value*> loaded;

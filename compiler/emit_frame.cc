@@ -3,7 +3,6 @@
 
 #include "base/check.h"
 #include "compiler/emit_program.h"
-#include "compiler/mma_shape.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -73,7 +72,7 @@ class FrameEmitter {
         }
         for (const ir::Channel& channel : program_.channels) {
           // Nobody fills a role's own ring.
-          for (int i = channel.own != 0 ? channel.stages : 0; i < channel.Barriers(); ++i) {
+          for (int i = channel.own ? channel.stages : 0; i < channel.Barriers(); ++i) {
             emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
           }
@@ -123,9 +122,10 @@ class FrameEmitter {
   // if/else that begins with setmaxnreg: ptxas requires that shape.
   void Dispatch(Value* tid, Value* warp) {
     std::vector<const Role*> loading, working;
-    for (const Role& role : program_.roles) (role.first_warp < kWarpgroupWarps ? loading : working).push_back(&role);
+    for (const Role& role : program_.roles)
+      (role.first_warp < ir::kWarpgroupWarps ? loading : working).push_back(&role);
     emitter_.If(
-        emitter_.ir().CreateICmpULT(warp, emitter_.C32(kWarpgroupWarps)),
+        emitter_.ir().CreateICmpULT(warp, emitter_.C32(ir::kWarpgroupWarps)),
         [&] { DispatchArm(loading, tid, warp, RegistersOf(loading) > RegistersOf(working)); },
         [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
   }
@@ -150,7 +150,7 @@ class FrameEmitter {
       Value* first = emitter_.C32(role->first_warp);
       Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first),
                                    b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
-      if (role->leader != 0) in_role = b.CreateAnd(in_role, cx_.cluster->IsLeader());
+      if (role->leader) in_role = b.CreateAnd(in_role, cx_.cluster->IsLeader());
       emitter_.If(in_role, [&] {
         cx_.warp = b.CreateSub(warp, first);
         cx_.first_warp = role->first_warp;

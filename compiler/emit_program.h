@@ -99,7 +99,7 @@ Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout,
 Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
                         Value* row, Value* column, Value* batch);
 // Whether the elements of a fragment are inside of D; `gated`: as in ir::CombineVectorAttrs.
-std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, int gated,
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, bool gated,
                                Value* row, Value* column, Value* batch);
 Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs);
 // The values of the columns of pairs, each where the column of D is that the pair is joined to.
@@ -147,7 +147,7 @@ Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position);
 void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,
                       Value* tile_base, Value* inner, Value* position, Value* group);
 
-// emit_program.cc: the body of a role, behind the choice of its warps.
+// emit_role.cc: the body of a role, after the choice of its warps.
 void EmitRole(RoleContext& cx, const ir::Role& role);
 
 // emit_frame.cc. Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and

@@ -172,7 +172,7 @@ class WordStore : RowLanes {
 void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::StoreRowsAttrs& attrs, Value* copy_base,
                    Value* row, Value* column, Value* batch) {
   cx.e.WarpSync();  // all lanes have staged theirs
-  if (attrs.words != 0) {
+  if (attrs.words) {
     WordStore(cx, buffer.layout, attrs.rows, copy_base, row, column, batch).Emit();
   } else {
     PieceStore(cx, buffer.layout, attrs.rows, copy_base, row, column, batch).Emit();

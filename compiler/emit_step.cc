@@ -24,7 +24,7 @@ Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch, Value* 
 }
 
 // Columns before pairs were joined, or behind it.
-Value* ColumnsOf(const RoleContext& cx, int gated) { return gated != 0 ? ColumnsOfD(cx) : cx.Param(Binding::kN); }
+Value* ColumnsOf(const RoleContext& cx, bool gated) { return gated ? ColumnsOfD(cx) : cx.Param(Binding::kN); }
 
 // The i-th number of a function, whose first is `number` of the epilogue; null if it has not so many.
 Value* NumberOf(const RoleContext& cx, ir::Function function, int number, int i) {
@@ -37,9 +37,9 @@ Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t byte
 }
 
 // Where the vector has the column, counted through pairs.
-Value* PlaceOfColumn(const RoleContext& cx, int halves, Value* column) {
+Value* PlaceOfColumn(const RoleContext& cx, bool halves, Value* column) {
   auto& b = cx.e.ir();
-  if (halves == 0) return column;
+  if (!halves) return column;
   Value* half = b.CreateMul(b.CreateAnd(column, cx.e.C32(1)), cx.Param(Binding::kColumns));
   return b.CreateAdd(b.CreateLShr(column, 1), half);
 }
@@ -66,7 +66,7 @@ class VectorLoads {
                               : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
     if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
     // One address, or one in each half, from which the constants are distances that fit into the instruction.
-    const int half = attrs_.halves != 0 ? constant % 2 : 0, distance = attrs_.halves != 0 ? constant / 2 : constant;
+    const int half = attrs_.halves ? constant % 2 : 0, distance = attrs_.halves ? constant / 2 : constant;
     Value*& from = first_[static_cast<size_t>(half)];
     if (from == nullptr && (by_row || by_column)) {
       from = AddressOf(cx_, attrs_.base, by_row ? index_.first_row : FirstColumn(half), DataTypeBytes(attrs_.type));
@@ -82,7 +82,7 @@ class VectorLoads {
   // Columns of the fragment that lie in one block wherever the tile begins, which need not divide a block: fragments
   // begin at multiples of this. Its rows always divide one.
   static int RunInBlock(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs) {
-    const bool joined = attrs.gated != 0 && cx.program.row_axis == ir::Axis::kM;
+    const bool joined = attrs.gated && cx.program.row_axis == ir::Axis::kM;
     const int of_tile = cx.program.Columns() / (joined ? 2 : 1);
     return std::gcd(std::gcd(layout.columns, of_tile), static_cast<int>(kScaleRun));
   }
@@ -238,7 +238,7 @@ Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapA
   const auto number = [&](int i) { return NumberOf(cx, attrs.function, attrs.number, i); };
   Fragment mapped{fragment.layout, {}};
   for (Value* value : fragment.values) {
-    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate != 0, value, number(0), number(1)));
+    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate, value, number(0), number(1)));
   }
   return mapped;
 }
@@ -254,7 +254,7 @@ Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout,
   return loaded;
 }
 
-std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, int gated,
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, bool gated,
                                Value* row, Value* column, Value* batch) {
   auto& b = cx.e.ir();
   const ElementIndex index(cx, layout, row, column);
@@ -309,7 +309,7 @@ Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, cons
 namespace {
 
 Value* Join(const RoleContext& cx, const ir::GateAttrs& attrs, Value* gate, Value* other) {
-  gate = EmitFunction(cx.e, attrs.function, attrs.approximate != 0, gate, nullptr, nullptr);
+  gate = EmitFunction(cx.e, attrs.function, attrs.approximate, gate, nullptr, nullptr);
   return cx.e.ir().CreateFMul(gate, other);
 }
 

@@ -1,8 +1,8 @@
 #include "base/text.h"
 #include "compiler/emitter.h"
-#include "compiler/mma_shape.h"
 #include "compiler/nvptx_backend.h"
 #include "compiler/tensor_probe.h"
+#include "ir/mma.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -49,10 +49,10 @@ class ProbeEmitter {
     Step(1, [&] {
       e_.TensorShift(Cells(ColumnOf(ProbeExperiment::kShift)));
       e_.TensorRefresh(Cells(ColumnOf(ProbeExperiment::kRefresh)), Tile(kFreshOffset));
-      constexpr MatrixSide kSide = {DataType::kBf16, false};
-      e_.TensorMmaA(DataType::kBf16, Cells(kProductColumn), Cells(ColumnOf(ProbeExperiment::kAshift)),
-                    Tile(kFilterOffset), InstructionBits(kSide, kSide, static_cast<int>(kProbeThreads), kProductN),
-                    e_.False(), /*disabled=*/nullptr, /*shift=*/true);
+      const ir::MmaOperand operand{.type = DataType::kBf16};
+      e_.TensorMmaA(ir::InstructionOf(operand, operand, static_cast<int>(kProbeThreads), kProductN),
+                    Cells(kProductColumn), Cells(ColumnOf(ProbeExperiment::kAshift)), Tile(kFilterOffset), e_.False(),
+                    /*disabled=*/nullptr, /*shift=*/true);
     });
     WriteResult(ProbeExperiment::kShift, ColumnOf(ProbeExperiment::kShift));
     WriteResult(ProbeExperiment::kRefresh, ColumnOf(ProbeExperiment::kRefresh));

@@ -2,6 +2,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/mma_descriptor.h"
+#include "ir/element_type.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -34,8 +36,8 @@ std::string_view VectorSuffix(size_t words) {
   return words == 1 ? "" : words == 2 ? ".v2" : ".v4";
 }
 
-llvm::ConstantInt* KindOf(llvm::IRBuilder<>& b, DataType type) {
-  return b.getInt32(static_cast<uint32_t>(ir::InfoOf(type).mma_kind));
+llvm::ConstantInt* KindOf(llvm::IRBuilder<>& b, const ir::MmaInstruction& instruction) {
+  return b.getInt32(static_cast<uint32_t>(ir::InfoOf(instruction.kind).llvm));
 }
 
 std::string Braced(const std::string& operands, size_t words) { return words == 1 ? operands : "{" + operands + "}"; }
@@ -372,35 +374,36 @@ void Emitter::TensorFence(bool after) {
   Intrinsic(after ? nv::nvvm_tcgen05_fence_after_thread_sync : nv::nvvm_tcgen05_fence_before_thread_sync);
 }
 
-void Emitter::TensorMma(DataType type, Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction,
+void Emitter::TensorMma(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
                         Value* accumulate, Value* disabled) {
   constexpr uint32_t kCollectorDiscard = 0;
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor,
-                                   C32(instruction), accumulate};
+                                   C32(DescriptorOf(instruction).Bits()), accumulate};
   if (disabled != nullptr) {
     LS_CHECK(ctas_ == 1, "lanes of one CTA are left out of a pair's product");
-    arguments.insert(arguments.end(), {disabled, KindOf(b_, type), C32(kCollectorDiscard)});
+    arguments.insert(arguments.end(), {disabled, KindOf(b_, instruction), C32(kCollectorDiscard)});
     Intrinsic(nv::nvvm_tcgen05_mma_shared_disable_output_lane_cg1, arguments);
     return;
   }
-  arguments.insert(arguments.end(), {KindOf(b_, type), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
+  arguments.insert(arguments.end(),
+                   {KindOf(b_, instruction), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
   Intrinsic(nv::nvvm_tcgen05_mma_shared, arguments);
 }
-void Emitter::TensorMmaA(DataType type, Value* d, Value* a, Value* b_descriptor, uint32_t instruction,
+void Emitter::TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value* a, Value* b_descriptor,
                          Value* accumulate, Value* disabled, bool shift) {
   constexpr uint32_t kCtaGroup1 = 1, kCollectorDiscard = 0;
   LS_CHECK(ctas_ == 1, "A in Tensor Memory is for one CTA");
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
-                                   b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor, C32(instruction),
-                                   accumulate};
+                                   b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor,
+                                   C32(DescriptorOf(instruction).Bits()), accumulate};
   if (disabled != nullptr) {
-    arguments.insert(arguments.end(), {disabled, KindOf(b_, type), C32(kCollectorDiscard)});
+    arguments.insert(arguments.end(), {disabled, KindOf(b_, instruction), C32(kCollectorDiscard)});
     Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1_ashift
                     : nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1,
               arguments);
     return;
   }
-  arguments.insert(arguments.end(), {KindOf(b_, type), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  arguments.insert(arguments.end(), {KindOf(b_, instruction), C32(kCtaGroup1), C32(kCollectorDiscard)});
   Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
 }
 void Emitter::TensorCopy(Value* address, Value* descriptor) {
@@ -451,10 +454,11 @@ void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
 void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
 void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_aligned, {C64(pending)}); }
 
-void Emitter::Wgmma(int n, int first, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor,
+void Emitter::Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
                     Value* accumulate) {
+  const auto& [kind, a, b, m, n, k] = instruction;
   LS_CHECK(first + n / 2 <= accumulators_, "wgmma n=", n, " from ", first, " on with ", accumulators_, " accumulators");
-  std::string text = Cat("wgmma.mma_async.sync.aligned.m64n", n, "k", MmaK(a.type), ".f32.", DataTypeName(a.type), ".",
+  std::string text = Cat("wgmma.mma_async.sync.aligned.m", m, "n", n, "k", k, ".f32.", DataTypeName(a.type), ".",
                          DataTypeName(b.type), " {");
   for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "" : ", ", accumulator_, first + i);
   text += "}, $0, $1, $2, 1, 1";

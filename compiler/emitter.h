@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "compiler/function_code.h"
-#include "compiler/mma_shape.h"
 #include "ir/layout.h"
+#include "ir/mma.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "target/target.h"
@@ -129,11 +129,11 @@ class Emitter {
   void TensorRelinquish();
   void TensorDealloc(Value* address, int columns);
   void TensorFence(bool after);
-  // `type` of A decides the kind. `disabled`: four words of lanes of D that are not written, or null.
-  void TensorMma(DataType type, Value* d, Value* a_descriptor, Value* b_descriptor, uint32_t instruction,
+  // `disabled`: four words of lanes of D that are not written, or null.
+  void TensorMma(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
                  Value* accumulate, Value* disabled);
   // A in Tensor Memory. `shift`: .ashift.
-  void TensorMmaA(DataType type, Value* d, Value* a, Value* b_descriptor, uint32_t instruction, Value* accumulate,
+  void TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value* a, Value* b_descriptor, Value* accumulate,
                   Value* disabled, bool shift);
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
@@ -148,7 +148,8 @@ class Emitter {
   void DeclareAccumulators(int count);
   void WgmmaFence();
   // Into the accumulators from `first` on.
-  void Wgmma(int n, int first, MatrixSide a, MatrixSide b, Value* a_descriptor, Value* b_descriptor, Value* accumulate);
+  void Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
+             Value* accumulate);
   void WgmmaCommit();
   void WgmmaWait(int pending);
   std::vector<Value*> ReadAccumulators(int first, int count);

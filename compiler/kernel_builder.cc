@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "compiler/compile.h"
-#include "compiler/mma_shape.h"
 #include "compiler/passes.h"
 #include "ir/element_type.h"
 
@@ -53,7 +52,7 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
                              DataType operand_type, EpilogueTerms terms)
     : schedule_(schedule),
       target_(target),
-      in_tensor_memory_(target.Has(target::Feature::kTensorMemory)),
+      in_tensor_memory_(target.mma.accumulators == target::AccumulatorSpace::kTensorMemory),
       terms_(std::move(terms)) {
   program_.name = std::move(name);
   program_.target = target.name;
@@ -72,7 +71,7 @@ ir::Program KernelBuilder::Build() {
   AddOperands();
   for (size_t i = 0; i < program_.channels.size(); ++i) {
     const ir::Channel& channel = program_.channels[i];
-    if (channel.stays != 0) {
+    if (channel.stays) {
       kept_ = static_cast<int>(i);
     } else if (channel.space == ir::Space::kShared) {
       operand_channels_.push_back(static_cast<int>(i));
@@ -265,12 +264,11 @@ void KernelBuilder::ForEachTile(Builder& b, int turn, const std::function<void(c
   const bool granted = grants_ >= 0;
   const ValueId batch = b.ParamValue(Binding::kBatch);
   const int raster = schedule_.raster;
-  const ValueId first = SharesTiles() ? b.Shares({rows, columns, batch, BlocksOfTile(b)},
-                                                 {.raster = raster, .sections = schedule_.split_k})
-                                      : b.Tiles({rows, columns, batch}, {.raster = raster,
-                                                                         .granted = granted ? 1 : 0,
-                                                                         .turn = std::max(turn, 0),
-                                                                         .turns = turn < 0 ? 1 : Turns()});
+  const ValueId first =
+      SharesTiles()
+          ? b.Shares({rows, columns, batch, BlocksOfTile(b)}, {.raster = raster, .sections = schedule_.split_k})
+          : b.Tiles({rows, columns, batch},
+                    {.raster = raster, .granted = granted, .turn = std::max(turn, 0), .turns = turn < 0 ? 1 : Turns()});
   b.InBody([&] {
     write({first, tile_m, tile_n});
     if (!granted) return;
@@ -371,7 +369,7 @@ void KernelBuilder::AddSums(Builder& b, ValueId factors, int sums) const {
 // (measured on an H200).
 bool KernelBuilder::AlternatesSums() const {
   const int sums = 3 * AccumulatorColumns() / 2;  // of two accumulators and the tile
-  const bool pays = EpilogueWarps() == kWarpgroupWarps || terms_.scale == Scaling::kBlock;
+  const bool pays = EpilogueWarps() == ir::kWarpgroupWarps || terms_.scale == Scaling::kBlock;
   return terms_.promotes && !in_tensor_memory_ && pays && sums + kAddresses <= MostRegisters();
 }
 
@@ -443,7 +441,7 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
                       .kind = bulk ? RoleKind::kLoad : RoleKind::kCopy,
                       .first_warp = bulk ? kLoadWarp : first_copy_warp,
                       .warps = bulk ? 1 : kEpilogueWarp - first_copy_warp,
-                      .elected = bulk ? 1 : 0,
+                      .elected = bulk,
                       .registers = Registers().load};
   AddRole(role, [&](Builder& b) {
     if (KeepsBy(path) && !KeepsApart()) WriteKeptLoads(b);
@@ -458,7 +456,7 @@ void KernelBuilder::AddKeepRole() {
                       .kind = RoleKind::kLoad,
                       .first_warp = kKeepWarp,
                       .warps = 1,
-                      .elected = 1,
+                      .elected = true,
                       .registers = Registers().load};
   AddRole(role, [&](Builder& b) { WriteKeptLoads(b); });
 }
@@ -469,8 +467,8 @@ void KernelBuilder::AddMmaRole() {
                       .kind = RoleKind::kMma,
                       .first_warp = kMmaWarp,
                       .warps = 1,
-                      .elected = 1,
-                      .leader = schedule_.ctas - 1};
+                      .elected = true,
+                      .leader = schedule_.ctas > 1};
   AddRole(role, [&](Builder& b) {
     AwaitKept(b);
     ForEachCorner(b, [&](const Corner& corner) {
@@ -485,7 +483,7 @@ void KernelBuilder::AddMmaRole() {
 // Asks for the next tile while the current one is computed.
 void KernelBuilder::AddScheduleRole() {
   const ir::Role role{
-      .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = 1};
+      .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = true};
   AddRole(role, [&](Builder& b) {
     ForEachTile(b, kEveryTurn, [&](const Tile&) {
       const ValueId answer = b.Put({}, {.channel = grants_});

@@ -246,8 +246,8 @@ class KernelBuilder {
     std::vector<ir::ValueId> Operands() const { return {fragment, row, column, batch}; }
   };
   // Whether what lies along an axis lies as two halves there.
-  int HalvesOf(BiasAxis axis, const Piece& piece) const {
-    return axis == BiasAxis::kN && !piece.gated && JoinsHalves() ? 1 : 0;
+  bool HalvesOf(BiasAxis axis, const Piece& piece) const {
+    return axis == BiasAxis::kN && !piece.gated && JoinsHalves();
   }
   void WritePanel(ir::Builder& b, ir::ValueId accumulator, const Panel& panel, const Corner& corner, ir::ValueId own,
                   std::vector<ir::ValueId> start);

@@ -83,7 +83,7 @@ ir::Reach ReachOf(const ir::Program& program, int channel) {
 
 // CTAs of the cluster whose role arrives at one CTA's barrier; of commits, pairs.
 int ArrivingCtas(const ir::Program& program, const Role& role, ir::Reach reach) {
-  const bool leaders = role.leader != 0 && reach == ir::Reach::kAll;
+  const bool leaders = role.leader && reach == ir::Reach::kAll;
   return program.Arrivals(reach) / (leaders ? program.ctas : 1);
 }
 
@@ -163,17 +163,16 @@ class RoleLowering {
     const int channel = op.As<ir::ChannelAttrs>().channel;
     // Who requests grants takes them too, behind where it requests.
     const bool behind = op.kind == OpKind::kTake && role_.kind == RoleKind::kSchedule;
-    b.AppendCopy({.kind = OpKind::kCursor,
-                  .result = op.result,
-                  .attrs = ir::CursorAttrs{.channel = channel, .trail = behind ? 1 : 0}});
-    const bool once = program_.channels[channel].stays != 0;  // it was never full before
-    if (!once) b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty ? 1 : 0});
+    b.AppendCopy(
+        {.kind = OpKind::kCursor, .result = op.result, .attrs = ir::CursorAttrs{.channel = channel, .trail = behind}});
+    const bool once = program_.channels[channel].stays;  // it was never full before
+    if (!once) b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty});
     const ir::Space space = program_.channels[channel].space;
     const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kGrants;
     if (multiplies || space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
     if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
       const int ctas = space == ir::Space::kShared ? program_.ctas : 1;
-      b.BarrierExpect({op.result}, {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas - 1});
+      b.BarrierExpect({op.result}, {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas > 1});
     }
     if (op.kind == OpKind::kPut && signals_.full != Signal::kWarps && !once) put_.insert(channel);
     channel_of_[op.result] = channel;
@@ -220,7 +219,7 @@ class RoleLowering {
         // What threads have written the async proxy will read; of a grant, what they have read it will overwrite.
         if (space == ir::Space::kGrants || (space == ir::Space::kShared && side == Side::kFull)) b.FenceProxy();
         b.BarrierArrive({slot}, {.side = side,
-                                 .by = role_.elected != 0 ? Unit::kThread : Unit::kWarp,
+                                 .by = role_.elected ? Unit::kThread : Unit::kWarp,
                                  .to = PeersOf(channel_of_.at(slot), side)});
         return;
       }
@@ -237,7 +236,7 @@ class RoleLowering {
   }
 
   void ReleaseTrailing(ir::Builder& b, int channel) {
-    const ValueId slot = b.Cursor({}, {.channel = channel, .trail = 1});
+    const ValueId slot = b.Cursor({}, {.channel = channel, .trail = true});
     b.BarrierArrive({slot}, {.side = Side::kEmpty, .by = Unit::kWarp, .to = PeersOf(channel, Side::kEmpty)});
     b.Advance({slot});
   }
@@ -249,7 +248,8 @@ class RoleLowering {
     ForEachOp(role_.body, [&](const Op& other) {
       lags |= other.kind == OpKind::kDrain && other.As<ir::DrainAttrs>().channel == channel;
     });
-    for (int trail = 0; trail <= (lags ? 1 : 0); ++trail) {
+    for (const bool trail : {false, true}) {
+      if (trail && !lags) continue;
       const ValueId slot = b.Cursor({}, {.channel = channel, .trail = trail});
       b.AdvanceBy({slot, op.operands[0]});
     }
@@ -268,7 +268,7 @@ class RoleLowering {
     b.For({b.Constant(0), b.Constant(program_.channels[channel].stages)});
     b.InBody([&] {
       const ValueId slot = b.Cursor({}, {.channel = channel});
-      b.BarrierWait({slot}, {.side = Side::kEmpty, .inverted = 1});
+      b.BarrierWait({slot}, {.side = Side::kEmpty, .inverted = true});
       b.Advance({slot});
     });
   }

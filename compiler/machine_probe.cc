@@ -21,7 +21,6 @@ constexpr int kOperands = 0;    // the channel
 constexpr int kReaderWarp = 4;  // whole warpgroups hold accumulators
 constexpr int kReaderWarps = 4;
 constexpr int kLeastTile = 16;
-constexpr int kWgmmaRows = 64;
 constexpr int kProductStages = 3;
 
 SharedLayout TileOf(Axis axis, int rows) {
@@ -76,11 +75,11 @@ void Load(Builder& b, bool with_b, ValueId depth, ValueId row, ValueId column, V
 }
 
 const ir::Role& Loader() {
-  static const ir::Role role{.name = "load", .kind = RoleKind::kLoad, .first_warp = 0, .warps = 1, .elected = 1};
+  static const ir::Role role{.name = "load", .kind = RoleKind::kLoad, .first_warp = 0, .warps = 1, .elected = true};
   return role;
 }
 ir::Role Reader(const target::Target& target) {
-  const bool tensor = target.Has(Feature::kTensorMemory);
+  const bool tensor = target.mma.one_thread_issues;
   return {.name = tensor ? "epilogue" : "math",
           .kind = tensor ? RoleKind::kEpilogue : RoleKind::kMath,
           .first_warp = kReaderWarp,
@@ -171,7 +170,7 @@ void AddProductsInTensorMemory(ir::Program& program, const target::Target& targe
   program.channels.push_back(
       {.name = "acc", .space = ir::Space::kTensor, .stages = 1, .rows = program.tile_m, .columns = program.tile_n});
   const int sums = static_cast<int>(program.channels.size()) - 1;
-  const ir::Role issuer{.name = "mma", .kind = RoleKind::kMma, .first_warp = 1, .warps = 1, .elected = 1};
+  const ir::Role issuer{.name = "mma", .kind = RoleKind::kMma, .first_warp = 1, .warps = 1, .elected = true};
   AddRole(program, issuer, [&](Builder& b) {
     ForEachTile(b, program, [&](ValueId, ValueId, ValueId) {
       const ValueId accumulator = b.Put({}, {.channel = sums});
@@ -214,8 +213,8 @@ Result<ir::Program> BuildStreamProbe(const StreamProbe& probe, const target::Tar
 }
 
 Result<ir::Program> BuildProductProbe(const ProductProbe& probe, const target::Target& target) {
-  const bool tensor = target.Has(Feature::kTensorMemory);
-  const int rows = tensor ? ir::kTensorLanes : kWgmmaRows;
+  const bool tensor = target.mma.one_thread_issues;
+  const int rows = target.mma.most_rows;
   ir::Program program = ProgramOf("product_probe", target, rows, probe.columns);
   program.params.push_back({Binding::kMapA, TileOf(Axis::kM, rows)});
   program.params.push_back({Binding::kMapB, TileOf(Axis::kN, probe.columns)});

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "compiler/function_code.h"
-#include "compiler/mma_shape.h"
+#include "ir/mma.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -46,7 +46,7 @@ struct Expected {
 
 void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
            const ir::Role& role, Expected& expected) {
-  const int steps = program.tile_k / MmaK(program.operand_type);
+  const int steps = program.tile_k / ir::MmaDepth(program.operand_type);
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
     if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaTensor) expected.mma += steps;

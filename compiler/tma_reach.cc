@@ -76,7 +76,7 @@ Status TmaReaches(const GemmProblem& problem, Operand operand) {
 bool Transposes(const GemmProblem& problem, Operand operand, const target::Target& target) {
   const StoredOperand stored = Stored(problem, operand);
   // wgmma transposes 16-bit operands only.
-  return stored.inner_axis != Axis::kK && ir::IsEightBit(stored.type) && !target.Has(target::Feature::kTensorMemory);
+  return stored.inner_axis != Axis::kK && ir::IsEightBit(stored.type) && !target.mma.transposes_8_bit;
 }
 
 int AccessWidth(const GemmProblem& problem, Operand operand, int limit) {

@@ -55,7 +55,7 @@ class TotalsReader {
   // Groups of output channels lie one behind the other, the matrices of a batch share a total.
   int64_t LengthOf(const ir::StoreTotalsAttrs& attrs) const {
     if (attrs.axis == BiasAxis::kM) return numbers_.SizeOf(Binding::kM);
-    const int64_t columns = numbers_.SizeOf(attrs.gated != 0 ? Binding::kColumns : Binding::kN);
+    const int64_t columns = numbers_.SizeOf(attrs.gated ? Binding::kColumns : Binding::kN);
     return attrs.rows == ir::RowMap::kPixels ? columns * numbers_.SizeOf(Binding::kBatch) : columns;
   }
   int64_t LinesOf(const ir::StoreTotalsAttrs& attrs) const {

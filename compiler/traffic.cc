@@ -7,20 +7,19 @@
 #include "compiler/bindings.h"
 #include "compiler/compile.h"
 #include "compiler/constant_indices.h"
-#include "compiler/mma_shape.h"
+#include "ir/mma.h"
 
 namespace laneshift::compiler {
 namespace {
 
 using ir::Op;
+using ir::OpCategory;
 using ir::OpKind;
 using ir::SharedLayout;
 using ir::ValueId;
 
 constexpr double kFillBytesPerClock = 49;
 constexpr double kSharedReadBytesPerClock = 128;
-constexpr int kFullRateRows = 128;  // a tcgen05.mma with fewer takes as long
-constexpr int kWgmmaRows = 64;
 
 // The ops of one role, each as often as it runs.
 class RoleWalk {
@@ -66,109 +65,61 @@ class RoleWalk {
   Traffic Count(const Op& op) {
     indices_.Note(op);
     NoteSlot(op);
-    switch (op.kind) {
-      case OpKind::kFor:
-        return CountLoop(op);
-      case OpKind::kIf: {
-        const Traffic body = CountAll(op.body);
-        LS_CHECK(body == Traffic{}, "traffic under a condition is not counted");
-        return body;
-      }
-      case OpKind::kTmaLoad:
-        return {.bulk_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
-      case OpKind::kLoadPixels: {
-        const auto& attrs = op.As<ir::PixelLoadAttrs>();
-        return {.bulk_bytes =
-                    BoxBytes(Tile(op, 0, attrs.tile), program_.FindParam(attrs.map)->box) * program_.Parts(attrs.to)};
-      }
-      case OpKind::kCopyLoad:
-        return {.thread_bytes = Tile(op, 0, op.As<ir::LoadAttrs>().tile).Bytes()};
-      case OpKind::kGatherPixels:
-        return {.thread_bytes = Tile(op, 0, op.As<ir::GatherAttrs>().tile).Bytes()};
-      case OpKind::kMma:
-        return Products(1, program_.Rows(), program_.Rows(), false);
-      case OpKind::kMmaRegisters: {
-        const int warpgroups = program_.Rows() / kWgmmaRows;
-        return Products(warpgroups, kWgmmaRows, kWgmmaRows, false);
-      }
-      case OpKind::kMmaTensor:
-        return Products(1, program_.tile_m, 0, op.As<ir::MmaTensorAttrs>().idle != 0);
-      case OpKind::kTensorCopy:
-        return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
-      case OpKind::kTensorRefresh:
-        return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
-      case OpKind::kTensorShift:
-        return {.tensor_shifts = Steps()};
-      // What follows moves no operand of a product. Listed, so that a new op is thought about.
-      case OpKind::kPackRows:
-      case OpKind::kAddTotals:
-      case OpKind::kConst:
-      case OpKind::kParam:
-      case OpKind::kClusterIndex:
-      case OpKind::kAdd:
-      case OpKind::kSub:
-      case OpKind::kMul:
-      case OpKind::kCeilDiv:
-      case OpKind::kDiv:
-      case OpKind::kRem:
-      case OpKind::kLess:
-      case OpKind::kLanesBeside:
-      case OpKind::kTiles:
-      case OpKind::kShares:
-      case OpKind::kPartialStore:
-      case OpKind::kPartialArrive:
-      case OpKind::kPartialSum:
-      case OpKind::kTilesNext:
-      case OpKind::kTilesColumn:
-      case OpKind::kRequest:
-      case OpKind::kPut:
-      case OpKind::kSend:
-      case OpKind::kTake:
-      case OpKind::kAwait:
-      case OpKind::kKept:
-      case OpKind::kRelease:
-      case OpKind::kReleaseLate:
-      case OpKind::kPass:
-      case OpKind::kDrain:
-      case OpKind::kReserve:
-      case OpKind::kRetire:
-      case OpKind::kCursor:
-      case OpKind::kAdvance:
-      case OpKind::kAdvanceBy:
-      case OpKind::kBarrierWait:
-      case OpKind::kBarrierExpect:
-      case OpKind::kBarrierArrive:
-      case OpKind::kMmaCommit:
-      case OpKind::kMmaWait:
-      case OpKind::kFenceProxy:
-      case OpKind::kFenceTensor:
-      case OpKind::kAccRead:
-      case OpKind::kAccRegisters:
-      case OpKind::kScale:
-      case OpKind::kScaleBy:
-      case OpKind::kLoadFactor:
-      case OpKind::kLoadFactors:
-      case OpKind::kClearSums:
-      case OpKind::kAddSums:
-      case OpKind::kAddScaledSums:
-      case OpKind::kReadSums:
-      case OpKind::kCombineVector:
-      case OpKind::kCombineMatrix:
-      case OpKind::kMap:
-      case OpKind::kCall:
-      case OpKind::kGate:
-      case OpKind::kReduce:
-      case OpKind::kStoreTotals:
-      case OpKind::kStageStore:
-      case OpKind::kTmaStore:
-      case OpKind::kStorePixels:
-      case OpKind::kStoreRows:
-      case OpKind::kBulkWait:
-      case OpKind::kGlobalStore:
-      case OpKind::kWarpRow:
+    switch (InfoOf(op.kind).category) {
+      case OpCategory::kStructure:
+        return op.kind == OpKind::kFor ? CountLoop(op) : CountCondition(op);
+      case OpCategory::kBulkLoad:
+        return {.bulk_bytes = LoadedBytes(op)};
+      case OpCategory::kThreadLoad:
+        return {.thread_bytes = LoadedBytes(op)};
+      case OpCategory::kMma:
+        return CountProduct(op);
+      case OpCategory::kTensorMove:
+        return CountTensorMove(op);
+      // These move no operand of a product.
+      case OpCategory::kIndex:
+      case OpCategory::kWork:
+      case OpCategory::kChannel:
+      case OpCategory::kBarrier:
+      case OpCategory::kMemory:
+      case OpCategory::kAccumulator:
+      case OpCategory::kElementwise:
+      case OpCategory::kReduction:
+      case OpCategory::kStore:
+      case OpCategory::kSplitK:
         return {};
     }
     __builtin_unreachable();
+  }
+
+  Traffic CountCondition(const Op& op) {
+    const Traffic body = CountAll(op.body);
+    LS_CHECK(body == Traffic{}, "traffic under a condition is not counted");
+    return body;
+  }
+
+  // Bytes of shared memory that a load fills.
+  int64_t LoadedBytes(const Op& op) const {
+    if (const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs)) {
+      return BoxBytes(Tile(op, 0, pixels->tile), program_.FindParam(pixels->map)->box) * program_.Parts(pixels->to);
+    }
+    const auto* gather = std::get_if<ir::GatherAttrs>(&op.attrs);
+    return Tile(op, 0, gather != nullptr ? gather->tile : op.As<ir::LoadAttrs>().tile).Bytes();
+  }
+
+  Traffic CountProduct(const Op& op) const {
+    const int most = target_.mma.most_rows;
+    if (op.kind == OpKind::kMmaRegisters) return Products(program_.Rows() / most, most, most, false);
+    if (op.kind == OpKind::kMmaTensor) return Products(1, program_.tile_m, 0, op.As<ir::MmaTensorAttrs>().idle);
+    return Products(1, program_.Rows(), program_.Rows(), false);
+  }
+
+  Traffic CountTensorMove(const Op& op) const {
+    if (const auto* shift = std::get_if<ir::TensorShiftAttrs>(&op.attrs))
+      return {.tensor_shifts = Steps() * shift->issues};
+    if (op.kind == OpKind::kTensorRefresh)
+      return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
+    return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
   }
 
   Traffic CountLoop(const Op& op) {
@@ -187,13 +138,13 @@ class RoleWalk {
   }
 
   // An instruction works on 32 bytes of K.
-  int64_t Steps() const { return program_.tile_k / MmaK(program_.operand_type); }
-  int64_t StepBytes() const { return MmaK(program_.operand_type) * DataTypeBytes(program_.operand_type); }
+  int64_t Steps() const { return program_.tile_k / ir::MmaDepth(program_.operand_type); }
+  int64_t StepBytes() const { return ir::MmaDepth(program_.operand_type) * DataTypeBytes(program_.operand_type); }
 
   // One product of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
   Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
     const int64_t instructions = Steps() * units;
-    const int64_t timed = target_.Has(target::Feature::kTensorMemory) ? std::max<int64_t>(rows, kFullRateRows) : rows;
+    const int64_t timed = std::max<int64_t>(rows, target_.mma.full_rate_rows);
     return {.mma_instructions = instructions,
             .idle_mmas = idle ? instructions : 0,
             .mma_shared_bytes = instructions * (read + program_.Columns() / program_.ctas) * StepBytes(),

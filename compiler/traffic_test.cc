@@ -58,6 +58,19 @@ TEST(Traffic, LaneShiftCopiesOnceForEveryFilterRow) {
   EXPECT_EQ(traffic.all, tile * kTiles);
 }
 
+// Where an issue moves the addressed group of lanes only, a shift is four.
+TEST(Traffic, AShiftCountsAsManyInstructionsAsItIsIssuedBy) {
+  target::Target addressed = target::NamedTarget("sm_100a");
+  addressed.tensor_facts.shift_scope = target::ShiftScope::kAddressed;
+  const Problem problem = *ParseProblem(kConv);
+  const Schedule schedule = ParseSchedule("tile=128x64x64 reuse=lane_shift d_store=rows")->value;
+  const auto program = BuildProgram(problem, schedule, addressed);
+  ASSERT_TRUE(program) << program.error().message;
+  const KernelTraffic each = CountTraffic(problem, schedule, *program, addressed, 148);
+  const KernelTraffic whole = TrafficOf(kConv, "tile=128x64x64 reuse=lane_shift d_store=rows", "sm_100a");
+  EXPECT_EQ(each.all.tensor_shifts, 4 * whole.all.tensor_shifts);
+}
+
 TEST(Traffic, DilationShiftsBesideIdleProducts) {
   const KernelTraffic traffic =
       TrafficOf("conv n=1 h=1 w=100 c=64 k=64 r=1 s=3 pad=0,2 dilation=1,2 x=bf16 w=bf16 y=bf16",

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "base/cuda_toolkit.h"
-#include "base/file_size_signal.h"
+#include "base/output_file.h"
 #include "base/read_file.h"
 #include "base/subprocess.h"
 #include "base/text.h"
@@ -49,13 +48,10 @@ class ScratchDirectory {
 
 constexpr uint64_t kMaxCubinBytes = uint64_t{1} << 30;
 
-Status WriteFile(const std::string& path, std::string_view bytes) {
-  const base::FileSizeSignalGuard guard;
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return MakeError(ErrorCode::kResourceExhausted, Cat("cannot write ", path));
-  return Ok();
+// That there is no room for a file of our own is no fault of the PTX.
+Status WriteSource(const std::string& path, std::string_view ptx) {
+  const Status written = base::WriteFile(path, ptx);
+  return written ? Ok() : Status(MakeError(ErrorCode::kResourceExhausted, written.error().message));
 }
 
 Result<std::string> ReadOutput(const std::string& path) {
@@ -138,7 +134,7 @@ Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
 Result<AssembleResult> Assembler::Assemble(std::string_view ptx, std::string_view arch) const {
   LS_ASSIGN(ScratchDirectory scratch, ScratchDirectory::Create());
   const std::string source = scratch.File("kernel.ptx"), target = scratch.File("kernel.cubin");
-  LS_TRY(WriteFile(source, ptx));
+  LS_TRY(WriteSource(source, ptx));
   LS_ASSIGN(base::ProgramResult ran,
             base::RunProgram({.argv = {path_, "-v", Cat("-arch=", arch), source, "-o", target}, .timeout = timeout_}));
   AssembleResult result;

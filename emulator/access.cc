@@ -94,17 +94,20 @@ void CheckShared(Warp& warp, const Located& at, uint32_t bytes, int lane, Access
 uint64_t OrderOf(const Match& match) {
   const std::string_view sem = match("Sem");
   return (sem == "acquire" || sem == "acq_rel" ? kAcquires : 0) |
-         (sem == "release" || sem == "acq_rel" ? kReleases : 0) | (match("MemScope") == "cta" ? kCtaScope : 0);
+         (sem == "release" || sem == "acq_rel" ? kReleases : 0) | (match("MemScope") == "cta" ? kCtaScope : 0) |
+         (match("MemScope") == "cluster" ? kClusterScope : 0);
 }
 
 void Synchronise(Warp& warp, const Instruction& instruction, const Located& at, int lane, AccessKind kind) {
   if (!warp.checks()) return;
   const uint64_t modifiers = instruction.modifiers;
   const bool atomic = kind == AccessKind::kAtomic;
-  warp.cta().cluster().SynchroniseAt(
-      at.host, warp, lane,
-      {atomic || Reads(kind), atomic || Writes(kind), (modifiers & kAcquires) != 0, (modifiers & kReleases) != 0,
-       (modifiers & kCtaScope) != 0 ? Reach::kCta : Reach::kCluster});
+  const Reach reach = (modifiers & kCtaScope) != 0       ? Reach::kCta
+                      : (modifiers & kClusterScope) != 0 ? Reach::kCluster
+                                                         : Reach::kDevice;
+  warp.cta().cluster().SynchroniseAt(at.host, at.space == Space::kGlobal, warp, lane,
+                                     {atomic || Reads(kind), atomic || Writes(kind), (modifiers & kAcquires) != 0,
+                                      (modifiers & kReleases) != 0, reach});
 }
 
 std::string HexAddress(uint64_t address) {
@@ -198,10 +201,8 @@ bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane,
                     Cat("global address ", HexAddress(address), " is accessed while a bulk copy on it is pending"));
       }
     }
-    if (Writes(kind)) {
-      to.allocation->MarkWritten(address, bytes);
-      cluster.NoteGlobalStore(warp, lane, address, bytes);
-    }
+    if (cluster.checks()) cluster.CheckGlobal(warp, lane, *to.allocation, address, bytes, Writes(kind), IsStrong(kind));
+    if (Writes(kind)) to.allocation->MarkWritten(address, bytes);
   }
   return true;
 }

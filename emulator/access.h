@@ -3,6 +3,7 @@
 // Thread-safety: as the warp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "emulator/cluster.h"
@@ -29,6 +30,12 @@ struct Located {
 // Finds `bytes` bytes at `address` for an ordinary access of one lane, and reports what such an access must not do:
 // touch ranges that asynchronous operations use, read what was never written. False after a fault.
 bool Locate(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane, AccessKind kind, Located& to);
+// Where each lane's bytes are.
+using HostBytes = std::array<uint8_t*, kLanes>;
+// The same for all lanes of `mask` at once, for weak accesses of `bytes` bytes at the addresses of `operand`. False: a
+// lane has a fault, or more to say than that it races, and nothing has been done; Locate has to look at one by one.
+bool LocateLanes(Warp& warp, Space space, const Operand& operand, uint32_t bytes, uint32_t mask, AccessKind kind,
+                 HostBytes& hosts);
 // The bytes only; no hazards are looked for.
 bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, int lane, Located& to);
 // An address of a shared window, generic or not, as CTA and offset. False after a fault. `any_cta`: other CTAs of the
@@ -36,8 +43,8 @@ bool LocateQuietly(Warp& warp, Space space, uint64_t address, uint32_t bytes, in
 bool LocateShared(Warp& warp, Space space, uint64_t address, uint32_t bytes, uint32_t align, int lane, bool any_cta,
                   Located& to);
 
-// modifiers of ld, st and atomics: the access acquires, releases, reaches no further than the CTA.
-inline constexpr uint64_t kAcquires = 0x400, kReleases = 0x800, kCtaScope = 0x1000;
+// modifiers of ld, st and atomics: the access acquires, releases, reaches no further than the CTA or the cluster.
+inline constexpr uint64_t kAcquires = 0x400, kReleases = 0x800, kCtaScope = 0x1000, kClusterScope = 0x2000;
 uint64_t OrderOf(const Match& match);
 // Threads synchronise by the word at `at`, if the access orders memory by itself or a fence makes it do so.
 void Synchronise(Warp& warp, const Instruction& instruction, const Located& at, int lane, AccessKind kind);

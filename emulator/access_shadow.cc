@@ -125,17 +125,19 @@ Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
   Rival rival =
       CheckAsync(GranuleWord::Of(offset, offset + bytes), {offset, offset + bytes}, false, *by.knowledge, by.lane);
   const uint32_t begin = offset - base_;
-  for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w) {
-    Word& word = words_[w];
-    const uint8_t covered = BytesOf(w, begin, bytes);
-    OrdinaryOf(w) |= BitOf(w);
-    if (word.writer != 0 && (word.bytes & covered) != 0 && !(by.strong && (word.flags & kStrongWrite)) &&
-        !by.knowledge->Knows(by.lane, WriterOf(word)) && !rival) {
-      rival = {Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
-    }
-    AddReader(word, covered, by);
-  }
+  for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w)
+    ReadWord(w, BytesOf(w, begin, bytes), by, rival);
   return rival;
+}
+
+void SharedShadow::ReadWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival) {
+  Word& word = words_[w];
+  OrdinaryOf(w) |= BitOf(w);
+  if (word.writer != 0 && (word.bytes & covered) != 0 && !(by.strong && (word.flags & kStrongWrite)) &&
+      !by.knowledge->Knows(by.lane, WriterOf(word)) && !rival) {
+    rival = {Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
+  }
+  AddReader(word, covered, by);
 }
 
 Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
@@ -143,30 +145,100 @@ Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
   ForEachGranuleWord({offset, offset + bytes}, [&](GranuleWord word) {
     if (!rival) rival = CheckAsync(word, {offset, offset + bytes}, true, *by.knowledge, by.lane);
   });
-  const Epoch now = by.knowledge->Now(by.lane);
   const uint32_t begin = offset - base_;
-  for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w) {
-    Word& word = words_[w];
-    const uint8_t covered = BytesOf(w, begin, bytes);
-    OrdinaryOf(w) |= BitOf(w);
-    const bool read = word.reader != 0;
-    if (read && !rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
-    // Lanes of one warp that store to one word in turn mostly store one value: not reported.
-    if (!rival && word.writer != 0 && !read && (word.bytes & covered) != 0 &&
-        !(by.strong && (word.flags & kStrongWrite)) && WriterOf(word).agent != now.agent &&
-        !by.knowledge->Knows(by.lane, WriterOf(word))) {
-      rival = {Conflict::kWriteAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
-    }
-    if (read) DropReaders(word);
-    word.writer = static_cast<uint16_t>(now.agent * kLanes + by.lane + 1);
-    word.write_clock = now.clock;
-    word.bytes = covered;
-    word.fences = by.fences;
-    word.write_line = by.line;
-    word.flags = by.strong ? kStrongWrite : 0;
-  }
+  for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w)
+    WriteWord(w, BytesOf(w, begin, bytes), by, rival);
   return rival;
 }
+
+void SharedShadow::WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival) {
+  const Epoch now = by.knowledge->Now(by.lane);
+  Word& word = words_[w];
+  OrdinaryOf(w) |= BitOf(w);
+  const bool read = word.reader != 0;
+  if (read && !rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
+  // Lanes of one warp that store to one word in turn mostly store one value: not reported.
+  if (!rival && word.writer != 0 && !read && (word.bytes & covered) != 0 &&
+      !(by.strong && (word.flags & kStrongWrite)) && WriterOf(word).agent != now.agent &&
+      !by.knowledge->Knows(by.lane, WriterOf(word))) {
+    rival = {Conflict::kWriteAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
+  }
+  if (read) DropReaders(word);
+  word.writer = static_cast<uint16_t>(now.agent * kLanes + by.lane + 1);
+  word.write_clock = now.clock;
+  word.bytes = covered;
+  word.fences = by.fences;
+  word.write_line = by.line;
+  word.flags = by.strong ? kStrongWrite : 0;
+}
+
+uint64_t SharedShadow::Unsettled(uint32_t block, bool write, const VectorClock& known) const {
+  uint64_t granules = 0;
+  for (const Segment& segment : blocks_[block].segments) {
+    bool settled = !segment.write || segment.write->KnownTo(known);
+    for (size_t r = 0; settled && write && r < segment.reads.size() && segment.reads[r]; ++r)
+      settled = segment.reads[r]->KnownTo(known);
+    if (!settled) granules |= segment.mask;
+  }
+  return granules;
+}
+
+template <bool kWrite>
+bool SharedShadow::IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge) {
+  if ((word.flags & kSeveralWarps) != 0) return false;
+  if (word.reader != 0 && word.reader != thread && !knowledge.Knows(lane, ReaderOf(word))) return false;
+  if (word.reader == thread && (word.flags & kSeveralLanes) != 0) return false;
+  if (word.writer == 0 || word.writer == thread || (kWrite && word.reader != 0)) return true;
+  return knowledge.Knows(lane, WriterOf(word));
+}
+
+template <bool kWrite>
+SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
+  LaneRivals rivals;
+  const Knowledge& knowledge = *access.knowledge;
+  const Epoch now = knowledge.Now(0);
+  const uint32_t words = std::max(access.bytes / 4, 1u);
+  uint32_t block = ~0u;
+  uint64_t unsettled = 0;  // of that block
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const auto offset = static_cast<uint32_t>(access.offsets[lane]), begin = offset - base_;
+    const GranuleWord granules = GranuleWord::Of(offset, offset + access.bytes);
+    if (granules.block != block) {
+      block = granules.block;
+      unsettled = Unsettled(block, kWrite, knowledge.View(kAllLanes));
+    }
+    Rival rival;
+    if ((unsettled & granules.mask) != 0) {
+      rival = CheckAsync(granules, {offset, offset + access.bytes}, kWrite, knowledge, static_cast<uint8_t>(lane));
+    }
+    blocks_[block].ordinary |= granules.mask;
+    const auto thread = static_cast<uint16_t>(now.agent * kLanes + static_cast<uint32_t>(lane) + 1);
+    const uint8_t covered = BytesOf(begin >> 2, begin, access.bytes);
+    for (uint32_t w = begin >> 2, end = w + words; w < end; ++w) {
+      Word& word = words_[w];
+      if (!IsPlain<kWrite>(word, thread, static_cast<uint8_t>(lane), knowledge)) {
+        (this->*(kWrite ? &SharedShadow::WriteWord : &SharedShadow::ReadWord))(w, covered, access.Of(lane), rival);
+      } else if constexpr (kWrite) {
+        word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, access.line, 0};
+      } else {
+        // What another thread has read before, and this one knows of, this one's reading stands for.
+        if (word.reader != thread) word.bytes &= 0xf;
+        word.flags = static_cast<uint8_t>(word.flags & ~(kStrongReads | kSeveralLanes));
+        word.reader = thread;
+        word.read_clock = now.clock;
+        word.read_fences = static_cast<uint16_t>(access.fences[lane]);
+        word.bytes = static_cast<uint8_t>(word.bytes | covered << 4);
+        word.read_line = access.line;
+      }
+    }
+    if (rival) rivals.emplace_back(lane, rival);
+  }
+  return rivals;
+}
+
+template SharedShadow::LaneRivals SharedShadow::AccessLanes<false>(const WarpAccess& access);
+template SharedShadow::LaneRivals SharedShadow::AccessLanes<true>(const WarpAccess& access);
 
 void SharedShadow::NoteWarpWrite(uint32_t offset, uint32_t bytes) {
   for (uint32_t w = (offset - base_) >> 2; w <= (offset + bytes - 1 - base_) >> 2; ++w) words_[w].flags |= kWarpWrite;

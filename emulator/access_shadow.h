@@ -79,6 +79,20 @@ struct Accessor {
   int line;
 };
 
+// The lanes of `mask` about to touch `bytes` bytes each, by one ordinary instruction that is not strong.
+struct WarpAccess {
+  const Knowledge* knowledge;
+  uint32_t mask;
+  uint32_t bytes;           // a power of two; the offsets are multiples of it
+  const uint64_t* offsets;  // by lane
+  const uint32_t* fences;   // fence.proxy.async that each lane has executed
+  int line;
+
+  Accessor Of(int lane) const {
+    return {knowledge, static_cast<uint8_t>(lane), false, static_cast<uint16_t>(fences[lane]), line};
+  }
+};
+
 enum class Conflict : uint8_t { kNone, kReadAfterWrite, kWriteAfterWrite, kWriteAfterRead };
 
 // The other side of a race.
@@ -102,6 +116,11 @@ class SharedShadow {
   // Remembers an ordinary access and says what it is not ordered behind.
   Rival Read(uint32_t offset, uint32_t bytes, const Accessor& by);
   Rival Write(uint32_t offset, uint32_t bytes, const Accessor& by);
+  // The same as Read or Write of each lane of `access`, in their order: the lanes that are not ordered behind
+  // something.
+  using LaneRivals = std::vector<std::pair<int, Rival>>;
+  LaneRivals ReadLanes(const WarpAccess& access) { return AccessLanes<false>(access); }
+  LaneRivals WriteLanes(const WarpAccess& access) { return AccessLanes<true>(access); }
   // The words that one lane has just stored were stored by an instruction of its whole warp: all its lanes know.
   void NoteWarpWrite(uint32_t offset, uint32_t bytes);
   // What an access of `lane` is not ordered behind: asynchronous operations on the granules of `word` and the bytes of
@@ -205,6 +224,16 @@ class SharedShadow {
   }
   Rival CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge, uint8_t lane,
                    bool strong) const;
+  void ReadWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
+  void WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
+  template <bool kWrite>
+  LaneRivals AccessLanes(const WarpAccess& access);
+  // The granules of a block on which some lane may have to wait for an asynchronous operation.
+  uint64_t Unsettled(uint32_t block, bool write, const VectorClock& known) const;
+  // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but what it has
+  // done itself or knows to be over.
+  template <bool kWrite>
+  static bool IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge);
   void AddReader(Word& word, uint8_t bytes, const Accessor& by);
   void AddWarp(Word& word, const Accessor& by);
   void DropReaders(Word& word);

@@ -126,12 +126,31 @@ void CountPending(const AsyncOp::SharedUse& use, uint32_t delta) {
   });
 }
 
+// The same for granules of which some have padding.
+bool WrittenButPadding(SharedMemory& memory, GranuleWord word, const std::vector<PaddedGranules>& padded) {
+  for (uint64_t rest = word.mask; rest != 0; rest &= rest - 1) {
+    const int granule = std::countr_zero(rest);
+    uint32_t bytes = GranuleWord::kGranuleBytes;
+    for (const PaddedGranules& some : padded) {
+      const auto at = std::lower_bound(some.granules->begin(), some.granules->end(), word.block,
+                                       [](const GranuleWord& known, uint32_t block) { return known.block < block; });
+      if (at != some.granules->end() && at->block == word.block && (at->mask >> granule & 1) != 0) bytes = some.bytes;
+    }
+    const uint32_t offset = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(granule) * 16;
+    if (!memory.Written(offset, bytes)) return false;
+  }
+  return true;
+}
+
 // Whether everything that it reads was written.
 bool Written(const AsyncOp::SharedUse& use) {
   SharedMemory& memory = use.cta->shared();
   if (use.granules == nullptr) return memory.Written(use.range.begin, use.range.end - use.range.begin);
   return std::all_of(use.granules->begin(), use.granules->end(),
-                     [&](const GranuleWord& word) { return memory.Written(word); });
+                     [&](const GranuleWord& word) {
+                       return memory.Written(word) ||
+                              (use.padded != nullptr && WrittenButPadding(memory, word, *use.padded));
+                     });
 }
 
 }  // namespace
@@ -232,12 +251,11 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   use.ForEachRun([&](uint32_t begin, uint32_t end) { use.cta->shared_shadow->Forget(begin, end); });
 }
 
-// Whether some fence.proxy.async stands between the access at `moment` and the operation: after the one in the order of
-// memory, and before the other.
-bool Cluster::FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const {
-  const auto is_between = [&](const Warp::ProxyFenced& fence) {
-    if ((fence.spaces & static_cast<uint8_t>(space)) == 0 || !fence.knew.Knows(moment)) return false;
-    const uint8_t issuer = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
+template <typename Covers>
+bool Cluster::AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space, Covers covers) const {
+  const uint8_t issuer = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
+  const auto is_before = [&](const Warp::ProxyFenced& fence) {
+    if ((fence.spaces & static_cast<uint8_t>(space)) == 0 || !covers(fence)) return false;
     for (uint32_t rest = fence.lanes; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<uint8_t>(std::countr_zero(rest));
       if (user.knowledge.Knows(issuer, {fence.moment.agent, lane, fence.moment.clock})) return true;
@@ -246,9 +264,49 @@ bool Cluster::FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_us
   };
   return std::any_of(ctas_.begin(), ctas_.end(), [&](const auto& cta) {
     return std::any_of(cta->warps.begin(), cta->warps.end(), [&](const auto& warp) {
-      return std::any_of(warp->proxy_fenced.begin(), warp->proxy_fenced.end(), is_between);
+      return std::any_of(warp->proxy_fenced.begin(), warp->proxy_fenced.end(), is_before);
     });
   });
+}
+
+// Whether some fence.proxy.async stands between the access at `moment` and the operation: after the one in the order of
+// memory, and before the other.
+bool Cluster::FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const {
+  return AnyProxyFence(user, lane_of_user, space,
+                       [&](const Warp::ProxyFenced& fence) { return fence.knew.Knows(moment); });
+}
+
+// The policy `proxy_fence` is about the threads of one cluster; between clusters any fence on the path will do.
+bool Cluster::StoreIsFenced(const GlobalAccess& store, const Warp& user, int lane_of_user) {
+  if (store.cluster != number_) {
+    const uint8_t lane = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
+    return user.knowledge.View(lane).FencedOf(store.cluster, store.moment()) ||
+           AnyProxyFence(user, lane_of_user, ProxySpace::kGlobal, [&](const Warp::ProxyFenced& fence) {
+             return fence.knew.KnowsOf(store.cluster, store.moment());
+           });
+  }
+  const size_t warps = ctas_[0]->warps.size();
+  const Warp& writer = *ctas_[store.agent / warps]->warps[store.agent % warps];
+  if (static_cast<uint16_t>(writer.global_proxy_fences[store.lane]) != store.fences) return true;
+  if (!FencedOnPath(store.moment(), user, lane_of_user, ProxySpace::kGlobal)) return false;
+  NotePolicy(Policy::kProxyFenceBy);
+  return machine().policies.proxy_fence == ProxyFenceBy::kPath;
+}
+
+VectorClock Cluster::FencedBefore(const Warp& warp, int lane) const {
+  VectorClock fenced;
+  AnyProxyFence(warp, lane, ProxySpace::kGlobal, [&](const Warp::ProxyFenced& fence) {
+    bool known = false;
+    for (uint32_t rest = fence.lanes; rest != 0; rest &= rest - 1) {
+      const Epoch own = {fence.moment.agent, static_cast<uint8_t>(std::countr_zero(rest)), fence.moment.clock};
+      if (!warp.knowledge.Knows(static_cast<uint8_t>(lane), own)) continue;
+      known = true;
+      fenced.Learn(own);
+    }
+    if (known) fenced.Join(fence.knew);
+    return false;
+  });
+  return fenced;
 }
 
 // Granule by granule; the first finding stands for all.
@@ -311,6 +369,7 @@ void Cluster::CheckIssue(AsyncOp& op) {
       break;
     }
   }
+  CheckGlobalUses(op);
 }
 
 bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const {

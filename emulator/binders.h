@@ -16,6 +16,8 @@ namespace laneshift::emulator {
 
 Outcome ExecuteExit(Warp& warp, const Instruction& instruction, uint32_t mask);
 Outcome ExecuteBranch(Warp& warp, const Instruction& instruction, uint32_t mask);
+// Around an .aligned instruction: looks at whether the whole warp executes it.
+Outcome ExecuteAligned(Warp& warp, const Instruction& instruction, uint32_t mask);
 // Moves between register-file slots of different widths.
 Handler NarrowHandler(uint8_t from_bytes);
 Handler WidenHandler(uint8_t to_bytes, Type type);

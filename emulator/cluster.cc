@@ -73,6 +73,16 @@ bool Cta::done() const {
 
 // ---- Cluster ----
 
+uint32_t ClustersOf(const LaunchShape& shape) {
+  uint32_t clusters = 1;
+  for (size_t d = 0; d < 3; ++d) clusters *= shape.grid[d] / shape.cluster[d];
+  return clusters;
+}
+
+uint32_t SharedBytesOf(const Launch& launch) {
+  return launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared;
+}
+
 std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster) {
   std::array<uint32_t, 3> first{};
   for (size_t d = 0; d < 3; ++d) {
@@ -88,8 +98,8 @@ namespace {
 // All CTAs of a launch have memories of one size.
 std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
   if (host.memories.empty()) {
-    return std::make_unique<CtaMemory>(launch.kernel->dynamic_shared_offset - kSharedBase + launch.shape.dynamic_shared,
-                                       launch.machine->hazards != nullptr, *launch.machine->meter);
+    return std::make_unique<CtaMemory>(SharedBytesOf(launch), launch.machine->hazards != nullptr,
+                                       *launch.machine->meter);
   }
   std::unique_ptr<CtaMemory> memory = std::move(host.memories.back());
   host.memories.pop_back();
@@ -104,7 +114,8 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
       ledger_(*launch.machine->meter),
       cancel_(std::move(cancel)),
       linear_index_(linear_index),
-      random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)) {
+      random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)),
+      number_(launch.first_cluster + linear_index) {
   const LaunchShape& shape = launch.shape;
   const std::array<uint32_t, 3> first = FirstCtaOf(shape, linear_index);
   for (size_t d = 0; d < 3; ++d) index_[d] = first[d] / shape.cluster[d];
@@ -119,12 +130,6 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
     }
   }
   pairs_.resize((ctas_.size() + 1) / 2);
-  const std::vector<std::string>& opcodes = launch.kernel->opcodes;
-  watches_global_stores_ =
-      checks() && std::any_of(opcodes.begin(), opcodes.end(), [](const std::string& opcode) {
-        return opcode.starts_with("cp.async.bulk.") && (opcode.find(".shared::cluster.global") != std::string::npos ||
-                                                        opcode.find(".shared::cta.global") != std::string::npos);
-      });
 }
 
 Cluster::~Cluster() = default;
@@ -196,6 +201,7 @@ Outcome Cluster::EndAtLimit(Warp& warp, FaultKind which, int lane) {
 
 Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
   host_ = &host;
+  if (launch_.has_dependent || launch_.predecessors_ended != nullptr) Signal();  // what waits for grids looks again
   const uint64_t news_before = news();
   int idle_rounds = 0;
   while (true) {
@@ -209,6 +215,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
     bool ran = false;
     if (!RunRound(ran)) return Result::kFault;
     TellMeter();
+    if (std::exchange(makes_way_, false)) return Result::kYield;
     if (events_ != events) {
       idle_rounds = 0;
       continue;
@@ -227,10 +234,33 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
       if (all == Repetition::kFault) return Result::kFault;
       return all == Repetition::kFound && news() == news_before ? Result::kStuck : Result::kYield;
     }
+    if (WaitsForGrids()) return news() != news_before ? Result::kYield : Result::kStuck;
     if (TimeOutWaiters() || ReleaseParts()) continue;
     ReportDeadlock();
     return Result::kFault;
   }
+}
+
+bool Cluster::WaitsForGrids() const {
+  if (PredecessorsEnded()) return false;
+  return std::any_of(ctas_.begin(), ctas_.end(), [](const auto& cta) {
+    return std::any_of(cta->warps.begin(), cta->warps.end(), [](const auto& warp) {
+      return std::any_of(warp->paths().begin(), warp->paths().end(), [](const Path& path) {
+        return path.state == Path::State::kBlocked && path.wait.kind == WaitState::Kind::kGrid;
+      });
+    });
+  });
+}
+
+bool Cluster::MayBeFollowed() const {
+  return std::all_of(ctas_.begin(), ctas_.end(), [](const auto& cta) { return cta->may_be_followed || cta->done(); });
+}
+
+bool Cluster::MakesWay() {
+  if (!launch_.has_dependent || !MayBeFollowed()) return false;
+  const Completion completion = machine().completion;
+  makes_way_ = completion == Completion::kEager || (completion == Completion::kRandom && (random_() & 1) != 0);
+  return makes_way_;
 }
 
 bool Cluster::ReleaseParts() {

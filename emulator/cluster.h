@@ -20,6 +20,7 @@
 
 #include "emulator/access_shadow.h"
 #include "emulator/cta_memory.h"
+#include "emulator/global_order.h"
 #include "emulator/host_thread.h"
 #include "emulator/limits.h"
 #include "emulator/memory.h"
@@ -40,6 +41,7 @@ enum class Completion : uint8_t { kEager, kLate, kRandom };
 // What all clusters of a launch share; immutable while they run, but for the log and global memory's bytes.
 struct Machine {
   GlobalMemory* memory = nullptr;
+  GlobalOrder* order = nullptr;  // null where hazards are not looked for
   HazardLog* hazards = nullptr;  // nullptr: do not check
   PrintLog* prints = nullptr;    // nullptr: what kernels print is dropped
   Completion completion = Completion::kEager;
@@ -59,6 +61,7 @@ struct LaunchShape {
   uint32_t dynamic_shared = 0;
 };
 
+uint32_t ClustersOf(const LaunchShape& shape);
 // The index of the first CTA of a cluster of the grid.
 std::array<uint32_t, 3> FirstCtaOf(const LaunchShape& shape, uint32_t cluster);
 
@@ -68,7 +71,14 @@ struct Launch {
   LaunchShape shape;
   std::vector<uint8_t> parameters;
   uint64_t serial = 0;  // of the launch, mixed into random choices
+  // Of a kernel that may begin before the ones before it have ended: whether they have. Null: they have.
+  const std::atomic<bool>* predecessors_ended = nullptr;
+  bool has_dependent = false;  // the next kernel may begin once its clusters allow that
+  uint32_t first_cluster = 1;  // as GlobalOrder counts
+  uint32_t ended_before = 1;   // clusters of lower numbers are of kernels that ended before this one began
 };
+// Static and dynamic, of each CTA.
+uint32_t SharedBytesOf(const Launch& launch);
 
 enum class OpKind : uint8_t {
   kBulkLoad,
@@ -96,6 +106,7 @@ class AsyncOp {
     SharedRange range;
     bool write;
     std::shared_ptr<const GranuleWords> granules = nullptr;  // of these only; otherwise of the whole range
+    std::shared_ptr<const std::vector<PaddedGranules>> padded = nullptr;
 
     bool Overlaps(uint32_t begin, uint32_t end) const;
     // Calls visit(word) for each KiB that it touches.
@@ -126,6 +137,10 @@ class AsyncOp {
   struct GlobalUse {
     uint64_t begin, end;
     bool write;
+    bool in_part = false;  // not all of its bytes are written
+  };
+  struct GlobalRange {
+    uint64_t begin, end;
   };
   enum class State : uint8_t { kPending, kDone, kReleased };
 
@@ -139,6 +154,8 @@ class AsyncOp {
   std::vector<SharedUse> shared;
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
+  // What it loads from global memory, and what it adds to there: atomic reductions are not kept apart from each other.
+  std::shared_ptr<const std::vector<GlobalRange>> loads, sums;
   std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
   struct Matrices {
     Warp* warp;
@@ -271,6 +288,7 @@ class Cta {
   std::vector<std::pair<Epoch, Place>> visits;
   VectorClock known_at_exit;  // by any of its threads
   bool exit_checked = false;
+  bool may_be_followed = false;  // griddepcontrol.launch_dependents
   // What the collector buffers of tcgen05.mma hold: A's, then b0 to b3.
   struct Collector {
     bool filled = false;
@@ -386,15 +404,27 @@ class Cluster {
   // ---- order (ordering.cc) ----
   // An ordinary access by `lane`: reports what it is not ordered behind.
   void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
+  // The same of weak accesses by all lanes of `mask`, one after the other.
+  void CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets, uint32_t bytes,
+                  bool write);
   // `lane` uses the memory of another CTA: it must have started, and must not end before.
   void Visit(Warp& warp, Cta& cta, int lane);
-  // An ordinary store to global memory, and a bulk load from there, which must not come before a proxy fence.
-  void NoteGlobalStore(Warp& warp, int lane, uint64_t address, uint64_t bytes);
-  void CheckBulkSource(Warp& warp, int lane, uint64_t address, uint64_t bytes);
-  // A strong access of `lane` to the word at `host`.
-  void SynchroniseAt(const uint8_t* host, Warp& warp, int lane, WordOrder order);
+  // An ordinary access of `lane` to global memory, in one aligned block of at most 32 bytes (global_access.cc).
+  void CheckGlobal(Warp& warp, int lane, const Allocation& allocation, uint64_t address, uint32_t bytes, bool write,
+                   bool strong);
+  // A strong access of `lane` to the word at `host`. `global`: clusters may synchronise by it.
+  void SynchroniseAt(const uint8_t* host, bool global, Warp& warp, int lane, WordOrder order);
   uint32_t live_threads() const;
   void NoteExit(Cta& cta);
+
+  // ---- griddepcontrol ----
+  bool PredecessorsEnded() const {
+    return launch_.predecessors_ended == nullptr || launch_.predecessors_ended->load(std::memory_order_acquire);
+  }
+  // Whether all its CTAs let the next kernel begin.
+  bool MayBeFollowed() const;
+  // A CTA has just let the next kernel begin: whether that one goes first now. Then the cluster ends its turn.
+  bool MakesWay();
 
   // Of the thread that runs it now.
   HostThread& host() { return *host_; }
@@ -402,6 +432,7 @@ class Cluster {
  private:
   enum class Repetition : uint8_t { kNone, kFound, kFault };
   bool RunRound(bool& ran);
+  bool WaitsForGrids() const;
   void TellMeter();
   bool CompleteSomething();
   bool CompleteAtRandom();
@@ -421,6 +452,18 @@ class Cluster {
   bool FollowsInQueue(const AsyncOp& first, const AsyncOp& second, PolicySet& used) const;
   void FindPredecessors(AsyncOp& op);
   bool FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const;
+  // Whether a fence.proxy.async about `space` that `covers` accepts stands before what the lane does.
+  template <typename Covers>
+  bool AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space, Covers covers) const;
+  // global_access.cc
+  GlobalOrder::Directory* DirectoryOf(uint64_t address, uint64_t bytes, const Allocation* allocation = nullptr);
+  GlobalAccess AccessBy(const Warp& warp, int lane, int line) const;
+  VectorClock FencedBefore(const Warp& warp, int lane) const;
+  bool StoreIsFenced(const GlobalAccess& store, const Warp& user, int lane_of_user);
+  void CheckGlobalUses(AsyncOp& op);
+  void FinishGlobalUses(const AsyncOp& op);
+  void ReportGlobal(const GlobalRival& rival, const Place& place, bool write, std::string_view what);
+  std::string Describe(const GlobalRival& rival) const;
   void CheckIssue(AsyncOp& op);
   void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
   void CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use);
@@ -428,6 +471,7 @@ class Cluster {
   void CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use);
   void CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use);
   std::string Describe(const Rival& rival) const;
+  void ReportRace(Warp& warp, int lane, bool write, const Rival& rival);
   void NoteUses(const AsyncOp& op, bool reads, bool writes);
   static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
   // Begins the record of an operation that is being issued.
@@ -454,6 +498,7 @@ class Cluster {
   std::vector<Spin> spins_;  // that AllRepeat has found
   Spin* watch_ = nullptr;
   size_t next_warp_ = 0;
+  bool makes_way_ = false;
   PendingRanges pending_global_;  // of operations that were not released yet
   std::vector<TensorPair> pairs_;
   size_t next_purge_ = 32;
@@ -472,13 +517,10 @@ class Cluster {
     VectorClock clock;
   };
   std::map<const uint8_t*, std::vector<Word>> words_;
-  struct GlobalStore {
-    Epoch moment;
-    uint32_t fences;
-    int line;
-  };
-  bool watches_global_stores_ = false;                       // the kernel has bulk loads from global memory
-  std::unordered_map<uint64_t, GlobalStore> global_stores_;  // by 16 bytes
+  uint32_t number_;  // among the clusters that GlobalOrder knows
+  // The allocations that were accessed last.
+  std::array<std::pair<const Allocation*, GlobalOrder::Directory*>, 8> directories_{};
+  size_t next_directory_ = 0;
 };
 
 }  // namespace laneshift::emulator

@@ -105,6 +105,8 @@ std::vector<Warp*> Cluster::WhoCouldEnd(Warp& warp, const Path& path) {
       if (Cta* peer = CtaOfRank(warp.cta().rank() ^ 1)) add(peer->warps, [](Warp&) { return true; });
       break;
     case WaitState::Kind::kWarpSync:
+    case WaitState::Kind::kGrid:
+    case WaitState::Kind::kGridTrigger:
     case WaitState::Kind::kNone:
       break;
   }
@@ -136,6 +138,9 @@ std::string Cluster::DescribeWait(Warp& warp, const Path& path) {
       return "for Tensor Memory to allocate";
     case WaitState::Kind::kTensorPair:
       return "for the other CTA of its pair to allocate or release Tensor Memory";
+    case WaitState::Kind::kGrid:
+      return "for the kernels before this one to end";
+    case WaitState::Kind::kGridTrigger:
     case WaitState::Kind::kNone:
       break;
   }

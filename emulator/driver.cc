@@ -3,12 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/text.h"
 #include "emulator/driver_functions.h"
 #include "emulator/driver_state.h"
+#include "emulator/source_lines.h"
 
 namespace laneshift::emulator {
 
@@ -37,6 +41,7 @@ ReturnedFault& FaultOfThisThread() {
 }
 
 void DriverState::Reset() {
+  held.clear();
   executables.clear();
   graphs.clear();
   events.clear();
@@ -48,6 +53,7 @@ void DriverState::Reset() {
   current_pool = &default_pool;
   contexts.clear();
   memory.reset();
+  crew.Forget();
   if (meter == nullptr) meter = std::make_unique<LimitMeter>(options.limits);
   memory = std::make_unique<GlobalMemory>(options.memory_bytes, meter.get());
   sticky = kCuSuccess;
@@ -85,8 +91,23 @@ CuResult ResultOf(FaultKind kind) {
 
 }  // namespace
 
-CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& shape,
-                                const std::vector<uint8_t>& parameters) {
+CuResult DriverState::RunKernel(const KernelRun& run) {
+  // So many run side by side at most.
+  constexpr size_t kMostHeld = 16;
+  if (!run.may_overlap || held.size() >= kMostHeld) {
+    if (const CuResult bad = RunHeld(); bad != kCuSuccess) return bad;
+    if (sticky != kCuSuccess) return sticky;
+  }
+  held.push_back(run);
+  const std::vector<std::string>& opcodes = run.function->kernel->opcodes;
+  const bool lets_others =
+      std::find(opcodes.begin(), opcodes.end(), "griddepcontrol.launch_dependents") != opcodes.end();
+  return lets_others && options.faults == FaultReturn::kSticky ? kCuSuccess : RunHeld();
+}
+
+CuResult DriverState::RunHeld() {
+  if (held.empty()) return kCuSuccess;
+  const std::vector<KernelRun> runs = std::exchange(held, {});
   const DeviceProfile profile = ProfileOf(options);
   FaultOfThisThread() = {};
   Machine machine;
@@ -105,31 +126,72 @@ CuResult DriverState::RunKernel(LoadedFunction& function, const LaunchShape& sha
   machine.grants_cancellation = options.cancellation == Cancellation::kGrant;
   machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
   machine.has_tensor_memory = profile.tensor_memory;
-  Launch launch{&machine, function.kernel, shape, parameters, ++launches};
-  const int threads =
-      options.host_threads > 0 ? options.host_threads : static_cast<int>(std::thread::hardware_concurrency());
+  std::optional<GlobalOrder> order;
+  if (machine.hazards != nullptr) machine.order = &order.emplace(*meter);
+  std::vector<Launch> batch;
+  HazardLog::Modules texts;
+  for (const KernelRun& run : runs) {
+    const Kernel& kernel = *run.function->kernel;
+    Launch& launch = batch.emplace_back(Launch{&machine, &kernel, run.shape, run.parameters, ++launches});
+    if (order) launch.first_cluster = order->AddGrid(kernel, run.shape, ClustersOf(run.shape));
+    texts[kernel.name] = &run.function->module->syntax();
+  }
+  static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = options.host_threads > 0 ? options.host_threads : cores;
+  hazards.SetModules(std::move(texts));
   meter->BeginLaunch();
-  GridResult result = RunGrid(launch, threads);
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<GridResult> results = RunGrids(batch, crew, threads);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   meter->EndLaunch();
-  ++report.launches;
+  NoteUses(runs, results, took.count());
+  // What the crew keeps for the next launch must not be what somebody else lacks.
+  if (meter->host_bytes() > meter->limits().host_memory / 2) crew.Forget();
+  report.launches += runs.size();
   report.arithmetic = options.arithmetic;
-  report.counters.Add(result.counters);
   report.output += prints.Take();
   for (Hazard& hazard : hazards.Take()) {
     Notice(hazard.Print());
+    if (!hazard.place.ptx.empty()) Notice("    " + hazard.place.ptx);
     report.hazards.push_back(std::move(hazard));
   }
-  if (result.fault) {
-    Notice(result.fault->Print());
-    report.faults.push_back(*result.fault);
-    const CuResult failure = ResultOf(result.fault->kind);
-    if (options.faults == FaultReturn::kAtOnce) {
-      FaultOfThisThread() = {failure, result.fault->Print()};
-      return failure;
-    }
-    // Like an asynchronous launch: the fault shows at the next synchronisation.
-    sticky = failure;
+  CuResult returned = kCuSuccess;
+  for (size_t i = 0; i < results.size(); ++i) {
+    report.counters.Add(results[i].counters);
+    std::optional<Fault>& fault = results[i].fault;
+    if (!fault) continue;
+    Annotate(runs[i].function->module->syntax(), *fault);
+    returned = ReturnFault(*fault);
   }
+  return returned;
+}
+
+// Kernels that ran side by side took the time together; each is given a share by its instructions.
+void DriverState::NoteUses(std::span<const KernelRun> runs, std::span<const GridResult> results, double seconds) {
+  double instructions = 0;
+  for (const GridResult& result : results) instructions += static_cast<double>(result.counters.warp_instructions);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Counters& counters = results[i].counters;
+    const auto own = static_cast<double>(counters.warp_instructions);
+    KernelUse& use = report.kernels[runs[i].function->kernel->name];
+    ++use.launches;
+    use.warp_instructions += counters.warp_instructions;
+    use.thread_instructions += counters.thread_instructions;
+    use.seconds += instructions > 0 ? seconds * own / instructions : seconds / static_cast<double>(runs.size());
+  }
+}
+
+CuResult DriverState::ReturnFault(const Fault& fault) {
+  Notice(fault.Print());
+  if (!fault.place.ptx.empty()) Notice("    " + fault.place.ptx);
+  report.faults.push_back(fault);
+  const CuResult failure = ResultOf(fault.kind);
+  if (options.faults == FaultReturn::kAtOnce) {
+    FaultOfThisThread() = {failure, fault.Print()};
+    return failure;
+  }
+  // Like an asynchronous launch: the fault shows at the next synchronisation.
+  sticky = failure;
   return kCuSuccess;
 }
 
@@ -163,6 +225,7 @@ void Configure(const Options& options) {
   state.options = options;
   state.Reset();
   state.report = {};
+  state.hazards.SetModules({});
   state.hazards.Take();
   state.hazards.SetRules(options.hazard_rules);
   state.prints.Take();
@@ -173,6 +236,7 @@ void Configure(const Options& options) {
 bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
+  (void)state.RunHeld();
   const Allocation* allocation = state.memory == nullptr ? nullptr : state.memory->Find(address, bytes);
   if (allocation != nullptr) std::memcpy(to, allocation->At(address), bytes);
   return allocation != nullptr;
@@ -187,6 +251,7 @@ bool DriverIsUsed() {
 Report TakeReport() {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);
+  (void)state.RunHeld();
   state.report.policies = state.options.policies;
   state.report.unused_suppressions = state.hazards.UnusedSuppressions();
   return std::exchange(state.report, {});

@@ -166,12 +166,13 @@ CuResult CtxGetDeviceV2(CuDevice* device, CuContext context) {
 }
 // Work is done when its call returns, so that there is nothing to wait for but a fault.
 CuResult CtxSynchronize() {
-  DriverCall call;
-  return call.Ready();
+  LS_READY();
+  return state.Settle();
 }
 CuResult CtxSynchronizeV2(CuContext context) {
   DriverCall call;
-  if (context == nullptr) return call.Ready();
+  if (context == nullptr) return CtxSynchronize();
+  if (const CuResult bad = call.state.Settle(); bad != kCuSuccess) return bad;
   return call.state.contexts.contains(context) ? call.state.sticky : kCuErrorInvalidContext;
 }
 CuResult CtxGetFlags(unsigned* flags) {

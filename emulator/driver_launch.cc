@@ -82,6 +82,11 @@ CuResult LaunchKernelEx(const CuLaunchConfig* config, CuFunction function, void*
   auto block = PackParameters(*loaded->kernel->syntax, parameters, extra);
   if (!block) return kCuErrorInvalidValue;
   run.parameters = std::move(*block);
+  for (unsigned a = 0; a < config->attribute_count; ++a) {
+    const CuLaunchAttribute& attribute = config->attributes[a];
+    if (attribute.id == kCuLaunchProgrammaticStreamSerialization)
+      run.may_overlap = attribute.value.programmatic_stream_serialization != 0;
+  }
   return state.Submit(config->stream, kCuNodeKernel, std::move(run));
 }
 

@@ -23,6 +23,7 @@ CuResult AllocateShared(void** pointer, size_t bytes, MemoryKind kind) {
 
 CuResult FreeOfKind(uint64_t address, MemoryKind kind) {
   LS_READY();
+  if (const CuResult bad = state.Settle(); bad != kCuSuccess) return bad;
   const Allocation* allocation = state.memory->Find(address, 1);
   if (allocation == nullptr || allocation->kind() != kind || allocation->address() != address)
     return kCuErrorInvalidValue;
@@ -98,6 +99,7 @@ CuResult MemAllocPitch(CuDevicePtr* pointer, size_t* pitch, size_t width, size_t
 CuResult MemFree(CuDevicePtr pointer) {
   LS_READY();
   if (pointer == 0) return kCuSuccess;
+  if (const CuResult bad = state.Settle(); bad != kCuSuccess) return bad;
   const Allocation* allocation = state.memory->Find(pointer, 1);
   if (allocation == nullptr || allocation->kind() == MemoryKind::kHost || allocation->kind() == MemoryKind::kRegistered)
     return kCuErrorInvalidValue;

@@ -160,6 +160,7 @@ CuResult ModuleUnload(CuModule module) {
   DriverCall call;
   const Module* known = Known(call.state.modules, module);
   if (known == nullptr) return kCuErrorInvalidHandle;
+  (void)call.state.RunHeld();
   std::erase_if(call.state.functions, [&](const auto& entry) { return entry.second->module == known; });
   call.state.modules.erase(module);
   return kCuSuccess;

@@ -7,11 +7,13 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "emulator/crew.h"
 #include "emulator/driver.h"
 #include "emulator/driver_types.h"
 #include "emulator/grid.h"
@@ -57,6 +59,7 @@ struct KernelRun {
   LoadedFunction* function;
   LaunchShape shape;
   std::vector<uint8_t> parameters;  // copied when the launch is made or recorded
+  bool may_overlap = false;         // it may begin before the kernel before it has ended (programmatic launch)
 };
 // One side of a copy: rows of `width` bytes, `pitch` apart, in slices `slice` bytes apart.
 struct CopyEnd {
@@ -131,12 +134,14 @@ struct DriverState {
   uint64_t lives = 0;  // of contexts so far: a thread's current one may be over
   device::CuResult sticky = device::kCuSuccess;
   std::unique_ptr<LimitMeter> meter;  // outlives what it counts
+  Crew crew;
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
   PrintLog prints;
   Report report;
   uint64_t launches = 0;
-  uint64_t serial = 0;  // of streams and graphs
+  std::vector<KernelRun> held;  // kernels that let others begin early, and those that do
+  uint64_t serial = 0;          // of streams and graphs
   std::unordered_map<void*, Context> contexts;
   std::unordered_map<void*, std::unique_ptr<Module>> modules;
   std::unordered_map<void*, std::unique_ptr<Library>> libraries;
@@ -163,8 +168,17 @@ struct DriverState {
   // Does the action now, or records it where the stream captures.
   device::CuResult Submit(device::CuStream stream, driver::CuGraphNodeType type, Action action);
   device::CuResult Perform(const Action& action);
-  device::CuResult RunKernel(LoadedFunction& function, const LaunchShape& shape,
-                             const std::vector<uint8_t>& parameters);
+  // Runs the kernel, or holds it until it is known whether the next one may begin before it has ended.
+  device::CuResult RunKernel(const KernelRun& run);
+  // Runs what is held. A fault is returned, or is sticky.
+  device::CuResult RunHeld();
+  void NoteUses(std::span<const KernelRun> runs, std::span<const GridResult> results, double seconds);
+  device::CuResult ReturnFault(const Fault& fault);
+  // The same as RunHeld, for calls that wait: what sticks is returned too.
+  device::CuResult Settle() {
+    const device::CuResult bad = RunHeld();
+    return bad != device::kCuSuccess ? bad : sticky;
+  }
   device::CuResult Copy(const CopyRun& copy);
   device::CuResult Fill(const FillRun& fill);
   device::CuResult OutOfHostMemory() const;

@@ -30,10 +30,13 @@ CuResult DriverState::Submit(CuStream handle, driver::CuGraphNodeType type, Acti
 }
 
 CuResult DriverState::Perform(const Action& action) {
+  if (!std::holds_alternative<KernelRun>(action)) {
+    if (const CuResult bad = RunHeld(); bad != kCuSuccess) return bad;
+  }
   if (sticky != kCuSuccess) return sticky;
   struct {
     DriverState& state;
-    CuResult operator()(const KernelRun& run) { return state.RunKernel(*run.function, run.shape, run.parameters); }
+    CuResult operator()(const KernelRun& run) { return state.RunKernel(run); }
     CuResult operator()(const CopyRun& run) { return state.Copy(run); }
     CuResult operator()(const FillRun& run) { return state.Fill(run); }
     CuResult operator()(const HostRun& run) { return run.function(run.user_data), kCuSuccess; }
@@ -78,7 +81,7 @@ CuResult StreamSynchronize(CuStream stream) {
   LS_READY();
   Stream* known = nullptr;
   if (const CuResult bad = state.FindStream(stream, known); bad != kCuSuccess) return bad;
-  return Capturing(known) ? kCuErrorStreamCaptureUnsupported : kCuSuccess;
+  return Capturing(known) ? kCuErrorStreamCaptureUnsupported : state.Settle();
 }
 CuResult StreamQuery(CuStream stream) { return StreamSynchronize(stream); }
 CuResult StreamGetPriority(CuStream stream, int* priority) {

@@ -96,12 +96,20 @@ uint64_t Exchange(uint8_t* host, AtomOp op, uint64_t b, uint64_t c) {
   return old;
 }
 
+// What the value is told by may have been told since Synchronise, by a cluster of another host thread.
+void ObserveAgain(Warp& w, const Instruction& i, const Located& at, int lane) {
+  if (at.space == Space::kGlobal) Synchronise(w, i, at, lane, AccessKind::kStrongRead);
+}
+
 // One lane's element. False after a fault.
 template <typename W, CombineBits kCombine>
 bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t b, uint64_t c, uint64_t& old) {
   Located at;
   if (!Locate(w, i.space, address, sizeof(W), lane, AccessKind::kAtomic, at)) return false;
-  Synchronise(w, i, at, lane, AccessKind::kAtomic);
+  // Nobody waits for a sum of floats, and there are many of them.
+  constexpr bool kIsFloat = kCombine == CombineF32 || kCombine == CombineF64 || kCombine == CombineH<Half> ||
+                            kCombine == CombineH<Brain> || kCombine == CombineH2<Half> || kCombine == CombineH2<Brain>;
+  if (!kIsFloat || at.space != Space::kGlobal) Synchronise(w, i, at, lane, AccessKind::kAtomic);
   const auto op = static_cast<AtomOp>(i.modifiers & 0xff);
   // Sums of f32 in global memory flush subnormal numbers, in shared memory they do not (PTX ISA, atom).
   if constexpr (kCombine == CombineF32) {
@@ -112,6 +120,7 @@ bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t 
     }
   }
   old = Exchange<W, kCombine>(at.host, op, b, c);
+  if (!kIsFloat || at.space != Space::kGlobal) ObserveAgain(w, i, at, lane);
   // A lock that is not free, or a word that is only read.
   if (static_cast<W>(kCombine(op, old, b, c)) != static_cast<W>(old)) w.cta().cluster().NoteChange();
   return true;
@@ -173,6 +182,7 @@ Outcome Atomic128(Warp& w, const Instruction& i, uint32_t mask) {
         std::memcpy(at.host, value, 16);
       }
     }
+    ObserveAgain(w, i, at, lane);
     std::memcpy(w.At<uint64_t>(i[0]) + 2 * lane, old, 16);
   }
   return Outcome::kNext;

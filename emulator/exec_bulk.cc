@@ -63,6 +63,20 @@ void AddMap(AsyncOp& op, const Located& map) {
   if (map.space == Space::kGlobal) op.global.push_back({map.address, map.address + 128, false});
 }
 
+// The bytes of global memory that a copy touches.
+std::shared_ptr<const std::vector<AsyncOp::GlobalRange>> RangesOf(const CopyPlan& plan) {
+  auto ranges = std::make_shared<std::vector<AsyncOp::GlobalRange>>();
+  for (const TensorRun& run : plan.runs) {
+    if (run.global_bytes == 0) continue;
+    if (!ranges->empty() && ranges->back().end == run.global) {
+      ranges->back().end += run.global_bytes;
+    } else {
+      ranges->push_back({run.global, run.global + run.global_bytes});
+    }
+  }
+  return ranges;
+}
+
 bool ReadCopy(Warp& w, const Operand& address, const Operand& coordinates, int rank, CopyForm form, int lane,
               TensorMap& map, TensorCopy& copy, Located& at) {
   if (!ReadMap(w, w.AddressOf(address, lane), lane, map, at)) return false;
@@ -125,11 +139,12 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
       w.Report(HazardKind::kBarrierMisuse, lane,
                "the mbarrier of a copy is in the CTA of its destination; .cta_group::2 allows that CTA's peer");
     }
-    for (const TensorRun& run : plan->runs) cluster.CheckBulkSource(w, lane, run.global, run.global_bytes);
+    const auto loads = RangesOf(*plan);
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       AddShared(*op, cta, ranges, true);
       AddMap(*op, map_at);
+      op->loads = loads;
       op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
       Cta* signalled = pair ? SignalledCta(*cta, *barrier.cta, multicast, used) : cta;
       if (signalled == nullptr)
@@ -192,14 +207,11 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     AddShared(*op, from.cta, ranges, false);
     AddMap(*op, map_at);
     op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
-    // Reductions of several copies into one place are atomic, so they are not kept apart from each other.
-    for (const TensorRun& run : plan->runs) {
-      if (kReduce || run.global_bytes == 0) continue;
-      if (!op->global.empty() && op->global.back().write && op->global.back().end == run.global) {
-        op->global.back().end += run.global_bytes;
-      } else {
-        op->global.push_back({run.global, run.global + run.global_bytes, true});
-      }
+    const auto ranges_there = RangesOf(*plan);
+    if constexpr (kReduce) {
+      op->sums = ranges_there;
+    } else {
+      for (const AsyncOp::GlobalRange& range : *ranges_there) op->global.push_back({range.begin, range.end, true});
     }
     op->effect = [=, cta = from.cta](AsyncOp& self) {
       Allocation* cache = nullptr;
@@ -250,10 +262,12 @@ Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
     std::vector<Cta*> ctas = {to.cta};
     if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[4], lane)), lane);
     if (ctas.empty()) return Outcome::kFault;
-    cluster.CheckBulkSource(w, lane, source, bytes);
+    const auto loads =
+        std::make_shared<std::vector<AsyncOp::GlobalRange>>(1, AsyncOp::GlobalRange{source, source + bytes});
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, OpKind::kBulkLoad, lane);
       op->shared.push_back({cta, {to.offset, to.offset + bytes}, true});
+      op->loads = loads;
       op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset,
                     weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
@@ -324,7 +338,26 @@ Outcome BulkStore(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
+// Bulk stores are committed and waited for by the thread that issued them; others do nothing by that.
+void CheckIssuer(Warp& w, uint32_t mask, std::string_view what) {
+  if (!w.checks()) return;
+  const auto has = [&](uint32_t lanes) {
+    for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+      const OpGroups* const groups = w.bulk[static_cast<size_t>(std::countr_zero(rest))].get();
+      if (groups != nullptr && (!groups->open.empty() || !groups->closed.empty())) return true;
+    }
+    return false;
+  };
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    if (w.bulk[static_cast<size_t>(std::countr_zero(rest))] != nullptr) return;
+  }
+  if (has(~mask))
+    w.Report(HazardKind::kElectionMisuse, std::countr_zero(mask),
+             Cat("this ", what, " is executed by a thread that has stored nothing; another lane of the warp has"));
+}
+
 Outcome BulkCommit(Warp& w, const Instruction&, uint32_t mask) {
+  CheckIssuer(w, mask, "cp.async.bulk.commit_group");
   ForLanes(mask, [&](int lane) { GroupsOf(w.bulk, lane).Close(); });
   return Outcome::kNext;
 }
@@ -333,6 +366,7 @@ Outcome BulkCommit(Warp& w, const Instruction&, uint32_t mask) {
 Outcome BulkWait(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   const auto keep = static_cast<size_t>(i[0].offset);
+  CheckIssuer(w, mask, "cp.async.bulk.wait_group");
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     OpGroups& groups = GroupsOf(w.bulk, std::countr_zero(rest));
     if (i.modifiers != 0) {

@@ -1,9 +1,11 @@
 // Control flow, warp-wide exchange, barriers and fences.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/text.h"
+#include "emulator/access.h"
 #include "emulator/calls.h"
 #include "emulator/cluster.h"
 #include "emulator/lanes.h"
@@ -190,9 +192,6 @@ Outcome Barrier(Warp& w, const Instruction& i, uint32_t mask) {
   NamedBarrier& barrier = w.cta().named[id];
   WaitState& wait = w.path().wait;
   if (wait.kind != WaitState::Kind::kNamedBarrier) {
-    if (i.modifiers != 0 && mask != w.live() && w.cta().cluster().checks()) {
-      w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask), "bar.sync is executed by a part of the warp");
-    }
     const uint64_t generation = barrier.generation;
     if (ArriveAtBarrier(w, barrier, count, mask)) return w.Acquire(mask, barrier.told), Outcome::kNext;
     wait.generation = generation;
@@ -270,6 +269,10 @@ Outcome WarpBarrier(Warp& w, const Instruction& i, uint32_t mask) {
 }
 
 Outcome Elect(Warp& w, const Instruction& i, uint32_t mask) {
+  const auto members = static_cast<uint32_t>(w.Value(i[2], std::countr_zero(mask)));
+  if ((mask & ~members) != 0 && w.path().wait.kind == WaitState::Kind::kNone)
+    w.Report(HazardKind::kElectionMisuse, std::countr_zero(mask & ~members),
+             Cat("elect.sync names the lanes ", HexAddress(members), ", and this lane executes it too"));
   if (!Together(w, i[2], mask)) return Outcome::kBlocked;
   const auto leader = static_cast<uint32_t>(std::countr_zero(mask));
   ForLanes(mask, [&](int lane) { w.At<uint32_t>(i[0])[lane] = leader; });
@@ -279,8 +282,9 @@ Outcome Elect(Warp& w, const Instruction& i, uint32_t mask) {
 
 // modifiers: of ProxySpace.
 Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
-  // So many are remembered of a warp: who relies on an older one has one of its own too, or is told too much.
-  constexpr size_t kRemembered = 16;
+  // So many of each kind are remembered of a warp: who relies on an older one has one of its own too, or is told too
+  // much.
+  constexpr int64_t kRemembered = 16;
   if (!w.checks()) return Outcome::kNext;
   const auto about = [&](ProxySpace space) { return (i.modifiers & static_cast<uint64_t>(space)) != 0 ? 1u : 0u; };
   ForLanes(mask, [&](int lane) {
@@ -288,14 +292,17 @@ Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
     w.global_proxy_fences[static_cast<size_t>(lane)] += about(ProxySpace::kGlobal);
   });
   const auto lane = std::has_single_bit(mask) ? static_cast<uint8_t>(std::countr_zero(mask)) : kAllLanes;
-  if (w.proxy_fenced.size() == kRemembered) w.proxy_fenced.pop_front();
-  w.proxy_fenced.push_back({mask, static_cast<uint8_t>(i.modifiers), w.knowledge.Now(lane), w.knowledge.View(lane)});
+  const auto alike = [&](const Warp::ProxyFenced& fence) { return fence.spaces == i.modifiers; };
+  if (std::count_if(w.proxy_fenced.begin(), w.proxy_fenced.end(), alike) >= kRemembered)
+    w.proxy_fenced.erase(std::find_if(w.proxy_fenced.begin(), w.proxy_fenced.end(), alike));
+  w.proxy_fenced.push_back({mask, static_cast<uint8_t>(i.modifiers), w.knowledge.Now(lane), {}});
+  w.knowledge.Peek(mask, w.proxy_fenced.back().knew);  // lanes that have each waited alone know more than their warp
   return Outcome::kNext;
 }
 
-// modifiers: 1 for the scope .cta
+// modifiers: a Reach
 Outcome Fence(Warp& w, const Instruction& i, uint32_t mask) {
-  if (w.checks()) w.fences.Fence(w.knowledge, mask, w.live(), i.modifiers != 0 ? Reach::kCta : Reach::kCluster);
+  if (w.checks()) w.fences.Fence(w.knowledge, mask, w.live(), static_cast<Reach>(i.modifiers));
   return Outcome::kNext;
 }
 
@@ -310,6 +317,33 @@ Outcome BarrierInitFence(Warp& w, const Instruction&, uint32_t mask) {
 }
 
 }  // namespace
+
+Outcome ExecuteAligned(Warp& w, const Instruction& i, uint32_t mask) {
+  if (mask != w.live() && w.path().wait.kind == WaitState::Kind::kNone && w.checks())
+    w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask),
+             Cat("an .aligned instruction is executed by the lanes ", HexAddress(mask), " of ", HexAddress(w.live()),
+                 " only", w.WhereOthersAre()));
+  return i.inner(w, i, mask);
+}
+
+// griddepcontrol.launch_dependents: one thread speaks for its CTA.
+Outcome LaunchDependents(Warp& w, const Instruction&, uint32_t) {
+  if (w.path().wait.kind == WaitState::Kind::kGridTrigger) return w.DoneWaiting(), Outcome::kNext;
+  w.cta().may_be_followed = true;
+  if (!w.cta().cluster().MakesWay()) return Outcome::kNext;
+  return w.Block(WaitState::Kind::kGridTrigger, 0);
+}
+
+// griddepcontrol.wait: until the kernels before this one have ended, whose accesses are visible then.
+Outcome WaitForGrids(Warp& w, const Instruction&, uint32_t mask) {
+  Cluster& cluster = w.cta().cluster();
+  if (!cluster.PredecessorsEnded()) return w.Block(WaitState::Kind::kGrid, 0);
+  VectorClock ended;
+  ended.LearnEnded(cluster.launch().first_cluster);
+  w.Acquire(mask, ended);
+  w.DoneWaiting();
+  return Outcome::kNext;
+}
 
 Outcome ExecuteBranch(Warp& w, const Instruction& i, uint32_t mask) { return w.Branch(i, mask); }
 Outcome ExecuteExit(Warp& w, const Instruction&, uint32_t mask) { return w.Exit(mask); }
@@ -338,6 +372,8 @@ Result<Handler> BindBranchTable(const Match&, Instruction&) {
 // The program builder knows what is called.
 Result<Handler> BindCall(const Match&, Instruction&) { return Handler(ExecuteCall); }
 Result<Handler> BindExit(const Match&, Instruction&) { return Handler(ExecuteExit); }
+Result<Handler> BindGridTrigger(const Match&, Instruction&) { return Handler(LaunchDependents); }
+Result<Handler> BindGridWait(const Match&, Instruction&) { return Handler(WaitForGrids); }
 Result<Handler> BindTrap(const Match&, Instruction&) { return Handler(Trap); }
 Result<Handler> BindShfl(const Match& match, Instruction& i) {
   const std::string_view mode = match("ShflMode");
@@ -406,7 +442,9 @@ Result<Handler> BindProxyFence(const Match& match, Instruction& i) {
   return Handler(ProxyFence);
 }
 Result<Handler> BindFence(const Match& match, Instruction& i) {
-  i.modifiers = match("MemScope") == "cta" || match("MaxLevel") == "cta" ? 1 : 0;
+  const bool near = match("MemScope") == "cta" || match("MaxLevel") == "cta";
+  const Reach reach = near ? Reach::kCta : match("MemScope") == "cluster" ? Reach::kCluster : Reach::kDevice;
+  i.modifiers = static_cast<uint64_t>(reach);
   return Handler(Fence);
 }
 Result<Handler> BindBarrierInitFence(const Match&, Instruction&) { return Handler(BarrierInitFence); }

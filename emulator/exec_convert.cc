@@ -141,6 +141,8 @@ double RealOf(Type type, uint64_t bits) {
 
 // A double cut to float with a sticky last bit, so that the next rounding sees which side it was cut from.
 float StickyFloat(double value) {
+  // Changing the mode of rounding is slow, and most values are floats already.
+  if (const auto same = static_cast<float>(value); static_cast<double>(same) == value) return same;
   const int mode = std::fegetround();
   std::fesetround(FE_TOWARDZERO);
   volatile double in = value;
@@ -157,17 +159,17 @@ template <typename Source>
 uint64_t RealBits(const Conversion& c, Source value) {
   const int mode = HostMode(c.rounding);
   if (c.to == Type::kF64) {
-    std::fesetround(mode);
+    if (mode != FE_TONEAREST) std::fesetround(mode);
     volatile Source in = value;
     auto result = static_cast<double>(in);
-    std::fesetround(FE_TONEAREST);
+    if (mode != FE_TONEAREST) std::fesetround(FE_TONEAREST);
     if (c.saturate) result = std::isnan(result) ? 0 : std::fmin(std::fmax(result, 0.0), 1.0);
     return std::bit_cast<uint64_t>(result);
   }
-  std::fesetround(mode);
+  if (mode != FE_TONEAREST) std::fesetround(mode);
   volatile Source in = value;
   auto result = static_cast<float>(in);
-  std::fesetround(FE_TONEAREST);
+  if (mode != FE_TONEAREST) std::fesetround(FE_TONEAREST);
   if (c.flush) result = Flush(result);
   if (c.saturate) result = std::isnan(result) ? 0.0f : std::fmin(std::fmax(result, 0.0f), 1.0f);
   if (c.relu && !(result > 0) && !std::isnan(result)) result = 0;
@@ -279,6 +281,12 @@ Outcome F16ToF32(Warp& w, const Instruction& i, uint32_t mask) {
 Outcome Bf16ToF32(Warp& w, const Instruction& i, uint32_t mask) {
   return Map1<float, uint16_t>(w, i, mask, [](uint16_t a) { return base::Bf16ToFloat(a); });
 }
+Outcome F32ToF16(Warp& w, const Instruction& i, uint32_t mask) {
+  return Map1<uint16_t, float>(w, i, mask, [](float a) { return base::FloatToF16(a); });
+}
+Outcome F32ToBf16(Warp& w, const Instruction& i, uint32_t mask) {
+  return Map1<uint16_t, float>(w, i, mask, [](float a) { return base::FloatToBf16(a); });
+}
 template <typename D, typename S>
 Outcome ResizeInteger(Warp& w, const Instruction& i, uint32_t mask) {
   return Map1<D, S>(w, i, mask, [](S a) { return static_cast<D>(a); });
@@ -320,8 +328,13 @@ Result<Handler> BindCvt(const Match& match, Instruction& instruction) {
     if (!IsPair(c.to) || !IsPair(c.from)) return Wrong("a packed pair is made from two values, or from another pair");
     return Handler(ConvertPair);
   }
-  if (!c.relu && !c.saturate && !c.flush && c.to == Type::kF32 && c.from == Type::kF16) return Handler(F16ToF32);
-  if (!c.relu && !c.saturate && !c.flush && c.to == Type::kF32 && c.from == Type::kBf16) return Handler(Bf16ToF32);
+  const bool plain = !c.relu && !c.saturate && !c.flush && !c.to_integral;
+  if (plain && c.to == Type::kF32 && c.from == Type::kF16) return Handler(F16ToF32);
+  if (plain && c.to == Type::kF32 && c.from == Type::kBf16) return Handler(Bf16ToF32);
+  if (plain && c.from == Type::kF32 && c.rounding == Rounding::kNearestEven) {
+    if (c.to == Type::kF16) return Handler(F32ToF16);
+    if (c.to == Type::kBf16) return Handler(F32ToBf16);
+  }
   if (c.to == Type::kU64 && c.from == Type::kU32) return Handler(ResizeInteger<uint64_t, uint32_t>);
   if (c.to == Type::kU32 && c.from == Type::kU64 && !c.saturate) return Handler(ResizeInteger<uint32_t, uint64_t>);
   if (c.to == Type::kS64 && c.from == Type::kS32) return Handler(ResizeInteger<int64_t, int32_t>);

@@ -25,6 +25,12 @@ Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
       return w.Fault(FaultKind::kMisalignedAddress, lane, Cat("cp.async from ", HexAddress(source)));
     if (!LocateShared(w, Space::kShared, w.AddressOf(i[0], lane), bytes, bytes, lane, false, to))
       return Outcome::kFault;
+    if (given != 0 && w.checks()) {
+      // An ordinary load: the bytes that it reads are the thread's own affair.
+      Located from;
+      if (!LocateQuietly(w, Space::kGlobal, source, given, lane, from)) return Outcome::kFault;
+      w.cta().cluster().CheckGlobal(w, lane, *from.allocation, source, given, false, false);
+    }
     OpHandle op = NewOperation(w, OpKind::kCopy, lane);
     op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
     op->effect = [to, source, bytes, given](AsyncOp& self) {

@@ -57,7 +57,11 @@ void AcquireAt(Warp& w, uint64_t modifiers, uint32_t mask, uint32_t parity, Barr
   if (!w.checks()) return;
   const VectorClock& far = slot.Told(parity, true);
   const bool wide = !far.empty() && ReachesOtherCtas(w, modifiers);
-  if ((modifiers & kRelaxed) != 0) return w.fences.Observe(mask, slot.Told(parity), wide ? &far : nullptr);
+  if ((modifiers & kRelaxed) != 0) {
+    w.fences.Observe(mask, Reach::kCta, slot.Told(parity));
+    if (wide) w.fences.Observe(mask, Reach::kCluster, far);
+    return;
+  }
   w.Acquire(mask, slot.Told(parity));
   if (wide) w.Acquire(mask, far);
 }

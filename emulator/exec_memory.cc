@@ -26,79 +26,111 @@ uint64_t StrengthOf(const Match& match) {
   return sem.empty() || sem == "weak" ? 0 : kStrong | OrderOf(match);
 }
 
-void PutElement(Warp& w, const Operand& to, int lane, const uint8_t* from, uint64_t modifiers) {
+// An element of each lane of `mask`, from its memory to its register and back. What other clusters may use at the same
+// time is read and written as a whole.
+template <typename T>
+T ReadMemory(const uint8_t* from) {
+  if constexpr (sizeof(T) >= 4) return __atomic_load_n(reinterpret_cast<const T*>(from), __ATOMIC_RELAXED);
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+template <typename T>
+void WriteMemory(uint8_t* to, T value) {
+  if constexpr (sizeof(T) >= 4) {
+    __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELAXED);
+  } else {
+    std::memcpy(to, &value, sizeof value);
+  }
+}
+template <typename T>
+void PutLanes(Warp& w, const Operand& to, const HostBytes& from, uint32_t offset, uint32_t mask) {
+  auto* cells = w.At<Cell<T>>(to);
+  ForLanes(mask, [&](int lane) { cells[lane] = Pack<T>(ReadMemory<T>(from[static_cast<size_t>(lane)] + offset)); });
+}
+template <typename T>
+void GetLanes(Warp& w, const Operand& from, const HostBytes& to, uint32_t offset, uint32_t mask) {
+  const auto* cells = w.At<Cell<T>>(from);
+  ForLanes(mask,
+           [&](int lane) { WriteMemory<T>(to[static_cast<size_t>(lane)] + offset, static_cast<T>(cells[lane])); });
+}
+
+void PutElement(Warp& w, const Operand& to, const HostBytes& from, uint32_t offset, uint32_t mask, uint64_t modifiers) {
+  const bool is_signed = (modifiers & kSigned) != 0;
   switch (modifiers & kBytesMask) {
     case 1:
-      w.At<uint32_t>(to)[lane] = modifiers & kSigned ? static_cast<uint32_t>(static_cast<int8_t>(*from)) : *from;
-      break;
-    case 2: {
-      uint16_t v;
-      std::memcpy(&v, from, 2);
-      w.At<uint32_t>(to)[lane] = modifiers & kSigned ? static_cast<uint32_t>(static_cast<int16_t>(v)) : v;
-      break;
-    }
+      return is_signed ? PutLanes<int8_t>(w, to, from, offset, mask) : PutLanes<uint8_t>(w, to, from, offset, mask);
+    case 2:
+      return is_signed ? PutLanes<int16_t>(w, to, from, offset, mask) : PutLanes<uint16_t>(w, to, from, offset, mask);
     case 4:
-      w.At<uint32_t>(to)[lane] = __atomic_load_n(reinterpret_cast<const uint32_t*>(from), __ATOMIC_RELAXED);
-      break;
+      return PutLanes<uint32_t>(w, to, from, offset, mask);
     case 8:
-      w.At<uint64_t>(to)[lane] = __atomic_load_n(reinterpret_cast<const uint64_t*>(from), __ATOMIC_RELAXED);
-      break;
+      return PutLanes<uint64_t>(w, to, from, offset, mask);
     default:
-      std::memcpy(w.At<uint64_t>(to) + 2 * lane, from, 16);
-      break;
+      ForLanes(mask, [&](int lane) {
+        std::memcpy(w.At<uint64_t>(to) + 2 * lane, from[static_cast<size_t>(lane)] + offset, 16);
+      });
   }
 }
 
-void GetElement(Warp& w, const Operand& from, int lane, uint8_t* to, uint64_t modifiers) {
+void GetElement(Warp& w, const Operand& from, const HostBytes& to, uint32_t offset, uint32_t mask, uint64_t modifiers) {
   switch (modifiers & kBytesMask) {
     case 1:
-      *to = static_cast<uint8_t>(w.At<uint32_t>(from)[lane]);
-      break;
-    case 2: {
-      const auto v = static_cast<uint16_t>(w.At<uint32_t>(from)[lane]);
-      std::memcpy(to, &v, 2);
-      break;
-    }
+      return GetLanes<uint8_t>(w, from, to, offset, mask);
+    case 2:
+      return GetLanes<uint16_t>(w, from, to, offset, mask);
     case 4:
-      __atomic_store_n(reinterpret_cast<uint32_t*>(to), w.At<uint32_t>(from)[lane], __ATOMIC_RELAXED);
-      break;
+      return GetLanes<uint32_t>(w, from, to, offset, mask);
     case 8:
-      __atomic_store_n(reinterpret_cast<uint64_t*>(to), w.At<uint64_t>(from)[lane], __ATOMIC_RELAXED);
-      break;
+      return GetLanes<uint64_t>(w, from, to, offset, mask);
     default:
-      std::memcpy(to, w.At<uint64_t>(from) + 2 * lane, 16);
-      break;
+      ForLanes(mask, [&](int lane) {
+        std::memcpy(to[static_cast<size_t>(lane)] + offset, w.At<uint64_t>(from) + 2 * lane, 16);
+      });
   }
+}
+
+// Locates what a load or store accesses, and has `move` do it: for all lanes at once, or one after the other.
+template <typename Move>
+Outcome Access(Warp& w, const Instruction& i, uint32_t mask, const Operand& address, const Operand& vector, bool write,
+               Move move) {
+  const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask) * vector.count;
+  const bool strong = i.modifiers & kStrong;
+  HostBytes hosts;
+  if (!strong && LocateLanes(w, i.space, address, bytes, mask, write ? AccessKind::kWrite : AccessKind::kRead, hosts)) {
+    move(hosts, mask);
+    return Outcome::kNext;
+  }
+  const AccessKind kind = strong  ? write ? AccessKind::kStrongWrite : AccessKind::kStrongRead
+                          : write ? AccessKind::kWrite
+                                  : AccessKind::kRead;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    if (!Locate(w, i.space, w.AddressOf(address, lane), bytes, lane, kind, at)) return Outcome::kFault;
+    // A cluster tells what it knows before it stores, so that another one, which sees the value, asks after that.
+    if (strong && write) Synchronise(w, i, at, lane, kind);
+    hosts[static_cast<size_t>(lane)] = at.host;
+    move(hosts, uint32_t{1} << lane);
+    if (strong && !write) Synchronise(w, i, at, lane, kind);
+  }
+  return Outcome::kNext;
 }
 
 // operands: {d}, [a]
 Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
   const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask);
-  const bool strong = i.modifiers & kStrong;
-  const AccessKind kind = strong ? AccessKind::kStrongRead : AccessKind::kRead;
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    Located at;
-    if (!Locate(w, i.space, w.AddressOf(i[1], lane), bytes * i[0].count, lane, kind, at)) return Outcome::kFault;
-    if (strong) Synchronise(w, i, at, lane, kind);
-    for (uint32_t e = 0; e < i[0].count; ++e) PutElement(w, i[0].elements[e], lane, at.host + e * bytes, i.modifiers);
-  }
-  return Outcome::kNext;
+  return Access(w, i, mask, i[1], i[0], false, [&](const HostBytes& hosts, uint32_t lanes) {
+    for (uint32_t e = 0; e < i[0].count; ++e) PutElement(w, i[0].elements[e], hosts, e * bytes, lanes, i.modifiers);
+  });
 }
 
 // operands: [a], {b}
 Outcome Store(Warp& w, const Instruction& i, uint32_t mask) {
   const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask);
-  const bool strong = i.modifiers & kStrong;
-  const AccessKind kind = strong ? AccessKind::kStrongWrite : AccessKind::kWrite;
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    Located at;
-    if (!Locate(w, i.space, w.AddressOf(i[0], lane), bytes * i[1].count, lane, kind, at)) return Outcome::kFault;
-    if (strong) Synchronise(w, i, at, lane, kind);
-    for (uint32_t e = 0; e < i[1].count; ++e) GetElement(w, i[1].elements[e], lane, at.host + e * bytes, i.modifiers);
-  }
-  return Outcome::kNext;
+  return Access(w, i, mask, i[0], i[1], true, [&](const HostBytes& hosts, uint32_t lanes) {
+    for (uint32_t e = 0; e < i[1].count; ++e) GetElement(w, i[1].elements[e], hosts, e * bytes, lanes, i.modifiers);
+  });
 }
 
 Result<Handler> AccessHandler(const Match& match, Instruction& instruction, const Operand& vector, Handler handler) {

@@ -222,10 +222,6 @@ bool WholeWarp(Warp& w, uint32_t& mask, Outcome& outcome) {
                       "a matrix instruction is executed by a warp of which threads are missing");
     return false;
   }
-  if (mask != kFullMask && w.cta().cluster().checks()) {
-    w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask),
-             "a matrix instruction is executed by a part of the warp");
-  }
   return w.SyncLanes(kFullMask, mask);
 }
 

@@ -124,7 +124,9 @@ Outcome BulkStoreInto(Warp& w, const Instruction& i, uint32_t mask) {
     OpHandle op = NewOperation(w, OpKind::kBulkStore, lane);
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
     // Atomic reductions into one place are not kept apart from each other.
-    if constexpr (!kReduce) op->global.push_back({target, target + bytes, true});
+    if constexpr (!kReduce) op->global.push_back({target, target + bytes, true, kept != 0xffff});
+    if constexpr (kReduce)
+      op->sums = std::make_shared<std::vector<AsyncOp::GlobalRange>>(1, AsyncOp::GlobalRange{target, target + bytes});
     op->effect = [=](AsyncOp& self) {
       Allocation* cache = nullptr;
       if constexpr (kReduce) {

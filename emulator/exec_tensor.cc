@@ -40,7 +40,6 @@ bool Plan(Warp& w, const Instruction& i, const Operand& address, int64_t split, 
 }
 
 Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
-  CheckWholeWarp(w, mask);
   PlannedLaneAccess plan;
   if (!Plan(w, i, i[1], i.operand_count > 2 ? i[2].offset : 0, std::countr_zero(mask), plan)) return Outcome::kFault;
   Cluster& cluster = w.cta().cluster();
@@ -69,7 +68,6 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
 }
 
 Outcome TensorSt(Warp& w, const Instruction& i, uint32_t mask) {
-  CheckWholeWarp(w, mask);
   PlannedLaneAccess plan;
   const bool split = i.operand_count > 2;
   if (!Plan(w, i, i[0], split ? i[1].offset : 0, std::countr_zero(mask), plan)) return Outcome::kFault;

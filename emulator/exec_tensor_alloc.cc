@@ -102,7 +102,6 @@ Outcome Meet(Warp& w, TensorPair::Side mine, int lane, TensorMemoryAllocator::Bl
 
 template <int kGroup>
 Outcome Alloc(Warp& w, const Instruction& i, uint32_t mask) {
-  CheckWholeWarp(w, mask);
   const int lane = std::countr_zero(mask);
   const auto columns = static_cast<uint32_t>(w.Value(i[1], lane));
   if constexpr (kGroup == 2) {
@@ -132,7 +131,6 @@ bool IsFree(Warp& w, int group, TensorAddress address, uint32_t columns) {
 
 template <int kGroup>
 Outcome Dealloc(Warp& w, const Instruction& i, uint32_t mask) {
-  CheckWholeWarp(w, mask);
   const int lane = std::countr_zero(mask);
   const TensorAddress address = TensorAddress::Unpack(static_cast<uint32_t>(w.Value(i[0], lane)));
   const auto columns = static_cast<uint32_t>(w.Value(i[1], lane));
@@ -157,7 +155,6 @@ Outcome Dealloc(Warp& w, const Instruction& i, uint32_t mask) {
 
 template <int kGroup>
 Outcome Relinquish(Warp& w, const Instruction&, uint32_t mask) {
-  CheckWholeWarp(w, mask);
   const int lane = std::countr_zero(mask);
   if constexpr (kGroup == 2) {
     if (ReleasesTogether(w)) {

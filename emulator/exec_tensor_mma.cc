@@ -217,14 +217,21 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
       }
     }
     OpHandle op = NewTensorOperation(w, OpKind::kCommit, lane, group);
+    bool of_another_lane = false;
     for (const OpHandle& other : cluster.unreleased()) {
       const bool queued =
           other->kind == OpKind::kMma || other->kind == OpKind::kTensorCopy || other->kind == OpKind::kTensorShift;
       if (other->state != AsyncOp::State::kReleased && queued && other->warp == &w && other->lane == lane &&
           other->cta_group == group) {
         op->covered.push_back(other);
+      } else if (other->state != AsyncOp::State::kReleased && queued && other->warp == &w && other->lane != lane &&
+                 (mask >> other->lane & 1) == 0) {
+        of_another_lane = true;
       }
     }
+    if (op->covered.empty() && of_another_lane)
+      w.Report(HazardKind::kElectionMisuse, lane,
+               "this tcgen05.commit is executed by a thread that has issued nothing; another lane of the warp has");
     op->effect = [targets, offset = at.offset](AsyncOp& self) {
       Cluster& own = self.warp->cta().cluster();
       for (Cta* cta : targets) {

@@ -1,5 +1,6 @@
 // Edits of tensor maps by the kernel, and the fences that make them visible to copies.
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -125,6 +126,12 @@ void CheckMapIdle(Warp& w, const Located& at, int lane) {
            Cat("the tensor map at ", HexAddress(at.address), " is edited while a copy that uses it is pending"));
 }
 
+// 128 bytes of zero are a map without a field yet: a kernel may write such and set every field (Triton does).
+Result<TensorMap> MapToEdit(std::span<const uint8_t, 128> bytes) {
+  if (std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; })) return TensorMap{};
+  return DecodeTensorMap(bytes);
+}
+
 // operands: [map], value   or   [map], ordinal, value. The value of the fields that are codes is an immediate.
 template <bool kOrdinal, bool kCode>
 Outcome Replace(Warp& w, const Instruction& i, uint32_t mask) {
@@ -135,7 +142,7 @@ Outcome Replace(Warp& w, const Instruction& i, uint32_t mask) {
     w.cta().cluster().NoteChange();
     if (at.space != Space::kGlobal && at.space != Space::kShared)
       return w.Fault(FaultKind::kInvalidAddressSpace, lane, "only a tensor map in global or shared memory is edited");
-    auto map = DecodeTensorMap(std::span<const uint8_t, 128>(at.host, 128));
+    auto map = MapToEdit(std::span<const uint8_t, 128>(at.host, 128));
     if (!map.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, map.error().message);
     const uint64_t value = kCode ? static_cast<uint64_t>(i[1].offset) : w.Value(i[kOrdinal ? 2 : 1], lane);
     const auto ordinal = kOrdinal ? static_cast<size_t>(i[1].offset) : 0;

@@ -8,8 +8,9 @@ void FenceMemory::Fence(Knowledge& knowledge, uint32_t mask, uint32_t live, Reac
   for (Observed& seen : observed_) {
     const uint32_t lanes = seen.lanes & mask;
     if (lanes == 0) continue;
-    knowledge.Acquire(lanes, live, seen.near);
-    if (reach == Reach::kCluster) knowledge.Acquire(lanes, live, seen.far);
+    for (size_t distance = 0; distance <= static_cast<size_t>(reach); ++distance) {
+      if (!seen.told[distance].empty()) knowledge.Acquire(lanes, live, seen.told[distance]);
+    }
     seen.lanes &= ~mask;
   }
   std::erase_if(observed_, [](const Observed& seen) { return seen.lanes == 0; });
@@ -26,22 +27,20 @@ void FenceMemory::Release(uint32_t mask, Reach needed, VectorClock& to) const {
   }
 }
 
-void FenceMemory::Observe(uint32_t mask, const VectorClock& near, const VectorClock* far) {
+void FenceMemory::Observe(uint32_t mask, Reach distance, const VectorClock& told) {
   auto seen = std::find_if(observed_.begin(), observed_.end(), [&](const Observed& o) { return o.lanes == mask; });
   if (seen == observed_.end()) {
     // Lanes that observe apart from those that they observed with before go on with what all of these saw.
-    Observed fresh{mask, {}, {}};
+    Observed fresh{mask, {}};
     for (Observed& old : observed_) {
       if ((old.lanes & mask) == 0) continue;
-      fresh.near.Join(old.near);
-      fresh.far.Join(old.far);
+      for (size_t d = 0; d < kReaches; ++d) fresh.told[d].Join(old.told[d]);
       old.lanes &= ~mask;
     }
     std::erase_if(observed_, [](const Observed& o) { return o.lanes == 0; });
     seen = observed_.insert(observed_.end(), std::move(fresh));
   }
-  seen->near.Join(near);
-  if (far != nullptr) seen->far.Join(*far);
+  seen->told[static_cast<size_t>(distance)].Join(told);
 }
 
 }  // namespace laneshift::emulator

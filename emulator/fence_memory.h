@@ -5,6 +5,7 @@
 // hazards only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -12,8 +13,9 @@
 
 namespace laneshift::emulator {
 
-// How far an access or a fence reaches: its CTA, or the cluster and more.
-enum class Reach : uint8_t { kCta, kCluster };
+// How far an access or a fence reaches: its CTA, its cluster, or the device and more.
+enum class Reach : uint8_t { kCta, kCluster, kDevice };
+inline constexpr size_t kReaches = 3;
 
 class FenceMemory {
  public:
@@ -21,8 +23,8 @@ class FenceMemory {
   void Fence(Knowledge& knowledge, uint32_t mask, uint32_t live, Reach reach);
   // A relaxed write of `mask`: adds to `to` what fences that reach as far as is needed let it release.
   void Release(uint32_t mask, Reach needed, VectorClock& to) const;
-  // A relaxed read of `mask` saw what threads of its own CTA (`near`) and of other ones (`far`) released.
-  void Observe(uint32_t mask, const VectorClock& near, const VectorClock* far);
+  // A relaxed read of `mask` saw what threads released that are as far away as `distance`.
+  void Observe(uint32_t mask, Reach distance, const VectorClock& told);
 
  private:
   struct Released {
@@ -32,7 +34,7 @@ class FenceMemory {
   };
   struct Observed {
     uint32_t lanes;
-    VectorClock near, far;
+    std::array<VectorClock, kReaches> told;  // by distance
   };
   std::vector<Released> released_;  // each lane is in one of them at most; so below
   std::vector<Observed> observed_;

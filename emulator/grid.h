@@ -1,11 +1,14 @@
-// Runs a whole grid: clusters on the host's threads.
+// Runs whole grids: clusters on the host's threads.
 //
-// Thread-safety: RunGrid uses threads of its own; the machine and the launch must not change meanwhile.
+// Thread-safety: RunGrids uses the threads of the crew; the machine and the launches must not change meanwhile.
 #pragma once
 
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "emulator/cluster.h"
+#include "emulator/crew.h"
 
 namespace laneshift::emulator {
 
@@ -13,6 +16,9 @@ struct GridResult {
   std::optional<Fault> fault;  // the first one; the grid was given up then
   Counters counters;
 };
-GridResult RunGrid(const Launch& launch, int host_threads);
+// Runs kernels each of which may begin before its predecessor has ended: when every CTA of that one has executed
+// griddepcontrol.launch_dependents or ended, or, under late completion, when it has ended. Sets what the launches say
+// of each other. The results are in the order of the launches; after a fault the later ones may not have run.
+std::vector<GridResult> RunGrids(std::span<Launch> launches, Crew& crew, int host_threads);
 
 }  // namespace laneshift::emulator

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "emulator/source_lines.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -34,13 +35,19 @@ Result<Suppression> ParseSuppression(std::string_view where, std::string_view ru
   const auto wrong = [&](const std::string& why) {
     return MakeError(ErrorCode::kInvalidArgument, Cat(where, ": ", why));
   };
-  if (words.size() < 2 || words.size() > 3) return wrong(Cat("a rule is 'HAZARD KERNEL [PTX LINE]', not '", rule, "'"));
-  Suppression suppression{std::string(words[0]), std::string(words[1]), 0, Cat(where, ": ", rule)};
+  if (words.size() < 2 || words.size() > 3)
+    return wrong(Cat("a rule is 'HAZARD KERNEL [PTX LINE | FILE:LINE]', not '", rule, "'"));
+  Suppression suppression{std::string(words[0]), std::string(words[1]), 0, "", 0, Cat(where, ": ", rule)};
   if (!NamesAnyHazard(suppression.hazard)) return wrong(Cat("no hazard is called '", words[0], "'"));
   if (words.size() == 3) {
-    const auto line = base::ParseInt(words[2]);
-    if (!line || *line < 1 || *line > INT32_MAX) return wrong(Cat("'", words[2], "' is not a line of the PTX"));
-    suppression.line = static_cast<int>(*line);
+    const size_t colon = words[2].rfind(':');
+    const bool of_source = colon != std::string_view::npos && colon != 0;
+    const std::string_view number = of_source ? words[2].substr(colon + 1) : words[2];
+    const auto line = of_source && number == "*" ? std::optional<int64_t>(0) : base::ParseInt(number);
+    if (!line || *line < (number == "*" ? 0 : 1) || *line > INT32_MAX)
+      return wrong(Cat("'", words[2], "' is neither a line of the PTX nor FILE:LINE or FILE:* of the source"));
+    if (of_source) suppression.file = words[2].substr(0, colon);
+    (of_source ? suppression.source_line : suppression.line) = static_cast<int>(*line);
   }
   return suppression;
 }
@@ -51,10 +58,17 @@ std::string_view NameOf(HazardKind kind) { return kHazards[static_cast<size_t>(k
 std::string_view MeaningOf(HazardKind kind) { return kHazards[static_cast<size_t>(kind)].meaning; }
 std::string_view NameOf(HazardLevel level) { return kLevels[static_cast<size_t>(level)]; }
 
-bool Suppression::Matches(HazardKind kind, const std::string& kernel_name, int at) const {
-  if (line != 0 && line != at) return false;
+bool Suppression::Matches(HazardKind kind, const Place& place) const {
+  if (line != 0 && line != place.line) return false;
   if (!MatchesGlob(hazard, std::string(NameOf(kind)))) return false;
-  return MatchesGlob(kernel, kernel_name) || MatchesGlob(kernel, kernel_name.substr(0, kernel_name.find(" (")));
+  const auto is_source = [&](const SourcePosition& source) {
+    return source.line != 0 && (source_line == 0 || source_line == source.line) &&
+           (MatchesGlob(file, source.file) || MatchesGlob("*/" + file, source.file));
+  };
+  if (!file.empty() && !is_source(place.source) && !is_source(place.inlined_at)) return false;
+  const std::string entry = place.kernel.substr(0, place.kernel.find(" (")), readable = ReadableName(entry);
+  return MatchesGlob(kernel, place.kernel) || MatchesGlob(kernel, entry) || MatchesGlob(kernel, readable) ||
+         MatchesGlob(kernel, std::string(PlainName(readable)));
 }
 
 Status SetHazardLevel(HazardRules& rules, std::string_view assignment) {

@@ -13,6 +13,8 @@
 
 namespace laneshift::emulator {
 
+struct Place;
+
 enum class HazardKind : uint8_t {
 #define HAZARD(name, text, meaning) k##name,
 #include "emulator/hazard_kinds.def"
@@ -35,10 +37,14 @@ std::string_view NameOf(HazardLevel level);
 struct Suppression {
   std::string hazard, kernel;  // globs of fnmatch(3)
   int line = 0;                // of the PTX; 0: any
+  std::string file;            // a glob of the source's path or its end; empty: any
+  int source_line = 0;         // 0: any
   std::string text;            // "FILE:LINE: the rule", for messages
 
-  // `kernel`: of a Place, which may name a function after it: "k (f)" is matched by "k" too.
-  bool Matches(HazardKind kind, const std::string& kernel_name, int at) const;
+  // A kernel is known by its name in the PTX, with the function in it or without ("k (f)", "k"), by the same as C++
+  // spells it, and by that without result, parameters and template arguments. Of inlined code both source positions
+  // count.
+  bool Matches(HazardKind kind, const Place& place) const;
 };
 
 struct HazardRules {
@@ -48,8 +54,8 @@ struct HazardRules {
 
 // "shared-race=note". The Error lists what would be right.
 Status SetHazardLevel(HazardRules& rules, std::string_view assignment);
-// Appends the rules of a suppression file: one a line, "HAZARD KERNEL [PTX LINE]"; '#' begins a comment. The Error
-// names `name` and the line.
+// Appends the rules of a suppression file: one a line, "HAZARD KERNEL [PTX LINE | FILE:LINE]"; '#' begins a comment.
+// The Error names `name` and the line.
 Status AddSuppressions(HazardRules& rules, std::string_view name, std::string_view text);
 
 }  // namespace laneshift::emulator

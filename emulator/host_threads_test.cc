@@ -1,6 +1,11 @@
 // A seed gives the same results and the same report, however many host threads run the grid.
 
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
 #include "base/thread_famine.h"
+#include "emulator/crew.h"
 #include "emulator/test_device.h"
 
 namespace laneshift::emulator {
@@ -78,6 +83,77 @@ TEST(HostThreads, ThatCannotBeStartedAreDoneWithout) {
   const RunOutcome alone = Launched(1, 1);
   const base::ThreadFamine famine;
   EXPECT_EQ(Launched(1, 4), alone);
+}
+
+// A kernel that stores to shared memory and Tensor Memory, and one that reads there what nobody has written.
+constexpr const char* kTwoKernels = R"(.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry stores(.param .u64 out) {
+  .reg .b32 %r<12>; .shared .align 128 .b8 tile[128]; .shared .b32 slot;
+  mov.u32 %r1, %tid.x; shl.b32 %r3, %r1, 2; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3;
+  st.shared.b32 [%r4], %r1;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+  bar.sync 0;
+  ld.shared.b32 %r9, [slot];
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r1};
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;
+  ret;
+}
+.visible .entry reads(.param .u64 out) {
+  .reg .b32 %r<12>; .reg .b64 %rd<9>; .shared .align 128 .b8 tile[128]; .shared .b32 slot;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x; shl.b32 %r3, %r1, 2; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3;
+  ld.shared.b32 %r5, [%r4];
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+  bar.sync 0;
+  ld.shared.b32 %r9, [slot];
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r6}, [%r9];
+  tcgen05.wait::ld.sync.aligned;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;
+  cvt.u64.u32 %rd2, %r3; add.s64 %rd1, %rd1, %rd2;
+  st.global.b32 [%rd1], %r5; st.global.b32 [%rd1+128], %r6;
+  ret;
+}
+)";
+
+TEST(HostThreads, KeepNothingThatALaterLaunchSees) {
+  Options options;
+  options.host_threads = 2;
+  TestDevice device(options);
+  const device::CuFunction stores = device.Load(kTwoKernels, "stores"), reads = device.Load(kTwoKernels, "reads");
+  ASSERT_TRUE(stores != nullptr && reads != nullptr) << device.log;
+  device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(64, 1));
+  const auto read = [&] {
+    EXPECT_EQ(device.Launch(reads, {1, 1, 1}, 32, 0, {&out}), device::kCuSuccess);
+    return std::pair(device.Download<uint32_t>(out, 64), TakeReport().Print());
+  };
+  const auto first = read();
+  EXPECT_NE(first.second.find("uninitialised-shared"), std::string::npos);
+  EXPECT_NE(first.second.find("uninitialised-tensor"), std::string::npos);
+  for (const unsigned ctas : {1, 4}) {
+    EXPECT_EQ(device.Launch(stores, {ctas, 1, 1}, 32, 0, {&out}), device::kCuSuccess);
+    EXPECT_EQ(TakeReport().Print(), "");
+    EXPECT_EQ(read(), first);
+  }
+}
+
+TEST(HostThreads, ComeToEveryLaunch) {
+  Crew crew;
+  for (int launch = 0; launch < 50; ++launch) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::set<const Crew::Seat*> seats;
+    // Each waits for all the others, so that nobody may have been forgotten.
+    crew.Run(3, [&](Crew::Seat& seat) {
+      std::unique_lock lock(mutex);
+      seats.insert(&seat);
+      changed.notify_all();
+      changed.wait(lock, [&] { return seats.size() == 3; });
+    });
+    EXPECT_EQ(seats.size(), 3u);
+  }
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Allocation::Allocation(uint64_t address, uint64_t bytes, LimitMeter* meter)
   if (meter_ != nullptr) taken_ = std::make_unique<std::atomic<uint8_t>[]>((bytes >> kChunkShift) + 1);
   host_ = static_cast<uint8_t*>(Map(bytes));
   // Zero pages are valid objects of this lock-free type: no byte was written yet.
-  written_ = static_cast<std::atomic<uint8_t>*>(Map(bytes / 8 + 1));
+  written_ = static_cast<std::atomic<uint64_t>*>(Map(WrittenBytes()));
   if (written_ == nullptr && host_ != nullptr) {
     munmap(host_, bytes_);
     host_ = nullptr;
@@ -48,7 +48,7 @@ Allocation::Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind, LimitMete
 
 Allocation::~Allocation() {
   if (host_ != nullptr && kind_ != MemoryKind::kRegistered) munmap(host_, bytes_);
-  if (written_ != nullptr) munmap(static_cast<void*>(written_), bytes_ / 8 + 1);
+  if (written_ != nullptr) munmap(static_cast<void*>(written_), WrittenBytes());
   if (meter_ != nullptr) meter_->Give(taken_bytes_);
 }
 
@@ -83,27 +83,10 @@ void Allocation::MarkWritten(uint64_t address, uint64_t count) {
     all_written_ = true;
     return;
   }
-  uint64_t at = address - address_;
-  const uint64_t end = at + count;
-  for (; at < end; at = (at | 7) + 1) {
-    const uint64_t last = std::min(end, (at | 7) + 1);
-    const auto bits = static_cast<uint8_t>(((1u << (last - at)) - 1) << (at & 7));
-    std::atomic<uint8_t>& cell = written_[at >> 3];
+  ForEachCell(address, count, [](std::atomic<uint64_t>& cell, uint64_t bits) {
     // Looking first keeps neighbouring CTAs from fighting over the cache line.
     if ((cell.load(std::memory_order_relaxed) & bits) != bits) cell.fetch_or(bits, std::memory_order_relaxed);
-  }
-}
-
-bool Allocation::Written(uint64_t address, uint64_t count) const {
-  if (all_written_) return true;
-  uint64_t at = address - address_;
-  const uint64_t end = at + count;
-  for (; at < end; at = (at | 7) + 1) {
-    const uint64_t last = std::min(end, (at | 7) + 1);
-    const auto bits = static_cast<uint8_t>(((1u << (last - at)) - 1) << (at & 7));
-    if ((written_[at >> 3].load(std::memory_order_relaxed) & bits) != bits) return false;
-  }
-  return true;
+  });
 }
 
 Allocation* GlobalMemory::Allocate(uint64_t bytes, uint64_t align) {

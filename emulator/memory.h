@@ -4,6 +4,7 @@
 // by all host threads of a launch. SharedMemory belongs to its CTA's host thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -53,15 +54,33 @@ class Allocation {
   // It holds zeros, which take no memory.
   void MarkZero() { all_written_ = true; }
   // Whether every byte of the range has been written.
-  bool Written(uint64_t address, uint64_t count) const;
+  bool Written(uint64_t address, uint64_t count) const {
+    if (all_written_) return true;
+    bool all = true;
+    ForEachCell(address, count, [&](std::atomic<uint64_t>& cell, uint64_t bits) {
+      all = all && (cell.load(std::memory_order_relaxed) & bits) == bits;
+    });
+    return all;
+  }
   bool mapped() const { return host_ != nullptr; }
 
  private:
   uint64_t address_, bytes_;
   MemoryKind kind_ = MemoryKind::kDevice;
   uint8_t* host_ = nullptr;
-  std::atomic<uint8_t>* written_ = nullptr;  // one bit per byte
+  std::atomic<uint64_t>* written_ = nullptr;  // one bit per byte
   bool all_written_ = false;
+  uint64_t WrittenBytes() const { return (bytes_ / 64 + 1) * sizeof *written_; }
+  // Calls visit(cell, bits) for the cells of written_ that a range covers, and its bits there.
+  template <typename Visit>
+  void ForEachCell(uint64_t address, uint64_t count, Visit visit) const {
+    uint64_t at = address - address_;
+    for (const uint64_t end = at + count; at < end;) {
+      const uint64_t low = at % 64, bits = std::min(end - at, 64 - low);
+      visit(written_[at / 64], ~uint64_t{0} >> (64 - bits) << low);
+      at += bits;
+    }
+  }
   // Host memory is counted where it is written first, by kChunk: the host may back it by huge pages.
   static constexpr int kChunkShift = 21;
   static constexpr uint64_t kChunk = uint64_t{1} << kChunkShift;

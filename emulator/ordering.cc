@@ -92,26 +92,34 @@ void NamedBarrier::Complete() {
   gathering.Clear();
 }
 
-void Cluster::SynchroniseAt(const uint8_t* host, Warp& warp, int lane, WordOrder order) {
+void Cluster::SynchroniseAt(const uint8_t* host, bool global, Warp& warp, int lane, WordOrder order) {
   constexpr uint64_t kWordBytes = 256;  // of the host, about
   const uint32_t mask = uint32_t{1} << lane;
+  const bool for_all = global && order.reach == Reach::kDevice;
+  const auto take = [&](Reach distance, const VectorClock& told) {
+    if (order.acquires) {
+      warp.Acquire(mask, told);
+    } else {
+      warp.fences.Observe(mask, distance, told);
+    }
+  };
   if (const auto known = words_.find(host); order.reads && known != words_.end()) {
     for (const Word& word : known->second) {
       const bool near = word.cta == &warp.cta();
       if (!near && (word.reach == Reach::kCta || order.reach == Reach::kCta)) continue;
-      if (order.acquires) {
-        warp.Acquire(mask, word.clock);
-      } else {
-        warp.fences.Observe(mask, near ? word.clock : VectorClock(), near ? nullptr : &word.clock);
-      }
+      take(near ? Reach::kCta : Reach::kCluster, word.clock);
     }
   }
+  if (order.reads && for_all) {
+    if (const VectorClock told = machine().order->Released(host); !told.empty()) take(Reach::kDevice, told);
+  }
   if (!order.writes) return;
-  for (const Reach reach : {Reach::kCta, Reach::kCluster}) {
+  for (const Reach reach : {Reach::kCta, Reach::kCluster, Reach::kDevice}) {
     VectorClock told;
     if (order.releases && reach == order.reach) warp.Release(mask, told);
     if (!order.releases && reach <= order.reach) warp.fences.Release(mask, reach, told);
     if (told.empty()) continue;
+    if (for_all && reach == Reach::kDevice) machine().order->Release(host, number_, told, FencedBefore(warp, lane));
     const auto [at, fresh] = words_.try_emplace(host);
     if (fresh) ledger_.Take(kWordBytes);
     auto word = std::find_if(at->second.begin(), at->second.end(),
@@ -138,45 +146,22 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, 
   const Accessor by = {&warp.knowledge, static_cast<uint8_t>(lane), strong,
                        static_cast<uint16_t>(warp.proxy_fences[static_cast<size_t>(lane)]), warp.position().line};
   const Rival rival = write ? cta.shared_shadow->Write(offset, bytes, by) : cta.shared_shadow->Read(offset, bytes, by);
-  if (!rival) return;
+  if (rival) ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets,
+                         uint32_t bytes, bool write) {
+  const WarpAccess access = {&warp.knowledge,     mask, bytes, offsets.data(), warp.proxy_fences.data(),
+                             warp.position().line};
+  SharedShadow& shadow = *cta.shared_shadow;
+  for (const auto& [lane, rival] : write ? shadow.WriteLanes(access) : shadow.ReadLanes(access))
+    ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::ReportRace(Warp& warp, int lane, bool write, const Rival& rival) {
   warp.Report(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, lane,
               Cat("shared offset ", rival.offset, " is ", write ? "written" : "read", " here, and nothing orders ",
                   Describe(rival), " before that"));
-}
-
-// ---- ordinary stores to global memory that bulk loads read ----
-
-void Cluster::NoteGlobalStore(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
-  // So many are remembered; a kernel that stores more starts afresh, and what it stored before is not looked at.
-  constexpr size_t kMostStores = 1 << 16;
-  if (!watches_global_stores_) return;
-  if (global_stores_.size() >= kMostStores) global_stores_.clear();
-  const GlobalStore store{warp.knowledge.Now(static_cast<uint8_t>(lane)),
-                          warp.global_proxy_fences[static_cast<size_t>(lane)], warp.position().line};
-  for (uint64_t granule = address >> 4; granule <= (address + bytes - 1) >> 4; ++granule)
-    global_stores_[granule] = store;
-}
-
-void Cluster::CheckBulkSource(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
-  if (global_stores_.empty() || bytes == 0) return;
-  for (uint64_t granule = address >> 4; granule <= (address + bytes - 1) >> 4; ++granule) {
-    const auto known = global_stores_.find(granule);
-    if (known == global_stores_.end()) continue;
-    const GlobalStore& store = known->second;
-    const size_t warps = ctas_[0]->warps.size();
-    const Warp& writer = *ctas_[store.moment.agent / warps]->warps[store.moment.agent % warps];
-    if (writer.global_proxy_fences[store.moment.lane] != store.fences) continue;
-    // What nothing orders is a race on global memory, which is not looked for.
-    if (!warp.knowledge.Knows(static_cast<uint8_t>(lane), store.moment)) continue;
-    if (FencedOnPath(store.moment, warp, lane, ProxySpace::kGlobal)) {
-      NotePolicy(Policy::kProxyFenceBy);
-      if (machine().policies.proxy_fence == ProxyFenceBy::kPath) continue;
-    }
-    warp.Report(HazardKind::kMissingProxyFence, lane,
-                Cat("this bulk load reads global memory that warp ", store.moment.agent, " lane ",
-                    int{store.moment.lane}, " stored in line ", store.line, " without a fence.proxy.async after it"));
-    return;
-  }
 }
 
 void Cluster::Visit(Warp& warp, Cta& cta, int lane) {
@@ -288,6 +273,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
 
 void Cluster::NoteUses(const AsyncOp& op, bool reads, bool writes) {
   if (!op.record) return;
+  if (writes) FinishGlobalUses(op);
   for (const AsyncOp::SharedUse& use : op.shared) {
     if (!(use.write ? writes : reads)) continue;
     const bool own = std::all_of(op.record->over.begin(), op.record->over.end(),

@@ -107,6 +107,34 @@ TEST(QueueOrder, IsAPolicy) {
       << "late completion takes the order that the manual leaves open";
 }
 
+// 4-bit elements for kind::f8f6f4: 16 in 8 bytes, and 8 bytes of padding that nobody needs to write.
+TEST(PaddedElements, NeedNoPadding) {
+  const auto run = [](const std::string& skipped, Completion completion) {
+    return RunOrdered(
+        "@%p0 mbarrier.init.shared::cta.b64 [bar], 1;\n"
+        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [flag], 32;\n"
+        "shl.b32 %r2, %r0, 8; mov.u32 %r3, buffer; add.u32 %r4, %r3, %r2; mov.u32 %r6, 0;\n"
+        "FILL: and.b32 %r5, %r4, " + skipped + "; setp.ne.u32 %p3, %r5, 0; @!%p3 st.shared.b32 [%r4], 0x22222222;\n"
+        "add.u32 %r4, %r4, 4; add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, 64; @%p4 bra FILL;\n"
+        "fence.proxy.async.shared::cta; bar.warp.sync -1; ld.shared.b32 %r9, [flag]; @!%p0 bra WAIT;\n"
+        "shr.u32 %r8, %r3, 4; and.b32 %r8, %r8, 0x3fff; cvt.u64.u32 %rd2, %r8; or.b64 %rd2, %rd2, 0x0000400000000000;\n"
+        "setp.ne.u32 %p3, %r0, %r0;\n"
+        "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r9], %rd2, %rd2, 0x08041690, %p3;\n"
+        "mov.u32 %r10, bar;\ntcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r10];\n"
+        "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p4, [bar], 0; @!%p4 bra WAIT;\nbar.warp.sync -1;\n"
+        "tcgen05.fence::after_thread_sync; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r9];\n"
+        "tcgen05.wait::ld.sync.aligned; @%p0 st.global.b32 [%rd1], %r11;\n"
+        "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;\n",
+        1, 32, completion);
+  };
+  for (const Completion completion : kAllOrders) {
+    const Ran padded = run("8", completion);
+    EXPECT_EQ(padded.word, 0x42000000u) << "32 products of 1 and 1";
+    EXPECT_TRUE(padded.report.Clean()) << padded.report.Print();
+    EXPECT_TRUE(Reports(run("4", completion).report, HazardKind::kUninitialisedShared)) << "half of the elements";
+  }
+}
+
 // All lanes store, the CTA meets, and only then the thread that issues the bulk store executes a fence.
 TEST(ProxyFenceBy, IsAPolicy) {
   const auto run = [](const std::string& by_writers, const std::string& by_issuer, ProxyFenceBy answer) {

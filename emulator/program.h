@@ -65,6 +65,7 @@ struct Instruction {
   uint32_t reconvergence = kNoTarget;
   uint32_t table = kNoTarget;  // of Kernel::jump_tables, for a branch through one
   uint64_t modifiers = 0;      // meaning chosen by the binder
+  Handler inner = nullptr;     // of an .aligned instruction: what `handler` calls once it has looked at the mask
   uint32_t opcode = 0;         // index into Kernel::opcodes
   Position at;
 
@@ -124,6 +125,8 @@ struct Kernel {
   uint32_t dynamic_shared_align = 16;
   uint32_t dynamic_shared_offset = 0;  // window offset of `.extern .shared` variables
   uint64_t local_bytes = 0;
+  bool loads_in_bulk = false;     // from global memory
+  bool cancels_clusters = false;  // asks for it, at least
 };
 
 // Where shared variables start in a CTA's window: the first KiB is reserved.

@@ -1,6 +1,7 @@
 #include "emulator/program_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -150,6 +151,16 @@ Status KernelBuilder::Branch(Frame& frame, const StatementSyntax& statement, Ins
   return Ok();
 }
 
+namespace {
+
+// All threads of the warp must execute it together. bar is short for barrier.aligned.
+bool IsAligned(const StatementSyntax& statement) {
+  const std::string opcode = statement.Opcode();
+  return opcode.find(".aligned") != std::string::npos || (opcode.starts_with("bar.") && opcode != "bar.warp.sync");
+}
+
+}  // namespace
+
 Status KernelBuilder::Statement(Frame& frame, const StatementSyntax& statement) {
   LS_ASSIGN(const Found* const found, Find(statement));
   LS_TRY(CheckChip(statement, *found->row));
@@ -165,6 +176,7 @@ Status KernelBuilder::Statement(Frame& frame, const StatementSyntax& statement) 
   auto handler = found->row->binder(found->match, instruction);
   if (!handler.has_value()) return PtxError(statement.at, Cat("'", statement.Opcode(), "': ", handler.error().message));
   instruction.handler = *handler;
+  if (IsAligned(statement)) instruction.inner = std::exchange(instruction.handler, ExecuteAligned);
   if (statement.root == "bra") LS_TRY(Branch(frame, statement, instruction));
   if (statement.root == "brx") LS_TRY(Table(frame, statement, instruction));
   if (statement.root == "ret" && frame.callee != nullptr) {
@@ -274,6 +286,12 @@ Result<Kernel> KernelBuilder::Build(const FunctionSyntax& entry) {
   }
   FindReconvergence(kernel_);
   MarkWgmmaRegisters(kernel_.code, kernel_.opcodes);
+  for (const std::string& opcode : kernel_.opcodes) {
+    kernel_.cancels_clusters |= opcode.starts_with("clusterlaunchcontrol.try_cancel");
+    kernel_.loads_in_bulk |=
+        opcode.starts_with("cp.async.bulk.") && (opcode.find(".shared::cluster.global") != std::string::npos ||
+                                                 opcode.find(".shared::cta.global") != std::string::npos);
+  }
   return std::move(kernel_);
 }
 

@@ -2,6 +2,8 @@
 
 #include "emulator/ptx_parser.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 
 namespace laneshift::emulator {
@@ -25,6 +27,33 @@ Status Parser::SkipLine() {
   return Ok();
 }
 
+Status Parser::File() {
+  const int line = token_.at.line;
+  LS_TRY(Advance());
+  const Token number = token_;
+  if (number.kind != TokenKind::kInteger || number.at.line != line) return SkipLine();
+  LS_TRY(Advance());
+  if (token_.kind == TokenKind::kString && token_.at.line == line) files_[number.bits] = token_.text;
+  return token_.at.line == line ? SkipLine() : Ok();
+}
+
+// `.loc file line column[, function_name label[+offset], inlined_at file line column]`
+Status Parser::Location() {
+  const int line = token_.at.line;
+  std::array<std::vector<uint64_t>, 2> numbers;  // here, and where it was inlined
+  bool inlined = false;
+  while (token_.kind != TokenKind::kEnd && token_.at.line == line) {
+    inlined = inlined || token_.text == "inlined_at";
+    if (token_.kind == TokenKind::kInteger) numbers[inlined ? 1 : 0].push_back(token_.bits);
+    LS_TRY(Advance());
+  }
+  if (numbers[0].size() < 2) return Ok();
+  numbers[1].resize(std::max<size_t>(numbers[1].size(), 2));
+  locations_.push_back(
+      {line, numbers[0][0], static_cast<int>(numbers[0][1]), numbers[1][0], static_cast<int>(numbers[1][1])});
+  return Ok();
+}
+
 Status Parser::SkipBraces() {
   int depth = 0;
   const Position start = token_.at;
@@ -42,6 +71,8 @@ Status Parser::Parse(ModuleSyntax& module) {
   while (token_.kind != TokenKind::kEnd) LS_TRY(ModuleItem(module));
   if (module.version_major == 0) return PtxError(token_.at, "no .version directive");
   if (module.target.empty()) return PtxError(token_.at, "no .target directive");
+  module.files = std::move(files_);
+  module.locations = std::move(locations_);
   return Ok();
 }
 
@@ -89,8 +120,8 @@ Status Parser::ModuleItem(ModuleSyntax& module) {
   }
   const std::string_view word = token_.text;
   if (token_.kind != TokenKind::kSuffix) return Unexpected("a directive");
-  if (word == ".file") return SkipLine();
-  if (word == ".loc") return SkipLine();
+  if (word == ".file") return File();
+  if (word == ".loc") return Location();
   LS_TRY(Advance());
   if (word == ".version") return Version(module);
   if (word == ".target") return Target(module);

@@ -5,6 +5,7 @@
 // way in. Thread-safety: a Parser belongs to one thread.
 #pragma once
 
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -58,6 +59,9 @@ class Parser {
   }
   Result<int64_t> Integer();
   Status SkipLine();
+  // `.file` and `.loc`: what they say, where it is as expected; they never are an error.
+  Status File();
+  Status Location();
   Status SkipBraces();
 
   // Module level.
@@ -96,6 +100,8 @@ class Parser {
   Lexer lexer_;
   Token token_;
   FunctionSyntax* function_ = nullptr;
+  std::map<uint64_t, std::string_view> files_;
+  std::vector<LocationSyntax> locations_;
   std::vector<NameScope> scopes_;
 };
 

@@ -28,6 +28,7 @@ void Parser::OpenScope() {
 Status Parser::Body(FunctionSyntax& function) {
   function_ = &function;
   scopes_.clear();
+  locations_.emplace_back().ptx_line = token_.at.line;  // what is known of the function before it ends here
   LS_TRY(Expect('{'));
   OpenScope();
   while (!scopes_.empty()) {
@@ -55,7 +56,8 @@ Status Parser::Body(FunctionSyntax& function) {
 Status Parser::BodyDirective() {
   const Token directive = token_;
   const std::string_view word = directive.text;
-  if (word == ".loc" || word == ".file") return SkipLine();
+  if (word == ".loc") return Location();
+  if (word == ".file") return File();
   LS_TRY(Advance());
   if (word == ".reg") return Registers();
   if (word == ".pragma") {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -123,6 +124,15 @@ struct AliasSyntax {
   Position at;
 };
 
+// `.loc`: what the lines of PTX after it were compiled from, up to the next one. File 0: nothing is known.
+struct LocationSyntax {
+  int ptx_line = 0;
+  uint64_t file = 0;
+  int line = 0;
+  uint64_t inlined_file = 0;  // where the function that this is of was inlined
+  int inlined_line = 0;
+};
+
 struct ModuleSyntax {
   std::unique_ptr<const std::string> text;
   int version_major = 0, version_minor = 0;
@@ -130,6 +140,8 @@ struct ModuleSyntax {
   std::vector<VariableSyntax> variables;
   std::vector<FunctionSyntax> functions;
   std::vector<AliasSyntax> aliases;
+  std::map<uint64_t, std::string_view> files;  // `.file`, by number
+  std::vector<LocationSyntax> locations;       // in the order of their lines
 
   // Functions have addresses that can be called and compared, and no bytes behind them.
   static constexpr uint64_t kCodeWindow = uint64_t{0x0400} << 32;

@@ -1,9 +1,11 @@
 #include "emulator/report.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "base/text.h"
+#include "emulator/source_lines.h"
 
 namespace laneshift::emulator {
 std::string_view NameOf(FaultKind kind) {
@@ -38,8 +40,15 @@ std::string_view NameOf(FaultKind kind) {
   return "unknown fault";
 }
 
+std::string SourcePosition::Print() const { return base::Cat(file, ":", line); }
+
 std::string Place::Print() const {
-  std::string text = base::Cat(kernel, " line ", line, ", CTA (", cta[0], ",", cta[1], ",", cta[2], "), warp ", warp);
+  std::string text = base::Cat(ReadableName(kernel), " line ", line);
+  if (source.line != 0) {
+    text += base::Cat(" (", source.Print(), inlined_at.line != 0 ? base::Cat(", inlined at ", inlined_at.Print()) : "",
+                      ")");
+  }
+  text += base::Cat(", CTA (", cta[0], ",", cta[1], ",", cta[2], "), warp ", warp);
   if (lane >= 0) text += base::Cat(", lane ", lane);
   return text;
 }
@@ -53,6 +62,7 @@ std::string Fault::Print() const { return base::Cat(NameOf(kind), ": ", message,
 
 std::string Fault::Picture() const {
   std::string text = Print();
+  if (!place.ptx.empty()) text += base::Cat("\n    ", place.ptx);
   for (const WaitingPath& wait : waits) {
     text += base::Cat("\n  ", wait.who.Print(), " ", wait.what);
     if (wait.could_end.empty()) text += "\n    nobody is known who could end that";
@@ -90,9 +100,18 @@ void HazardLog::SetRules(HazardRules rules) {
   silent_.clear();
 }
 
+void HazardLog::SetModules(Modules modules) {
+  const std::lock_guard lock(mutex_);
+  modules_ = std::move(modules);
+}
+
+void HazardLog::AnnotateIfKnown(Place& place) const {
+  if (const auto module = modules_.find(place.kernel); module != modules_.end()) Annotate(*module->second, place);
+}
+
 HazardLevel HazardLog::Judge(HazardKind kind, const Place& place) {
   for (size_t s = 0; s < rules_.suppressions.size(); ++s) {
-    if (!rules_.suppressions[s].Matches(kind, place.kernel, place.line)) continue;
+    if (!rules_.suppressions[s].Matches(kind, place)) continue;
     used_.insert(s);
     return HazardLevel::kOff;
   }
@@ -123,7 +142,9 @@ void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
     }
     return;
   }
-  const HazardLevel level = Judge(kind, place);
+  Place annotated = place;
+  if (!rules_.suppressions.empty()) AnnotateIfKnown(annotated);
+  const HazardLevel level = Judge(kind, annotated);
   if (level == HazardLevel::kOff) {
     silent_.insert(key);
   } else if (entries_.size() < kMaxEntries) {
@@ -134,7 +155,10 @@ void HazardLog::Add(HazardKind kind, const Place& place, std::string message) {
 std::vector<Hazard> HazardLog::Take() {
   const std::lock_guard lock(mutex_);
   std::vector<Hazard> hazards;
-  for (auto& [key, hazard] : entries_) hazards.push_back(std::move(hazard));
+  for (auto& [key, hazard] : entries_) {
+    AnnotateIfKnown(hazard.place);
+    hazards.push_back(std::move(hazard));
+  }
   entries_.clear();
   return hazards;
 }
@@ -166,7 +190,10 @@ std::string Report::Print() const {
   if (arithmetic == Arithmetic::kFast) text += "arithmetic: fast (plain f32 sums, not the device's words)\n";
   if (!output.empty()) text += output + (output.ends_with('\n') ? "" : "\n");
   for (const Fault& fault : faults) text += fault.Picture() + "\n";
-  for (const Hazard& hazard : hazards) text += hazard.Print() + "\n";
+  for (const Hazard& hazard : hazards) {
+    text += hazard.Print() + "\n";
+    if (!hazard.place.ptx.empty()) text += base::Cat("    ", hazard.place.ptx, "\n");
+  }
   for (const std::string& rule : unused_suppressions) text += base::Cat("note: suppression not used: ", rule, "\n");
   for (const std::string& use : PolicyUses()) text += base::Cat("policy ", use, "\n");
   return text;
@@ -179,6 +206,19 @@ std::vector<std::string> Report::PolicyUses() const {
     const PolicyRow& row = PolicyTable()[p];
     uses.push_back(base::Cat(row.name, "=", AnswerOf(policies, static_cast<Policy>(p)), ": ", counters.policies[p],
                              " uses (open: ", row.open, ")"));
+  }
+  return uses;
+}
+
+std::vector<std::string> Report::KernelUses() const {
+  std::vector<std::string> uses;
+  for (const auto& [name, use] : kernels) {
+    const double rate = use.seconds > 0 ? static_cast<double>(use.thread_instructions) / use.seconds / 1e6 : 0;
+    char times[64];
+    std::snprintf(times, sizeof times, "%.3f s, %.1f million a second", use.seconds, rate);
+    uses.push_back(base::Cat("kernel ", ReadableName(name), ": ", use.launches,
+                             use.launches == 1 ? " launch, " : " launches, ", use.thread_instructions,
+                             " thread instructions, ", times));
   }
   return uses;
 }

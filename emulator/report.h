@@ -19,6 +19,20 @@
 
 namespace laneshift::emulator {
 
+struct ModuleSyntax;
+
+// "k(float*)" for "_Z1kPf", and for "_Z1kPf (f)", as places name a function in a kernel, "k(float*) (f)". Other names
+// as they are.
+std::string ReadableName(std::string_view name);
+
+// A line of the program that PTX was compiled from; line 0: not known.
+struct SourcePosition {
+  std::string file;  // as the compiler was given it
+  int line = 0;
+
+  std::string Print() const;  // "file.cu:12"
+};
+
 // Where in a launch something happened.
 struct Place {
   std::string kernel;
@@ -26,6 +40,9 @@ struct Place {
   std::array<uint32_t, 3> cta{};
   int warp = 0;
   int lane = -1;  // -1: the warp as a whole
+  // Of the line, when the report is made (source_lines.h).
+  SourcePosition source = {}, inlined_at = {};
+  std::string ptx = {};
 
   std::string Print() const;
 };
@@ -95,12 +112,22 @@ struct Counters {
   void Add(const Counters& other);
 };
 
+// What the launches of one kernel took.
+struct KernelUse {
+  uint64_t launches = 0;
+  uint64_t warp_instructions = 0, thread_instructions = 0;
+  double seconds = 0;  // of the host
+};
+
 // Collects hazards: one entry per kind and PTX line, at most kMaxEntries of them, as its rules say.
 class HazardLog {
  public:
   static constexpr size_t kMaxEntries = 200;
   // Of what comes from now on; no suppression has been used.
   void SetRules(HazardRules rules);
+  // The texts that the lines of what comes from now on are of, by the kernel's name. They outlive the next Take.
+  using Modules = std::map<std::string, const ModuleSyntax*>;
+  void SetModules(Modules modules);
   void Add(HazardKind kind, const Place& place, std::string message);
   std::vector<Hazard> Take();
   // The suppressions that nothing has matched since SetRules, as their texts.
@@ -109,9 +136,11 @@ class HazardLog {
  private:
   using Key = std::pair<HazardKind, std::pair<std::string, int>>;
   HazardLevel Judge(HazardKind kind, const Place& place);
+  void AnnotateIfKnown(Place& place) const;
 
   std::mutex mutex_;
   HazardRules rules_;
+  Modules modules_;
   std::set<size_t> used_;  // suppressions
   std::set<Key> silent_;   // what they and levels have silenced
   std::map<Key, Hazard> entries_;
@@ -138,7 +167,8 @@ struct Report {
   std::vector<Fault> faults;
   Counters counters;
   uint64_t launches = 0;
-  Policies policies;  // the answers that the launches ran with
+  std::map<std::string, KernelUse> kernels;  // by name
+  Policies policies;                         // the answers that the launches ran with
   Arithmetic arithmetic = Arithmetic::kHardware;
 
   std::vector<std::string> unused_suppressions;
@@ -148,6 +178,8 @@ struct Report {
   std::string Print() const;
   // One line per policy that mattered: "shift_scope=groups: 12 uses (which lanes …)".
   std::vector<std::string> PolicyUses() const;
+  // One line per kernel: launches, instructions, seconds, millions of instructions a second.
+  std::vector<std::string> KernelUses() const;
 };
 
 }  // namespace laneshift::emulator

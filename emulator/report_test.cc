@@ -87,9 +87,12 @@ TEST(HazardRules, WrongOnesAreRefused) {
   EXPECT_TRUE(error(SetHazardLevel(rules, "race=off")).starts_with("no hazard is called 'race'; there are pending-"));
   EXPECT_EQ(error(SetHazardLevel(rules, "tensor-race=loud")), "hazard tensor-race is off, note or error, not 'loud'");
   EXPECT_EQ(error(AddSuppressions(rules, "s", "\nshared-race")),
-            "s:2: a rule is 'HAZARD KERNEL [PTX LINE]', not 'shared-race'");
+            "s:2: a rule is 'HAZARD KERNEL [PTX LINE | FILE:LINE]', not 'shared-race'");
   EXPECT_EQ(error(AddSuppressions(rules, "s", "races* *")), "s:1: no hazard is called 'races*'");
-  EXPECT_EQ(error(AddSuppressions(rules, "s", "shared-race * 0")), "s:1: '0' is not a line of the PTX");
+  for (const char* place : {"0", "x.cu:0", "x.cu:", ":3", "x.cu"}) {
+    EXPECT_EQ(error(AddSuppressions(rules, "s", std::string("shared-race * ") + place)),
+              "s:1: '" + std::string(place) + "' is neither a line of the PTX nor FILE:LINE or FILE:* of the source");
+  }
 }
 
 TEST(PolicyProfiles, ManualIsStricterAndStandsInTheManual) {

@@ -33,16 +33,10 @@ OpHandle NewTensorOperation(Warp& w, OpKind kind, int lane, int group) {
 void AddTouched(AsyncOp& op, Cta* cta, const Touched& touched) {
   if (!touched.shared_reads.empty()) {
     const SharedRange bounds{touched.shared_reads.front().begin, touched.shared_reads.back().end};
-    op.shared.push_back({cta, bounds, false, touched.granules});
+    op.shared.push_back({cta, bounds, false, touched.granules, touched.padded});
   }
   for (const TensorRange& range : touched.tensor_reads) op.tensor.push_back({cta, range, false});
   for (const TensorRange& range : touched.tensor_writes) op.tensor.push_back({cta, range, true});
-}
-
-void CheckWholeWarp(Warp& w, uint32_t mask) {
-  if (mask != w.live())
-    w.Report(HazardKind::kDivergentAligned, std::countr_zero(mask),
-             "a .sync.aligned instruction is executed by a part of the warp");
 }
 
 uint32_t IssuingLanes(Warp& w, uint32_t mask) {

@@ -20,9 +20,6 @@ OpHandle NewTensorOperation(Warp& warp, OpKind kind, int lane, int group);
 // Declares what the operation reads and writes in `cta`.
 void AddTouched(AsyncOp& op, Cta* cta, const Touched& touched);
 
-// Reports a `.sync.aligned` instruction that only a part of the warp executes.
-void CheckWholeWarp(Warp& warp, uint32_t mask);
-
 // The lanes that issue an operation each: all active ones, unless the policy says that a warp issues one.
 uint32_t IssuingLanes(Warp& warp, uint32_t mask);
 

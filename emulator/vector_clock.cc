@@ -32,11 +32,76 @@ void VectorClock::Join(const VectorClock& other) {
   for (size_t a = 0; a < other.known_.size(); ++a) known_[a] = std::max(known_[a], other.known_[a]);
   std::erase_if(singles_, [&](const Epoch& s) { return s.agent < known_.size() && known_[s.agent] >= s.clock; });
   for (const Epoch& single : other.singles_) Learn(single);
+  ended_ = std::max(ended_, other.ended_);
+  JoinForeign(other.foreign_);
 }
 
 void VectorClock::Clear() {
   known_.clear();
   singles_.clear();
+  foreign_.reset();
+  ended_ = 0;
+}
+
+namespace {
+
+const ForeignClock* ClockOf(const std::shared_ptr<const ForeignClocks>& clocks, uint32_t cluster) {
+  if (clocks == nullptr) return nullptr;
+  const auto at = std::lower_bound(clocks->begin(), clocks->end(), cluster,
+                                   [](const ForeignClock& clock, uint32_t wanted) { return clock.cluster < wanted; });
+  return at == clocks->end() || at->cluster != cluster ? nullptr : &*at;
+}
+
+std::shared_ptr<const VectorClock> Joined(const std::shared_ptr<const VectorClock>& a,
+                                          const std::shared_ptr<const VectorClock>& b) {
+  if (b == nullptr || a == b) return a;
+  if (a == nullptr) return b;
+  auto both = std::make_shared<VectorClock>(*a);
+  both->Join(*b);
+  return both;
+}
+
+}  // namespace
+
+bool VectorClock::KnowsOf(uint32_t cluster, const Epoch& moment) const {
+  if (cluster < ended_) return true;
+  const ForeignClock* clock = ClockOf(foreign_, cluster);
+  return clock != nullptr && clock->known->Knows(moment);
+}
+
+bool VectorClock::FencedOf(uint32_t cluster, const Epoch& moment) const {
+  if (cluster < ended_) return true;
+  const ForeignClock* clock = ClockOf(foreign_, cluster);
+  return clock != nullptr && clock->fenced != nullptr && clock->fenced->Knows(moment);
+}
+
+void VectorClock::JoinForeign(const std::shared_ptr<const ForeignClocks>& other) {
+  if (other == nullptr || other == foreign_) return;
+  if (foreign_ == nullptr) {
+    foreign_ = other;
+    return;
+  }
+  auto both = std::make_shared<ForeignClocks>();
+  both->reserve(foreign_->size() + other->size());
+  auto mine = foreign_->begin();
+  for (const ForeignClock& theirs : *other) {
+    for (; mine != foreign_->end() && mine->cluster < theirs.cluster; ++mine) both->push_back(*mine);
+    if (mine == foreign_->end() || mine->cluster != theirs.cluster) {
+      both->push_back(theirs);
+      continue;
+    }
+    both->push_back({theirs.cluster, Joined(mine->known, theirs.known), Joined(mine->fenced, theirs.fenced)});
+    ++mine;
+  }
+  both->insert(both->end(), mine, foreign_->end());
+  foreign_ = std::move(both);
+}
+
+VectorClock VectorClock::Near() const {
+  VectorClock near;
+  near.known_ = known_;
+  near.singles_ = singles_;
+  return near;
 }
 
 bool VectorClock::KnowsAnyOf(uint16_t first, uint16_t last) const {

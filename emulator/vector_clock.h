@@ -7,6 +7,7 @@
 // thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,16 @@ struct Epoch {
   uint32_t clock = 0;        // from 1; 0: never
 };
 
+class VectorClock;
+
+// What is known of the threads of another cluster, whose clocks count apart: what they have done, and what of that a
+// fence.proxy.async stands behind.
+struct ForeignClock {
+  uint32_t cluster = 0;  // its number in GlobalOrder
+  std::shared_ptr<const VectorClock> known, fenced;
+};
+using ForeignClocks = std::vector<ForeignClock>;  // by cluster, ascending
+
 class VectorClock {
  public:
   bool Knows(const Epoch& moment) const {
@@ -36,7 +47,19 @@ class VectorClock {
   void Learn(const Epoch& moment);
   void Join(const VectorClock& other);
   void Clear();
-  bool empty() const { return known_.empty() && singles_.empty(); }
+  bool empty() const { return known_.empty() && singles_.empty() && foreign_ == nullptr; }
+
+  // ---- other clusters (global_order.h) ----
+  // Whether a moment of that cluster is known, or known to be behind a fence.proxy.async.
+  bool KnowsOf(uint32_t cluster, const Epoch& moment) const;
+  bool FencedOf(uint32_t cluster, const Epoch& moment) const;
+  // All that clusters of lower numbers have done is known: they are of grids that have ended.
+  void LearnEnded(uint32_t clusters) { ended_ = std::max(ended_, clusters); }
+  uint32_t ended() const { return ended_; }
+  const std::shared_ptr<const ForeignClocks>& foreign() const { return foreign_; }
+  void JoinForeign(const std::shared_ptr<const ForeignClocks>& other);
+  // What it knows of its own cluster only.
+  VectorClock Near() const;
   // Whether it knows anything at all of the agents [first, last).
   bool KnowsAnyOf(uint16_t first, uint16_t last) const;
 
@@ -45,6 +68,8 @@ class VectorClock {
 
   std::vector<uint32_t> known_;  // by agent
   std::vector<Epoch> singles_;   // what single lanes have told beyond that, at most one entry a lane
+  std::shared_ptr<const ForeignClocks> foreign_;
+  uint32_t ended_ = 0;
 };
 
 // What the lanes of one warp know.
@@ -67,6 +92,8 @@ class Knowledge {
   void Release(uint32_t mask, uint32_t live, VectorClock& to);
   // Adds to `to` what the lanes of `mask` know.
   void Peek(uint32_t mask, VectorClock& to) const;
+  // Every lane knows what clusters of lower numbers have done.
+  void LearnEnded(uint32_t clusters) { view_.LearnEnded(clusters); }
   // The lanes of `mask` synchronise with each other.
   void SyncLanes(uint32_t mask, uint32_t live);
 

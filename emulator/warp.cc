@@ -16,6 +16,23 @@ namespace {
 // Nested divergence needs at most one waiting path per lane and level that is still split; far below this.
 constexpr size_t kMaxPaths = 4096;
 
+bool DiffersByLane(uint64_t special) {
+  switch (static_cast<Special>(special)) {
+    case Special::kTidX:
+    case Special::kTidY:
+    case Special::kTidZ:
+    case Special::kLaneid:
+    case Special::kLanemaskEq:
+    case Special::kLanemaskLe:
+    case Special::kLanemaskLt:
+    case Special::kLanemaskGe:
+    case Special::kLanemaskGt:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Warp::Warp(Cta& cta, int index, uint32_t live)
@@ -38,6 +55,7 @@ Warp::Warp(Cta& cta, int index, uint32_t live)
   local_top.fill(local_bytes_);
   opcode_counts_.resize(kernel_.opcodes.size());
   InitialiseSlots();
+  knowledge.LearnEnded(cta.cluster().launch().ended_before);
   paths_.resize(1);
   paths_[0].state = Path::State::kRunnable;
   paths_[0].mask = live;
@@ -50,14 +68,21 @@ void Warp::InitialiseSlots() {
       *reinterpret_cast<uint32_t*>(slot) = initial.value != 0 ? kFullMask : 0;
       continue;
     }
-    for (int lane = 0; lane < kLanes; ++lane) {
-      uint64_t value = initial.value;
-      if (initial.source == SlotSource::kSharedAddress) value += uint64_t{cta_.rank()} << kRankShift;
-      if (initial.source == SlotSource::kSpecial) value = SpecialValue(initial.value, lane);
-      if (initial.bytes == 4) reinterpret_cast<uint32_t*>(slot)[lane] = static_cast<uint32_t>(value);
-      if (initial.bytes == 8) reinterpret_cast<uint64_t*>(slot)[lane] = value;
-      if (initial.bytes == 16) reinterpret_cast<uint64_t*>(slot)[2 * lane] = value;
-    }
+    uint64_t value = initial.value;
+    if (initial.source == SlotSource::kSharedAddress) value += uint64_t{cta_.rank()} << kRankShift;
+    const bool special = initial.source == SlotSource::kSpecial, by_lane = special && DiffersByLane(initial.value);
+    if (special && !by_lane) value = SpecialValue(initial.value, 0);
+    const auto fill = [&](auto* words, int step) {
+      if (!by_lane && step == 1)
+        return static_cast<void>(
+            std::fill_n(words, kLanes, static_cast<std::remove_pointer_t<decltype(words)>>(value)));
+      for (int lane = 0; lane < kLanes; ++lane)
+        words[lane * step] =
+            static_cast<std::remove_pointer_t<decltype(words)>>(by_lane ? SpecialValue(initial.value, lane) : value);
+    };
+    if (initial.bytes == 4) fill(reinterpret_cast<uint32_t*>(slot), 1);
+    if (initial.bytes == 8) fill(reinterpret_cast<uint64_t*>(slot), 1);
+    if (initial.bytes == 16) fill(reinterpret_cast<uint64_t*>(slot), 2);
   }
 }
 
@@ -210,6 +235,17 @@ void Warp::Report(HazardKind kind, int lane, std::string message) {
   Place place = Here(lane);
   place.kernel = KernelAt(kernel_, place.line);
   log->Add(kind, place, std::move(message));
+}
+
+std::string Warp::WhereOthersAre() const {
+  for (size_t p = 0; p < paths_.size(); ++p) {
+    const Path& other = paths_[p];
+    const bool moves = other.state == Path::State::kRunnable || other.state == Path::State::kBlocked;
+    if (p != running_ && moves && other.mask != 0)
+      return base::Cat("; lane ", std::countr_zero(other.mask),
+                       other.wait.kind == WaitState::Kind::kNone ? " is" : " waits", " at line ", LineOf(other.pc));
+  }
+  return {};
 }
 
 int Warp::LineOf(uint32_t pc) const { return kernel_.code[pc].at.line; }
@@ -482,7 +518,7 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
     }
     ++executed;
     ++warp_instructions_;
-    thread_instructions_ += static_cast<uint64_t>(std::popcount(mask));
+    thread_instructions_ += mask == kFullMask ? kLanes : static_cast<uint64_t>(std::popcount(mask));
     ++opcode_counts_[instruction.opcode];
     if (outcome == Outcome::kNext) ++after.pc;
     if (after.state != Path::State::kRunnable) return true;

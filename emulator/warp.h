@@ -42,7 +42,9 @@ struct WaitState {
     kWarpSync,
     kWarpgroup,
     kTensorAlloc,
-    kTensorPair
+    kTensorPair,
+    kGridTrigger,
+    kGrid
   } kind = Kind::kNone;
   uint32_t object = 0;      // window offset of an mbarrier, number of a named barrier, lanes of a warp sync
   uint64_t generation = 0;  // of the barrier when this path arrived
@@ -172,6 +174,8 @@ class Warp {
   uint64_t thread_instructions() const { return thread_instructions_; }
   std::vector<uint32_t>& opcode_counts() { return opcode_counts_; }
   int LineOf(uint32_t pc) const;
+  // For a message: where the lanes are that the running path does not have.
+  std::string WhereOthersAre() const;
 
   // ---- what its threads have in flight; used by the handlers of asynchronous instructions ----
   std::array<uint32_t, kLanes> proxy_fences{};  // executed so far, per lane; starts at 0

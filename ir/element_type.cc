@@ -7,8 +7,8 @@ namespace ir {
 namespace {
 
 constexpr DataTypeInfo kTypes[] = {
-#define DATA_TYPE(Name, text, bytes, format, kind, code, tensor_map, cuda, cudnn, npy, source) \
-  {text, bytes, format, kind, code, cuda, cudnn, npy, source},
+#define DATA_TYPE(Name, text, bits, format, tensor_map, cuda, cudnn, npy, source) \
+  {text, bits, format, cuda, cudnn, npy, source},
 #include "ir/element_types.def"
 };
 
@@ -35,15 +35,10 @@ double LargestOf(DataType type) {
   return base::ToFloat(*format, base::InfoOf(*format).finite);
 }
 
-bool CanMultiply(DataType a, DataType b) {
-  if (IsEightBit(a) || IsEightBit(b)) return IsEightBit(a) && IsEightBit(b);
-  return a == b && InfoOf(a).mma_kind >= 0;
-}
-
 }  // namespace ir
 
 std::string_view DataTypeName(DataType type) { return ir::InfoOf(type).name; }
 
-int64_t DataTypeBytes(DataType type) { return ir::InfoOf(type).bytes; }
+int64_t DataTypeBytes(DataType type) { return ir::BitsOf(type) / 8; }
 
 }  // namespace laneshift

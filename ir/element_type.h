@@ -18,26 +18,24 @@ inline constexpr int kDataTypes = 0
 
 struct DataTypeInfo {
   std::string_view name;
-  int64_t bytes;
+  int bits;
   std::optional<base::FloatFormat> format;  // none: f32
-  int mma_kind, mma_code;                   // of tcgen05.mma
   int cuda, cudnn;
   std::string_view npy, source;
 
-  bool EightBit() const { return bytes == 1; }
+  bool EightBit() const { return bits == 8; }
   // A number beyond the largest becomes the largest, not an infinity: what conversions to 8-bit types do.
   bool Saturates() const { return EightBit(); }
 };
 
 const DataTypeInfo& InfoOf(DataType type);
 
+inline int BitsOf(DataType type) { return InfoOf(type).bits; }
+
 inline bool IsEightBit(DataType type) { return InfoOf(type).EightBit(); }
 
 // The largest finite number.
 double LargestOf(DataType type);
-
-// Whether one matrix instruction multiplies elements of these types: both f16, both bf16, or 8-bit ones of any kind.
-bool CanMultiply(DataType a, DataType b);
 
 // The type of what is added to a D of type `d` unless said otherwise: `d`, or bf16 where D is too narrow for it.
 inline DataType AddendType(DataType d) { return IsEightBit(d) ? DataType::kBf16 : d; }

@@ -59,8 +59,11 @@ Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   return NeedsBounds(operand);
 }
 
-Status RoleVerifier::CheckBulkStore() const {
-  return program_.kept_rows == 0 ? Ok() : Broken(12, "a bulk store knows of no lost rows");
+Status RoleVerifier::CheckBulkStore(const Op& op) const {
+  if (program_.kept_rows != 0) return Broken(12, "a bulk store knows of no lost rows");
+  if (op.kind == OpKind::kStorePixels && op.operands.size() != 5 && op.operands.size() != 6)
+    return Broken(7, "a walk starts at 3 or 4 indices");
+  return CheckStaging(op, op.As<BulkStoreAttrs>().buffer);
 }
 
 Status RoleVerifier::CheckStaging(const Op& op, int index) const {
@@ -93,7 +96,8 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
 }
 
 // A warp, or those that share a copy.
-Status RoleVerifier::CheckArrival(int sharers) {
+Status RoleVerifier::CheckArrival(const Op& op) {
+  const int sharers = op.As<ArriveAttrs>().sharers;
   arriving_ = sharers;
   if (sharers < 1 || role_->warps % sharers != 0)
     return Broken(8, Cat(sharers, " of ", role_->warps, " warps arrive together"));
@@ -116,7 +120,9 @@ Status RoleVerifier::CheckStaged(const Op& op, const Buffer& buffer) const {
 }
 
 // An operand of the epilogue lies as D does.
-Status RoleVerifier::CheckGlobal(const Op& op, const GlobalAttrs& attrs) const {
+Status RoleVerifier::CheckGlobal(const Op& op) const { return CheckAccess(op, op.As<GlobalAttrs>()); }
+
+Status RoleVerifier::CheckAccess(const Op& op, const GlobalAttrs& attrs) const {
   LS_TRY(NeedsPointer(attrs.base));
   const bool reads = op.kind == OpKind::kCombineMatrix;
   const Operand operand = reads && attrs.base == BaseOf(Operand::kC) ? Operand::kC : Operand::kD;
@@ -135,9 +141,9 @@ Status RoleVerifier::CheckVector(const Op& op, int vector, DataType type) const 
 }
 
 // Columns come in turns from two halves until pairs of them are joined.
-Status RoleVerifier::CheckHalves(BiasAxis axis, int gated, int halves) const {
-  if (halves == 0) return Ok();
-  if (axis != BiasAxis::kN || gated != 0) return Broken(8, "halves are those of columns before they are joined");
+Status RoleVerifier::CheckHalves(BiasAxis axis, bool gated, bool halves) const {
+  if (!halves) return Ok();
+  if (axis != BiasAxis::kN || gated) return Broken(8, "halves are those of columns before they are joined");
   return Needs({Binding::kColumns});
 }
 
@@ -150,12 +156,12 @@ Status RoleVerifier::NeedsPointer(Binding base) const {
 Status RoleVerifier::CheckStep(const Op& op) const {
   if (op.kind == OpKind::kCombineVector) {
     const auto& attrs = op.As<CombineVectorAttrs>();
-    if ((attrs.axis == BiasAxis::kNone) != (attrs.blocks != 0))
+    if ((attrs.axis == BiasAxis::kNone) != attrs.blocks)
       return Broken(8, "a vector has an axis, factors of blocks have none");
     LS_TRY(NeedsPointer(attrs.base));
     LS_TRY(Needs({Binding::kM, Binding::kN}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
-    return attrs.gated != 0 ? Needs({Binding::kColumns}) : Ok();
+    return attrs.gated ? Needs({Binding::kColumns}) : Ok();
   }
   if (op.kind == OpKind::kStoreTotals) {
     const auto& attrs = op.As<StoreTotalsAttrs>();
@@ -165,7 +171,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   if (op.kind == OpKind::kReduce || op.kind == OpKind::kStoreTotals) {
     const ReduceAttrs attrs = op.kind == OpKind::kReduce ? op.As<ReduceAttrs>() : op.As<StoreTotalsAttrs>().Sums();
     LS_TRY(NeedsPointer(attrs.base));
-    if (attrs.gated != 0) LS_TRY(Needs({Binding::kColumns}));
+    if (attrs.gated) LS_TRY(Needs({Binding::kColumns}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return NeedsRows(Operand::kD, attrs.rows);
   }
@@ -174,7 +180,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     const auto& attrs = op.As<CombineMatrixAttrs>();
     if (attrs.beta != 0) LS_TRY(Needs({Binding::kBeta}));
     LS_TRY(CheckNumbers(attrs.derivative, attrs.number));
-    return CheckGlobal(op, {attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows});
+    return CheckAccess(op, {attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows});
   }
   const auto& attrs = op.As<MapAttrs>();
   return CheckNumbers(attrs.function, attrs.number);
@@ -190,7 +196,8 @@ Status RoleVerifier::CheckNumbers(Function function, int number) const {
 }
 
 // A CTA's tile is so many columns of a line, and each warp has its own.
-Status RoleVerifier::CheckAddTotals(const AddTotalsAttrs& attrs) const {
+Status RoleVerifier::CheckAddTotals(const Op& op) const {
+  const auto& attrs = op.As<AddTotalsAttrs>();
   if (!InRange(attrs.total, 0, kMaxEpilogueOperands)) return Broken(8, Cat("there is no total ", attrs.total));
   if (attrs.section < 0) return Broken(8, "a section has no lines");
   if (program_.tile_m != 1 || program_.tile_n != TotalLines::kUnit * role_->warps)
@@ -203,7 +210,7 @@ Status RoleVerifier::CheckAddTotals(const AddTotalsAttrs& attrs) const {
 bool RoleVerifier::JoinsPairs(const Op& op) const {
   if (op.kind != OpKind::kCall) return op.kind == OpKind::kGate;
   const auto function = static_cast<size_t>(op.As<CallAttrs>().function);
-  return function < program_.functions.size() && program_.functions[function].joins_pairs != 0;
+  return function < program_.functions.size() && program_.functions[function].joins_pairs;
 }
 
 Status RoleVerifier::CheckPairs(const FragmentLayout& pairs) const {
@@ -223,9 +230,9 @@ Status RoleVerifier::CheckCall(const Op& op) const {
   const ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
   if (JoinsPairs(op)) {
     LS_TRY(CheckPairs(values_[op.operands[0]].fragment));
-    if (attrs.gated == 0) return Broken(8, Cat(function.name, " joins pairs, so that its columns are gated"));
+    if (!attrs.gated) return Broken(8, Cat(function.name, " joins pairs, so that its columns are gated"));
   }
-  if (attrs.gated != 0) LS_TRY(Needs({Binding::kColumns}));
+  if (attrs.gated) LS_TRY(Needs({Binding::kColumns}));
   LS_TRY(CheckHalves(BiasAxis::kN, attrs.gated, attrs.halves));
   int operand = attrs.operand, number = attrs.number;
   for (const FunctionInput& input : function.inputs) {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/grammar.h"
+#include "ir/mma.h"
 #include "laneshift/schedule.h"
 
 namespace laneshift::ir {

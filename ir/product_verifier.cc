@@ -57,7 +57,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const bool multiplies = op.kind == OpKind::kMmaTensor;
   const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
   const int columns = program_.tile_k * static_cast<int>(DataTypeBytes(program_.operand_type)) / 4;
-  if (operand.own == 0 || operand.rows != program_.tile_m || operand.columns != columns) {
+  if (!operand.own || operand.rows != program_.tile_m || operand.columns != columns) {
     return Broken(12, Cat("channel ", operand.name, " is no operand of ", program_.tile_m, " lanes and ", columns,
                           " columns in Tensor Memory"));
   }
@@ -70,7 +70,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
     if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
     if (!InRange(attrs.lost, 0, kPartitionLanes))
       return Broken(8, Cat("of ", kPartitionLanes, " lanes ", attrs.lost, " are lost"));
-    if ((attrs.shift != 0 || attrs.lost != 0) && program_.tile_m != kTensorLanes)
+    if ((attrs.shift || attrs.lost != 0) && program_.tile_m != kTensorLanes)
       return Broken(12, Cat("a shift moves ", kTensorLanes, " lanes"));
   }
   const Channel& source = ChannelOfSlot(op.operands[multiplies ? 2 : 1]);

@@ -85,11 +85,10 @@ enum class Presence : uint8_t {
   kOptional,  // key=value, unless it is what a default-constructed struct has
 };
 
-// What an int stands for.
+// What an int stands for. A bool is a flag: the key alone, or nothing.
 enum class Meaning : uint8_t {
   kNumber,
   kOffset,    // a byte offset: @16384
-  kFlag,      // 1: the key alone; 0: nothing
   kChannel,   // an index into Program::channels, by name
   kBuffer,    // an index into Program::buffers, by name
   kTile,      // an index into the tiles of the channel of the op's last slot operand, by name
@@ -133,7 +132,7 @@ template <> inline constexpr auto kFields<ClusterIndexAttrs> = std::tuple{
     Field{"axis", &ClusterIndexAttrs::axis, Presence::kBare}};
 template <> inline constexpr auto kFields<TilesAttrs> = std::tuple{
     Field{"raster", &TilesAttrs::raster},
-    Field{"granted", &TilesAttrs::granted, Presence::kOptional, Meaning::kFlag},
+    Field{"granted", &TilesAttrs::granted, Presence::kOptional},
     Field{"turn", &TilesAttrs::turn, Presence::kOptional},
     Field{"turns", &TilesAttrs::turns, Presence::kOptional}};
 template <> inline constexpr auto kFields<SharesAttrs> = std::tuple{
@@ -150,15 +149,15 @@ template <> inline constexpr auto kFields<DrainAttrs> = std::tuple{
     Field{"lag", &DrainAttrs::lag}};
 template <> inline constexpr auto kFields<CursorAttrs> = std::tuple{
     Field{"channel", &CursorAttrs::channel, Presence::kBare, Meaning::kChannel},
-    Field{"trail", &CursorAttrs::trail, Presence::kOptional, Meaning::kFlag}};
+    Field{"trail", &CursorAttrs::trail, Presence::kOptional}};
 template <> inline constexpr auto kFields<BarrierAttrs> = std::tuple{
     Field{"side", &BarrierAttrs::side},
-    Field{"inverted", &BarrierAttrs::inverted, Presence::kOptional, Meaning::kFlag},
+    Field{"inverted", &BarrierAttrs::inverted, Presence::kOptional},
     Field{"by", &BarrierAttrs::by, Presence::kOptional},
     Field{"to", &BarrierAttrs::to, Presence::kOptional}};
 template <> inline constexpr auto kFields<ExpectAttrs> = std::tuple{
     Field{"bytes", &ExpectAttrs::bytes},
-    Field{"leader", &ExpectAttrs::leader, Presence::kOptional, Meaning::kFlag}};
+    Field{"leader", &ExpectAttrs::leader, Presence::kOptional}};
 template <> inline constexpr auto kFields<PendingAttrs> = std::tuple{
     Field{"pending", &PendingAttrs::pending}};
 template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
@@ -166,10 +165,10 @@ template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
 template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"tile", &LoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"operand", &LoadAttrs::operand},
-    Field{"taps", &LoadAttrs::taps, Presence::kOptional, Meaning::kFlag},
-    Field{"transposed", &LoadAttrs::transposed, Presence::kOptional, Meaning::kFlag},
+    Field{"taps", &LoadAttrs::taps, Presence::kOptional},
+    Field{"transposed", &LoadAttrs::transposed, Presence::kOptional},
     Field{"to", &LoadAttrs::to, Presence::kOptional},
-    Field{"halves", &LoadAttrs::halves, Presence::kOptional, Meaning::kFlag}};
+    Field{"halves", &LoadAttrs::halves, Presence::kOptional}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
@@ -194,8 +193,8 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"sums", &MmaAttrs::sums, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
-    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional, Meaning::kFlag},
-    Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional, Meaning::kFlag},
+    Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional},
+    Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional},
     Field{"lost", &MmaTensorAttrs::lost, Presence::kOptional}};
 template <> inline constexpr auto kFields<LanesBesideAttrs> = std::tuple{
     Field{"columns", &LanesBesideAttrs::columns}};
@@ -233,9 +232,9 @@ template <> inline constexpr auto kFields<CombineVectorAttrs> = std::tuple{
     Field{"axis", &CombineVectorAttrs::axis},
     Field{"type", &CombineVectorAttrs::type},
     Field{"rows", &CombineVectorAttrs::rows, Presence::kOptional},
-    Field{"blocks", &CombineVectorAttrs::blocks, Presence::kOptional, Meaning::kFlag},
-    Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional, Meaning::kFlag},
-    Field{"halves", &CombineVectorAttrs::halves, Presence::kOptional, Meaning::kFlag}};
+    Field{"blocks", &CombineVectorAttrs::blocks, Presence::kOptional},
+    Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional},
+    Field{"halves", &CombineVectorAttrs::halves, Presence::kOptional}};
 template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"base", &CombineMatrixAttrs::base},
     Field{"how", &CombineMatrixAttrs::how},
@@ -243,7 +242,7 @@ template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"type", &CombineMatrixAttrs::type},
     Field{"vector", &CombineMatrixAttrs::vector},
     Field{"rows", &CombineMatrixAttrs::rows, Presence::kOptional},
-    Field{"beta", &CombineMatrixAttrs::beta, Presence::kOptional, Meaning::kFlag},
+    Field{"beta", &CombineMatrixAttrs::beta, Presence::kOptional},
     Field{"derivative", &CombineMatrixAttrs::derivative, Presence::kOptional},
     Field{"number", &CombineMatrixAttrs::number, Presence::kOptional}};
 template <> inline constexpr auto kFields<CallAttrs> = std::tuple{
@@ -252,28 +251,28 @@ template <> inline constexpr auto kFields<CallAttrs> = std::tuple{
     Field{"number", &CallAttrs::number, Presence::kOptional},
     Field{"vector", &CallAttrs::vector},
     Field{"rows", &CallAttrs::rows, Presence::kOptional},
-    Field{"gated", &CallAttrs::gated, Presence::kOptional, Meaning::kFlag},
-    Field{"halves", &CallAttrs::halves, Presence::kOptional, Meaning::kFlag}};
+    Field{"gated", &CallAttrs::gated, Presence::kOptional},
+    Field{"halves", &CallAttrs::halves, Presence::kOptional}};
 template <> inline constexpr auto kFields<MapAttrs> = std::tuple{
     Field{"function", &MapAttrs::function},
     Field{"number", &MapAttrs::number, Presence::kOptional},
-    Field{"approximate", &MapAttrs::approximate, Presence::kOptional, Meaning::kFlag}};
+    Field{"approximate", &MapAttrs::approximate, Presence::kOptional}};
 template <> inline constexpr auto kFields<GateAttrs> = std::tuple{
     Field{"function", &GateAttrs::function},
-    Field{"approximate", &GateAttrs::approximate, Presence::kOptional, Meaning::kFlag}};
+    Field{"approximate", &GateAttrs::approximate, Presence::kOptional}};
 template <> inline constexpr auto kFields<ReduceAttrs> = std::tuple{
     Field{"base", &ReduceAttrs::base},
     Field{"how", &ReduceAttrs::how},
     Field{"axis", &ReduceAttrs::axis},
     Field{"rows", &ReduceAttrs::rows, Presence::kOptional},
-    Field{"gated", &ReduceAttrs::gated, Presence::kOptional, Meaning::kFlag},
-    Field{"halves", &ReduceAttrs::halves, Presence::kOptional, Meaning::kFlag}};
+    Field{"gated", &ReduceAttrs::gated, Presence::kOptional},
+    Field{"halves", &ReduceAttrs::halves, Presence::kOptional}};
 template <> inline constexpr auto kFields<StoreTotalsAttrs> = std::tuple{
     Field{"base", &StoreTotalsAttrs::base},
     Field{"axis", &StoreTotalsAttrs::axis},
     Field{"rows", &StoreTotalsAttrs::rows, Presence::kOptional},
-    Field{"gated", &StoreTotalsAttrs::gated, Presence::kOptional, Meaning::kFlag},
-    Field{"halves", &StoreTotalsAttrs::halves, Presence::kOptional, Meaning::kFlag},
+    Field{"gated", &StoreTotalsAttrs::gated, Presence::kOptional},
+    Field{"halves", &StoreTotalsAttrs::halves, Presence::kOptional},
     Field{"unit", &StoreTotalsAttrs::unit},
     Field{"pieces", &StoreTotalsAttrs::pieces}};
 template <> inline constexpr auto kFields<AddTotalsAttrs> = std::tuple{
@@ -299,7 +298,7 @@ template <> inline constexpr auto kFields<BulkWaitAttrs> = std::tuple{
 template <> inline constexpr auto kFields<StoreRowsAttrs> = std::tuple{
     Field{"buffer", &StoreRowsAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
     Field{"rows", &StoreRowsAttrs::rows, Presence::kOptional},
-    Field{"words", &StoreRowsAttrs::words, Presence::kOptional, Meaning::kFlag}};
+    Field{"words", &StoreRowsAttrs::words, Presence::kOptional}};
 template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
     Field{"rows", &WarpRowAttrs::rows}};
 
@@ -327,8 +326,8 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"stages", &Channel::stages},
     Field{"rows", &Channel::rows, Presence::kOptional},
     Field{"columns", &Channel::columns, Presence::kOptional},
-    Field{"own", &Channel::own, Presence::kOptional, Meaning::kFlag},
-    Field{"stays", &Channel::stays, Presence::kOptional, Meaning::kFlag},
+    Field{"own", &Channel::own, Presence::kOptional},
+    Field{"stays", &Channel::stays, Presence::kOptional},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
     Field{"answers", &Channel::grant_offset, Presence::kOptional, Meaning::kOffset},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},
@@ -351,13 +350,13 @@ template <> inline constexpr auto kFields<FunctionInput> = std::tuple{
 template <> inline constexpr auto kFields<ProgramFunction> = std::tuple{
     Field{"name", &ProgramFunction::name, Presence::kBare},
     Field{"digest", &ProgramFunction::digest, Presence::kAlways, Meaning::kText},
-    Field{"joins_pairs", &ProgramFunction::joins_pairs, Presence::kOptional, Meaning::kFlag}};
+    Field{"joins_pairs", &ProgramFunction::joins_pairs, Presence::kOptional}};
 template <> inline constexpr auto kFields<Role> = std::tuple{
     Field{"name", &Role::name, Presence::kBare},
     Field{"kind", &Role::kind},
     JoinedField{"warps", '+', std::array{&Role::first_warp, &Role::warps}},
-    Field{"elected", &Role::elected, Presence::kOptional, Meaning::kFlag},
-    Field{"leader", &Role::leader, Presence::kOptional, Meaning::kFlag},
+    Field{"elected", &Role::elected, Presence::kOptional},
+    Field{"leader", &Role::leader, Presence::kOptional},
     Field{"registers", &Role::registers, Presence::kOptional}};
 // clang-format on
 

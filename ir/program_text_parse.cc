@@ -24,11 +24,6 @@ std::string List(const std::vector<std::string_view>& names) {
   return list;
 }
 
-bool IsIdentifier(std::string_view text) {
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-  return text.find_first_of(".%@+-/") == std::string_view::npos;
-}
-
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -147,6 +142,11 @@ class Parser {
   Status BareField(Struct& value, const Field<Struct, T>& field) {
     return Value(field.name, field.meaning, value.*field.member);
   }
+  // A flag is its key.
+  template <typename Struct>
+  Status BareField(Struct&, const Field<Struct, bool>&) {
+    return Ok();
+  }
   template <typename Struct, size_t kCount>
   Status BareField(Struct&, const JoinedField<Struct, kCount>&) {
     return Ok();
@@ -179,13 +179,16 @@ class Parser {
 
   template <typename Struct, typename T>
   Status OneField(Struct& value, const Field<Struct, T>& field) {
-    if (field.name == "@") return Value(field.name, field.meaning, value.*field.member);
-    Next();
     if constexpr (std::is_same_v<T, int>) {
-      if (field.meaning == Meaning::kFlag && !Peek().Is("=")) return value.*field.member = 1, Ok();
+      if (field.name == "@") return Value(field.name, field.meaning, value.*field.member);
     }
-    LS_TRY(Expect("="));
-    return Value(field.name, field.meaning, value.*field.member);
+    Next();
+    if constexpr (std::is_same_v<T, bool>) {
+      return value.*field.member = true, Ok();
+    } else {
+      LS_TRY(Expect("="));
+      return Value(field.name, field.meaning, value.*field.member);
+    }
   }
 
   template <typename Struct, size_t kCount>
@@ -234,7 +237,6 @@ class Parser {
     LS_ASSIGN(const Token token, Word(name));
     switch (meaning) {
       case Meaning::kNumber:
-      case Meaning::kFlag:
       case Meaning::kText:
         return Number(token, token.text, value);
       case Meaning::kOffset:

@@ -72,11 +72,12 @@ class Printer {
   void One(const Struct& value, const Field<Struct, T>& field) {
     if (field.presence == Presence::kOptional && value.*field.member == Struct{}.*field.member) return;
     text_ += ' ';
-    if constexpr (std::is_same_v<T, int>) {
-      if (field.meaning == Meaning::kFlag && value.*field.member == 1) return static_cast<void>(text_ += field.name);
+    if constexpr (std::is_same_v<T, bool>) {
+      text_ += field.name;
+    } else {
+      if (field.presence != Presence::kBare && field.name != "@") text_ += Cat(field.name, "=");
+      text_ += Text(value.*field.member, field.meaning);
     }
-    if (field.presence != Presence::kBare && field.name != "@") text_ += Cat(field.name, "=");
-    text_ += Text(value.*field.member, field.meaning);
   }
 
   template <typename Struct, size_t kCount>
@@ -100,7 +101,6 @@ class Printer {
   std::string Text(int value, Meaning meaning) const {
     switch (meaning) {
       case Meaning::kNumber:
-      case Meaning::kFlag:
       case Meaning::kText:
         return Cat(value);
       case Meaning::kOffset:
@@ -163,7 +163,7 @@ class Printer {
 template <typename Struct, typename T>
 std::string Notation(const Field<Struct, T>& field) {
   if (field.presence == Presence::kBare) return std::string(field.name);
-  return field.meaning == Meaning::kFlag         ? Cat("[", field.name, "]")
+  return std::is_same_v<T, bool>                 ? Cat("[", field.name, "]")
          : field.presence == Presence::kOptional ? Cat("[", field.name, "=]")
                                                  : Cat(field.name, "=");
 }

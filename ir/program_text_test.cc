@@ -38,6 +38,7 @@ constexpr SharedLayout kOddLayout{.type = DataType::kF16,
 
 // A value of each type that no default has and that prints.
 void Odd(int& value, Meaning meaning) { value = meaning == Meaning::kNumber || meaning == Meaning::kOffset ? 17 : 1; }
+void Odd(bool& value, Meaning) { value = true; }
 void Odd(std::string& value, Meaning) { value = "odd"; }
 void Odd(SharedLayout& value, Meaning) { value = kOddLayout; }
 template <typename Enum>

@@ -65,8 +65,28 @@ class RoleVerifier {
   Status Define(const Op& op, std::vector<ValueId>& defined);
   Status VerifyChannelsAreServed() const;
 
-  // Rules 8 to 12, by op.
+  // Rules 8 to 12: Check… of the op's row in ir/ops.def.
   Status Check(const Op& op);
+  Status CheckNothing(const Op& op) const;
+  Status CheckClusterIndex(const Op& op) const;
+  Status CheckParam(const Op& op) const;
+  Status CheckScale(const Op& op) const;
+  Status CheckLoadFactor(const Op& op) const;
+  Status CheckPartial(const Op& op) const;
+  Status CheckPut(const Op& op);
+  Status CheckTake(const Op& op);
+  Status CheckSend(const Op& op);
+  Status CheckRelease(const Op& op);
+  Status CheckReserve(const Op& op);
+  Status CheckPass(const Op& op);
+  Status CheckAdvance(const Op& op);
+  Status CheckAdvanceBy(const Op& op);
+  Status CheckClearSums(const Op& op);
+  Status CheckAddSums(const Op& op) const;
+  Status CheckReadSums(const Op& op) const;
+  Status CheckStageStore(const Op& op) const;
+  Status CheckStoreRows(const Op& op) const;
+  Status CheckBulkWait(const Op& op) const;
   Status CheckScalar(Binding binding, ParamKind kind) const;
   Status CheckNumber(const Op& op) const;
   Status CheckTiles(const Op& op);
@@ -82,14 +102,14 @@ class RoleVerifier {
   Status FillTile(const Op& op, int tile);
   Status FillByBoxes(const Op& op, int tile, Binding map, Reach to, bool part);
   Status CheckReach(Reach to) const;
-  Status CheckLoad(const Op& op, const LoadAttrs& attrs);
+  Status CheckLoad(const Op& op);
   Status CheckLoadPixels(const Op& op);
   Status CheckGather(const Op& op);
   Status CheckLanes(const Op& op) const;
-  Status CheckPack(const PackAttrs& attrs) const;
-  Status CheckAddTotals(const AddTotalsAttrs& attrs) const;
-  Status CheckArrival(int sharers);
-  Status CheckBulkStore() const;
+  Status CheckPack(const Op& op) const;
+  Status CheckAddTotals(const Op& op) const;
+  Status CheckArrival(const Op& op);
+  Status CheckBulkStore(const Op& op) const;
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;
   Status CheckFragment(const Op& op) const;
@@ -98,8 +118,9 @@ class RoleVerifier {
   Status CheckStaging(const Op& op, int index) const;
   Status CheckStaged(const Op& op, const Buffer& buffer) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
-  Status CheckGlobal(const Op& op, const GlobalAttrs& attrs) const;
-  Status CheckHalves(BiasAxis axis, int gated, int halves) const;
+  Status CheckGlobal(const Op& op) const;
+  Status CheckAccess(const Op& op, const GlobalAttrs& attrs) const;
+  Status CheckHalves(BiasAxis axis, bool gated, bool halves) const;
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
   Status CheckNumbers(Function function, int number) const;

@@ -1,5 +1,7 @@
 #include "ir/token.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace laneshift::ir {
@@ -20,6 +22,12 @@ std::string CharacterName(char c) {
 }
 
 }  // namespace
+
+bool IsIdentifier(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
 
 Error ErrorAt(const Token& token, const std::string& message) {
   return MakeError(ErrorCode::kInvalidArgument, Cat(token.line, ":", token.column, ": ", message));

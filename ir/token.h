@@ -25,6 +25,9 @@ Error ErrorAt(const Token& token, const std::string& message);
 // The token as an error quotes it.
 std::string Quoted(const Token& token);
 
+// Letters, digits and underscores that do not begin with a digit.
+bool IsIdentifier(std::string_view text);
+
 // ENSURES: the last token is kEnd, and there is no other.
 Result<std::vector<Token>> Tokenize(std::string_view text);
 

@@ -61,6 +61,7 @@
 #include "base/text.h"
 #include "ir/program.h"
 #include "ir/role_verifier.h"
+#include "ir/token.h"
 
 namespace laneshift::ir {
 
@@ -74,12 +75,6 @@ namespace {
 
 // They keep the bytes of a stage within 31 bits.
 constexpr int kMaxExtent = 4096;
-
-bool IsIdentifier(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !name.empty() && letter(name[0]) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
 
 template <typename Named>
 Status CheckNames(std::string_view kind, const std::vector<Named>& list) {
@@ -104,7 +99,7 @@ Status CheckCluster(const Program& program, const target::Target& target) {
   }
   if (program.ctas == 1) return Ok();
   if (program.ctas != 2) return BrokenRule(1, Cat(program.ctas, " CTAs do not multiply together"));
-  if (!target.Has(target::Feature::kTensorMemory))
+  if (program.ctas > target.mma.most_ctas)
     return BrokenRule(1, Cat("pairs need Tensor Memory, which ", target.name, " has not"));
   return program.cluster_m % 2 == 0 ? Ok() : BrokenRule(1, "the CTAs of a pair are neighbours in a cluster along m");
 }
@@ -188,7 +183,7 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     return Ok();
   }
   if (channel.space == Space::kTurns) {
-    if (channel.stages == 1 && !placed && channel.tiles.empty() && channel.own == 0) return Ok();
+    if (channel.stages == 1 && !placed && channel.tiles.empty() && !channel.own) return Ok();
     return BrokenRule(4, Cat("channel ", channel.name, " of turns is not one slot with nothing in it"));
   }
   if (channel.space == Space::kShared) {
@@ -204,7 +199,7 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     }
     return Ok();
   }
-  if (!target.Has(target::Feature::kTensorMemory)) {
+  if (target.tmem_columns == 0) {
     return BrokenRule(4, Cat("channel ", channel.name, " needs Tensor Memory, which ", program.target, " has not"));
   }
   if (!channel.tiles.empty()) return BrokenRule(4, Cat("Tensor Memory channel ", channel.name, " has tiles"));
@@ -228,16 +223,16 @@ Status CheckRings(const Program& program, const target::Target& target) {
       return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
     }
     LS_TRY(CheckSpace(program, channel, target));
-    if (channel.own != 0 && (channel.own != 1 || channel.space != Space::kTensor || channel.full_arrivals != 0)) {
+    if (channel.own && (channel.space != Space::kTensor || channel.full_arrivals != 0)) {
       return BrokenRule(
           4, Cat("channel ", channel.name, " is a role's own, but not in Tensor Memory or filled by others"));
     }
-    if (channel.stays != 0 && (channel.stays != 1 || channel.space != Space::kShared || channel.empty_arrivals != 0)) {
+    if (channel.stays && (channel.space != Space::kShared || channel.empty_arrivals != 0)) {
       return BrokenRule(4, Cat("channel ", channel.name, " stays, but is not shared or is emptied"));
     }
     // Nobody fills a role's own ring, or empties what stays.
-    for (const int arrivals : {channel.own != 0 ? channel.empty_arrivals : channel.full_arrivals,
-                               channel.stays != 0 ? channel.full_arrivals : channel.empty_arrivals}) {
+    for (const int arrivals : {channel.own ? channel.empty_arrivals : channel.full_arrivals,
+                               channel.stays ? channel.full_arrivals : channel.empty_arrivals}) {
       if (lowered ? arrivals < 1 : arrivals != 0) {
         return BrokenRule(4, Cat("channel ", channel.name, " of a ", lowered ? "lowered" : "scheduled", " program has ",
                                  arrivals, " arrivals"));
@@ -271,10 +266,10 @@ Status CheckRoles(const Program& program, const target::Target& target) {
       if (slot != nullptr) return BrokenRule(5, Cat("roles ", slot->name, " and ", role.name, " share warp ", warp));
       slot = &role;
     }
-    if (role.elected != 0 && (role.elected != 1 || role.warps != 1)) {
+    if (role.elected && role.warps != 1) {
       return BrokenRule(5, Cat("role ", role.name, " elects a thread of ", role.warps, " warps"));
     }
-    if (role.leader != 0 && (role.leader != 1 || program.ctas != 2))
+    if (role.leader && program.ctas != 2)
       return BrokenRule(5, Cat("role ", role.name, " is a leader's, but there are no pairs"));
     const bool fits = role.registers >= 24 && role.registers <= 256 && role.registers % 8 == 0;
     if (role.registers != 0 && !(fits && target.Has(target::Feature::kSetMaxNReg))) {

@@ -153,7 +153,6 @@ constexpr Broken kBroken[] = {
     {8, kHopper, "drain channel=ab lag=1", "drain channel=ab lag=0", "a drain without lag"},
     {8, kLowered, "by=warp", "inverted", "only a wait is inverted"},
     {8, kLowered, "bytes=49152", "bytes=0", "bytes is not positive"},
-    {8, kLowered, "cursor ab\n", "cursor ab trail=2\n", "trail is not 0 or 1"},
     {8, kPack, "tile=16x256x1", "tile=16x128x1", "is not 32 pieces of 16 bytes"},
     {8, kPack, "tile=16x256x1", "tile=18x256x1", "as many rows for each of 4 warps"},
     {9, kPack, "  param pitch_a\n", "", "param pitch_a is not declared"},

@@ -60,7 +60,8 @@ void StoreElement(std::byte* bytes, DataType type, int64_t index, float value) {
   }
   const auto overflow = info.Saturates() ? base::Overflow::kSaturate : base::Overflow::kInfinity;
   const uint32_t bits = base::FromFloat(*info.format, value, base::Rounding::kNearestEven, overflow);
-  std::memcpy(bytes + index * info.bytes, &bits, static_cast<size_t>(info.bytes));
+  const int64_t element = DataTypeBytes(type);
+  std::memcpy(bytes + index * element, &bits, static_cast<size_t>(element));
 }
 
 HostTensor HostTensor::Poisoned(const StoredTensor& shape) {

@@ -106,7 +106,7 @@ bool IsOf(const ir::FunctionInput& asked, const FunctionParameter& compiled) {
 
 // Whether a program calls what was compiled.
 bool IsOf(const ir::ProgramFunction& called, const Signature& compiled) {
-  return (called.joins_pairs != 0) == compiled.joins_pairs &&
+  return (called.joins_pairs) == compiled.joins_pairs &&
          std::equal(called.inputs.begin(), called.inputs.end(), compiled.parameters.begin(), compiled.parameters.end(),
                     [](const auto& asked, const auto& parameter) { return IsOf(asked, parameter); });
 }

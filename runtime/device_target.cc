@@ -43,7 +43,7 @@ DeviceTarget::DeviceTarget(const OpenedDevice& opened, store::Store& store)
     : opened_(opened), store_(store), key_(opened.Key()), measured_(*opened.target) {}
 
 const target::Target& DeviceTarget::Get() {
-  if (!documented().Has(target::Feature::kTensorMemory)) return documented();
+  if (!documented().mma.moves_lanes) return documented();
   std::call_once(asked_, [this] {
     if (ReadStored(measured_.tensor_facts)) return;
     const auto facts = Measure();

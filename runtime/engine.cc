@@ -92,7 +92,7 @@ class PlanMaker {
     LS_ASSIGN(const ir::Program program, compiler::BuildProgram(problem_, chosen_.schedule, *chosen_.target));
     if (Status made = MakeLaunches(program); !made)
       return made.error().Within(Cat("compiling ", PrintProblem(problem_), " for ", core_.parts.target.name));
-    plan_->alone = runtime::WithoutWorkspace(chosen_.schedule);
+    LS_ASSIGN(plan_->alone, runtime::WithoutWorkspace(chosen_.schedule));
     Describe(core_.parts, chosen_, cost_, product_, *plan_);
     return std::move(plan_);
   }

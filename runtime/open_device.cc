@@ -57,7 +57,7 @@ Result<OpenedDevice> OpenGpu(int ordinal, const target::Target* wanted) {
 
 Result<emulator::Options> EmulatorOptions(const target::Target& target, const EngineOptions& options) {
   emulator::Options chosen;
-  chosen.profile = target.Has(target::Feature::kTensorMemory) ? emulator::Profile::kB200 : emulator::Profile::kH200;
+  chosen.profile = target.product == target::Product::kB200 ? emulator::Profile::kB200 : emulator::Profile::kH200;
   switch (options.async_order.kind) {
     case AsyncOrder::kEager:
       chosen.completion = emulator::Completion::kEager;

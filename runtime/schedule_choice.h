@@ -22,7 +22,7 @@ Result<ChosenSchedule> ChooseFor(Engine::Parts& parts, const Problem& problem, c
 
 // Of the schedules that could take the place of `schedule`, those that need no workspace: tiles are not cut, and what
 // is packed is copied by threads.
-ScheduleConstraint WithoutWorkspace(const Schedule& schedule);
+Result<ScheduleConstraint> WithoutWorkspace(const Schedule& schedule);
 
 // Whether a miss policy has nothing to do. What nobody can time is as good predicted as it will ever be.
 bool IsSettled(ChoiceOrigin origin, bool emulated);

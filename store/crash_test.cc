@@ -119,7 +119,7 @@ class CrashTest : public testing::Test {
   void KillAround(const std::string& original, const std::function<bool()>& work,
                   const std::function<void(bool finished, const std::string& when)>& check) {
     bool killed_before = false, killed_after = false;
-    for (unsigned delay_us = 0; delay_us < 2000000 && !killed_after; delay_us = delay_us * 5 / 4 + 500) {
+    for (unsigned delay_us = 0; delay_us < 20000000 && !killed_after; delay_us = delay_us * 5 / 4 + 500) {
       for (const char* suffix : {"", "-wal", "-shm", "-journal"}) fs::remove(directory_.File() + suffix);
       fs::copy_file(original, directory_.File());
       Child child([&](int pipe) { return work() && Tell(pipe, 1) ? 0 : 1; });

@@ -44,10 +44,12 @@ Status CheckDirectory(const std::string& path) {
   if (!status) return Ok();
   LS_TRY(CheckOwner(path, *status));
   if ((status->st_mode & kOthersMayWrite) == 0) return Ok();
-  const bool sticky = (status->st_mode & S_ISVTX) != 0;
-  if (sticky && geteuid() != 0) return Ok();
-  return Distrust(sticky ? Cat("all users may make files in the directory ", path, "; root takes one of its own only")
-                         : Cat("other users may write to the directory ", path, "; chmod go-w it"));
+  // The sticky bit keeps others from replacing files, not from making the -wal or -journal that SQLite would find next.
+  if ((status->st_mode & S_ISVTX) != 0) {
+    return Distrust(Cat("other users may make files in the directory ", path, "; name a directory in it, such as ",
+                        (fs::path(path) / "laneshift").string()));
+  }
+  return Distrust(Cat("other users may write to the directory ", path, "; chmod go-w it"));
 }
 
 Status CheckFile(const std::string& path) {

@@ -66,6 +66,11 @@ std::string OneLine(std::string_view text) {
   return line;
 }
 
+Status RemoveSamples(Database& database, int64_t trial) {
+  LS_ASSIGN(Statement remove, database.Prepare("DELETE FROM samples WHERE trial = ?"));
+  return remove.Integer(trial).Run();
+}
+
 // The number of `name` in one of the tables of names, made if missing.
 Result<int64_t> NumberOf(Database& database, const char* table, const char* column, const std::string& name) {
   LS_ASSIGN(Statement insert,
@@ -81,8 +86,10 @@ Status InsertSamples(Database& database, const std::string& id, const std::vecto
   LS_ASSIGN(Statement number, database.Prepare("SELECT number FROM trials WHERE id = ?"));
   LS_ASSIGN(const bool found, number.Text(id).Step());
   if (!found) return MakeError(ErrorCode::kCorrupt, "the table trials loses its rows");
+  // In a damaged file there may be samples of a number that no trial had so far.
+  LS_TRY(RemoveSamples(database, number.IntegerAt(0)));
   for (size_t n = 0; n < samples.size(); ++n) {
-    LS_ASSIGN(Statement insert, database.Prepare("INSERT OR REPLACE INTO samples (trial, n, time_us, sm_mhz, "
+    LS_ASSIGN(Statement insert, database.Prepare("INSERT INTO samples (trial, n, time_us, sm_mhz, "
                                                  "memory_mhz, temperature_c, power_w, throttle_reasons) "
                                                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
     insert.Integer(number.IntegerAt(0)).Integer(static_cast<int64_t>(n)).Real(samples[n].time_us);
@@ -146,6 +153,25 @@ Result<TrialRow> RowAt(Database& database, const Statement& row) {
                 .created = row.IntegerAt(14)};
   LS_ASSIGN(r.samples, ReadSamples(database, row.IntegerAt(0)));
   return TrialRow{std::move(r), verdict ? row.TextAt(1) : std::string()};
+}
+
+// Whether the trial is there and sound. A damaged row of this id gives way to what it was: it goes.
+Result<bool> HoldsTrial(Database& database, const std::string& id) {
+  LS_ASSIGN(Statement number, database.Prepare("SELECT number FROM trials WHERE id = ?"));
+  LS_ASSIGN(const bool present, number.Text(id).Step());
+  if (!present) return false;
+  LS_ASSIGN(Statement select, database.Prepare(Cat(kSelectTrial, "WHERE trials.id = ?")));
+  // No row where it names a problem, device or schedule that is not there.
+  LS_ASSIGN(const bool whole, select.Text(id).Step());
+  if (whole) {
+    LS_ASSIGN(const TrialRow found, RowAt(database, select));
+    if (TrialId(found.record) == found.id) return true;
+  }
+  const int64_t row = number.IntegerAt(0);
+  LS_TRY(RemoveSamples(database, row));
+  LS_ASSIGN(Statement remove, database.Prepare("DELETE FROM trials WHERE number = ?"));
+  LS_TRY(remove.Integer(row).Run());
+  return false;
 }
 
 }  // namespace
@@ -246,8 +272,7 @@ Status VisitTrials(Database& database,
 
 Result<bool> InsertTrial(Database& database, const TrialRecord& r) {
   const std::string id = TrialId(r);
-  LS_ASSIGN(Statement present, database.Prepare("SELECT 1 FROM trials WHERE id = ?"));
-  LS_ASSIGN(const bool known, present.Text(id).Step());
+  LS_ASSIGN(const bool known, HoldsTrial(database, id));
   if (known) return false;
   LS_ASSIGN(const int64_t problem, NumberOf(database, "problems", "text", r.problem));
   LS_ASSIGN(const int64_t device, NumberOf(database, "devices", "key", r.device));

@@ -35,7 +35,8 @@ Result<std::vector<TrialRecord>> ReadTrials(Database& database, const std::strin
 Status VisitTrials(Database& database,
                    const std::function<Status(const TrialRecord& record, const std::string& stored_id)>& visit);
 
-// The trial and its samples, inside of the caller's transaction. False if it was there already.
+// The trial and its samples, inside of the caller's transaction, in the place of a damaged row of its id. False if it
+// was there already, and sound.
 // REQUIRES: CheckTrial(record); canonical.
 Result<bool> InsertTrial(Database& database, const TrialRecord& record);
 // The same in a transaction of its own.

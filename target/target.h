@@ -14,6 +14,7 @@
 namespace laneshift::target {
 
 enum class Feature : uint32_t {
+  kNone = 0,
   kTma = 1u << 0,            // cp.async.bulk.tensor, mbarrier transactions
   kWgmma = 1u << 1,          // wgmma.mma_async, accumulators in registers
   kTensorMemory = 1u << 2,   // tcgen05, accumulators in Tensor Memory
@@ -21,6 +22,28 @@ enum class Feature : uint32_t {
   kTmaToCta = 1u << 4,       // the .shared::cta destination of bulk tensor copies
   kLaunchControl = 1u << 5,  // clusterlaunchcontrol: running clusters take over others
 };
+
+// Where the sums of products lie while they are added up.
+enum class AccumulatorSpace : uint8_t { kRegisters, kTensorMemory };
+// How an instruction names a tile in shared memory.
+enum class MatrixDescriptorFormat : uint8_t { kWgmma, kTcgen05 };
+
+// The matrix instruction of a target.
+struct MmaUnit {
+  std::string_view summary;  // for people
+  AccumulatorSpace accumulators;
+  MatrixDescriptorFormat descriptors;
+  bool one_thread_issues;  // it stands in a role of its own; else the warps that hold the accumulator issue it
+  int most_rows;           // of one instruction in one CTA
+  int full_rate_rows;      // fewer rows take as long
+  int most_ctas;           // that multiply together
+  bool narrow_columns;     // the columns are multiples of 8 whatever the rows; else of 16, unless there are 64 rows
+  bool transposes_8_bit;   // operands of 8 bits may be contiguous along M or N
+  bool moves_lanes;        // rows of A lie in lanes that can be moved, and products leave out lanes
+};
+
+// The product that a target stands for where no device is at hand, and whose figures were published or fitted.
+enum class Product : uint8_t { kH200, kB200 };
 
 struct Target {
   std::string_view name;  // as ptxas and LLVM spell it
@@ -31,9 +54,11 @@ struct Target {
   int registers_per_sm;
   int eight_bit_sum_bits;  // fraction bits that the tensor core keeps of a sum of 8-bit products; 23: an f32
   int mma_macs_per_clock;  // dense 16-bit multiply-accumulates of an SM's tensor cores in one clock
-  int default_sm_count;    // of the product that the target stands for, where no device is at hand
-  int max_cluster;         // CTAs of a cluster on every device of the target
+  Product product;
+  int default_sm_count;  // of that product
+  int max_cluster;       // CTAs of a cluster on every device of the target
   uint32_t features;
+  MmaUnit mma;
   TensorFacts tensor_facts{};  // the documented answers; an engine puts in what its device was measured to do
 
   bool Has(Feature feature) const { return (features & static_cast<uint32_t>(feature)) != 0; }

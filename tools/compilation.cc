@@ -1,11 +1,8 @@
 #include "tools/compilation.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 
-#include "base/text.h"
+#include "base/output_file.h"
 #include "compiler/packing.h"
 #include "compiler/totals.h"
 #include "runtime/engine_parts.h"
@@ -59,16 +56,11 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& sc
 
 Status WriteOutput(const std::string& path, const std::string& bytes) {
   if (path.empty() || path == "-") {
+    // Failing, it leaves a mark on the stream, of which main makes an exit code.
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
     return Ok();
   }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file)
-    return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": cannot be opened: ", std::strerror(errno)));
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (file) return Ok();
-  return MakeError(ErrorCode::kDriver, base::Cat(path, ": cannot be written: ", std::strerror(errno)));
+  return base::WriteFile(path, bytes);
 }
 
 }  // namespace laneshift::tools

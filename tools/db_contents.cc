@@ -1,13 +1,12 @@
 // The verbs of `db` that look: stat, list, show, export, diff.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "base/output_file.h"
 #include "base/text.h"
 #include "laneshift/problem.h"
 #include "store/choice_table.h"
@@ -202,25 +201,24 @@ Result<int> DbShow(const DbOptions& options, const Settings& settings) {
 Result<int> DbExport(const DbOptions& options, const Settings& settings) {
   LS_ASSIGN(const store::RecordSource source, OpenRecords(options.store, settings));
   const std::string to = options.files.empty() ? "-" : options.files.front();
-  std::FILE* file = to == "-" ? stdout : std::fopen(to.c_str(), "w");
-  if (file == nullptr) {
-    return MakeError(ErrorCode::kInvalidArgument, Cat(to, " cannot be written: ", std::strerror(errno)));
+  std::optional<base::OutputFile> file;  // none: standard output
+  if (to != "-") {
+    LS_ASSIGN(base::OutputFile created, base::OutputFile::Create(to));
+    file = std::move(created);
   }
+  const auto put = [&](const std::string& line) { file ? file->Write(line + "\n") : void(std::puts(line.c_str())); };
   int64_t count = 0;
-  std::fprintf(file, "%s\n", PrintRecordHeader().c_str());
+  put(PrintRecordHeader());
   const auto write = [&](const Record& record) -> Status {
     LS_ASSIGN(const bool wanted, IsWanted(options.only, record));
     if (!wanted) return Ok();
     ++count;
-    std::fprintf(file, "%s\n", PrintRecord(record).c_str());
+    put(PrintRecord(record));
     return Ok();
   };
-  Status written = source(write);
-  const bool failed = std::ferror(file) != 0 || std::fflush(file) != 0;
-  if (file != stdout && std::fclose(file) != 0) written = MakeError(ErrorCode::kDriver, "the last bytes are missing");
-  if (!written) return written.error().Within(to);
-  if (failed) return MakeError(ErrorCode::kDriver, Cat(to, " cannot be written: ", std::strerror(errno)));
-  if (to != "-" && options.json) {
+  if (const Status read = source(write); !read) return read.error().Within(to);
+  if (file) LS_TRY(file->Close());
+  if (file && options.json) {
     std::printf("%s\n", JsonLine(nlohmann::ordered_json{{"file", to}, {"records", count}}).c_str());
   }
   return kExitOk;

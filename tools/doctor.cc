@@ -140,7 +140,7 @@ void ProbeDevice(const EngineOptions& options, const std::string& part, std::vec
                  std::vector<MeasuredFacts>& measured) {
   const auto engine = Engine::Open(options);
   // Why it does not open is another finding.
-  if (!engine || !engine->parts().target.Has(target::Feature::kTensorMemory)) return;
+  if (!engine || !engine->parts().target.mma.moves_lanes) return;
   const auto facts = engine->parts().device_target.Measure();
   if (!facts) {
     findings.push_back({Cat(part, " probe"), State::kBroken, facts.error().message,

@@ -73,17 +73,8 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
   return options;
 }
 
-// The text of line `number` of the PTX, from 1 on, without its margins; empty if there is none.
-std::string_view PtxLine(const std::string& ptx, int number) {
-  const std::vector<std::string_view> lines = base::Split(ptx, '\n');
-  if (number < 1 || static_cast<size_t>(number) > lines.size()) return {};
-  std::string_view line = lines[static_cast<size_t>(number) - 1];
-  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-  return line.substr(0, line.find_last_not_of(" \t\r") + 1);
-}
-
 // Of each kind of hazard the first one and how many others there are, or with `full` all of them.
-void PrintHazards(const std::vector<emulator::Hazard>& hazards, const std::string& ptx, bool full) {
+void PrintHazards(const std::vector<emulator::Hazard>& hazards, bool full) {
   struct Others {
     size_t places = 0;
     uint64_t count = 0;
@@ -101,17 +92,17 @@ void PrintHazards(const std::vector<emulator::Hazard>& hazards, const std::strin
   }
   for (const emulator::Hazard* hazard : shown) {
     std::string text = hazard->Print() + "\n";
-    if (const auto line = PtxLine(ptx, hazard->place.line); !line.empty()) text += Cat("    ", line, "\n");
+    if (!hazard->place.ptx.empty()) text += Cat("    ", hazard->place.ptx, "\n");
     if (const Others& more = others[hazard->kind]; more.places != 0)
       text += Cat("    and in ", more.places, " other places, ", more.count, " times; --full shows them\n");
     std::fputs(text.c_str(), stdout);
   }
 }
 
-void PrintOutcome(const EmulationOutcome& outcome, const std::string& ptx, bool full) {
+void PrintOutcome(const EmulationOutcome& outcome, bool full) {
   emulator::Report rest = outcome.report;
   rest.hazards.clear();
-  PrintHazards(outcome.report.hazards, ptx, full);
+  PrintHazards(outcome.report.hazards, full);
   std::fputs(rest.Print().c_str(), stdout);
   for (const BufferComparison& one : outcome.comparisons) {
     if (one.wrong == 0) {
@@ -125,6 +116,7 @@ void PrintOutcome(const EmulationOutcome& outcome, const std::string& ptx, bool 
     }
   }
   for (const std::string& path : outcome.written) std::printf("wrote %s\n", path.c_str());
+  for (const std::string& use : outcome.report.KernelUses()) std::printf("%s\n", use.c_str());
   std::printf("%llu launches, %llu thread instructions, %.3f s\n",
               static_cast<unsigned long long>(outcome.report.launches),
               static_cast<unsigned long long>(outcome.report.counters.thread_instructions), outcome.seconds);
@@ -164,7 +156,7 @@ Result<int> Emulate(const EmulateOptions& given) {
   if (given.json) {
     PrintOutcomeJson(outcome, options);
   } else {
-    PrintOutcome(outcome, ptx, given.full);
+    PrintOutcome(outcome, given.full);
   }
   return static_cast<int>(outcome.Right() ? kExitOk : kExitFailure);
 }
@@ -195,8 +187,9 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
       ->type_name("NAME=LEVEL")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  verb->add_option("--suppressions", given->suppressions,
-                   "repeatable: a file of hazards that are not reported, one 'HAZARD KERNEL [PTX LINE]' a line")
+  verb->add_option(
+          "--suppressions", given->suppressions,
+          "repeatable: a file of hazards that are not reported, one 'HAZARD KERNEL [PTX LINE | FILE:LINE]' a line")
       ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

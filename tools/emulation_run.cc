@@ -1,11 +1,13 @@
 #include "tools/emulation_run.h"
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
+#include "base/output_file.h"
 #include "base/text.h"
 #include "emulator/driver_functions.h"
 #include "tools/npy.h"
@@ -91,7 +93,9 @@ Result<std::vector<uint8_t>> Session::Contents(const Fill& fill, const LaunchBuf
     if (!file) return At(node, Cat("the file ", path, " cannot be opened"));
     bytes.resize(buffer.bytes);
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (!file || file.peek() != std::ifstream::traits_type::eof())
+    const bool whole = file && file.peek() == std::ifstream::traits_type::eof();
+    if (file.bad()) return At(node, Cat("the file ", path, " cannot be read: ", std::strerror(errno)));
+    if (!whole)
       return At(node, Cat("the file ", path, " does not have the ", buffer.bytes, " bytes of '", buffer.name, "'"));
     return bytes;
   }
@@ -217,7 +221,16 @@ Result<std::vector<uint8_t>> Session::Bytes(const LaunchArgument& argument) {
   return bytes;
 }
 
+// Whether nothing has gone wrong before this launch. One that may begin before its predecessor has ended must reach the
+// driver before anybody waits for that one.
+bool MayGoOn(const LaunchStep& step) {
+  if (!step.programmatic) return driver::CtxSynchronize() == kCuSuccess;
+  device::CuDevice device = 0;
+  return driver::StreamGetDevice(nullptr, &device) == kCuSuccess;
+}
+
 Result<bool> Session::Run(const LaunchStep& step) {
+  if (!MayGoOn(step)) return false;
   LS_ASSIGN(const CuFunction function, Find(step));
   std::vector<std::vector<uint8_t>> blocks;
   std::vector<void*> parameters;
@@ -239,16 +252,23 @@ Result<bool> Session::Run(const LaunchStep& step) {
                                                     static_cast<int>(step.dynamic_shared));
       bad != kCuSuccess)
     return At(*step.at, Cat("static and dynamic shared memory together are more than a CTA can have (232448 bytes)"));
-  device::CuLaunchAttribute cluster = {};
-  cluster.id = device::kCuLaunchClusterDimension;
-  cluster.value.cluster_dim = {step.cluster[0], step.cluster[1], step.cluster[2]};
-  const device::CuLaunchConfig config{
-      step.grid[0],  step.grid[1],        step.grid[2], step.block[0], step.block[1],
-      step.block[2], step.dynamic_shared, nullptr,      &cluster,      step.has_cluster ? 1u : 0u};
+  std::array<device::CuLaunchAttribute, 2> attributes = {};
+  unsigned count = 0;
+  if (step.has_cluster) {
+    attributes[count].id = device::kCuLaunchClusterDimension;
+    attributes[count++].value.cluster_dim = {step.cluster[0], step.cluster[1], step.cluster[2]};
+  }
+  if (step.programmatic) {
+    attributes[count].id = device::kCuLaunchProgrammaticStreamSerialization;
+    attributes[count++].value.programmatic_stream_serialization = 1;
+  }
+  const device::CuLaunchConfig config{step.grid[0],      step.grid[1],  step.grid[2],        step.block[0],
+                                      step.block[1],     step.block[2], step.dynamic_shared, nullptr,
+                                      attributes.data(), count};
   for (uint64_t launch = 0; launch < step.repeat; ++launch) {
+    if (!MayGoOn(step)) return false;
     const CuResult launched = driver::LaunchKernelEx(&config, function, parameters.data(), nullptr);
     if (launched != kCuSuccess) return At(*step.at, Cat("the driver refuses this launch: ", NameOf(launched)));
-    if (driver::CtxSynchronize() != kCuSuccess) return false;
   }
   return true;
 }
@@ -291,9 +311,8 @@ Result<std::string> Session::Write(const LaunchOutput& output) {
     LS_TRY(WriteNpyArray(*path, buffer.type->npy, ShapeOf(buffer), bytes));
     return path;
   }
-  std::ofstream file(*path, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file.flush()) return At(*output.at, Cat("the file ", *path, " cannot be written"));
+  const Status written = base::WriteFile(*path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!written) return At(*output.at, written.error().message);
   return path;
 }
 

@@ -90,6 +90,31 @@ TEST_F(EmulationRun, TellsOfFaultsAndHazards) {
   EXPECT_TRUE(std::filesystem::exists(directory / "x.bin"));
 }
 
+// The second kernel reads what the first one writes after it has let others begin.
+TEST_F(EmulationRun, LetsProgrammaticLaunchesBeginEarly) {
+  const std::string head = "(.param .u64 p) { .reg .b64 %rd<2>; .reg .b32 %r<3>; ld.param.u64 %rd1, [p]; ";
+  const std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry first" + head +
+                           "griddepcontrol.launch_dependents; st.global.u32 [%rd1], 7; ret; }\n.visible .entry second" +
+                           head + "ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1+4], %r1; ret; }\n";
+  const auto run = [&](const std::string& how, const std::string& second, uint64_t seen) -> Result<EmulationOutcome> {
+    const std::string launch = R"("grid": [1], "block": [1], "arguments": [{"buffer": "x"}])";
+    LS_ASSIGN(const LaunchFile file,
+              ParseLaunchFile("f", R"({"buffers": {"x": {"type": "u32", "shape": [2], "fill": {"constant": 1}}},
+                "launches": [{"kernel": "first", )" +
+                                       launch + R"(}, {"kernel": ")" + second + "\", " + how + launch +
+                                       R"(}], "expect": [{"buffer": "x", "fill": {"iota": {"start": 7, "step": )" +
+                                       std::to_string(static_cast<int64_t>(seen) - 7) + "}}}]}"));
+    return RunEmulation("k.ptx", text, file, {directory.string(), allows_outside}, {});
+  };
+  const auto beside = run("\"programmatic\": true, ", "second", 1), after = run("", "second", 7);
+  ASSERT_TRUE(beside.has_value()) << beside.error().message;
+  EXPECT_EQ(beside->comparisons[0].wrong, 0u);
+  ASSERT_EQ(beside->report.hazards.size(), 1u);
+  EXPECT_EQ(beside->report.hazards[0].kind, emulator::HazardKind::kDependentLaunch);
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_TRUE(after->Right());
+}
+
 TEST_F(EmulationRun, RefusesWhatDoesNotFitTheKernel) {
   const auto error = [&](const std::string& launch) {
     const auto outcome = Run(

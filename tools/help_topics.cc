@@ -4,6 +4,7 @@
 #include "emulator/driver.h"
 #include "ir/element_type.h"
 #include "ir/grammar.h"
+#include "ir/mma.h"
 #include "laneshift/schedule.h"
 #include "target/target.h"
 
@@ -103,7 +104,7 @@ A and B (x and w) are both f16, both bf16, or each e4m3 or e5m2. What an .npy fi
     const auto type = static_cast<DataType>(i);
     const ir::DataTypeInfo& facts = ir::InfoOf(type);
     const bool operand = ir::CanMultiply(type, type);
-    page.rows.push_back({std::string(facts.name), Cat(facts.bytes), std::string(facts.npy),
+    page.rows.push_back({std::string(facts.name), Cat(facts.bits / 8), std::string(facts.npy),
                          operand ? "an operand or a result" : "a result"});
   }
   return page;
@@ -120,10 +121,9 @@ HelpPage TargetsPage() {
 Examples:
   laneshift compile gemm m=512 n=512 k=512 --target sm_90a)"};
   for (const target::Target& target : target::Targets()) {
-    const bool tensor_memory = target.Has(target::Feature::kTensorMemory);
     page.rows.push_back({std::string(target.name), Cat(target.compute_major, ".", target.compute_minor),
                          Cat(target.default_sm_count), Cat(target.smem_bytes, " bytes a CTA"),
-                         tensor_memory ? "tcgen05.mma, with Tensor Memory" : "wgmma"});
+                         std::string(target.mma.summary)});
   }
   return page;
 }

@@ -179,7 +179,7 @@ std::string RolesTable(const ir::Program& program, const Screen& screen) {
   for (const ir::Role& role : program.roles) {
     table.Add({{role.name},
                {Cat(role.first_warp, "-", role.first_warp + role.warps - 1)},
-               {role.elected != 0 ? "one" : "all"},
+               {role.elected ? "one" : "all"},
                {role.registers > 0 ? Cat(role.registers) : "as launched"}});
   }
   return table.Print(screen);

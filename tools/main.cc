@@ -16,7 +16,8 @@ namespace {
 // What a program that reads standard output has not got must not look like success.
 int Finish(int exit_code) {
   const bool failed_before = std::ferror(stdout) != 0;
-  const bool failed = std::fflush(stdout) != 0;
+  // Closed, too: some file systems refuse only then what they took before. That there is none is no failure to write.
+  const bool failed = std::fflush(stdout) != 0 || (std::fclose(stdout) != 0 && errno != EBADF);
   if (!failed && !failed_before) return exit_code;
   laneshift::tools::Tell("error", failed ? std::string("standard output cannot be written: ") + std::strerror(errno)
                                          : std::string("standard output could not be written to its end"));

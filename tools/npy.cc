@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/message.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "ir/element_type.h"
 
@@ -82,6 +83,12 @@ std::optional<Header> ParseHeader(std::string_view text) {
   return header;
 }
 
+// What the stream did not give: it could not, or there is no more.
+Error Short(const std::string& path, const std::ifstream& stream, std::string_view why) {
+  if (stream.bad()) return Bad(path, Cat("cannot be read: ", std::strerror(errno)));
+  return Bad(path, Cat(why, "; write it again with numpy.save"));
+}
+
 struct OpenFile {
   std::ifstream stream;
   Header header;
@@ -92,7 +99,7 @@ Result<OpenFile> OpenNpy(const std::string& path) {
   if (!file) return Bad(path, Cat("cannot be opened: ", std::strerror(errno)));
   char preamble[8] = {};
   file.read(preamble, sizeof preamble);
-  if (file.bad()) return Bad(path, Cat("cannot be read: ", std::strerror(errno)));
+  if (file.bad()) return Short(path, file, {});
   if (!file || std::string_view(preamble, kMagic.size()) != kMagic) {
     return Bad(path, "is not an .npy file; write one with numpy.save");
   }
@@ -101,11 +108,11 @@ Result<OpenFile> OpenNpy(const std::string& path) {
   unsigned char length[4] = {};
   file.read(reinterpret_cast<char*>(length), version == 1 ? 2 : 4);
   const size_t bytes = length[0] | length[1] << 8 | length[2] << 16 | static_cast<size_t>(length[3]) << 24;
-  if (!file || bytes > kMaxHeader) return Bad(path, "has a damaged .npy header; write it again with numpy.save");
+  if (!file || bytes > kMaxHeader) return Short(path, file, "has a damaged .npy header");
   std::string text(bytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(bytes));
   auto header = ParseHeader(text);
-  if (!file || !header) return Bad(path, "has a damaged .npy header; write it again with numpy.save");
+  if (!file || !header) return Short(path, file, "has a damaged .npy header");
   return OpenFile{std::move(file), std::move(*header)};
 }
 
@@ -124,16 +131,16 @@ Status CheckHeader(const std::string& path, const Header& header, const StoredTe
   return Ok();
 }
 
-void WriteHeader(std::ofstream& file, std::string_view descr, const std::string& dimensions) {
+void WriteHeader(base::OutputFile& file, std::string_view descr, const std::string& dimensions) {
   std::string header = Cat("{'descr': '", descr, "', 'fortran_order': False, 'shape': ", dimensions, ", }");
   const size_t preamble = kMagic.size() + 4;
   header.append(kAlignment - 1 - (preamble + header.size()) % kAlignment, ' ');
   header += '\n';
   const char version_and_length[4] = {1, 0, static_cast<char>(header.size() & 0xff),
                                       static_cast<char>(header.size() >> 8)};
-  file << kMagic;
-  file.write(version_and_length, sizeof version_and_length);
-  file << header;
+  file.Write(kMagic);
+  file.Write({version_and_length, sizeof version_and_length});
+  file.Write(header);
 }
 
 }  // namespace
@@ -148,7 +155,7 @@ Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, s
   for (int64_t row = 0; row < shape.Rows(); ++row) {
     const int64_t first = shape.RowStart(row);
     file.stream.read(reinterpret_cast<char*>(result.bytes.data() + first * bytes), shape.Inner() * bytes);
-    if (!file.stream) return Bad(path, Cat("ends in row ", row, "; write it again with numpy.save"));
+    if (!file.stream) return Short(path, file.stream, Cat("ends in row ", row));
   }
   return result;
 }
@@ -166,34 +173,29 @@ Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_v
   }
   std::vector<uint8_t> data(bytes);
   file.stream.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(bytes));
-  if (!file.stream) return Bad(path, "ends early; write it again with numpy.save");
+  if (!file.stream) return Short(path, file.stream, "ends early");
   return data;
 }
 
 Status WriteNpyArray(const std::string& path, std::string_view descr, const std::vector<int64_t>& shape,
                      const std::vector<uint8_t>& bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) return Bad(path, Cat("cannot be written: ", std::strerror(errno)));
+  LS_ASSIGN(base::OutputFile file, base::OutputFile::Create(path));
   WriteHeader(file, descr, PrintDimensions(shape));
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return MakeError(ErrorCode::kDriver, Cat(path, ": cannot be written completely; is the disk full?"));
-  return Ok();
+  file.Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return file.Close();
 }
 
 Status WriteNpy(const std::string& path, const HostTensor& tensor) {
   const StoredTensor& shape = tensor.shape;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) return Bad(path, Cat("cannot be written: ", std::strerror(errno)));
+  LS_ASSIGN(base::OutputFile file, base::OutputFile::Create(path));
   WriteHeader(file, DescrOf(shape.type), PrintDimensions(DimensionsOf(shape)));
   const auto bytes = DataTypeBytes(shape.type);
   for (int64_t row = 0; row < shape.Rows(); ++row) {
     const int64_t first = shape.RowStart(row);
-    file.write(reinterpret_cast<const char*>(tensor.bytes.data() + first * bytes), shape.Inner() * bytes);
+    file.Write({reinterpret_cast<const char*>(tensor.bytes.data() + first * bytes),
+                static_cast<size_t>(shape.Inner() * bytes)});
   }
-  file.close();
-  if (!file) return MakeError(ErrorCode::kDriver, Cat(path, ": cannot be written completely; is the disk full?"));
-  return Ok();
+  return file.Close();
 }
 
 }  // namespace laneshift::tools

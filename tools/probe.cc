@@ -79,8 +79,9 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
   LS_ASSIGN(const auto probed, runtime::ProbeMachine(parts.device, parts.target, parts.emulated));
   for (const runtime::ProbedFact& fact : probed.facts) {
     if (!autotune::FittedFact(parts.target, fact.name, fact.value)) continue;
-    LS_TRY(parts.store.PutFact(
-        {.device = parts.device_key, .name = autotune::StoredName(fact.name), .answer = Cat(fact.value)}));
+    LS_TRY(parts.store.PutFact({.device = parts.device_key,
+                                .name = autotune::StoredName(fact.name),
+                                .answer = autotune::PrintFact(fact.value)}));
   }
   LS_TRY(StoreDetail(probed, parts));
   const int sms = parts.device.facts().sm_count;

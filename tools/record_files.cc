@@ -1,5 +1,7 @@
 #include "tools/record_files.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,6 +18,10 @@ namespace {
 using base::Cat;
 namespace fs = std::filesystem;
 
+Error Unreadable(const std::string& name) {
+  return MakeError(ErrorCode::kDriver, Cat(name, ": cannot be read: ", std::strerror(errno)));
+}
+
 Status VisitLines(std::istream& lines, const std::string& name, const store::RecordVisitor& visit) {
   std::string line;
   bool begun = false;
@@ -31,17 +37,19 @@ Status VisitLines(std::istream& lines, const std::string& name, const store::Rec
     if (!record) return within(record.error());
     if (Status visited = visit(*record); !visited) return within(visited.error());
   }
+  if (lines.bad()) return Unreadable(name);
   if (begun) return Ok();
   return MakeError(ErrorCode::kCorrupt, Cat(name, ": there is not even the first line of a file of records"));
 }
 
 // What is no regular file, such as a pipe, is text: it can be read once only.
-bool IsDatabase(const std::string& path) {
+Result<bool> IsDatabase(const std::string& path) {
   std::error_code unreadable;
   if (!fs::is_regular_file(path, unreadable)) return false;
   std::ifstream file(path, std::ios::binary);
   char magic[16] = {};
   file.read(magic, sizeof magic);
+  if (!file.is_open() || file.bad()) return Unreadable(path);
   return std::string_view(magic, sizeof magic) == std::string_view("SQLite format 3\0", 16);
 }
 
@@ -68,9 +76,11 @@ Result<store::RecordSource> OpenRecords(const std::string& path, const Settings&
   if (!fs::exists(file, unreadable)) {
     return MakeError(ErrorCode::kNotFound, Cat(file, ": there is no such file"));
   }
-  if (!IsDatabase(file)) {
+  LS_ASSIGN(const bool is_database, IsDatabase(file));
+  if (!is_database) {
     return store::RecordSource([file](const store::RecordVisitor& visit) {
       std::ifstream lines(file);
+      if (!lines) return Status(Unreadable(file));
       return VisitLines(lines, file, visit);
     });
   }

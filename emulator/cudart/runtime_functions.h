@@ -16,12 +16,14 @@ using device::CuFunction;
 using device::CuFunctionAttribute;
 using device::CuGraph;
 using device::CuGraphExec;
+using device::CuJitOption;
 using device::CuResult;
 using device::CuStream;
 using device::CuStreamCaptureMode;
 using device::CuStreamCaptureStatus;
 using driver::CuGraphNode;
 using driver::CuHostFunction;
+using driver::CuLibrary;
 using driver::CuMemoryPool;
 
 #define RUNTIME(member, symbol, parameters) CudaError member parameters __asm__(#symbol);

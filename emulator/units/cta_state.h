@@ -86,10 +86,18 @@ inline uint64_t BytesOf(const GranuleWords& words) {
   return granules * GranuleWord::kGranuleBytes;
 }
 
+// Granules of which only the first `bytes` are read: those of 4- and 6-bit elements, 16 in each, that are padded to 16
+// bytes. Nobody needs to write the padding.
+struct PaddedGranules {
+  std::shared_ptr<const GranuleWords> granules;
+  uint32_t bytes = 0;
+};
+
 // What one operation reads and writes in one CTA. Shared ranges are sorted, disjoint and whole 16-byte granules.
 struct Touched {
   std::vector<SharedRange> shared_reads;
   std::shared_ptr<const GranuleWords> granules;  // the same
+  std::shared_ptr<const std::vector<PaddedGranules>> padded = nullptr;  // some of them
   std::vector<TensorRange> tensor_reads, tensor_writes;
 };
 

@@ -198,7 +198,8 @@ struct ExactSums {
   template <int kFloats, int kVectors, int kRows>
   LS_INLINE void SumProducts(const float* const* rows, const float* columns, int first, int last,
                              const Lanes<kFloats> (*lanes)[kVectors], Integers<kFloats> (*sum)[kVectors]) const {
-    Integers<kFloats> own[kRows][kVectors] = {};
+    // Without a sign: lanes that are left to SumOne may hold infinities, whose sums overflow and are looked at by nobody.
+    Words<kFloats> own[kRows][kVectors] = {};
     Floats<kFloats> scale[kRows][kVectors];
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors; ++v) scale[r][v] = lanes[r][v].scale;
@@ -211,12 +212,13 @@ struct ExactSums {
       for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) {
-          own[r][v] += __builtin_convertvector(rows[r][i] * y[v] * scale[r][v], Integers<kFloats>);
+          own[r][v] += reinterpret_cast<Words<kFloats>>(
+              __builtin_convertvector(rows[r][i] * y[v] * scale[r][v], Integers<kFloats>));
         }
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = own[r][v];
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = reinterpret_cast<Integers<kFloats>>(own[r][v]);
     }
   }
 
@@ -231,7 +233,9 @@ struct ExactSums {
       using Powers = VectorOf<int64_t, kHalf>;
       const Powers power = reinterpret_cast<Powers>(scaled_total) & 0x7ff0000000000000,
                    least = Powers{} + (int64_t{1023 - 14} << 52);
-      const Doubles big = reinterpret_cast<Doubles>((power > least ? power : least) + (int64_t{42} << 52)) * 1.5;
+      // Without a sign: the exponent of an infinity overflows.
+      const Bits raised = reinterpret_cast<Bits>(power > least ? power : least) + (uint64_t{42} << 52);
+      const Doubles big = reinterpret_cast<Doubles>(raised) * 1.5;
       FloatsToCells<kHalf>(__builtin_convertvector(scaled_total + big - big, Floats<kHalf>), words);
       words = (words & 0x7fff) == 0 ? Words<kHalf>{} : words;
       return;

@@ -14,14 +14,6 @@ namespace {
 
 constexpr int kStepBytes = 32;  // one K step of a row of A
 
-Packing PackingOf(const PlannedMma& plan, ElementType type, bool in_tensor_memory) {
-  const MmaKind kind = plan.request.qualifiers.kind;
-  if (kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4) return Packing::kNibbles;
-  if (BitsOf(type) >= 8) return Packing::kPlain;
-  if (!in_tensor_memory) return Packing::kPadded;
-  return plan.policies.six_bit_container == SixBitContainer::kLow ? Packing::kContainers : Packing::kMiddleContainers;
-}
-
 // One execution: the operands of one CTA at a time.
 class Execution {
  public:

@@ -157,6 +157,23 @@ Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, To
   return Ok();
 }
 
+// The granules of operands in shared memory whose elements are narrower than the bytes they are padded to.
+Result<std::shared_ptr<const std::vector<PaddedGranules>>> PaddedOf(const PlannedMma& plan, bool shared_a,
+                                                                    const SharedWindow& window) {
+  std::vector<PaddedGranules> padded;
+  const auto add = [&](ElementType type, const MatrixDescriptor& descriptor, const OperandTile& tile) -> Status {
+    if (PackingOf(plan, type, false) != Packing::kPadded) return Ok();
+    GranuleSet granules;
+    LS_TRY(AddGranules(descriptor, tile, window, granules));
+    padded.push_back({granules.Words(), static_cast<uint32_t>(2 * BitsOf(type))});
+    return Ok();
+  };
+  LS_TRY(add(plan.shape.b, plan.b, plan.tile_b));
+  if (shared_a) LS_TRY(add(plan.shape.a, plan.a, plan.tile_a));
+  if (padded.empty()) return std::shared_ptr<const std::vector<PaddedGranules>>();
+  return std::make_shared<const std::vector<PaddedGranules>>(std::move(padded));
+}
+
 Status CheckLanes(const MmaRequest& r, DataPathLayout layout) {
   const bool half = UsesHalfLanes(layout);
   if (r.d.lane != 0 && !(half && r.d.lane == 16)) {
@@ -169,6 +186,14 @@ Status CheckLanes(const MmaRequest& r, DataPathLayout layout) {
 }
 
 }  // namespace
+
+Packing PackingOf(const PlannedMma& plan, ElementType type, bool in_tensor_memory) {
+  const MmaKind kind = plan.request.qualifiers.kind;
+  if (kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4) return Packing::kNibbles;
+  if (BitsOf(type) >= 8) return Packing::kPlain;
+  if (!in_tensor_memory) return Packing::kPadded;
+  return plan.policies.six_bit_container == SixBitContainer::kLow ? Packing::kContainers : Packing::kMiddleContainers;
+}
 
 Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows, const Policies& policies) {
   PlannedMma plan;
@@ -213,6 +238,7 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
     if (a != nullptr) LS_TRY(AddGranules(plan.a, plan.tile_a, window, granules));
     touched.shared_reads = granules.Ranges();
     touched.granules = granules.Words();
+    LS_ASSIGN(touched.padded, PaddedOf(plan, a != nullptr, window));
     LS_TRY(PlanTensorRanges(request, plan, cta, touched));
   }
   return plan;

@@ -57,6 +57,8 @@ struct PlannedMma {
   Policies policies;
   PolicySet used;
 };
+// How the elements of an operand of this type lie.
+Packing PackingOf(const PlannedMma& plan, ElementType type, bool in_tensor_memory);
 // `windows`: the shared windows of the CTA, or of the pair.
 Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWindow> windows,
                            const Policies& policies = {});

@@ -262,7 +262,10 @@ Result<TensorMap> DecodeTensorMap(std::span<const uint8_t, 128> bytes) {
   TensorMap map;
   std::array<uint32_t, 5> dims_less_one{};
   WalkFields(reader, map, dims_less_one);
-  for (size_t i = 0; i < static_cast<size_t>(map.rank) && i < 5; ++i) map.dims[i] = uint64_t{dims_less_one[i]} + 1;
+  // A kernel may set a dimension before the rank that includes it; all ones past the rank is one that was never set.
+  for (size_t i = 0; i < 5; ++i) {
+    if (i < static_cast<size_t>(map.rank) || dims_less_one[i] != ~0u) map.dims[i] = uint64_t{dims_less_one[i]} + 1;
+  }
   return map;
 }
 

@@ -291,6 +291,7 @@ Result<LaunchStep> Reader::ReadLaunch(const JsonNode& node) {
     if (repeat->bits > 1000000) return At(*repeat, "is more than 1000000");
     step.repeat = repeat->bits;
   }
+  step.programmatic = node.Find("programmatic") != nullptr;
   const JsonNode* arguments = node.Find("arguments");
   if (arguments == nullptr) return step;
   if (arguments->elements.size() > kMaxArguments) return At(*arguments, Cat("has more than ", kMaxArguments));

@@ -83,6 +83,7 @@ struct LaunchStep {
   bool has_cluster = false;
   uint32_t dynamic_shared = 0;
   uint64_t repeat = 1;
+  bool programmatic = false;  // programmatic stream serialization
   std::vector<LaunchArgument> arguments;
   const JsonNode* at = nullptr;
 };

@@ -4,9 +4,9 @@
 // Thread-safety: runs before and after everything else.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/output_file.h"
 #include "tools/emulation/emulator_settings.h"
 #include "tools/emulation/report_json.h"
 
@@ -44,9 +44,8 @@ __attribute__((destructor)) void End() {
   if (session.report.empty() || !emulator::DriverIsUsed()) return;
   nlohmann::ordered_json json = ReportJson(emulator::TakeReport(), session.options);
   json["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - session.begin).count();
-  std::ofstream file(session.report);
-  file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-  if (!file.flush()) Print("cannot write the report to " + session.report);
+  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  if (const Status written = base::WriteFile(session.report, text); !written) Print(written.error().message);
 }
 
 }  // namespace

@@ -7,9 +7,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json SourceJson(const emulator::SourcePosition& source) {
+  return source.line != 0 ? Json{{"file", source.file}, {"line", source.line}} : Json(nullptr);
+}
+
 Json PlaceJson(const emulator::Place& place) {
   return {{"kernel", place.kernel},
+          {"name", emulator::ReadableName(place.kernel)},
           {"line", place.line},
+          {"ptx", place.ptx},
+          {"source", SourceJson(place.source)},
+          {"inlined_at", SourceJson(place.inlined_at)},
           {"cta", {place.cta[0], place.cta[1], place.cta[2]}},
           {"warp", place.warp},
           {"lane", place.lane >= 0 ? Json(place.lane) : Json(nullptr)}};
@@ -41,6 +49,21 @@ Json CountersJson(const emulator::Counters& counters) {
           {"tensor_shifts", counters.tensor_shifts},
           {"barrier_waits", counters.barrier_waits},
           {"opcodes", counters.opcodes}};
+}
+
+Json KernelsJson(const emulator::Report& report) {
+  Json kernels = Json::array();
+  for (const auto& [name, use] : report.kernels) {
+    const auto instructions = static_cast<double>(use.thread_instructions);
+    kernels.push_back({{"kernel", name},
+                       {"name", emulator::ReadableName(name)},
+                       {"launches", use.launches},
+                       {"warp_instructions", use.warp_instructions},
+                       {"thread_instructions", use.thread_instructions},
+                       {"seconds", use.seconds},
+                       {"instructions_per_second", use.seconds > 0 ? instructions / use.seconds : 0}});
+  }
+  return kernels;
 }
 
 // The open questions on which the results depend, with the answers that they were given.
@@ -85,6 +108,7 @@ Json ReportJson(const emulator::Report& report, const emulator::Options& options
             {"arithmetic", options.arithmetic == emulator::Arithmetic::kHardware ? "hardware" : "fast"},
             {"hazards", options.hazards == emulator::HazardChecks::kOn}}},
           {"launches", report.launches},
+          {"kernels", KernelsJson(report)},
           {"counters", CountersJson(report.counters)},
           {"policies", PoliciesJson(report)},
           {"hazards", std::move(hazards)},

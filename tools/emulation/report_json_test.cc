@@ -51,10 +51,16 @@ TEST(ReportJson, SaysOfALivelockWhoWaitsForWhom) {
     const auto& wait = fault["waits"][w];
     EXPECT_EQ(wait["who"]["warp"], w);
     EXPECT_EQ(wait["who"]["line"], lines[w]);
+    EXPECT_TRUE(wait["who"]["ptx"].get<std::string>().find("mbarrier.test_wait") != std::string::npos) << wait.dump();
+    EXPECT_TRUE(wait["who"]["source"].is_null());
     EXPECT_NE(wait["what"].get<std::string>().find("1 of 2 arrivals pending"), std::string::npos) << wait.dump();
     EXPECT_EQ(wait["could_end"], nlohmann::ordered_json::array({warps[1 - w]}));
   }
   EXPECT_EQ(fault["cycle"], nlohmann::ordered_json::array({warps[0], warps[1]}));
+  ASSERT_EQ(report["kernels"].size(), 1u) << report.dump(1);
+  EXPECT_EQ(report["kernels"][0]["name"], "k");
+  EXPECT_EQ(report["kernels"][0]["launches"], 1);
+  EXPECT_GT(report["kernels"][0]["seconds"], 0);
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+# What `make sanitize` builds and runs. Each line: a test program, the number of processes that share its cases, and the
+# cases. A program runs its cases in one process: under a sanitizer most of a case run by ctest would be the start.
+#
+# Left out by name: cases that limit the address space or ask for all of it, of which a sanitizer reserves more than any limit;
+# writers that are killed around a moment, whose every other test is the same code; and faults that only differ in their errno.
+set(memory_limits "HostMemory.ALackOfItIsAnError:Threads.AreAsManyAsTheHostAllows")
+set(repeated "UpkeepTest.*:CrashTest.AProcessKilled*:Codes/FaultTest.*/1:Codes/FaultTest.*/2:Codes/FaultTest.*/3")
+string(APPEND repeated ":Codes/FaultTest.*/4:Codes/FaultTest.*/5")
+set(LANESHIFT_SANITIZED_address,undefined
+  "base_test            1 -${memory_limits}"
+  "ir_test              2 *"
+  "device_test          1 *"
+  "store_test           2 -${repeated}"
+  "emulator_units_test  2 *"
+  "emulator_test        2 *"
+  "compiler_test        2 *"
+  "autotune_test        2 *"
+  "runtime_test         2 *"
+  "tuner_fault_test     1 *"
+  "driver_fault_test    1 *")
+set(LANESHIFT_SANITIZED_thread
+  "base_test            1 -${memory_limits}"
+  "store_test           2 -${repeated}"
+  "emulator_test        2 *"
+  "autotune_test        2 *"
+  "runtime_test         2 *"
+  "tuner_fault_test     1 *")
+
+# A finding ends the program with an exit code that is not 0. A library keeps what it made for the whole process, such as
+# LLVM its options, so leaks are what nothing points to any more.
+set(options "ASAN_OPTIONS=detect_stack_use_after_return=1" "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+
+if(NOT LANESHIFT_SANITIZED_${LANESHIFT_SANITIZE})
+  message(FATAL_ERROR "cmake/sanitize.cmake has no list of tests for LANESHIFT_SANITIZE=${LANESHIFT_SANITIZE}")
+endif()
+add_custom_target(sanitized_tests)
+foreach(line ${LANESHIFT_SANITIZED_${LANESHIFT_SANITIZE}})
+  string(REGEX MATCHALL "[^ ]+" words "${line}")
+  list(POP_FRONT words program shards cases)
+  add_dependencies(sanitized_tests ${program})
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    set(name sanitized.${program}.${shard})
+    add_test(NAME ${name} COMMAND ${program} --gtest_filter=${cases} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES LABELS sanitized TIMEOUT 600
+      ENVIRONMENT "${options};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
+endforeach()

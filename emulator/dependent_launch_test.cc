@@ -1,0 +1,181 @@
+// Programmatic launches: a kernel begins beside its predecessor, and what it accesses before griddepcontrol.wait.
+
+#include "emulator/test_device.h"
+
+namespace laneshift::emulator {
+namespace {
+
+std::string PairText(const std::string& first, const std::string& second) {
+  const std::string head =
+      "(.param .u64 data) {\n.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
+      "ld.param.u64 %rd1, [data]; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;\n";
+  return ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry first" + head + first +
+         "ret;\n}\n.visible .entry second" + head + second + "ret;\n}\n";
+}
+
+constexpr const char* kEarly = "griddepcontrol.launch_dependents;\nst.global.b32 [%rd1], 7;\n";
+constexpr const char* kLate = "st.global.b32 [%rd1], 7;\ngriddepcontrol.launch_dependents;\n";
+constexpr const char* kRead = "ld.global.b32 %r2, [%rd1];\nst.global.b32 [%rd1+64], %r2;\n";
+const std::string kWaits = std::string("griddepcontrol.wait;\n") + kRead;
+
+struct Ran {
+  Report report;
+  uint32_t seen = 0;  // by CTA 0 of the last kernel
+};
+
+// The second kernel runs `times`; four CTAs each.
+Ran RunChain(const std::string& text, Completion completion, bool programmatic, int threads = 1, int times = 1) {
+  Options options;
+  options.completion = completion;
+  options.host_threads = threads;
+  TestDevice device(options);
+  const device::CuFunction first = device.Load(text, "first"), second = device.Load(text, "second");
+  EXPECT_NE(first, nullptr) << device.log;
+  if (first == nullptr || second == nullptr) return {};
+  device::CuDevicePtr data = device.Upload(std::vector<uint32_t>(64, 1));
+  void* parameters[] = {&data};
+  device::CuLaunchAttribute attribute{};
+  attribute.id = device::kCuLaunchProgrammaticStreamSerialization;
+  attribute.value.programmatic_stream_serialization = 1;
+  device::CuStream stream = nullptr;
+  const device::CuLaunchConfig alone{4, 1, 1, 32, 1, 1, 0, stream, nullptr, 0};
+  const device::CuLaunchConfig beside{4, 1, 1, 32, 1, 1, 0, stream, &attribute, programmatic ? 1u : 0u};
+  EXPECT_EQ(device.api.LaunchKernelEx(&alone, first, parameters, nullptr), device::kCuSuccess);
+  for (int i = 0; i < times; ++i)
+    EXPECT_EQ(device.api.LaunchKernelEx(&beside, second, parameters, nullptr), device::kCuSuccess);
+  Ran ran;
+  ran.seen = device.Download<uint32_t>(data, 17)[16];
+  ran.report = TakeReport();
+  EXPECT_TRUE(ran.report.faults.empty()) << ran.report.Print();
+  EXPECT_EQ(ran.report.launches, static_cast<uint64_t>(1 + times));
+  return ran;
+}
+
+class DependentLaunches : public testing::TestWithParam<std::pair<Completion, int>> {
+ protected:
+  Ran Run(const std::string& first, const std::string& second, bool programmatic = true, int times = 1) {
+    return RunChain(PairText(first, second), GetParam().first, programmatic, GetParam().second, times);
+  }
+  static void ExpectHazard(const Ran& ran, const char* kernel) {
+    ASSERT_FALSE(ran.report.hazards.empty());
+    for (const Hazard& hazard : ran.report.hazards) {
+      EXPECT_EQ(hazard.kind, HazardKind::kDependentLaunch) << hazard.Print();
+      EXPECT_EQ(hazard.place.kernel, kernel) << hazard.Print();
+    }
+  }
+};
+
+TEST_P(DependentLaunches, ThatWaitSeeEverything) {
+  for (const char* first : {kEarly, kLate}) {
+    const Ran ran = Run(first, kWaits);
+    EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+    EXPECT_EQ(ran.seen, 7u);
+  }
+}
+
+TEST_P(DependentLaunches, ThatDoNotWaitAreReported) {
+  for (const char* first : {kEarly, kLate}) ExpectHazard(Run(first, kRead), "second");
+  // What is loaded before the wait is no better.
+  ExpectHazard(Run(kEarly, std::string(kRead) + "griddepcontrol.wait;\n"), "second");
+  // A store to what the predecessor loads.
+  ExpectHazard(Run("griddepcontrol.launch_dependents;\nld.global.b32 %r2, [%rd1];\n",
+                   "st.global.b32 [%rd1], 3;\ngriddepcontrol.wait;\n"),
+               "second");
+}
+
+TEST_P(DependentLaunches, MayDoWhatIsTheirOwnBeforeTheWait) {
+  const Ran ran = Run(kEarly, "st.global.b32 [%rd1+128], 3;\n" + kWaits);
+  EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+}
+
+TEST_P(DependentLaunches, WithoutTheAttributeComeAfterTheirPredecessor) {
+  const Ran ran = Run(kEarly, kRead, false);
+  EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+  EXPECT_EQ(ran.seen, 7u);
+}
+
+TEST_P(DependentLaunches, FormChains) {
+  const std::string add =
+      "griddepcontrol.launch_dependents;\ngriddepcontrol.wait;\nld.global.b32 %r2, [%rd1];\n"
+      "add.u32 %r2, %r2, 1;\nst.global.b32 [%rd1], %r2;\nst.global.b32 [%rd1+64], %r2;\n";
+  const Ran ran = Run(kEarly, add, true, 40);
+  EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+  EXPECT_EQ(ran.seen, 47u);
+}
+
+// One thread waits, and a barrier lets the others go on.
+TEST_P(DependentLaunches, MayWaitByOneThread) {
+  const std::string one = "mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r3, 0; @%p1 griddepcontrol.wait;\nbar.sync 0;\n";
+  const Ran ran = Run(kEarly, one + kRead);
+  EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, DependentLaunches,
+                         testing::Values(std::pair{Completion::kEager, 1}, std::pair{Completion::kEager, 4},
+                                         std::pair{Completion::kLate, 1}, std::pair{Completion::kRandom, 1},
+                                         std::pair{Completion::kRandom, 4}));
+
+// Without a wait the order decides what is seen: that of eager completion begins the second kernel as early as it may.
+TEST(DependentLaunch, BeginsAsEarlyAsTheOrderSays) {
+  EXPECT_EQ(RunChain(PairText(kEarly, kRead), Completion::kEager, true).seen, 1u);
+  EXPECT_EQ(RunChain(PairText(kEarly, kRead), Completion::kLate, true).seen, 7u);
+  EXPECT_EQ(RunChain(PairText(kLate, kRead), Completion::kEager, true).seen, 7u);
+}
+
+// A graph keeps what a captured launch allowed.
+TEST(DependentLaunch, IsCaptured) {
+  TestDevice device(Options{});
+  const std::string text = PairText(kEarly, kRead);
+  const device::CuFunction first = device.Load(text, "first"), second = device.Load(text, "second");
+  ASSERT_NE(first, nullptr) << device.log;
+  device::CuDevicePtr data = device.Upload(std::vector<uint32_t>(64, 1));
+  void* parameters[] = {&data};
+  device::CuStream stream = nullptr;
+  ASSERT_EQ(device.api.StreamCreate(&stream, 0), device::kCuSuccess);
+  device::CuLaunchAttribute attribute{};
+  attribute.id = device::kCuLaunchProgrammaticStreamSerialization;
+  attribute.value.programmatic_stream_serialization = 1;
+  const device::CuLaunchConfig alone{1, 1, 1, 32, 1, 1, 0, stream, nullptr, 0};
+  const device::CuLaunchConfig beside{1, 1, 1, 32, 1, 1, 0, stream, &attribute, 1};
+  ASSERT_EQ(device.api.StreamBeginCapture(stream, device::kCuCaptureGlobal), device::kCuSuccess);
+  EXPECT_EQ(device.api.LaunchKernelEx(&alone, first, parameters, nullptr), device::kCuSuccess);
+  EXPECT_EQ(device.api.LaunchKernelEx(&beside, second, parameters, nullptr), device::kCuSuccess);
+  device::CuGraph graph = nullptr;
+  ASSERT_EQ(device.api.StreamEndCapture(stream, &graph), device::kCuSuccess);
+  device::CuGraphExec exec = nullptr;
+  ASSERT_EQ(device.api.GraphInstantiate(&exec, graph, 0), device::kCuSuccess);
+  EXPECT_EQ(device.api.GraphLaunch(exec, stream), device::kCuSuccess);
+  EXPECT_EQ(device.api.StreamSynchronize(stream), device::kCuSuccess);
+  const Report report = TakeReport();
+  ASSERT_FALSE(report.hazards.empty());
+  EXPECT_EQ(report.hazards[0].kind, HazardKind::kDependentLaunch) << report.Print();
+}
+
+// A predecessor that waits for its dependent's flag never ends, and neither does the dependent.
+TEST(DependentLaunch, IsPartOfALivelock) {
+  Options options;
+  options.host_threads = 1;
+  TestDevice device(options);
+  const std::string text = PairText(
+      "griddepcontrol.launch_dependents;\nS: ld.relaxed.gpu.global.b32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 9;\n@%p1 bra "
+      "S;\n",
+      kWaits);
+  const device::CuFunction first = device.Load(text, "first"), second = device.Load(text, "second");
+  ASSERT_NE(first, nullptr) << device.log;
+  device::CuDevicePtr data = device.Upload(std::vector<uint32_t>(64, 1));
+  void* parameters[] = {&data};
+  device::CuLaunchAttribute attribute{};
+  attribute.id = device::kCuLaunchProgrammaticStreamSerialization;
+  attribute.value.programmatic_stream_serialization = 1;
+  const device::CuLaunchConfig alone{1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, 0};
+  const device::CuLaunchConfig beside{1, 1, 1, 32, 1, 1, 0, nullptr, &attribute, 1};
+  EXPECT_EQ(device.api.LaunchKernelEx(&alone, first, parameters, nullptr), device::kCuSuccess);
+  EXPECT_EQ(device.api.LaunchKernelEx(&beside, second, parameters, nullptr), device::kCuSuccess);
+  EXPECT_EQ(device.api.CtxSynchronize(), device::kCuErrorLaunchTimeout);
+  const Report report = TakeReport();
+  ASSERT_EQ(report.faults.size(), 1u);
+  EXPECT_EQ(report.faults[0].kind, FaultKind::kLivelock) << report.faults[0].Picture();
+}
+
+}  // namespace
+}  // namespace laneshift::emulator

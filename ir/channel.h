@@ -1,0 +1,62 @@
+// The rings through which the roles of a tile program exchange tiles, and the buffers that one role uses by itself.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/layout.h"
+
+namespace laneshift::ir {
+
+constexpr int kBarrierBytes = 8;  // of one mbarrier
+constexpr int kGrantBytes = 16;   // of an answer of cluster launch control
+
+// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of grants is an answer,
+// one of turns nothing.
+struct TileSlot {
+  std::string name{};
+  SharedLayout layout{};  // of a shared channel
+  int offset = -1;        // assigned: byte offset of stage 0 in shared memory
+  bool operator==(const TileSlot&) const = default;
+};
+
+inline constexpr size_t kMostTilesOfSlot = 16;  // of a shared channel
+
+enum class Space : uint8_t { kShared, kTensor, kGrants, kTurns };
+
+struct Channel {
+  std::string name{};
+  Space space = Space::kShared;
+  int stages = 1;
+  std::vector<TileSlot> tiles{};              // of a shared channel
+  int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
+  bool own = false;                           // a ring that one role alone reserves and retires
+  bool stays = false;                         // each slot is filled once and stays full
+  int tmem_column = -1;                       // assigned: first column of stage 0
+  int grant_offset = -1;                      // assigned, of grants: byte offset of stage 0 in shared memory
+  int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
+  int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones unless it stays, 8 bytes each
+
+  int StageBytes() const;  // distance of two stages in shared memory
+  int Barriers() const { return stays ? stages : 2 * stages; }
+  bool operator==(const Channel&) const = default;
+};
+
+// Shared memory that the warps of a role use to turn fragments into rows for the TMA: each alone, or groups of
+// `sharers` neighbours, whose fragments then lie side by side along the rows of one copy, the first warp's first.
+struct Buffer {
+  std::string name{};
+  SharedLayout layout{};  // of one copy
+  int copies = 1, warps = 0, sharers = 1;
+  int offset = -1;  // assigned; copy c of group g of warps lies at offset + (g * copies + c) * layout.Bytes()
+
+  int Groups() const { return warps / sharers; }
+  int Bytes() const { return Groups() * copies * layout.Bytes(); }
+  bool operator==(const Buffer&) const = default;
+};
+
+}  // namespace laneshift::ir

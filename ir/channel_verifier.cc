@@ -1,0 +1,180 @@
+// What a role verifies of tiles, rings and barriers.
+#include <algorithm>
+
+#include "base/text.h"
+#include "ir/role_verifier.h"
+
+namespace laneshift::ir {
+
+using base::Cat;
+
+Status RoleVerifier::CheckTurns() const {
+  for (size_t turn = 0; turn < turns_.size(); ++turn) {
+    if (turns_[turn].size() != 1)
+      return Broken(14, Cat(turns_[turn].size(), " roles take turn ", turn, " of ", turns_.size()));
+    if (turns_[turn][0]->kind != turns_[0][0]->kind || turns_[turn][0]->warps != turns_[0][0]->warps)
+      return Broken(14, Cat("roles ", turns_[0][0]->name, " and ", turns_[turn][0]->name, " take turns and differ"));
+  }
+  return Ok();
+}
+
+bool RoleVerifier::HoldsTurn() const {
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    if (program_.channels[i].space == Space::kTurns && uses_[i].open > 0) return true;
+  }
+  return false;
+}
+
+Status RoleVerifier::CheckTiles(const Op& op) {
+  tiles_ = op.As<TilesAttrs>();
+  if (tiles_.turns < 1 || !InRange(tiles_.turn, 0, tiles_.turns))
+    return Broken(8, Cat("turn ", tiles_.turn, " of ", tiles_.turns));
+  if (tiles_.turns > 1) {
+    if (tiles_.granted) return Broken(14, "roles take turns at tiles of a fixed order");
+    turns_.resize(std::max(turns_.size(), static_cast<size_t>(tiles_.turns)));
+    turns_[static_cast<size_t>(tiles_.turn)].push_back(role_);
+  }
+  const auto ends =
+      std::count_if(op.body.begin(), op.body.end(), [](const Op& inner) { return inner.kind == OpKind::kTilesNext; });
+  const bool granted = op.As<TilesAttrs>().granted;
+  if (granted != program_.TakesOver())
+    return Broken(10, "tiles are granted where there is a channel of grants, and only there");
+  if (ends != (granted ? 1 : 0)) return Broken(10, Cat("a turn of it has ", ends, " tiles.next, not ", granted));
+  return CheckNumber(op);
+}
+
+Status RoleVerifier::CheckGrant(const Op& op) {
+  const ValueId slot = op.operands[0];
+  if (ChannelOfSlot(slot).space != Space::kGrants) return Broken(8, "its slot holds no grant");
+  const bool asks = op.kind == OpKind::kRequest;
+  if (values_[slot].slot == (asks ? SlotState::kTaken : SlotState::kPut))
+    return Broken(11, Cat("slot %", slot, asks ? " was taken" : " was put"));
+  if (asks) values_[slot].tma_bytes += kGrantBytes;
+  return Ok();
+}
+
+Status RoleVerifier::CheckExpect(const Op& op) {
+  const int bytes = op.As<ExpectAttrs>().bytes;
+  if (bytes < 1) return Broken(8, "bytes is not positive");
+  int& expected = values_[op.operands[0]].expected_bytes;
+  if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
+  expected = bytes;
+  const bool by_pair = program_.ctas > 1 && ChannelOfSlot(op.operands[0]).space == Space::kShared;
+  if (op.As<ExpectAttrs>().leader != by_pair)
+    return Broken(8, "of a pair the leader expects bytes, and without pairs every CTA");
+  return Arrive(op.operands[0], Side::kFull, role_->elected ? 1 : 32 * role_->warps);
+}
+
+Status RoleVerifier::CheckPut(const Op& op) { return Open(op, SlotState::kPut); }
+Status RoleVerifier::CheckTake(const Op& op) { return Open(op, SlotState::kTaken); }
+Status RoleVerifier::CheckSend(const Op& op) { return Close(op, SlotState::kPut); }
+Status RoleVerifier::CheckRelease(const Op& op) { return Close(op, SlotState::kTaken); }
+
+Status RoleVerifier::CheckReserve(const Op& op) {
+  if (!program_.channels[static_cast<size_t>(ChannelOf(op))].own)
+    return Broken(10, "it reserves a slot of a channel that is not its own");
+  return Open(op, SlotState::kPut);
+}
+
+Status RoleVerifier::CheckPass(const Op& op) {
+  uses_[static_cast<size_t>(ChannelOf(op))].passes = true;
+  return tiles_.turns > 1 ? Ok() : Broken(14, "it passes slots and takes no turns");
+}
+
+Status RoleVerifier::CheckAdvance(const Op& op) {
+  values_[op.operands[0]].slot = SlotState::kClosed;
+  return Ok();
+}
+
+Status RoleVerifier::CheckAdvanceBy(const Op& op) {
+  uses_[static_cast<size_t>(slots_.Of(op.operands[0]))].passes = true;
+  return CheckAdvance(op);
+}
+
+Status RoleVerifier::CheckDrain(const Op& op) {
+  const auto& attrs = op.As<DrainAttrs>();
+  if (attrs.lag < 1) return Broken(8, "a drain without lag");
+  uses_[static_cast<size_t>(attrs.channel)].drain_lag = attrs.lag;
+  return Ok();
+}
+
+Status RoleVerifier::CheckCursor(const Op& op) {
+  values_[op.result].slot = SlotState::kCursor;
+  return CheckFilledOnce(op);
+}
+
+Status RoleVerifier::CheckBarrier(const Op& op) {
+  const auto& attrs = op.As<BarrierAttrs>();
+  const bool waits = op.kind == OpKind::kBarrierWait;
+  if (attrs.inverted && !waits) return Broken(8, "only a wait is inverted");
+  if (waits && attrs.to != Reach::kOwn) return Broken(8, "a CTA waits for its own barriers alone");
+  LS_TRY(CheckReach(attrs.to));
+  if (!waits) {
+    const bool one = role_->elected || op.kind == OpKind::kMmaCommit;
+    const int threads = one ? 1 : attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
+    const bool lanes = !role_->elected && attrs.by == Unit::kWarp;
+    if (attrs.to != Reach::kOwn && op.kind == OpKind::kBarrierArrive && !lanes && !(one && attrs.to == Reach::kAll))
+      return Broken(8, "the lanes of a warp arrive at other CTAs, one each");
+    const int ctas = attrs.to == Reach::kAll && role_->leader ? program_.ctas : 1;
+    return Arrive(op.operands[0], attrs.side, threads * program_.Arrivals(attrs.to) / ctas);
+  }
+  Use& use = uses_[static_cast<size_t>(slots_.Of(op.operands[0]))];
+  (attrs.side == Side::kEmpty ? use.produces : use.consumes) = true;
+  return Ok();
+}
+
+Status RoleVerifier::Open(const Op& op, SlotState state) {
+  const auto channel = static_cast<size_t>(ChannelOf(op));
+  Use& use = uses_[channel];
+  (state == SlotState::kPut ? use.produces : use.consumes) = true;
+  values_[op.result].slot = state;
+  if (program_.channels[channel].stays && state == SlotState::kTaken)
+    return Broken(15, Cat("it takes from channel ", program_.channels[channel].name, ", which stays"));
+  LS_TRY(CheckFilledOnce(op));
+  const bool turn = program_.channels[channel].space == Space::kTurns;
+  if (tiles_.turns > 1 && state == SlotState::kTaken && !turn) {
+    use.in_turn = true;
+    if (!HoldsTurn()) return Broken(14, Cat("it takes from channel ", program_.channels[channel].name, " out of turn"));
+  }
+  if (++use.open <= program_.channels[channel].stages) return Ok();
+  return Broken(11, Cat("it holds ", use.open, " slots of channel ", program_.channels[channel].name, ", which has ",
+                        program_.channels[channel].stages));
+}
+
+Status RoleVerifier::Close(const Op& op, SlotState expected) {
+  const ValueId slot = op.operands[0];
+  Value& value = values_[slot];
+  if (value.slot != expected) {
+    return Broken(11, Cat("slot %", slot, expected == SlotState::kPut ? " was taken, not put" : " was put, not taken"));
+  }
+  if (value.region != region_) return Broken(11, Cat("slot %", slot, " was opened in another region"));
+  value.slot = SlotState::kClosed;
+  Use& use = uses_[static_cast<size_t>(slots_.Of(slot))];
+  --use.open;
+  if (op.kind != OpKind::kReleaseLate) return Ok();
+  const int lag = op.As<ReleaseAttrs>().lag;
+  use.release_lag = lag;
+  if (InRange(lag, 1, ChannelOfSlot(slot).stages)) return Ok();
+  return Broken(11, Cat("lag ", lag, " is not 1 to below the ", ChannelOfSlot(slot).stages, " stages of the channel"));
+}
+
+// What stays is filled before the loop over tiles.
+Status RoleVerifier::CheckFilledOnce(const Op& op) const {
+  const Channel& channel = program_.channels[static_cast<size_t>(ChannelOf(op))];
+  if (!channel.stays || !in_tiles_) return Ok();
+  return Broken(15, Cat("it goes through the slots of channel ", channel.name, ", which stays, for each tile"));
+}
+
+Status RoleVerifier::CheckStaying(const Op& op) {
+  const auto channel = static_cast<size_t>(ChannelOf(op));
+  const std::string& name = program_.channels[channel].name;
+  if (!program_.channels[channel].stays) return Broken(15, Cat("channel ", name, " does not stay"));
+  if (op.kind == OpKind::kAwait) {
+    uses_[channel].consumes = true;
+    return CheckFilledOnce(op);
+  }
+  values_[op.result].slot = SlotState::kKept;
+  return uses_[channel].consumes ? Ok() : Broken(15, Cat("it has not awaited channel ", name));
+}
+
+}  // namespace laneshift::ir

@@ -1,0 +1,127 @@
+// What a role verifies of the tiles that it fills, and of what it moves from memory to memory.
+#include <bit>
+
+#include "base/text.h"
+#include "ir/role_verifier.h"
+
+namespace laneshift::ir {
+
+using base::Cat;
+
+// What every op that fills a tile keeps.
+Status RoleVerifier::FillTile(const Op& op, int tile) {
+  const ValueId slot = op.operands[0];
+  const Channel& channel = ChannelOfSlot(slot);
+  if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
+    return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
+  }
+  if (values_[slot].slot == SlotState::kTaken || values_[slot].slot == SlotState::kKept)
+    return Broken(11, Cat("it fills slot %", slot, ", which was taken"));
+  tiles_loaded_[static_cast<size_t>(slots_.Of(slot))][static_cast<size_t>(tile)] = true;
+  return Ok();
+}
+
+Status RoleVerifier::CheckReach(Reach to) const {
+  if (to == Reach::kOwn || program_.Arrivals(to) > 1) return Ok();
+  return Broken(8, Cat("the cluster has one CTA to=", NameOf(to)));
+}
+
+// Bulk copies of one box for each column of the tile.
+Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, Reach to, bool part) {
+  LS_TRY(Needs({map}));
+  if (to != Reach::kOwn && to != Reach::kM && to != Reach::kN)
+    return Broken(8, "a copy goes to the CTAs along one axis of the cluster");
+  LS_TRY(CheckReach(to));
+  const int parts = program_.Parts(to);
+  const TileSlot& slot = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(tile)];
+  const SharedLayout& box = program_.FindParam(map)->box;
+  values_[op.operands[0]].tma_bytes += BoxBytes(slot.layout, box) * parts * program_.ctas;
+  if (HasBox(slot.layout, box, parts, part)) return Ok();
+  return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of tile ", slot.name));
+}
+
+Status RoleVerifier::CheckLoad(const Op& op) {
+  const auto& attrs = op.As<LoadAttrs>();
+  if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
+    return Broken(8, "only A and B are loaded into tiles");
+  if (attrs.taps && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kB))
+    return Broken(8, "only threads find taps, and only those of B");
+  if (attrs.transposed && (op.kind == OpKind::kTmaLoad || attrs.taps))
+    return Broken(8, "only threads transpose, and no taps");
+  LS_TRY(FillTile(op, attrs.tile));
+  if (attrs.halves) {
+    const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
+    if (attrs.operand != Operand::kB || (op.kind == OpKind::kTmaLoad && tile.outer_axis != Axis::kN))
+      return Broken(8, "halves are those of B's columns, which boxes bring as rows along k");
+    if (op.kind == OpKind::kCopyLoad) LS_TRY(Needs({Binding::kColumns}));
+  }
+  if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), attrs.to, false);
+  if (attrs.to != Reach::kOwn || program_.ctas != 1)
+    return Broken(8, "bulk copies alone go to other CTAs or serve pairs");
+  LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
+  if (attrs.taps) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
+  return NeedsBounds(attrs.operand);
+}
+
+Status RoleVerifier::CheckLoadPixels(const Op& op) {
+  const auto& attrs = op.As<PixelLoadAttrs>();
+  if (op.operands.size() != 7 && op.operands.size() != 9)
+    return Broken(7, "a walk has a channel, 3 or 4 starts and 2 or 3 offsets");
+  if (InfoOf(attrs.map).kind != ParamKind::kTensorMap) return Broken(8, "map is no tensor map");
+  LS_TRY(FillTile(op, attrs.tile));
+  LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, true));
+  const int rows = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.outer;
+  if (InRange(attrs.row, 0, rows - program_.FindParam(attrs.map)->box.outer * program_.Parts(attrs.to) + 1))
+    return Ok();
+  return Broken(8, Cat("a box from row ", attrs.row, " on leaves the tile of ", rows, " rows"));
+}
+
+Status RoleVerifier::CheckGather(const Op& op) {
+  const auto& attrs = op.As<GatherAttrs>();
+  LS_TRY(FillTile(op, attrs.tile));
+  if (program_.ctas != 1) return Broken(8, "bulk copies alone serve pairs");
+  const int whole = 16 / ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.ElementBytes();
+  if (attrs.vector != 1 && attrs.vector != whole)
+    return Broken(8, Cat("vector=", attrs.vector, " is not 1 or ", whole));
+  const int extents[] = {attrs.channels, attrs.columns, attrs.rows, attrs.planes};
+  const bool known = attrs.channels != 0;
+  for (const int extent : extents) {
+    if (known ? extent < 1 : extent != 0) return Broken(8, "a filter is known in all extents, or in none");
+  }
+  if (attrs.first < 0 || (known ? attrs.vector != 1 : attrs.first != 0))
+    return Broken(8, "only blocks of a known filter have a first element, and their accesses are of single ones");
+  LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kK}));
+  return Needs({Binding::kChannels, Binding::kWalkQ, Binding::kOutP, Binding::kInW, Binding::kInH, Binding::kTapsS,
+                Binding::kTapsR, Binding::kStepW, Binding::kStepH, Binding::kPadW, Binding::kPadH, Binding::kSpreadW,
+                Binding::kSpreadH});
+}
+
+// Lanes are positions of a tile: those of a full one, and as many to the left or right as a word has.
+Status RoleVerifier::CheckLanes(const Op& op) const {
+  const int columns = op.As<LanesBesideAttrs>().columns;
+  if (columns == 0 || std::abs(columns) >= kPartitionLanes)
+    return Broken(8, Cat("columns=", columns, " is no distance of 1 to ", kPartitionLanes - 1));
+  if (program_.tile_m != kTensorLanes || program_.kept_rows != 0)
+    return Broken(12, Cat("lanes are positions only in tiles of ", kTensorLanes, " that keep all"));
+  return Needs({Binding::kWalkQ});
+}
+
+Status RoleVerifier::CheckPack(const Op& op) const {
+  const auto& attrs = op.As<PackAttrs>();
+  constexpr int kLanes = 32, kPieceBytes = 16;
+  if (program_.tile_n * DataTypeBytes(program_.operand_type) != kLanes * kPieceBytes ||
+      program_.tile_m % role_->warps != 0) {
+    return Broken(8, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " ", DataTypeName(program_.operand_type),
+                         " is not ", kLanes, " pieces of ", kPieceBytes, " bytes by as many rows for each of ",
+                         role_->warps, " warps"));
+  }
+  const Axis side = attrs.operand == Operand::kA ? Axis::kM : Axis::kN;
+  const bool of_product = attrs.operand == Operand::kA || attrs.operand == Operand::kB;
+  const bool along_k = attrs.outer == side && attrs.inner == Axis::kK;
+  if (!of_product || !(along_k || (attrs.outer == Axis::kK && attrs.inner == side)))
+    return Broken(8, Cat("the rows of ", OperandName(attrs.operand), " do not run so"));
+  LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand), Binding::kWorkspace}));
+  return NeedsBounds(attrs.operand);
+}
+
+}  // namespace laneshift::ir

@@ -1,0 +1,56 @@
+// A matrix instruction as a value: what it multiplies, and in which shape. The kinds are the rows of ir/mma_kinds.def.
+//
+// Thread-safety: constants and pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "laneshift/problem.h"
+
+namespace laneshift::ir {
+
+enum class MmaKind : uint8_t {
+#define MMA_KIND(Name, ...) k##Name,
+#define MMA_TYPE(...)
+#include "ir/mma_kinds.def"
+};
+
+struct MmaKindInfo {
+  enum Pairing : uint8_t { kSameType, kAnyTypes };
+
+  std::string_view text;
+  int k;  // elements along K of one instruction
+  Pairing pairing;
+  int llvm;
+};
+const MmaKindInfo& InfoOf(MmaKind kind);
+
+// The kind whose instructions multiply A of one type by B of another; none: no instruction does.
+std::optional<MmaKind> MmaKindOf(DataType a, DataType b);
+// The kind that a type is an operand of; none: of no kind.
+std::optional<MmaKind> MmaKindOf(DataType type);
+// The type's code in an instruction descriptor. REQUIRES: it is an operand of a kind.
+int MmaTypeCode(DataType type);
+
+inline bool CanMultiply(DataType a, DataType b) { return MmaKindOf(a, b).has_value(); }
+
+struct MmaOperand {
+  DataType type = DataType::kBf16;
+  bool mn_major = false;  // contiguous along M or N, not along K
+};
+
+// One instruction: an m x n accumulator, in f32, plus the product of m x k elements of A and k x n of B.
+struct MmaInstruction {
+  MmaKind kind{};
+  MmaOperand a{}, b{};
+  int m = 0, n = 0, k = 0;
+};
+// REQUIRES: a kind multiplies the types.
+MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n);
+
+// Elements along K that one instruction multiplies of operands of this type. REQUIRES: it is an operand of a kind.
+int MmaDepth(DataType type);
+
+}  // namespace laneshift::ir

@@ -1,0 +1,419 @@
+// The operations of a tile program: their attributes, and one row of facts for each kind (ir/ops.def). What they do is
+// said at the top of ir/program.h.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/binding.h"
+#include "ir/epilogue.h"
+#include "ir/layout.h"
+#include "laneshift/epilogue_function.h"
+#include "target/target.h"
+
+namespace laneshift::ir {
+
+constexpr int kWarpgroupWarps = 4;                              // that issue one wgmma together
+constexpr int kTensorLanes = 128;                               // of Tensor Memory
+constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
+constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
+constexpr int kRegisterAccumulators = 2;                        // that a role may have
+
+using ValueId = uint32_t;
+constexpr ValueId kNoValue = ~ValueId{0};
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes, kFactors };
+
+enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
+enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
+enum class Unit : uint8_t { kThread, kWarp };   // who arrives: every thread, or one lane of each warp
+
+// Where in its cluster a CTA's copy or arrival goes. What a pair does together it does for both of its CTAs.
+enum class Reach : uint8_t {
+  kOwn,  // the CTA itself, or the pair
+  kM,
+  kN,       // those in line with it along m, or along n
+  kCross,   // both lines
+  kLeader,  // the leader of its pair
+  kAll,     // every CTA of the cluster
+};
+
+struct NoAttrs {
+  bool operator==(const NoAttrs&) const = default;
+};
+struct ConstAttrs {
+  int value = 0;
+  bool operator==(const ConstAttrs&) const = default;
+};
+struct ParamAttrs {
+  Binding binding{};
+  bool operator==(const ParamAttrs&) const = default;
+};
+struct TilesAttrs {
+  int raster = 1;
+  bool granted = false;     // each turn ends with a tiles.next, which names the next one
+  int turn = 0, turns = 1;  // of each so many tiles, which one: roles take turns
+  bool operator==(const TilesAttrs&) const = default;
+};
+struct SharesAttrs {
+  int raster = 1;
+  int sections = 1;  // at most; a tile has no more than K blocks
+  bool operator==(const SharesAttrs&) const = default;
+};
+struct ForAttrs {
+  int step = 1;
+  bool operator==(const ForAttrs&) const = default;
+};
+struct ChannelAttrs {
+  int channel = 0;
+  bool operator==(const ChannelAttrs&) const = default;
+};
+struct ReleaseAttrs {
+  int lag = 1;
+  bool operator==(const ReleaseAttrs&) const = default;
+};
+struct DrainAttrs {
+  int channel = 0, lag = 0;
+  bool operator==(const DrainAttrs&) const = default;
+};
+struct CursorAttrs {
+  int channel = 0;
+  bool trail = false;  // the second cursor: of lagging releases, or of grants requested
+  bool operator==(const CursorAttrs&) const = default;
+};
+struct ClusterIndexAttrs {
+  Axis axis = Axis::kM;
+  bool operator==(const ClusterIndexAttrs&) const = default;
+};
+struct BarrierAttrs {
+  Side side = Side::kFull;
+  bool inverted = false;  // wait: for the phase before, which a fresh barrier passes
+  Unit by = Unit::kThread;
+  Reach to = Reach::kOwn;  // whose barriers of the slot an arrival goes to
+  bool operator==(const BarrierAttrs&) const = default;
+};
+struct ExpectAttrs {
+  int bytes = 0;
+  bool leader = false;  // only in the leader of a pair, for the bytes of both CTAs
+  bool operator==(const ExpectAttrs&) const = default;
+};
+struct PendingAttrs {
+  int pending = 0;
+  bool operator==(const PendingAttrs&) const = default;
+};
+struct FenceAttrs {
+  Edge edge = Edge::kBefore;
+  bool operator==(const FenceAttrs&) const = default;
+};
+struct LoadAttrs {
+  int tile = 0;  // entry of the slot's channel
+  Operand operand = Operand::kA;
+  bool taps = false;  // inner counts the channels of all taps of a filter, and the taps lie anywhere (B, by threads)
+  bool transposed = false;  // elements are contiguous in memory along the tile's outer axis (by threads)
+  Reach to = Reach::kOwn;  // kM, kN: the box is one of several; it comes to the same rows of the tile in all those CTAs
+  bool halves = false;  // along N the tile takes turns at two halves of B's columns (of a group), from the given one on
+  bool operator==(const LoadAttrs&) const = default;
+};
+// A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
+struct PixelLoadAttrs {
+  int tile = 0;
+  Binding map = Binding::kMapA;
+  int row = 0;
+  Reach to = Reach::kOwn;
+  bool operator==(const PixelLoadAttrs&) const = default;
+};
+struct GatherAttrs {
+  int tile = 0;
+  int vector = 1;  // elements of one access; runs of that many never cross a tap
+  // Of small filters the kernel knows the extents, and the first (tap and channel) of the block.
+  int channels = 0, columns = 0, rows = 0, planes = 0;  // 0: known at run time alone
+  int first = 0;
+  bool operator==(const GatherAttrs&) const = default;
+};
+// A matrix of `outer` rows of `inner` contiguous elements.
+struct PackAttrs {
+  Operand operand = Operand::kA;
+  Axis outer = Axis::kM, inner = Axis::kK;
+  bool operator==(const PackAttrs&) const = default;
+};
+inline constexpr int kPackedLine = 128;  // bytes, at which rows of a copy begin
+struct MmaAttrs {
+  int a_tile = 0, b_tile = 1;
+  int a_row = 0;  // the row of the first tile that is row 0 of the product
+  int sums = 0;   // into registers: which of the two accumulators that the role may have
+  bool operator==(const MmaAttrs&) const = default;
+};
+struct MmaTensorAttrs {
+  int b_tile = 0;
+  bool idle = false;   // no lane of the accumulator is written; orders what comes before with what comes behind
+  bool shift = false;  // moves the lanes of A as tensor.shift does, before or behind the product (a fact of the device)
+  int lost = 0;        // the last so many of each 32 lanes of the accumulator are not written
+  bool operator==(const MmaTensorAttrs&) const = default;
+};
+struct TensorCopyAttrs {
+  int tile = 0;
+  int row = 0;  // of the tile, that goes to lane 0
+  bool operator==(const TensorCopyAttrs&) const = default;
+};
+struct TensorShiftAttrs {
+  int issues = 1;  // instructions for each 8 columns: 1 moves every lane, or 4 move 32 lanes each
+  bool operator==(const TensorShiftAttrs&) const = default;
+};
+struct TensorRefreshAttrs {
+  int tile = 0;
+  int row = 0;  // first of the tile's four rows
+  bool operator==(const TensorRefreshAttrs&) const = default;
+};
+struct LanesBesideAttrs {
+  int columns = 0;  // to the right; negative: to the left
+  bool operator==(const LanesBesideAttrs&) const = default;
+};
+struct AccReadAttrs {
+  int columns = 0;
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const AccReadAttrs&) const = default;
+};
+struct AccRegistersAttrs {
+  int column = 0, columns = 0;
+  int sums = 0;  // which accumulator
+  bool operator==(const AccRegistersAttrs&) const = default;
+};
+struct ScaleAttrs {
+  Binding binding{};
+  bool operator==(const ScaleAttrs&) const = default;
+};
+// Factors of rows of `fragment` and of runs of kScaleRun columns.
+struct FactorsAttrs {
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  int runs = 1;
+  bool operator==(const FactorsAttrs&) const = default;
+};
+struct ClearSumsAttrs {
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const ClearSumsAttrs&) const = default;
+};
+struct AddSumsAttrs {
+  int column = 0;
+  bool operator==(const AddSumsAttrs&) const = default;
+};
+struct ReadSumsAttrs {
+  int column = 0, columns = 0;
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const ReadSumsAttrs&) const = default;
+};
+// How a row index addresses memory: rows `pitch` apart, or positions of a convolution's walk.
+enum class RowMap : uint8_t { kMatrix, kPixels };
+
+// What an operand of the epilogue does with an element.
+enum class Combine : uint8_t { kAdd, kMultiply };
+
+struct CombineVectorAttrs {
+  Binding base = Binding::kBaseBias;
+  Combine how = Combine::kAdd;
+  BiasAxis axis = BiasAxis::kN;
+  DataType type = DataType::kF32;
+  RowMap rows = RowMap::kMatrix;  // pixels: each group of output channels has its own part of the vector
+  bool blocks = false;            // a number for each kScaleRun rows and columns; the axis is none
+  bool gated = false;             // of the columns that pairs were joined to
+  bool halves = false;            // the vector lies as two halves, of which columns come in turns
+  bool operator==(const CombineVectorAttrs&) const = default;
+};
+struct CombineMatrixAttrs {
+  Binding base = Binding::kBaseC;
+  Combine how = Combine::kAdd;
+  Operand operand = Operand::kC;  // as which it lies
+  DataType type = DataType::kF32;
+  int vector = 1;  // as in GlobalAttrs
+  RowMap rows = RowMap::kMatrix;
+  bool beta = false;                          // times beta first
+  Function derivative = Function::kIdentity;  // which is taken at the element of the matrix, instead of the element
+  int number = 0;                             // of the epilogue: the derivative's first, where it has any
+  bool operator==(const CombineMatrixAttrs&) const = default;
+};
+// How a user's function is called: its operands and numbers are those of the epilogue from `operand` and `number` on.
+struct CallAttrs {
+  int function = 0;
+  int operand = 0, number = 0;
+  int vector = 1;  // as in GlobalAttrs, of elements of D
+  RowMap rows = RowMap::kMatrix;
+  bool gated =
+      false;  // as in CombineVectorAttrs, of the vectors that the function takes; also where it joins pairs itself
+  bool halves = false;  // as well
+  bool operator==(const CallAttrs&) const = default;
+};
+struct MapAttrs {
+  Function function = Function::kIdentity;
+  int number = 0;            // of the epilogue: the function's first, where it has any
+  bool approximate = false;  // to the precision of 16-bit outputs
+  bool operator==(const MapAttrs&) const = default;
+};
+// Columns 2 j and 2 j + 1 become one: function(first) * second.
+struct GateAttrs {
+  Function function = Function::kSilu;
+  bool approximate = false;  // as in MapAttrs
+  bool operator==(const GateAttrs&) const = default;
+};
+// What elements are reduced to; numbers in memory grow by it, or are the larger one.
+enum class Reduction : uint8_t { kSum, kAmax };
+struct ReduceAttrs {
+  Binding base = Binding::kBaseE0;
+  Reduction how = Reduction::kSum;
+  BiasAxis axis = BiasAxis::kN;  // m: a number for each row, n: for each column, none: one
+  RowMap rows = RowMap::kMatrix;
+  bool gated = false;   // as in CombineVectorAttrs
+  bool halves = false;  // as well
+  bool operator==(const ReduceAttrs&) const = default;
+};
+// Sums of rows or columns that are stored to lines of the workspace. The lines of a matrix are counted along the other
+// axis: `pieces` for each `unit` of it that D begins.
+struct StoreTotalsAttrs {
+  Binding base = Binding::kBaseE0;
+  BiasAxis axis = BiasAxis::kN;  // as in ReduceAttrs, and what follows
+  RowMap rows = RowMap::kMatrix;
+  bool gated = false, halves = false;
+  int unit = 1, pieces = 1;
+
+  ReduceAttrs Sums() const { return {base, Reduction::kSum, axis, rows, gated, halves}; }
+  bool operator==(const StoreTotalsAttrs&) const = default;
+};
+// Which of the kernel's totals, and how many lines become one at once; 0: all become the caller's total.
+struct AddTotalsAttrs {
+  int total = 0;
+  int section = 0;
+  bool operator==(const AddTotalsAttrs&) const = default;
+};
+struct GlobalAttrs {
+  Operand operand = Operand::kD;  // as which it lies
+  Binding base = Binding::kBaseD;
+  DataType type = DataType::kF32;
+  int vector = 1;  // elements of one access; every run of that many columns is inside or outside as a whole
+  RowMap rows = RowMap::kMatrix;
+  bool operator==(const GlobalAttrs&) const = default;
+};
+struct ArriveAttrs {
+  int sharers = 1;  // neighbouring warps that arrive together
+  bool operator==(const ArriveAttrs&) const = default;
+};
+struct StageAttrs {
+  int buffer = 0;
+  int column = 0;  // of the copy, that the fragment begins at
+  bool operator==(const StageAttrs&) const = default;
+};
+struct BulkStoreAttrs {
+  int buffer = 0;
+  Binding map = Binding::kMapD;  // its box is what leaves of a copy: all columns, or the first ones
+  bool operator==(const BulkStoreAttrs&) const = default;
+};
+struct BulkWaitAttrs {
+  int pending = 0;
+  int buffer = 0;
+  bool operator==(const BulkWaitAttrs&) const = default;
+};
+struct StoreRowsAttrs {
+  int buffer = 0;
+  RowMap rows = RowMap::kMatrix;
+  bool words = false;  // rows of D begin anywhere, and are stored by words; else they are whole, aligned 16-byte pieces
+  bool operator==(const StoreRowsAttrs&) const = default;
+};
+struct WarpRowAttrs {
+  int rows = 0;
+  bool operator==(const WarpRowAttrs&) const = default;
+};
+
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
+                 ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                 PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
+                 TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StoreTotalsAttrs, AddTotalsAttrs,
+                 FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
+                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+
+enum class OpKind : uint8_t {
+#define OP(Name, ...) k##Name,
+#include "ir/ops.def"
+};
+
+enum class RoleKind : uint8_t { kLoad, kCopy, kMma, kEpilogue, kMath, kSchedule };
+
+// The kinds of role that an op stands in.
+enum RoleSet : uint32_t {
+  kLoadRole = 1u << static_cast<int>(RoleKind::kLoad),
+  kCopyRole = 1u << static_cast<int>(RoleKind::kCopy),
+  kMmaRole = 1u << static_cast<int>(RoleKind::kMma),
+  kEpilogueRole = 1u << static_cast<int>(RoleKind::kEpilogue),
+  kMathRole = 1u << static_cast<int>(RoleKind::kMath),
+  kScheduleRole = 1u << static_cast<int>(RoleKind::kSchedule),
+  kReaders = kEpilogueRole | kMathRole,  // of accumulators
+  kMultipliers = kMmaRole | kMathRole,
+  kAnyRole = kLoadRole | kCopyRole | kReaders | kMultipliers | kScheduleRole,
+};
+
+// Who executes an op.
+enum class Crew : uint8_t { kAny, kOneThread, kWarps };
+
+// What an op is to those who count, time and place it.
+enum class OpCategory : uint8_t {
+  kIndex,        // index arithmetic
+  kStructure,    // loops and conditions
+  kWork,         // which output tiles a CTA computes
+  kChannel,      // slots of rings, before they are lowered
+  kBarrier,      // what those are lowered to
+  kBulkLoad,     // into a ring, by the bulk copy engine
+  kThreadLoad,   // into a ring, by threads
+  kMemory,       // from memory to memory
+  kMma,          // products of tiles
+  kTensorMove,   // of operands in Tensor Memory
+  kAccumulator,  // accumulators and promoted sums to and from fragments
+  kElementwise,  // of a fragment's elements
+  kReduction,    // of a fragment's elements to memory
+  kStore,        // of D
+  kSplitK,       // partial sums of tiles that CTAs share
+};
+
+enum class StageSet : uint8_t { kAny, kScheduled, kLowered };
+enum class Stage : uint8_t { kScheduled, kLowered };
+
+struct OpInfo {
+  std::string_view name, mnemonic, operands;
+  ValueType result;
+  StageSet stages;
+  int body;  // index arguments of the region, or -1
+  OpCategory category;
+  Crew crew;
+  uint32_t roles;  // a RoleSet
+  target::Feature needs;
+  size_t attrs;  // alternative of Attrs
+  std::string_view summary;
+
+  // Whether the row's operands end in a repeated one; the count of the others.
+  bool Open() const { return operands.ends_with('*'); }
+  size_t FixedOperands() const { return operands.size() - (Open() ? 2 : 0); }
+  bool TakesOperands(size_t count) const { return Open() ? count >= FixedOperands() : count == FixedOperands(); }
+};
+const OpInfo& InfoOf(OpKind kind);
+// The type that a letter of a row's operands stands for.
+ValueType TypeOfLetter(char letter);
+constexpr int kOpCount = 0
+#define OP(...) +1
+#include "ir/ops.def"
+    ;
+
+struct Op {
+  OpKind kind{};
+  std::vector<ValueId> operands{};
+  ValueId result = kNoValue;  // or the first argument of the body; further arguments follow in order
+  Attrs attrs{};
+  std::vector<Op> body{};
+
+  template <typename A>
+  const A& As() const {
+    return std::get<A>(attrs);
+  }
+  bool operator==(const Op&) const = default;
+};
+
+}  // namespace laneshift::ir

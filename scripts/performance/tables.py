@@ -1,0 +1,263 @@
+"""The tables of docs/performance/, each a function without arguments that returns lines of Markdown."""
+import re
+
+from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, ratio, rows_of, with_sum,
+                                  without_types)
+
+
+def table(columns, rows):
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return lines + ["| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |" for row in rows]
+
+
+def code(text):
+    return f"`{text}`"
+
+
+def mean_and_worst(ratios):
+    return f"{geometric_mean(ratios):.3f}, {min(ratios):.3f}"
+
+
+def first_choices(rows):
+    ratios = [row["first_choice_ratio"] for row in rows if "first_choice_ratio" in row]
+    return mean_and_worst(ratios) if ratios else ""
+
+
+def groups(named, floors=True):
+    """A line for each (name, rows)."""
+    lines = []
+    for name, rows in named:
+        ratios = [ratio(row) for row in rows]
+        best = f"{geometric_mean(ratio(row, 'floor_us') for row in rows):.2f}" if floors else ""
+        lines.append([name, len(rows), *mean_and_worst(ratios).split(", "), first_choices(rows), best])
+    columns = ["problems", "number", "geometric mean", "worst", "first choices: mean, worst", "at the floor"]
+    return table(columns, lines) if floors else [line.rsplit("|", 2)[0] + "|" for line in table(columns, lines)]
+
+
+def below(rows, limit, peer):
+    """The rows whose ratio is below `limit`, the worst first."""
+    return table(["problem", "schedule", "us", "floor us", f"{peer} us", f"{peer} / ours"],
+                 [[code(without_types(row["problem"])), code(row["schedule"]), row["us"], row.get("floor_us"), row["peer_us"],
+                   f"{ratio(row):.3f}"] for row in sorted(rows, key=ratio) if ratio(row) < limit])
+
+
+def summary():
+    lines = []
+    for name, rows, page in SETS:
+        lines.append([f"[{name}]({page})", len(rows), *mean_and_worst([ratio(row) for row in rows]).split(", "),
+                      first_choices(rows)])
+    for row in rows_of("other_problems_h200"):
+        first = f"{row['first_choice_geometric_mean']:.3f}, {row['first_choice_worst']:.3f}"
+        lines.append([row["what"].split(" ", 1)[1], row["problems"], f"{row['geometric_mean']:.3f}", f"{row['worst']:.3f}", first])
+    return table(["tuned on an H200", "problems", "geometric mean", "worst", "first choices: mean, worst"], lines)
+
+
+def gemm_groups():
+    rows = rows_of("gemm_bf16_h200")
+    of = {name: [row for row in rows if keep(extents(row["problem"])["m"])] for name, keep in {
+        "m = 1 and 16": lambda m: m <= 16, "m = 64 and 128": lambda m: 64 <= m <= 128, "m = 256": lambda m: m == 256,
+        "m >= 1024": lambda m: m >= 1024}.items()}
+    return groups([("all", rows), ("m <= 128", [row for row in rows if is_small(row)]), *of.items()])
+
+
+def gemm_below():
+    return below(rows_of("gemm_bf16_h200"), 1, "cuBLAS")
+
+
+def gemm_variants():
+    return table(["problem", "us", "cuBLAS / ours", "relative error", ""],
+                 [[code(row["problem"]), row["us"], f"{row['ratio']:.3f}", f"{row['relative_error']:.2e}", row.get("notes")]
+                  for row in rows_of("gemm_variants_h200")])
+
+
+def gemm_unaligned():
+    return table(["problem", "schedule", "us", "copied by threads, us", "cuBLAS us", "cuBLAS / ours"],
+                 [[code(without_types(row["problem"])), code(row["schedule"]), row["us"], row.get("copied_us"), row["peer_us"],
+                   f"{row['ratio']:.2f}"] for row in rows_of("gemm_unaligned_h200")])
+
+
+def clusters():
+    times = {}
+    for row in rows_of("clusters_h200"):
+        cluster = row["schedule"].split("cluster=")[1]
+        times.setdefault(without_types(row["problem"]), {}).setdefault(cluster, []).append(str(row["us"]))
+    shapes = ["1x1", "2x1", "1x2", "2x2"]
+    return table(["us, two runs"] + [code(f"cluster={shape}") for shape in shapes],
+                 [[code(problem)] + [", ".join(of[shape]) for shape in shapes] for problem, of in times.items()])
+
+
+def profiles(kind):
+    """Of each side: us, MB that leave L2, million warp instructions."""
+    return table(["problem", "ours: us, L2 MB, 10^6 instructions", "the peer's", "the peer's kernel", "what is busy"],
+                 [[code(without_types(row["problem"])), f"{row['us']}, {row['l2_mb']}, {row['minstructions']}",
+                   f"{row['peer_us']}, {row['peer_l2_mb']}, {row['peer_minstructions']}", row["peer_kernel"], row["notes"]]
+                  for row in rows_of("profiles_h200") if row["problem"].startswith(kind)])
+
+
+def conv_groups():
+    rows = rows_of("conv_bf16_h200")
+    taps = {row["problem"]: extents(row["problem"])["r"] * extents(row["problem"])["s"] for row in rows}
+    channels = {row["problem"]: extents(row["problem"])["c"] for row in rows}
+    return groups([
+        ("all", rows),
+        ("1x1 filters", [row for row in rows if taps[row["problem"]] == 1]),
+        ("larger filters", [row for row in rows if taps[row["problem"]] > 1 and channels[row["problem"]] > 3]),
+        ("the RGB stem, 7x7, stride 2", [row for row in rows if channels[row["problem"]] == 3]),
+    ])
+
+
+def conv_below():
+    return below(rows_of("conv_bf16_h200"), 1, "cuDNN")
+
+
+def conv_layers():
+    return groups([("the rule's schedule, all layers", rows_of("conv_layers_h200")),
+                   ("the fastest of 20 to 70, where searched", rows_of("conv_layers_searched_h200"))], floors=False)
+
+
+def fp8_groups():
+    of = []
+    for kind in ("fast", "f32"):
+        rows = rows_of("gemm_e4m3_h200", with_sum(kind))
+        of += [(code(f"sum={kind}"), rows), (code(f"sum={kind}") + ", m <= 128", [row for row in rows if is_small(row)]),
+               (code(f"sum={kind}") + ", m >= 256", [row for row in rows if not is_small(row)])]
+    return table(["problems", "number", "geometric mean", "worst"],
+                 [[name, len(rows), *mean_and_worst([ratio(row) for row in rows]).split(", ")] for name, rows in of])
+
+
+def fp8_below():
+    rows = [row for row in rows_of("gemm_e4m3_h200") if ratio(row) < (0.97 if "sum=fast" in row["problem"] else 0.95)]
+    return table(["problem", "schedule", "us", "cuBLASLt us", "cuBLASLt / ours"],
+                 [[code(without_types(row["problem"])), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
+                  for row in sorted(rows, key=ratio)])
+
+
+def fp8_scales():
+    return table(["problem", "us", "TFLOP/s", "cuBLASLt us"],
+                 [[code(row["problem"]), row["us"], f"{tflops(row):.0f}", row.get("peer_us")] for row in rows_of("gemm_e4m3_scales_h200")])
+
+
+def tflops(row):
+    e = extents(row["problem"])
+    return 2 * e["m"] * e["n"] * e["k"] / row["us"] / 1e6
+
+
+def epilogue_groups():
+    lines = []
+    for steps in ("bias_n", "bias_n+relu", "bias_n+gelu_tanh"):
+        rows = rows_of("epilogues_h200", lambda row: row["problem"].endswith(f"epilogue={steps}"))
+        lesser = {}
+        for row in rows:
+            lesser[row["problem"]] = min(row["ratio"], lesser.get(row["problem"], row["ratio"]))
+        by_peer = [geometric_mean(row["ratio"] for row in rows if which in row["peer"]) for which in ("first", "fastest")]
+        lines.append([code(steps), len(lesser)] + [f"{value:.3f}" for value in by_peer] + mean_and_worst(lesser.values()).split(", "))
+    return table(["epilogue", "problems", "cuBLASLt's first algorithm / ours", "its fastest / ours", "the lesser of both", "worst"], lines)
+
+
+def tuning_groups():
+    rows = rows_of("tuning_h200")
+    lines = []
+    for name, kind in (("all", ""), ("GEMM", "gemm"), ("convolution", "conv")):
+        of = [row for row in rows if row["problem"].startswith(kind)]
+        order = sorted(row["rank_correlation"] for row in of)
+        median = (order[(len(order) - 1) // 2] + order[len(order) // 2]) / 2
+        lines.append([name, len(of), f"{min(row['schedules'] for row in of)} to {max(row['schedules'] for row in of)}"] + [
+            f"{geometric_mean(row[key] for row in of):.3f}, {max(row[key] for row in of):.3f}" for key in ("loss", "first_choice_loss")
+        ] + [f"{median:.3f}, {order[0]:.3f}"])
+    return table(["problems", "number", "schedules each", "16 trials / best: mean, worst", "first choice / best: mean, worst",
+                  "rank correlation: median, least"], lines)
+
+
+def launch_overlap():
+    times = {}
+    for row in rows_of("launch_overlap_h200"):
+        times.setdefault(row["problem"], {"peer": row["peer_us"]})[row["setting"]] = row["us"]
+    return table(["problem", "us a launch", "with " + code("--launch-overlap programmatic"), "cuBLAS us"],
+                 [[code(without_types(problem)), of["launch_overlap=none"], of["launch_overlap=programmatic"], of["peer"]]
+                  for problem, of in times.items()])
+
+
+def l2():
+    return table(["kernel", "us", "MB at L2"],
+                 [[code(row["schedule"]) if "us" in row else f"{row['peer']}: {row['peer_kernel']}", row.get("us", row.get("peer_us")),
+                   row.get("l2_mb", row.get("peer_l2_mb"))] for row in rows_of("l2_h200")])
+
+
+def values(name, columns):
+    """Rows of a value or a range each."""
+    lines = []
+    for row in rows_of(name):
+        what = ", ".join(part for part in (row["what"], code(row["problem"]) if "problem" in row else "", row.get("setting")) if part)
+        known = row["value"] if "value" in row else f"{row['low']} to {row['high']}"
+        lines.append([what, f"{known} {row['unit']}", row.get("notes")])
+    if not any(line[2] for line in lines):
+        return table(columns, [line[:2] for line in lines])
+    return table(columns + [""], lines)
+
+
+def paired(name, first, columns, settings):
+    """Rows that differ in one of the settings only, on one line."""
+    times = {}
+    for row in rows_of(name, lambda row: row["setting"] in settings):
+        times.setdefault(first(row), {})[row["setting"]] = row["value"]
+    return table(columns, [[what] + [of.get(setting) for setting in settings] for what, of in times.items()])
+
+
+def choices():
+    return paired("choice_host", lambda row: f"{row['what']}, {code(row['problem'])}", ["ms", "sm_90a", "sm_100a"],
+                  ["sm_90a", "sm_100a"])
+
+
+def user_functions():
+    return paired("user_function_host", lambda row: code(row["problem"].partition("epilogue=")[2]),
+                  ["epilogue", "ms, empty store", "ms, again"], ["empty store", "again"])
+
+
+def emulator_resnet():
+    return paired("emulator_resnet_host", lambda row: code(without_types(row["problem"])),
+                  ["layer", "s, sm_100a", "s, sm_90a"], ["sm_100a", "sm_90a"])
+
+
+TABLES = {
+    "summary": summary,
+    "gemm_groups": gemm_groups,
+    "gemm_below": gemm_below,
+    "gemm_variants": gemm_variants,
+    "gemm_unaligned": gemm_unaligned,
+    "gemm_profiles": lambda: profiles("gemm"),
+    "clusters": clusters,
+    "conv_groups": conv_groups,
+    "conv_below": conv_below,
+    "conv_layers": conv_layers,
+    "conv_profiles": lambda: profiles("conv"),
+    "fp8_groups": fp8_groups,
+    "fp8_below": fp8_below,
+    "fp8_scales": fp8_scales,
+    "epilogue_groups": epilogue_groups,
+    "tuning_groups": tuning_groups,
+    "launch_overlap": launch_overlap,
+    "l2": l2,
+    "launches": lambda: values("plan_host", ["what", "CPU time"]),
+    "choices": choices,
+    "compile_host": lambda: values("compile_host", ["what", "time"]),
+    "compile_h200": lambda: values("compile_h200", ["what", "time"]),
+    "user_functions": user_functions,
+    "emulator_loops": lambda: values("emulator_loops_host", ["PTX loop", "rate"]),
+    "emulator_resnet": emulator_resnet,
+}
+
+
+# A command that a reader can repeat as it stands on a GPU, which tests/docs/run_docs.py knows: no placeholder.
+REPEATABLE = re.compile(r"laneshift [^A-Z]*")
+
+
+def source(name):
+    """Where a measurement comes from: machine, date, revision, file and commands."""
+    head = MEASURED[name].head
+    libraries = f", {head['libraries']}" if "libraries" in head else ""
+    driver = "" if head["driver"] == "none" else f", driver {head['driver']}"
+    repeatable = [command for command in head["commands"] if REPEATABLE.fullmatch(command) and "H200" in head["device"]]
+    others = [code(command) for command in head["commands"] if command not in repeatable]
+    lines = [f"{head['title']}. {head['device']}{driver}{libraries}; {head['date']}, revision {head['revision']}; {code(MEASURED[name].path)}" +
+             (f", by {' and '.join(others)}." if others else "."), *([head["notes"]] if "notes" in head else [])]
+    return lines + (["", "```sh gpu", *repeatable, "```"] if repeatable else [])

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The manifest of foreign kernels, its recorded results and their page, and what run.py says when something is missing.
+
+Needs no package and runs no kernel.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "scripts" / "foreign_kernels"
+sys.path.insert(0, str(SCRIPTS))
+import manifest  # noqa: E402
+import run  # noqa: E402
+import table  # noqa: E402
+
+
+class ForeignKernels(unittest.TestCase):
+    def setUp(self):
+        self.rows, self.judgements = manifest.load([SCRIPTS / "manifest.json"])
+        self.kernels = json.loads((SCRIPTS / "results.json").read_text())["kernels"]
+
+    def call(self, *options, rows=None):
+        """run.py with these rows besides its own: exit status and stderr."""
+        with tempfile.TemporaryDirectory() as directory:
+            extra = pathlib.Path(directory) / "extra.json"
+            extra.write_text(json.dumps({"kernels": rows or []}))
+            library = pathlib.Path(directory) / "library.so"
+            library.write_text("")
+            made = subprocess.run([sys.executable, SCRIPTS / "run.py", "--manifest", extra, "--library", library, *options],
+                                  capture_output=True, text=True)
+        self.assertLessEqual(len(made.stderr.splitlines()), 1, made.stderr)
+        return made.returncode, made.stderr
+
+    def test_has_thirty_kernels(self):
+        self.assertGreaterEqual(len(self.rows), 30)
+
+    def test_incomplete_rows_are_refused_by_name(self):
+        for change, wanted in [({"oracle": ""}, '"oracle" is missing'), ({"size": 3}, '"size" is missing'),
+                               ({"devices": ["b300"]}, 'device "b300"'), ({"colour": "red"}, '"colour" is not known'),
+                               ({"function": "triton_gemm:no_such"}, "no function no_such"),
+                               ({"arguments": {"q": 1}}, "takes no argument q")]:
+            row = dict(self.rows[0], **change)
+            if "arguments" in change:
+                row["function"] = "triton_rows:sorted_and_summed"
+            with self.assertRaises(manifest.ManifestError, msg=str(change)) as caught:
+                manifest.check(row, "manifest.json")
+            self.assertIn(wanted, str(caught.exception))
+
+    def test_results_are_of_rows_of_the_manifest(self):
+        known = {(row["name"], device): row for row in self.rows for device in row["devices"]}
+        recorded = {(kernel["name"], kernel["device"]) for kernel in self.kernels}
+        self.assertGreaterEqual(len({name for name, _ in recorded}), 15)
+        self.assertLessEqual(recorded, set(known), "recorded, but no row of the manifest")
+        for kernel in self.kernels:
+            row = known[kernel["name"], kernel["device"]]
+            for field in ("project", "exercises", "size", "oracle"):
+                self.assertEqual(kernel[field], row[field], f"{kernel['name']}: recorded with another {field}")
+            for order in ("eager", "late", "random"):
+                for profile in ("hardware", "manual"):
+                    self.assertIn(f"{profile} {order}", kernel["runs"], kernel["name"])
+
+    def test_page_shows_what_is_recorded(self):
+        page = (ROOT / "docs" / "foreign-kernels.md").read_text()
+        self.assertEqual(table.with_tables(page, self.kernels, self.judgements), page, "run.py --record writes the tables")
+        recorded = {(kernel["name"], kernel["device"]) for kernel in self.kernels}
+        for row in self.rows:
+            for device in row["devices"]:
+                if (row["name"], device) not in recorded:
+                    self.assertIn(f"{row['name']} ({device})", page, "neither recorded nor named as not recorded")
+        self.assertNotIn("not judged", page)
+
+    def test_orders(self):
+        self.assertEqual(run.orders_of("late,random:3-5"), ["late", "random:3", "random:4", "random:5"])
+        for wrong in ("soon", "random", "random:x", "eager:1"):
+            with self.assertRaises(run.argparse.ArgumentTypeError):
+                run.orders_of(wrong)
+
+    def test_says_what_is_missing(self):
+        program = {"name": "p", "project": "P", "frontend": "program", "devices": ["b200"], "exercises": "e", "size": "s",
+                   "oracle": "o", "command": ["true"]}
+        for rows, options, wanted in [
+                ([dict(self.rows[0], name="p", packages=["no-such-package"])], [], "-m pip install no-such-package"),
+                ([dict(program, checkouts=["sources"])], [], "--checkout sources=DIRECTORY"),
+                ([dict(program, build=["/no/such/nvcc"])], [], "built by /no/such/nvcc, which does not run"),
+                ([program], ["--checkout", "sources=/no/such"], "not NAME=DIRECTORY"),
+                ([program], ["--library", "/no/such.so"], "build the target liblaneshift_emulator.so"),
+                ([self.rows[0]], [], "two kernels have the name")]:
+            status, message = self.call("--only", "p", *options, rows=rows)
+            self.assertEqual(status, 2, message)
+            self.assertIn(wanted, message)
+
+
+if __name__ == "__main__":
+    unittest.main()
