@@ -25,17 +25,24 @@ bool TakesTurns(const Program& program) {
                      [](const Channel& channel) { return channel.space == Space::kTurns; });
 }
 
-// A program whose roles have nothing but what barriers see.
-Program Skeleton(const Program& program) {
-  Program skeleton = program;
-  for (Role& role : skeleton.roles) role = ChannelsOnly(program, role);
-  return skeleton;
+// Whether a loop takes several blocks of K at once, so that a tile may end with a rest of them.
+bool GoesByMany(const std::vector<Op>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Op& op) {
+    return (op.kind == OpKind::kFor && op.As<ForAttrs>().step > 1) || GoesByMany(op.body);
+  });
 }
 
-// These are of a skeleton.
-Result<std::vector<RoleTrace>> TraceRoles(const Program& program, const Trips& trips) {
+// The program's roles with nothing but what barriers see, which are traced for one trip count after another.
+std::vector<Role> Skeletons(const Program& program) {
+  std::vector<Role> skeletons;
+  for (const Role& role : program.roles) skeletons.push_back(ChannelsOnly(program, role));
+  return skeletons;
+}
+
+Result<std::vector<RoleTrace>> TraceRoles(const Program& program, const std::vector<Role>& skeletons,
+                                          const Trips& trips) {
   std::vector<RoleTrace> traces;
-  for (const Role& role : program.roles) {
+  for (const Role& role : skeletons) {
     LS_ASSIGN(RoleTrace trace, TraceRole(program, role, trips));
     traces.push_back(std::move(trace));
   }
@@ -49,21 +56,21 @@ bool Overfills(const std::vector<RoleTrace>& traces) {
   return std::any_of(traces.begin(), traces.end(), [](const RoleTrace& trace) { return trace.overfills; });
 }
 
-Result<Trips> LeastOf(const Program& program) {
+Result<Trips> LeastOf(const Program& program, const std::vector<Role>& skeletons) {
   int most_blocks = 1;
   for (const Channel& channel : program.channels) most_blocks = std::max(most_blocks, channel.stays * channel.stages);
   for (int blocks = 1; blocks <= most_blocks; ++blocks) {
     for (int columns = 1; columns <= kMostColumns; ++columns) {
       const Trips trips{.blocks = blocks, .columns = columns};
-      LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, trips));
+      LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, skeletons, trips));
       if (!ReadsUnawaited(traces) && !Overfills(traces)) return trips;
     }
   }
   return MakeError(ErrorCode::kInternal, "slots of a channel that stays are read that no role awaits");
 }
 
-Status Prove(const Program& program, const Trips& trips) {
-  LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, trips));
+Status Prove(const Program& program, const std::vector<Role>& skeletons, const Trips& trips) {
+  LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, skeletons, trips));
   // Of a kernel whose slots stay, those are the counts of another schedule.
   if (Overfills(traces) || ReadsUnawaited(traces)) return Ok();
   if (auto status = ChannelNetwork(program, traces).Run(); !status) {
@@ -74,11 +81,14 @@ Status Prove(const Program& program, const Trips& trips) {
 
 }  // namespace
 
-Result<Trips> LeastTrips(const Program& program) { return LeastOf(Skeleton(program)); }
+Result<Trips> LeastTrips(const Program& program) { return LeastOf(program, Skeletons(program)); }
 
 std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
   const int span = Span(program);
-  std::set<int> counts = {1, 2, span, span + 1, least.blocks};
+  std::set<int> counts = {1, 2, span, least.blocks};
+  for (const Role& role : program.roles) {
+    if (GoesByMany(role.body)) counts.insert(span + 1);
+  }
   // Where slots stay, tiles have no more blocks than there are slots: all counts.
   for (const Channel& channel : program.channels) {
     for (int blocks = 1; channel.stays != 0 && blocks * least.columns <= channel.stages; ++blocks)
@@ -95,13 +105,13 @@ std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
   return all;
 }
 
-Status ProveChannels(const Program& program, const Trips& trips) { return Prove(Skeleton(program), trips); }
+Status ProveChannels(const Program& program, const Trips& trips) { return Prove(program, Skeletons(program), trips); }
 
 Status ProveChannels(const Program& program) {
   if (program.channels.empty()) return Ok();
-  const Program skeleton = Skeleton(program);
-  LS_ASSIGN(const Trips least, LeastOf(skeleton));
-  for (const Trips& trips : TripsOfProof(program, least)) LS_TRY(Prove(skeleton, trips));
+  const std::vector<Role> skeletons = Skeletons(program);
+  LS_ASSIGN(const Trips least, LeastOf(program, skeletons));
+  for (const Trips& trips : TripsOfProof(program, least)) LS_TRY(Prove(program, skeletons, trips));
   return Ok();
 }
 

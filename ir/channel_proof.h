@@ -30,8 +30,9 @@
 //   - A cycle lies within one tile, since tiles depend on earlier ones only, and what a tile of few blocks of K depends
 //     on a tile of more depends on too: one tile of U blocks shows every deadlock.
 //   - An order holds for every instance of an operation if it holds for the operation in the first, a middle and the
-//     last iteration of a tile, in the first lap of a ring and in a later one: tiles of 1, 2, U and U + 1 blocks (loops
-//     may go by twos), as many as give more than U iterations. Where slots stay, which limits the blocks, all counts.
+//     last iteration of a tile, in the first lap of a ring and in a later one: tiles of 1, 2 and U blocks (and U + 1
+//     where a loop goes by twos), as many as give more than U iterations. Where slots stay, which limits the blocks,
+//     all counts.
 //   - Roles that take turns end with the tile of either: one tile more. Loops over taps of a filter are loops over
 //     blocks; a 2 x 2 filter of two blocks tries their nesting.
 // channel_proof_test.cc compares the verdict with that of every count in a wide range, for rings of any depth.

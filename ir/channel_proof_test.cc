@@ -150,6 +150,55 @@ TEST(ChannelProof, SendsInAnotherOrderThanTakesNeedStages) {
   }
 }
 
+// A role that looks at a ring without releasing its slots: nothing keeps the others from going on.
+constexpr std::string_view kObserved =
+    R"(program gemm target=sm_90a stage=lowered threads=256 tile=64x64x64 operands=bf16 {
+  channel p turns stages=1 arrivals=1/4
+  role first kind=load warps=0+1 elected {
+    tiles %0, %1, %2 = %3, %3, %3 raster=8 {
+      %4 = cursor p
+      barrier.wait %4 side=empty inverted
+      barrier.arrive %4 side=full
+      advance %4
+    }
+  }
+  role second kind=math warps=4+4 {
+    tiles %5, %6, %7 = %3, %3, %3 raster=8 {
+      %8 = cursor p
+      barrier.wait %8 side=full
+      barrier.arrive %8 side=empty by=warp
+      advance %8
+    }
+  }
+  role observer kind=copy warps=1+1 {
+    tiles %9, %10, %11 = %3, %3, %3 raster=8 {
+      %12 = cursor p
+      WAIT
+      advance %12
+    }
+  }
+}
+)";
+
+TEST(ChannelProof, AWaitMustNotBeMissedNorPassedEarly) {
+  const auto proof_with = [](const char* wait) {
+    const auto program = ParseProgram(std::regex_replace(std::string(kObserved), std::regex("WAIT"), wait));
+    EXPECT_TRUE(program) << program.error().message;
+    const Status proof = ProveChannels(*program, {.tiles = 5});
+    return proof ? "proved" : proof.error().message;
+  };
+  EXPECT_EQ(proof_with(""), "proved");
+  EXPECT_EQ(
+      proof_with("barrier.wait %12 side=full"),
+      "with 5 tiles of 1 block of K: role observer: barrier.wait on slot 0 of p side=full in lap 0 may be missed: "
+      "nothing keeps the full barrier of slot 0 of p from completing phase 1 too before it is passed");
+  EXPECT_EQ(
+      proof_with("advance %12\n%13 = cursor p\nbarrier.wait %13 side=full\nadvance %13"),
+      "with 5 tiles of 1 block of K: role observer: barrier.wait on slot 0 of p side=full in lap 1 may be passed "
+      "early: nothing orders it after phase 0 of the full barrier of slot 0 of p, which has the same parity as the "
+      "one before");
+}
+
 // The claim that a few trip counts decide: with any depth of each ring, more of them find nothing else.
 TEST(ChannelProof, FewTripCountsDecideAsManyDo) {
   constexpr int kMostStages = 4, kMostTiles = 7, kMostBlocks = 19;

@@ -259,10 +259,15 @@ std::string Trips::Text() const {
 }
 
 Role ChannelsOnly(const Program& program, const Role& role) {
-  Role only = role;
   std::vector<bool> needed(program.values.size(), false);
-  only.body = Prune(role.body, needed);
-  return only;
+  return {.name = role.name,
+          .kind = role.kind,
+          .first_warp = role.first_warp,
+          .warps = role.warps,
+          .elected = role.elected,
+          .leader = role.leader,
+          .registers = role.registers,
+          .body = Prune(role.body, needed)};
 }
 
 Result<RoleTrace> TraceRole(const Program& program, const Role& role, const Trips& trips) {
