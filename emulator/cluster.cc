@@ -234,7 +234,11 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
       if (all == Repetition::kFault) return Result::kFault;
       return all == Repetition::kFound && news() == news_before ? Result::kStuck : Result::kYield;
     }
-    if (WaitsForGrids()) return news() != news_before ? Result::kYield : Result::kStuck;
+    if (WaitsForGrids()) {
+      if (!PredecessorsEnded()) return news() != news_before ? Result::kYield : Result::kStuck;
+      Signal();  // another host thread has ended them since it looked
+      continue;
+    }
     if (TimeOutWaiters() || ReleaseParts()) continue;
     ReportDeadlock();
     return Result::kFault;
@@ -242,7 +246,6 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
 }
 
 bool Cluster::WaitsForGrids() const {
-  if (PredecessorsEnded()) return false;
   return std::any_of(ctas_.begin(), ctas_.end(), [](const auto& cta) {
     return std::any_of(cta->warps.begin(), cta->warps.end(), [](const auto& warp) {
       return std::any_of(warp->paths().begin(), warp->paths().end(), [](const Path& path) {

@@ -52,11 +52,6 @@ void Crew::Serve(const std::shared_ptr<State>& state) {
 }
 
 void Crew::Enlist(size_t members) {
-  if (process_ != getpid()) {
-    // The members stayed with the parent. Nobody may touch the state that they hold.
-    state_ = std::make_shared<State>();
-    process_ = getpid();
-  }
   std::unique_lock lock(state_->mutex);
   while (state_->members < members) {
     ++state_->members;  // it may end before Start returns
@@ -78,12 +73,20 @@ void Crew::Run(int64_t count, const std::function<void(Seat&)>& work) {
   const auto seats = static_cast<size_t>(std::max<int64_t>(count, 1));
   if (seats_.size() < seats) seats_.resize(seats);
   const std::function<void(size_t)> at_seat = [&](size_t seat) { work(seats_[seat]); };
+  if (process_ != getpid()) {
+    // The members stayed with the parent. Nobody may touch the state that they hold.
+    state_ = std::make_shared<State>();
+    process_ = getpid();
+  }
   if (seats > 1) {
+    // Before members are counted: one whose patience ends in between finds a seat, and stays.
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->work = &at_seat;
+      state_->free_seats = seats - 1;
+      state_->called.notify_all();
+    }
     Enlist(seats - 1);
-    const std::lock_guard lock(state_->mutex);
-    state_->work = &at_seat;
-    state_->free_seats = seats - 1;
-    state_->called.notify_all();
   }
   at_seat(0);
   if (seats == 1) return;
