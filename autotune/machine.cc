@@ -7,7 +7,6 @@
 #include "base/text.h"
 
 namespace laneshift::autotune {
-using target::Feature;
 namespace {
 
 constexpr std::string_view kStoredPrefix = "machine.";

@@ -20,13 +20,11 @@ using ir::OpCategory;
 using ir::OpKind;
 using ir::SharedLayout;
 using ir::ValueId;
-using target::Feature;
 
 // Iterations of the loops over K that are listed; more than any ring holds, twice.
 constexpr int64_t kListedIterations = 48;
 constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr int64_t kSectorBytes = 32;  // of memory
-constexpr int kLanes = 128;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -350,7 +348,7 @@ class StepWriter {
     product.depth = Depth();
     product.b_share = 1.0 / program_.ctas;
     product.pair = program_.ctas > 1;
-    product.full_rate = !product.tensor_memory || program_.Rows() >= kLanes;
+    product.full_rate = program_.Rows() >= target_.mma.full_rate_rows;
     products_ += 1;
     steps.Add(product);
   }

@@ -13,9 +13,7 @@
 namespace laneshift::autotune {
 namespace {
 
-using target::Feature;
 
-constexpr double kInstructionRows = 64;  // of wgmma; tcgen05 takes all rows of a tile
 constexpr double kWidestRow = 128;       // bytes of a row of a bulk copy
 constexpr double kRounding = 1 - 1e-9;
 

@@ -86,21 +86,15 @@ constexpr const char* kOneThread = R"(
 void RunLoop(benchmark::State& state, const std::string& body) {
   Options options;
   options.host_threads = 1;
-  Configure(options);
-  const device::DriverApi api = Driver();
-  device::CuContext context = nullptr;
-  device::CuModule module = nullptr;
-  device::CuFunction kernel = nullptr;
-  device::CuDevicePtr buffer = 0;
-  const auto ok = [](CuResult result) { return result == device::kCuSuccess; };
-  const std::string ptx = LoopKernel(body);
-  if (!ok(api.Init(0)) || !ok(api.DevicePrimaryCtxRetain(&context, 0)) || !ok(api.CtxSetCurrent(context)) ||
-      !ok(api.ModuleLoadDataEx(&module, ptx.c_str(), 0, nullptr, nullptr)) ||
-      !ok(api.ModuleGetFunction(&kernel, module, "kernel")) || !ok(api.MemAlloc(&buffer, kThreads * 16))) {
+  LoadedKernel loaded;
+  if (!LoadKernel(LoopKernel(body), options, kThreads * 16, loaded)) {
     return state.SkipWithError("the kernel does not load");
   }
+  const device::DriverApi& api = loaded.api;
+  const device::CuFunction kernel = loaded.kernel;
+  const auto ok = [](CuResult result) { return result == device::kCuSuccess; };
   unsigned trips = kTrips;
-  void* parameters[] = {&buffer, &trips};
+  void* parameters[] = {&loaded.buffer, &trips};
   const device::CuLaunchConfig config{1, 1, 1, kThreads, 1, 1, 0, nullptr, nullptr, 0};
   for (auto _ : state) {
     if (!ok(api.LaunchKernelEx(&config, kernel, parameters, nullptr)) || !ok(api.CtxSynchronize())) {

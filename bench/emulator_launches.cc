@@ -75,21 +75,16 @@ struct LaunchCase {
 };
 
 void RunLaunches(benchmark::State& state, const LaunchCase& run) {
-  Configure({});
-  const device::DriverApi api = Driver();
-  device::CuContext context = nullptr;
-  device::CuModule module = nullptr;
-  device::CuFunction kernel = nullptr;
-  device::CuDevicePtr buffer = 0;
+  LoadedKernel loaded;
   const auto ok = [](CuResult result) { return result == device::kCuSuccess; };
-  const std::string ptx = std::string(kHeader) + run.body;
-  if (!ok(api.Init(0)) || !ok(api.DevicePrimaryCtxRetain(&context, 0)) || !ok(api.CtxSetCurrent(context)) ||
-      !ok(api.ModuleLoadDataEx(&module, ptx.c_str(), 0, nullptr, nullptr)) ||
-      !ok(api.ModuleGetFunction(&kernel, module, "kernel")) || !ok(api.MemAlloc(&buffer, 1 << 16)) ||
-      !ok(api.FuncSetAttribute(kernel, device::kCuFuncMaxDynamicSharedSizeBytes, static_cast<int>(run.shared)))) {
+  if (!LoadKernel(std::string(kHeader) + run.body, {}, 1 << 16, loaded) ||
+      !ok(loaded.api.FuncSetAttribute(loaded.kernel, device::kCuFuncMaxDynamicSharedSizeBytes,
+                                      static_cast<int>(run.shared)))) {
     return state.SkipWithError("the kernel does not load");
   }
-  void* parameters[] = {&buffer};
+  const device::DriverApi& api = loaded.api;
+  const device::CuFunction kernel = loaded.kernel;
+  void* parameters[] = {&loaded.buffer};
   const device::CuLaunchConfig config{run.grid, 1, 1, run.threads, 1, 1, run.shared, nullptr, nullptr, 0};
   for (auto _ : state) {
     if (!ok(api.LaunchKernelEx(&config, kernel, parameters, nullptr))) return state.SkipWithError("the kernel failed");

@@ -1,4 +1,4 @@
-// Tiles of operands into rings, and what kernels beside a product's do from memory to memory.
+// Tiles of operands into rings, and what packing and adding kernels do from memory to memory.
 #include "compiler/emit_role.h"
 
 namespace laneshift::compiler {

@@ -80,7 +80,7 @@ class RoleEmitter {
   void ForEachDepth(const std::function<void(int, int)>& body);
   int Depth() const { return ir::MmaDepth(cx_.program.operand_type); }
 
-  // One thread of those that execute: the elected one, or lane 0 of each warp behind a warp barrier.
+  // One thread of those that execute: the elected one, or lane 0 of each warp after a warp barrier.
   void ByUnit(ir::Unit by, const std::function<void()>& body);
 
   void EmitOp(const ir::Op& op);

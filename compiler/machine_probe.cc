@@ -15,7 +15,6 @@ using ir::Builder;
 using ir::RoleKind;
 using ir::SharedLayout;
 using ir::ValueId;
-using target::Feature;
 
 constexpr int kOperands = 0;    // the channel
 constexpr int kReaderWarp = 4;  // whole warpgroups hold accumulators

@@ -99,10 +99,7 @@ CuResult DriverState::RunKernel(const KernelRun& run) {
     if (sticky != kCuSuccess) return sticky;
   }
   held.push_back(run);
-  const std::vector<std::string>& opcodes = run.function->kernel->opcodes;
-  const bool lets_others =
-      std::find(opcodes.begin(), opcodes.end(), "griddepcontrol.launch_dependents") != opcodes.end();
-  return lets_others && options.faults == FaultReturn::kSticky ? kCuSuccess : RunHeld();
+  return run.function->kernel->lets_others_begin && options.faults == FaultReturn::kSticky ? kCuSuccess : RunHeld();
 }
 
 CuResult DriverState::RunHeld() {

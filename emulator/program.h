@@ -125,8 +125,8 @@ struct Kernel {
   uint32_t dynamic_shared_align = 16;
   uint32_t dynamic_shared_offset = 0;  // window offset of `.extern .shared` variables
   uint64_t local_bytes = 0;
-  bool loads_in_bulk = false;     // from global memory
-  bool cancels_clusters = false;  // asks for it, at least
+  bool lets_others_begin = false;  // griddepcontrol.launch_dependents
+  bool cancels_clusters = false;   // asks for it, at least
 };
 
 // Where shared variables start in a CTA's window: the first KiB is reserved.

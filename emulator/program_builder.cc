@@ -288,9 +288,7 @@ Result<Kernel> KernelBuilder::Build(const FunctionSyntax& entry) {
   MarkWgmmaRegisters(kernel_.code, kernel_.opcodes);
   for (const std::string& opcode : kernel_.opcodes) {
     kernel_.cancels_clusters |= opcode.starts_with("clusterlaunchcontrol.try_cancel");
-    kernel_.loads_in_bulk |=
-        opcode.starts_with("cp.async.bulk.") && (opcode.find(".shared::cluster.global") != std::string::npos ||
-                                                 opcode.find(".shared::cta.global") != std::string::npos);
+    kernel_.lets_others_begin |= opcode == "griddepcontrol.launch_dependents";
   }
   return std::move(kernel_);
 }
