@@ -1,6 +1,6 @@
 #include "autotune/pack_time.h"
 
-#include "compiler/packing.h"
+#include "compiler/plan/packing.h"
 
 namespace laneshift::autotune {
 

@@ -1,4 +1,4 @@
-// Pack time: how long the kernel takes that copies operands before the product's (compiler/packing.h).
+// Pack time: how long the kernel takes that copies operands before the product's (compiler/plan/packing.h).
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -6,9 +6,10 @@
 
 #include "autotune/function_cost.h"
 #include "base/check.h"
-#include "compiler/bindings.h"
-#include "compiler/constant_indices.h"
-#include "ir/epilogue.h"
+#include "base/integer_math.h"
+#include "compiler/contraction/bindings.h"
+#include "compiler/plan/constant_indices.h"
+#include "ir/epilogue_steps.h"
 #include "ir/mma.h"
 #include "ir/stored_tensor.h"
 
@@ -27,7 +28,6 @@ constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr int64_t kSectorBytes = 32;  // of memory
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
 
 // One role of a program as steps.
@@ -73,7 +73,7 @@ class StepWriter {
     for (size_t i = 0; i < 3; ++i) tiles *= indices_.At(op.operands[i]);
     if (tiles < target_.default_sm_count) sections_ = std::min<int64_t>(op.As<ir::SharesAttrs>().sections, blocks);
     indices_.Set(op.result + 3, 0);
-    indices_.Set(op.result + 4, CeilDiv(blocks, sections_));
+    indices_.Set(op.result + 4, base::CeilDiv(blocks, sections_));
   }
 
   // Of loops over slots that follow each other the later ones are not listed once one was cut.
@@ -551,7 +551,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
   // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.
   const auto tiles_of = [](int64_t extent, int64_t tile, int64_t cluster) {
-    return static_cast<double>(CeilDiv(extent, tile * cluster) * cluster);
+    return static_cast<double>(base::CeilDiv(extent, tile * cluster) * cluster);
   };
   pipeline.tile_rows = tiles_of(size(ir::Binding::kM), program.TileRows(), program.cluster_m);
   pipeline.tile_columns = tiles_of(size(ir::Binding::kN), program.tile_n, program.cluster_n);
@@ -566,7 +566,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.TileRows()),
                outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
   if (const int64_t k = size(ir::Binding::kK); k % program.tile_k != 0)
-    CountPartial(problem, schedule, 1 / static_cast<double>(CeilDiv(k, program.tile_k)), pipeline);
+    CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
   pipeline.packs = PackWorkOf(problem, schedule);

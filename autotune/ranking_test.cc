@@ -33,7 +33,7 @@ TEST_P(ChooseOnTarget, EveryRankedScheduleIsLegalAndOrdered) {
 }
 
 // One row of the output fills an eighth of the narrowest columns, and 1/64 of the rows.
-TEST(Space, HasTheNarrowestColumnsForTheFewestRows) {
+TEST(ScheduleSpace, HasTheNarrowestColumnsForTheFewestRows) {
   const target::Target& target = target::NamedTarget("sm_90a");
   for (const char* text : {"gemm m=1 n=8192 k=8192", "gemm m=4 n=4096 k=4096", "gemm m=5 n=4096 k=4096"}) {
     const auto ranked = RankSchedules(*ParseProblem(text), {}, target, PublishedMachine(target)).schedules;
@@ -239,7 +239,7 @@ TEST(ChooseSchedule, RefusesForWhatMostAreRefusedFor) {
             std::string::npos);
 }
 
-TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
+TEST(ScheduleSpace, PairsOfCtasAreAnAxisWhereThereAreAny) {
   const auto pairs = [](const char* target, const char* problem) {
     std::set<Scheduler> seen;
     for (const Schedule& s : EnumerateSchedules(*ParseProblem(problem), {}, target::NamedTarget(target)).schedules) {
@@ -255,7 +255,7 @@ TEST(Space, PairsOfCtasAreAnAxisWhereThereAreAny) {
 
 // B stays where it is small and CTAs have several tiles: all of its blocks, in tiles without columns to spare.
 // Where a pair has less than two tiles inside, it is not offered, but had who asks for it.
-TEST(Space, PairsThatAreAskedForAreFound) {
+TEST(ScheduleSpace, PairsThatAreAskedForAreFound) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const Problem problem = *ParseProblem("gemm m=40 n=136 k=200");
   const auto asked = ChooseSchedule(problem, *ParseSchedule("ctas=2"), target, target.default_sm_count);
@@ -264,11 +264,11 @@ TEST(Space, PairsThatAreAskedForAreFound) {
   EXPECT_EQ(ChooseSchedule(problem, {}, target, target.default_sm_count)->ctas, 1);
 }
 
-TEST(Space, WhatIsSmallMayStay) {
+TEST(ScheduleSpace, WhatIsSmallMayStay) {
   const target::Target& target = target::NamedTarget("sm_90a");
   const auto kept = [&](const char* problem, size_t& all) {
     std::vector<Schedule> seen;
-    const Space space = EnumerateSchedules(*ParseProblem(problem), {}, target);
+    const ScheduleSpace space = EnumerateSchedules(*ParseProblem(problem), {}, target);
     for (const Schedule& s : space.schedules) {
       if (s.b_keep > 0) seen.push_back(s);
     }
@@ -292,7 +292,7 @@ TEST(Space, WhatIsSmallMayStay) {
   EXPECT_TRUE(kept("gemm m=65536 n=64 k=256 batch=2", all).empty()) << "two matrices";
 }
 
-TEST(Space, TilesMayBeTakenWhereThereAreSeveralRounds) {
+TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
   const auto seen = [](const char* target, const char* problem) {
     std::set<Scheduler> schedulers;
     for (const Schedule& s : EnumerateSchedules(*ParseProblem(problem), {}, target::NamedTarget(target)).schedules) {

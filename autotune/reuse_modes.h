@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/traffic.h"
+#include "compiler/plan/traffic.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"

@@ -5,16 +5,15 @@
 
 #include "autotune/pipeline.h"
 #include "autotune/timing_model.h"
-#include "compiler/bindings.h"
-#include "compiler/conv_geometry.h"
-#include "compiler/conv_reach.h"
-#include "ir/epilogue.h"
+#include "compiler/contraction/bindings.h"
+#include "compiler/contraction/conv_geometry.h"
+#include "compiler/legality/conv_reach.h"
+#include "ir/epilogue_steps.h"
 
 namespace laneshift::autotune {
 namespace {
 
-
-constexpr double kWidestRow = 128;       // bytes of a row of a bulk copy
+constexpr double kWidestRow = 128;  // bytes of a row of a bulk copy
 constexpr double kRounding = 1 - 1e-9;
 
 // The problem as a product of matrices: no kernel multiplies less.

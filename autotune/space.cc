@@ -7,12 +7,13 @@
 
 #include "autotune/machine.h"
 #include "autotune/timing_model.h"
+#include "base/integer_math.h"
 #include "compiler/compile.h"
-#include "compiler/conv_geometry.h"
-#include "compiler/conv_reach.h"
-#include "compiler/kept_operand.h"
-#include "compiler/promotion.h"
-#include "compiler/tma_reach.h"
+#include "compiler/contraction/conv_geometry.h"
+#include "compiler/legality/conv_reach.h"
+#include "compiler/legality/kept_operand.h"
+#include "compiler/legality/promotion.h"
+#include "compiler/legality/tma_reach.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -188,7 +189,7 @@ class ShapeList {
       if (narrowest || each < 2 * RowsOf(problem_)) columns.push_back(each);
     }
     for (int tiles = 1; tiles <= kFittedTiles; ++tiles) {
-      const int64_t fitted = CeilDiv(CeilDiv(RowsOf(problem_), tiles), kColumnGroup) * kColumnGroup;
+      const int64_t fitted = base::CeilDiv(base::CeilDiv(RowsOf(problem_), tiles), kColumnGroup) * kColumnGroup;
       const bool known = std::find(columns.begin(), columns.end(), fitted) != columns.end();
       if (fitted <= kTransposedColumns[0] && !known) columns.push_back(static_cast<int>(fitted));
     }
@@ -284,7 +285,7 @@ class ShapeList {
     const compiler::KeptOperand b = compiler::KeptOf(problem_, shape);
     const int64_t bytes = b.blocks * shape.tile_k * shape.tile_n * ElementBytes();
     if (b.matrices > 1 || b.blocks > kMostKeptBlocks || bytes > kMostKept || KnowsFilter(problem_, shape)) return;
-    const int64_t columns = CeilDiv(b.columns, shape.tile_n);
+    const int64_t columns = base::CeilDiv(b.columns, shape.tile_n);
     if (columns * shape.tile_n - b.columns >= (shape.rows == RowSide::kM ? 16 : 64)) return;
     if (columns > 1) {
       const auto idle = static_cast<double>(target_.default_sm_count % columns);
@@ -317,9 +318,8 @@ class ShapeList {
     }
   }
   int64_t TilesOf(const Schedule& shape) const {
-    return CeilDiv(RowsOf(problem_), shape.tile_m) * CeilDiv(ColumnsOf(problem_), shape.tile_n);
+    return base::CeilDiv(RowsOf(problem_), shape.tile_m) * base::CeilDiv(ColumnsOf(problem_), shape.tile_n);
   }
-  static int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
   // In bands of the usual height; where the cache does not keep the operands, also in those of which a wave of tiles
   // reads least.
@@ -337,8 +337,8 @@ class ShapeList {
   }
   // Rows of A and of B that the tiles computed at once read.
   double WaveRows(const Schedule& shape, int raster) const {
-    const auto rows = static_cast<double>(CeilDiv(RowsOf(problem_), shape.tile_m));
-    const auto columns = static_cast<double>(CeilDiv(ColumnsOf(problem_), shape.tile_n));
+    const auto rows = static_cast<double>(base::CeilDiv(RowsOf(problem_), shape.tile_m));
+    const auto columns = static_cast<double>(base::CeilDiv(ColumnsOf(problem_), shape.tile_n));
     const TileWindow window = WindowOf(rows, columns, raster, target_.default_sm_count);
     return window.rows * shape.tile_m + window.columns * shape.tile_n;
   }
@@ -402,8 +402,8 @@ void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint
   }
 }
 
-Space EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
-  Space space;
+ScheduleSpace EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
+  ScheduleSpace space;
   VisitSchedules(
       problem, constraint, target,
       [&](const Schedule& schedule, const ir::Program&) { space.schedules.push_back(schedule); },

@@ -1,4 +1,4 @@
-// Space: the schedules that are tried for a problem.
+// ScheduleSpace: the schedules that are tried for a problem.
 //
 // The space is a product of axes (autotune/space.cc lists them); of every point the compiler decides whether it is
 // legal. Operands come and go by bulk copies wherever those reach them, and rings are as deep as is of use and fits. A
@@ -25,7 +25,7 @@ struct RefusedSchedule {
 };
 
 // Both in the order of the axes, which is the same in every run; each schedule once. PrintSchedule names them.
-struct Space {
+struct ScheduleSpace {
   std::vector<Schedule> schedules;
   std::vector<RefusedSchedule> refused;
 };
@@ -48,6 +48,7 @@ void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint
                     const std::function<void(const Schedule& schedule, const ir::Program& program)>& legal,
                     const std::function<void(RefusedSchedule schedule)>& refused);
 // All of them.
-Space EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target);
+ScheduleSpace EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint,
+                                 const target::Target& target);
 
 }  // namespace laneshift::autotune

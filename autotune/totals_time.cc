@@ -1,6 +1,6 @@
 #include "autotune/totals_time.h"
 
-#include "compiler/totals.h"
+#include "compiler/plan/totals.h"
 
 namespace laneshift::autotune {
 

@@ -1,4 +1,4 @@
-// Totals time: how long the kernels take that add up totals behind the product's (compiler/totals.h).
+// Totals time: how long the kernels take that add up totals behind the product's (compiler/plan/totals.h).
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,7 +1,7 @@
 // LS_CHECK(condition, "invariant, with values: ", value, …): aborts in every build when laneshift itself is wrong.
 //
-// Never for input: what a caller, file, driver or schedule can cause is a Result (laneshift/result.h). A check without a
-// message does not compile.
+// Never for input: what a caller, file, driver or schedule can cause is a Result (laneshift/result.h). A check without
+// a message does not compile.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace laneshift::base {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& message);
 }  // namespace laneshift::base
 
-#define LS_CHECK(condition, first, ...)                                                    \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]] {                                                       \
-      ::laneshift::base::CheckFailed(__FILE__, __LINE__, #condition,                       \
+#define LS_CHECK(condition, first, ...)                                                         \
+  do {                                                                                          \
+    if (!(condition)) [[unlikely]] {                                                            \
+      ::laneshift::base::CheckFailed(__FILE__, __LINE__, #condition,                            \
                                      ::laneshift::base::Cat(first __VA_OPT__(, ) __VA_ARGS__)); \
-    }                                                                                      \
+    }                                                                                           \
   } while (false)

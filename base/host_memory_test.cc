@@ -25,9 +25,7 @@ TEST(HostMemory, OtherResultsPass) {
             "late");
 }
 
-TEST(HostMemory, ItsErrorNeedsNone) {
-  EXPECT_LE(NoHostMemory().message.size(), std::string().capacity());
-}
+TEST(HostMemory, ItsErrorNeedsNone) { EXPECT_LE(NoHostMemory().message.size(), std::string().capacity()); }
 
 }  // namespace
 }  // namespace laneshift::base

@@ -1,7 +1,7 @@
 // OutputFile: a file that is written from its beginning to its end, and known to be whole, or an error says why not.
 //
-// Errors are kept until Close, which therefore has to be called: what a file system takes with write(2) it may refuse with
-// close(2). A write beyond a limit on file sizes is an error and no signal. Thread-safety: none.
+// Errors are kept until Close, which therefore has to be called: what a file system takes with write(2) it may refuse
+// with close(2). A write beyond a limit on file sizes is an error and no signal. Thread-safety: none.
 #pragma once
 
 #include <string>

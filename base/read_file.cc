@@ -19,8 +19,7 @@ Error Failed(const std::string& path, std::string_view what) {
 }
 
 Error Irregular(const std::string& path, mode_t mode) {
-  return MakeError(ErrorCode::kInvalidArgument,
-                   Cat(path, ": is ", KindOfFile(mode), "; only regular files are read"));
+  return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": is ", KindOfFile(mode), "; only regular files are read"));
 }
 
 }  // namespace

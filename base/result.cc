@@ -5,9 +5,9 @@
 namespace laneshift {
 
 std::string_view ErrorCodeName(ErrorCode code) {
-  constexpr std::array<std::string_view, 9> kNames = {
-      "invalid argument", "unsupported", "resource exhausted", "not found", "corrupt",
-      "driver error",     "timeout",     "wrong result",       "internal error"};
+  constexpr std::array<std::string_view, 9> kNames = {"invalid argument", "unsupported",  "resource exhausted",
+                                                      "not found",        "corrupt",      "driver error",
+                                                      "timeout",          "wrong result", "internal error"};
   return kNames.at(static_cast<size_t>(code));
 }
 

@@ -44,7 +44,8 @@ std::string DirectoryOfCode(const void* function) {
   if (dladdr(function, &found) == 0 || found.dli_fname == nullptr) return {};
   std::error_code unreadable;
   fs::path file = fs::canonical(found.dli_fname, unreadable);
-  // The loader knows a program by the name that it was called by, which may be no path, or relative to another directory.
+  // The loader knows a program by the name that it was called by, which may be no path, or relative to another
+  // directory.
   if (unreadable) file = fs::read_symlink("/proc/self/exe", unreadable);
   return file.parent_path().string();
 }

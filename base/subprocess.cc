@@ -55,7 +55,7 @@ bool Drain(std::array<Descriptor, 2> pipes, std::array<std::string*, 2> texts, c
 
 }  // namespace
 
-Result<ProgramResult> RunProgram(const Program& program) {
+Result<ProgramResult> RunProgram(const Executable& program) {
   LS_CHECK(!program.argv.empty(), "a program needs a name");
   LS_ASSIGN(Descriptor input, MemoryFile("laneshift-input", program.input));
   LS_ASSIGN(Pipe output, MakePipe());

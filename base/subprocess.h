@@ -15,7 +15,7 @@
 
 namespace laneshift::base {
 
-struct Program {
+struct Executable {
   // argv[0] is looked up in PATH if it has no slash. REQUIRES: not empty.
   std::vector<std::string> argv;
   std::string_view input = {};
@@ -34,7 +34,7 @@ struct ProgramResult {
 
 // Any end of the program is a ProgramResult. kNotFound if it cannot be started, kTimeout if it was killed at the
 // deadline, kResourceExhausted if the system has no process, descriptor or memory left.
-Result<ProgramResult> RunProgram(const Program& program);
+Result<ProgramResult> RunProgram(const Executable& program);
 
 // Whether `path` is a file that may be executed.
 bool IsProgram(const std::string& path);

@@ -8,8 +8,10 @@ namespace {
 TEST(Cat, PrintsAsAStreamDoes) {
   const char* text = "a";
   enum Plain { kSeven = 7 };
-  EXPECT_EQ(Cat(text, std::string("b"), std::string_view("c"), 'd', 1, -2L, 3u, uint64_t{1} << 63, true, 1.5, 2.0f, kSeven),
-            "abcd1-2392233720368547758081" "1.527");
+  EXPECT_EQ(
+      Cat(text, std::string("b"), std::string_view("c"), 'd', 1, -2L, 3u, uint64_t{1} << 63, true, 1.5, 2.0f, kSeven),
+      "abcd1-2392233720368547758081"
+      "1.527");
   EXPECT_EQ(Cat(), "");
 }
 
@@ -25,7 +27,8 @@ TEST(Words, AreSeparatedByAnyBlanks) {
 
 TEST(Parse, TakesTheWholeTextOrNothing) {
   EXPECT_EQ(ParseInt("-12"), -12);
-  for (const char* bad : {"", " 1", "1 ", "+1", "0x10", "1e3", "99999999999999999999"}) EXPECT_FALSE(ParseInt(bad)) << bad;
+  for (const char* bad : {"", " 1", "1 ", "+1", "0x10", "1e3", "99999999999999999999"})
+    EXPECT_FALSE(ParseInt(bad)) << bad;
   EXPECT_EQ(ParseDouble("-0.25"), -0.25);
   for (const char* bad : {"", "nan", "inf", "1.0x", "1e999"}) EXPECT_FALSE(ParseDouble(bad)) << bad;
 }

@@ -5,18 +5,18 @@
 
 #include <string>
 
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 
 namespace laneshift::emulator {
 
 // A kernel that the emulated driver has loaded, and a buffer for it.
-struct LoadedKernel {
+struct BenchKernel {
   device::DriverApi api;
   device::CuFunction kernel = nullptr;
   device::CuDevicePtr buffer = 0;
 };
 // `ptx` has an entry named kernel. False where it does not load.
-bool LoadKernel(const std::string& ptx, const Options& options, size_t buffer_bytes, LoadedKernel& loaded);
+bool LoadKernel(const std::string& ptx, const Options& options, size_t buffer_bytes, BenchKernel& loaded);
 
 void RegisterSums();          // the tensor core's arithmetic alone
 void RegisterInstructions();  // small PTX kernels: thread instructions a second

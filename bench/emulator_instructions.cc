@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bench/emulator_bench.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -86,7 +86,7 @@ constexpr const char* kOneThread = R"(
 void RunLoop(benchmark::State& state, const std::string& body) {
   Options options;
   options.host_threads = 1;
-  LoadedKernel loaded;
+  BenchKernel loaded;
   if (!LoadKernel(LoopKernel(body), options, kThreads * 16, loaded)) {
     return state.SkipWithError("the kernel does not load");
   }

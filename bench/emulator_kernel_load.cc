@@ -2,7 +2,7 @@
 
 namespace laneshift::emulator {
 
-bool LoadKernel(const std::string& ptx, const Options& options, size_t buffer_bytes, LoadedKernel& loaded) {
+bool LoadKernel(const std::string& ptx, const Options& options, size_t buffer_bytes, BenchKernel& loaded) {
   Configure(options);
   loaded.api = Driver();
   device::CuContext context = nullptr;

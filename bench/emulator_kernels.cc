@@ -8,7 +8,7 @@
 #include "bench/emulator_bench.h"
 #include "device/buffer.h"
 #include "device/stream.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "laneshift/engine.h"
 #include "runtime/engine_parts.h"
 
@@ -22,9 +22,9 @@ struct KernelCase {
 };
 
 // All operands are one, which makes the adder's work no easier: it is the same for all finite numbers.
-Result<device::Buffer> Ones(const device::Stream& stream, int64_t count) {
+Result<device::DeviceBuffer> Ones(const device::DriverStream& stream, int64_t count) {
   const std::vector<uint16_t> ones(static_cast<size_t>(count), 0x3f80);
-  LS_ASSIGN(device::Buffer buffer, device::Buffer::Allocate(stream.context(), ones.size() * 2));
+  LS_ASSIGN(device::DeviceBuffer buffer, device::DeviceBuffer::Allocate(stream.context(), ones.size() * 2));
   LS_TRY(buffer.CopyFromHost(stream, ones.data(), ones.size() * 2));
   LS_TRY(stream.Synchronize());
   return buffer;
@@ -36,11 +36,11 @@ Status Measure(benchmark::State& state, const KernelCase& kernel, const EngineOp
   LS_ASSIGN(const ScheduleConstraint constraint, ParseSchedule(kernel.schedule));
   const GemmProblem& p = std::get<GemmProblem>(problem);
   LS_ASSIGN(const Plan plan, engine.MakePlan(problem, constraint));
-  LS_ASSIGN(const device::Stream stream, device::Stream::Create(engine.parts().device.context()));
-  LS_ASSIGN(const device::Buffer a, Ones(stream, p.m * p.k));
-  LS_ASSIGN(const device::Buffer b, Ones(stream, p.n * p.k));
-  LS_ASSIGN(const device::Buffer d, Ones(stream, p.m * p.n * 2));
-  const auto pointer = [](const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
+  LS_ASSIGN(const device::DriverStream stream, device::DriverStream::Create(engine.parts().device.context()));
+  LS_ASSIGN(const device::DeviceBuffer a, Ones(stream, p.m * p.k));
+  LS_ASSIGN(const device::DeviceBuffer b, Ones(stream, p.n * p.k));
+  LS_ASSIGN(const device::DeviceBuffer d, Ones(stream, p.m * p.n * 2));
+  const auto pointer = [](const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   (void)TakeReport();
   for (auto _ : state) {
     LS_TRY(plan.Execute(stream.handle(), {.a = pointer(a), .b = pointer(b), .d = pointer(d)}));
@@ -68,14 +68,14 @@ void RegisterKernels() {
       {"unaligned", "gemm m=255 n=255 k=255 a=bf16 b=bf16 d=bf16", "split_k=1"},
   };
   for (const char* target : {"sm_100a", "sm_90a"}) {
-    for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
+    for (const SumArithmetic arithmetic : {SumArithmetic::kHardware, SumArithmetic::kFast}) {
       EngineOptions options;
       options.store_directory = ":memory:";
       options.device = "emulator";
       options.target = target;
       options.emulator_threads = 1;
-      const bool fast = arithmetic == Arithmetic::kFast;
-      options.arithmetic = fast ? laneshift::Arithmetic::kFast : laneshift::Arithmetic::kHardware;
+      const bool fast = arithmetic == SumArithmetic::kFast;
+      options.arithmetic = fast ? laneshift::SumArithmetic::kFast : laneshift::SumArithmetic::kHardware;
       for (const KernelCase& kernel : kCases) {
         const std::string name = std::string("kernel/") + target + "/" + kernel.name + (fast ? "/fast" : "/hardware");
         benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {

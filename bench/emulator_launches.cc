@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bench/emulator_bench.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -75,7 +75,7 @@ struct LaunchCase {
 };
 
 void RunLaunches(benchmark::State& state, const LaunchCase& run) {
-  LoadedKernel loaded;
+  BenchKernel loaded;
   const auto ok = [](CuResult result) { return result == device::kCuSuccess; };
   if (!LoadKernel(std::string(kHeader) + run.body, {}, 1 << 16, loaded) ||
       !ok(loaded.api.FuncSetAttribute(loaded.kernel, device::kCuFuncMaxDynamicSharedSizeBytes,

@@ -40,7 +40,7 @@ struct Sum {
   int factors = 0;
 };
 
-void RunSum(benchmark::State& state, const Sum& sum, Arithmetic arithmetic) {
+void RunSum(benchmark::State& state, const Sum& sum, SumArithmetic arithmetic) {
   std::mt19937 random(1);
   SumOptions options;
   options.d = sum.d;
@@ -77,7 +77,7 @@ std::vector<uint8_t> SharedOperands() {
   return bytes;
 }
 
-void RunTcgen05(benchmark::State& state, Arithmetic arithmetic) {
+void RunTcgen05(benchmark::State& state, SumArithmetic arithmetic) {
   std::vector<uint8_t> bytes = SharedOperands();
   TensorMemory tensor;
   const SharedWindow window{bytes, 0x400};
@@ -95,7 +95,7 @@ void RunTcgen05(benchmark::State& state, Arithmetic arithmetic) {
   SetRate(state, 1.0 * kM * kN * 16);
 }
 
-void RunWgmma(benchmark::State& state, Arithmetic arithmetic) {
+void RunWgmma(benchmark::State& state, SumArithmetic arithmetic) {
   std::vector<uint8_t> bytes = SharedOperands();
   const SharedWindow window{bytes, 0x400};
   WgmmaRequest request;
@@ -130,8 +130,8 @@ void RegisterSums() {
       {"mxf4", ElementType::kE2m1, 64, kF32, Tcgen05FourBitAdder(), 2},
       {"mxf4nvf4", ElementType::kE2m1, 64, kF32, Tcgen05FourBitAdder(), 4},
   };
-  for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
-    const std::string suffix = arithmetic == Arithmetic::kFast ? "/fast" : "/hardware";
+  for (const SumArithmetic arithmetic : {SumArithmetic::kHardware, SumArithmetic::kFast}) {
+    const std::string suffix = arithmetic == SumArithmetic::kFast ? "/fast" : "/hardware";
     for (const Sum& sum : sums) {
       benchmark::RegisterBenchmark(("sum/" + std::string(sum.name) + suffix).c_str(),
                                    [=](benchmark::State& state) { RunSum(state, sum, arithmetic); });

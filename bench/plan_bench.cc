@@ -14,7 +14,7 @@
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "compiler/compile.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "laneshift/engine.h"
 #include "runtime/engine_parts.h"
 #include "runtime/open_device.h"

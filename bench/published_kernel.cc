@@ -256,12 +256,12 @@ Result<std::map<std::string, autotune::Machine>> ReadNodes(const std::string& pa
 
 }  // namespace
 
-Result<std::vector<Sample>> ReadPublished(const std::string& path, const target::Target& target) {
+Result<std::vector<TimingSample>> ReadPublished(const std::string& path, const target::Target& target) {
   std::ifstream file(path);
   if (!file) return MakeError(ErrorCode::kNotFound, base::Cat("cannot read ", path));
   LS_ASSIGN(const auto nodes, ReadNodes(path.substr(0, path.rfind('/') + 1) + "nodes.txt", target));
   std::map<std::string, std::string> common;
-  std::vector<Sample> samples;
+  std::vector<TimingSample> samples;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     const Words words(line, common);
@@ -272,14 +272,14 @@ Result<std::vector<Sample>> ReadPublished(const std::string& path, const target:
     const auto node = nodes.find(words.Text("node"));
     if (node == nodes.end()) return MakeError(ErrorCode::kNotFound, base::Cat("no such node: ", line));
     const PublishedKernel kernel = KernelOf(words);
-    Sample sample{.series = words.Text("series"),
-                  .name = base::Cat(words.Text("name"), " ", words.Text("tile"), " stages=", kernel.stages, " k=",
-                                    words.Text("k"), " ws=", words.Text("ws"), " pers=", words.Text("persistent"),
-                                    " cg=", words.Text("cta_group"), " raster=", words.Text("raster")),
-                  .node = words.Text("node"),
-                  .pipeline = PipelineOf(kernel, words),
-                  .machine = node->second,
-                  .flops = 2 * kernel.m * kernel.n * kernel.k};
+    TimingSample sample{.series = words.Text("series"),
+                        .name = base::Cat(words.Text("name"), " ", words.Text("tile"), " stages=", kernel.stages, " k=",
+                                          words.Text("k"), " ws=", words.Text("ws"), " pers=", words.Text("persistent"),
+                                          " cg=", words.Text("cta_group"), " raster=", words.Text("raster")),
+                        .node = words.Text("node"),
+                        .pipeline = PipelineOf(kernel, words),
+                        .machine = node->second,
+                        .flops = 2 * kernel.m * kernel.n * kernel.k};
     sample.pipeline.most_sms = words.Number("sms");
     sample.us = sample.flops / words.Number("tflops") / 1e6;
     samples.push_back(std::move(sample));

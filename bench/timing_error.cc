@@ -28,7 +28,7 @@ struct Options {
 using Facts = std::vector<std::pair<std::string, double>>;
 
 // The sample's machine with `facts` in the place of its own; "NODE:fact" is of one node alone.
-Machine MachineOf(const Sample& sample, const Facts& facts) {
+Machine MachineOf(const TimingSample& sample, const Facts& facts) {
   Machine machine = sample.machine;
   for (const auto& [name, value] : facts) {
     const size_t colon = name.find(':');
@@ -41,20 +41,20 @@ Machine MachineOf(const Sample& sample, const Facts& facts) {
   return machine;
 }
 
-double Predict(const Sample& sample, const Facts& facts) {
+double Predict(const TimingSample& sample, const Facts& facts) {
   return autotune::PredictTime(sample.pipeline, MachineOf(sample, facts)).us;
 }
 
-std::map<std::string, std::vector<const Sample*>> BySeries(const std::vector<Sample>& samples) {
-  std::map<std::string, std::vector<const Sample*>> series;
-  for (const Sample& sample : samples) series[sample.series].push_back(&sample);
+std::map<std::string, std::vector<const TimingSample*>> BySeries(const std::vector<TimingSample>& samples) {
+  std::map<std::string, std::vector<const TimingSample*>> series;
+  for (const TimingSample& sample : samples) series[sample.series].push_back(&sample);
   return series;
 }
 
-SeriesError ErrorOf(const std::string& name, const std::vector<const Sample*>& samples, const Facts& facts) {
+SeriesError ErrorOf(const std::string& name, const std::vector<const TimingSample*>& samples, const Facts& facts) {
   std::vector<double> measured, predicted, errors;
   size_t best = 0, chosen = 0;
-  for (const Sample* sample : samples) {
+  for (const TimingSample* sample : samples) {
     measured.push_back(sample->us);
     predicted.push_back(Predict(*sample, facts));
     errors.push_back(std::abs(predicted.back() / measured.back() - 1));
@@ -70,13 +70,13 @@ SeriesError ErrorOf(const std::string& name, const std::vector<const Sample*>& s
 
 // What a fit makes small: errors of the kernels that matter, those within three times the best of their series, and
 // what the model's choice loses.
-double Loss(const std::map<std::string, std::vector<const Sample*>>& series, const Facts& facts) {
+double Loss(const std::map<std::string, std::vector<const TimingSample*>>& series, const Facts& facts) {
   double loss = 0;
   for (const auto& [name, samples] : series) {
     double best = samples.front()->us;
-    for (const Sample* sample : samples) best = std::min(best, sample->us);
+    for (const TimingSample* sample : samples) best = std::min(best, sample->us);
     double sum = 0, weights = 0, least = 1e30, chosen = best;
-    for (const Sample* sample : samples) {
+    for (const TimingSample* sample : samples) {
       const double weight = sample->node.empty() ? best / sample->us : 1;
       const double predicted = Predict(*sample, facts);
       sum += weight * std::min(1.0, std::abs(std::log(predicted / sample->us)));
@@ -92,16 +92,16 @@ double Loss(const std::map<std::string, std::vector<const Sample*>>& series, con
 }
 
 // One fact after the other, in ever smaller steps.
-Facts Fit(const std::map<std::string, std::vector<const Sample*>>& series, const std::vector<std::string>& names,
+Facts Fit(const std::map<std::string, std::vector<const TimingSample*>>& series, const std::vector<std::string>& names,
           Facts facts) {
   for (const std::string& name : names) {
     bool known = false;
     for (const auto& fact : facts) known |= fact.first == name;
     if (known) continue;
-    const Sample* first = nullptr;
+    const TimingSample* first = nullptr;
     const std::string node = name.substr(0, name.find(':') == std::string::npos ? 0 : name.find(':'));
     for (const auto& [series_name, samples] : series) {
-      for (const Sample* sample : samples) {
+      for (const TimingSample* sample : samples) {
         if (first == nullptr && (node.empty() || sample->node == node)) first = sample;
       }
     }
@@ -135,7 +135,7 @@ Facts Fit(const std::map<std::string, std::vector<const Sample*>>& series, const
   return facts;
 }
 
-void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series, const Facts& facts,
+void PrintErrors(const std::map<std::string, std::vector<const TimingSample*>>& series, const Facts& facts,
                  const Options& options) {
   std::vector<double> medians, correlations;
   double regrets = 0;
@@ -152,7 +152,7 @@ void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series
   size_t pairs = 0, ordered = 0;
   for (const auto& [name, samples] : series) {
     std::vector<double> predicted;
-    for (const Sample* sample : samples) predicted.push_back(Predict(*sample, facts));
+    for (const TimingSample* sample : samples) predicted.push_back(Predict(*sample, facts));
     for (size_t a = 0; a < samples.size(); ++a) {
       all.push_back(std::abs(predicted[a] / samples[a]->us - 1));
       for (size_t b = 0; b < samples.size(); ++b) {
@@ -174,10 +174,10 @@ void PrintErrors(const std::map<std::string, std::vector<const Sample*>>& series
               Median(correlations));
 }
 
-void Show(const std::vector<const Sample*>& samples, const Facts& facts) {
-  std::vector<const Sample*> sorted = samples;
-  std::sort(sorted.begin(), sorted.end(), [](const Sample* a, const Sample* b) { return a->us < b->us; });
-  for (const Sample* sample : sorted) {
+void Show(const std::vector<const TimingSample*>& samples, const Facts& facts) {
+  std::vector<const TimingSample*> sorted = samples;
+  std::sort(sorted.begin(), sorted.end(), [](const TimingSample* a, const TimingSample* b) { return a->us < b->us; });
+  for (const TimingSample* sample : sorted) {
     const autotune::Prediction p = autotune::PredictTime(sample->pipeline, MachineOf(*sample, facts));
     std::printf("%8.2f %8.2f %+5.0f%% %4.2f %.2f ", sample->us, p.us, 100 * (p.us / sample->us - 1), p.tensor_share,
                 p.clock_ghz);
@@ -193,12 +193,12 @@ void Show(const std::vector<const Sample*>& samples, const Facts& facts) {
 Result<int> Judge(const Options& options) {
   LS_ASSIGN(const target::Target* target, target::FindTarget(options.target));
   const Machine machine = autotune::PublishedMachine(*target);
-  std::vector<Sample> samples;
+  std::vector<TimingSample> samples;
   if (!options.measured.empty()) {
     LS_ASSIGN(samples, ReadMeasured(options.measured, machine, *target));
   }
   for (const std::string& path : options.published) {
-    LS_ASSIGN(std::vector<Sample> more, ReadPublished(path, *target));
+    LS_ASSIGN(std::vector<TimingSample> more, ReadPublished(path, *target));
     std::move(more.begin(), more.end(), std::back_inserter(samples));
   }
   const auto series = BySeries(samples);

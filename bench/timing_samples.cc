@@ -49,11 +49,11 @@ double Spearman(const std::vector<double>& a, const std::vector<double>& b) {
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 1;
 }
 
-Result<std::vector<Sample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
-                                         const target::Target& target) {
+Result<std::vector<TimingSample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
+                                               const target::Target& target) {
   std::ifstream file(path);
   if (!file) return MakeError(ErrorCode::kNotFound, base::Cat("cannot read ", path));
-  std::vector<Sample> samples;
+  std::vector<TimingSample> samples;
   Problem problem;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;

@@ -12,7 +12,7 @@
 
 namespace laneshift::bench {
 
-struct Sample {
+struct TimingSample {
   std::string series;  // what is compared with each other: one problem, or one publication
   std::string name;
   std::string node{};  // the machine, of a published kernel
@@ -24,8 +24,8 @@ struct Sample {
 
 // Lines `problem …`, each before lines `schedule microseconds` of its schedules, keys at their defaults left out; '#'
 // begins a comment. A schedule that no longer builds is left out.
-Result<std::vector<Sample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
-                                         const target::Target& target);
+Result<std::vector<TimingSample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
+                                               const target::Target& target);
 
 // What the model says of a set of samples.
 struct SeriesError {

@@ -10,9 +10,9 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(laneshift_flags INTERFACE -Wno-subobject-linkage)
 endif()
 if(LANESHIFT_BUILD_FUZZERS)
-  # Clang warns of what libstdc++ 12's std::stable_sort calls itself.
+  # Clang warns of what libstdc++ 12's std::stable_sort calls itself, and of shadows across the files of a unity build.
   target_compile_options(laneshift_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined
-    -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-deprecated-declarations)
+    -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-deprecated-declarations -Wno-shadow)
   target_link_options(laneshift_flags INTERFACE -fsanitize=address,undefined)
 endif()
 if(LANESHIFT_SANITIZE)

@@ -4,14 +4,15 @@
 #include <string_view>
 
 #include "base/fingerprint.h"
+#include "base/integer_math.h"
 #include "base/text.h"
-#include "compiler/bindings.h"
-#include "compiler/check_numerics.h"
-#include "compiler/check_schedule.h"
-#include "compiler/constant_indices.h"
-#include "compiler/llvm_version.h"
-#include "compiler/packing.h"
+#include "compiler/contraction/bindings.h"
+#include "compiler/emit/llvm_version.h"
+#include "compiler/legality/check_numerics.h"
+#include "compiler/legality/check_schedule.h"
 #include "compiler/passes.h"
+#include "compiler/plan/constant_indices.h"
+#include "compiler/plan/packing.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -52,7 +53,7 @@ Result<ir::Program> BuildKind(const Kind& problem, const Schedule& schedule, con
 Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedule, const target::Target& target) {
   LS_TRY(std::visit([&](const auto& kind) { return CheckPacks(kind, schedule, target); }, problem));
   if (PacksAny(schedule)) {
-    const Product product = ProductOf(std::get<GemmProblem>(problem), schedule);
+    const PackedProduct product = ProductOf(std::get<GemmProblem>(problem), schedule);
     return BuildKind(product.problem, product.schedule, target);
   }
   return std::visit([&](const auto& kind) { return BuildKind(kind, schedule, target); }, problem);
@@ -112,21 +113,17 @@ const std::string& Generator() {
 }
 
 std::string KernelKey(const ir::Program& program) {
-  return base::Fingerprinter()
-      .Text("generator", Generator())
-      .Text("program", ir::PrintProgram(program))
-      .Finish()
-      .Hex();
+  return base::Fingerprinter().Text("generator", Generator()).Text("program", ir::PrintProgram(program)).Finish().Hex();
 }
 
 int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
   const ProblemNumbers numbers(problem, schedule);
-  return CeilDiv(numbers.SizeOf(ir::Binding::kM), int64_t{program.TileRows()} * program.cluster_m) *
-         CeilDiv(numbers.SizeOf(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) *
+  return base::CeilDiv(numbers.SizeOf(ir::Binding::kM), int64_t{program.TileRows()} * program.cluster_m) *
+         base::CeilDiv(numbers.SizeOf(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) *
          numbers.SizeOf(ir::Binding::kBatch);
 }
 
-LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most) {
+LaunchGeometry PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most) {
   const auto cluster = static_cast<unsigned>(program.ClusterSize());
   const int64_t tiles = ClusterTiles(problem, schedule, program);
   const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
@@ -135,13 +132,13 @@ LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const i
   int64_t clusters = program.TakesOver() ? tiles : running;
   // What stays is of one column of tiles: in rounds of whole rows, a CTA comes back to its own.
   if (schedule.b_keep > 0) {
-    const int64_t columns = CeilDiv(ProblemNumbers(problem, schedule).SizeOf(ir::Binding::kN), program.tile_n);
+    const int64_t columns = base::CeilDiv(ProblemNumbers(problem, schedule).SizeOf(ir::Binding::kN), program.tile_n);
     if (columns > 1) clusters = std::max(columns, clusters / columns * columns);
   }
-  LaunchShape shape{.grid = static_cast<unsigned>(clusters) * cluster,
-                    .cluster = cluster,
-                    .threads = static_cast<unsigned>(program.threads),
-                    .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
+  LaunchGeometry shape{.grid = static_cast<unsigned>(clusters) * cluster,
+                       .cluster = cluster,
+                       .threads = static_cast<unsigned>(program.threads),
+                       .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
   if (program.FindParam(ir::Binding::kWorkspace) != nullptr) {
     const int64_t pieces = tiles % clusters * cluster * sections;
     shape.workspace_bytes = static_cast<size_t>(ir::WorkspaceOf(program).Bytes(pieces));

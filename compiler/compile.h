@@ -21,7 +21,8 @@
 
 namespace laneshift::compiler {
 
-// Raised whenever the same tile program comes out as other PTX (compiler/emission_test.cc fails where it was forgotten).
+// Raised whenever the same tile program comes out as other PTX (compiler/emit/emission_test.cc fails where it was
+// forgotten).
 constexpr int kGeneratorRevision = 14;
 
 // Who turns tile programs into PTX, as it goes into every kernel's key and into every choice and trial that is stored:
@@ -61,7 +62,7 @@ struct PassDump {
   std::string text;
 };
 
-// Of the kernel that multiplies; kernels that pack its operands come before it (compiler/packing.h).
+// Of the kernel that multiplies; kernels that pack its operands come before it (compiler/plan/packing.h).
 // Runs the passes of kPipeline (compile.cc): build, lower channels, assign storage; verified after each.
 // ENSURES: the result is lowered and has its storage. Errors as ValidateSchedule.
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
@@ -73,7 +74,7 @@ struct PtxModule {
   std::string llvm_ir;  // before optimisation; only where asked for
 };
 
-// The PTX of users' functions (compiler/function_module.h), by digest.
+// The PTX of users' functions (compiler/functions/function_module.h), by digest.
 using FunctionTexts = std::map<std::string, std::string>;
 
 struct EmitOptions {
@@ -90,14 +91,14 @@ std::string KernelKey(const ir::Program& program);
 
 // What a launch needs, computed from sizes alone. Tiles are walked by at most `most` persistent clusters, each of
 // `cluster` CTAs, or each cluster begins with one and takes over others. A CTA alone is a cluster of one.
-struct LaunchShape {
+struct LaunchGeometry {
   unsigned grid = 1;  // CTAs
   unsigned cluster = 1;
   unsigned threads = 0;
   unsigned smem_bytes = 0;
   size_t workspace_bytes = 0;  // device memory in which CTAs add up their sums (ir::WorkspaceLayout)
 };
-LaunchShape PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most);
+LaunchGeometry PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most);
 // Turns of all clusters together: output tiles, or blocks of them that a cluster computes at once.
 int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program);
 

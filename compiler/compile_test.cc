@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "compiler/ptx_check.h"
+#include "compiler/emit/ptx_check.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -299,7 +299,7 @@ TEST(PlanLaunch, CountsClusters) {
   const auto launch = [&](const char* problem, const char* schedule, int most) {
     return PlanLaunch(*ParseProblem(problem), ScheduleFor(target, schedule), Build(problem, schedule, target), most);
   };
-  const LaunchShape few = launch("gemm m=300 n=200 k=64", "tile=64x64 cluster=2x2", 100);
+  const LaunchGeometry few = launch("gemm m=300 n=200 k=64", "tile=64x64 cluster=2x2", 100);
   EXPECT_EQ(few.cluster, 4u);
   EXPECT_EQ(few.grid, 4u * 3 * 2);
   EXPECT_EQ(launch("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2", 37).grid, 4u * 37);

@@ -115,7 +115,7 @@ void ParseAssemblerLog(std::string_view log, AssembleResult& result) {
   }
 }
 
-Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
+Result<PtxAssembler> PtxAssembler::Find(const AssemblerOptions& options) {
   std::string path = options.path.empty() ? base::FindPtxas() : options.path;
   if (path.empty()) {
     return MakeError(ErrorCode::kNotFound,
@@ -128,10 +128,10 @@ Result<Assembler> Assembler::Find(const AssemblerOptions& options) {
     return MakeError(ErrorCode::kNotFound, Cat(path, " is no ptxas: --version answers with no version"));
   }
   std::string file = DescribeFile(path);
-  return Assembler(std::move(path), std::move(id), std::move(file), options.timeout);
+  return PtxAssembler(std::move(path), std::move(id), std::move(file), options.timeout);
 }
 
-Result<AssembleResult> Assembler::Assemble(std::string_view ptx, std::string_view arch) const {
+Result<AssembleResult> PtxAssembler::Assemble(std::string_view ptx, std::string_view arch) const {
   LS_ASSIGN(ScratchDirectory scratch, ScratchDirectory::Create());
   const std::string source = scratch.File("kernel.ptx"), target = scratch.File("kernel.cubin");
   LS_TRY(WriteSource(source, ptx));

@@ -1,4 +1,4 @@
-// Assembler: NVIDIA's ptxas as a program: PTX in, cubin and resource figures out.
+// PtxAssembler: NVIDIA's ptxas as a program: PTX in, cubin and resource figures out.
 //
 // ptxas is optional: without it the driver compiles PTX when a module is loaded.
 // Thread-safety: immutable after Find(); Assemble() may be called from any thread and works in a directory of its own.
@@ -30,10 +30,10 @@ struct AssembleResult {
   std::string log;                      // everything that ptxas printed
 };
 
-class Assembler {
+class PtxAssembler {
  public:
   // kNotFound if there is no ptxas.
-  static Result<Assembler> Find(const AssemblerOptions& options = {});
+  static Result<PtxAssembler> Find(const AssemblerOptions& options = {});
 
   const std::string& path() const { return path_; }
   // "ptxas 13.0.88": with the target, this identifies the code that it makes.
@@ -44,7 +44,7 @@ class Assembler {
   Result<AssembleResult> Assemble(std::string_view ptx, std::string_view arch) const;
 
  private:
-  Assembler(std::string path, std::string id, std::string file, std::chrono::milliseconds timeout)
+  PtxAssembler(std::string path, std::string id, std::string file, std::chrono::milliseconds timeout)
       : path_(std::move(path)), id_(std::move(id)), file_(std::move(file)), timeout_(timeout) {}
 
   std::string path_;

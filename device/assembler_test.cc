@@ -31,7 +31,7 @@ constexpr char kKernel[] = R"(
 }
 )";
 
-TEST(Assembler, ReadsTheFiguresOfEveryFunctionAndTheAdvisories) {
+TEST(PtxAssembler, ReadsTheFiguresOfEveryFunctionAndTheAdvisories) {
   AssembleResult result;
   ParseAssemblerLog(
       "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count.\n"
@@ -56,11 +56,11 @@ TEST(Assembler, ReadsTheFiguresOfEveryFunctionAndTheAdvisories) {
 class PtxasTest : public testing::Test {
  protected:
   void SetUp() override {
-    Result<Assembler> found = Assembler::Find();
+    Result<PtxAssembler> found = PtxAssembler::Find();
     if (!found) GTEST_SKIP() << found.error().message;
     ptxas_.emplace(std::move(*found));
   }
-  std::optional<Assembler> ptxas_;
+  std::optional<PtxAssembler> ptxas_;
 };
 
 TEST_F(PtxasTest, MakesACubinAndReportsResources) {
@@ -102,11 +102,11 @@ TEST_F(PtxasTest, LeavesNoFilesBehind) {
   std::filesystem::remove_all(pattern);
 }
 
-TEST(Assembler, AWrongPathIsNamed) {
-  auto missing = Assembler::Find({.path = "/nonexistent/ptxas"});
+TEST(PtxAssembler, AWrongPathIsNamed) {
+  auto missing = PtxAssembler::Find({.path = "/nonexistent/ptxas"});
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
-  auto other = Assembler::Find({.path = "/bin/true"});
+  auto other = PtxAssembler::Find({.path = "/bin/true"});
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message.find("/bin/true is no ptxas"), std::string::npos);
 }

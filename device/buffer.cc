@@ -7,39 +7,39 @@
 
 namespace laneshift::device {
 
-Result<Buffer> Buffer::Allocate(Context context, size_t bytes) {
-  if (bytes == 0) return Buffer(context, 0, 0);
+Result<DeviceBuffer> DeviceBuffer::Allocate(Context context, size_t bytes) {
+  if (bytes == 0) return DeviceBuffer(context, 0, 0);
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context));
   CuDevicePtr pointer = 0;
   if (CuResult result = context.api->MemAlloc(&pointer, bytes); result != kCuSuccess) {
     return DriverError(*context.api, result, base::Cat("cuMemAlloc of ", bytes, " bytes"));
   }
-  return Buffer(context, pointer, bytes);
+  return DeviceBuffer(context, pointer, bytes);
 }
 
-Buffer::Buffer(Buffer&& other) noexcept
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : context_(other.context_), pointer_(std::exchange(other.pointer_, 0)), size_(std::exchange(other.size_, 0)) {}
 
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(context_, other.context_);
   std::swap(pointer_, other.pointer_);
   std::swap(size_, other.size_);
   return *this;
 }
 
-Buffer::~Buffer() {
+DeviceBuffer::~DeviceBuffer() {
   if (pointer_ == 0) return;
   ReleaseIn(context_, "cuMemFree", [&] { return context_.api->MemFree(pointer_); });
 }
 
-Status Buffer::CheckRange(const char* what, size_t bytes, size_t offset) const {
+Status DeviceBuffer::CheckRange(const char* what, size_t bytes, size_t offset) const {
   // Compared without a sum, which could wrap around.
   if (offset <= size_ && bytes <= size_ - offset) return Ok();
   return MakeError(ErrorCode::kInvalidArgument, base::Cat(what, " of ", bytes, " bytes at offset ", offset,
                                                           " passes the end of a buffer of ", size_, " bytes"));
 }
 
-Status Buffer::CopyFromHost(const Stream& stream, const void* from, size_t bytes, size_t offset) const {
+Status DeviceBuffer::CopyFromHost(const Stream& stream, const void* from, size_t bytes, size_t offset) const {
   LS_TRY(CheckRange("copy from the host", bytes, offset));
   if (bytes == 0) return Ok();
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context_));
@@ -47,7 +47,7 @@ Status Buffer::CopyFromHost(const Stream& stream, const void* from, size_t bytes
                       "cuMemcpyHtoDAsync");
 }
 
-Status Buffer::CopyToHost(const Stream& stream, void* to, size_t bytes, size_t offset) const {
+Status DeviceBuffer::CopyToHost(const Stream& stream, void* to, size_t bytes, size_t offset) const {
   LS_TRY(CheckRange("copy to the host", bytes, offset));
   if (bytes == 0) return Ok();
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context_));
@@ -55,14 +55,14 @@ Status Buffer::CopyToHost(const Stream& stream, void* to, size_t bytes, size_t o
                       "cuMemcpyDtoHAsync");
 }
 
-Status Buffer::FillBytes(const Stream& stream, uint8_t value) const {
+Status DeviceBuffer::FillBytes(const Stream& stream, uint8_t value) const {
   if (size_ == 0) return Ok();
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context_));
   return DriverStatus(*context_.api, context_.api->MemsetD8Async(pointer_, value, size_, stream.handle()),
                       "cuMemsetD8Async");
 }
 
-Status Buffer::FillWords(const Stream& stream, uint32_t value) const {
+Status DeviceBuffer::FillWords(const Stream& stream, uint32_t value) const {
   if (size_ % 4 != 0) {
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("a buffer of ", size_, " bytes cannot be filled with 4-byte words"));

@@ -1,4 +1,4 @@
-// Buffer: device memory. Copies and fills are asynchronous on the given stream and checked against the size.
+// DeviceBuffer: device memory. Copies and fills are asynchronous on the given stream and checked against the size.
 //
 // Freeing waits for the device (cuMemFree does); keep buffers out of loops that must not wait.
 // Thread-safety: as the driver's memory; distinct Buffers are independent.
@@ -11,13 +11,13 @@
 
 namespace laneshift::device {
 
-class Buffer {
+class DeviceBuffer {
  public:
   // At least 256-byte aligned. Zero bytes make an empty Buffer with a null pointer.
-  static Result<Buffer> Allocate(Context context, size_t bytes);
-  Buffer(Buffer&& other) noexcept;
-  Buffer& operator=(Buffer&& other) noexcept;
-  ~Buffer();
+  static Result<DeviceBuffer> Allocate(Context context, size_t bytes);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  ~DeviceBuffer();
 
   CuDevicePtr pointer() const { return pointer_; }
   size_t size() const { return size_; }
@@ -30,7 +30,7 @@ class Buffer {
   Status FillWords(const Stream& stream, uint32_t value) const;
 
  private:
-  Buffer(Context context, CuDevicePtr pointer, size_t size) : context_(context), pointer_(pointer), size_(size) {}
+  DeviceBuffer(Context context, CuDevicePtr pointer, size_t size) : context_(context), pointer_(pointer), size_(size) {}
   Status CheckRange(const char* what, size_t bytes, size_t offset) const;
 
   Context context_;

@@ -124,13 +124,13 @@ TEST_F(DeviceTest, ActivateRestoresThePreviousContextAndSkipsWhatIsCurrent) {
 TEST_F(DeviceTest, ABufferIsFreedOnceAndInItsContext) {
   Device device = Open();
   {
-    auto buffer = Buffer::Allocate(device.context(), 1024);
+    auto buffer = DeviceBuffer::Allocate(device.context(), 1024);
     ASSERT_TRUE(buffer);
-    Buffer moved = std::move(*buffer);
+    DeviceBuffer moved = std::move(*buffer);
     EXPECT_EQ(moved.size(), 1024u);
   }
   EXPECT_EQ(fake_.Count("cuMemFree_v2"), 1u);
-  auto empty = Buffer::Allocate(device.context(), 0);
+  auto empty = DeviceBuffer::Allocate(device.context(), 0);
   ASSERT_TRUE(empty);
   EXPECT_EQ(empty->pointer(), 0u);
   EXPECT_EQ(fake_.Count("cuMemAlloc_v2"), 1u);
@@ -139,7 +139,7 @@ TEST_F(DeviceTest, ABufferIsFreedOnceAndInItsContext) {
 TEST_F(DeviceTest, OutOfMemoryNamesTheSize) {
   Device device = Open();
   fake_.failures["cuMemAlloc_v2"] = kCuErrorOutOfMemory;
-  auto buffer = Buffer::Allocate(device.context(), 4096);
+  auto buffer = DeviceBuffer::Allocate(device.context(), 4096);
   ASSERT_FALSE(buffer);
   EXPECT_EQ(buffer.error().code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(buffer.error().message, "cuMemAlloc of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2): as the test asked");
@@ -147,7 +147,7 @@ TEST_F(DeviceTest, OutOfMemoryNamesTheSize) {
 
 TEST_F(DeviceTest, CopiesAreCheckedAgainstTheSize) {
   Device device = Open();
-  auto buffer = Buffer::Allocate(device.context(), 16);
+  auto buffer = DeviceBuffer::Allocate(device.context(), 16);
   Stream stream = Stream::Borrow(device.context(), nullptr);
   char host[32] = {};
   EXPECT_TRUE(buffer->CopyFromHost(stream, host, 8, 8));
@@ -245,7 +245,7 @@ TEST_F(LaunchTest, AttributesAreSetOnlyWhereAsked) {
                           .block = {128},
                           .cluster = {2, 1, 1},
                           .dynamic_smem_bytes = 1024,
-                          .overlap = LaunchOverlap::kProgrammatic}));
+                          .overlap = GridOverlap::kProgrammatic}));
   ASSERT_EQ(fake_.attributes.size(), 2u);
   EXPECT_EQ(fake_.attributes[0].id, kCuLaunchClusterDimension);
   EXPECT_EQ(fake_.attributes[0].value.cluster_dim.x, 2u);

@@ -44,7 +44,7 @@ class Configuration {
     if (shape.cluster != Extent{}) {
       Add(kCuLaunchClusterDimension).cluster_dim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
     }
-    if (shape.overlap == LaunchOverlap::kProgrammatic) {
+    if (shape.overlap == GridOverlap::kProgrammatic) {
       Add(kCuLaunchProgrammaticStreamSerialization).programmatic_stream_serialization = 1;
     }
     config_ = {.grid_x = shape.grid.x,

@@ -17,14 +17,14 @@ struct Extent {
 };
 
 // Whether the kernel may start before the stream's previous kernel has ended (programmatic dependent launch).
-enum class LaunchOverlap { kNone, kProgrammatic };
+enum class GridOverlap { kNone, kProgrammatic };
 
 struct LaunchShape {
   Extent grid = {};   // in CTAs
   Extent block = {};  // in threads
   Extent cluster = {};
   unsigned dynamic_smem_bytes = 0;
-  LaunchOverlap overlap = LaunchOverlap::kNone;
+  GridOverlap overlap = GridOverlap::kNone;
 };
 
 // `parameters` holds the address of each kernel parameter, in order; they are read before Launch returns.

@@ -1,7 +1,7 @@
 // What compilers and other projects write that is right, or that hardware forgives: no false report, and the values
 // that hardware gives.
 
-#include "emulator/test_device.h"
+#include "emulator/emulated_test_device.h"
 
 namespace laneshift::emulator {
 namespace {

@@ -1,6 +1,6 @@
 // Programmatic launches: a kernel begins beside its predecessor, and what it accesses before griddepcontrol.wait.
 
-#include "emulator/test_device.h"
+#include "emulator/emulated_test_device.h"
 
 namespace laneshift::emulator {
 namespace {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/small_float.h"
-#include "emulator/test_device.h"
+#include "emulator/emulated_test_device.h"
 
 namespace laneshift::emulator {
 namespace {

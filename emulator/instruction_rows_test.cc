@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <numeric>
 
-#include "emulator/ptx_instructions.h"
+#include "emulator/emulated_test_device.h"
+#include "emulator/ptx/ptx_instructions.h"
 #include "emulator/row_programs.h"
-#include "emulator/test_device.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -56,7 +56,7 @@ uint32_t KeptBits(char kind, size_t word) {
   return word < (kind == 'q' ? 4u : kind == 'd' ? 2u : 1u) ? 0xffffffffu : 0;
 }
 
-void RunCase(TestDevice& device, const std::string& name, device::CuModule module, const rows::Case& c) {
+void RunCase(TestDevice& device, const std::string& name, device::CuModule module, const rows::RowCase& c) {
   device::CuFunction kernel = nullptr;
   ASSERT_EQ(device.api.ModuleGetFunction(&kernel, module, base::Cat("case", c.line).c_str()), device::kCuSuccess);
   std::vector<uint32_t> given;
@@ -83,7 +83,7 @@ void RunCases(const std::string& name, Coverage& coverage) {
   const rows::CaseFile file = rows::ParseCases(ReadTestFile("rows/" + name), complaints);
   for (const std::string& complaint : complaints) ADD_FAILURE() << name << ": " << complaint;
   TestDevice device(OptionsFor(file.target.starts_with("sm_90")));
-  for (const rows::Case& c : file.cases) {
+  for (const rows::RowCase& c : file.cases) {
     rows::CaseFile single = file;
     single.cases = {c};
     device::CuModule module = nullptr;
@@ -103,11 +103,11 @@ void RunCases(const std::string& name, Coverage& coverage) {
 }
 
 // The maps of a program over its buffers.
-std::vector<TensorMapBytes> Encode(const rows::Program& program, const std::string& name, device::CuDevicePtr out,
+std::vector<TensorMapBytes> Encode(const rows::RowProgram& program, const std::string& name, device::CuDevicePtr out,
                                    device::CuDevicePtr in) {
   const auto dialect = program.is_hopper ? TensorMapDialect::kHopper : TensorMapDialect::kBlackwell;
   std::vector<TensorMapBytes> encoded;
-  for (const rows::RowMap& row : program.maps) {
+  for (const rows::RowTensorMap& row : program.maps) {
     TensorMap map = row.map;
     map.address = (row.of_out ? out : in) + 4 * row.at;
     const Status valid = ValidateTensorMap(map, dialect);
@@ -118,7 +118,7 @@ std::vector<TensorMapBytes> Encode(const rows::Program& program, const std::stri
 }
 
 void RunProgram(const std::string& name, Completion completion, Coverage& coverage) {
-  const rows::Program program = rows::ParseProgram(ReadTestFile("rows/" + name));
+  const rows::RowProgram program = rows::ParseProgram(ReadTestFile("rows/" + name));
   for (const std::string& complaint : program.complaints) ADD_FAILURE() << name << ": " << complaint;
   Options options = OptionsFor(program.is_hopper);
   options.completion = completion;

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/text.h"
-#include "emulator/units/tensor_map.h"
+#include "emulator/units/tensor_map_words.h"
 
 namespace laneshift::emulator::rows {
 
-struct RowMap {
+struct RowTensorMap {
   bool of_out = false;  // the tensor lies in `out`, else in `in`
   uint64_t at = 0;      // its first word there
   TensorMap map;        // without its address
@@ -39,7 +39,7 @@ void Assign(const std::vector<int64_t>& numbers, std::array<T, kSize>& to, size_
 }
 
 // One KEY=NUMBERS of a map. False: there is no such key.
-inline bool SetMapField(RowMap& row, std::string_view key, const std::vector<int64_t>& numbers) {
+inline bool SetMapField(RowTensorMap& row, std::string_view key, const std::vector<int64_t>& numbers) {
   TensorMap& map = row.map;
   if (key == "at") {
     row.at = static_cast<uint64_t>(numbers[0]);
@@ -74,9 +74,9 @@ inline bool SetMapField(RowMap& row, std::string_view key, const std::vector<int
 
 // "in tiled dims=8,4 strides=64 box=4,4": words of 32 bits unless `type` says otherwise. What is wrong with the text is
 // added to `complaints`.
-inline RowMap ParseMap(std::string_view text, std::vector<std::string>& complaints) {
+inline RowTensorMap ParseMap(std::string_view text, std::vector<std::string>& complaints) {
   static constexpr std::string_view kModes[] = {"tiled", "im2col", "im2col::w", "im2col::w::128"};
-  RowMap row;
+  RowTensorMap row;
   row.map.element = TensorElement::kU32;
   row.map.element_strides = {1, 1, 1, 1, 1};
   const auto words = base::Words(text);

@@ -22,22 +22,22 @@ namespace laneshift::emulator::rows {
 
 // A register that a case names: `r` 32 bits, `h` 16, `d` 64, `q` 128, `p` a predicate; lower case is given, upper case
 // is expected.
-struct Slot {
+struct RowSlot {
   std::string name;
   char kind = 'r';
   bool given = true;
 };
 
-struct Case {
+struct RowCase {
   int line = 0;
   std::string code;
-  std::vector<Slot> given, expected;
+  std::vector<RowSlot> given, expected;
   std::vector<std::vector<uint32_t>> inputs, outputs;  // four words per slot, low first
 };
 
 struct CaseFile {
   std::string target = "sm_100a", version = "9.0", prologue;
-  std::vector<Case> cases;
+  std::vector<RowCase> cases;
 };
 
 // The words 1.5f (f32), 1.5d (f64), 1.5h (f16), 1.5b (bf16) are numbers; anything else is hexadecimal.
@@ -73,8 +73,8 @@ inline std::vector<uint32_t> ParseWord(std::string_view text) {
 }
 
 // The registers of a line of code, each once, in the order in which they are named.
-inline std::vector<Slot> SlotsOf(std::string_view code) {
-  std::vector<Slot> slots;
+inline std::vector<RowSlot> SlotsOf(std::string_view code) {
+  std::vector<RowSlot> slots;
   std::set<std::string> seen;
   const auto is_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%' || c == '$';
@@ -99,13 +99,13 @@ inline std::vector<Slot> SlotsOf(std::string_view code) {
 }
 
 // "add.s32 R0, r0, r1; <- 1 2 -> 3": the code, the words given, the words expected. nullopt: malformed.
-inline std::optional<Case> ParseCase(std::string_view text, int line) {
-  Case c;
+inline std::optional<RowCase> ParseCase(std::string_view text, int line) {
+  RowCase c;
   c.line = line;
   const size_t arrow = text.find("->"), given = text.find("<-");
   if (arrow == std::string_view::npos) return std::nullopt;
   c.code = std::string(text.substr(0, std::min(arrow, given)));
-  for (const Slot& slot : SlotsOf(c.code)) (slot.given ? c.given : c.expected).push_back(slot);
+  for (const RowSlot& slot : SlotsOf(c.code)) (slot.given ? c.given : c.expected).push_back(slot);
   if (given != std::string_view::npos) {
     for (const auto word : base::Words(text.substr(given + 2, arrow - given - 2))) c.inputs.push_back(ParseWord(word));
   }
@@ -147,16 +147,16 @@ inline std::string_view RegisterType(char kind) {
 
 // The entry of a case: reads 16 bytes per register that is given from `in`, writes 16 per register expected to `out`,
 // for each thread its own.
-inline std::string EntryOf(const Case& c) {
+inline std::string EntryOf(const RowCase& c) {
   std::string text = base::Cat(".visible .entry case", c.line, "(.param .u64 out, .param .u64 in) {\n",
                                ".reg .b64 %o, %i, %x, %y; .reg .b32 %t; .reg .pred %c;\n");
   for (const auto* slots : {&c.given, &c.expected}) {
-    for (const Slot& slot : *slots) text += base::Cat(".reg .", RegisterType(slot.kind), " ", slot.name, "; ");
+    for (const RowSlot& slot : *slots) text += base::Cat(".reg .", RegisterType(slot.kind), " ", slot.name, "; ");
   }
   text += "\nld.param.u64 %i, [in];\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\n";
   text += base::Cat("mad.wide.u32 %o, %t, ", 16 * std::max<size_t>(1, c.expected.size()), ", %o;\n");
   for (size_t k = 0; k < c.given.size(); ++k) {
-    const Slot& slot = c.given[k];
+    const RowSlot& slot = c.given[k];
     if (slot.kind == 'q') {
       text += base::Cat("ld.global.v2.b64 {%x, %y}, [%i+", 16 * k, "];\nmov.b128 ", slot.name, ", {%x, %y};\n");
     } else if (slot.kind == 'p') {
@@ -167,7 +167,7 @@ inline std::string EntryOf(const Case& c) {
   }
   text += base::Cat("{ ", c.code, " }\n");
   for (size_t k = 0; k < c.expected.size(); ++k) {
-    const Slot& slot = c.expected[k];
+    const RowSlot& slot = c.expected[k];
     if (slot.kind == 'q') {
       text += base::Cat("mov.b128 {%x, %y}, ", slot.name, ";\nst.global.v2.b64 [%o+", 16 * k, "], {%x, %y};\n");
     } else if (slot.kind == 'p') {
@@ -182,12 +182,12 @@ inline std::string EntryOf(const Case& c) {
 inline std::string ModuleOf(const CaseFile& file) {
   std::string text =
       base::Cat(".version ", file.version, "\n.target ", file.target, "\n.address_size 64\n", file.prologue);
-  for (const Case& c : file.cases) text += EntryOf(c);
+  for (const RowCase& c : file.cases) text += EntryOf(c);
   return text;
 }
 
 // What the comments of a .ptx file ask for.
-struct Program {
+struct RowProgram {
   std::string text;
   bool is_hopper = false;  // .target sm_90…
   std::array<uint32_t, 3> grid{1, 1, 1};
@@ -195,7 +195,7 @@ struct Program {
   uint32_t words = 0;              // in each buffer; at least as many as are expected
   std::vector<uint32_t> expected;  // of `out`, from its start
   std::string faults;              // the fault's message must contain this; empty: no fault
-  std::vector<RowMap> maps;        // a parameter each, behind `out` and `in`
+  std::vector<RowTensorMap> maps;  // a parameter each, behind `out` and `in`
   std::vector<std::string> complaints;
 };
 
@@ -214,8 +214,8 @@ inline void ParseExpected(std::string_view text, std::vector<uint32_t>& words) {
   }
 }
 
-inline Program ParseProgram(std::string text) {
-  Program program;
+inline RowProgram ParseProgram(std::string text) {
+  RowProgram program;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const std::string_view view = line;

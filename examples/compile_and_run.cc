@@ -4,8 +4,8 @@
 //   build/compile_and_run emulator
 //
 // The matrices lie in host memory here. A program on a GPU keeps them in device memory (cuMemAlloc, cudaMalloc) and
-// enqueues on its own stream, without allocation or waiting: plan->Execute(stream, {.a = a, .b = b, .d = d}, workspace),
-// with plan->workspace_bytes() of zeroed device memory where those are not 0.
+// enqueues on its own stream, without allocation or waiting: plan->Execute(stream, {.a = a, .b = b, .d = d},
+// workspace), with plan->workspace_bytes() of zeroed device memory where those are not 0.
 #include <cstdint>
 #include <cstdio>
 #include <string>

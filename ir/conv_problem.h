@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "ir/epilogue.h"
+#include "ir/epilogue_steps.h"
 #include "laneshift/problem.h"
 
 namespace laneshift::ir {

@@ -2,7 +2,7 @@
 #include <bit>
 
 #include "base/text.h"
-#include "ir/epilogue.h"
+#include "ir/epilogue_steps.h"
 #include "ir/role_verifier.h"
 
 namespace laneshift::ir {

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "ir/element_type.h"
-#include "ir/epilogue.h"
+#include "ir/epilogue_steps.h"
 #include "ir/grammar.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/binding.h"
-#include "ir/epilogue.h"
+#include "ir/epilogue_steps.h"
 #include "ir/layout.h"
 #include "laneshift/epilogue_function.h"
 #include "target/target.h"

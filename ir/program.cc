@@ -24,8 +24,18 @@ struct IndexOf<T, std::variant<Types...>> {
 
 constexpr OpInfo kOps[] = {
 #define OP(Name, mnemonic, operands, result, stages, body, category, crew, roles, needs, check, Attributes, summary) \
-  {#Name, mnemonic, operands, ValueType::result, StageSet::stages, body, OpCategory::category, Crew::crew, roles,   \
-   target::Feature::needs, IndexOf<Attributes, Attrs>::value, summary},
+  {#Name,                                                                                                            \
+   mnemonic,                                                                                                         \
+   operands,                                                                                                         \
+   ValueType::result,                                                                                                \
+   StageSet::stages,                                                                                                 \
+   body,                                                                                                             \
+   OpCategory::category,                                                                                             \
+   Crew::crew,                                                                                                       \
+   roles,                                                                                                            \
+   target::Feature::needs,                                                                                           \
+   IndexOf<Attributes, Attrs>::value,                                                                                \
+   summary},
 #include "ir/ops.def"
 };
 static_assert(std::size(kOps) == kOpCount);

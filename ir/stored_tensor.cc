@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "ir/conv_problem.h"
 #include "ir/element_type.h"
-#include "ir/epilogue.h"
+#include "ir/epilogue_steps.h"
 
 namespace laneshift::ir {
 namespace {

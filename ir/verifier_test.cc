@@ -10,7 +10,7 @@
 namespace laneshift::ir {
 namespace {
 
-std::string Golden(std::string_view name) {
+std::string ReadGolden(std::string_view name) {
   std::ifstream in(base::Cat(LANESHIFT_SOURCE_DIR "/tests/golden/ir/", name, ".tir"));
   std::ostringstream text;
   text << in.rdbuf();
@@ -18,7 +18,7 @@ std::string Golden(std::string_view name) {
 }
 
 constexpr std::string_view kScheduled = "gemm_sm_100a_scheduled";
-constexpr std::string_view kLowered = "gemm_sm_100a_lowered";
+constexpr std::string_view kLoweredGemm = "gemm_sm_100a_lowered";
 constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
 constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
 constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
@@ -49,10 +49,10 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLowered,      kHopper, kHopperLowered, kShared,      kPixels,       kGather, kOffset,
+       {kScheduled, kLoweredGemm,  kHopper, kHopperLowered, kShared,      kPixels,       kGather, kOffset,
         kShift,     kShiftLowered, kFused,  kMasked,        kTurns,       kTurnsLowered, kPack,   kTotals,
         kLines,     kWords,        kKept,   kKeptColumns,   kKeptLowered, kPanels,       kSharers}) {
-    const auto program = ParseProgram(Golden(name));
+    const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
     EXPECT_TRUE(status.has_value()) << name << ": " << status.error().message;
@@ -75,7 +75,7 @@ std::ostream& operator<<(std::ostream& out, const Broken& broken) {
 class BrokenProgram : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenProgram, IsRefusedByItsRule) {
-  std::string text = Golden(GetParam().program);
+  std::string text = ReadGolden(GetParam().program);
   const std::string from = GetParam().from;
   const size_t at = text.find(from);
   ASSERT_NE(at, std::string::npos) << "the golden program has no '" << from << "'";
@@ -113,7 +113,7 @@ constexpr Broken kBroken[] = {
     {4, kScheduled, "rows=128 columns=256", "rows=128 columns=513", "513 columns"},
     {4, kHopper, "channel ab shared", "channel acc tensor stages=1 rows=64 columns=32\n  channel ab shared", "needs Tensor Memory, which sm_90a has not"},
     {4, kScheduled, "shared stages=4", "shared stages=4 arrivals=1/1", "of a scheduled program has 1 arrivals"},
-    {4, kLowered, "arrivals=1/4", "arrivals=1/0", "of a lowered program has 0 arrivals"},
+    {4, kLoweredGemm, "arrivals=1/4", "arrivals=1/0", "of a lowered program has 0 arrivals"},
     {4, kScheduled, "copies=2 warps=4", "copies=0 warps=4", "0 copies"},
     {5, kScheduled, "kind=mma warps=1+1", "kind=mma warps=0+1", "share warp 0"},
     {5, kScheduled, "kind=epilogue warps=4+4", "kind=epilogue warps=5+4", "warps 5+4 of a CTA of 8"},
@@ -122,7 +122,7 @@ constexpr Broken kBroken[] = {
     {5, kHopper, "registers=168", "registers=96", "share a warpgroup and differ in registers"},
     {5, kHopper, "registers=152", "registers=216", "the SM has 65536"},
     {6, kScheduled, "bulk.wait pending=0 buffer=out", "fence.proxy", "does not stand in a scheduled program"},
-    {6, kLowered, "advance %19", "send %19", "does not stand in a lowered program"},
+    {6, kLoweredGemm, "advance %19", "send %19", "does not stand in a lowered program"},
     {6, kHopper, "drain channel=ab lag=1\n", "drain channel=ab lag=1\n      fence.tensor edge=before\n", "does not stand in a scheduled program"},
     {6, kHopper, "copy.load", "tma.load", "does not stand in a role of kind copy"},
     {6, kScheduled, "kind=load warps=0+1 elected", "kind=load warps=0+1", "it is for one thread"},
@@ -151,8 +151,8 @@ constexpr Broken kBroken[] = {
     {8, kHopper, "operand=c", "operand=d", "its operand is c, not d"},
     {8, kHopper, "vector=2", "vector=4", "vector=4 is no power of two that divides runs of 2"},
     {8, kHopper, "drain channel=ab lag=1", "drain channel=ab lag=0", "a drain without lag"},
-    {8, kLowered, "by=warp", "inverted", "only a wait is inverted"},
-    {8, kLowered, "bytes=49152", "bytes=0", "bytes is not positive"},
+    {8, kLoweredGemm, "by=warp", "inverted", "only a wait is inverted"},
+    {8, kLoweredGemm, "bytes=49152", "bytes=0", "bytes is not positive"},
     {8, kPack, "tile=16x256x1", "tile=16x128x1", "is not 32 pieces of 16 bytes"},
     {8, kPack, "tile=16x256x1", "tile=18x256x1", "as many rows for each of 4 warps"},
     {9, kPack, "  param pitch_a\n", "", "param pitch_a is not declared"},
@@ -182,8 +182,8 @@ constexpr Broken kBroken[] = {
     {10, kHopper, "        %55 = take ab\n        %56 = const 0\n        %57 = less %56, %54\n        mma.registers %55, %55, %57 a=a b=b\n        release.late %55, %57 lag=1\n      }\n      drain channel=ab lag=1\n", "        %55 = const 0\n        %56 = const 0\n        %57 = const 0\n      }\n", "no role consumes channel ab"},
     {10, kScheduled, "        tma.load %19, %18, %11, %9 tile=b operand=b\n", "", "nothing loads tile ab.b"},
     {10, kScheduled, "        send %19\n", "        send %19\n        %72 = take ab\n        release %72\n", "it produces and consumes channel ab"},
-    {10, kLowered, "arrivals=1/4", "arrivals=1/128", "empty barriers of channel acc await 128 arrivals, the roles make 4"},
-    {10, kLowered, "by=warp", "by=thread", "await 4 arrivals, the roles make 128"},
+    {10, kLoweredGemm, "arrivals=1/4", "arrivals=1/128", "empty barriers of channel acc await 128 arrivals, the roles make 4"},
+    {10, kLoweredGemm, "by=warp", "by=thread", "await 4 arrivals, the roles make 128"},
     {10, kHopperLowered, "      barrier.arrive %77 side=empty by=warp", "      barrier.arrive %77 side=empty", "it arrives 256 times, elsewhere 8 times"},
     {11, kScheduled, "        send %19\n", "", "slot %19 is put, but not sent"},
     {11, kScheduled, "        release %38\n", "", "slot %38 is taken, but not released"},
@@ -198,9 +198,9 @@ constexpr Broken kBroken[] = {
     {11, kScheduled, "%38 = take ab", "%38 = put ab", "reads slot %38, which was put"},
     {11, kScheduled, "%53 = take acc", "%53 = put acc", "it reads a slot that was put"},
     {11, kScheduled, "%19 = put ab", "%19 = take ab", "it fills slot %19, which was taken"},
-    {11, kLowered, "bytes=49152\n", "bytes=49152\n        barrier.expect %19 bytes=49152\n", "slot %19 expects bytes twice"},
-    {11, kLowered, "bytes=49152", "bytes=49151", "expects 49151 bytes, but bulk copies bring 49152"},
-    {11, kLowered, "        advance %19\n", "        advance %19\n        barrier.arrive %19 side=full\n", "%19 is used after it was sent"},
+    {11, kLoweredGemm, "bytes=49152\n", "bytes=49152\n        barrier.expect %19 bytes=49152\n", "slot %19 expects bytes twice"},
+    {11, kLoweredGemm, "bytes=49152", "bytes=49151", "expects 49151 bytes, but bulk copies bring 49152"},
+    {11, kLoweredGemm, "        advance %19\n", "        advance %19\n        barrier.arrive %19 side=full\n", "%19 is used after it was sent"},
     {12, kScheduled, "operands=bf16", "operands=f16", "tile a is not f16 of m=128"},
     {12, kScheduled, "tile=128x256x64", "tile=128x256x32", "and k=32"},
     {12, kScheduled, "a=a b=b", "a=b b=a", "tile b is not bf16 of m=128"},
@@ -212,16 +212,16 @@ constexpr Broken kBroken[] = {
     {12, kShared, "a=b b=a", "a=a b=b", "tile a is not bf16 of n=128"},
     {12, kShared, "buffer out bf16[m:16 n:64]", "buffer out bf16[m:24 n:64]", "a fragment of 16 x 16 does not fill a copy of buffer out"},
     {12, kHopper, "column=64 columns=64", "column=64 columns=72", "columns 64+72 are not inside the 128"},
-    {13, kLowered, " smem_bytes=229488", "", "has a place in a program without smem_bytes"},
-    {13, kLowered, "swizzle=128 @16384", "swizzle=128", "has no place in an assigned program"},
-    {13, kLowered, "swizzle=128 @16384", "swizzle=128 @16896", "is not aligned to 1024"},
-    {13, kLowered, "swizzle=128 @16384", "swizzle=128 @15360", "overlap at byte 15360"},
-    {13, kLowered, "barriers=@229440", "barriers=@229436", "is not aligned to 8"},
-    {13, kLowered, "tmem_slot=@229472", "tmem_slot=@229470", "is not aligned to 4"},
-    {13, kLowered, "smem_bytes=229488", "smem_bytes=229472", "behind the end 229472"},
-    {13, kLowered, "smem_bytes=229488", "smem_bytes=232449", "the target has 232448"},
-    {13, kLowered, "tmem_columns=512", "tmem_columns=256", "ends at column 512, behind the end 256"},
-    {13, kLowered, "tmem_columns=512", "tmem_columns=500", "no power of two"},
+    {13, kLoweredGemm, " smem_bytes=229488", "", "has a place in a program without smem_bytes"},
+    {13, kLoweredGemm, "swizzle=128 @16384", "swizzle=128", "has no place in an assigned program"},
+    {13, kLoweredGemm, "swizzle=128 @16384", "swizzle=128 @16896", "is not aligned to 1024"},
+    {13, kLoweredGemm, "swizzle=128 @16384", "swizzle=128 @15360", "overlap at byte 15360"},
+    {13, kLoweredGemm, "barriers=@229440", "barriers=@229436", "is not aligned to 8"},
+    {13, kLoweredGemm, "tmem_slot=@229472", "tmem_slot=@229470", "is not aligned to 4"},
+    {13, kLoweredGemm, "smem_bytes=229488", "smem_bytes=229472", "behind the end 229472"},
+    {13, kLoweredGemm, "smem_bytes=229488", "smem_bytes=232449", "the target has 232448"},
+    {13, kLoweredGemm, "tmem_columns=512", "tmem_columns=256", "ends at column 512, behind the end 256"},
+    {13, kLoweredGemm, "tmem_columns=512", "tmem_columns=500", "no power of two"},
     {13, kScheduled, "operands=bf16", "operands=bf16 tmem_columns=512", "without smem_bytes"},
     {3, kPanels, "box=bf16[m:16 n:48]", "box=bf16[m:16 n:44]", "has rows of 88 bytes, not whole spans of 128"},
     {3, kPanels, "box=bf16[n:176 k:64]", "box=bf16[n:176 k:48]", "has rows of 96 bytes, not whole spans of 128"},
@@ -333,7 +333,7 @@ constexpr BrokenStruct kBrokenStructs[] = {
 };
 
 TEST(Verifier, RefusesWhatTheParserCannotRead) {
-  const auto whole = ParseProgram(Golden(kScheduled));
+  const auto whole = ParseProgram(ReadGolden(kScheduled));
   ASSERT_TRUE(whole.has_value()) << whole.error().message;
   for (const BrokenStruct& broken : kBrokenStructs) {
     Program program = *whole;
@@ -364,7 +364,7 @@ constexpr BrokenConvolution kBrokenConvolutionStructs[] = {
 
 TEST(Verifier, RefusesConvolutionsThatBreakARuleInSeveralPlaces) {
   for (const BrokenConvolution& broken : kBrokenConvolutionStructs) {
-    auto program = ParseProgram(Golden(broken.program));
+    auto program = ParseProgram(ReadGolden(broken.program));
     ASSERT_TRUE(program.has_value()) << program.error().message;
     broken.breaks(*program);
     const Status status = Verify(*program);
@@ -374,7 +374,7 @@ TEST(Verifier, RefusesConvolutionsThatBreakARuleInSeveralPlaces) {
 }
 
 TEST(Verifier, NamesTheRoleAndTheOp) {
-  auto program = ParseProgram(Golden(kScheduled));
+  auto program = ParseProgram(ReadGolden(kScheduled));
   ASSERT_TRUE(program.has_value()) << program.error().message;
   std::get<ConstAttrs>(program->roles[1].body[1].attrs).value = -3;
   EXPECT_EQ(Verify(*program).error().message, "role mma: const %21: rule 8: a constant is never negative");

@@ -10,7 +10,7 @@
 
 #include "laneshift/engine.h"
 #include "measure/guarded_buffer.h"
-#include "measure/host_reference.h"
+#include "measure/reference/host_reference.h"
 
 namespace laneshift::measure {
 

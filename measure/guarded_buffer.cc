@@ -15,7 +15,7 @@ constexpr uint8_t kRedZone = 0xa5;
 Result<GuardedBuffer> GuardedBuffer::Allocate(device::Context context, const device::Stream& stream, size_t bytes,
                                               size_t red_zone_bytes) {
   if (bytes == 0) red_zone_bytes = 0;
-  LS_ASSIGN(device::Buffer buffer, device::Buffer::Allocate(context, bytes + 2 * red_zone_bytes));
+  LS_ASSIGN(device::DeviceBuffer buffer, device::DeviceBuffer::Allocate(context, bytes + 2 * red_zone_bytes));
   if (red_zone_bytes > 0) LS_TRY(buffer.FillBytes(stream, kRedZone));
   return GuardedBuffer(std::move(buffer), bytes, red_zone_bytes);
 }

@@ -35,10 +35,10 @@ class GuardedBuffer {
   Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:
-  GuardedBuffer(device::Buffer buffer, size_t size, size_t red_zone_bytes)
+  GuardedBuffer(device::DeviceBuffer buffer, size_t size, size_t red_zone_bytes)
       : buffer_(std::move(buffer)), size_(size), red_zone_bytes_(red_zone_bytes) {}
 
-  device::Buffer buffer_;
+  device::DeviceBuffer buffer_;
   size_t size_, red_zone_bytes_;
 };
 

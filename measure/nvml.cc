@@ -33,7 +33,7 @@ Result<std::string> PciBusId(const device::Device& device) {
   return std::string(text);
 }
 
-Status Check(int status, std::string_view call) {
+Status CheckNvml(int status, std::string_view call) {
   if (status == 0) return Ok();
   return MakeError(ErrorCode::kDriver, Cat(call, ": NVML status ", status));
 }
@@ -51,8 +51,8 @@ Result<Nvml> Nvml::Open(const device::Device& device) {
   LS_TRY(library->Bind("nvmlDeviceGetPowerUsage", &nvml.f_.power));
   LS_TRY(library->Bind("nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.f_.throttle));
   LS_ASSIGN(const std::string bus_id, PciBusId(device));
-  LS_TRY(Check(nvml.f_.init(), "nvmlInit"));
-  LS_TRY(Check(nvml.f_.handle_by_pci(bus_id.c_str(), &nvml.device_), "nvmlDeviceGetHandleByPciBusId"));
+  LS_TRY(CheckNvml(nvml.f_.init(), "nvmlInit"));
+  LS_TRY(CheckNvml(nvml.f_.handle_by_pci(bus_id.c_str(), &nvml.device_), "nvmlDeviceGetHandleByPciBusId"));
   return nvml;
 }
 

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "emulator/driver.h"
-#include "measure/function_evaluator.h"
-#include "measure/host_memory.h"
-#include "measure/reduced_problem.h"
+#include "emulator/driver/driver.h"
+#include "measure/operand_memory.h"
+#include "measure/reference/function_evaluator.h"
+#include "measure/reference/reduced_problem.h"
 #include "runtime/engine_parts.h"
 
 namespace laneshift::measure {

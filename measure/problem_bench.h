@@ -14,9 +14,9 @@
 #include "autotune/search.h"
 #include "autotune/worker_protocol.h"
 #include "laneshift/engine.h"
-#include "measure/device_reference.h"
 #include "measure/gpu_timing.h"
 #include "measure/nvml.h"
+#include "measure/reference/device_reference.h"
 #include "measure/runnable.h"
 
 namespace laneshift::measure {

@@ -89,7 +89,7 @@ Status LimitThisProcess(const Message& message) {
   return MakeError(ErrorCode::kResourceExhausted, Cat("limits cannot be set: ", std::strerror(errno)));
 }
 
-Result<Compilation> CompileHere(const Message& message) {
+Result<NvrtcCompilation> CompileHere(const Message& message) {
   LS_TRY(LimitThisProcess(message));
   std::vector<std::string> directories;
   for (const std::string_view directory : message.All("library_directory")) directories.emplace_back(directory);
@@ -129,8 +129,8 @@ Message Answer(int input) {
 
 }  // namespace
 
-Result<Compilation> RunInWorker(const std::string& program, const FunctionLimits& limits, const NvrtcPlace& place,
-                                const CompileJob& job) {
+Result<NvrtcCompilation> RunInWorker(const std::string& program, const FunctionLimits& limits, const NvrtcPlace& place,
+                                     const CompileJob& job) {
   const std::string input = base::PrintMessage(Encode(limits, place, job));
   const auto ended = base::RunProgram(
       {.argv = {program, "compile-function"}, .input = input, .timeout = std::chrono::seconds(limits.wall_seconds)});
@@ -148,9 +148,9 @@ Result<Compilation> RunInWorker(const std::string& program, const FunctionLimits
     return PassedLimit(
         Cat("needs more than ", limits.memory_bytes >> 20, " MiB of memory (FunctionLimits::memory_bytes)"));
   }
-  return Compilation{.failure = static_cast<int>(*failure),
-                     .code = std::string(answer->Find("code")),
-                     .log = std::string(answer->Find("log"))};
+  return NvrtcCompilation{.failure = static_cast<int>(*failure),
+                          .code = std::string(answer->Find("code")),
+                          .log = std::string(answer->Find("log"))};
 }
 
 int ServeCompilation(int input, int output) {

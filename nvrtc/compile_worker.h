@@ -22,8 +22,8 @@ struct NvrtcPlace {
 
 // Runs the job in `program`. Errors: kResourceExhausted if it passed a limit or died, with which and what may be the
 // cause; kNotFound if the program cannot be started; else as Nvrtc::Open and Nvrtc::Run.
-Result<Compilation> RunInWorker(const std::string& program, const FunctionLimits& limits, const NvrtcPlace& place,
-                                const CompileJob& job);
+Result<NvrtcCompilation> RunInWorker(const std::string& program, const FunctionLimits& limits, const NvrtcPlace& place,
+                                     const CompileJob& job);
 
 // The other side: reads one job from `input`, limits this process, compiles, writes the outcome to `output`. The exit
 // code.

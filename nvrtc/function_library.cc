@@ -7,9 +7,9 @@
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "compiler/function_length.h"
-#include "compiler/function_module.h"
-#include "ir/epilogue.h"
+#include "compiler/functions/function_length.h"
+#include "compiler/functions/function_module.h"
+#include "ir/epilogue_steps.h"
 #include "ir/function_call.h"
 #include "nvrtc/binding_source.h"
 #include "nvrtc/compile_worker.h"
@@ -182,7 +182,7 @@ void FunctionLibrary::Keep(const std::string& digest, const FunctionSource& sour
   if (!kept) LS_LOG(kRuntime, warn, "function ", source.function, " is not stored: ", kept.error().message);
 }
 
-Result<Compilation> FunctionLibrary::Run(const CompileJob& job) {
+Result<NvrtcCompilation> FunctionLibrary::Run(const CompileJob& job) {
   if (options_.program.empty()) {
     LS_LOG(kRuntime, warn, "there is no program laneshift to run NVRTC in; ", job.file,
            " is compiled in this process, without limits on memory and time");
@@ -191,7 +191,7 @@ Result<Compilation> FunctionLibrary::Run(const CompileJob& job) {
   return RunInWorker(options_.program, options_.limits, {options_.library_directories, options_.nvrtc}, job);
 }
 
-Error FunctionLibrary::Explain(const FunctionSource& source, const CompileJob& job, const Compilation& failed) {
+Error FunctionLibrary::Explain(const FunctionSource& source, const CompileJob& job, const NvrtcCompilation& failed) {
   const std::string file = NameOf(source);
   if (!OnlyBindingFailed(failed.log)) {
     const bool headers = failed.log.find("source file") != std::string::npos && toolkit_.include_directories.empty();
@@ -237,7 +237,7 @@ Result<std::string> FunctionLibrary::CompileText(const FunctionSource& source) {
   ++compilations_;
   const auto ran = Run(job);
   if (!ran) return ran.error().Within(Cat("the function ", source.function, " of ", NameOf(source)));
-  const Compilation& compiled = *ran;
+  const NvrtcCompilation& compiled = *ran;
   if (compiled.failure != 0) return Explain(source, job, compiled);
   if (compiled.code.size() > kMaxCodeBytes) {
     return MakeError(

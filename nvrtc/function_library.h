@@ -67,8 +67,8 @@ class FunctionLibrary {
   Result<std::string> DigestOf(const FunctionSource& source) const;
   std::optional<std::string> Stored(const std::string& digest, bool any_compiler);
   Result<std::string> CompileText(const FunctionSource& source);
-  Result<Compilation> Run(const CompileJob& job);
-  Error Explain(const FunctionSource& source, const CompileJob& job, const Compilation& failed);
+  Result<NvrtcCompilation> Run(const CompileJob& job);
+  Error Explain(const FunctionSource& source, const CompileJob& job, const NvrtcCompilation& failed);
   Result<std::string> Text(const std::string& name, const std::string& digest);  // REQUIRES: mutex_ is held
   void Keep(const std::string& digest, const FunctionSource& source, const std::string& text);
 

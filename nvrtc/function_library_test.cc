@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "compiler/function_module.h"
+#include "compiler/functions/function_module.h"
 #include "ir/function_call.h"
 #include "nvrtc/include_closure.h"
 #include "nvrtc/signature.h"

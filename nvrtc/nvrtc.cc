@@ -77,7 +77,8 @@ Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories, c
     return MakeError(ErrorCode::kUnsupported, Cat("no NVRTC: ", library.error().message,
                                                   "; install the CUDA toolkit's libnvrtc or set CUDA_HOME"));
   }
-  // NVRTC looks for its built-in functions by the loader's means alone, which need not know the directory that it lies in.
+  // NVRTC looks for its built-in functions by the loader's means alone, which need not know the directory that it lies
+  // in.
   library->OpenNeighbours("libnvrtc-builtins.so");
   Nvrtc nvrtc(std::move(*library));
   LS_ASSIGN(const Functions f, Functions::Of(nvrtc.library_));
@@ -88,7 +89,7 @@ Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories, c
   return nvrtc;
 }
 
-Result<Compilation> Nvrtc::Run(const CompileJob& job) const {
+Result<NvrtcCompilation> Nvrtc::Run(const CompileJob& job) const {
   LS_ASSIGN(const Functions f, Functions::Of(library_));
   std::vector<const char*> texts, names;
   for (const Header& header : job.headers) {
@@ -104,7 +105,7 @@ Result<Compilation> Nvrtc::Run(const CompileJob& job) const {
   const std::string architecture = "--gpu-architecture=" + job.arch;
   std::vector<const char*> options = {architecture.c_str()};
   for (const std::string& option : job.options) options.push_back(option.c_str());
-  Compilation outcome;
+  NvrtcCompilation outcome;
   outcome.failure = f.compile(program, static_cast<int>(options.size()), options.data());
   outcome.log = f.LogOf(program);
   Result<std::string> code = std::string();
@@ -116,7 +117,7 @@ Result<Compilation> Nvrtc::Run(const CompileJob& job) const {
 
 Result<std::string> Nvrtc::Compile(const std::string& source, const std::string& arch,
                                    const std::vector<std::string>& options, CodeForm form) const {
-  LS_ASSIGN(Compilation outcome, Run({.source = source, .arch = arch, .options = options, .form = form}));
+  LS_ASSIGN(NvrtcCompilation outcome, Run({.source = source, .arch = arch, .options = options, .form = form}));
   if (outcome.failure != 0) {
     return MakeError(ErrorCode::kDriver, Cat("NVRTC error ", outcome.failure, ": ", outcome.log));
   }

@@ -30,7 +30,7 @@ struct CompileJob {
 };
 
 // A source that does not compile is an outcome, and the log says why.
-struct Compilation {
+struct NvrtcCompilation {
   int failure = 0;  // NVRTC's number; 0: it compiled
   std::string code, log;
 };
@@ -51,7 +51,7 @@ class Nvrtc {
   int version() const { return version_; }
 
   // kDriver: NVRTC itself failed.
-  Result<Compilation> Run(const CompileJob& job) const;
+  Result<NvrtcCompilation> Run(const CompileJob& job) const;
   // CUDA C++ to code for `arch` ("sm_90"). kDriver carries the compiler's log.
   Result<std::string> Compile(const std::string& source, const std::string& arch,
                               const std::vector<std::string>& options, CodeForm form = CodeForm::kCubin) const;

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "compiler/function_module.h"
+#include "compiler/functions/function_module.h"
 #include "laneshift/problem.h"
 
 namespace laneshift::nvrtc {

@@ -12,7 +12,7 @@ namespace laneshift {
 
 struct DeviceMemory::Impl {
   std::shared_ptr<runtime::EngineCore> core;  // first: destroyed after the buffer
-  device::Buffer buffer;
+  device::DeviceBuffer buffer;
 
   device::Stream DefaultStream() const { return device::Stream::Borrow(core->opened.device.context(), nullptr); }
 };
@@ -36,7 +36,7 @@ DeviceMemory::~DeviceMemory() = default;
 Result<DeviceMemory> DeviceMemory::Allocate(const Engine& engine, size_t bytes) {
   return base::WithinHostMemory([&]() -> Result<DeviceMemory> {
     std::shared_ptr<runtime::EngineCore> core = engine.impl_;
-    LS_ASSIGN(device::Buffer buffer, device::Buffer::Allocate(core->opened.device.context(), bytes));
+    LS_ASSIGN(device::DeviceBuffer buffer, device::DeviceBuffer::Allocate(core->opened.device.context(), bytes));
     auto impl = std::make_unique<Impl>(Impl{std::move(core), std::move(buffer)});
     const device::Stream stream = impl->DefaultStream();
     LS_TRY(impl->buffer.FillBytes(stream, 0));

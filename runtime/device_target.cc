@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "compiler/tensor_probe.h"
+#include "compiler/probes/tensor_probe.h"
 #include "device/buffer.h"
 #include "device/launch.h"
 #include "device/module.h"
@@ -21,7 +21,8 @@ Result<std::vector<uint32_t>> RunProbe(const device::Device& device, const targe
   LS_ASSIGN(const device::Kernel kernel, module.GetKernel(probe.entry));
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(context));
   std::vector<uint32_t> words(compiler::kProbeWords);
-  LS_ASSIGN(const device::Buffer result, device::Buffer::Allocate(context, words.size() * sizeof(uint32_t)));
+  LS_ASSIGN(const device::DeviceBuffer result,
+            device::DeviceBuffer::Allocate(context, words.size() * sizeof(uint32_t)));
   // No row's number: what the kernel does not write is no answer.
   LS_TRY(result.FillWords(stream, ~0u));
   device::CuDevicePtr address = result.pointer();

@@ -1,7 +1,7 @@
 // DeviceTarget: the target of an opened device, with the tensor facts of that very device.
 //
-// The facts come from the store; else the probe (compiler/tensor_probe.h) is run, once; else they are the documented
-// ones. Nothing is measured before somebody asks. Thread-safety: all members may be called from any thread.
+// The facts come from the store; else the probe (compiler/probes/tensor_probe.h) is run, once; else they are the
+// documented ones. Nothing is measured before somebody asks. Thread-safety: all members may be called from any thread.
 #pragma once
 
 #include <mutex>

@@ -11,8 +11,8 @@
 #include "base/host_memory.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "compiler/packing.h"
-#include "compiler/totals.h"
+#include "compiler/plan/packing.h"
+#include "compiler/plan/totals.h"
 #include "device/launch.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
@@ -48,7 +48,7 @@ runtime::AssemblerChoice AssemblerOf(const EngineOptions& options, bool emulated
 void Describe(const Engine::Parts& parts, const runtime::ChosenSchedule& chosen, const runtime::FoundKernel& found,
               const runtime::PreparedLaunch& product, runtime::PreparedPlan& plan) {
   const device::KernelFacts& facts = product.kernel->kernel.facts();
-  const compiler::LaunchShape& launch = product.shape;
+  const compiler::LaunchGeometry& launch = product.shape;
   plan.report = {.problem = PrintProblem(plan.problem),
                  .target = std::string(parts.target.name),
                  .device = parts.device.facts().name,
@@ -132,7 +132,7 @@ class PlanMaker {
     product_.params = compiler::BindParams(problem_, chosen_.schedule, program);
     product_.shape = compiler::PlanLaunch(problem_, chosen_.schedule, program, most);
     // CTAs of a kernel that may start early would else come to SMs in pairs, where one before it has left most room.
-    if (core_.overlap == device::LaunchOverlap::kProgrammatic) {
+    if (core_.overlap == device::GridOverlap::kProgrammatic) {
       product_.shape.smem_bytes =
           std::max(product_.shape.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen_.target)));
     }
@@ -344,8 +344,8 @@ runtime::EngineCore::EngineCore(OpenedDevice device, const EngineOptions& option
       parts{*opened.api,   opened.device, *opened.target, store,
             device_target, functions,     opened.Key(),   opened.emulator != nullptr},
       on_miss(options.on_miss),
-      overlap(options.launch_overlap == LaunchOverlap::kProgrammatic ? device::LaunchOverlap::kProgrammatic
-                                                                     : device::LaunchOverlap::kNone) {
+      overlap(options.launch_overlap == LaunchOverlap::kProgrammatic ? device::GridOverlap::kProgrammatic
+                                                                     : device::GridOverlap::kNone) {
   parts.find_assembler = [this] { return kernels.FindAssembler(); };
   parts.tune = runtime::MakeTuneFunction(options, parts);
 }

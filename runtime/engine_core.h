@@ -30,7 +30,7 @@ struct EngineCore {
   KernelCache kernels;
   Engine::Parts parts;
   const MissPolicy on_miss;
-  const device::LaunchOverlap overlap;
+  const device::GridOverlap overlap;
 
   PlanTable plans;
   std::mutex tuning;           // one problem at a time; held by callers that wait for it

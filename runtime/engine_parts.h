@@ -28,7 +28,7 @@ struct Engine::Parts {
   std::string device_key;                // under which the store remembers it
   bool emulated;                         // then emulator::TakeReport() tells what the launches did
   std::function<Result<store::AssemblerRecord>()> find_assembler{};  // what turns PTX into machine code here
-  TuneFunction tune{};                   // how this engine measures; may be replaced before the first plan is made
+  TuneFunction tune{};  // how this engine measures; may be replaced before the first plan is made
 
   // An engine on a device that the caller has opened, by whatever table of driver functions.
   static Engine OpenOn(const EngineOptions& options, runtime::OpenedDevice device);

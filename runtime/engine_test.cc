@@ -72,13 +72,13 @@ class Ones {
   }
 
  private:
-  static device::Buffer Allocate(const Engine& engine, size_t bytes) {
-    return *device::Buffer::Allocate(engine.parts().device.context(), bytes);
+  static device::DeviceBuffer Allocate(const Engine& engine, size_t bytes) {
+    return *device::DeviceBuffer::Allocate(engine.parts().device.context(), bytes);
   }
-  static void* Pointer(const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); }
+  static void* Pointer(const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); }
 
   device::Stream stream_;
-  device::Buffer a_, b_, d_;
+  device::DeviceBuffer a_, b_, d_;
 };
 
 TEST(Engine, ComputesAndRemembers) {
@@ -121,7 +121,7 @@ TEST(Engine, CtasThatShareTilesNeedAWorkspace) {
   ASSERT_FALSE(without.has_value());
   EXPECT_EQ(without.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(without.error().message.find("needs a workspace of"), std::string::npos) << without.error().message;
-  const auto workspace = device::Buffer::Allocate(engine.parts().device.context(), plan->workspace_bytes());
+  const auto workspace = device::DeviceBuffer::Allocate(engine.parts().device.context(), plan->workspace_bytes());
   ASSERT_TRUE(workspace.has_value());
   ASSERT_TRUE(workspace->FillBytes(ones.stream(), 0).has_value());
   for (int i = 0; i < 2; ++i) {

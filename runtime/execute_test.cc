@@ -6,7 +6,7 @@
 
 #include "device/buffer.h"
 #include "device/stream.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "laneshift/engine.h"
 #include "runtime/engine_parts.h"
 #include "runtime/open_device.h"
@@ -41,8 +41,10 @@ class Execute : public testing::Test {
  protected:
   Execute() { g_claims_all = false; }
 
-  device::Buffer Memory(size_t bytes) { return *device::Buffer::Allocate(engine.parts().device.context(), bytes); }
-  static void* At(const device::Buffer& buffer, size_t offset = 0) {
+  device::DeviceBuffer Memory(size_t bytes) {
+    return *device::DeviceBuffer::Allocate(engine.parts().device.context(), bytes);
+  }
+  static void* At(const device::DeviceBuffer& buffer, size_t offset = 0) {
     return reinterpret_cast<void*>(buffer.pointer() + offset);
   }
   std::string Refusal(const GemmArguments& arguments, const Plan& of, void* workspace = nullptr) {
@@ -56,7 +58,7 @@ class Execute : public testing::Test {
   Engine engine = OpenClaiming();
   const Problem problem = *ParseProblem(kSmallProblem);
   const Plan plan = *engine.MakePlan(problem);
-  const device::Buffer a = Memory(kOperandBytes), b = Memory(kOperandBytes), d = Memory(2 * kOperandBytes);
+  const device::DeviceBuffer a = Memory(kOperandBytes), b = Memory(kOperandBytes), d = Memory(2 * kOperandBytes);
   const GemmArguments good{.a = At(a), .b = At(b), .d = At(d)};
 };
 
@@ -97,7 +99,7 @@ TEST_F(Execute, OperandsOfTheEpilogueAndTheWorkspaceAreChecked) {
   EXPECT_TRUE(Has(Refusal(bad, fused), "pointer epilogue[0] (bias_n)")) << Refusal(bad, fused);
   const Plan cut = *engine.MakePlan(*ParseProblem("gemm m=32 n=32 k=512 a=bf16 d=f32"), *ParseSchedule("split_k=2"));
   ASSERT_GT(cut.workspace_bytes(), 16u);
-  const device::Buffer long_a = Memory(64 << 10), long_b = Memory(64 << 10), little = Memory(16);
+  const device::DeviceBuffer long_a = Memory(64 << 10), long_b = Memory(64 << 10), little = Memory(16);
   const GemmArguments longer{.a = At(long_a), .b = At(long_b), .d = At(d)};
   EXPECT_TRUE(Has(Refusal(longer, cut, At(little)), "pointer workspace (")) << Refusal(longer, cut, At(little));
 }

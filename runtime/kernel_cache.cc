@@ -117,10 +117,10 @@ KernelCache::Outcome KernelCache::Compile(const std::string& key, const ir::Prog
   return found;
 }
 
-Result<const device::Assembler*> KernelCache::Ptxas() {
-  const device::Assembler* none = nullptr;
+Result<const device::PtxAssembler*> KernelCache::Ptxas() {
+  const device::PtxAssembler* none = nullptr;
   if (DriverCompiles()) return none;
-  std::call_once(searched_, [this] { assembler_ = device::Assembler::Find({.path = choice_.ptxas}); });
+  std::call_once(searched_, [this] { assembler_ = device::PtxAssembler::Find({.path = choice_.ptxas}); });
   if (!*assembler_) {
     // A path that was given and is wrong is an error; not finding one by search is not.
     if (choice_.kind == AssemblerChoice::kPtxas || !choice_.ptxas.empty()) {
@@ -133,13 +133,13 @@ Result<const device::Assembler*> KernelCache::Ptxas() {
 }
 
 Result<store::AssemblerRecord> KernelCache::FindAssembler() {
-  LS_ASSIGN(const device::Assembler* const ptxas, Ptxas());
+  LS_ASSIGN(const device::PtxAssembler* const ptxas, Ptxas());
   if (ptxas == nullptr) return store::AssemblerRecord{.name = "driver"};
   return store::AssemblerRecord{ptxas->id(), ptxas->file()};
 }
 
 Result<std::optional<store::CubinRecord>> KernelCache::Assemble(const std::string& ptx) {
-  LS_ASSIGN(const device::Assembler* const ptxas, Ptxas());
+  LS_ASSIGN(const device::PtxAssembler* const ptxas, Ptxas());
   if (ptxas == nullptr) return std::optional<store::CubinRecord>();
   LS_ASSIGN(device::AssembleResult result, ptxas->Assemble(ptx, target_.name));
   for (const std::string& line : result.advisories) LS_LOG(kRuntime, warn, "ptxas: ", line);

@@ -77,7 +77,7 @@ class KernelCache {
   bool DriverCompiles() const { return choice_.kind == AssemblerChoice::kDriver || !takes_cubins_; }
   // The cubin of `ptx`; nothing where the driver is to compile it.
   // Null: the driver compiles PTX. Errors as FindAssembler.
-  Result<const device::Assembler*> Ptxas();
+  Result<const device::PtxAssembler*> Ptxas();
   Result<std::optional<store::CubinRecord>> Assemble(const std::string& ptx);
   // A driver that refuses the cubin is given the PTX, and from then on no other cubin, unless ptxas was asked for.
   Result<device::Module> LoadModule(const std::string& ptx, const std::optional<store::CubinRecord>& cubin);
@@ -95,7 +95,7 @@ class KernelCache {
 
   std::atomic<bool> takes_cubins_ = true;  // the driver, as far as is known
   std::once_flag searched_;
-  std::optional<Result<device::Assembler>> assembler_;  // set once, when first needed: finding it starts a process
+  std::optional<Result<device::PtxAssembler>> assembler_;  // set once, when first needed: finding it starts a process
 };
 
 }  // namespace laneshift::runtime

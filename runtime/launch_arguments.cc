@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "compiler/bindings.h"
-#include "compiler/totals.h"
+#include "compiler/contraction/bindings.h"
+#include "compiler/plan/totals.h"
 #include "device/tensor_map.h"
 
 namespace laneshift::runtime {

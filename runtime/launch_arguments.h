@@ -7,7 +7,7 @@
 #include <array>
 #include <span>
 
-#include "compiler/bindings.h"
+#include "compiler/contraction/bindings.h"
 #include "device/driver_api.h"
 #include "ir/program.h"
 #include "laneshift/engine.h"

@@ -8,7 +8,7 @@
 
 #include "autotune/machine.h"
 #include "base/text.h"
-#include "compiler/machine_probe.h"
+#include "compiler/probes/probe_programs.h"
 #include "device/buffer.h"
 #include "runtime/placement.h"
 #include "runtime/probe_kernel.h"
@@ -38,8 +38,8 @@ constexpr int kLoadRows[] = {8, 16, 32, 64, 128, 256};
 constexpr int kReadRows = 17, kOutsideRows = 127;  // of a block of 128 rows beside 16, of which one and those 16 exist
 
 // Memory that all probes read: random words, each of them two finite bf16 between 0.5 and 1.
-Result<device::Buffer> RandomOperands(const device::Device& device, const device::Stream& stream, size_t bytes) {
-  LS_ASSIGN(device::Buffer buffer, device::Buffer::Allocate(device.context(), bytes));
+Result<device::DeviceBuffer> RandomOperands(const device::Device& device, const device::Stream& stream, size_t bytes) {
+  LS_ASSIGN(device::DeviceBuffer buffer, device::DeviceBuffer::Allocate(device.context(), bytes));
   std::vector<uint32_t> words(size_t{1} << 20);
   uint64_t state = 1;
   for (uint32_t& word : words) {
@@ -60,7 +60,7 @@ class Prober {
 
   Result<MachineProbe> Run() {
     LS_ASSIGN(operands_, RandomOperands(device_, stream_, OperandBytes()));
-    LS_ASSIGN(sums_, device::Buffer::Allocate(device_.context(), SumBytes()));
+    LS_ASSIGN(sums_, device::DeviceBuffer::Allocate(device_.context(), SumBytes()));
     clock_ = device_.facts().clock_khz / 1e6;
     Note("clock_ghz", clock_);
     LS_TRY(OneSm());
@@ -205,7 +205,7 @@ class Prober {
   const device::Device& device_;
   const target::Target& target_;
   const device::Stream& stream_;
-  std::optional<device::Buffer> operands_, sums_;
+  std::optional<device::DeviceBuffer> operands_, sums_;
   double clock_ = 0, port_ = 0, l2_rate_ = 0;
   MachineProbe found_;
 };

@@ -1,5 +1,5 @@
-// MachineProbe: measures facts of autotune::Machine on the device at hand, by the kernels of compiler/machine_probe.h
-// and compiler/placement_probe.h.
+// MachineProbe: measures facts of autotune::Machine on the device at hand, by the kernels of
+// compiler/probes/probe_programs.h and compiler/probes/placement_probe.h.
 //
 // Each fact is a difference of two times, so that what both have in common (the launch, above all) is not in it. Clocks
 // are those of the clock that the driver names, which a GPU keeps while it does so little. It runs for about a second

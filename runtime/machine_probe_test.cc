@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "compiler/machine_probe.h"
+#include "compiler/probes/probe_programs.h"
 #include "device/buffer.h"
 #include "device/stream.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "runtime/engine_parts.h"
 #include "runtime/placement.h"
 #include "runtime/probe_kernel.h"
@@ -65,8 +65,10 @@ class ProbeRun : public testing::TestWithParam<ProbeCase> {
     LS_ASSIGN(const device::Stream stream, device::Stream::Create(device.context()));
     LS_ASSIGN(const ProbeKernel kernel, ProbeKernel::Load(device, parts().target, std::move(program)));
     const std::vector<uint16_t> ones(static_cast<size_t>(std::max(size.m, size.n) * size.k), kOne);
-    LS_ASSIGN(device::Buffer operands, device::Buffer::Allocate(device.context(), ones.size() * sizeof(ones[0])));
-    LS_ASSIGN(device::Buffer out, device::Buffer::Allocate(device.context(), sums.size() * sizeof(sums[0])));
+    LS_ASSIGN(device::DeviceBuffer operands,
+              device::DeviceBuffer::Allocate(device.context(), ones.size() * sizeof(ones[0])));
+    LS_ASSIGN(device::DeviceBuffer out,
+              device::DeviceBuffer::Allocate(device.context(), sums.size() * sizeof(sums[0])));
     LS_TRY(operands.CopyFromHost(stream, ones.data(), operands.size()));
     LS_TRY(out.CopyFromHost(stream, sums.data(), out.size()));
     LS_TRY(kernel.Launch(stream, size, ctas, reinterpret_cast<const void*>(operands.pointer()),

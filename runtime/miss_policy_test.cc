@@ -374,7 +374,7 @@ TEST(Capture, WhatIsNotPreparedIsRefusedAndWhatIsPreparedIsCaptured) {
   std::atomic<int> calls = 0;
   TuneWith(engine, calls);
   const auto active = engine.parts().device.Activate();
-  const auto memory = *device::Buffer::Allocate(engine.parts().device.context(), 3 * 4096);
+  const auto memory = *device::DeviceBuffer::Allocate(engine.parts().device.context(), 3 * 4096);
   const auto at = [&](size_t offset) { return reinterpret_cast<void*>(memory.pointer() + offset); };
   const GemmArguments arguments{.a = at(0), .b = at(4096), .d = at(8192)};
   {

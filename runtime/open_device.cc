@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 
 namespace laneshift::runtime {
 namespace {
@@ -74,10 +74,10 @@ Result<emulator::Options> EmulatorOptions(const target::Target& target, const En
   chosen.faults = emulator::FaultReturn::kAtOnce;
   switch (options.arithmetic) {
     case Arithmetic::kHardware:
-      chosen.arithmetic = emulator::Arithmetic::kHardware;
+      chosen.arithmetic = emulator::SumArithmetic::kHardware;
       break;
     case Arithmetic::kFast:
-      chosen.arithmetic = emulator::Arithmetic::kFast;
+      chosen.arithmetic = emulator::SumArithmetic::kFast;
       break;
   }
   switch (options.takeover) {
@@ -136,7 +136,7 @@ struct SharedEmulator {
 
 std::string Describe(const target::Target& target, const emulator::Options& options) {
   const std::string answers = ChosenAnswers(options.policies);
-  const bool fast = options.arithmetic == emulator::Arithmetic::kFast;
+  const bool fast = options.arithmetic == emulator::SumArithmetic::kFast;
   return Cat(target.name, ", async order ", static_cast<int>(options.completion), ":", options.seed, ", ",
              ArithmeticName(fast ? Arithmetic::kFast : Arithmetic::kHardware), " arithmetic, ", options.host_threads,
              " threads, ", options.multiprocessors, " multiprocessors", answers.empty() ? "" : ", ", answers);
@@ -180,7 +180,7 @@ EmulatorLease::~EmulatorLease() {
 std::optional<EmulatorReport> TakeReport(const OpenedDevice& device) {
   if (device.emulator == nullptr) return std::nullopt;
   emulator::Report report = emulator::TakeReport();
-  const bool fast = report.arithmetic == emulator::Arithmetic::kFast;
+  const bool fast = report.arithmetic == emulator::SumArithmetic::kFast;
   EmulatorReport told{.launches = report.launches,
                       .policies = report.PolicyUses(),
                       .output = std::move(report.output),

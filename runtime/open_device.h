@@ -10,7 +10,7 @@
 
 #include "device/device.h"
 #include "device/driver_api.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "laneshift/engine.h"
 #include "target/target.h"
 

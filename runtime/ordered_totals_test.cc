@@ -86,7 +86,7 @@ class TotalsRun {
     return start;
   }
   void* Upload(const Bytes& bytes) {
-    buffers_.push_back(*device::Buffer::Allocate(context_, bytes.size()));
+    buffers_.push_back(*device::DeviceBuffer::Allocate(context_, bytes.size()));
     EXPECT_TRUE(buffers_.back().CopyFromHost(stream_, bytes.data(), bytes.size()));
     EXPECT_TRUE(stream_.Synchronize());
     return reinterpret_cast<void*>(buffers_.back().pointer());
@@ -95,7 +95,7 @@ class TotalsRun {
   const device::Context context_;
   device::Stream stream_;
   const Problem problem_;
-  std::vector<device::Buffer> buffers_;
+  std::vector<device::DeviceBuffer> buffers_;
   std::vector<size_t> tensors_;  // of the epilogue, among the buffers
   GemmArguments roles_{};
 };

@@ -63,14 +63,14 @@ class Lane {
   }
 
  private:
-  static device::Buffer Allocate(const Engine& engine, size_t bytes) {
-    return *device::Buffer::Allocate(engine.parts().device.context(), bytes);
+  static device::DeviceBuffer Allocate(const Engine& engine, size_t bytes) {
+    return *device::DeviceBuffer::Allocate(engine.parts().device.context(), bytes);
   }
-  static void* Pointer(const device::Buffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); }
+  static void* Pointer(const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); }
 
   Size size_;
   device::Stream stream_;
-  device::Buffer a_, b_, d_, workspace_;
+  device::DeviceBuffer a_, b_, d_, workspace_;
 };
 
 TEST(PackedPlan, NeedsItsWorkspace) {

@@ -1,6 +1,6 @@
 #include "runtime/placement.h"
 
-#include "compiler/placement_probe.h"
+#include "compiler/probes/placement_probe.h"
 #include "device/buffer.h"
 #include "device/launch.h"
 #include "device/module.h"
@@ -14,7 +14,7 @@ constexpr int kClusters[] = {8, 7, 6, 5, 4, 3, 2};
 constexpr int kCtasOfSm = 4;  // CTAs of each SM
 
 Result<compiler::Placement> Place(const device::Kernel& kernel, const device::Stream& stream, int cluster, int sms,
-                                  device::Buffer& words) {
+                                  device::DeviceBuffer& words) {
   compiler::Placement placement{.cluster = cluster,
                                 .sms = std::vector<uint32_t>(static_cast<size_t>(sms / cluster * cluster * kCtasOfSm))};
   device::CuDevicePtr address = words.pointer();
@@ -39,8 +39,8 @@ Result<std::vector<int>> PlaceClusters(const device::Device& device, const targe
   LS_ASSIGN(device::Kernel kernel, module.GetKernel(ptx.entry));
   LS_TRY(kernel.AllowDynamicSmem(compiler::kPlacementSharedBytes));
   const int sms = device.facts().sm_count;
-  LS_ASSIGN(device::Buffer words,
-            device::Buffer::Allocate(device.context(), static_cast<size_t>(sms) * kCtasOfSm * sizeof(uint32_t)));
+  LS_ASSIGN(device::DeviceBuffer words,
+            device::DeviceBuffer::Allocate(device.context(), static_cast<size_t>(sms) * kCtasOfSm * sizeof(uint32_t)));
   std::vector<compiler::Placement> placements;
   for (const int cluster : kClusters) {
     LS_ASSIGN(compiler::Placement placement, Place(kernel, stream, cluster, sms, words));

@@ -1,4 +1,4 @@
-// Placement of clusters on a device: which SMs are in one GPC (compiler/placement_probe.h).
+// Placement of clusters on a device: which SMs are in one GPC (compiler/probes/placement_probe.h).
 //
 // Thread-safety: none.
 #pragma once

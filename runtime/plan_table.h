@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/bindings.h"
 #include "compiler/compile.h"
+#include "compiler/contraction/bindings.h"
 #include "laneshift/engine.h"
 #include "runtime/argument_roles.h"
 #include "runtime/kernel_cache.h"
@@ -21,7 +21,7 @@ namespace laneshift::runtime {
 // A kernel and all that its launch passes but the addresses.
 struct PreparedLaunch {
   std::vector<compiler::BoundParam> params{};  // of the kernel, in order
-  compiler::LaunchShape shape{};
+  compiler::LaunchGeometry shape{};
   std::shared_ptr<const LoadedKernel> kernel{};
 };
 

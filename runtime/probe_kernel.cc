@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/bindings.h"
+#include "base/integer_math.h"
 #include "compiler/compile.h"
-#include "compiler/machine_probe.h"
+#include "compiler/contraction/bindings.h"
+#include "compiler/probes/probe_programs.h"
 #include "device/event.h"
 #include "device/launch.h"
 #include "runtime/launch_arguments.h"
@@ -14,8 +15,6 @@ namespace laneshift::runtime {
 namespace {
 
 constexpr int kTimes = 5;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -63,8 +62,8 @@ Result<double> ProbeKernel::TimeOf(const device::Stream& stream, const ProbeSize
 }
 
 double ProbeKernel::BlocksOf(const ProbeSize& size, int ctas) const {
-  const int64_t tiles = CeilDiv(size.m, program_.tile_m) * CeilDiv(size.n, program_.tile_n);
-  return static_cast<double>(CeilDiv(tiles, ctas) * CeilDiv(size.k, compiler::kProbeBlock));
+  const int64_t tiles = base::CeilDiv(size.m, program_.tile_m) * base::CeilDiv(size.n, program_.tile_n);
+  return static_cast<double>(base::CeilDiv(tiles, ctas) * base::CeilDiv(size.k, compiler::kProbeBlock));
 }
 
 }  // namespace laneshift::runtime

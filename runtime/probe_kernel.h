@@ -1,4 +1,4 @@
-// ProbeKernel: a kernel of compiler/machine_probe.h on a device: loaded, launched and timed.
+// ProbeKernel: a kernel of compiler/probes/probe_programs.h on a device: loaded, launched and timed.
 //
 // Thread-safety: none.
 #pragma once

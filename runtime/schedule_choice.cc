@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/compile.h"
-#include "compiler/packing.h"
+#include "compiler/plan/packing.h"
 #include "store/choice_standing.h"
 
 namespace laneshift::runtime {

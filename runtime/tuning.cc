@@ -15,8 +15,8 @@ using base::Cat;
 
 Result<std::string> TunerOf(const EngineOptions& options) {
   if (std::string program = ProgramOf(options); !program.empty()) return program;
-  const std::string where = options.tuner.empty() ? "program laneshift next to the library or on PATH"
-                                                  : Cat("program ", options.tuner);
+  const std::string where =
+      options.tuner.empty() ? "program laneshift next to the library or on PATH" : Cat("program ", options.tuner);
   return MakeError(ErrorCode::kNotFound, Cat("there is no ", where,
                                              " to measure with; install it, or give its path in EngineOptions::tuner "
                                              "(laneshift_options.tuner in C)"));

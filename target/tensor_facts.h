@@ -1,7 +1,7 @@
 // Tensor facts: how a device moves rows in Tensor Memory where the manual leaves it open.
 //
-// tensor_facts.def is the table; compiler/tensor_probe.h has the kernel that measures them. A default-constructed value
-// has the answers that public sources agree on. Thread-safety: plain values.
+// tensor_facts.def is the table; compiler/probes/tensor_probe.h has the kernel that measures them. A
+// default-constructed value has the answers that public sources agree on. Thread-safety: plain values.
 #pragma once
 
 #include <cstdint>

@@ -12,11 +12,11 @@
 
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
-#include "compiler/machine_probe.h"
-#include "compiler/packing.h"
-#include "compiler/placement_probe.h"
-#include "compiler/tensor_probe.h"
-#include "compiler/totals.h"
+#include "compiler/plan/packing.h"
+#include "compiler/plan/totals.h"
+#include "compiler/probes/placement_probe.h"
+#include "compiler/probes/probe_programs.h"
+#include "compiler/probes/tensor_probe.h"
 #include "device/assembler.h"
 #include "tests/sweep.h"
 
@@ -41,7 +41,7 @@ Result<ir::Program> ProgramOf(const sweep::Case& c, const char* constraint) {
   return compiler::BuildProgram(c.problem, schedule, *c.target);
 }
 
-Status Assemble(const device::Assembler& assembler, const ir::Program& program, const target::Target& target) {
+Status Assemble(const device::PtxAssembler& assembler, const ir::Program& program, const target::Target& target) {
   LS_ASSIGN(const compiler::PtxModule module, compiler::EmitPtx(program, target));
   LS_ASSIGN(const device::AssembleResult result, assembler.Assemble(module.ptx, target.name));
   if (result.spill_store_bytes + result.spill_load_bytes + result.stack_bytes > 0 || !result.advisories.empty()) {
@@ -53,7 +53,7 @@ Status Assemble(const device::Assembler& assembler, const ir::Program& program, 
 class AssemblerSweep : public testing::TestWithParam<Sweep> {};
 
 TEST_P(AssemblerSweep, EveryKernelIsClean) {
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   const std::vector<sweep::Case> cases = sweep::Cases(GetParam().file);
   ASSERT_GE(cases.size(), GetParam().fewest_cases);
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // The kernels that copy operands first: of either or both, in all layouts, for each size of elements.
 TEST(Pack, IsCleanForTheAssembler) {
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {
     std::set<std::string> kernels;
@@ -127,7 +127,7 @@ TEST(Pack, IsCleanForTheAssembler) {
 
 // The kernels that add up totals: of one and of as many as there may be, and those that add up sections first.
 TEST(Totals, AreCleanForTheAssembler) {
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {
     for (const size_t count : {1, 2, kMaxEpilogueOperands}) {
@@ -144,7 +144,7 @@ TEST(Totals, AreCleanForTheAssembler) {
 }
 
 TEST(TensorProbe, IsCleanForTheAssembler) {
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {
     const auto probe = compiler::EmitTensorProbe(target);
@@ -159,7 +159,7 @@ TEST(TensorProbe, IsCleanForTheAssembler) {
 
 // The kernels of `laneshift probe`. An advisory would mean that ptxas has serialised the products that they time.
 TEST(MachineProbe, IsCleanForTheAssembler) {
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {
     std::vector<Result<ir::Program>> probes;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the PTX that two builds of laneshift make of the kernels of compiler/emission_digests.txt.
+"""Compares the PTX that two builds of laneshift make of the kernels of compiler/emit/emission_digests.txt.
 
   tests/compare_kernels.py OLD/laneshift NEW/laneshift [--old-list FILE] [--list FILE] [--show N]
 

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "base/text.h"
-#include "compiler/promotion.h"
-#include "emulator/driver.h"
+#include "compiler/legality/promotion.h"
+#include "emulator/driver/driver.h"
 #include "emulator/units/fused_sum.h"
 #include "laneshift/engine.h"
 #include "laneshift/host_run.h"
@@ -59,7 +59,7 @@ std::vector<uint8_t> Packed(const std::vector<uint16_t>& words, DataType type) {
 }
 
 // The words of D, each in the low bytes of its own.
-std::vector<uint32_t> WordsOf(const Engine& engine, const GemmProblem& problem, const operands::Pair& pair) {
+std::vector<uint32_t> WordsOf(const Engine& engine, const GemmProblem& problem, const operands::OperandPair& pair) {
   const bool a_k = problem.a_major == Major::kK, b_k = problem.b_major == Major::kK;
   const std::vector<uint8_t> a = Packed(a_k ? pair.a : Transposed(pair.a, problem.m, problem.k), problem.a);
   const std::vector<uint8_t> b = Packed(b_k ? pair.b : Transposed(pair.b, problem.n, problem.k), problem.b);
@@ -84,7 +84,7 @@ emulator::ElementType ElementOf(DataType type) {
 // whose sums are added in f32.
 class Definition {
  public:
-  Definition(const GemmProblem& problem, std::string_view target, const operands::Pair& pair)
+  Definition(const GemmProblem& problem, std::string_view target, const operands::OperandPair& pair)
       : type_(ElementOf(problem.a)),
         k_(problem.k),
         step_(kInstructionBytes / DataTypeBytes(problem.a)),
@@ -125,7 +125,7 @@ class Definition {
   emulator::ElementType type_;
   int64_t k_, step_;
   bool promotes_;
-  const operands::Pair& pair_;
+  const operands::OperandPair& pair_;
   emulator::SumOptions options_;
   emulator::OperandRows a_, b_;
 };
@@ -182,7 +182,7 @@ TEST_P(EmulatedSums, AreTheDefinition) {
   const int64_t kK = DataTypeBytes(type) == 1 ? 300 : 56;  // more than one run, and no whole instruction at the end
   const auto engine = OpenEmulator(target);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
-  const operands::Pair pair = operands::MakePair(family, type, kM, kN, kK, kSeed);
+  const operands::OperandPair pair = operands::MakePair(family, type, kM, kN, kK, kSeed);
   GemmProblem problem = Shape(type, kM, kN, kK);
   problem.sum = sum;
   const std::vector<uint32_t> words = WordsOf(*engine, problem, pair);
@@ -203,7 +203,7 @@ std::string NameOf(const testing::TestParamInfo<Case>& tested) {
 INSTANTIATE_TEST_SUITE_P(All, EmulatedSums, testing::ValuesIn(Cases()), NameOf);
 
 // Says what differs, and which of the two the definition confirms.
-void ExpectEqualWords(const GemmProblem& problem, const operands::Pair& pair, std::string_view target,
+void ExpectEqualWords(const GemmProblem& problem, const operands::OperandPair& pair, std::string_view target,
                       const std::vector<uint32_t>& gpu, const std::vector<uint32_t>& emulated) {
   int64_t wrong = 0;
   Definition definition(problem, target, pair);
@@ -231,7 +231,7 @@ TEST(GpuSums, AreTheEmulators) {
   for (const DataType type : kTypes) {
     for (const operands::Family& family : operands::Families()) {
       const auto compare = [&](const GemmProblem& problem) {
-        const operands::Pair pair = operands::MakePair(family, type, problem.m, problem.n, problem.k, ++seed);
+        const operands::OperandPair pair = operands::MakePair(family, type, problem.m, problem.n, problem.k, ++seed);
         SCOPED_TRACE(family.name);
         ExpectEqualWords(problem, pair, gpu->target(), WordsOf(*gpu, problem, pair), WordsOf(*emulated, problem, pair));
         sums += problem.m * problem.n;

@@ -13,10 +13,10 @@
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/stream.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "laneshift/engine.h"
 #include "measure/device_operands.h"
-#include "measure/host_reference.h"
+#include "measure/reference/host_reference.h"
 #include "runtime/engine_parts.h"
 #include "runtime/open_device.h"
 
@@ -102,7 +102,8 @@ std::optional<Error> ComputeOnce(const Engine& engine, const Problem& problem) {
     LS_ASSIGN(const measure::DeviceOperands operands,
               measure::DeviceOperands::Upload(parts.device.context(), stream, problem, host));
     LS_ASSIGN(const Plan plan, engine.MakePlan(problem));
-    LS_ASSIGN(device::Buffer workspace, device::Buffer::Allocate(parts.device.context(), plan.workspace_bytes() + 16));
+    LS_ASSIGN(device::DeviceBuffer workspace,
+              device::DeviceBuffer::Allocate(parts.device.context(), plan.workspace_bytes() + 16));
     LS_TRY(workspace.FillBytes(stream, 0));
     LS_TRY(plan.Execute(stream.handle(), operands.arguments(), reinterpret_cast<void*>(workspace.pointer())));
     LS_TRY(stream.Synchronize());

@@ -36,8 +36,8 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
 
-// How a system call names its file: by a descriptor or a path in an argument (a path after the descriptor of a directory
-// counts in one argument later), or not at all.
+// How a system call names its file: by a descriptor or a path in an argument (a path after the descriptor of a
+// directory counts in one argument later), or not at all.
 enum class Names : uint8_t { kDescriptor, kPath, kPathAt, kNothing };
 
 struct Operation {
@@ -212,7 +212,8 @@ std::optional<std::string> Deed(const Operation& operation, const seccomp_notif&
 // Answers the calls until nobody is left who could make one. False: the deadline came first.
 bool Answer(int listener, const FileFault& fault, std::chrono::steady_clock::time_point deadline, FaultyRun& run) {
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     pollfd event = {listener, POLLIN, 0};
     if (poll(&event, 1, static_cast<int>(left.count())) < 0) continue;

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "measure/guarded_buffer.h"
 #include "measure/worker.h"
 #include "runtime/engine_parts.h"

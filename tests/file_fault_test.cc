@@ -1,7 +1,7 @@
-// Fails the n-th operation on files of the program, n = 1, 2, …, once or from then on: files that it reads and writes, its
-// standard output, the store with its locks, and what it makes for ptxas and for its workers. Each run has to say by name what
-// failed, or its output has to be that of a run that nothing disturbed. Some operations, evenly spread; each one with
-// LANESHIFT_TEST_EXHAUSTIVE=1.
+// Fails the n-th operation on files of the program, n = 1, 2, …, once or from then on: files that it reads and writes,
+// its standard output, the store with its locks, and what it makes for ptxas and for its workers. Each run has to say
+// by name what failed, or its output has to be that of a run that nothing disturbed. Some operations, evenly spread;
+// each one with LANESHIFT_TEST_EXHAUSTIVE=1.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,7 +148,8 @@ class FileFaultTest : public testing::TestWithParam<Verb> {
   std::map<std::string, std::string> Outputs(const Verb& verb) const {
     std::map<std::string, std::string> all;
     for (const std::string& name : verb.outputs) all[name] = Text(name);
-    all["needle"] = Text("stdout").find(verb.needle) == std::string::npos ? Cat("missing in ", Text("stdout")) : "there";
+    all["needle"] =
+        Text("stdout").find(verb.needle) == std::string::npos ? Cat("missing in ", Text("stdout")) : "there";
     if (*verb.afterwards != 0) {
       const auto after = Run(verb.afterwards, "after");
       all["afterwards"] = after ? Text("after") : after.error().message;
@@ -172,8 +173,8 @@ class FileFaultTest : public testing::TestWithParam<Verb> {
     EXPECT_LE(run->exit_code, 4) << when << "\n" << Messages();
     if (run->exit_code != 0) {
       EXPECT_FALSE(run->failed.empty()) << when << "\n" << Messages();
-      EXPECT_NE(Messages().find("error"), std::string::npos) << when << "\nexit code " << run->exit_code << ", but: "
-                                                             << Messages() << Text("stdout");
+      EXPECT_NE(Messages().find("error"), std::string::npos)
+          << when << "\nexit code " << run->exit_code << ", but: " << Messages() << Text("stdout");
     } else {
       EXPECT_EQ(Outputs(verb), wanted) << when << "\n" << Messages();
     }
@@ -206,7 +207,8 @@ TEST_P(FileFaultTest, IsAnErrorByNameOrNoMatter) {
     }
   }
   EXPECT_GT(failures, 0);
-  std::printf("%s: %lld operations, %d of them failed\n", verb.name, static_cast<long long>(whole->operations), failures);
+  std::printf("%s: %lld operations, %d of them failed\n", verb.name, static_cast<long long>(whole->operations),
+              failures);
 }
 
 INSTANTIATE_TEST_SUITE_P(Verbs, FileFaultTest, testing::ValuesIn(kVerbs),

@@ -49,8 +49,8 @@ int64_t DrawExtent(Dice& dice, int64_t usually) {
   return std::max<int64_t>(1, round + (dice.Chance(0.1) ? dice.Between(-1, 1) : 0));
 }
 
-std::string DrawReal(Dice& dice, Reach reach) {
-  if (reach == Reach::kWritten && dice.Chance(0.5)) return base::PrintDouble(DrawFinite(dice));
+std::string DrawReal(Dice& dice, DrawReach reach) {
+  if (reach == DrawReach::kWritten && dice.Chance(0.5)) return base::PrintDouble(DrawFinite(dice));
   return dice.Of(std::to_array<std::string>({"0", "1", "-1", "0.5", "2", "-0.25", "1.5", "0.1"}));
 }
 
@@ -78,7 +78,7 @@ std::string DrawCall(Dice& dice) {
 // The words of a problem that is being drawn.
 class ProblemDraw {
  public:
-  ProblemDraw(Dice& dice, std::string_view kind, Reach reach)
+  ProblemDraw(Dice& dice, std::string_view kind, DrawReach reach)
       : dice_(dice), kind_(kind), reach_(reach), words_{std::string(kind)} {}
 
   std::vector<std::string> Make() {
@@ -91,7 +91,7 @@ class ProblemDraw {
         words_.push_back(Cat(row.name, "=", *value));
       }
     }
-    if (reach_ == Reach::kEmulated) Bound();
+    if (reach_ == DrawReach::kEmulated) Bound();
     const double chance = dice_.Chance(0.3) ? 0.3 : 0;
     for (const ir::GrammarRow& row : pitches) {
       if (dice_.Chance(chance)) AddPitch(row.name);
@@ -106,7 +106,7 @@ class ProblemDraw {
       const ir::GrammarRow& row = dice_.Of(rows);
       const std::string& name = kind_ == "conv" ? row.values : row.name;
       const bool users = name.starts_with("FILE");
-      if (name == "-" || (users && reach_ == Reach::kEmulated)) continue;
+      if (name == "-" || (users && reach_ == DrawReach::kEmulated)) continue;
       steps.push_back(users ? DrawCall(dice_) : DrawStep(name));
       --left;
     }
@@ -134,7 +134,7 @@ class ProblemDraw {
 
   std::string DrawNumber(const ir::GrammarRow& row, const NumberHint& hint) {
     if (row.name == "groups") return Cat(DrawGroups(hint.usually));
-    if (reach_ == Reach::kWritten && dice_.Chance(0.05)) return Cat(dice_.Scaled(1, int64_t{1} << 40));
+    if (reach_ == DrawReach::kWritten && dice_.Chance(0.05)) return Cat(dice_.Scaled(1, int64_t{1} << 40));
     return Cat(DrawExtent(dice_, hint.usually));
   }
 
@@ -179,10 +179,10 @@ class ProblemDraw {
     const auto number = [&] { return Cat(":", StepNumber()); };
     if (name.ends_with(":x")) step += number();
     if (name.ends_with(":x:y"))
-      step += reach_ == Reach::kWritten && dice_.Chance(0.5) ? number() + number()
-              : dice_.Chance(0.1)                            ? ":1:0"
-              : dice_.Chance(0.5)                            ? ":-0.5:0.5"
-                                                             : ":0:6";
+      step += reach_ == DrawReach::kWritten && dice_.Chance(0.5) ? number() + number()
+              : dice_.Chance(0.1)                                ? ":1:0"
+              : dice_.Chance(0.5)                                ? ":-0.5:0.5"
+                                                                 : ":0:6";
     if (step.find("glu") != std::string::npos && dice_.Chance(0.4)) step += ":halves";
     if (dice_.Chance(0.1)) step += Cat(":", dice_.Of(std::to_array<const char*>({"f32", "bf16", "f16", "e4m3"})));
     return step;
@@ -235,7 +235,7 @@ class ProblemDraw {
 
   Dice& dice_;
   const std::string_view kind_;
-  const Reach reach_;
+  const DrawReach reach_;
   std::vector<std::string> words_;
 };
 
@@ -289,11 +289,11 @@ double DrawFinite(Dice& dice) {
   return dice.Chance(0.5) ? scaled : -scaled;
 }
 
-std::vector<std::string> DrawProblem(Dice& dice, std::string_view kind, Reach reach) {
+std::vector<std::string> DrawProblem(Dice& dice, std::string_view kind, DrawReach reach) {
   return ProblemDraw(dice, kind, reach).Make();
 }
 
-std::string DrawSteps(Dice& dice, std::string_view kind, Reach reach) {
+std::string DrawSteps(Dice& dice, std::string_view kind, DrawReach reach) {
   return ProblemDraw(dice, kind, reach).DrawSteps();
 }
 

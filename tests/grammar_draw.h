@@ -39,7 +39,7 @@ class Dice {
 };
 
 // How large what is drawn may be.
-enum class Reach : uint8_t {
+enum class DrawReach : uint8_t {
   kEmulated,  // within kMaxFlops and kMaxBytes, and numbers that keep results small
   kWritten,   // whatever can be written: any finite number, and users' functions among the steps
 };
@@ -49,10 +49,10 @@ inline constexpr double kMaxFlops = 5e7;
 inline constexpr double kMaxBytes = 16 << 20;
 
 // Words of a problem; the kind is the first. Most are valid.
-std::vector<std::string> DrawProblem(Dice& dice, std::string_view kind, Reach reach);
+std::vector<std::string> DrawProblem(Dice& dice, std::string_view kind, DrawReach reach);
 
 // Steps of an epilogue in the letters of the kind, "scale:0.5+relu".
-std::string DrawSteps(Dice& dice, std::string_view kind, Reach reach);
+std::string DrawSteps(Dice& dice, std::string_view kind, DrawReach reach);
 
 // The key with a value of its range; which need not go with what else is in the schedule.
 std::string DrawScheduleWord(Dice& dice, const ScheduleKey& key);

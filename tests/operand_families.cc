@@ -223,8 +223,9 @@ constexpr Family kFamilies[] = {
 
 std::span<const Family> Families() { return kFamilies; }
 
-Pair MakePair(const Family& family, DataType type, int64_t m, int64_t n, int64_t k, uint64_t seed) {
-  Pair pair{std::vector<uint16_t>(static_cast<size_t>(m * k)), std::vector<uint16_t>(static_cast<size_t>(n * k))};
+OperandPair MakePair(const Family& family, DataType type, int64_t m, int64_t n, int64_t k, uint64_t seed) {
+  OperandPair pair{std::vector<uint16_t>(static_cast<size_t>(m * k)),
+                   std::vector<uint16_t>(static_cast<size_t>(n * k))};
   const auto row = [k](std::vector<uint16_t>& words, int64_t index) {
     return std::span(words).subspan(static_cast<size_t>(index * k), static_cast<size_t>(k));
   };

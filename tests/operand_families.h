@@ -14,7 +14,7 @@
 namespace laneshift::operands {
 
 // The elements of A (m rows of k) and B (n rows of k, each a column of B) as bits, in the low end of each word.
-struct Pair {
+struct OperandPair {
   std::vector<uint16_t> a, b;
 };
 
@@ -29,6 +29,6 @@ struct Family {
 std::span<const Family> Families();
 
 // The same words for the same arguments. REQUIRES: the type is one of operands.
-Pair MakePair(const Family& family, DataType type, int64_t m, int64_t n, int64_t k, uint64_t seed);
+OperandPair MakePair(const Family& family, DataType type, int64_t m, int64_t n, int64_t k, uint64_t seed);
 
 }  // namespace laneshift::operands

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "emulator/cudart/runtime_functions.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver/driver_functions.h"
 
 namespace laneshift::tests {
 namespace {

@@ -25,7 +25,7 @@ std::string TargetOf(const std::string& ptx) {
 }
 
 TEST(RowAssembler, EveryProgramIsPtx) {
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   int files = 0;
   for (const auto& entry : fs::directory_iterator(LANESHIFT_SOURCE_DIR "/tests/emulator/rows")) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/cudart/runtime_functions.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 
 namespace laneshift::emulator::runtime {
 namespace {

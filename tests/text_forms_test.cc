@@ -23,8 +23,8 @@
 #include "autotune/worker_protocol.h"
 #include "base/text.h"
 #include "compiler/compile.h"
-#include "emulator/driver.h"
-#include "ir/epilogue.h"
+#include "emulator/driver/driver.h"
+#include "ir/epilogue_steps.h"
 #include "ir/grammar.h"
 #include "ir/program.h"
 #include "laneshift/engine.h"
@@ -89,15 +89,15 @@ auto Assigned(Set set) {
 const target::Target& DrawTarget(Dice& dice) { return dice.Of(target::Targets()); }
 
 Drawn DrawGemm(Dice& dice) {
-  return FromText(base::Join(DrawProblem(dice, "gemm", Reach::kWritten), " "), ParseProblem, PrintProblem);
+  return FromText(base::Join(DrawProblem(dice, "gemm", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
 }
 Drawn DrawConv(Dice& dice) {
-  return FromText(base::Join(DrawProblem(dice, "conv", Reach::kWritten), " "), ParseProblem, PrintProblem);
+  return FromText(base::Join(DrawProblem(dice, "conv", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
 }
 
 Drawn DrawEpilogue(Dice& dice) {
   return FromText(
-      DrawSteps(dice, "gemm", Reach::kWritten),
+      DrawSteps(dice, "gemm", DrawReach::kWritten),
       [](const std::string& text) { return ir::ParseEpilogue(text, ir::kGemmLetters); },
       [](const Epilogue& epilogue) { return ir::PrintEpilogue(epilogue, ir::kGemmLetters); });
 }
@@ -154,7 +154,7 @@ Drawn DrawConstraint(Dice& dice) {
 // A program as it is after one of the passes.
 Drawn DrawTileProgram(Dice& dice) {
   const target::Target& target = DrawTarget(dice);
-  const std::string text = base::Join(DrawProblem(dice, dice.Of(ir::ProblemKinds()), Reach::kEmulated), " ");
+  const std::string text = base::Join(DrawProblem(dice, dice.Of(ir::ProblemKinds()), DrawReach::kEmulated), " ");
   const auto problem = ParseProblem(text);
   const auto schedule = problem ? DrawLegal(dice, *problem, target) : std::nullopt;
   std::vector<compiler::PassDump> dumps;
@@ -323,7 +323,7 @@ Drawn DrawLimits(Dice& dice) {
   };
   static constexpr Field kFields[] = {
 #define LIMIT(field, fault, standard, counts) {#field, &Limits::field},
-#include "emulator/limits.def"
+#include "emulator/machine/limits.def"
   };
   constexpr std::string_view kUnits = "KMGT";
   const auto print = [&](const Limits& limits) {

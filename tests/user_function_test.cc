@@ -12,13 +12,13 @@
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "device/assembler.h"
-#include "ir/epilogue.h"
+#include "ir/epilogue_steps.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/c.h"
 #include "laneshift/engine.h"
 #include "laneshift/function_operands.h"
 #include "laneshift/host_run.h"
-#include "measure/host_reference.h"
+#include "measure/reference/host_reference.h"
 #include "nvrtc/nvrtc.h"
 #include "runtime/engine_parts.h"
 #include "tests/test_device.h"
@@ -254,7 +254,7 @@ TEST_F(UserFunction, VerifiesInEveryOrder) {
 
 // Functions without arrays in local memory leave a kernel as clean as it was.
 TEST_F(UserFunction, NeitherSpillsNorTakesAStack) {
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const EngineOptions& options : Devices()) {
     const auto engine = Engine::Open(options);

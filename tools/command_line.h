@@ -11,7 +11,7 @@
 
 #include "laneshift/result.h"
 #include "tools/settings.h"
-#include "tools/verbs.h"
+#include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
 

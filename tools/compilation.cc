@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "base/output_file.h"
-#include "compiler/packing.h"
-#include "compiler/totals.h"
+#include "compiler/plan/packing.h"
+#include "compiler/plan/totals.h"
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
 #include "runtime/stopwatch.h"

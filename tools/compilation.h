@@ -16,8 +16,8 @@
 
 namespace laneshift::tools {
 
-// A kernel before the product's, which packs operands (compiler/packing.h), or behind it, which adds up totals
-// (compiler/totals.h).
+// A kernel before the product's, which packs operands (compiler/plan/packing.h), or behind it, which adds up totals
+// (compiler/plan/totals.h).
 struct CompiledKernel {
   ir::Program program;
   compiler::PtxModule module;

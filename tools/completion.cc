@@ -12,7 +12,7 @@
 #include "ir/grammar.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
-#include "tools/verbs.h"
+#include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
 namespace {

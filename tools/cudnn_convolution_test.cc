@@ -1,5 +1,5 @@
 // What cuDNN itself says of our descriptors; it checks attributes, types and the shape of y without a GPU.
-#include "measure/cudnn_convolution.h"
+#include "measure/peers/cudnn_convolution.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,9 @@ namespace {
 
 class CudnnConvolution : public testing::TestWithParam<const char*> {
  protected:
-  static Result<Library> OpenLibrary() { return Library::Open(tools::Settings::FromEnvironment().library_directories); }
+  static Result<CudnnLibrary> OpenLibrary() {
+    return CudnnLibrary::Open(tools::Settings::FromEnvironment().library_directories);
+  }
 };
 
 TEST_P(CudnnConvolution, IsTaken) {
@@ -41,7 +43,7 @@ TEST_F(CudnnConvolution, RefusesAnotherOutput) {
   const auto wide = DescribeForward(library->functions,
                                     std::get<ConvProblem>(*ParseProblem("conv n=2 h=8 w=9 c=8 k=8 r=3 s=3 pad=1")));
   ASSERT_TRUE(wide.has_value()) << wide.error().message;
-  const auto mixed = Descriptor::Create(library->functions, kForwardOperation);
+  const auto mixed = CudnnDescriptor::Create(library->functions, kForwardOperation);
   ASSERT_TRUE(mixed.has_value());
   ASSERT_TRUE(mixed->SetHandle(kForwardConvolution, kDescriptor, right->convolution.handle()).has_value());
   ASSERT_TRUE(mixed->SetHandle(kForwardX, kDescriptor, right->x.handle()).has_value());

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "laneshift/result.h"
-#include "tools/schedule_view.h"
+#include "tools/reports/schedule_view.h"
 #include "tools/settings.h"
 
 namespace laneshift::tools {

@@ -17,7 +17,7 @@
 #include "tools/json_line.h"
 #include "tools/record_files.h"
 #include "tools/record_text.h"
-#include "tools/schedule_view.h"
+#include "tools/reports/schedule_view.h"
 #include "tools/table.h"
 #include "tools/terminal.h"
 
@@ -61,12 +61,12 @@ Row RowOf(const store::TrialRecord& r, ScheduleView view) {
 }
 
 void PrintTableOf(const std::vector<Record>& records, ScheduleView view) {
-  Table table({{"record"},
-               {"of", Align::kLeft, Room::kLong},
-               {"on", Align::kLeft, Room::kLong},
-               {"says", Align::kLeft, Room::kLong},
-               {"time", Align::kRight},
-               {"date (UTC)"}});
+  TextTable table({{"record"},
+                   {"of", Align::kLeft, Room::kLong},
+                   {"on", Align::kLeft, Room::kLong},
+                   {"says", Align::kLeft, Room::kLong},
+                   {"time", Align::kRight},
+                   {"date (UTC)"}});
   for (const Record& record : records) {
     const Row row = std::visit([view](const auto& r) { return RowOf(r, view); }, record);
     table.Add({{std::string(store::RecordKind(record))},
@@ -142,7 +142,7 @@ Result<int> DbStat(const DbOptions& options, const Settings& settings) {
     std::printf("%s\n", JsonLine(object).c_str());
     return kExitOk;
   }
-  Table table({{"store"}, {s.path.empty() ? "(in memory)" : s.path, Align::kLeft, Room::kLong}});
+  TextTable table({{"store"}, {s.path.empty() ? "(in memory)" : s.path, Align::kLeft, Room::kLong}});
   table.Add({{"durable"}, {s.durable ? "yes" : "no", s.durable ? Tint::kGood : Tint::kBad}});
   table.Add({{"schema"}, {Cat("version ", s.schema_version, ", journal: ", s.journal)}});
   table.Add({{"kernels"}, {Cat(s.kernels, ", ", s.cubins, " with machine code")}});

@@ -1,11 +1,11 @@
 // The GPU's reference against the host's, both on the same wrong and right outputs; the emulator stands for the GPU.
-#include "measure/device_reference.h"
+#include "measure/reference/device_reference.h"
 
 #include <gtest/gtest.h>
 
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
-#include "measure/host_reference.h"
+#include "measure/reference/host_reference.h"
 #include "runtime/engine_parts.h"
 #include "tools/settings.h"
 
@@ -112,7 +112,7 @@ TEST_P(ConvDeviceReference, AgreesWithTheHost) {
   const HostTensor poison = HostTensor::Poisoned(y.shape);
   StoreElement(y.bytes.data(), y.shape.type,
                y.shape.RowStart(never_written / y.shape.Inner()) + never_written % y.shape.Inner(), poison.At(0, 0));
-  const auto buffer = device::Buffer::Allocate(engine->parts().device.context(), y.bytes.size());
+  const auto buffer = device::DeviceBuffer::Allocate(engine->parts().device.context(), y.bytes.size());
   ASSERT_TRUE(buffer.has_value());
   ASSERT_TRUE(buffer->CopyFromHost(c.stream, y.bytes.data(), y.bytes.size()).has_value());
   auto arguments = std::get<ConvArguments>(c.device.arguments());

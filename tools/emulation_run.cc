@@ -9,7 +9,7 @@
 
 #include "base/output_file.h"
 #include "base/text.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver/driver_functions.h"
 #include "tools/npy.h"
 
 namespace laneshift::tools {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/driver.h"
-#include "emulator/report.h"
+#include "emulator/driver/driver.h"
+#include "emulator/hazards/report.h"
 #include "tools/emulation/launch_directory.h"
 #include "tools/emulation/launch_file.h"
 

@@ -10,7 +10,7 @@
 #include "tools/help_topics.h"
 #include "tools/json_line.h"
 #include "tools/table.h"
-#include "tools/verbs.h"
+#include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
 namespace {
@@ -38,7 +38,7 @@ void PrintPage(const HelpPage& page) {
   std::vector<Column> columns;
   for (const std::string& title : page.columns) columns.push_back({title});
   columns.back().room = Room::kLong;
-  Table table(columns);
+  TextTable table(columns);
   for (const std::vector<std::string>& row : page.rows) {
     std::vector<Cell> cells;
     for (const std::string& text : row) cells.push_back({text});

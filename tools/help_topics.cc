@@ -1,7 +1,7 @@
 #include "tools/help_topics.h"
 
 #include "base/text.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "ir/element_type.h"
 #include "ir/grammar.h"
 #include "ir/mma.h"

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "compiler/compile.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "runtime/engine_parts.h"
 #include "store/temporary_directory.h"
 #include "tools/problem_run.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "laneshift/result.h"
-#include "measure/host_tensor.h"
+#include "measure/reference/host_tensor.h"
 
 namespace laneshift::tools {
 

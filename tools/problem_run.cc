@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "base/text.h"
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 #include "ir/element_type.h"
-#include "ir/epilogue.h"
+#include "ir/epilogue_steps.h"
 #include "measure/device_operands.h"
-#include "measure/device_reference.h"
-#include "measure/function_evaluator.h"
 #include "measure/gpu_timing.h"
-#include "measure/host_memory.h"
+#include "measure/operand_memory.h"
+#include "measure/reference/device_reference.h"
+#include "measure/reference/function_evaluator.h"
 #include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
@@ -84,7 +84,7 @@ class ProblemRun {
     LS_ASSIGN(HostOperands operands, PrepareOperands(problem_, settings_));
     LS_ASSIGN(const Plan plan, engine_.MakePlan(problem_, settings_.constraint));
     outcome_.plan = plan.report();
-    LS_ASSIGN(workspace_, device::Buffer::Allocate(parts_.device.context(), plan.workspace_bytes()));
+    LS_ASSIGN(workspace_, device::DeviceBuffer::Allocate(parts_.device.context(), plan.workspace_bytes()));
     if (workspace_->size() > 0) LS_TRY(workspace_->FillBytes(stream_, 0));
     LS_ASSIGN(const DeviceOperands uploaded,
               DeviceOperands::Upload(parts_.device.context(), stream_, problem_, operands));
@@ -154,7 +154,7 @@ class ProblemRun {
     if (!report.faults.empty()) {
       return MakeError(ErrorCode::kWrongResult, Cat("the kernel stopped: ", report.faults.front().Print()));
     }
-    const bool fast = report.arithmetic == emulator::Arithmetic::kFast;
+    const bool fast = report.arithmetic == emulator::SumArithmetic::kFast;
     outcome_.arithmetic = ArithmeticName(fast ? Arithmetic::kFast : Arithmetic::kHardware);
     if (fast) outcome_.notes.push_back("arithmetic: fast: the emulator's sums are plain f32, not the tensor core's");
     outcome_.counters = std::move(report.counters);
@@ -230,7 +230,7 @@ class ProblemRun {
   const StoredTensor output_;
   const RunSettings& settings_;
   device::Stream stream_;
-  std::optional<device::Buffer> workspace_;
+  std::optional<device::DeviceBuffer> workspace_;
   std::optional<Nvrtc> nvrtc_;
   RunOutcome outcome_;
 };

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "emulator/report.h"
+#include "emulator/hazards/report.h"
 #include "laneshift/engine.h"
-#include "measure/comparison.h"
-#include "measure/peer.h"
+#include "measure/peers/peer.h"
+#include "measure/reference/comparison.h"
 
 namespace laneshift::tools {
 

@@ -148,13 +148,13 @@ std::string WithUnit(double value, std::string_view unit) {
 
 }  // namespace
 
-void Table::Add(std::vector<Cell> row) {
+void TextTable::Add(std::vector<Cell> row) {
   LS_CHECK(row.size() == columns_.size(), "a row of ", row.size(), " cells in a table of ", columns_.size());
   rows_.push_back(std::move(row));
 }
 
-Table Table::Part(size_t begin, size_t end) const {
-  Table part({columns_.front()});
+TextTable TextTable::Part(size_t begin, size_t end) const {
+  TextTable part({columns_.front()});
   for (const auto& row : rows_) part.rows_.push_back({row.front()});
   for (size_t i = begin; i < end; ++i) {
     part.columns_.push_back(columns_[i]);
@@ -163,12 +163,12 @@ Table Table::Part(size_t begin, size_t end) const {
   return part;
 }
 
-std::string Table::Print(const Screen& screen) const {
+std::string TextTable::Print(const Screen& screen) const {
   const Layout layout(columns_, rows_, screen);
   if (layout.Fits() || columns_.size() <= 2) return layout.Print();
   size_t end = columns_.size() - 1;
   for (; end > 2; --end) {
-    const Table part = Part(1, end);
+    const TextTable part = Part(1, end);
     if (Layout(part.columns_, part.rows_, screen).Fits()) break;
   }
   return Cat(Part(1, end).Print(screen), "\n", Part(end, columns_.size()).Print(screen));

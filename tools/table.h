@@ -1,4 +1,4 @@
-// Table: rows of text in aligned columns, and the few words of colour that a terminal gets.
+// TextTable: rows of text in aligned columns, and the few words of colour that a terminal gets.
 //
 // Thread-safety: none.
 #pragma once
@@ -38,9 +38,9 @@ struct Cell {
   Tint tint = Tint::kPlain;
 };
 
-class Table {
+class TextTable {
  public:
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   // REQUIRES: one cell per column.
   void Add(std::vector<Cell> row);
   // A header line, a rule and the rows; columns are two blanks apart. Widths count characters of UTF-8, not bytes. On a
@@ -51,7 +51,7 @@ class Table {
 
  private:
   // The first column and those from `begin` to before `end`.
-  Table Part(size_t begin, size_t end) const;
+  TextTable Part(size_t begin, size_t end) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

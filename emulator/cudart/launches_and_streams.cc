@@ -127,7 +127,7 @@ CudaError body::OccupancyAvailableDynamicShared(size_t* bytes, const void* funct
 
 // What the runtime calls as the driver does, with the same parameters.
 #define LS_SAME(member, parameters, arguments) \
-  CudaError body::member parameters {                \
+  CudaError body::member parameters {          \
     LS_ENTER();                                \
     return Remember(driver::member arguments); \
   }

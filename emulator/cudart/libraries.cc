@@ -1,5 +1,5 @@
-// Libraries of the emulated CUDA runtime: those that a program loads itself. A cudaLibrary_t is the driver's CUlibrary, a
-// cudaKernel_t its CUkernel, as in NVIDIA's runtime.
+// Libraries of the emulated CUDA runtime: those that a program loads itself. A cudaLibrary_t is the driver's CUlibrary,
+// a cudaKernel_t its CUkernel, as in NVIDIA's runtime.
 
 #include "emulator/cudart/runtime_bodies.h"
 

@@ -1,5 +1,5 @@
 // What the runtime's functions do: the bodies behind the exported ones of runtime_functions.h, which check their
-// pointers and let no exception out (emulator/driver_entries.h).
+// pointers and let no exception out (emulator/driver/driver_entries.h).
 //
 // Thread-safety: as the driver's.
 #pragma once

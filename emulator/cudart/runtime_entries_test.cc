@@ -7,7 +7,7 @@
 
 #include "emulator/cudart/runtime_arguments.h"
 #include "emulator/cudart/runtime_functions.h"
-#include "emulator/driver_entries.h"
+#include "emulator/driver/driver_entries.h"
 
 namespace laneshift::emulator::runtime {
 namespace {

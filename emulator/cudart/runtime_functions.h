@@ -5,7 +5,7 @@
 #pragma once
 
 #include "emulator/cudart/runtime_types.h"
-#include "emulator/driver_functions.h"
+#include "emulator/driver/driver_functions.h"
 
 namespace laneshift::emulator::runtime {
 

@@ -2,7 +2,7 @@
 // out.
 #pragma once
 
-#include "emulator/driver_types.h"
+#include "emulator/driver/exported_driver_types.h"
 
 namespace laneshift::emulator::runtime {
 

@@ -96,7 +96,7 @@ struct PaddedGranules {
 // What one operation reads and writes in one CTA. Shared ranges are sorted, disjoint and whole 16-byte granules.
 struct Touched {
   std::vector<SharedRange> shared_reads;
-  std::shared_ptr<const GranuleWords> granules;  // the same
+  std::shared_ptr<const GranuleWords> granules;                         // the same
   std::shared_ptr<const std::vector<PaddedGranules>> padded = nullptr;  // some of them
   std::vector<TensorRange> tensor_reads, tensor_writes;
 };

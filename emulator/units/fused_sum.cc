@@ -247,7 +247,7 @@ void MultiplyAccumulate(const OperandRows& a, const OperandRows& b, const SumOpt
   LS_CHECK(IsInteger(a.type()) == (options.d == AccumulatorType::kS32), "accumulator ", NameOf(options.d));
   const VectorSums& vector = SelectVectorSums();
   if (IsInteger(a.type())) return vector.integers(a, b, options, d);
-  if (options.arithmetic == Arithmetic::kFast) {
+  if (options.arithmetic == SumArithmetic::kFast) {
     if (a.factors() == 0) return vector.fast(a, b, options, d);
     OperandRows scaled_a = a, scaled_b = b;
     scaled_a.FoldScales();

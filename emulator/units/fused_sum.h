@@ -15,11 +15,11 @@
 
 namespace laneshift::emulator {
 
-enum class Arithmetic : uint8_t { kHardware, kFast };
+enum class SumArithmetic : uint8_t { kHardware, kFast };
 
 // What MultiplyAccumulate must know of its operands.
-inline OperandRows::Detail DetailFor(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kFast ? OperandRows::Detail::kValues : OperandRows::Detail::kValuesAndExponents;
+inline OperandRows::Detail DetailFor(SumArithmetic arithmetic) {
+  return arithmetic == SumArithmetic::kFast ? OperandRows::Detail::kValues : OperandRows::Detail::kValuesAndExponents;
 }
 
 // The adder's parameters.
@@ -51,7 +51,7 @@ struct AccumulatorTile {
 struct SumOptions {
   AccumulatorType d = AccumulatorType::kF32;
   AdderRule adder;
-  Arithmetic arithmetic = Arithmetic::kHardware;
+  SumArithmetic arithmetic = SumArithmetic::kHardware;
   bool accumulate = true;  // else C counts as zero and the old cells are not looked at
   bool saturate = false;   // s32 only: clamp instead of wrapping
   int scale_d = 0;         // C is multiplied by 2^-scale_d before the sum

@@ -198,7 +198,8 @@ struct ExactSums {
   template <int kFloats, int kVectors, int kRows>
   LS_INLINE void SumProducts(const float* const* rows, const float* columns, int first, int last,
                              const Lanes<kFloats> (*lanes)[kVectors], Integers<kFloats> (*sum)[kVectors]) const {
-    // Without a sign: lanes that are left to SumOne may hold infinities, whose sums overflow and are looked at by nobody.
+    // Without a sign: lanes that are left to SumOne may hold infinities, whose sums overflow and are looked at by
+    // nobody.
     Words<kFloats> own[kRows][kVectors] = {};
     Floats<kFloats> scale[kRows][kVectors];
     for (int r = 0; r < kRows; ++r) {

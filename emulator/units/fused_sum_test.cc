@@ -212,7 +212,7 @@ TEST(FusedSum, VectorPathsEqualTheDefinition) {
 }
 
 // The registers of a warpgroup are another place for the same cells.
-void ExpectRegistersEqualRows(const Case& c, Arithmetic arithmetic, int n, std::mt19937& random) {
+void ExpectRegistersEqualRows(const Case& c, SumArithmetic arithmetic, int n, std::mt19937& random) {
   constexpr int kM = 64;
   OperandRows a, b;
   a.LoadCodes(Side::kA, c.a, kM, c.k, RandomCodes(c.a, kM * c.k, 1, random).data(), false);
@@ -244,7 +244,7 @@ void ExpectRegistersEqualRows(const Case& c, Arithmetic arithmetic, int n, std::
     AccumulatorTile tile;
     tile.registers = pointers.data();
     tile.registers_per_thread = registers;
-    const auto sum = IsInteger(c.a) ? loops->integers : arithmetic == Arithmetic::kFast ? loops->fast : loops->exact;
+    const auto sum = IsInteger(c.a) ? loops->integers : arithmetic == SumArithmetic::kFast ? loops->fast : loops->exact;
     sum(a, b, options, tile);
     sum(a, b, options, {cells.data(), static_cast<size_t>(n)});
     visit([&](uint32_t word, int shift, uint32_t cell) {
@@ -262,7 +262,7 @@ TEST(FusedSum, RegistersOfAWarpgroupAreATileToo) {
                          WgmmaAdder(ElementType::kF16, AccumulatorType::kF16)},
                         {ElementType::kS8, ElementType::kS8, AccumulatorType::kS32, 32, AdderRule{}}};
   for (const Case& c : cases) {
-    for (const Arithmetic arithmetic : {Arithmetic::kHardware, Arithmetic::kFast}) {
+    for (const SumArithmetic arithmetic : {SumArithmetic::kHardware, SumArithmetic::kFast}) {
       for (const int n : {8, 16, 24, 32, 40, 96, 256}) ExpectRegistersEqualRows(c, arithmetic, n, random);
     }
   }
@@ -342,7 +342,7 @@ TEST(FusedSum, FastArithmeticIsCloseToExact) {
   b.LoadCodes(Side::kB, ElementType::kBf16, 72, 16, codes_b.data(), false);
   std::vector<uint32_t> cells(6 * 72, 0x3f800000);
   SumOptions options;
-  options.arithmetic = Arithmetic::kFast;
+  options.arithmetic = SumArithmetic::kFast;
   MultiplyAccumulate(a, b, options, {cells.data(), 72});
   for (int m = 0; m < 6; ++m) {
     for (int n = 0; n < 72; ++n) {
@@ -376,7 +376,7 @@ TEST(FusedSum, FastArithmeticKnowsScaleFactors) {
     std::vector<uint32_t> cells(3 * 40, 0);
     SumOptions options;
     options.adder = factors == 1 ? AdderRule{} : Tcgen05FourBitAdder();
-    options.arithmetic = Arithmetic::kFast;
+    options.arithmetic = SumArithmetic::kFast;
     MultiplyAccumulate(a, b, options, {cells.data(), 40});
     for (int m = 0; m < 3; ++m) {
       for (int n = 0; n < 40; ++n) {

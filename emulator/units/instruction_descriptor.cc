@@ -20,47 +20,47 @@ Error Bad(const MmaQualifiers& q, uint32_t bits, const std::string& why) {
                    base::Cat("instruction descriptor 0x", hex.str(), " for kind::", NameOf(q.kind), ": ", why));
 }
 
-std::optional<ElementType> TypeOf(MmaKind kind, uint32_t code) {
+std::optional<ElementType> TypeOf(Tcgen05Kind kind, uint32_t code) {
   switch (kind) {
-    case MmaKind::kF16:
+    case Tcgen05Kind::kF16:
       if (code == 0) return ElementType::kF16;
       if (code == 1) return ElementType::kBf16;
       return std::nullopt;
-    case MmaKind::kTf32:
+    case Tcgen05Kind::kTf32:
       if (code == 2) return ElementType::kTf32;
       return std::nullopt;
-    case MmaKind::kF8f6f4:
-    case MmaKind::kMxf8f6f4:
+    case Tcgen05Kind::kF8f6f4:
+    case Tcgen05Kind::kMxf8f6f4:
       if (code == 0) return ElementType::kE4m3;
       if (code == 1) return ElementType::kE5m2;
       if (code == 3) return ElementType::kE2m3;
       if (code == 4) return ElementType::kE3m2;
       if (code == 5) return ElementType::kE2m1;
       return std::nullopt;
-    case MmaKind::kI8:
+    case Tcgen05Kind::kI8:
       if (code == 0) return ElementType::kU8;
       if (code == 1) return ElementType::kS8;
       return std::nullopt;
-    case MmaKind::kMxf4:
-    case MmaKind::kMxf4nvf4:
+    case Tcgen05Kind::kMxf4:
+    case Tcgen05Kind::kMxf4nvf4:
       if (code == 1) return ElementType::kE2m1;
       return std::nullopt;
   }
   return std::nullopt;
 }
 
-int DenseK(MmaKind kind) {
+int DenseK(Tcgen05Kind kind) {
   switch (kind) {
-    case MmaKind::kF16:
+    case Tcgen05Kind::kF16:
       return 16;
-    case MmaKind::kTf32:
+    case Tcgen05Kind::kTf32:
       return 8;
-    case MmaKind::kF8f6f4:
-    case MmaKind::kI8:
-    case MmaKind::kMxf8f6f4:
+    case Tcgen05Kind::kF8f6f4:
+    case Tcgen05Kind::kI8:
+    case Tcgen05Kind::kMxf8f6f4:
       return 32;
-    case MmaKind::kMxf4:
-    case MmaKind::kMxf4nvf4:
+    case Tcgen05Kind::kMxf4:
+    case Tcgen05Kind::kMxf4nvf4:
       return 64;
   }
   return 0;
@@ -68,12 +68,12 @@ int DenseK(MmaKind kind) {
 
 // Bits that must be zero, by kind.
 uint32_t ReservedBits(const MmaQualifiers& q) {
-  if (q.kind == MmaKind::kMxf8f6f4) return 0x3u | 1u << 3 | 1u << 6 | 0x7u << 24 | 1u << 31;
+  if (q.kind == Tcgen05Kind::kMxf8f6f4) return 0x3u | 1u << 3 | 1u << 6 | 0x7u << 24 | 1u << 31;
   if (IsBlockScaled(q.kind)) return 0x3u | 1u << 3 | 1u << 6 | 1u << 12 | 0x3u << 15 | 0x7u << 24;
   uint32_t reserved = 1u << 6 | 1u << 23 | 1u << 29;
-  if (q.kind != MmaKind::kI8) reserved |= 1u << 3;
-  if (q.kind == MmaKind::kI8) reserved |= 0x3u << 13;
-  if (q.kind == MmaKind::kF8f6f4 || q.kind == MmaKind::kI8 || q.sparsity == Sparsity::kDense) reserved |= 0x3u;
+  if (q.kind != Tcgen05Kind::kI8) reserved |= 1u << 3;
+  if (q.kind == Tcgen05Kind::kI8) reserved |= 0x3u << 13;
+  if (q.kind == Tcgen05Kind::kF8f6f4 || q.kind == Tcgen05Kind::kI8 || q.sparsity == Sparsity::kDense) reserved |= 0x3u;
   if (q.weight_mode == WeightMode::kOrdinary) reserved |= 0x3u << 30;
   return reserved;
 }
@@ -91,12 +91,12 @@ std::vector<int> LegalM(const MmaQualifiers& q) {
 }
 
 // Editions of the manual differ in the step of N here.
-bool StepIsOpen(const MmaQualifiers& q, const InstructionDescriptor& d) {
-  return q.cta_group == 1 && d.m == 128 && q.weight_mode == WeightMode::kOrdinary && q.kind != MmaKind::kI8;
+bool StepIsOpen(const MmaQualifiers& q, const Tcgen05Descriptor& d) {
+  return q.cta_group == 1 && d.m == 128 && q.weight_mode == WeightMode::kOrdinary && q.kind != Tcgen05Kind::kI8;
 }
 
 // Why N is not legal, or nothing.
-std::optional<std::string> WrongN(const MmaQualifiers& q, const InstructionDescriptor& d, const Policies& policies) {
+std::optional<std::string> WrongN(const MmaQualifiers& q, const Tcgen05Descriptor& d, const Policies& policies) {
   if (q.weight_mode == WeightMode::kWeightStationary) {
     const bool ok = d.n == 64 || d.n == 128 || (d.n == 256 && q.sparsity == Sparsity::kDense);
     if (ok) return std::nullopt;
@@ -104,17 +104,16 @@ std::optional<std::string> WrongN(const MmaQualifiers& q, const InstructionDescr
   }
   int step = q.cta_group == 1 ? 8 : 16;
   if (StepIsOpen(q, d) && policies.smallest_n == SmallestN::kSixteen) step = 16;
-  if (q.kind == MmaKind::kI8 && q.cta_group == 2) step = 32;
-  if (q.kind == MmaKind::kI8 && q.cta_group == 1 && d.n > 32) step = 16;
+  if (q.kind == Tcgen05Kind::kI8 && q.cta_group == 2) step = 32;
+  if (q.kind == Tcgen05Kind::kI8 && q.cta_group == 1 && d.n > 32) step = 16;
   // 8-bit elements contiguous along N come sixteen at a time.
   if (d.transpose_b && BitsOf(d.b) == 8) step = q.cta_group == 1 ? 16 : 32;
   if (d.n >= step && d.n <= 256 && d.n % step == 0) return std::nullopt;
   return base::Cat("N ", d.n, " must be a multiple of ", step, " from ", step, " to 256");
 }
 
-std::optional<std::string> WrongTypes(const MmaQualifiers& q, const InstructionDescriptor& d,
-                                      const Policies& policies) {
-  if (q.kind == MmaKind::kF16) {
+std::optional<std::string> WrongTypes(const MmaQualifiers& q, const Tcgen05Descriptor& d, const Policies& policies) {
+  if (q.kind == Tcgen05Kind::kF16) {
     if (d.a != d.b && policies.mixed_halves == MixedHalves::kRefused) {
       return base::Cat("A ", NameOf(d.a), " with B ", NameOf(d.b), ": both must be f16 or both bf16");
     }
@@ -130,83 +129,83 @@ std::optional<std::string> WrongTypes(const MmaQualifiers& q, const InstructionD
 }
 
 // D type by kind: the two-bit field at bit 4 of the kinds without scale factors.
-std::optional<AccumulatorType> AccumulatorOf(MmaKind kind, uint32_t code) {
+std::optional<AccumulatorType> AccumulatorOf(Tcgen05Kind kind, uint32_t code) {
   switch (kind) {
-    case MmaKind::kF16:
-    case MmaKind::kF8f6f4:
+    case Tcgen05Kind::kF16:
+    case Tcgen05Kind::kF8f6f4:
       if (code == 0) return AccumulatorType::kF16;
       if (code == 1) return AccumulatorType::kF32;
       return std::nullopt;
-    case MmaKind::kTf32:
+    case Tcgen05Kind::kTf32:
       if (code == 1) return AccumulatorType::kF32;
       return std::nullopt;
-    case MmaKind::kI8:
+    case Tcgen05Kind::kI8:
       if (code == 2) return AccumulatorType::kS32;
       return std::nullopt;
-    case MmaKind::kMxf8f6f4:
-    case MmaKind::kMxf4:
-    case MmaKind::kMxf4nvf4:
+    case Tcgen05Kind::kMxf8f6f4:
+    case Tcgen05Kind::kMxf4:
+    case Tcgen05Kind::kMxf4nvf4:
       return AccumulatorType::kF32;
   }
   return std::nullopt;
 }
 
 // Factors per row and the id fields of the block-scaled kinds.
-std::optional<std::string> DecodeScales(const MmaQualifiers& q, uint32_t bits, InstructionDescriptor& d) {
+std::optional<std::string> DecodeScales(const MmaQualifiers& q, uint32_t bits, Tcgen05Descriptor& d) {
   d.scale = Field(bits, 23, 1) ? ScaleType::kUe8m0 : ScaleType::kUe4m3;
   d.scale_b_id = static_cast<int>(Field(bits, 4, 2));
   d.scale_a_id = static_cast<int>(Field(bits, 29, 2));
   d.scale_factors = q.scale_vector;
-  if (q.kind == MmaKind::kMxf8f6f4) {
+  if (q.kind == Tcgen05Kind::kMxf8f6f4) {
     if (d.scale_factors == 0) d.scale_factors = 1;
     if (d.scale_factors != 1) return base::Cat("scale vectors of ", d.scale_factors, " factors; must be 1");
-  } else if (q.kind == MmaKind::kMxf4) {
+  } else if (q.kind == Tcgen05Kind::kMxf4) {
     if (d.scale_factors == 0) d.scale_factors = 2;
     if (d.scale_factors != 2) return base::Cat("scale vectors of ", d.scale_factors, " factors; must be 2");
   } else if (d.scale_factors != 2 && d.scale_factors != 4) {
     return std::string("needs a scale vector size of 2 or 4");
   }
-  if (d.scale == ScaleType::kUe4m3 && (q.kind != MmaKind::kMxf4nvf4 || d.scale_factors != 4)) {
+  if (d.scale == ScaleType::kUe4m3 && (q.kind != Tcgen05Kind::kMxf4nvf4 || d.scale_factors != 4)) {
     return std::string("scale type ue4m3 (bit 23 clear) exists for mxf4nvf4 with 4 factors only");
   }
   for (int id : {d.scale_a_id, d.scale_b_id}) {
     if (id % d.scale_factors != 0) return base::Cat("scale factor id ", id, " with ", d.scale_factors, " factors");
   }
-  if (q.kind != MmaKind::kMxf8f6f4 && Field(bits, 31, 1)) return std::string("K=96 (bit 31) exists on sm_103a only");
+  if (q.kind != Tcgen05Kind::kMxf8f6f4 && Field(bits, 31, 1))
+    return std::string("K=96 (bit 31) exists on sm_103a only");
   return std::nullopt;
 }
 
 }  // namespace
 
-std::string_view NameOf(MmaKind kind) {
+std::string_view NameOf(Tcgen05Kind kind) {
   switch (kind) {
-    case MmaKind::kF16:
+    case Tcgen05Kind::kF16:
       return "f16";
-    case MmaKind::kTf32:
+    case Tcgen05Kind::kTf32:
       return "tf32";
-    case MmaKind::kF8f6f4:
+    case Tcgen05Kind::kF8f6f4:
       return "f8f6f4";
-    case MmaKind::kI8:
+    case Tcgen05Kind::kI8:
       return "i8";
-    case MmaKind::kMxf8f6f4:
+    case Tcgen05Kind::kMxf8f6f4:
       return "mxf8f6f4";
-    case MmaKind::kMxf4:
+    case Tcgen05Kind::kMxf4:
       return "mxf4";
-    case MmaKind::kMxf4nvf4:
+    case Tcgen05Kind::kMxf4nvf4:
       return "mxf4nvf4";
   }
   return "";
 }
 
-Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& q, uint32_t bits,
-                                                          const Policies& policies) {
+Result<Tcgen05Descriptor> DecodeInstructionDescriptor(const MmaQualifiers& q, uint32_t bits, const Policies& policies) {
   if ((bits & ReservedBits(q)) != 0) return Bad(q, bits, "reserved bits are set");
   const bool sparse = q.sparsity == Sparsity::kSparse;
   if (Field(bits, 2, 1) != static_cast<uint32_t>(sparse)) {
     return Bad(q, bits, sparse ? "the instruction is .sp but bit 2 is clear" : "bit 2 (sparse) is set without .sp");
   }
-  InstructionDescriptor d;
-  const bool four_bit = q.kind == MmaKind::kMxf4 || q.kind == MmaKind::kMxf4nvf4;
+  Tcgen05Descriptor d;
+  const bool four_bit = q.kind == Tcgen05Kind::kMxf4 || q.kind == Tcgen05Kind::kMxf4nvf4;
   const auto a = TypeOf(q.kind, Field(bits, 7, 3)), b = TypeOf(q.kind, Field(bits, 10, four_bit ? 2 : 3));
   if (!a) return Bad(q, bits, base::Cat("A type code ", Field(bits, 7, 3)));
   if (!b) return Bad(q, bits, base::Cat("B type code ", Field(bits, 10, 3)));
@@ -242,13 +241,13 @@ Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& q
   return d;
 }
 
-PolicySet PoliciesOf(const MmaQualifiers& q, const InstructionDescriptor& d) {
+PolicySet PoliciesOf(const MmaQualifiers& q, const Tcgen05Descriptor& d) {
   PolicySet used;
   if (StepIsOpen(q, d) && d.n % 16 != 0) used.Add(Policy::kSmallestN);
-  if (q.kind == MmaKind::kF16 && d.a != d.b) used.Add(Policy::kMixedHalves);
+  if (q.kind == Tcgen05Kind::kF16 && d.a != d.b) used.Add(Policy::kMixedHalves);
   if (d.d == AccumulatorType::kF16) used.Add(Policy::kUpperHalf);
   if (d.sparsity_selector >= 2) used.Add(Policy::kHighSelector);
-  if (q.sparsity == Sparsity::kSparse && q.kind == MmaKind::kTf32) used.Add(Policy::kTf32Nibble);
+  if (q.sparsity == Sparsity::kSparse && q.kind == Tcgen05Kind::kTf32) used.Add(Policy::kTf32Nibble);
   if (q.sparsity == Sparsity::kSparse && IsBlockScaled(q.kind)) used.Add(Policy::kSparseScales);
   if (q.sparsity == Sparsity::kSparse && q.cta_group == 2 && d.m == 128) used.Add(Policy::kSparsePairLayout);
   return used;

@@ -12,17 +12,17 @@
 
 namespace laneshift::emulator {
 
-enum class MmaKind : uint8_t { kF16, kTf32, kF8f6f4, kI8, kMxf8f6f4, kMxf4, kMxf4nvf4 };
-std::string_view NameOf(MmaKind kind);
-inline bool IsBlockScaled(MmaKind kind) {
-  return kind == MmaKind::kMxf8f6f4 || kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4;
+enum class Tcgen05Kind : uint8_t { kF16, kTf32, kF8f6f4, kI8, kMxf8f6f4, kMxf4, kMxf4nvf4 };
+std::string_view NameOf(Tcgen05Kind kind);
+inline bool IsBlockScaled(Tcgen05Kind kind) {
+  return kind == Tcgen05Kind::kMxf8f6f4 || kind == Tcgen05Kind::kMxf4 || kind == Tcgen05Kind::kMxf4nvf4;
 }
 enum class Sparsity : uint8_t { kDense, kSparse };
 enum class WeightMode : uint8_t { kOrdinary, kWeightStationary };  // tcgen05.mma, tcgen05.mma.ws
 
 // The qualifiers of the opcode that decide what a descriptor may say.
 struct MmaQualifiers {
-  MmaKind kind = MmaKind::kF16;
+  Tcgen05Kind kind = Tcgen05Kind::kF16;
   int cta_group = 1;
   Sparsity sparsity = Sparsity::kDense;
   WeightMode weight_mode = WeightMode::kOrdinary;
@@ -31,7 +31,7 @@ struct MmaQualifiers {
   bool operator==(const MmaQualifiers&) const = default;
 };
 
-struct InstructionDescriptor {
+struct Tcgen05Descriptor {
   ElementType a = ElementType::kF16, b = ElementType::kF16;
   AccumulatorType d = AccumulatorType::kF32;
   ScaleType scale = ScaleType::kUe8m0;  // block-scaled kinds
@@ -44,9 +44,9 @@ struct InstructionDescriptor {
   bool transpose_a = false, transpose_b = false;  // M-major A, N-major B
 };
 
-Result<InstructionDescriptor> DecodeInstructionDescriptor(const MmaQualifiers& qualifiers, uint32_t bits,
-                                                          const Policies& policies = {});
+Result<Tcgen05Descriptor> DecodeInstructionDescriptor(const MmaQualifiers& qualifiers, uint32_t bits,
+                                                      const Policies& policies = {});
 // The policies that the meaning of a descriptor which was accepted depends on.
-PolicySet PoliciesOf(const MmaQualifiers& qualifiers, const InstructionDescriptor& descriptor);
+PolicySet PoliciesOf(const MmaQualifiers& qualifiers, const Tcgen05Descriptor& descriptor);
 
 }  // namespace laneshift::emulator

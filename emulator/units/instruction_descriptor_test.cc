@@ -15,10 +15,11 @@ struct Worked {
   int m, n, k;
 };
 
-TEST(InstructionDescriptor, DecodesTheWorkedValues) {
+TEST(Tcgen05Descriptor, DecodesTheWorkedValues) {
   using E = ElementType;
-  const MmaQualifiers f16{MmaKind::kF16}, f8{MmaKind::kF8f6f4}, mx8{MmaKind::kMxf8f6f4}, mx4{MmaKind::kMxf4};
-  MmaQualifiers pair = f16, sparse = f16, ws = f16, nv4{MmaKind::kMxf4nvf4}, nv4_pair;
+  const MmaQualifiers f16{Tcgen05Kind::kF16}, f8{Tcgen05Kind::kF8f6f4}, mx8{Tcgen05Kind::kMxf8f6f4},
+      mx4{Tcgen05Kind::kMxf4};
+  MmaQualifiers pair = f16, sparse = f16, ws = f16, nv4{Tcgen05Kind::kMxf4nvf4}, nv4_pair;
   pair.cta_group = 2;
   sparse.sparsity = Sparsity::kSparse;
   ws.weight_mode = WeightMode::kWeightStationary;
@@ -32,10 +33,10 @@ TEST(InstructionDescriptor, DecodesTheWorkedValues) {
       {0x04100000, f16, E::kF16, E::kF16, AccumulatorType::kF16, 64, 64, 16},
       {0x10400490, pair, E::kBf16, E::kBf16, f32, 256, 256, 16},
       {0x08110490, f16, E::kBf16, E::kBf16, f32, 128, 64, 16},
-      {0x08100910, {MmaKind::kTf32}, E::kTf32, E::kTf32, f32, 128, 64, 8},
+      {0x08100910, {Tcgen05Kind::kTf32}, E::kTf32, E::kTf32, f32, 128, 64, 8},
       {0x08200010, f8, E::kE4m3, E::kE4m3, f32, 128, 128, 32},
       {0x08200690, f8, E::kE2m1, E::kE5m2, f32, 128, 128, 32},
-      {0x082004A0, {MmaKind::kI8}, E::kS8, E::kS8, AccumulatorType::kS32, 128, 128, 32},
+      {0x082004A0, {Tcgen05Kind::kI8}, E::kS8, E::kS8, AccumulatorType::kS32, 128, 128, 32},
       {0x08200495, sparse, E::kBf16, E::kBf16, f32, 128, 128, 32},
       {0x82100490, ws, E::kBf16, E::kBf16, f32, 32, 64, 16},
       {0x08A00000, mx8, E::kE4m3, E::kE4m3, f32, 128, 128, 32},
@@ -62,12 +63,12 @@ TEST(InstructionDescriptor, DecodesTheWorkedValues) {
   EXPECT_EQ(DecodeInstructionDescriptor(nv4, 0x08200480)->scale, ScaleType::kUe4m3);
 }
 
-TEST(InstructionDescriptor, RefusesWhatIsWrongByName) {
+TEST(Tcgen05Descriptor, RefusesWhatIsWrongByName) {
   const auto message = [](MmaQualifiers q, uint32_t bits) {
     const auto d = DecodeInstructionDescriptor(q, bits);
     return d ? std::string("accepted") : d.error().message;
   };
-  const MmaQualifiers f16{MmaKind::kF16};
+  const MmaQualifiers f16{Tcgen05Kind::kF16};
   MmaQualifiers pair = f16, sparse = f16;
   pair.cta_group = 2;
   sparse.sparsity = Sparsity::kSparse;
@@ -81,11 +82,11 @@ TEST(InstructionDescriptor, RefusesWhatIsWrongByName) {
   EXPECT_NE(message(f16, 0x08400494).find("without .sp"), std::string::npos);
   EXPECT_NE(message(sparse, 0x08200490).find("bit 2 is clear"), std::string::npos);
   EXPECT_NE(message(f16, 0x88400490).find("reserved"), std::string::npos);  // max shift without .ws
-  EXPECT_NE(message({MmaKind::kTf32}, 0x08100010).find("A type code 0"), std::string::npos);
-  EXPECT_NE(message({MmaKind::kI8}, 0x080a04a0).find("N 40"), std::string::npos);
-  EXPECT_NE(message({MmaKind::kF8f6f4}, 0x08208010 | 5 << 7).find("cannot be transposed"), std::string::npos);
-  EXPECT_NE(message({MmaKind::kMxf4}, 0x08200480).find("ue4m3"), std::string::npos);
-  EXPECT_NE(message({MmaKind::kMxf4nvf4}, 0x08200480).find("scale vector size"), std::string::npos);
+  EXPECT_NE(message({Tcgen05Kind::kTf32}, 0x08100010).find("A type code 0"), std::string::npos);
+  EXPECT_NE(message({Tcgen05Kind::kI8}, 0x080a04a0).find("N 40"), std::string::npos);
+  EXPECT_NE(message({Tcgen05Kind::kF8f6f4}, 0x08208010 | 5 << 7).find("cannot be transposed"), std::string::npos);
+  EXPECT_NE(message({Tcgen05Kind::kMxf4}, 0x08200480).find("ue4m3"), std::string::npos);
+  EXPECT_NE(message({Tcgen05Kind::kMxf4nvf4}, 0x08200480).find("scale vector size"), std::string::npos);
 }
 
 }  // namespace

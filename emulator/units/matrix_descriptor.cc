@@ -20,7 +20,7 @@ struct SwizzleRule {
 constexpr SwizzleRule kSwizzles[] = {
     {"none", 16, 0, 4}, {"32B", 32, 1, 4}, {"64B", 64, 3, 4}, {"128B", 128, 7, 4}, {"128B with 32B atoms", 128, 3, 5},
 };
-const SwizzleRule& RuleOf(Swizzle swizzle) { return kSwizzles[static_cast<size_t>(swizzle)]; }
+const SwizzleRule& RuleOf(MatrixSwizzle swizzle) { return kSwizzles[static_cast<size_t>(swizzle)]; }
 
 inline uint32_t Swizzled(const SwizzleRule& rule, uint32_t address, uint32_t base_offset) {
   return address ^ (((address >> 7) - base_offset) & rule.mask) << rule.shift;
@@ -45,18 +45,18 @@ MatrixDescriptor CommonFields(uint64_t bits) {
   return d;
 }
 
-std::optional<Swizzle> Tcgen05Swizzle(uint32_t code) {
+std::optional<MatrixSwizzle> Tcgen05Swizzle(uint32_t code) {
   switch (code) {
     case 0:
-      return Swizzle::kNone;
+      return MatrixSwizzle::kNone;
     case 1:
-      return Swizzle::k128BAtom32B;
+      return MatrixSwizzle::k128BAtom32B;
     case 2:
-      return Swizzle::k128B;
+      return MatrixSwizzle::k128B;
     case 4:
-      return Swizzle::k64B;
+      return MatrixSwizzle::k64B;
     case 6:
-      return Swizzle::k32B;
+      return MatrixSwizzle::k32B;
   }
   return std::nullopt;
 }
@@ -64,9 +64,9 @@ std::optional<Swizzle> Tcgen05Swizzle(uint32_t code) {
 // The address before the XOR: where the canonical layouts put (mn, byte) (PTX ISA, matrix descriptor layouts).
 inline uint32_t LinearAddress(const MatrixDescriptor& d, const OperandTile& t, int mn, int k_byte) {
   const uint32_t span = RuleOf(d.swizzle).span;
-  if (t.major == Major::kK) {
+  if (t.major == OperandMajor::kK) {
     const auto row = static_cast<uint32_t>(mn), byte = static_cast<uint32_t>(k_byte);
-    if (d.swizzle == Swizzle::kNone) {
+    if (d.swizzle == MatrixSwizzle::kNone) {
       return d.start + row % 8 * 16 + row / 8 * d.stride + byte / 16 * d.leading + byte % 16;
     }
     return d.start + row % 8 * span + row / 8 * d.stride + byte;
@@ -75,13 +75,13 @@ inline uint32_t LinearAddress(const MatrixDescriptor& d, const OperandTile& t, i
   const uint32_t k = static_cast<uint32_t>(k_byte) / element;
   const uint32_t byte = static_cast<uint32_t>(mn) * element + static_cast<uint32_t>(k_byte) % element;
   switch (d.swizzle) {
-    case Swizzle::kNone:
+    case MatrixSwizzle::kNone:
       return d.start + byte / 16 * d.stride + byte % 16 + k % 8 * 16 + k / 8 * d.leading;
-    case Swizzle::k128BAtom32B:  // 32-bit elements: four rows of K per group
+    case MatrixSwizzle::k128BAtom32B:  // 32-bit elements: four rows of K per group
       return d.start + byte / 128 * d.leading + byte % 128 + k % 4 * 128 + k / 4 * d.stride;
-    case Swizzle::k32B:
-    case Swizzle::k64B:
-    case Swizzle::k128B:
+    case MatrixSwizzle::k32B:
+    case MatrixSwizzle::k64B:
+    case MatrixSwizzle::k128B:
       return d.start + byte / span * d.leading + byte % span + k % 8 * span + k / 8 * d.stride;
   }
   return d.start;
@@ -93,10 +93,10 @@ inline uint32_t AddressOf(const MatrixDescriptor& d, const OperandTile& t, int m
 
 }  // namespace
 
-std::string_view NameOf(Swizzle swizzle) { return RuleOf(swizzle).name; }
-uint32_t SpanOf(Swizzle swizzle) { return RuleOf(swizzle).span; }
+std::string_view NameOf(MatrixSwizzle swizzle) { return RuleOf(swizzle).name; }
+uint32_t SpanOf(MatrixSwizzle swizzle) { return RuleOf(swizzle).span; }
 
-uint32_t SwizzleAddress(Swizzle swizzle, uint32_t address, uint32_t base_offset) {
+uint32_t SwizzleAddress(MatrixSwizzle swizzle, uint32_t address, uint32_t base_offset) {
   return Swizzled(RuleOf(swizzle), address, base_offset);
 }
 
@@ -109,7 +109,7 @@ Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& 
                Field(bits, 46, 3) == 0 ? " (0 is what a wgmma descriptor of sm_90 has)" : "");
   }
   MatrixDescriptor d = CommonFields(bits);
-  const std::optional<Swizzle> swizzle = Tcgen05Swizzle(Field(bits, 61, 3));
+  const std::optional<MatrixSwizzle> swizzle = Tcgen05Swizzle(Field(bits, 61, 3));
   if (!swizzle) return bad("swizzle code ", Field(bits, 61, 3), " does not exist; 0, 1, 2, 4 and 6 do");
   d.swizzle = *swizzle;
   if (Field(bits, 52, 1) != 0) return bad("bit 52, the absolute leading offset, exists on sm_103a only");
@@ -131,7 +131,8 @@ Result<MatrixDescriptor> DecodeWgmmaDescriptor(uint64_t bits) {
     return bad("the reserved bits 15:14, 31:30 and 61:52 must be 0");
   }
   MatrixDescriptor d = CommonFields(bits);
-  constexpr Swizzle kCodes[] = {Swizzle::kNone, Swizzle::k128B, Swizzle::k64B, Swizzle::k32B};
+  constexpr MatrixSwizzle kCodes[] = {MatrixSwizzle::kNone, MatrixSwizzle::k128B, MatrixSwizzle::k64B,
+                                      MatrixSwizzle::k32B};
   d.swizzle = kCodes[Field(bits, 62, 2)];
   return d;
 }
@@ -146,9 +147,9 @@ namespace {
 // along K for K-major tiles, along MN otherwise.
 template <typename Visit>
 void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
-  if (t.major == Major::kK) {
+  if (t.major == OperandMajor::kK) {
     const SwizzleRule rule = RuleOf(d.swizzle);
-    const uint32_t step = d.swizzle == Swizzle::kNone ? d.leading : 16;  // from a row's granule to its next
+    const uint32_t step = d.swizzle == MatrixSwizzle::kNone ? d.leading : 16;  // from a row's granule to its next
     for (int mn = 0; mn < t.mn; ++mn) {
       uint32_t linear = LinearAddress(d, t, mn, 0);
       for (int byte = 0; byte < t.k_bytes; byte += 16, linear += step) {
@@ -192,7 +193,7 @@ Status AddGranules(const MatrixDescriptor& descriptor, const OperandTile& tile, 
 
 void GatherTile(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, uint8_t* to,
                 size_t row_bytes) {
-  if (tile.major == Major::kK) {
+  if (tile.major == OperandMajor::kK) {
     ForEachRun(descriptor, tile, [&](int mn, int byte, uint32_t address, int) {
       std::memcpy(to + static_cast<size_t>(mn) * row_bytes + byte, window.At(address), 16);
     });

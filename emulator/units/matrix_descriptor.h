@@ -17,22 +17,22 @@
 
 namespace laneshift::emulator {
 
-enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B, k128BAtom32B };
-std::string_view NameOf(Swizzle swizzle);
+enum class MatrixSwizzle : uint8_t { kNone, k32B, k64B, k128B, k128BAtom32B };
+std::string_view NameOf(MatrixSwizzle swizzle);
 // The bytes of one swizzled row: 16 (kNone), 32, 64 or 128.
-uint32_t SpanOf(Swizzle swizzle);
+uint32_t SpanOf(MatrixSwizzle swizzle);
 // The address that `address` becomes; `base_offset` is subtracted from the row phase (0 but for wgmma descriptors).
-uint32_t SwizzleAddress(Swizzle swizzle, uint32_t address, uint32_t base_offset = 0);
+uint32_t SwizzleAddress(MatrixSwizzle swizzle, uint32_t address, uint32_t base_offset = 0);
 
 // Which of an operand's two dimensions is contiguous in memory. MN is M for A and N for B.
-enum class Major : uint8_t { kK, kMn };
+enum class OperandMajor : uint8_t { kK, kMn };
 
 struct MatrixDescriptor {
   uint32_t start = 0;    // bytes
   uint32_t leading = 0;  // leading byte offset, LBO
   uint32_t stride = 0;   // stride byte offset, SBO
   uint32_t base_offset = 0;
-  Swizzle swizzle = Swizzle::kNone;
+  MatrixSwizzle swizzle = MatrixSwizzle::kNone;
 };
 
 // Errors name the bits that are wrong, and say so when the value looks like one of the other architecture.
@@ -41,7 +41,7 @@ Result<MatrixDescriptor> DecodeWgmmaDescriptor(uint64_t bits);
 
 // The tile that an instruction reads: rows of A or columns of B (mn), by bytes of K (element_bytes wide).
 struct OperandTile {
-  Major major = Major::kK;
+  OperandMajor major = OperandMajor::kK;
   int mn = 0;             // rows
   int k_bytes = 0;        // bytes of K per row
   int element_bytes = 1;  // 1 for everything below 16 bits

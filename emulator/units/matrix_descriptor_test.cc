@@ -13,14 +13,15 @@ TEST(MatrixDescriptor, DecodesTheWorkedTcgen05Values) {
   struct Row {
     uint64_t bits;
     uint32_t start, leading, stride;
-    Swizzle swizzle;
+    MatrixSwizzle swizzle;
   };
-  for (const Row& row :
-       {Row{0x4000404000000040, 0x400, 0, 1024, Swizzle::k128B},
-        Row{0x4000404000010040, 0x400, 16, 1024, Swizzle::k128B}, Row{0x0000400800800000, 0, 2048, 128, Swizzle::kNone},
-        Row{0xC000401000000040, 0x400, 0, 256, Swizzle::k32B}, Row{0x8000402000000040, 0x400, 0, 512, Swizzle::k64B},
-        Row{0x4000404002000040, 0x400, 8192, 1024, Swizzle::k128B},
-        Row{0x2000402001000040, 0x400, 4096, 512, Swizzle::k128BAtom32B}}) {
+  for (const Row& row : {Row{0x4000404000000040, 0x400, 0, 1024, MatrixSwizzle::k128B},
+                         Row{0x4000404000010040, 0x400, 16, 1024, MatrixSwizzle::k128B},
+                         Row{0x0000400800800000, 0, 2048, 128, MatrixSwizzle::kNone},
+                         Row{0xC000401000000040, 0x400, 0, 256, MatrixSwizzle::k32B},
+                         Row{0x8000402000000040, 0x400, 0, 512, MatrixSwizzle::k64B},
+                         Row{0x4000404002000040, 0x400, 8192, 1024, MatrixSwizzle::k128B},
+                         Row{0x2000402001000040, 0x400, 4096, 512, MatrixSwizzle::k128BAtom32B}}) {
     const auto d = DecodeTcgen05Descriptor(row.bits);
     ASSERT_TRUE(d) << d.error().message;
     EXPECT_EQ(d->start, row.start);
@@ -43,31 +44,31 @@ TEST(MatrixDescriptor, RefusesWhatIsWrongByName) {
   EXPECT_FALSE(DecodeWgmmaDescriptor(0x4000404000000040));  // a tcgen05 value
   const auto hopper = DecodeWgmmaDescriptor(0x4000004000010040);
   ASSERT_TRUE(hopper);
-  EXPECT_EQ(hopper->swizzle, Swizzle::k128B);
-  EXPECT_EQ(DecodeWgmmaDescriptor(uint64_t{2} << 62)->swizzle, Swizzle::k64B);
-  EXPECT_EQ(DecodeWgmmaDescriptor(uint64_t{3} << 62)->swizzle, Swizzle::k32B);
+  EXPECT_EQ(hopper->swizzle, MatrixSwizzle::k128B);
+  EXPECT_EQ(DecodeWgmmaDescriptor(uint64_t{2} << 62)->swizzle, MatrixSwizzle::k64B);
+  EXPECT_EQ(DecodeWgmmaDescriptor(uint64_t{3} << 62)->swizzle, MatrixSwizzle::k32B);
 }
 
 // The canonical layouts as CuTe writes them, ((8,m),(T,2k)) : strides in elements, evaluated digit by digit, with the
 // swizzle applied as a bit permutation of the address: an independent spelling of the manual's tables.
-uint32_t SwizzledByBits(Swizzle swizzle, uint32_t address) {
+uint32_t SwizzledByBits(MatrixSwizzle swizzle, uint32_t address) {
   struct Pair {
     int to, from;
   };
   std::vector<Pair> pairs;
   switch (swizzle) {
-    case Swizzle::kNone:
+    case MatrixSwizzle::kNone:
       break;
-    case Swizzle::k32B:
+    case MatrixSwizzle::k32B:
       pairs = {{4, 7}};
       break;
-    case Swizzle::k64B:
+    case MatrixSwizzle::k64B:
       pairs = {{4, 7}, {5, 8}};
       break;
-    case Swizzle::k128B:
+    case MatrixSwizzle::k128B:
       pairs = {{4, 7}, {5, 8}, {6, 9}};
       break;
-    case Swizzle::k128BAtom32B:
+    case MatrixSwizzle::k128BAtom32B:
       pairs = {{5, 7}, {6, 8}};
       break;
   }
@@ -78,13 +79,14 @@ uint32_t SwizzledByBits(Swizzle swizzle, uint32_t address) {
 
 TEST(MatrixDescriptor, KMajorAddressesAreTheRowsOfATmaBox) {
   // A box whose rows are one swizzle span wide, stacked at the natural pitch: row r, byte b at r * span + b.
-  for (Swizzle swizzle : {Swizzle::k32B, Swizzle::k64B, Swizzle::k128B, Swizzle::k128BAtom32B}) {
+  for (MatrixSwizzle swizzle :
+       {MatrixSwizzle::k32B, MatrixSwizzle::k64B, MatrixSwizzle::k128B, MatrixSwizzle::k128BAtom32B}) {
     const uint32_t span = SpanOf(swizzle);
     const MatrixDescriptor d{0x2000, 16, 8 * span, 0, swizzle};
     for (int row = 0; row < 128; ++row) {
       for (uint32_t byte = 0; byte < 32; ++byte) {
         const uint32_t linear = 0x2000 + static_cast<uint32_t>(row) * span + byte;
-        EXPECT_EQ(ByteAddress(d, {Major::kK, 128, 32, 2}, row, static_cast<int>(byte)),
+        EXPECT_EQ(ByteAddress(d, {OperandMajor::kK, 128, 32, 2}, row, static_cast<int>(byte)),
                   SwizzledByBits(swizzle, linear));
       }
     }
@@ -93,12 +95,12 @@ TEST(MatrixDescriptor, KMajorAddressesAreTheRowsOfATmaBox) {
 
 TEST(MatrixDescriptor, AdvancingTheStartIsTheSameAsALargerK) {
   for (uint32_t step = 0; step < 4; ++step) {
-    const MatrixDescriptor whole{0x4000, 0, 1024, 0, Swizzle::k128B};
-    const MatrixDescriptor advanced{0x4000 + 32 * step, 0, 1024, 0, Swizzle::k128B};
+    const MatrixDescriptor whole{0x4000, 0, 1024, 0, MatrixSwizzle::k128B};
+    const MatrixDescriptor advanced{0x4000 + 32 * step, 0, 1024, 0, MatrixSwizzle::k128B};
     for (int row = 0; row < 64; ++row) {
       for (int byte = 0; byte < 32; ++byte) {
-        EXPECT_EQ(ByteAddress(advanced, {Major::kK, 64, 32, 2}, row, byte),
-                  ByteAddress(whole, {Major::kK, 64, 128, 2}, row, byte + static_cast<int>(32 * step)));
+        EXPECT_EQ(ByteAddress(advanced, {OperandMajor::kK, 64, 32, 2}, row, byte),
+                  ByteAddress(whole, {OperandMajor::kK, 64, 128, 2}, row, byte + static_cast<int>(32 * step)));
       }
     }
   }
@@ -106,30 +108,30 @@ TEST(MatrixDescriptor, AdvancingTheStartIsTheSameAsALargerK) {
 
 TEST(MatrixDescriptor, MnMajorAddressesAreKRowsOfSpans) {
   // Stored as K rows of one span of MN each, in groups of 8 K rows SBO apart and spans LBO apart.
-  for (Swizzle swizzle : {Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
+  for (MatrixSwizzle swizzle : {MatrixSwizzle::k32B, MatrixSwizzle::k64B, MatrixSwizzle::k128B}) {
     const uint32_t span = SpanOf(swizzle);
     const MatrixDescriptor d{0x1000, 64 * span, 8 * span, 0, swizzle};
     for (uint32_t k = 0; k < 16; ++k) {
       for (uint32_t mn = 0; mn < 128; ++mn) {
         const uint32_t linear = 0x1000 + mn * 2 / span * 64 * span + k * span + mn * 2 % span;
-        EXPECT_EQ(ByteAddress(d, {Major::kMn, 128, 32, 2}, static_cast<int>(mn), static_cast<int>(2 * k)),
+        EXPECT_EQ(ByteAddress(d, {OperandMajor::kMn, 128, 32, 2}, static_cast<int>(mn), static_cast<int>(2 * k)),
                   SwizzledByBits(swizzle, linear));
       }
     }
   }
   // 8 x 8 core matrices without a swizzle: SBO along MN, LBO along K.
-  const MatrixDescriptor plain{0, 4096, 256, 0, Swizzle::kNone};
-  EXPECT_EQ(ByteAddress(plain, {Major::kMn, 64, 32, 2}, 9, 2 * 10), 256u + 2 + 2 * 16 + 4096);
+  const MatrixDescriptor plain{0, 4096, 256, 0, MatrixSwizzle::kNone};
+  EXPECT_EQ(ByteAddress(plain, {OperandMajor::kMn, 64, 32, 2}, 9, 2 * 10), 256u + 2 + 2 * 16 + 4096);
   // 32-bit elements in 32-byte atoms: groups of four K rows.
-  const MatrixDescriptor atoms{0x400, 4096, 512, 0, Swizzle::k128BAtom32B};
-  EXPECT_EQ(ByteAddress(atoms, {Major::kMn, 64, 32, 4}, 33, 4 * 5),
-            SwizzledByBits(Swizzle::k128BAtom32B, 0x400 + 4096 + 4 + 128 + 512));
+  const MatrixDescriptor atoms{0x400, 4096, 512, 0, MatrixSwizzle::k128BAtom32B};
+  EXPECT_EQ(ByteAddress(atoms, {OperandMajor::kMn, 64, 32, 4}, 33, 4 * 5),
+            SwizzledByBits(MatrixSwizzle::k128BAtom32B, 0x400 + 4096 + 4 + 128 + 512));
 }
 
 TEST(MatrixDescriptor, BaseOffsetMovesTheRowPhase) {
-  const MatrixDescriptor d{0x480, 0, 1024, 1, Swizzle::k128B};
-  EXPECT_EQ(ByteAddress(d, {Major::kK, 8, 32, 2}, 0, 0), 0x480u);
-  EXPECT_EQ(ByteAddress(d, {Major::kK, 8, 32, 2}, 1, 0), 0x510u);
+  const MatrixDescriptor d{0x480, 0, 1024, 1, MatrixSwizzle::k128B};
+  EXPECT_EQ(ByteAddress(d, {OperandMajor::kK, 8, 32, 2}, 0, 0), 0x480u);
+  EXPECT_EQ(ByteAddress(d, {OperandMajor::kK, 8, 32, 2}, 1, 0), 0x510u);
 }
 
 TEST(MatrixDescriptor, GatherAndGranulesAgreeWithTheAddresses) {
@@ -138,11 +140,11 @@ TEST(MatrixDescriptor, GatherAndGranulesAgreeWithTheAddresses) {
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
   const SharedWindow window{bytes, 0x400};
   for (int round = 0; round < 200; ++round) {
-    const auto swizzle = static_cast<Swizzle>(random() % 5);
+    const auto swizzle = static_cast<MatrixSwizzle>(random() % 5);
     const MatrixDescriptor d{0x400 + 16 * static_cast<uint32_t>(random() % 256),
                              16 * static_cast<uint32_t>(random() % 64), 16 * static_cast<uint32_t>(random() % 100), 0,
                              swizzle};
-    OperandTile tile{static_cast<Major>(random() % 2), static_cast<int>(8 * (1 + random() % 16)), 32,
+    OperandTile tile{static_cast<OperandMajor>(random() % 2), static_cast<int>(8 * (1 + random() % 16)), 32,
                      static_cast<int>(1u << random() % 3)};
     const auto ranges = TouchedGranules(d, tile, window);
     if (!ranges) continue;
@@ -171,7 +173,7 @@ TEST(MatrixDescriptor, GatherAndGranulesAgreeWithTheAddresses) {
 TEST(MatrixDescriptor, OutsideTheWindowIsAnErrorWithTheAddress) {
   std::vector<uint8_t> bytes(1024);
   const SharedWindow window{bytes, 0x400};
-  const auto r = TouchedGranules({0x400, 0, 1024, 0, Swizzle::k128B}, {Major::kK, 16, 32, 2}, window);
+  const auto r = TouchedGranules({0x400, 0, 1024, 0, MatrixSwizzle::k128B}, {OperandMajor::kK, 16, 32, 2}, window);
   ASSERT_FALSE(r);
   EXPECT_NE(r.error().message.find("0x800"), std::string::npos) << r.error().message;
 }

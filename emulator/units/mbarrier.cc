@@ -103,22 +103,22 @@ Status Mbarrier::CheckArrival(int64_t count, Completion completion) const {
   return Ok();
 }
 
-Result<Mbarrier::Token> Mbarrier::Arrive(int64_t count, Completion completion) {
+Result<Mbarrier::PtxToken> Mbarrier::Arrive(int64_t count, Completion completion) {
   LS_TRY(CheckArrival(count, completion));
-  const Token token{phase_, pending_};
+  const PtxToken token{phase_, pending_};
   pending_ -= static_cast<int32_t>(count);
   CompletePhaseIfDone();
   return token;
 }
 
-Result<Mbarrier::Token> Mbarrier::ArriveExpectBytes(int64_t bytes) {
+Result<Mbarrier::PtxToken> Mbarrier::ArriveExpectBytes(int64_t bytes) {
   LS_TRY(NeedValid());
   // The bytes come first, without a completion test of their own: the arrival that follows has one.
   LS_TRY(AddBytes(bytes, bytes, "expect_tx"));
   return Arrive(1);
 }
 
-Result<Mbarrier::Token> Mbarrier::ArriveAndDrop(int64_t count, Completion completion) {
+Result<Mbarrier::PtxToken> Mbarrier::ArriveAndDrop(int64_t count, Completion completion) {
   LS_TRY(CheckArrival(count, completion));
   if (count > expected_) {
     return Misuse(MbarrierMisuse::kTooManyArrivals,
@@ -128,7 +128,7 @@ Result<Mbarrier::Token> Mbarrier::ArriveAndDrop(int64_t count, Completion comple
   return Arrive(count, completion);
 }
 
-Result<Mbarrier::Token> Mbarrier::ArriveAndDropExpectBytes(int64_t bytes) {
+Result<Mbarrier::PtxToken> Mbarrier::ArriveAndDropExpectBytes(int64_t bytes) {
   LS_TRY(AddBytes(bytes, bytes, "expect_tx"));
   return ArriveAndDrop(1);
 }
@@ -145,7 +145,7 @@ Result<bool> Mbarrier::TestParity(uint32_t parity) const {
   return (phase_ & 1) != (parity & 1);
 }
 
-Result<bool> Mbarrier::TestToken(Token token) const {
+Result<bool> Mbarrier::TestToken(PtxToken token) const {
   LS_TRY(NeedValid());
   if (token.phase != phase_ && token.phase + 1 != phase_) {
     return Misuse(MbarrierMisuse::kStaleToken, base::Cat("a token of phase ", token.phase));

@@ -31,12 +31,12 @@ class Mbarrier {
   static constexpr int32_t kMaxCount = (1 << 20) - 1;
 
   // What an arrival returns: the phase before it, and for .noComplete the pending count before it.
-  struct Token {
+  struct PtxToken {
     uint32_t phase = 0;
     int32_t pending = 0;
     // As the 64-bit register that PTX sees; opaque to programs.
     uint64_t Pack() const { return static_cast<uint64_t>(phase) << 32 | static_cast<uint32_t>(pending); }
-    static Token Unpack(uint64_t bits) { return {static_cast<uint32_t>(bits >> 32), static_cast<int32_t>(bits)}; }
+    static PtxToken Unpack(uint64_t bits) { return {static_cast<uint32_t>(bits >> 32), static_cast<int32_t>(bits)}; }
   };
   enum class Completion : uint8_t { kMayComplete, kNoComplete };
 
@@ -44,16 +44,16 @@ class Mbarrier {
   Status Invalidate();
   Status ExpectBytes(int64_t bytes);
   Status CompleteBytes(int64_t bytes);
-  Result<Token> Arrive(int64_t count = 1, Completion completion = Completion::kMayComplete);
-  Result<Token> ArriveExpectBytes(int64_t bytes);
-  Result<Token> ArriveAndDrop(int64_t count = 1, Completion completion = Completion::kMayComplete);
-  Result<Token> ArriveAndDropExpectBytes(int64_t bytes);
+  Result<PtxToken> Arrive(int64_t count = 1, Completion completion = Completion::kMayComplete);
+  Result<PtxToken> ArriveExpectBytes(int64_t bytes);
+  Result<PtxToken> ArriveAndDrop(int64_t count = 1, Completion completion = Completion::kMayComplete);
+  Result<PtxToken> ArriveAndDropExpectBytes(int64_t bytes);
   // cp.async.mbarrier.arrive without .noinc: one more arrival is pending in this phase.
   Status AddPending();
 
   // True when the phase of parity `parity` (0 or 1) has completed.
   Result<bool> TestParity(uint32_t parity) const;
-  Result<bool> TestToken(Token token) const;
+  Result<bool> TestToken(PtxToken token) const;
 
   bool valid() const { return valid_; }
   uint32_t phase() const { return phase_; }

@@ -67,9 +67,9 @@ TEST(Mbarrier, EveryMisuseHasItsName) {
   ASSERT_TRUE(b.ExpectBytes(Mbarrier::kMaxCount));
   EXPECT_NE(Misuse(b.ExpectBytes(1)).find("bytes out of range"), std::string::npos);
   ASSERT_TRUE(b.CompleteBytes(Mbarrier::kMaxCount));
-  const Mbarrier::Token first = *b.Arrive(2);
+  const Mbarrier::PtxToken first = *b.Arrive(2);
   EXPECT_TRUE(*b.TestToken(first));
-  const Mbarrier::Token second = *b.Arrive(1);
+  const Mbarrier::PtxToken second = *b.Arrive(1);
   EXPECT_FALSE(*b.TestToken(second));
   ASSERT_TRUE(b.Arrive(1));
   EXPECT_NE(Misuse(b.TestToken(first)).find("stale token"), std::string::npos);
@@ -81,8 +81,8 @@ TEST(Mbarrier, TokensOfNoCompleteRememberThePendingCount) {
   const auto token = b.Arrive(2, Mbarrier::Completion::kNoComplete);
   ASSERT_TRUE(token);
   EXPECT_EQ(token->pending, 5);
-  EXPECT_EQ(Mbarrier::Token::Unpack(token->Pack()).pending, 5);
-  EXPECT_EQ(Mbarrier::Token::Unpack(token->Pack()).phase, 0u);
+  EXPECT_EQ(Mbarrier::PtxToken::Unpack(token->Pack()).pending, 5);
+  EXPECT_EQ(Mbarrier::PtxToken::Unpack(token->Pack()).phase, 0u);
 }
 
 TEST(Mbarrier, DroppingEveryParticipantLeavesAByteCounter) {

@@ -134,7 +134,7 @@ TEST(MmaPolicies, UpperHalf) {
 // Containers moved up by one bit mean the same to the other answer.
 TEST(MmaPolicies, SixBitContainer) {
   Form form;
-  form.kind = MmaKind::kF8f6f4;
+  form.kind = Tcgen05Kind::kF8f6f4;
   form.a = form.b = Type::kE2m3;
   form.tensor_a = true;
   World world(form, 36);
@@ -178,7 +178,7 @@ TEST(MmaPolicies, ZeroColumns) {
 // 0x4 keeps the second of two, 0xe the first.
 TEST(MmaPolicies, Tf32Nibble) {
   Form form;
-  form.kind = MmaKind::kTf32;
+  form.kind = Tcgen05Kind::kTf32;
   form.a = form.b = Type::kTf32;
   form.sparse = true;
   World world(form, 38);
@@ -214,7 +214,7 @@ TEST(MmaPolicies, HighSelector) {
 
 TEST(MmaPolicies, RefusalsOfSparseForms) {
   Form scaled;
-  scaled.kind = MmaKind::kMxf4;
+  scaled.kind = Tcgen05Kind::kMxf4;
   scaled.a = scaled.b = Type::kE2m1;
   scaled.factors = 2;
   scaled.sparse = true;
@@ -258,7 +258,7 @@ TEST(MmaPolicies, BaseOffset) {
 
 TEST(MmaPolicies, IntegerScaleD) {
   Form form;
-  form.kind = MmaKind::kI8;
+  form.kind = Tcgen05Kind::kI8;
   form.a = Type::kS8;
   form.b = Type::kU8;
   form.d = AccumulatorType::kS32;
@@ -276,7 +276,7 @@ TEST(MmaPolicies, IntegerScaleD) {
 
 TEST(MmaPolicies, IntegerOverflow) {
   Form form;
-  form.kind = MmaKind::kI8;
+  form.kind = Tcgen05Kind::kI8;
   form.a = Type::kS8;
   form.b = Type::kU8;
   form.d = AccumulatorType::kS32;

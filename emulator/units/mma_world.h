@@ -25,7 +25,7 @@ inline constexpr uint16_t kColumnA = 300, kColumnScaleA = 320, kColumnScaleB = 3
 
 // One instruction to try: shapes and types, and where A comes from.
 struct Form {
-  MmaKind kind = MmaKind::kF16;
+  Tcgen05Kind kind = Tcgen05Kind::kF16;
   ElementType a = ElementType::kF16, b = ElementType::kF16;
   AccumulatorType d = AccumulatorType::kF32;
   int m = 128, n = 64;
@@ -36,7 +36,7 @@ struct Form {
   ScaleType scale = ScaleType::kUe8m0;
   int lane = 0;             // of D, for half-lane layouts
   bool two_by_two = false;  // the other data path of sparse M = 128 of a pair
-  Swizzle swizzle = Swizzle::k128B;
+  MatrixSwizzle swizzle = MatrixSwizzle::k128B;
 };
 
 inline uint32_t CodeOf(const Form& f, ElementType type) {
@@ -56,7 +56,7 @@ inline uint32_t CodeOf(const Form& f, ElementType type) {
     case ElementType::kE3m2:
       return 4;
     case ElementType::kE2m1:
-      return f.kind == MmaKind::kMxf4 || f.kind == MmaKind::kMxf4nvf4 ? 1 : 5;
+      return f.kind == Tcgen05Kind::kMxf4 || f.kind == Tcgen05Kind::kMxf4nvf4 ? 1 : 5;
     case ElementType::kS8:
       return 1;
     case ElementType::kU8:
@@ -75,7 +75,7 @@ inline uint32_t InstructionOf(const Form& f) {
   return bits | (f.d == AccumulatorType::kF32 ? 1u : f.d == AccumulatorType::kS32 ? 2u : 0u) << 4;
 }
 
-inline uint64_t DescriptorOf(uint32_t start, uint32_t leading, uint32_t stride, Swizzle swizzle) {
+inline uint64_t DescriptorOf(uint32_t start, uint32_t leading, uint32_t stride, MatrixSwizzle swizzle) {
   constexpr uint64_t kCodes[] = {0, 6, 4, 2, 1};
   return start >> 4 | uint64_t{leading >> 4} << 16 | uint64_t{stride >> 4} << 32 | uint64_t{1} << 46 |
          kCodes[static_cast<size_t>(swizzle)] << 61;
@@ -102,18 +102,18 @@ inline int CopiesOf(const Form& f) {
 }
 
 // Dense elements that one code of the metadata describes.
-inline int CodeSpan(MmaKind kind) {
-  return kind == MmaKind::kTf32 ? 2 : kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4 ? 8 : 4;
+inline int CodeSpan(Tcgen05Kind kind) {
+  return kind == Tcgen05Kind::kTf32 ? 2 : kind == Tcgen05Kind::kMxf4 || kind == Tcgen05Kind::kMxf4nvf4 ? 8 : 4;
 }
 
 // Where the code of dense element k of row m is: of the lanes' rows, column from the first, bit.
 struct CodePlace {
   int row, column, bit;
 };
-inline CodePlace CodePlaceOf(MmaKind kind, int m, int k) {
+inline CodePlace CodePlaceOf(Tcgen05Kind kind, int m, int k) {
   // 16-bit kinds: a lane has one half of K of two rows, 8 apart.
-  if (kind == MmaKind::kF16) return {m / 16 * 16 + k / 16 * 8 + m % 8, 0, m % 16 / 8 * 16 + k % 16 / 4 * 4};
-  if (kind == MmaKind::kTf32) return {m / 16 * 16 + k / 8 * 8 + m % 8, 0, m % 16 / 8 * 16 + k % 8 / 2 * 4};
+  if (kind == Tcgen05Kind::kF16) return {m / 16 * 16 + k / 16 * 8 + m % 8, 0, m % 16 / 8 * 16 + k % 16 / 4 * 4};
+  if (kind == Tcgen05Kind::kTf32) return {m / 16 * 16 + k / 8 * 8 + m % 8, 0, m % 16 / 8 * 16 + k % 8 / 2 * 4};
   // The others: a lane has its row, eight codes to a column.
   const int code = k / CodeSpan(kind);
   return {m, code / 8, code % 8 * 4};
@@ -126,8 +126,8 @@ class World {
       shared_.emplace_back(200 * 1024);
       tensors_.push_back(std::make_unique<TensorMemory>());
     }
-    const bool four_bit = form.kind == MmaKind::kMxf4 || form.kind == MmaKind::kMxf4nvf4;
-    k_ = form.kind == MmaKind::kF16 ? 16 : form.kind == MmaKind::kTf32 ? 8 : four_bit ? 64 : 32;
+    const bool four_bit = form.kind == Tcgen05Kind::kMxf4 || form.kind == Tcgen05Kind::kMxf4nvf4;
+    k_ = form.kind == Tcgen05Kind::kF16 ? 16 : form.kind == Tcgen05Kind::kTf32 ? 8 : four_bit ? 64 : 32;
     if (form.sparse) k_ *= 2;
     Draw();
     PlaceB();
@@ -169,7 +169,7 @@ class World {
     for (int cta = 0; cta < form_.ctas; ++cta) {
       states.push_back({windows[static_cast<size_t>(cta)], tensors_[static_cast<size_t>(cta)].get()});
     }
-    return ExecuteMma(plan, Arithmetic::kHardware, states);
+    return ExecuteMma(plan, SumArithmetic::kHardware, states);
   }
 
   // The product by its definition.
@@ -255,7 +255,7 @@ class World {
   }
 
   std::vector<uint8_t> PackRow(ElementType type, const std::vector<double>& values, bool tensor) const {
-    const bool nibbles = form_.kind == MmaKind::kMxf4 || form_.kind == MmaKind::kMxf4nvf4;
+    const bool nibbles = form_.kind == Tcgen05Kind::kMxf4 || form_.kind == Tcgen05Kind::kMxf4nvf4;
     std::vector<uint8_t> row(64);
     const int bits = BitsOf(type);
     for (size_t k = 0; k < values.size(); ++k) {
@@ -277,9 +277,9 @@ class World {
 
   std::pair<uint32_t, uint32_t> Strides(ElementType type, bool transposed) const {
     const uint32_t span = SpanOf(form_.swizzle);
-    if (!transposed) return form_.swizzle == Swizzle::kNone ? std::pair(16384u, 128u) : std::pair(0u, 8 * span);
-    if (form_.swizzle == Swizzle::k128BAtom32B) return {4096, 512};
-    if (form_.swizzle == Swizzle::kNone) return {8192, 128};
+    if (!transposed) return form_.swizzle == MatrixSwizzle::kNone ? std::pair(16384u, 128u) : std::pair(0u, 8 * span);
+    if (form_.swizzle == MatrixSwizzle::k128BAtom32B) return {4096, 512};
+    if (form_.swizzle == MatrixSwizzle::kNone) return {8192, 128};
     return {span * (type == ElementType::kF16 || type == ElementType::kBf16 ? 16u : 32u), 8 * span};
   }
 
@@ -287,7 +287,8 @@ class World {
                    const std::vector<uint8_t>& bytes) {
     const auto [leading, stride] = Strides(type, transposed);
     const MatrixDescriptor d{start, leading, stride, 0, form_.swizzle};
-    const OperandTile tile{transposed ? Major::kMn : Major::kK, rows, k_bytes, std::max(1, BitsOf(type) / 8)};
+    const OperandTile tile{transposed ? OperandMajor::kMn : OperandMajor::kK, rows, k_bytes,
+                           std::max(1, BitsOf(type) / 8)};
     for (int byte = 0; byte < k_bytes; ++byte) {
       shared_[static_cast<size_t>(cta)][ByteAddress(d, tile, row, byte) - kBase] = bytes[static_cast<size_t>(byte)];
     }

@@ -1,5 +1,5 @@
 // The answers of policies.def that copies, shifts, loads and stores know: each does what it says. Those of tcgen05.mma
-// are in mma_policies_test.cc, those of whole kernels in emulator/policies_kernel_test.cc.
+// are in mma_policies_test.cc, those of whole kernels in emulator/hazards/policies_kernel_test.cc.
 
 #include "emulator/units/policies.h"
 

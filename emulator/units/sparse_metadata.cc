@@ -7,8 +7,8 @@
 namespace laneshift::emulator {
 namespace {
 
-bool InOneColumn(MmaKind kind) { return kind == MmaKind::kF16 || kind == MmaKind::kTf32; }
-bool IsFourBit(MmaKind kind) { return kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4; }
+bool InOneColumn(Tcgen05Kind kind) { return kind == Tcgen05Kind::kF16 || kind == Tcgen05Kind::kTf32; }
+bool IsFourBit(Tcgen05Kind kind) { return kind == Tcgen05Kind::kMxf4 || kind == Tcgen05Kind::kMxf4nvf4; }
 
 bool IsLegalPair(uint8_t nibble) {
   constexpr uint8_t kLegal[] = {0x4, 0x8, 0xc, 0x9, 0xd, 0x6, 0xe};
@@ -28,23 +28,23 @@ bool AllZero(const uint32_t* stored, int count) {
 
 }  // namespace
 
-int ChunkOf(MmaKind kind) { return kind == MmaKind::kTf32 ? 2 : IsFourBit(kind) ? 8 : 4; }
+int ChunkOf(Tcgen05Kind kind) { return kind == Tcgen05Kind::kTf32 ? 2 : IsFourBit(kind) ? 8 : 4; }
 
-TensorRange MetadataColumns(MmaKind kind, int selector, TensorAddress address) {
+TensorRange MetadataColumns(Tcgen05Kind kind, int selector, TensorAddress address) {
   if (!InOneColumn(kind)) return {0, 128, address.column, 2};
   // The selector picks a column of the aligned pair; 2 and 3 reach into an aligned group of four.
   const int aligned = selector < 2 ? address.column & ~1 : address.column & ~3;
   return {0, 128, static_cast<uint16_t>(aligned + selector), 1};
 }
 
-MetadataPosition PositionOf(MmaKind kind, int selector, TensorAddress address, DataPathLayout layout, int base, int m0,
-                            int group, int chunk) {
+MetadataPosition PositionOf(Tcgen05Kind kind, int selector, TensorAddress address, DataPathLayout layout, int base,
+                            int m0, int group, int chunk) {
   const int k = chunk * ChunkOf(kind);
   int row = m0, column = 0, bit = 0;
-  if (kind == MmaKind::kF16) {
+  if (kind == Tcgen05Kind::kF16) {
     row = m0 % 8 + 8 * (k / 16 % 2) + 16 * (m0 / 16);
     bit = 16 * (m0 / 8 % 2) + k % 16;
-  } else if (kind == MmaKind::kTf32) {
+  } else if (kind == Tcgen05Kind::kTf32) {
     row = m0 % 8 + 8 * (k / 8) + 16 * (m0 / 16);
     bit = 16 * (m0 / 8 % 2) + 2 * (k % 8);
   } else {
@@ -57,13 +57,13 @@ MetadataPosition PositionOf(MmaKind kind, int selector, TensorAddress address, D
           bit};
 }
 
-Status ExpandRow(MmaKind kind, std::span<const uint8_t> nibbles, const uint32_t* stored, uint32_t* dense,
+Status ExpandRow(Tcgen05Kind kind, std::span<const uint8_t> nibbles, const uint32_t* stored, uint32_t* dense,
                  Tf32Nibble tf32) {
   const int chunk = ChunkOf(kind);
   std::fill_n(dense, nibbles.size() * static_cast<size_t>(chunk), 0u);
   for (size_t i = 0; i < nibbles.size(); ++i, dense += chunk, stored += chunk / 2) {
     const uint8_t nibble = nibbles[i];
-    if (kind == MmaKind::kTf32) {
+    if (kind == Tcgen05Kind::kTf32) {
       if (nibble != 0x4 && nibble != 0xe) {
         if (AllZero(stored, 1)) continue;
         return IllegalCode(nibble, i);

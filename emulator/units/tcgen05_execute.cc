@@ -17,7 +17,7 @@ constexpr int kStepBytes = 32;  // one K step of a row of A
 // One execution: the operands of one CTA at a time.
 class Execution {
  public:
-  Execution(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas, OperandBuffers& buffers)
+  Execution(const PlannedMma& plan, SumArithmetic arithmetic, std::span<const CtaState> ctas, OperandBuffers& buffers)
       : plan_(plan),
         shape_(plan.shape),
         ctas_(ctas),
@@ -25,10 +25,10 @@ class Execution {
         groups_(GroupsOf(plan.layout)),
         buffers_(buffers) {
     for (OperandRows* rows : {&buffers.a, &buffers.b}) rows->set_detail(DetailFor(arithmetic));
-    const MmaKind kind = plan.request.qualifiers.kind;
+    const Tcgen05Kind kind = plan.request.qualifiers.kind;
     options_.d = shape_.d;
     options_.adder =
-        kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4 ? Tcgen05FourBitAdder() : Tcgen05Adder(shape_.d);
+        kind == Tcgen05Kind::kMxf4 || kind == Tcgen05Kind::kMxf4nvf4 ? Tcgen05FourBitAdder() : Tcgen05Adder(shape_.d);
     options_.arithmetic = arithmetic;
     options_.accumulate = plan.request.accumulate;
     options_.saturate = shape_.saturate || plan.policies.integer_overflow == IntegerOverflow::kSaturates;
@@ -99,7 +99,7 @@ class Execution {
   }
 
   Status LoadSparse(int cta, int group, Packing packing, const std::vector<uint8_t>& bytes, OperandRows& a) {
-    const MmaKind kind = plan_.request.qualifiers.kind;
+    const Tcgen05Kind kind = plan_.request.qualifiers.kind;
     std::vector<uint8_t> nibbles(static_cast<size_t>(shape_.k / ChunkOf(kind)));
     std::vector<uint32_t> dense(static_cast<size_t>(rows_ * shape_.k));
     std::array<uint32_t, OperandRows::kMaxK> stored;
@@ -285,7 +285,7 @@ class Execution {
   }
 
   const PlannedMma& plan_;
-  const InstructionDescriptor& shape_;
+  const Tcgen05Descriptor& shape_;
   std::span<const CtaState> ctas_;
   int rows_, groups_;
   SumOptions options_;
@@ -299,7 +299,7 @@ class Execution {
 
 }  // namespace
 
-Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas,
+Result<MmaReport> ExecuteMma(const PlannedMma& plan, SumArithmetic arithmetic, std::span<const CtaState> ctas,
                              OperandBuffers& buffers) {
   LS_CHECK(static_cast<int>(ctas.size()) == plan.ctas, "CTAs ", ctas.size(), " for cta_group ", plan.ctas);
   Execution execution(plan, arithmetic, ctas, buffers);

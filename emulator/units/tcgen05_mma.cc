@@ -19,7 +19,7 @@ bool AnyDisabled(const MmaRequest& r) {
 }
 
 // Combinations that the opcode table has no form for (PTX ISA, tcgen05.mma syntax).
-Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape, const Policies& policies) {
+Status CheckForm(const MmaRequest& r, const Tcgen05Descriptor& shape, const Policies& policies) {
   const MmaQualifiers& q = r.qualifiers;
   const bool ws = q.weight_mode == WeightMode::kWeightStationary, scaled = IsBlockScaled(q.kind);
   if (q.cta_group != 1 && q.cta_group != 2) return Bad(r, base::Cat("cta_group ", q.cta_group));
@@ -27,8 +27,8 @@ Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape, const 
   if (ws && (scaled || AnyDisabled(r) || r.shift_a)) return Bad(r, ".ws takes no scale factors, lane mask or .ashift");
   if (r.zero_columns && !ws) return Bad(r, "a zero-column mask needs .ws");
   if (scaled && (AnyDisabled(r) || r.shift_a)) return Bad(r, "block-scaled kinds take no lane mask and no .ashift");
-  const bool ignored = q.kind == MmaKind::kI8 && policies.integer_scale_d == IntegerScaleD::kIgnored;
-  if (r.scale_d != 0 && q.kind != MmaKind::kF16 && q.kind != MmaKind::kTf32 && !ignored) {
+  const bool ignored = q.kind == Tcgen05Kind::kI8 && policies.integer_scale_d == IntegerScaleD::kIgnored;
+  if (r.scale_d != 0 && q.kind != Tcgen05Kind::kF16 && q.kind != Tcgen05Kind::kTf32 && !ignored) {
     return Bad(r, "scale-input-d exists for kind::f16 and kind::tf32 only");
   }
   if (r.scale_d < 0 || r.scale_d > 15) return Bad(r, base::Cat("scale-input-d ", r.scale_d, " must be 0 to 15"));
@@ -54,10 +54,10 @@ Status CheckForm(const MmaRequest& r, const InstructionDescriptor& shape, const 
 }
 
 // An operand's tile in shared memory: `rows` rows of one K step.
-OperandTile TileOf(const InstructionDescriptor& shape, bool is_a, int rows, int k_bytes) {
+OperandTile TileOf(const Tcgen05Descriptor& shape, bool is_a, int rows, int k_bytes) {
   OperandTile tile;
   const ElementType type = is_a ? shape.a : shape.b;
-  tile.major = (is_a ? shape.transpose_a : shape.transpose_b) ? Major::kMn : Major::kK;
+  tile.major = (is_a ? shape.transpose_a : shape.transpose_b) ? OperandMajor::kMn : OperandMajor::kK;
   tile.mn = rows;
   tile.k_bytes = k_bytes;
   tile.element_bytes = std::max(1, BitsOf(type) / 8);
@@ -65,12 +65,12 @@ OperandTile TileOf(const InstructionDescriptor& shape, bool is_a, int rows, int 
 }
 
 Status CheckSwizzle(const MmaRequest& r, const MatrixDescriptor& d, const OperandTile& tile, const char* name) {
-  const bool atoms = d.swizzle == Swizzle::k128BAtom32B;
-  if (tile.major == Major::kMn && atoms != (tile.element_bytes == 4)) {
+  const bool atoms = d.swizzle == MatrixSwizzle::k128BAtom32B;
+  if (tile.major == OperandMajor::kMn && atoms != (tile.element_bytes == 4)) {
     return Bad(r, base::Cat(name, " is transposed with swizzle ", NameOf(d.swizzle), "; ",
                             tile.element_bytes == 4 ? "tf32 needs" : "only tf32 takes", " 128B with 32B atoms"));
   }
-  if (tile.k_bytes == 64 && d.swizzle == Swizzle::k32B) {
+  if (tile.k_bytes == 64 && d.swizzle == MatrixSwizzle::k32B) {
     return Bad(r, base::Cat(name, " of a sparse instruction needs 64 bytes of K per row; 32B swizzle has 32"),
                ErrorCode::kUnsupported);
   }
@@ -115,7 +115,7 @@ void NotePolicies(PlannedMma& plan) {
 
 // The tensor memory that a CTA's part reads and writes besides its shared operands.
 Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, Touched& touched) {
-  const InstructionDescriptor& shape = plan.shape;
+  const Tcgen05Descriptor& shape = plan.shape;
   const int rows = shape.m / plan.ctas, groups = GroupsOf(plan.layout);
   const auto add = [](std::vector<TensorRange>& to, const TensorRange& range, const char* what) -> Status {
     LS_TRY(CheckRange(range, what));
@@ -188,8 +188,8 @@ Status CheckLanes(const MmaRequest& r, DataPathLayout layout) {
 }  // namespace
 
 Packing PackingOf(const PlannedMma& plan, ElementType type, bool in_tensor_memory) {
-  const MmaKind kind = plan.request.qualifiers.kind;
-  if (kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4) return Packing::kNibbles;
+  const Tcgen05Kind kind = plan.request.qualifiers.kind;
+  if (kind == Tcgen05Kind::kMxf4 || kind == Tcgen05Kind::kMxf4nvf4) return Packing::kNibbles;
   if (BitsOf(type) >= 8) return Packing::kPlain;
   if (!in_tensor_memory) return Packing::kPadded;
   return plan.policies.six_bit_container == SixBitContainer::kLow ? Packing::kContainers : Packing::kMiddleContainers;
@@ -201,7 +201,7 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
   plan.policies = policies;
   LS_ASSIGN(plan.shape, DecodeInstructionDescriptor(request.qualifiers, request.instruction, policies));
   LS_TRY(CheckForm(request, plan.shape, policies));
-  const InstructionDescriptor& shape = plan.shape;
+  const Tcgen05Descriptor& shape = plan.shape;
   plan.ctas = request.qualifiers.cta_group;
   LS_CHECK(static_cast<int>(windows.size()) == plan.ctas, "windows ", windows.size(), " for cta_group ", plan.ctas);
   plan.layout = LayoutOf(request.qualifiers, shape.m, policies);

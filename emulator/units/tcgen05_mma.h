@@ -44,7 +44,7 @@ struct MmaRequest {
 
 struct PlannedMma {
   MmaRequest request;
-  InstructionDescriptor shape;
+  Tcgen05Descriptor shape;
   DataPathLayout layout = DataPathLayout::kD;
   MatrixDescriptor a, b;       // a only when it is in shared memory
   OperandTile tile_a, tile_b;  // the part of one CTA
@@ -74,9 +74,9 @@ struct MmaReport {
   PolicySet used;  // besides the plan's: what only the contents show
 };
 // Error: what only the contents can show, e.g. an illegal sparsity code.
-Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas,
+Result<MmaReport> ExecuteMma(const PlannedMma& plan, SumArithmetic arithmetic, std::span<const CtaState> ctas,
                              OperandBuffers& buffers);
-inline Result<MmaReport> ExecuteMma(const PlannedMma& plan, Arithmetic arithmetic, std::span<const CtaState> ctas) {
+inline Result<MmaReport> ExecuteMma(const PlannedMma& plan, SumArithmetic arithmetic, std::span<const CtaState> ctas) {
   OperandBuffers buffers;
   return ExecuteMma(plan, arithmetic, ctas, buffers);
 }

@@ -16,15 +16,15 @@ std::vector<Form> Types() {
   Form f16, f16_f16, bf16, tf32, f8, mixed, i8;
   f16_f16.d = AccumulatorType::kF16;
   bf16.a = bf16.b = E::kBf16;
-  tf32.kind = MmaKind::kTf32;
+  tf32.kind = Tcgen05Kind::kTf32;
   tf32.a = tf32.b = E::kTf32;
-  f8.kind = MmaKind::kF8f6f4;
+  f8.kind = Tcgen05Kind::kF8f6f4;
   f8.a = E::kE4m3;
   f8.b = E::kE5m2;
-  mixed.kind = MmaKind::kF8f6f4;
+  mixed.kind = Tcgen05Kind::kF8f6f4;
   mixed.a = E::kE2m1;
   mixed.b = E::kE3m2;
-  i8.kind = MmaKind::kI8;
+  i8.kind = Tcgen05Kind::kI8;
   i8.a = E::kS8;
   i8.b = E::kU8;
   i8.d = AccumulatorType::kS32;
@@ -58,13 +58,14 @@ TEST(Tcgen05Mma, EveryTypeShapeAndDataPath) {
 
 TEST(Tcgen05Mma, EverySwizzleAndMajor) {
   for (Form form : Types()) {
-    for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B, Swizzle::k128BAtom32B}) {
+    for (MatrixSwizzle swizzle : {MatrixSwizzle::kNone, MatrixSwizzle::k32B, MatrixSwizzle::k64B, MatrixSwizzle::k128B,
+                                  MatrixSwizzle::k128BAtom32B}) {
       for (int majors = 0; majors < 4; ++majors) {
         form.swizzle = swizzle;
         form.transpose_a = majors & 1;
         form.transpose_b = majors & 2;
-        const bool atoms = swizzle == Swizzle::k128BAtom32B;
-        if (majors != 0 && (form.kind == MmaKind::kTf32) != atoms) continue;
+        const bool atoms = swizzle == MatrixSwizzle::k128BAtom32B;
+        if (majors != 0 && (form.kind == Tcgen05Kind::kTf32) != atoms) continue;
         if (majors != 0 && BitsOf(form.a) < 8) continue;
         ExpectProduct(form);
         if (HasFatalFailure()) return;
@@ -94,15 +95,15 @@ TEST(Tcgen05Mma, SparseA) {
 TEST(Tcgen05Mma, BlockScaledKinds) {
   using E = ElementType;
   Form mx8, mx4, nv4;
-  mx8.kind = MmaKind::kMxf8f6f4;
+  mx8.kind = Tcgen05Kind::kMxf8f6f4;
   mx8.a = E::kE4m3;
   mx8.b = E::kE2m1;
   mx8.factors = 1;
-  mx4.kind = MmaKind::kMxf4;
+  mx4.kind = Tcgen05Kind::kMxf4;
   mx4.a = mx4.b = E::kE2m1;
   mx4.factors = 2;
   nv4 = mx4;
-  nv4.kind = MmaKind::kMxf4nvf4;
+  nv4.kind = Tcgen05Kind::kMxf4nvf4;
   nv4.factors = 4;
   nv4.scale = ScaleType::kUe4m3;
   for (Form form : {mx8, mx4, nv4}) {
@@ -124,7 +125,7 @@ TEST(Tcgen05Mma, BlockScaledKinds) {
 
 TEST(Tcgen05Mma, ScaleFactorIdsPickTheirByte) {
   Form form;
-  form.kind = MmaKind::kMxf8f6f4;
+  form.kind = Tcgen05Kind::kMxf8f6f4;
   form.a = form.b = ElementType::kE5m2;
   form.factors = 1;
   World world(form, 21);
@@ -146,7 +147,7 @@ TEST(Tcgen05Mma, ScaleFactorIdsPickTheirByte) {
 // Two factors of a row in the upper or the lower half of a cell.
 TEST(Tcgen05Mma, ScaleFactorIdsPickTheirHalf) {
   Form form;
-  form.kind = MmaKind::kMxf4;
+  form.kind = Tcgen05Kind::kMxf4;
   form.a = form.b = ElementType::kE2m1;
   form.factors = 2;
   for (const auto& [a_id, b_id] : {std::pair(0, 2), std::pair(2, 0), std::pair(2, 2)}) {
@@ -293,7 +294,7 @@ TEST(Tcgen05Mma, ReportsCellsThatWereNeverWritten) {
 
 TEST(Tcgen05Mma, UnequalScaleCopiesAndIllegalMetadataAreErrors) {
   Form scaled;
-  scaled.kind = MmaKind::kMxf4;
+  scaled.kind = Tcgen05Kind::kMxf4;
   scaled.a = scaled.b = ElementType::kE2m1;
   scaled.factors = 2;
   World world(scaled, 11);

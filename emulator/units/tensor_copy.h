@@ -11,7 +11,7 @@
 
 #include "emulator/units/cta_state.h"
 #include "emulator/units/policies.h"
-#include "emulator/units/tensor_map.h"
+#include "emulator/units/tensor_map_words.h"
 #include "laneshift/result.h"
 
 namespace laneshift::emulator {

@@ -127,7 +127,7 @@ void ExpandChunk(Decompress decompress, SixBitContainer place, uint8_t* chunk) {
   }
 }
 
-OperandTile SourceTile(const CopyRule& rule) { return {Major::kK, rule.rows, rule.row_bytes, 1}; }
+OperandTile SourceTile(const CopyRule& rule) { return {OperandMajor::kK, rule.rows, rule.row_bytes, 1}; }
 
 }  // namespace
 

@@ -50,20 +50,20 @@ Status CheckTypes(const WgmmaRequest& r) {
 }
 
 OperandTile TileOf(ElementType type, bool transposed, int rows, int row_bytes = kStepBytes) {
-  return {transposed ? Major::kMn : Major::kK, rows, row_bytes, BitsOf(type) / 8};
+  return {transposed ? OperandMajor::kMn : OperandMajor::kK, rows, row_bytes, BitsOf(type) / 8};
 }
 
 // Bytes of K per column of B: sparse A meets twice as many as it stores.
 int ColumnBytes(const WgmmaRequest& r) { return r.selector ? 2 * kStepBytes : kStepBytes; }
 
-MmaKind KindOf(ElementType type) {
-  return BitsOf(type) == 32 ? MmaKind::kTf32 : BitsOf(type) == 16 ? MmaKind::kF16 : MmaKind::kF8f6f4;
+Tcgen05Kind KindOf(ElementType type) {
+  return BitsOf(type) == 32 ? Tcgen05Kind::kTf32 : BitsOf(type) == 16 ? Tcgen05Kind::kF16 : Tcgen05Kind::kF8f6f4;
 }
 
 // The stored rows of A spread over the dense positions that the metadata names.
 Status LoadSparse(const WgmmaRequest& r, std::span<const uint32_t* const> metadata, const uint8_t* bytes,
                   OperandRows& rows) {
-  const MmaKind kind = KindOf(r.a);
+  const Tcgen05Kind kind = KindOf(r.a);
   const int chunks = r.k / ChunkOf(kind);
   std::vector<uint8_t> codes(static_cast<size_t>(chunks));
   std::vector<uint32_t> stored(static_cast<size_t>(r.k / 2)), dense(static_cast<size_t>(kM * r.k));
@@ -123,7 +123,7 @@ Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& 
   return plan;
 }
 
-Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
+Status ExecuteWgmma(const PlannedWgmma& plan, SumArithmetic arithmetic, const SharedWindow& window,
                     std::span<const uint32_t* const> a, std::span<uint32_t* const> d,
                     std::span<const uint32_t* const> metadata, OperandBuffers& buffers) {
   const WgmmaRequest& r = plan.request;

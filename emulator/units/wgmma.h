@@ -45,10 +45,10 @@ Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& 
 // The registers of four warps: d[warp * d_registers + r] and a[warp * 4 + r] point to the 32 lanes of register r.
 // `a` is empty when A is in shared memory; `metadata` has the four warps' register of a sparse instruction. Error: a
 // sparsity code that is not legal.
-Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
+Status ExecuteWgmma(const PlannedWgmma& plan, SumArithmetic arithmetic, const SharedWindow& window,
                     std::span<const uint32_t* const> a, std::span<uint32_t* const> d,
                     std::span<const uint32_t* const> metadata, OperandBuffers& buffers);
-inline Status ExecuteWgmma(const PlannedWgmma& plan, Arithmetic arithmetic, const SharedWindow& window,
+inline Status ExecuteWgmma(const PlannedWgmma& plan, SumArithmetic arithmetic, const SharedWindow& window,
                            std::span<const uint32_t* const> a, std::span<uint32_t* const> d,
                            std::span<const uint32_t* const> metadata = {}) {
   OperandBuffers buffers;

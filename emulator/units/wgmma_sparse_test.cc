@@ -90,7 +90,7 @@ TEST_P(WgmmaSparse, MultipliesWhatTheMetadataKeeps) {
   for (size_t r = 0; r < 4 * kN / 2; ++r) d.push_back(&words[r * 32]);
   std::vector<const uint32_t*> codes;
   for (size_t w = 0; w < 4; ++w) codes.push_back(&metadata[w * 32]);
-  ASSERT_TRUE(ExecuteWgmma(*plan, Arithmetic::kHardware, window, {}, d, codes));
+  ASSERT_TRUE(ExecuteWgmma(*plan, SumArithmetic::kHardware, window, {}, d, codes));
   for (int m = 0; m < 64; ++m) {
     for (int n = 0; n < kN; ++n) {
       int want = 0;

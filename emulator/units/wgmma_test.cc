@@ -21,13 +21,13 @@ uint64_t DescriptorOf(const MatrixDescriptor& d) {
 
 class World {
  public:
-  World(const WgmmaRequest& request, bool shared_a, Swizzle swizzle) : request_(request), shared_a_(shared_a) {
+  World(const WgmmaRequest& request, bool shared_a, MatrixSwizzle swizzle) : request_(request), shared_a_(shared_a) {
     std::mt19937 random(31);
     for (double& v : a_) v = Draw(request.a, random);
     for (double& v : b_) v = Draw(request.b, random);
     const auto layout = [&](uint32_t start, bool transposed) {
       const uint32_t span = SpanOf(swizzle);
-      if (swizzle == Swizzle::kNone) return MatrixDescriptor{start, 4096, 128, 0, swizzle};
+      if (swizzle == MatrixSwizzle::kNone) return MatrixDescriptor{start, 4096, 128, 0, swizzle};
       return MatrixDescriptor{start, transposed ? 16 * span : 16, 8 * span, 0, swizzle};
     };
     const MatrixDescriptor a = layout(kStartA, request.transpose_a), b = layout(kStartB, request.transpose_b);
@@ -35,9 +35,10 @@ class World {
     if (shared_a) request_.a_descriptor = DescriptorOf(a);
     const int es_a = BitsOf(request.a) / 8, es_b = BitsOf(request.b) / 8;
     for (int k = 0; k < request.k; ++k) {
-      for (int m = 0; m < 64; ++m) Put(a, {Major(request.transpose_a), 64, 32, es_a}, m, k, Bits(request.a, A(m, k)));
+      for (int m = 0; m < 64; ++m)
+        Put(a, {OperandMajor(request.transpose_a), 64, 32, es_a}, m, k, Bits(request.a, A(m, k)));
       for (int n = 0; n < request.n; ++n)
-        Put(b, {Major(request.transpose_b), request.n, 32, es_b}, n, k, Bits(request.b, B(n, k)));
+        Put(b, {OperandMajor(request.transpose_b), request.n, 32, es_b}, n, k, Bits(request.b, B(n, k)));
     }
     PlaceFragmentOfA();
     const auto count = static_cast<size_t>(4 * (request.d == AccumulatorType::kF16 ? request.n / 4 : request.n / 2));
@@ -50,7 +51,7 @@ class World {
   SharedWindow window() { return {shared_, kBase}; }
   Status Run() {
     LS_ASSIGN(const PlannedWgmma plan, PlanWgmma(request_, window()));
-    return ExecuteWgmma(plan, Arithmetic::kHardware, window(),
+    return ExecuteWgmma(plan, SumArithmetic::kHardware, window(),
                         shared_a_ ? std::span<const uint32_t* const>() : std::span<const uint32_t* const>(a_rows_), d_);
   }
   double Product(int m, int n) const {
@@ -80,7 +81,9 @@ class World {
     if (IsInteger(type)) return static_cast<uint32_t>(static_cast<int>(v)) & 255;
     return base::FromFloat(FormatOf(type), static_cast<float>(v));
   }
-  static emulator::Major Major(bool transposed) { return transposed ? Major::kMn : Major::kK; }
+  static emulator::OperandMajor OperandMajor(bool transposed) {
+    return transposed ? OperandMajor::kMn : OperandMajor::kK;
+  }
   double A(int m, int k) const { return a_[static_cast<size_t>(m * 32 + k)]; }
   double B(int n, int k) const { return b_[static_cast<size_t>(n * 32 + k)]; }
   void Put(const MatrixDescriptor& d, const OperandTile& tile, int mn, int k, uint32_t bits) {
@@ -115,7 +118,7 @@ class World {
   std::vector<uint32_t*> d_;
 };
 
-void ExpectProduct(const WgmmaRequest& request, bool shared_a, Swizzle swizzle) {
+void ExpectProduct(const WgmmaRequest& request, bool shared_a, MatrixSwizzle swizzle) {
   World world(request, shared_a, swizzle);
   for (int pass = 1; pass <= 2; ++pass) {
     world.request().accumulate = pass == 2;
@@ -149,7 +152,8 @@ TEST(Wgmma, EveryTypeSwizzleAndSourceOfA) {
                                        {E::kS8, E::kU8, D::kS32}};
   for (const auto& [a, b, d] : types) {
     for (int n : {8, 64, 256}) {
-      for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
+      for (MatrixSwizzle swizzle :
+           {MatrixSwizzle::kNone, MatrixSwizzle::k32B, MatrixSwizzle::k64B, MatrixSwizzle::k128B}) {
         for (bool shared_a : {true, false}) {
           ExpectProduct(RequestOf(a, b, d, n), shared_a, swizzle);
           if (HasFatalFailure()) return;
@@ -161,7 +165,7 @@ TEST(Wgmma, EveryTypeSwizzleAndSourceOfA) {
 
 TEST(Wgmma, TransposedAndNegatedOperands) {
   WgmmaRequest r = RequestOf(ElementType::kBf16, ElementType::kBf16, AccumulatorType::kF32, 64);
-  for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k64B, Swizzle::k128B}) {
+  for (MatrixSwizzle swizzle : {MatrixSwizzle::kNone, MatrixSwizzle::k64B, MatrixSwizzle::k128B}) {
     for (int bits = 0; bits < 16; ++bits) {
       r.transpose_a = bits & 1;
       r.transpose_b = bits & 2;
@@ -190,7 +194,7 @@ TEST(Wgmma, FragmentMapsCoverTheTileOnce) {
 }
 
 TEST(Wgmma, TouchedRangesAreTheTiles) {
-  World world(RequestOf(ElementType::kF16, ElementType::kF16, AccumulatorType::kF32, 128), true, Swizzle::k128B);
+  World world(RequestOf(ElementType::kF16, ElementType::kF16, AccumulatorType::kF32, 128), true, MatrixSwizzle::k128B);
   const auto plan = PlanWgmma(world.request(), world.window());
   ASSERT_TRUE(plan);
   uint32_t bytes = 0;

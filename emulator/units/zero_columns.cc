@@ -13,7 +13,7 @@ int MaskField(uint64_t bits, int low, int width) {
 
 }  // namespace
 
-Result<ZeroColumns> DecodeZeroColumns(uint64_t bits, const InstructionDescriptor& shape, const Policies& policies) {
+Result<ZeroColumns> DecodeZeroColumns(uint64_t bits, const Tcgen05Descriptor& shape, const Policies& policies) {
   ZeroColumns result;
   result.shift = MaskField(bits, 56, 6);
   const int greatest = shape.m == 32 ? 16 : 32;

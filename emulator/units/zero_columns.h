@@ -17,6 +17,6 @@ struct ZeroColumns {
 };
 
 // `shape` gives M, N and the largest shift that the instruction descriptor announced.
-Result<ZeroColumns> DecodeZeroColumns(uint64_t bits, const InstructionDescriptor& shape, const Policies& policies = {});
+Result<ZeroColumns> DecodeZeroColumns(uint64_t bits, const Tcgen05Descriptor& shape, const Policies& policies = {});
 
 }  // namespace laneshift::emulator

@@ -9,7 +9,7 @@ namespace {
 
 // The manual's four worked masks, low bits first.
 TEST(ZeroColumns, WorkedExamples) {
-  InstructionDescriptor shape;
+  Tcgen05Descriptor shape;
   shape.m = 32;
   shape.n = 64;
   shape.max_column_shift = 16;

@@ -2,9 +2,9 @@
 //
 // Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
 // (cut to `error_bytes`, always terminated; null is allowed). A null engine, plan or other pointer where one is needed
-// is LANESHIFT_INVALID_ARGUMENT; functions without a status do nothing with it, or return "" or 0. No call throws; where
-// the host has no memory left it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines and plans
-// may be shared; a plan keeps its engine's device alive.
+// is LANESHIFT_INVALID_ARGUMENT; functions without a status do nothing with it, or return "" or 0. No call throws;
+// where the host has no memory left it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines
+// and plans may be shared; a plan keeps its engine's device alive.
 #pragma once
 
 #include <stddef.h>
@@ -104,9 +104,9 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes);
 
-/* Memory of the engine's device, all zero at first, for programs that have no CUDA driver or runtime of their own to ask; on
-   the emulator there is no other way to it. `bytes` may be 0: the address is then null, as Execute takes it for no
-   workspace. Free it before or after the engine. */
+/* Memory of the engine's device, all zero at first, for programs that have no CUDA driver or runtime of their own to
+   ask; on the emulator there is no other way to it. `bytes` may be 0: the address is then null, as Execute takes it for
+   no workspace. Free it before or after the engine. */
 laneshift_status laneshift_memory_allocate(laneshift_engine* engine, size_t bytes, laneshift_memory** memory,
                                            char* error, size_t error_bytes);
 void* laneshift_memory_address(const laneshift_memory* memory);

@@ -13,8 +13,8 @@ namespace laneshift {
 
 class DeviceMemory {
  public:
-  // `bytes` of device memory, all zero, so that it may serve as a plan's workspace; at least 256-byte aligned. Keeps the
-  // engine's device alive. kResourceExhausted: the device has not that much left.
+  // `bytes` of device memory, all zero, so that it may serve as a plan's workspace; at least 256-byte aligned. Keeps
+  // the engine's device alive. kResourceExhausted: the device has not that much left.
   static Result<DeviceMemory> Allocate(const Engine& engine, size_t bytes);
   DeviceMemory(DeviceMemory&&) noexcept;
   DeviceMemory& operator=(DeviceMemory&&) noexcept;

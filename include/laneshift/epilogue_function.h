@@ -4,8 +4,8 @@
 //   auto step = engine->MakeStep(source);           // compiles, or finds what was compiled before
 //   problem.epilogue.push_back(*step);
 //
-// The function takes the value of the accumulator, or those of a pair of columns, which it joins, and what it asks for by the types of laneshift/function_operands.h.
-// Thread-safety: values.
+// The function takes the value of the accumulator, or those of a pair of columns, which it joins, and what it asks for
+// by the types of laneshift/function_operands.h. Thread-safety: values.
 #pragma once
 
 #include <cstdint>

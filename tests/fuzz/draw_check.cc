@@ -20,7 +20,7 @@ std::string InOneLine(std::string text) {
 }
 
 Judgement Finding(std::string_view what, std::string_view reason) {
-  return {Verdict::kFinding, InOneLine(Cat(what, ": ", reason))};
+  return {DrawVerdict::kFinding, InOneLine(Cat(what, ": ", reason))};
 }
 
 // What is said no to must be the caller's affair, in one line.
@@ -31,7 +31,7 @@ Judgement JudgeError(std::string_view stage, const Error& error) {
   if (!callers) return Finding(stage, text);
   if (base::Trim(error.message).empty()) return Finding(stage, "a refusal without a reason");
   if (error.message.find('\n') != std::string::npos) return Finding(stage, Cat("a refusal of several lines: ", text));
-  return {Verdict::kRefused, text};
+  return {DrawVerdict::kRefused, text};
 }
 
 // The text form is what stores and logs go by.
@@ -44,7 +44,7 @@ std::string LostInText(const Problem& problem) {
 }
 
 // The kernel of the product; those that pack and that add up totals are assembled by tests/assembler_sweep_test.cc.
-Status AssembleProduct(const device::Assembler& assembler, const Problem& problem, const std::string& schedule,
+Status AssembleProduct(const device::PtxAssembler& assembler, const Problem& problem, const std::string& schedule,
                        std::string_view target_name) {
   LS_ASSIGN(const target::Target* target, target::FindTarget(target_name));
   LS_ASSIGN(const ScheduleConstraint chosen, ParseSchedule(schedule));
@@ -74,7 +74,7 @@ Result<tools::RunOutcome> Run(const Draw& draw, const Problem& problem, const Sc
 
 }  // namespace
 
-std::string_view VerdictName(Verdict verdict) {
+std::string_view VerdictName(DrawVerdict verdict) {
   constexpr std::string_view kNames[] = {"right", "refused", "finding"};
   return kNames[static_cast<size_t>(verdict)];
 }
@@ -91,7 +91,7 @@ Judgement Judge(const Draw& draw, Assembly assembly) {
     return Finding("result", outcome->failures.empty() ? "not verified" : base::Join(outcome->failures, "; "));
   }
   if (assembly == Assembly::kNone) return {};
-  const auto assembler = device::Assembler::Find({});
+  const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) return {};
   const Status assembled = AssembleProduct(*assembler, *problem, outcome->plan.schedule, draw.target);
   return assembled ? Judgement{} : Finding("ptxas", assembled.error().message);

@@ -10,12 +10,12 @@
 
 namespace laneshift::fuzz {
 
-enum class Verdict { kRight, kRefused, kFinding };
+enum class DrawVerdict { kRight, kRefused, kFinding };
 // "right", "refused", "finding".
-std::string_view VerdictName(Verdict verdict);
+std::string_view VerdictName(DrawVerdict verdict);
 
 struct Judgement {
-  Verdict verdict = Verdict::kRight;
+  DrawVerdict verdict = DrawVerdict::kRight;
   std::string reason;  // why it is refused or a finding, in one line
 };
 

@@ -1,6 +1,6 @@
 // Any text as what NVRTC made of a user's epilogue function: refused in one line, or a module whose own text reads back
 // as the same one.
-#include "compiler/function_module.h"
+#include "compiler/functions/function_module.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/driver.h"
-#include "emulator/ptx_syntax.h"
+#include "emulator/driver/driver.h"
+#include "emulator/ptx/ptx_syntax.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace laneshift::emulator {

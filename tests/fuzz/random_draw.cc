@@ -57,7 +57,7 @@ Draw MakeDraw(Dice& dice, std::string_view target) {
   // A few of those that are refused are judged too.
   Result<Problem> problem = Error{};
   for (int attempt = 0; attempt < 20 && !problem; ++attempt) {
-    draw.problem = tests::DrawProblem(dice, dice.Of(kinds), tests::Reach::kEmulated);
+    draw.problem = tests::DrawProblem(dice, dice.Of(kinds), tests::DrawReach::kEmulated);
     problem = ParseProblem(draw.ProblemText());
     if (dice.Chance(0.02)) break;
   }

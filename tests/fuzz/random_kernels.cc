@@ -61,7 +61,7 @@ int PrintJudged(const Draw& draw, Assembly assembly) {
   std::fflush(stdout);  // before anything can abort
   const Judgement judged = Judge(draw, assembly);
   std::printf("%s %s\n", std::string(VerdictName(judged.verdict)).c_str(), judged.reason.c_str());
-  return judged.verdict == Verdict::kFinding ? 1 : 0;
+  return judged.verdict == DrawVerdict::kFinding ? 1 : 0;
 }
 
 int JudgeHere(const Options& options) {
@@ -84,16 +84,16 @@ struct Judged {
 
 // This program again, with these options.
 Judged JudgeElsewhere(const Options& options, const std::vector<std::string>& what) {
-  base::Program program{.argv = {"/proc/self/exe"}, .timeout = std::chrono::seconds(options.timeout_s)};
+  base::Executable program{.argv = {"/proc/self/exe"}, .timeout = std::chrono::seconds(options.timeout_s)};
   program.argv.insert(program.argv.end(), what.begin(), what.end());
   const auto ended = base::RunProgram(program);
-  if (!ended) return {"", {Verdict::kFinding, Cat("process: ", ended.error().message)}};
+  if (!ended) return {"", {DrawVerdict::kFinding, Cat("process: ", ended.error().message)}};
   const std::vector<std::string_view> lines = base::Split(ended->output, '\n');
   Judged judged{std::string(lines[0]), {}};
   if (ended->signal == 0 && lines.size() >= 2) {
     const std::string_view verdict = lines[1].substr(0, lines[1].find(' '));
     judged.judgement.reason = base::Trim(lines[1].substr(verdict.size()));
-    for (const Verdict known : {Verdict::kRight, Verdict::kRefused, Verdict::kFinding}) {
+    for (const DrawVerdict known : {DrawVerdict::kRight, DrawVerdict::kRefused, DrawVerdict::kFinding}) {
       if (VerdictName(known) != verdict) continue;
       judged.judgement.verdict = known;
       return judged;
@@ -101,7 +101,7 @@ Judged JudgeElsewhere(const Options& options, const std::vector<std::string>& wh
   }
   const std::vector<std::string_view> messages = base::Split(base::Trim(ended->messages), '\n');
   judged.judgement = {
-      Verdict::kFinding,
+      DrawVerdict::kFinding,
       Cat(kEnded, ended->signal != 0 ? Cat("signal ", ended->signal) : Cat("exit code ", ended->exit_code), ": ",
           messages.back())};
   return judged;
@@ -156,7 +156,7 @@ class Search {
       const std::lock_guard lock(mutex_);
       ++counts_[judged.judgement.verdict];
     }
-    if (judged.judgement.verdict != Verdict::kFinding) return;
+    if (judged.judgement.verdict != DrawVerdict::kFinding) return;
     // What ends a process in the same words is the same finding, and was made smaller before.
     if (judged.judgement.reason.starts_with(kEnded) && !IsNew(judged.judgement.reason)) return;
     const auto made = ParseDraw(judged.draw);
@@ -167,7 +167,7 @@ class Search {
         *made,
         [&](const Draw& smaller) {
           const Judgement now = JudgeDraw(options_, smaller, assembly).judgement;
-          const bool same = now.verdict == Verdict::kFinding && KindOf(now) == KindOf(judged.judgement);
+          const bool same = now.verdict == DrawVerdict::kFinding && KindOf(now) == KindOf(judged.judgement);
           if (same) last = now;
           return same;
         },
@@ -200,23 +200,23 @@ class Search {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     if (options_.json) {
       const nlohmann::ordered_json object = {{"draws", next_},
-                                             {"right", counts_[Verdict::kRight]},
-                                             {"refused", counts_[Verdict::kRefused]},
+                                             {"right", counts_[DrawVerdict::kRight]},
+                                             {"refused", counts_[DrawVerdict::kRefused]},
                                              {"findings", findings_},
                                              {"seconds", seconds}};
       std::printf("%s\n", object.dump().c_str());
       return;
     }
     std::printf("random_kernels: %lld draws in %.0f s, %lld right, %lld refused by name, %lld findings\n",
-                static_cast<long long>(next_), seconds, static_cast<long long>(counts_[Verdict::kRight]),
-                static_cast<long long>(counts_[Verdict::kRefused]), static_cast<long long>(findings_));
+                static_cast<long long>(next_), seconds, static_cast<long long>(counts_[DrawVerdict::kRight]),
+                static_cast<long long>(counts_[DrawVerdict::kRefused]), static_cast<long long>(findings_));
   }
 
   const Options& options_;
   const Clock::time_point begin_;
   std::mutex mutex_;  // of what follows
   int64_t next_ = 0, findings_ = 0;
-  std::map<Verdict, int64_t> counts_;
+  std::map<DrawVerdict, int64_t> counts_;
   std::set<std::string> known_;  // findings: reasons and commands
 };
 

@@ -1,5 +1,5 @@
-// What a user of the installed package may write: public headers alone, no flags of ours. A product on the emulator, and
-// the errors that the interface promises.
+// What a user of the installed package may write: public headers alone, no flags of ours. A product on the emulator,
+// and the errors that the interface promises.
 #include <cstdint>
 #include <iostream>
 #include <string>
@@ -27,9 +27,7 @@ laneshift::Result<Engine> OpenEmulator() {
   return Engine::Open(options);
 }
 
-Status Expect(bool right, const std::string& what) {
-  return right ? Ok() : MakeError(ErrorCode::kWrongResult, what);
-}
+Status Expect(bool right, const std::string& what) { return right ? Ok() : MakeError(ErrorCode::kWrongResult, what); }
 
 // 1.0 and 0.5 in bf16.
 struct Operands {

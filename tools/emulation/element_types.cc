@@ -35,16 +35,16 @@ double LoadSmall(const uint8_t* from) {
 }
 
 template <typename T>
-constexpr ElementType Plain(std::string_view name, std::string_view npy) {
+constexpr LaunchElementType Plain(std::string_view name, std::string_view npy) {
   return {name, npy, sizeof(T), std::is_floating_point_v<T>, std::is_signed_v<T>, Store<T>, Load<T>};
 }
 template <base::FloatFormat kFormat, typename Bits>
-constexpr ElementType Small(std::string_view name, std::string_view npy) {
+constexpr LaunchElementType Small(std::string_view name, std::string_view npy) {
   return {name, npy, sizeof(Bits), true, true, StoreSmall<kFormat, Bits>, LoadSmall<kFormat, Bits>};
 }
 
 using base::FloatFormat;
-constexpr ElementType kTypes[] = {
+constexpr LaunchElementType kTypes[] = {
     Plain<uint8_t>("u8", "|u1"),
     Plain<int8_t>("s8", "|i1"),
     Plain<uint16_t>("u16", "<u2"),
@@ -63,9 +63,9 @@ constexpr ElementType kTypes[] = {
 
 }  // namespace
 
-std::span<const ElementType> ElementTypes() { return kTypes; }
+std::span<const LaunchElementType> ElementTypes() { return kTypes; }
 
-bool Holds(const ElementType& type, const Value& value) {
+bool Holds(const LaunchElementType& type, const Value& value) {
   if (type.is_float) return true;
   if (std::isnan(value.number) || value.number != std::floor(value.number)) return false;
   const double bits = 8.0 * type.bytes;

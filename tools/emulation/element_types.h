@@ -17,7 +17,7 @@ struct Value {
   bool is_integer = false;
 };
 
-struct ElementType {
+struct LaunchElementType {
   std::string_view name, npy;  // NumPy has no bf16 and no 8-bit floats: their bits are stored as unsigned integers
   uint32_t bytes;
   bool is_float, is_signed;
@@ -25,8 +25,8 @@ struct ElementType {
   double (*load)(const uint8_t* from);
 };
 
-std::span<const ElementType> ElementTypes();
+std::span<const LaunchElementType> ElementTypes();
 // Whether the type holds the value, rounded if it is a float type.
-bool Holds(const ElementType& type, const Value& value);
+bool Holds(const LaunchElementType& type, const Value& value);
 
 }  // namespace laneshift::tools

@@ -12,7 +12,7 @@ namespace {
 using base::Cat;
 using Kind = JsonNode::Kind;
 
-constexpr Field kFields[] = {
+constexpr LaunchField kFields[] = {
 #define FIELD(object, key, kind, presence, meaning) \
   {FieldObject::k##object, #key, FieldKind::k##kind, FieldPresence::k##presence, meaning},
 #include "tools/emulation/launch_fields.def"
@@ -81,7 +81,7 @@ std::string_view Wanted(FieldKind kind, const JsonNode& node) {
   return "";
 }
 
-Status CheckField(const JsonTree& tree, const JsonNode& node, const Field& field) {
+Status CheckField(const JsonTree& tree, const JsonNode& node, const LaunchField& field) {
   const std::string_view wanted = Wanted(field.kind, node);
   if (!wanted.empty()) return tree.At(node, Cat("is ", Describe(node.kind), ", but must be ", wanted));
   const auto words = WordsOf(field.kind);
@@ -101,12 +101,12 @@ Status CheckField(const JsonTree& tree, const JsonNode& node, const Field& field
 
 }  // namespace
 
-std::span<const Field> Fields() { return kFields; }
+std::span<const LaunchField> Fields() { return kFields; }
 
 std::span<const std::string_view> WordsOf(FieldKind kind) {
   static const std::vector<std::string_view> types = [] {
     std::vector<std::string_view> names;
-    for (const ElementType& type : ElementTypes()) names.push_back(type.name);
+    for (const LaunchElementType& type : ElementTypes()) names.push_back(type.name);
     return names;
   }();
   if (kind == FieldKind::kType) return types;
@@ -144,17 +144,17 @@ FieldContent ContentOf(FieldKind kind) {
 Status CheckObject(const JsonTree& tree, const JsonNode& node, FieldObject object) {
   if (node.kind != Kind::kObject) return tree.At(node, Cat("is ", Describe(node.kind), ", but must be an object"));
   std::vector<std::string_view> keys;
-  for (const Field& field : kFields) {
+  for (const LaunchField& field : kFields) {
     if (field.object == object) keys.push_back(field.key);
   }
   for (const auto& [key, member] : node.members) {
-    const auto known = std::find_if(std::begin(kFields), std::end(kFields), [object, name = key](const Field& field) {
-      return field.object == object && field.key == name;
-    });
+    const auto known = std::find_if(
+        std::begin(kFields), std::end(kFields),
+        [object, name = key](const LaunchField& field) { return field.object == object && field.key == name; });
     if (known == std::end(kFields)) return tree.At(member, base::UnknownName("key", key, keys));
     LS_TRY(CheckField(tree, member, *known));
   }
-  for (const Field& field : kFields) {
+  for (const LaunchField& field : kFields) {
     if (field.object == object && field.presence == FieldPresence::kRequired && node.Find(field.key) == nullptr)
       return tree.At(node, Cat("the key '", field.key, "' is missing: ", field.meaning));
   }

@@ -52,14 +52,14 @@ enum class FieldKind : uint8_t {
   kOobFill,
 };
 
-struct Field {
+struct LaunchField {
   FieldObject object;
   std::string_view key;
   FieldKind kind;
   FieldPresence presence;
   std::string_view meaning;
 };
-std::span<const Field> Fields();
+std::span<const LaunchField> Fields();
 
 // The words of a kind, in the order of their values; empty for kinds that are not words.
 std::span<const std::string_view> WordsOf(FieldKind kind);

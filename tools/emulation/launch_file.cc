@@ -35,7 +35,7 @@ class Reader {
   Result<std::string_view> OneOf(const JsonNode& node, const std::vector<std::string_view>& keys) const;
   template <typename T>
   Result<std::vector<T>> Numbers(const JsonNode* node, size_t most) const;
-  static const ElementType* TypeOf(const JsonNode& node);
+  static const LaunchElementType* TypeOf(const JsonNode& node);
   static int WordOf(const JsonNode& node, std::string_view key, FieldKind kind);
   static double NumberOf(const JsonNode& node, std::string_view key, double otherwise);
 
@@ -62,9 +62,10 @@ std::vector<uint8_t> BytesOf(const std::string& hex) {
   return bytes;
 }
 
-const ElementType* Reader::TypeOf(const JsonNode& node) {
+const LaunchElementType* Reader::TypeOf(const JsonNode& node) {
   const auto types = ElementTypes();
-  return &*std::find_if(types.begin(), types.end(), [&](const ElementType& type) { return type.name == node.text; });
+  return &*std::find_if(types.begin(), types.end(),
+                        [&](const LaunchElementType& type) { return type.name == node.text; });
 }
 
 int Reader::WordOf(const JsonNode& node, std::string_view key, FieldKind kind) {
@@ -166,7 +167,7 @@ Result<LaunchBuffer> Reader::ReadBuffer(const std::string& name, const JsonNode&
 Result<Fill> Reader::ReadFill(const JsonNode& node, const LaunchBuffer& buffer) {
   LS_ASSIGN(const std::string_view which, OneOf(node, {"zero", "constant", "iota", "random", "bytes", "raw", "npy"}));
   const JsonNode& given = *node.Find(which);
-  const ElementType& type = *buffer.type;
+  const LaunchElementType& type = *buffer.type;
   if (which == "zero") return Fill(ConstantFill{});
   if (which == "raw") return Fill(RawFill{given.text});
   if (which == "npy") return Fill(NpyFill{given.text});
@@ -265,7 +266,7 @@ Result<LaunchArgument> Reader::ReadArgument(const JsonNode& node) {
   } else {
     const JsonNode* type = node.Find("type");
     if (type == nullptr) return At(node, "a scalar needs its 'type'");
-    const ElementType& element = *TypeOf(*type);
+    const LaunchElementType& element = *TypeOf(*type);
     const Value value = ValueOf(*node.Find("value"));
     if (!Holds(element, value)) return At(*node.Find("value"), Cat("is no value of type ", element.name));
     BytesArgument bytes{std::vector<uint8_t>(element.bytes)};

@@ -46,7 +46,7 @@ using Fill = std::variant<NoFill, ConstantFill, IotaFill, RandomFill, BytesFill,
 
 struct LaunchBuffer {
   std::string name;
-  const ElementType* type = nullptr;
+  const LaunchElementType* type = nullptr;
   std::vector<uint64_t> shape;
   uint64_t elements = 0, bytes = 0;
   Fill fill;

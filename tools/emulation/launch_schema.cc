@@ -31,7 +31,7 @@ Json PlainSchema(FieldKind kind) {
   return {{"type", "string"}};
 }
 
-Json FieldSchema(const Field& field) {
+Json FieldSchema(const LaunchField& field) {
   const FieldContent content = ContentOf(field.kind);
   Json schema;
   switch (content.shape) {
@@ -54,7 +54,7 @@ Json FieldSchema(const Field& field) {
 
 Json ObjectSchema(FieldObject object) {
   Json properties = Json::object(), required = Json::array();
-  for (const Field& field : Fields()) {
+  for (const LaunchField& field : Fields()) {
     if (field.object != object) continue;
     properties[std::string(field.key)] = FieldSchema(field);
     if (field.presence == FieldPresence::kRequired) required.push_back(field.key);

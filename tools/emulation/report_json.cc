@@ -11,7 +11,7 @@ Json SourceJson(const emulator::SourcePosition& source) {
   return source.line != 0 ? Json{{"file", source.file}, {"line", source.line}} : Json(nullptr);
 }
 
-Json PlaceJson(const emulator::Place& place) {
+Json PlaceJson(const emulator::SourcePlace& place) {
   return {{"kernel", place.kernel},
           {"name", emulator::ReadableName(place.kernel)},
           {"line", place.line},
@@ -105,7 +105,7 @@ Json ReportJson(const emulator::Report& report, const emulator::Options& options
           {"policy",
            {{"async", NameOf(options.completion)},
             {"seed", options.seed},
-            {"arithmetic", options.arithmetic == emulator::Arithmetic::kHardware ? "hardware" : "fast"},
+            {"arithmetic", options.arithmetic == emulator::SumArithmetic::kHardware ? "hardware" : "fast"},
             {"hazards", options.hazards == emulator::HazardChecks::kOn}}},
           {"launches", report.launches},
           {"kernels", KernelsJson(report)},

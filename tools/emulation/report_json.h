@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 
 namespace laneshift::tools {
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "emulator/test_device.h"
+#include "emulator/emulated_test_device.h"
 
 namespace laneshift::tools {
 namespace {

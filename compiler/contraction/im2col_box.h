@@ -1,0 +1,35 @@
+// The pixel box of an im2col tensor map (cuTensorMapEncodeIm2col): which positions a walk visits.
+//
+// A walk along a dimension of extent L visits lower, lower + step, … up to L - 1 + upper. Order: width, height, depth.
+// Thread-safety: pure functions.
+#pragma once
+
+#include <array>
+
+#include "compiler/contraction/conv_geometry.h"
+
+namespace laneshift::compiler {
+
+struct Im2colBox {
+  std::array<int64_t, 3> lower{}, upper{}, step{};
+};
+
+// The walk over x whose positions are the rows of the GEMM: what the first filter column meets, or where borders are
+// masked, the image.
+inline Im2colBox BoxOfX(const ConvProblem& problem, const ConvGeometry& geometry) {
+  Im2colBox box;
+  for (const int d : {kDepth, kHeight, kWidth}) {
+    const auto i = static_cast<size_t>(kWidth - d);
+    const bool whole = d == kWidth && geometry.masks_border;
+    const int64_t stops = d == kWidth ? geometry.walk_q : geometry.output[static_cast<size_t>(d)];
+    box.step[i] = problem.stride[static_cast<size_t>(d)];
+    box.lower[i] = whole ? 0 : -problem.pad_before[static_cast<size_t>(d)];
+    box.upper[i] = box.lower[i] + (stops - 1) * box.step[i] - (problem.input[static_cast<size_t>(d)] - 1);
+  }
+  return box;
+}
+
+// The walk over y: every pixel. REQUIRES: no position of the walk over x is behind the end of its row.
+inline Im2colBox BoxOfY() { return {.lower = {0, 0, 0}, .upper = {0, 0, 0}, .step = {1, 1, 1}}; }
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,48 @@
+// Where a CTA stands in its cluster and which CTAs its copies and arrivals go to (ir/program.h, "Clusters"), as values
+// of the kernel.
+//
+// All are computed where the place is made, which must dominate their uses. Thread-safety: none.
+#pragma once
+
+#include <array>
+
+#include "compiler/emit/emitter.h"
+#include "ir/program.h"
+
+namespace laneshift::compiler {
+
+class ClusterPlace {
+ public:
+  // `lane`: of the thread in its warp.
+  ClusterPlace(const ir::Program& program, Emitter& e, Value* lane);
+
+  // The CTA's index along m or n.
+  Value* Index(ir::Axis axis) const { return axis == ir::Axis::kM ? index_m_ : index_n_; }
+  // Whether the CTA has rank 0.
+  Value* IsFirst() const { return is_first_; }
+  // Whether the CTA is the leader of its pair. REQUIRES: there are pairs.
+  Value* IsLeader() const { return is_leader_; }
+  // Bits of the ranks that a part of a tile goes to, an i16, or nullptr where it is the CTA itself.
+  Value* CopyMask(ir::Reach to) const { return copy_masks_[static_cast<size_t>(to)]; }
+  // The same for commits, which a pair makes to both CTAs of the pairs that are reached.
+  Value* CommitMask(ir::Reach to) const { return commit_masks_[static_cast<size_t>(to)]; }
+  // Arrivals by the lanes of a warp, one each: how many, and the rank that this lane arrives at.
+  struct Peers {
+    int count = 0;
+    Value* rank = nullptr;
+  };
+  const Peers& PeersOf(ir::Reach to) const { return peers_[static_cast<size_t>(to)]; }
+
+ private:
+  static constexpr size_t kReaches = static_cast<size_t>(ir::Reach::kAll) + 1;
+  void Reach(const ir::Program& program, Emitter& e, Value* rank, Value* lane);
+
+  Value* index_m_;
+  Value* index_n_;
+  Value* is_first_ = nullptr;
+  Value* is_leader_ = nullptr;
+  std::array<Value*, kReaches> copy_masks_{}, commit_masks_{};
+  std::array<Peers, kReaches> peers_{};
+};
+
+}  // namespace laneshift::compiler

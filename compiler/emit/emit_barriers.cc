@@ -1,0 +1,94 @@
+// Rings: cursors, mbarriers, commits and fences.
+#include "base/check.h"
+#include "compiler/emit/emit_role.h"
+
+namespace laneshift::compiler {
+
+using ir::Op;
+using ir::Side;
+
+Value* RoleEmitter::Barrier(const Slot& slot, Side side) {
+  const ir::Channel& channel = ChannelOf(slot);
+  const int first = channel.barrier_offset + (side == Side::kEmpty ? channel.stages * ir::kBarrierBytes : 0);
+  return e_.Offset(cx_.Shared(first), b_.CreateShl(slot.stage, 3));
+}
+
+Value* RoleEmitter::Tile(const Slot& slot, int tile) {
+  const ir::Channel& channel = ChannelOf(slot);
+  return e_.Offset(cx_.Shared(channel.tiles[tile].offset), b_.CreateMul(slot.stage, e_.C32(channel.StageBytes())));
+}
+
+void RoleEmitter::ByUnit(ir::Unit by, const std::function<void()>& body) {
+  if (by == ir::Unit::kThread) return body();
+  e_.WarpSync();
+  e_.If(b_.CreateICmpEQ(cx_.lane, e_.C32(0)), body);
+}
+
+void RoleEmitter::Cursor(const Op& op) {
+  const auto& attrs = op.As<ir::CursorAttrs>();
+  const CursorState& cursor = cursors_.at({attrs.channel, attrs.trail});
+  slots_[op.result] = {attrs.channel, cursor, e_.Load(cursor.stage), e_.Load(cursor.phase)};
+}
+
+void RoleEmitter::Kept(const Op& op) {
+  slots_[op.result] = {op.As<ir::ChannelAttrs>().channel, {}, Index(op, 0), nullptr};
+}
+
+void RoleEmitter::Advance(const Op& op) {
+  const Slot& slot = SlotOf(op);
+  Value* next = b_.CreateAdd(slot.stage, e_.C32(1));
+  Value* wraps = b_.CreateICmpEQ(next, e_.C32(ChannelOf(slot).stages));
+  e_.Store(slot.cursor.stage, b_.CreateSelect(wraps, e_.C32(0), next));
+  e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, b_.CreateZExt(wraps, e_.I32())));
+}
+
+void RoleEmitter::AdvanceBy(const Op& op) {
+  const Slot& slot = SlotOf(op);
+  Value* stages = e_.C32(static_cast<uint32_t>(ChannelOf(slot).stages));
+  Value* next = b_.CreateAdd(slot.stage, Index(op, 1));
+  e_.Store(slot.cursor.stage, b_.CreateURem(next, stages));
+  // Each time round the parity changes.
+  Value* rounds = b_.CreateAnd(b_.CreateUDiv(next, stages), e_.C32(1));
+  e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, rounds));
+}
+
+void RoleEmitter::BarrierWait(const Op& op) {
+  const auto& attrs = op.As<ir::BarrierAttrs>();
+  const Slot& slot = SlotOf(op);
+  e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
+}
+
+void RoleEmitter::BarrierExpect(const Op& op) {
+  const auto& attrs = op.As<ir::ExpectAttrs>();
+  const auto expect = [&] { e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), attrs.bytes); };
+  return attrs.leader ? e_.If(cx_.cluster->IsLeader(), expect) : expect();
+}
+
+// At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, each at one.
+void RoleEmitter::BarrierArrive(const Op& op) {
+  const auto& attrs = op.As<ir::BarrierAttrs>();
+  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
+  Value* barrier = Barrier(SlotOf(op), attrs.side);
+  const ClusterPlace::Peers& peers = cx_.cluster->PeersOf(attrs.to);
+  if (role_.elected) {
+    LS_CHECK(attrs.to == ir::Reach::kAll, "an elected thread arrives at some CTAs");
+    for (int rank = 0; rank < peers.count; ++rank) e_.MbarrierArriveAt(barrier, e_.C32(static_cast<uint32_t>(rank)));
+    return;
+  }
+  e_.WarpSync();
+  e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),
+        [&] { e_.MbarrierArriveAt(barrier, peers.rank); });
+}
+
+void RoleEmitter::MmaCommit(const Op& op) {
+  const auto& attrs = op.As<ir::BarrierAttrs>();
+  e_.TensorCommit(Barrier(SlotOf(op), attrs.side), cx_.cluster->CommitMask(attrs.to));
+}
+
+void RoleEmitter::MmaWait(const Op& op) { e_.WgmmaWait(op.As<ir::PendingAttrs>().pending); }
+
+void RoleEmitter::FenceProxy(const Op&) { e_.FenceProxyAsyncShared(); }
+
+void RoleEmitter::FenceTensor(const Op& op) { e_.TensorFence(op.As<ir::FenceAttrs>().edge == ir::Edge::kAfter); }
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,92 @@
+#include "base/check.h"
+#include "compiler/emit/emit_program.h"
+
+namespace laneshift::compiler {
+namespace {
+
+constexpr int kCopyBytes = 16;
+
+// Rows of B of a convolution are the filters of all groups: N, the filters of one, would cut the others off.
+ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
+  if (axis == ir::Axis::kM) return ir::Binding::kM;
+  if (axis == ir::Axis::kK) return ir::Binding::kK;
+  return program.FindParam(ir::Binding::kFilters) != nullptr ? ir::Binding::kFilters : ir::Binding::kN;
+}
+
+// Elements from the start of a filter to (tap, channel) `k`, the taps anywhere.
+Value* TapOffset(const RoleContext& cx, Value* k) {
+  auto& b = cx.e.ir();
+  const auto scaled = [&](Value* index, ir::Binding distance) {
+    return b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.Param(distance));
+  };
+  Value* offset = b.CreateZExt(b.CreateURem(k, cx.Param(ir::Binding::kChannels)), cx.e.I64());
+  Value* tap = b.CreateUDiv(k, cx.Param(ir::Binding::kChannels));
+  Value* column = b.CreateURem(tap, cx.Param(ir::Binding::kTapsS));
+  offset = b.CreateAdd(offset, scaled(column, ir::Binding::kStrideB));
+  Value* row = b.CreateUDiv(tap, cx.Param(ir::Binding::kTapsS));
+  if (cx.program.FindParam(ir::Binding::kPlaneB) != nullptr) {
+    offset = b.CreateAdd(offset, scaled(b.CreateUDiv(row, cx.Param(ir::Binding::kTapsR)), ir::Binding::kPlaneB));
+    row = b.CreateURem(row, cx.Param(ir::Binding::kTapsR));
+  }
+  return b.CreateAdd(offset, scaled(row, ir::Binding::kRowB));
+}
+
+// The index along an axis, `step` behind the tile's first one. Columns of two halves come in turns.
+Value* IndexAlong(const RoleContext& cx, const ir::LoadAttrs& attrs, ir::Axis axis, Value* first, Value* step) {
+  auto& b = cx.e.ir();
+  if (!attrs.halves || axis != ir::Axis::kN) return b.CreateAdd(first, step);
+  Value* half = b.CreateMul(b.CreateAnd(step, cx.e.C32(1)), cx.Param(ir::Binding::kColumns));
+  return b.CreateAdd(b.CreateAdd(first, b.CreateLShr(step, 1)), half);
+}
+
+}  // namespace
+
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
+                  Value* inner, Value* outer, Value* batch) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ir::Operand operand = attrs.operand;
+  const int bytes = layout.ElementBytes();
+  const int elements = kCopyBytes / bytes;
+  const int chunks_per_row = layout.inner / elements;
+  Value* outer_limit = cx.Param(SizeOf(cx.program, layout.outer_axis));
+  Value* inner_limit = cx.Param(SizeOf(cx.program, layout.inner_axis));
+  Value* base = b.CreateAdd(
+      cx.Param(ir::BaseOf(operand)),
+      b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(bytes)));
+  e.For(cx.thread, e.C32(layout.outer * chunks_per_row), cx.threads, [&](Value* chunk) {
+    // Neighbouring threads load from neighbouring addresses.
+    const int fast = attrs.transposed ? layout.outer : chunks_per_row;
+    Value* slow_index = b.CreateUDiv(chunk, e.C32(fast));
+    Value* fast_index = b.CreateURem(chunk, e.C32(fast));
+    Value* tile_row = attrs.transposed ? fast_index : slow_index;
+    Value* tile_column = b.CreateMul(attrs.transposed ? slow_index : fast_index, e.C32(elements));
+    Value* row = IndexAlong(cx, attrs, layout.outer_axis, outer, tile_row);
+    Value* column = b.CreateAdd(inner, tile_column);
+    const bool turns = attrs.halves && layout.inner_axis == ir::Axis::kN;
+    const auto column_of = [&](int i) {
+      return turns ? IndexAlong(cx, attrs, layout.inner_axis, inner, b.CreateAdd(tile_column, e.C32(i)))
+                   : b.CreateAdd(column, e.C32(i));
+    };
+    Value* row_inside = b.CreateICmpULT(row, outer_limit);
+    Value* pitch = cx.Param(ir::PitchOf(operand));
+    Value* row_offset = b.CreateZExt(row, e.I64());
+    if (!attrs.transposed) row_offset = b.CreateMul(row_offset, pitch);
+    const auto address_of = [&](int i) {
+      Value* own = attrs.taps ? TapOffset(cx, b.CreateAdd(column, e.C32(i)))
+                   : turns    ? b.CreateZExt(column_of(i), e.I64())
+                              : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
+      if (attrs.transposed) own = b.CreateMul(own, pitch);
+      return b.CreateAdd(base, b.CreateMul(b.CreateAdd(row_offset, own), e.C64(bytes)));
+    };
+    std::vector<Value*> loaded;
+    for (int i = 0; i < elements; ++i) {
+      Value* inside = b.CreateAnd(row_inside, b.CreateICmpULT(column_of(i), inner_limit));
+      loaded.push_back(e.LoadGlobalElement(bytes, address_of(i), inside));
+    }
+    Value* byte = b.CreateMul(tile_column, e.C32(bytes));
+    e.StoreShared(e.Offset(tile_base, e.TileOffset(layout, tile_row, byte)), e.JoinElements(bytes, loaded));
+  });
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,189 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "compiler/emit/emit_place.h"
+#include "compiler/emit/emit_program.h"
+
+namespace laneshift::compiler {
+
+using ir::Binding;
+
+Value* WarpGroup::Number() const {
+  return cx_.threads == kWarpThreads * sharers_ ? cx_.e.C32(0) : cx_.e.ir().CreateUDiv(cx_.warp, cx_.e.C32(sharers_));
+}
+
+Value* WarpGroup::IsFirst() const {
+  auto& b = cx_.e.ir();
+  Value* first = b.CreateICmpEQ(cx_.lane, cx_.e.C32(0));
+  if (sharers_ == 1) return first;
+  return b.CreateAnd(first, b.CreateICmpEQ(b.CreateURem(cx_.warp, cx_.e.C32(sharers_)), cx_.e.C32(0)));
+}
+
+// A barrier of the CTA's that is the group's alone: barrier 0 is that of all threads, and roles of such warps begin
+// behind the first warpgroup.
+Value* WarpGroup::Barrier() const {
+  LS_CHECK(cx_.first_warp >= sharers_, "the barrier of all threads is no group's");
+  return cx_.e.ir().CreateAdd(Number(), cx_.e.C32(cx_.first_warp / sharers_));
+}
+
+void WarpGroup::Meet() const {
+  if (sharers_ == 1) return cx_.e.WarpSync();
+  cx_.e.BarrierSync(Barrier(), kWarpThreads * sharers_);
+}
+
+Value* WarpGroup::Any(Value* any) const {
+  LS_CHECK(sharers_ > 1, "a warp meets without a barrier");
+  return cx_.e.BarrierAny(Barrier(), kWarpThreads * sharers_, any);
+}
+
+Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor) {
+  Fragment scaled{fragment.layout, {}};
+  for (Value* value : fragment.values) scaled.values.push_back(cx.e.ir().CreateFMul(value, factor));
+  return scaled;
+}
+
+Value* EmitLoadFactor(const RoleContext& cx, Binding pointer) {
+  Emitter& e = cx.e;
+  return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());
+}
+
+Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Value* row, Value* column, Value* run,
+                        Value* batch) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const auto runs_of = [&](Binding extent) {
+    return b.CreateUDiv(b.CreateAdd(cx.Param(extent), e.C32(kScaleRun - 1)), e.C32(kScaleRun));
+  };
+  // The factor at [batch][middle][inner] of an array of `middles` x `inners`.
+  const auto load = [&](Binding base, Value* middles, Value* middle, Value* inners, Value* inner, Value* inside) {
+    Value* line = b.CreateAdd(b.CreateMul(b.CreateZExt(batch, e.I64()), b.CreateZExt(middles, e.I64())),
+                              b.CreateZExt(middle, e.I64()));
+    Value* index = b.CreateAdd(b.CreateMul(line, b.CreateZExt(inners, e.I64())), b.CreateZExt(inner, e.I64()));
+    Value* address = b.CreateAdd(cx.Param(base), b.CreateMul(index, e.C64(4)));
+    return b.CreateBitCast(e.LoadGlobal(address, 1, inside)[0], e.F32());
+  };
+  Value* k_runs = runs_of(Binding::kK);
+  Value* n_runs = runs_of(Binding::kN);
+  Value* run_inside = b.CreateICmpULT(run, k_runs);
+  std::vector<Value*> of_columns;
+  for (int i = 0; i < attrs.runs; ++i) {
+    Value* own = b.CreateAdd(b.CreateUDiv(column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
+    of_columns.push_back(
+        load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateAnd(run_inside, b.CreateICmpULT(own, n_runs))));
+  }
+  const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
+  // Not multiplied here: that would wait for the loads, and they have until the products are done.
+  Factors factors{attrs.runs, {}};
+  const int rows = attrs.fragment == ir::FragmentKind::kRowPerLane ? 1 : 2;
+  for (int half = 0; half < rows; ++half) {
+    Value* own = index.Row(2 * half);
+    Value* m = cx.Param(Binding::kM);
+    factors.values.push_back(
+        load(Binding::kBaseScaleA, k_runs, run, m, own, b.CreateAnd(run_inside, b.CreateICmpULT(own, m))));
+  }
+  factors.values.insert(factors.values.end(), of_columns.begin(), of_columns.end());
+  return factors;
+}
+
+void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
+                 const Factors* factors) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& layout = fragment.layout;
+  const int first = ir::FragmentLayout{layout.kind, column}.Registers();
+  std::vector<Value*> products;  // of each row with each run of columns
+  const size_t rows = factors == nullptr ? 0 : factors->values.size() - static_cast<size_t>(factors->runs);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t run = rows; run < factors->values.size(); ++run) {
+      products.push_back(b.CreateFMul(factors->values[row], factors->values[run]));
+    }
+  }
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value* term = fragment.values[static_cast<size_t>(j)];
+    if (factors != nullptr) {
+      const int row = layout.RowOf(j) == 0 ? 0 : 1;
+      const int run = (column + layout.ColumnOf(j)) / static_cast<int>(kScaleRun);
+      term = b.CreateFMul(term, products[static_cast<size_t>(row * factors->runs + run)]);
+    }
+    const Variable& sum = sums[static_cast<size_t>(first + j)];
+    cx.e.Store(sum, b.CreateFAdd(cx.e.Load(sum), term));
+  }
+}
+
+Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs) {
+  Fragment fragment{{attrs.fragment, attrs.columns}, {}};
+  const int first = ir::FragmentLayout{attrs.fragment, attrs.column}.Registers();
+  for (int j = 0; j < fragment.layout.Registers(); ++j) {
+    fragment.values.push_back(cx.e.Load(sums[static_cast<size_t>(first + j)]));
+  }
+  return fragment;
+}
+
+void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
+                     Value* column, Value* batch) {
+  Emitter& e = cx.e;
+  const GlobalFragment d(cx, fragment.layout, attrs, row, column, batch);
+  for (int j = 0; j < fragment.layout.Registers(); j += attrs.vector) {
+    StoreRun(e, attrs.type, d.Address(j), Run(fragment, j, attrs.vector), d.Inside(j));
+  }
+}
+
+namespace {
+
+// A fragment of 16 columns of D, transposed on the way to 32 bytes of each row, from `first_byte` on: stmatrix.trans
+// takes matrices of 8 x 8, two side by side in the rows of a copy, as many pairs of them at once as the fragment has.
+void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::SharedLayout& layout, Value* first_byte,
+                   Value* copy_base) {
+  constexpr int kMatrixRows = 8, kMatrixBytes = 16, kRegistersOfPair = 4;
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const int pairs = fragment.layout.Registers() / kRegistersOfPair;
+  const int at_once = pairs % 2 == 0 ? 2 : 1;
+  // Lane l names row l mod 8 of matrix l / 8; of a pair, the second one lies beside the first.
+  Value* matrix = b.CreateLShr(cx.lane, 3);
+  Value* byte = b.CreateAdd(first_byte, b.CreateMul(b.CreateAnd(matrix, e.C32(1)), e.C32(kMatrixBytes)));
+  Value* own_pair = b.CreateAnd(b.CreateLShr(matrix, 1), e.C32(at_once - 1));
+  Value* row = b.CreateAdd(b.CreateMul(own_pair, e.C32(kMatrixRows)), b.CreateAnd(cx.lane, e.C32(kMatrixRows - 1)));
+  for (int pair = 0; pair < pairs; pair += at_once) {
+    Value* offset = e.TileOffset(layout, b.CreateAdd(row, e.C32(pair * kMatrixRows)), byte);
+    e.StoreMatricesTransposed(
+        e.Offset(copy_base, offset),
+        e.NarrowWords(layout.type, Run(fragment, pair * kRegistersOfPair, at_once * kRegistersOfPair)));
+  }
+}
+
+}  // namespace
+
+void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, int column,
+                    Value* copy_base) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ir::SharedLayout& layout = buffer.layout;
+  LS_CHECK(layout.Columns() == 1, "a staging buffer is one swizzle span wide");
+  const ElementIndex index(cx, fragment.layout, e.C32(0), e.C32(0));
+  const int bytes = layout.ElementBytes();
+  const bool transposed = cx.program.row_axis == ir::Axis::kN;
+  Value* first_byte = e.C32(column * bytes);
+  if (buffer.sharers > 1) {
+    Value* own = b.CreateAnd(cx.warp, e.C32(buffer.sharers - 1));
+    first_byte = b.CreateMul(own, e.C32(layout.inner / buffer.sharers * bytes));
+  }
+  if (transposed && bytes == 2 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
+    StoreMatrices(cx, fragment, layout, first_byte, copy_base);
+  } else {
+    // Registers that one store takes: 16 bytes of a row, or the pair that a lane holds, or one across the rows.
+    const int run = transposed ? 1 : std::min(fragment.layout.Run(), 16 / bytes);
+    Value* lane_byte = b.CreateAdd(first_byte, b.CreateMul(index.lane_column, e.C32(bytes)));
+    for (int j = 0; j < fragment.layout.Registers(); j += run) {
+      Value* row = b.CreateAdd(index.lane_row, e.C32(index.RowOf(j)));
+      Value* byte = b.CreateAdd(lane_byte, e.C32(index.ColumnOf(j) * bytes));
+      Value* to = e.Offset(copy_base, e.TileOffset(layout, row, byte));
+      if (run * bytes >= 4) {
+        e.StoreShared(to, e.NarrowWords(layout.type, Run(fragment, j, run)));
+      } else {
+        e.StoreShared16(to, e.NarrowHalf(layout.type, Run(fragment, j, run)));
+      }
+    }
+  }
+}
+
+}  // namespace laneshift::compiler

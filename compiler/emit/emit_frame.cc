@@ -1,0 +1,179 @@
+// The kernel around its roles: parameters, barriers, Tensor Memory, who runs what.
+#include <algorithm>
+
+#include "base/check.h"
+#include "compiler/emit/emit_program.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+using ir::Role;
+using ir::RoleKind;
+
+class FrameEmitter {
+ public:
+  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module, FunctionTable& functions)
+      : program_(program),
+        emitter_(module, target),
+        cx_{.program = program, .target = target, .e = emitter_, .functions = &functions} {}
+
+  void Emit(const std::string& entry) {
+    BeginKernel(entry);
+    Value* tid = emitter_.ThreadIndex();
+    auto& b = emitter_.ir();
+    cx_.lane = b.CreateAnd(tid, emitter_.C32(31));
+    Value* warp = emitter_.BroadcastLane0(b.CreateLShr(tid, 5));
+    const ClusterPlace cluster(program_, emitter_, cx_.lane);
+    cx_.cluster = &cluster;
+    InitBarriers(warp);
+    AllocateTensorMemory(warp);
+    // Up to here nothing was read that another kernel may write: the launch overlaps the end of the one before.
+    emitter_.GridWait();
+    Dispatch(tid, warp);
+    FreeTensorMemory(warp);
+    emitter_.Return();
+  }
+
+ private:
+  llvm::Type* TypeOf(ir::ParamKind kind) {
+    switch (kind) {
+      case ir::ParamKind::kTensorMap:
+        return emitter_.Pointer(0);
+      case ir::ParamKind::kPointer:
+      case ir::ParamKind::kInt64:
+        return emitter_.I64();
+      case ir::ParamKind::kInt32:
+        return emitter_.I32();
+      case ir::ParamKind::kFloat:
+        return emitter_.F32();
+    }
+    __builtin_unreachable();
+  }
+
+  void BeginKernel(const std::string& entry) {
+    std::vector<llvm::Type*> types;
+    for (const ir::Param& param : program_.params) types.push_back(TypeOf(InfoOf(param.binding).kind));
+    emitter_.BeginKernel(entry, types, program_.threads, program_.ClusterSize(), program_.ctas);
+    for (size_t i = 0; i < program_.params.size(); ++i) {
+      const Binding binding = program_.params[i].binding;
+      if (InfoOf(binding).kind == ir::ParamKind::kTensorMap) emitter_.MarkTensorMap(static_cast<int>(i));
+      cx_.params[binding] = emitter_.Parameter(static_cast<int>(i));
+    }
+    cx_.shared = emitter_.DynamicShared();
+  }
+
+  void InitBarriers(Value* warp) {
+    emitter_.If(emitter_.ir().CreateICmpEQ(warp, emitter_.C32(0)), [&] {
+      emitter_.IfElected([&] {
+        for (const ir::Param& param : program_.params) {
+          if (InfoOf(param.binding).kind == ir::ParamKind::kTensorMap)
+            emitter_.PrefetchTensorMap(cx_.Param(param.binding));
+        }
+        for (const ir::Channel& channel : program_.channels) {
+          // Nobody fills a role's own ring.
+          for (int i = channel.own ? channel.stages : 0; i < channel.Barriers(); ++i) {
+            emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
+                                  i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
+          }
+        }
+        emitter_.FenceMbarrierInit();
+      });
+    });
+  }
+
+  Value* IsMmaWarp(Value* warp) {
+    const auto mma = std::find_if(program_.roles.begin(), program_.roles.end(),
+                                  [](const Role& role) { return role.kind == RoleKind::kMma; });
+    LS_CHECK(mma != program_.roles.end(), "Tensor Memory without an MMA role");
+    return emitter_.ir().CreateICmpEQ(warp, emitter_.C32(mma->first_warp));
+  }
+
+  // All threads that may touch the CTA's barriers or its part of a pair's Tensor Memory.
+  void SyncAll() {
+    if (program_.ClusterSize() == 1) return emitter_.BarrierSync(0);
+    emitter_.ClusterSync();
+  }
+
+  // One warp allocates and frees, in both CTAs of a pair; the barrier publishes the barriers and the address.
+  void AllocateTensorMemory(Value* warp) {
+    if (program_.tmem_columns == 0) return SyncAll();
+    Value* slot = cx_.Shared(program_.tmem_slot_offset);
+    emitter_.If(IsMmaWarp(warp), [&] {
+      emitter_.TensorAlloc(slot, program_.tmem_columns);
+      emitter_.TensorRelinquish();
+    });
+    emitter_.TensorFence(/*after=*/false);
+    SyncAll();
+    emitter_.TensorFence(/*after=*/true);
+    cx_.tensor_base = emitter_.ir().CreateAlignedLoad(emitter_.I32(), slot, llvm::Align(4));
+  }
+
+  void FreeTensorMemory(Value* warp) {
+    if (program_.tmem_columns == 0) return;
+    emitter_.TensorFence(/*after=*/false);
+    // Of a pair both CTAs must be there, and freeing may wait for the other.
+    program_.ctas > 1 ? emitter_.ClusterSync() : emitter_.BarrierSync(0);
+    emitter_.TensorFence(/*after=*/true);
+    emitter_.If(IsMmaWarp(warp), [&] { emitter_.TensorDealloc(cx_.tensor_base, program_.tmem_columns); });
+  }
+
+  // Compare chain over the roles. Where registers move between warpgroups, each warpgroup's roles are one arm of an
+  // if/else that begins with setmaxnreg: ptxas requires that shape.
+  void Dispatch(Value* tid, Value* warp) {
+    std::vector<const Role*> loading, working;
+    for (const Role& role : program_.roles)
+      (role.first_warp < ir::kWarpgroupWarps ? loading : working).push_back(&role);
+    emitter_.If(
+        emitter_.ir().CreateICmpULT(warp, emitter_.C32(ir::kWarpgroupWarps)),
+        [&] { DispatchArm(loading, tid, warp, RegistersOf(loading) > RegistersOf(working)); },
+        [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
+  }
+
+  // The first of the roles that bring operands of each tile.
+  const Role* Loader() const {
+    for (const Role& role : program_.roles) {
+      const bool walks = std::any_of(role.body.begin(), role.body.end(), [](const ir::Op& op) {
+        return op.kind == ir::OpKind::kTiles || op.kind == ir::OpKind::kShares;
+      });
+      if (walks && (role.kind == RoleKind::kLoad || role.kind == RoleKind::kCopy)) return &role;
+    }
+    return nullptr;
+  }
+
+  static int RegistersOf(const std::vector<const Role*>& roles) { return roles.empty() ? 0 : roles[0]->registers; }
+
+  void DispatchArm(const std::vector<const Role*>& roles, Value* tid, Value* warp, bool increase) {
+    if (!roles.empty() && roles[0]->registers != 0) emitter_.SetMaxRegisters(roles[0]->registers, increase);
+    for (const Role* role : roles) {
+      auto& b = emitter_.ir();
+      Value* first = emitter_.C32(role->first_warp);
+      Value* in_role = b.CreateAnd(b.CreateICmpUGE(warp, first),
+                                   b.CreateICmpULT(warp, emitter_.C32(role->first_warp + role->warps)));
+      if (role->leader) in_role = b.CreateAnd(in_role, cx_.cluster->IsLeader());
+      emitter_.If(in_role, [&] {
+        cx_.warp = b.CreateSub(warp, first);
+        cx_.first_warp = role->first_warp;
+        cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
+        cx_.threads = 32 * role->warps;
+        cx_.blocks = program_.Blocks(*role);
+        EmitRole(cx_, *role);
+        // Its last tile is under way: what the next kernel sets up before it waits goes on beside the rest of this one.
+        if (role == Loader()) emitter_.LaunchDependents();
+      });
+    }
+  }
+
+  const ir::Program& program_;
+  Emitter emitter_;
+  RoleContext cx_;
+};
+
+}  // namespace
+
+void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
+                 const std::string& entry, FunctionTable& functions) {
+  FrameEmitter(program, target, module, functions).Emit(entry);
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,78 @@
+// Tiles of operands into rings, and what packing and adding kernels do from memory to memory.
+#include "compiler/emit/emit_role.h"
+
+namespace laneshift::compiler {
+
+using ir::Op;
+using ir::SharedLayout;
+using ir::Side;
+
+void RoleEmitter::TmaLoad(const Op& op) {
+  const auto& attrs = op.As<ir::LoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  Value* tile = Tile(slot, attrs.tile);
+  Value* map = cx_.Param(ir::MapOf(attrs.operand));
+  Value* part = PartOffset(attrs.to, layout, ir::MapOf(attrs.operand));
+  if (part != nullptr) tile = e_.Offset(tile, part);
+  for (int column = 0; column < layout.Columns(); ++column) {
+    Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
+    std::vector<Value*> at = {inner, Index(op, 2), Index(op, 3)};
+    // A dimension of two between k and the columns: the box has a row of each half in turns.
+    if (attrs.halves) at.insert(at.begin() + 1, e_.C32(0));
+    e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, at,
+                   cx_.cluster->CopyMask(attrs.to));
+  }
+}
+
+// One copy for each column of the tile; the box's rows from `row` on.
+void RoleEmitter::LoadPixels(const Op& op) {
+  const auto& attrs = op.As<ir::PixelLoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  const size_t dimensions = (op.operands.size() - 3) / 2;
+  std::vector<Value*> at(dimensions + 2), offsets(dimensions);
+  for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
+  for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
+  Value* part = PartOffset(attrs.to, layout, attrs.map);
+  for (int column = 0; column < layout.Columns(); ++column) {
+    at[0] = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
+    Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
+    if (part != nullptr) to = e_.Offset(to, part);
+    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets,
+                     cx_.cluster->CopyMask(attrs.to));
+  }
+}
+
+// Bytes from the start of a column of a tile to the part of it that this CTA brings, or nullptr for the start.
+Value* RoleEmitter::PartOffset(ir::Reach to, const SharedLayout& layout, ir::Binding map) {
+  if (to == ir::Reach::kOwn) return nullptr;
+  const int rows = cx_.program.FindParam(map)->box.outer;
+  Value* part = cx_.cluster->Index(to == ir::Reach::kM ? ir::Axis::kM : ir::Axis::kN);
+  if (to == ir::Reach::kM) part = b_.CreateUDiv(part, e_.C32(cx_.program.ctas));
+  return b_.CreateMul(part, e_.C32(rows * layout.Span()));
+}
+
+void RoleEmitter::CopyLoad(const Op& op) {
+  const auto& attrs = op.As<ir::LoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2),
+               Index(op, 3));
+}
+
+void RoleEmitter::GatherPixels(const Op& op) {
+  const auto& attrs = op.As<ir::GatherAttrs>();
+  const Slot& slot = SlotOf(op);
+  EmitGatherPixels(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2),
+                   Index(op, 3));
+}
+
+void RoleEmitter::PackRows(const Op& op) {
+  EmitPackRows(cx_, op.As<ir::PackAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
+}
+
+void RoleEmitter::AddTotals(const Op& op) {
+  EmitAddTotals(cx_, op.As<ir::AddTotalsAttrs>(), Index(op, 0), Index(op, 1));
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,103 @@
+// Tiles that CTAs share: what each has goes through the workspace, and the last one adds up.
+#include <algorithm>
+
+#include "compiler/emit/emit_program.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+namespace {
+
+constexpr int kQuad = 4;  // registers of one access
+// Registers of a thread that hold its part of an accumulator, a sum, and pieces on their way.
+constexpr int kSumRegisters = 176;
+constexpr int kMostAtOnce = 8;  // pieces
+
+// Address of this lane's quads of the fragment that begins at `column`, in a piece.
+Value* QuadsOf(const RoleContext& cx, Value* piece, Value* column) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ir::WorkspaceLayout layout = ir::WorkspaceOf(cx.program);
+  Value* offset = b.CreateMul(b.CreateZExt(piece, e.I64()), e.C64(static_cast<uint64_t>(layout.PieceBytes())));
+  Value* in_piece = b.CreateAdd(b.CreateMul(cx.warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
+                                b.CreateMul(column, e.C32(static_cast<uint32_t>(layout.ColumnBytes()))));
+  in_piece = b.CreateAdd(in_piece, b.CreateShl(cx.lane, 4));
+  offset = b.CreateAdd(b.CreateAdd(offset, b.CreateZExt(in_piece, e.I64())), e.C64(ir::WorkspaceLayout::kCounterBytes));
+  return b.CreateAdd(cx.Param(ir::Binding::kWorkspace), offset);
+}
+
+}  // namespace
+
+void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  Value* to = QuadsOf(cx, piece, column);
+  for (int j = 0; j < fragment.layout.Registers(); j += kQuad) {
+    std::vector<Value*> words;
+    for (int i = 0; i < kQuad; ++i) words.push_back(b.CreateBitCast(fragment.values[j + i], e.I32()));
+    e.StoreGlobal(b.CreateAdd(to, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes)), words, e.True());
+  }
+}
+
+// The stores of those that arrive together are ordered before the first one's arrival by a barrier, and behind the
+// arrival of the last ones the same way; the arrival itself releases and acquires, and puts the counter back to 0.
+Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const WarpGroup group(cx, sharers);
+  Value* last = b.CreateSub(sections, e.C32(1));
+  const Variable is_last = e.NewVariable(e.I32(), e.C32(1));
+  e.If(b.CreateICmpNE(last, e.C32(0)), [&] {
+    Value* offset = b.CreateAdd(b.CreateMul(tile, e.C32(ir::WorkspaceLayout::kCounterLine)), b.CreateShl(cx.warp, 2));
+    Value* counter = b.CreateAdd(cx.Param(ir::Binding::kWorkspace), b.CreateZExt(offset, e.I64()));
+    const Variable before = e.NewVariable(e.I32(), e.C32(0));
+    group.Meet();
+    e.If(group.IsFirst(), [&] { e.Store(before, e.CountGlobal(counter, last)); });
+    Value* arrived = e.Load(before);
+    if (sharers == 1) {
+      arrived = b.CreateICmpEQ(e.BroadcastLane0(arrived), last);
+      e.WarpSync();
+    } else {
+      // Of the others it is 0, which is not the last.
+      arrived = group.Any(b.CreateICmpEQ(arrived, last));
+    }
+    e.Store(is_last, b.CreateZExt(arrived, e.I32()));
+  });
+  return b.CreateICmpNE(e.Load(is_last), e.C32(0));
+}
+
+// Several pieces are loaded before the first is added, as many as registers are left for.
+Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const int registers = fragment.layout.Registers();
+  const bool registers_hold = cx.target.mma.accumulators == target::AccumulatorSpace::kRegisters;
+  const int held = registers_hold ? cx.blocks * cx.program.Columns() / 2 : 0;
+  const int at_once = std::clamp((kSumRegisters - held - registers) / registers, 1, kMostAtOnce);
+  Value* shared = b.CreateICmpULT(e.C32(1), pieces);
+  const auto zero = llvm::ConstantFP::get(e.F32(), 0);
+  std::vector<Variable> sums;
+  for (Value* own : fragment.values) sums.push_back(e.NewVariable(e.F32(), b.CreateSelect(shared, zero, own)));
+  e.For(e.C32(0), b.CreateSelect(shared, pieces, e.C32(0)), at_once, [&](Value* i) {
+    std::vector<Value*> loaded;
+    for (int ahead = 0; ahead < at_once; ++ahead) {
+      Value* index = b.CreateAdd(i, e.C32(ahead));
+      Value* from = QuadsOf(cx, b.CreateAdd(first, index), column);
+      for (int j = 0; j < registers; j += kQuad) {
+        Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
+        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, pieces))) {
+          loaded.push_back(b.CreateBitCast(word, e.F32()));
+        }
+      }
+    }
+    // Behind the last piece zeros were loaded.
+    for (size_t j = 0; j < loaded.size(); ++j) {
+      const Variable& sum = sums[j % sums.size()];
+      e.Store(sum, b.CreateFAdd(e.Load(sum), loaded[j]));
+    }
+  });
+  Fragment sum{fragment.layout, {}};
+  for (const Variable& value : sums) sum.values.push_back(e.Load(value));
+  return sum;
+}
+
+}  // namespace laneshift::compiler

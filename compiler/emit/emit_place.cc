@@ -1,0 +1,130 @@
+#include "compiler/emit/emit_place.h"
+
+#include <bit>
+#include <utility>
+
+namespace laneshift::compiler {
+
+using ir::Binding;
+
+namespace {
+
+// The sum of what the bits of the lane's number stand for: neighbouring bits whose parts double are moved together.
+Value* PartOfLane(Emitter& e, Value* lane, const ir::FragmentFacts::LaneParts& parts) {
+  auto& b = e.ir();
+  Value* sum = nullptr;
+  for (size_t bit = 0, end = 0; bit < parts.size(); bit = end) {
+    end = bit + 1;
+    if (parts[bit] == 0) continue;
+    while (end < parts.size() && parts[end] == 2 * parts[end - 1]) ++end;
+    const auto place = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(parts[bit])));
+    Value* part = lane;
+    if (end < parts.size()) part = b.CreateAnd(part, e.C32(((1 << end) - 1) & ~((1 << bit) - 1)));
+    if (bit > place) part = b.CreateLShr(part, bit - place);
+    if (bit < place) part = b.CreateShl(part, place - bit);
+    sum = sum == nullptr ? part : b.CreateOr(sum, part);
+  }
+  return sum == nullptr ? e.C32(0) : sum;
+}
+
+}  // namespace
+
+ElementIndex::ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column)
+    : e_(cx.e), fragment_(layout), transposed_(cx.program.row_axis == ir::Axis::kN) {
+  auto& b = e_.ir();
+  lane_row = PartOfLane(e_, cx.lane, fragment_.Facts().lane_rows);
+  lane_column = PartOfLane(e_, cx.lane, fragment_.Facts().lane_columns);
+  if (transposed_) std::swap(lane_row, lane_column);
+  first_row = b.CreateAdd(row, lane_row);
+  first_column = b.CreateAdd(column, lane_column);
+}
+
+RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const auto scaled = [&](Value* index, Binding distance) {
+    return b.CreateMul(b.CreateZExt(index, e.I64()), cx.Param(distance));
+  };
+  Value* inside = b.CreateICmpULT(row, cx.Param(Binding::kM));
+  if (rows == ir::RowMap::kMatrix) {
+    return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
+  }
+  // A position of the walk; the batch is the group of channels.
+  const ir::WalkBindings walk = ir::WalkOf(operand);
+  Value* q = b.CreateURem(row, cx.Param(Binding::kWalkQ));
+  Value* rest = b.CreateUDiv(row, cx.Param(Binding::kWalkQ));
+  Value* offset = scaled(q, ir::PitchOf(operand));
+  offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutP)), walk.row));
+  rest = b.CreateUDiv(rest, cx.Param(Binding::kOutP));
+  if (cx.program.FindParam(Binding::kOutO) != nullptr) {
+    offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), walk.plane));
+    rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
+  }
+  offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
+  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
+  return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
+}
+
+Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside) {
+  if (cx.program.kept_rows == 0) return inside;
+  const int kept = cx.program.kept_rows * kWarpThreads / cx.threads;
+  return cx.e.ir().CreateAnd(inside, cx.e.ir().CreateICmpULT(row_of_warp, cx.e.C32(kept)));
+}
+
+Value* ColumnsOfD(const RoleContext& cx) {
+  return cx.Param(cx.program.FindParam(Binding::kColumns) != nullptr ? Binding::kColumns : Binding::kN);
+}
+
+Value* ColumnsOf(const RoleContext& cx, ir::Operand operand) {
+  return operand == ir::Operand::kD ? ColumnsOfD(cx) : cx.Param(Binding::kN);
+}
+
+GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
+                               Value* row, Value* column, Value* batch)
+    : cx_(cx),
+      index_(cx, layout, row, column),
+      bytes_(static_cast<int>(DataTypeBytes(attrs.type))),
+      columns_(ColumnsOf(cx, attrs.operand)) {
+  auto& b = cx.e.ir();
+  for (int j = 0; j < layout.Registers(); ++j) {
+    if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;
+    RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
+    place.inside = Kept(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
+    Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
+    Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
+    rows_[index_.RowOf(j)] = {place.inside, base};
+  }
+}
+
+Value* GlobalFragment::Address(int j) const {
+  return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, cx_.e.C64(index_.ColumnOf(j) * bytes_));
+}
+
+Value* GlobalFragment::Inside(int j) const {
+  auto& b = cx_.e.ir();
+  return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(index_.Column(j), columns_));
+}
+
+std::vector<Value*> Run(const Fragment& fragment, int first, int count) {
+  return {fragment.values.begin() + first, fragment.values.begin() + first + count};
+}
+
+std::vector<Value*> LoadRun(Emitter& e, DataType type, Value* address, int count, Value* inside) {
+  const int bytes = static_cast<int>(DataTypeBytes(type));
+  if (count * bytes >= 4) return e.WidenWords(type, e.LoadGlobal(address, count * bytes / 4, inside));
+  return e.WidenHalf(type, e.LoadGlobalElement(count * bytes, address, inside), count);
+}
+
+void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value*>& values, Value* inside) {
+  const int bytes = static_cast<int>(DataTypeBytes(type) * static_cast<int64_t>(values.size()));
+  if (bytes >= 4) return e.StoreGlobal(address, e.NarrowWords(type, values), inside);
+  e.StoreGlobalElement(bytes, address, e.NarrowHalf(type, values), inside);
+}
+
+Value* LinePitch(Emitter& e, Value* length) {
+  constexpr uint32_t kUnit = ir::TotalLines::kUnit;
+  auto& b = e.ir();
+  return b.CreateAnd(b.CreateAdd(length, e.C32(kUnit - 1)), e.C32(~(kUnit - 1)));
+}
+
+}  // namespace laneshift::compiler

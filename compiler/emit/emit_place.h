@@ -1,0 +1,77 @@
+// Where the elements of a fragment lie: in C, in D and what lies as D does, and in vectors along their rows or columns.
+//
+// Thread-safety: none; as the emitter that they write with.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "compiler/emit/emit_program.h"
+
+namespace laneshift::compiler {
+
+// Row and column in D of the element that register `j` of this lane holds, from the first ones of the fragment: a part
+// that differs from lane to lane, and a constant for each register.
+class ElementIndex {
+ public:
+  ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column);
+
+  int RowOf(int j) const { return transposed_ ? fragment_.ColumnOf(j) : fragment_.RowOf(j); }
+  int ColumnOf(int j) const { return transposed_ ? fragment_.RowOf(j) : fragment_.ColumnOf(j); }
+  Value* Row(int j) const { return e_.ir().CreateAdd(first_row, e_.C32(static_cast<uint32_t>(RowOf(j)))); }
+  Value* Column(int j) const { return e_.ir().CreateAdd(first_column, e_.C32(static_cast<uint32_t>(ColumnOf(j)))); }
+  // Bits of a lane's number by which rows differ, and columns.
+  int RowLanes() const { return transposed_ ? fragment_.ColumnLanes() : fragment_.RowLanes(); }
+  int ColumnLanes() const { return transposed_ ? fragment_.RowLanes() : fragment_.ColumnLanes(); }
+
+ private:
+  Emitter& e_;
+  const ir::FragmentLayout fragment_;
+  const bool transposed_;
+
+ public:
+  Value* lane_row;
+  Value* lane_column;
+  Value* first_row;
+  Value* first_column;
+};
+
+// Where a row of C or D lies: whether it is inside, and the element offset of its first column.
+struct RowPlace {
+  Value* inside;
+  Value* offset;
+};
+RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch);
+
+// Elements from line to line of totals that are so long: as ir::TotalLines::Pitch.
+Value* LinePitch(Emitter& e, Value* length);
+
+// Whether a row of the warp is kept, where the last ones are lost; else `inside` alone.
+Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside);
+
+// Columns of D: N, or half of it where pairs of columns are joined. Of C always N.
+Value* ColumnsOfD(const RoleContext& cx);
+Value* ColumnsOf(const RoleContext& cx, ir::Operand operand);
+
+// Addresses and bounds of a fragment's runs in global memory.
+class GlobalFragment {
+ public:
+  GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs, Value* row,
+                 Value* column, Value* batch);
+  Value* Address(int j) const;
+  Value* Inside(int j) const;
+
+ private:
+  const RoleContext& cx_;
+  const ElementIndex index_;
+  const int bytes_;
+  Value* columns_;
+  std::map<int, RowPlace> rows_;  // by the constant part of the row; `offset` is the address of its first column
+};
+
+std::vector<Value*> Run(const Fragment& fragment, int first, int count);
+// `count` neighbouring elements as f32, the first one at `address`.
+std::vector<Value*> LoadRun(Emitter& e, DataType type, Value* address, int count, Value* inside);
+void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value*>& values, Value* inside);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,158 @@
+// Tile program -> LLVM IR. The only code that knows how an operation becomes instructions, per target.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "compiler/emit/cluster_place.h"
+#include "compiler/emit/emitter.h"
+#include "compiler/functions/function_table.h"
+#include "ir/program.h"
+#include "llvm/IR/Module.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+inline constexpr int kWarpThreads = 32;
+
+// What the operations of one role share while they are emitted.
+struct RoleContext {
+  const ir::Program& program;
+  const target::Target& target;
+  Emitter& e;
+  FunctionTable* functions = nullptr;
+  std::map<ir::Binding, Value*> params{};
+  const ClusterPlace* cluster = nullptr;
+  Value* shared = nullptr;       // start of dynamic shared memory
+  Value* lane = nullptr;         // 0..31
+  Value* warp = nullptr;         // index of the warp in its role
+  int first_warp = 0;            // of the role, in the CTA
+  Value* thread = nullptr;       // index of the thread in its role
+  int threads = 0;               // of the role
+  int blocks = 1;                // of its accumulator
+  Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
+
+  Value* Param(ir::Binding binding) const { return params.at(binding); }
+  Value* Shared(int offset) const { return e.Offset(shared, e.C32(offset)); }
+};
+
+// The neighbouring warps of a role that share a copy, or one alone: what one of their threads does for all of them.
+class WarpGroup {
+ public:
+  WarpGroup(const RoleContext& cx, int sharers) : cx_(cx), sharers_(sharers) {}
+
+  Value* Number() const;
+  // Whether this thread is the one.
+  Value* IsFirst() const;
+  // What each of them has written to shared memory is seen by all.
+  void Meet() const;
+  // They meet, and whether `any` holds in one of their threads.
+  Value* Any(Value* any) const;
+
+ private:
+  Value* Barrier() const;
+
+  const RoleContext& cx_;
+  const int sharers_;
+};
+
+// Registers of a fragment, all f32.
+struct Fragment {
+  ir::FragmentLayout layout;
+  std::vector<Value*> values;
+};
+
+// Of the rows that a lane holds, then of `runs` runs of columns; or one alone.
+struct Factors {
+  int runs = 1;
+  std::vector<Value*> values;
+};
+
+// emit_epilogue.cc: operations on fragments.
+Value* EmitLoadFactor(const RoleContext& cx, ir::Binding pointer);
+Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Value* row, Value* column, Value* run,
+                        Value* batch);
+// `sums` are one for each register of a fragment as wide as the tile.
+void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
+                 const Factors* factors);
+Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs);
+Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
+void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
+                     Value* column, Value* batch);
+// Bulk stores see what is staged once each thread has fenced and the warps that share the copy have met.
+void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, int column,
+                    Value* copy_base);
+
+// emit_rows.cc: a staged copy to D.
+void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::StoreRowsAttrs& attrs, Value* copy_base,
+                   Value* row, Value* column, Value* batch);
+
+// emit_step.cc: steps of the epilogue.
+Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs);
+Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
+                           Value* row, Value* column, Value* batch);
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch);
+// The elements of a vector or a matrix that belong to those of a fragment, zeros outside.
+Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+                        Value* row, Value* column, Value* batch);
+Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
+                        Value* row, Value* column, Value* batch);
+// Whether the elements of a fragment are inside of D; `gated`: as in ir::CombineVectorAttrs.
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, bool gated,
+                               Value* row, Value* column, Value* batch);
+Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs);
+// The values of the columns of pairs, each where the column of D is that the pair is joined to.
+struct Pairs {
+  Fragment gates, ups;
+};
+Pairs EmitPairs(const RoleContext& cx, const Fragment& fragment);
+void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                Value* column, Value* batch);
+
+// The same to a line of totals of the workspace.
+void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::StoreTotalsAttrs& attrs, Value* row,
+                     Value* column, Value* batch, Value* start, Value* piece);
+
+// emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator.
+void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);
+Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections);
+Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces);
+// emit_function.cc: `first` and `second` are the function's numbers, where it has any. `approximate`: to the precision
+// of 16-bit outputs.
+Value* EmitFunction(Emitter& e, ir::Function function, bool approximate, Value* x, Value* first, Value* second);
+// REQUIRES: a step of an epilogue takes the derivative.
+Value* EmitDerivative(Emitter& e, ir::Function function, Value* x, Value* first, Value* second);
+
+// emit_call.cc: a user's function of each element, and what it stores.
+Fragment EmitCall(const RoleContext& cx, const Fragment& fragment, const ir::CallAttrs& attrs, Value* row,
+                  Value* column, Value* batch);
+
+// emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
+                  Value* inner, Value* outer, Value* batch);
+
+// emit_pack.cc: a tile of an operand into its copy in the workspace, by the threads of the role.
+void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
+                  Value* line);
+
+// emit_totals.cc: lines of totals, by the warps of the role, from a column of the CTA's tile on.
+void EmitAddTotals(const RoleContext& cx, const ir::AddTotalsAttrs& attrs, Value* column, Value* section);
+
+// emit_lanes.cc: the lanes of a tile of positions from `position` on whose row does not reach `columns` further, as
+// four words of 32 lanes.
+Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position);
+
+// emit_gather.cc: a tile of positions x (tap, channel), the same way.
+void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,
+                      Value* tile_base, Value* inner, Value* position, Value* group);
+
+// emit_role.cc: the body of a role, after the choice of its warps.
+void EmitRole(RoleContext& cx, const ir::Role& role);
+
+// emit_frame.cc. Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and
+// is verified.
+void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
+                 const std::string& entry, FunctionTable& functions);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,120 @@
+#include "compiler/emit/emit_role.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace laneshift::compiler {
+
+using ir::Op;
+using ir::OpKind;
+using ir::Role;
+using ir::RoleKind;
+
+void EmitRole(RoleContext& cx, const Role& role) { RoleEmitter(cx, role).Emit(); }
+
+void RoleEmitter::EmitOp(const Op& op) {
+  switch (op.kind) {
+#define LS_EMIT_kAny(Name) return Name(op);
+#define LS_EMIT_kLowered(Name) return Name(op);
+#define LS_EMIT_kScheduled(Name) LS_CHECK(false, "a channel operation is left: ", #Name);
+#define OP(Name, mnemonic, operands, result, stages, ...) \
+  case OpKind::k##Name:                                   \
+    LS_EMIT_##stages(Name)
+#include "ir/ops.def"
+#undef LS_EMIT_kAny
+#undef LS_EMIT_kLowered
+#undef LS_EMIT_kScheduled
+  }
+}
+
+void RoleEmitter::Emit() {
+  CreateCursors(role_.body);
+  CreateSums(role_.body);
+  if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters());
+  if (role_.elected) {
+    e_.IfElected([&] { EmitBody(role_.body); });
+  } else {
+    EmitBody(role_.body);
+  }
+}
+
+void RoleEmitter::CreateCursors(const std::vector<Op>& body) {
+  for (const Op& op : body) {
+    if (op.kind == OpKind::kCursor) {
+      const auto& attrs = op.As<ir::CursorAttrs>();
+      const auto key = std::make_pair(attrs.channel, attrs.trail);
+      if (cursors_.find(key) == cursors_.end()) {
+        cursors_[key] = {e_.NewVariable(e_.I32(), e_.C32(0)), e_.NewVariable(e_.I32(), e_.C32(0))};
+      }
+    }
+    CreateCursors(op.body);
+  }
+}
+
+int RoleEmitter::AccumulatorsOf(const std::vector<Op>& body) {
+  int count = 1;
+  for (const Op& op : body) {
+    if (op.kind == OpKind::kMmaRegisters) count = std::max(count, op.As<ir::MmaAttrs>().sums + 1);
+    count = std::max(count, AccumulatorsOf(op.body));
+  }
+  return count;
+}
+
+void RoleEmitter::CreateSums(const std::vector<Op>& body) {
+  for (const Op& op : body) {
+    CreateSums(op.body);
+    if (op.kind != OpKind::kClearSums || !sums_.empty()) continue;
+    const ir::FragmentLayout whole{op.As<ir::ClearSumsAttrs>().fragment, cx_.blocks * cx_.program.Columns()};
+    for (int i = 0; i < whole.Registers(); ++i) sums_.push_back(e_.NewVariable(e_.F32(), Zero()));
+  }
+}
+
+void RoleEmitter::Const(const Op& op) { values_[op.result] = e_.C32(op.As<ir::ConstAttrs>().value); }
+
+void RoleEmitter::Param(const Op& op) { values_[op.result] = cx_.Param(op.As<ir::ParamAttrs>().binding); }
+
+void RoleEmitter::ClusterIndex(const Op& op) {
+  values_[op.result] = cx_.cluster->Index(op.As<ir::ClusterIndexAttrs>().axis);
+}
+
+void RoleEmitter::Add(const Op& op) { values_[op.result] = b_.CreateAdd(Index(op, 0), Index(op, 1)); }
+
+void RoleEmitter::Sub(const Op& op) { values_[op.result] = b_.CreateSub(Index(op, 0), Index(op, 1)); }
+
+void RoleEmitter::Mul(const Op& op) { values_[op.result] = b_.CreateMul(Index(op, 0), Index(op, 1)); }
+
+void RoleEmitter::CeilDiv(const Op& op) {
+  // Not (a + b - 1) / b: a may be near the largest index.
+  Value* quotient = b_.CreateUDiv(Index(op, 0), Index(op, 1));
+  Value* rest = b_.CreateICmpNE(b_.CreateURem(Index(op, 0), Index(op, 1)), e_.C32(0));
+  values_[op.result] = b_.CreateAdd(quotient, b_.CreateZExt(rest, e_.I32()));
+}
+
+void RoleEmitter::Div(const Op& op) { values_[op.result] = b_.CreateUDiv(Index(op, 0), Index(op, 1)); }
+
+void RoleEmitter::Rem(const Op& op) { values_[op.result] = b_.CreateURem(Index(op, 0), Index(op, 1)); }
+
+void RoleEmitter::Less(const Op& op) { values_[op.result] = b_.CreateICmpULT(Index(op, 0), Index(op, 1)); }
+
+void RoleEmitter::WarpRow(const Op& op) {
+  values_[op.result] = b_.CreateMul(cx_.warp, e_.C32(op.As<ir::WarpRowAttrs>().rows));
+}
+
+void RoleEmitter::LanesBeside(const Op& op) {
+  values_[op.result] = EmitLanesBeside(cx_, op.As<ir::LanesBesideAttrs>().columns, Index(op, 0));
+}
+
+void RoleEmitter::If(const Op& op) {
+  e_.If(Index(op, 0), [&] { EmitBody(op.body); });
+}
+
+void RoleEmitter::For(const Op& op) {
+  LoadFirstFactors(op);
+  return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
+    values_[op.result] = index;
+    EmitBody(op.body);
+  });
+}
+
+}  // namespace laneshift::compiler

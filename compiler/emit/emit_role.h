@@ -1,0 +1,124 @@
+// One role of a tile program as LLVM IR: a method for each op.
+//
+// Private to the files emit_*.cc that define them. Thread-safety: one emitter per thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/build/tile_walk.h"
+#include "compiler/emit/emit_program.h"
+#include "ir/mma.h"
+#include "ir/program.h"
+
+namespace laneshift::compiler {
+
+// Position in a ring: stage and phase parity.
+struct CursorState {
+  Variable stage, phase;
+};
+
+// A slot value: the cursor it came from and its position then.
+struct Slot {
+  int channel = 0;
+  CursorState cursor{};
+  Value* stage = nullptr;
+  Value* phase = nullptr;
+};
+
+class RoleEmitter {
+ public:
+  RoleEmitter(RoleContext& cx, const ir::Role& role) : cx_(cx), role_(role), e_(cx.e), b_(cx.e.ir()) {}
+
+  void Emit();
+
+ private:
+  void CreateCursors(const std::vector<ir::Op>& body);
+
+  // Of one accumulator: sixteen rows a warp, half a register a column.
+  int AccumulatorRegisters() const { return cx_.blocks * cx_.program.Columns() / 2; }
+  static int AccumulatorsOf(const std::vector<ir::Op>& body);
+
+  void CreateSums(const std::vector<ir::Op>& body);
+  Value* Zero() { return llvm::ConstantFP::get(e_.F32(), 0); }
+
+  void EmitBody(const std::vector<ir::Op>& body) {
+    for (const ir::Op& op : body) EmitOp(op);
+  }
+
+  Value* Index(const ir::Op& op, int i) const { return values_.at(op.operands[i]); }
+  const Slot& SlotOf(const ir::Op& op, int i = 0) const { return slots_.at(op.operands[i]); }
+  const Factors& FactorsOf(const ir::Op& op) const { return factors_.at(op.operands[1]); }
+  const Fragment& FragmentOf(const ir::Op& op) const { return fragments_.at(op.operands[0]); }
+  const ir::Channel& ChannelOf(const Slot& slot) const { return cx_.program.channels[slot.channel]; }
+
+  Value* Barrier(const Slot& slot, ir::Side side);
+
+  // Shared-memory address of a tile of the slot.
+  Value* Tile(const Slot& slot, int tile);
+
+  Value* Descriptor(const Slot& slot, int tile, Value* extra_bytes = nullptr);
+  const ir::SharedLayout& LayoutOf(const Slot& slot, int tile) const { return ChannelOf(slot).tiles[tile].layout; }
+  Value* Step(Value* descriptor, const ir::SharedLayout& layout, int k) {
+    return b_.CreateAdd(descriptor, e_.C64(layout.OffsetAlong(ir::Axis::kK, k) >> 4));
+  }
+
+  // Bytes from a tile's start to the row where a product begins. Rows of a swizzle span may begin a product anywhere:
+  // the swizzle is a function of the address (measured on an H200).
+  Value* FirstRow(const ir::SharedLayout& layout, int row) {
+    return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(cx_.program.row_axis, row));
+  }
+
+  // Shared-memory address of the answer in a slot of grants.
+  Value* Answer(const Slot& slot);
+  // Tensor Memory address of a slot, from `column` on.
+  Value* Cells(const Slot& slot, int column = 0);
+  // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
+  void ForEachDepth(const std::function<void(int, int)>& body);
+  int Depth() const { return ir::MmaDepth(cx_.program.operand_type); }
+
+  // One thread of those that execute: the elected one, or lane 0 of each warp after a warp barrier.
+  void ByUnit(ir::Unit by, const std::function<void()>& body);
+
+  void EmitOp(const ir::Op& op);
+  // One method for each op that a lowered program has: Const, Param, …
+#define LS_EMIT_kAny(Name) void Name(const ir::Op& op);
+#define LS_EMIT_kLowered(Name) void Name(const ir::Op& op);
+#define LS_EMIT_kScheduled(Name)
+#define OP(Name, mnemonic, operands, result, stages, ...) LS_EMIT_##stages(Name)
+#include "ir/ops.def"
+#undef LS_EMIT_kAny
+#undef LS_EMIT_kLowered
+#undef LS_EMIT_kScheduled
+
+  void EmitTile(const ir::Op& op, const TileWalk& walk, Value* linear);
+  Value* PartOffset(ir::Reach to, const ir::SharedLayout& layout, ir::Binding map);
+  void LoadFirstFactors(const ir::Op& loop);
+  static std::optional<int64_t> DistanceFrom(const ir::Op& loop, ir::ValueId value);
+  void EmitFactorsAhead(const ir::Op& op);
+  Value* DisabledLanes(const ir::Op& op, uint32_t of_each_word);
+  Value* StageCopy(int buffer, Value* copy);
+  void StoreStaged(const ir::Op& op, const std::function<void(Value*, Value*, const std::vector<Value*>&)>& store);
+
+  RoleContext& cx_;
+  const ir::Role& role_;
+  Emitter& e_;
+  llvm::IRBuilder<>& b_;
+  std::map<std::pair<int, int>, CursorState> cursors_;
+  TileWalk::Turn turn_{};  // of the granted tiles at hand
+  std::map<ir::ValueId, Value*> values_;
+  std::map<ir::ValueId, Slot> slots_;
+  std::map<ir::ValueId, Fragment> fragments_;
+  std::map<ir::ValueId, Factors> factors_;
+  struct FactorsAhead {
+    std::vector<Variable> next;  // of the next turn of a loop
+    int turn = 1;                // its step
+  };
+  std::map<ir::ValueId, FactorsAhead> ahead_;
+  std::vector<Variable> sums_;
+};
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,478 @@
+// Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "base/check.h"
+#include "compiler/emit/emit_place.h"
+#include "compiler/emit/emit_program.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+
+Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
+  return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
+}
+
+// Part of a vector along columns that belongs to the group of output channels, which has `columns` of them; the
+// matrices of a batch share it.
+Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch, Value* columns) {
+  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, columns) : cx.e.C32(0);
+}
+
+// Columns before pairs were joined, or behind it.
+Value* ColumnsOf(const RoleContext& cx, bool gated) { return gated ? ColumnsOfD(cx) : cx.Param(Binding::kN); }
+
+// The i-th number of a function, whose first is `number` of the epilogue; null if it has not so many.
+Value* NumberOf(const RoleContext& cx, ir::Function function, int number, int i) {
+  return i < ir::NumbersOf(function) ? cx.Param(ir::EpilogueNumber(number + i)) : nullptr;
+}
+
+Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t bytes) {
+  auto& b = cx.e.ir();
+  return b.CreateAdd(cx.Param(base), b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.e.C64(bytes)));
+}
+
+// Where the vector has the column, counted through pairs.
+Value* PlaceOfColumn(const RoleContext& cx, bool halves, Value* column) {
+  auto& b = cx.e.ir();
+  if (!halves) return column;
+  Value* half = b.CreateMul(b.CreateAnd(column, cx.e.C32(1)), cx.Param(Binding::kColumns));
+  return b.CreateAdd(b.CreateLShr(column, 1), half);
+}
+
+// One element of a vector, or one factor of a block, for each register; loaded once where it is the same.
+class VectorLoads {
+ public:
+  VectorLoads(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+              const ElementIndex& index, Value* batch)
+      : cx_(cx),
+        attrs_(attrs),
+        index_(index),
+        columns_(ColumnsOf(cx, attrs.gated)),
+        part_(PartOfGroup(cx, attrs.rows, batch, columns_)),
+        block_run_(RunInBlock(cx, layout, attrs)) {}
+
+  Value* Of(int j) {
+    const bool by_row = attrs_.axis == BiasAxis::kM, by_column = attrs_.axis == BiasAxis::kN;
+    const int constant = by_row ? index_.RowOf(j) : by_column ? index_.ColumnOf(j) : StartOfRun(j);
+    auto [at, fresh] = loaded_.try_emplace(constant, nullptr);
+    if (!fresh) return at->second;
+    auto& b = cx_.e.ir();
+    Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
+                              : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
+    if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
+    // One address, or one in each half, from which the constants are distances that fit into the instruction.
+    const int half = attrs_.halves ? constant % 2 : 0, distance = attrs_.halves ? constant / 2 : constant;
+    Value*& from = first_[static_cast<size_t>(half)];
+    if (from == nullptr && (by_row || by_column)) {
+      from = AddressOf(cx_, attrs_.base, by_row ? index_.first_row : FirstColumn(half), DataTypeBytes(attrs_.type));
+    }
+    Value* address = from == nullptr
+                         ? AddressOf(cx_, attrs_.base, BlockOf(j), DataTypeBytes(attrs_.type))
+                         : b.CreateAdd(from, cx_.e.C64(static_cast<uint64_t>(distance * DataTypeBytes(attrs_.type))));
+    at->second = LoadRun(cx_.e, attrs_.type, address, 1, inside)[0];
+    return at->second;
+  }
+
+ private:
+  // Columns of the fragment that lie in one block wherever the tile begins, which need not divide a block: fragments
+  // begin at multiples of this. Its rows always divide one.
+  static int RunInBlock(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs) {
+    const bool joined = attrs.gated && cx.program.row_axis == ir::Axis::kM;
+    const int of_tile = cx.program.Columns() / (joined ? 2 : 1);
+    return std::gcd(std::gcd(layout.columns, of_tile), static_cast<int>(kScaleRun));
+  }
+  int StartOfRun(int j) const {
+    const int column = cx_.program.row_axis == ir::Axis::kN ? index_.RowOf(j) : index_.ColumnOf(j);
+    return column / block_run_ * block_run_;
+  }
+  // Where a lane has columns of both halves, its first one is of the first.
+  Value* FirstColumn(int half) const {
+    auto& b = cx_.e.ir();
+    Value* column = b.CreateAdd(index_.first_column, cx_.e.C32(half));
+    return b.CreateAdd(PlaceOfColumn(cx_, attrs_.halves, column), part_);
+  }
+  Value* BlockOf(int j) const {
+    auto& b = cx_.e.ir();
+    Value* run = cx_.e.C32(static_cast<uint32_t>(kScaleRun));
+    Value* blocks = b.CreateUDiv(b.CreateAdd(columns_, cx_.e.C32(static_cast<uint32_t>(kScaleRun - 1))), run);
+    return b.CreateAdd(b.CreateMul(b.CreateUDiv(index_.Row(j), run), blocks), b.CreateUDiv(index_.Column(j), run));
+  }
+
+  const RoleContext& cx_;
+  const ir::CombineVectorAttrs attrs_;
+  const ElementIndex& index_;
+  Value* columns_;
+  Value* part_;
+  const int block_run_;
+  std::array<Value*, 2> first_{};  // addresses of the elements of the lane's first row or column, in each half
+  std::map<int, Value*> loaded_;   // by the constant part of the index
+};
+
+// The totals of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
+// column. Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
+class FragmentTotals {
+ public:
+  // `key` is the constant part of the row or column.
+  struct Total {
+    Value* value;
+    int key;
+  };
+  // Those that a lane stores, if it is one that does; `shift` goes to every key.
+  struct OfLane {
+    std::vector<Total> totals;
+    Value *shift, *stores;
+  };
+
+  FragmentTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
+                 const ElementIndex& index, Value* batch)
+      : cx_(cx), attrs_(attrs), index_(index), columns_(ColumnsOf(cx, attrs.gated)) {
+    auto& b = cx.e.ir();
+    const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
+    // Compared with constants: places of columns would be held for the next block of rows, which has the same.
+    Value* left = b.CreateSub(columns_, index.first_column);
+    // What is added up must be inside; a row or column that is outside is not stored. Of a whole fragment lines are
+    // added up first, of which a lane has many, so that each of their places is asked for once.
+    const BiasAxis across = cx.program.row_axis == ir::Axis::kN ? BiasAxis::kM : BiasAxis::kN;
+    const BiasAxis axis = attrs.axis == BiasAxis::kNone ? across : attrs.axis;
+    std::map<int, Value*> others;  // inside, by the constant part of the other axis
+    std::map<int, size_t> places;
+    for (int j = 0; j < fragment.layout.Registers(); ++j) {
+      Value* own = fragment.values[static_cast<size_t>(j)];
+      if (!sum()) own = b.CreateAnd(b.CreateBitCast(own, cx.e.I32()), cx.e.C32(0x7fffffff));
+      const int row = index.RowOf(j), column = index.ColumnOf(j);
+      Value*& inside = others[axis == BiasAxis::kM ? column : row];
+      if (inside == nullptr) {
+        inside = axis == BiasAxis::kM ? ColumnInside(left, column) : RowInside(cx.e.C32(row), batch);
+      }
+      own = b.CreateSelect(inside, own, zero);
+      const int key = axis == BiasAxis::kM ? row : column;
+      const auto [place, fresh] = places.try_emplace(key, totals_.size());
+      if (fresh) {
+        totals_.push_back({own, key});
+      } else {
+        totals_[place->second].value = Both(totals_[place->second].value, own);
+      }
+    }
+    if (attrs.axis != BiasAxis::kNone) return;
+    Value* all = nullptr;
+    for (const Total& line : totals_) {
+      Value* inside = axis == BiasAxis::kM ? RowInside(cx.e.C32(line.key), batch) : ColumnInside(left, line.key);
+      Value* own = b.CreateSelect(inside, line.value, zero);
+      all = all == nullptr ? own : Both(all, own);
+    }
+    totals_ = {{all, 0}};
+  }
+
+  Value* columns() const { return columns_; }
+
+  // Where the totals are even in number, partners take half of them each: one of every two neighbours, whose keys are
+  // at one distance. Else both have all.
+  OfLane OverLanes() const {
+    constexpr int kWarpThreads = 32;
+    auto& b = cx_.e.ir();
+    OfLane own{totals_, cx_.e.C32(0), cx_.e.True()};
+    std::vector<Total>& totals = own.totals;
+    Value* lane = cx_.e.Anew(cx_.lane);
+    const int folded = attrs_.axis == BiasAxis::kM   ? index_.ColumnLanes()
+                       : attrs_.axis == BiasAxis::kN ? index_.RowLanes()
+                                                     : kWarpThreads - 1;
+    for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
+      if ((folded & lanes) == 0) continue;
+      Value* upper = b.CreateICmpNE(b.CreateAnd(lane, cx_.e.C32(static_cast<uint32_t>(lanes))), cx_.e.C32(0));
+      if (totals.size() % 2 != 0) {
+        for (Total& total : totals) total.value = Both(total.value, Exchanged(total.value, lanes));
+        own.stores = b.CreateAnd(own.stores, b.CreateNot(upper));
+        continue;
+      }
+      const size_t half = totals.size() / 2;
+      const int distance = totals[1].key - totals[0].key;
+      for (size_t i = 0; i < half; ++i) {
+        const Total low = totals[2 * i], high = totals[2 * i + 1];
+        LS_CHECK(high.key - low.key == distance, "totals at ", low.key, " and ", high.key, " are partners");
+        Value* received = Exchanged(b.CreateSelect(upper, low.value, high.value), lanes);
+        totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received), low.key};
+      }
+      totals.resize(half);
+      own.shift = b.CreateAdd(own.shift, b.CreateSelect(upper, cx_.e.C32(distance), cx_.e.C32(0)));
+    }
+    return own;
+  }
+
+  // Whether D has the row, `key` behind the lane's first one.
+  Value* RowInside(Value* key, Value* batch) const {
+    auto& b = cx_.e.ir();
+    Value* row = b.CreateAdd(index_.first_row, key);
+    Value* inside = PlaceRow(cx_, ir::Operand::kD, attrs_.rows, row, batch).inside;
+    return Kept(cx_, b.CreateAdd(index_.lane_row, key), inside);
+  }
+
+ private:
+  bool sum() const { return attrs_.how == ir::Reduction::kSum; }
+  Value* ColumnInside(Value* left, int column) const {
+    return cx_.e.ir().CreateICmpSGT(left, cx_.e.C32(static_cast<uint32_t>(column)));
+  }
+  Value* Both(Value* x, Value* y) const {
+    auto& b = cx_.e.ir();
+    return sum() ? b.CreateFAdd(x, y) : b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y);
+  }
+  Value* Exchanged(Value* value, int lanes) const {
+    auto& b = cx_.e.ir();
+    return b.CreateBitCast(cx_.e.ExchangeLanes(b.CreateBitCast(value, cx_.e.I32()), lanes), value->getType());
+  }
+
+  const RoleContext& cx_;
+  const ir::ReduceAttrs attrs_;
+  const ElementIndex& index_;
+  Value* columns_;
+  std::vector<Total> totals_;
+};
+
+}  // namespace
+
+Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs) {
+  const auto number = [&](int i) { return NumberOf(cx, attrs.function, attrs.number, i); };
+  Fragment mapped{fragment.layout, {}};
+  for (Value* value : fragment.values) {
+    mapped.values.push_back(EmitFunction(cx.e, attrs.function, attrs.approximate, value, number(0), number(1)));
+  }
+  return mapped;
+}
+
+Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::GlobalAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
+  const GlobalFragment matrix(cx, layout, attrs, row, column, batch);
+  Fragment loaded{layout, {}};
+  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
+    const std::vector<Value*> run = LoadRun(cx.e, attrs.type, matrix.Address(j), attrs.vector, matrix.Inside(j));
+    loaded.values.insert(loaded.values.end(), run.begin(), run.end());
+  }
+  return loaded;
+}
+
+std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, bool gated,
+                               Value* row, Value* column, Value* batch) {
+  auto& b = cx.e.ir();
+  const ElementIndex index(cx, layout, row, column);
+  Value* columns = ColumnsOf(cx, gated);
+  std::map<int, Value*> of_rows;  // by the constant part of the row
+  std::vector<Value*> inside;
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value*& of_row = of_rows[index.RowOf(j)];
+    if (of_row == nullptr) {
+      of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(index.RowOf(j)))),
+                    PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
+    }
+    inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), columns)));
+  }
+  return inside;
+}
+
+Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};
+  Fragment combined = EmitLoadMatrix(cx, fragment.layout, place, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    Value*& other = combined.values[j];
+    if (attrs.beta != 0) other = cx.e.ir().CreateFMul(other, cx.Param(Binding::kBeta));
+    if (attrs.derivative != ir::Function::kIdentity) {
+      other = EmitDerivative(cx.e, attrs.derivative, other, NumberOf(cx, attrs.derivative, attrs.number, 0),
+                             NumberOf(cx, attrs.derivative, attrs.number, 1));
+    }
+    other = CombineWith(cx.e, attrs.how, fragment.values[j], other);
+  }
+  return combined;
+}
+
+Fragment EmitLoadVector(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
+                        Value* row, Value* column, Value* batch) {
+  const ElementIndex index(cx, layout, row, column);
+  VectorLoads vector(cx, layout, attrs, index, batch);
+  Fragment loaded{layout, {}};
+  for (int j = 0; j < layout.Registers(); ++j) loaded.values.push_back(vector.Of(j));
+  return loaded;
+}
+
+Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,
+                           Value* row, Value* column, Value* batch) {
+  Fragment combined = EmitLoadVector(cx, fragment.layout, attrs, row, column, batch);
+  for (size_t j = 0; j < combined.values.size(); ++j) {
+    combined.values[j] = CombineWith(cx.e, attrs.how, fragment.values[j], combined.values[j]);
+  }
+  return combined;
+}
+
+namespace {
+
+Value* Join(const RoleContext& cx, const ir::GateAttrs& attrs, Value* gate, Value* other) {
+  gate = EmitFunction(cx.e, attrs.function, attrs.approximate, gate, nullptr, nullptr);
+  return cx.e.ir().CreateFMul(gate, other);
+}
+
+// Of lanes that differ in one bit, `odd` says which this is: half of what each has is for the other one.
+Value* Exchange(const RoleContext& cx, Value* sent, int lanes) {
+  auto& b = cx.e.ir();
+  return b.CreateBitCast(cx.e.ExchangeLanes(b.CreateBitCast(sent, cx.e.I32()), lanes), cx.e.F32());
+}
+Value* IsOdd(const RoleContext& cx, int lanes) {
+  auto& b = cx.e.ir();
+  return b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(lanes)), cx.e.C32(0));
+}
+
+// Of one value for every two registers of `pairs`, which are a pair. Where a lane holds whole rows, pairs lie side by
+// side. Where four lanes share rows, each has one column of every four that result; neighbours exchange halves, so that
+// each has two side by side again.
+Fragment SideBySide(const RoleContext& cx, const ir::FragmentLayout& pairs, const std::vector<Value*>& joined) {
+  auto& b = cx.e.ir();
+  Fragment result{pairs.JoinedColumns(), joined};
+  if (pairs.kind == ir::FragmentKind::kRowPerLane) return result;
+  // Of 16 columns: rows l/4 and l/4 + 8 of the first 8, then of the second 8.
+  Value* odd = IsOdd(cx, 1);
+  for (size_t group = 0; group < joined.size(); group += 4) {
+    for (size_t half = 0; half < 2; ++half) {
+      Value* low = joined[group + half];
+      Value* high = joined[group + half + 2];
+      Value* received = Exchange(cx, b.CreateSelect(odd, low, high), 1);
+      result.values[group + 2 * half] = b.CreateSelect(odd, received, low);
+      result.values[group + 2 * half + 1] = b.CreateSelect(odd, high, received);
+    }
+  }
+  return result;
+}
+
+// Joined before lanes exchange, which then is once for each result.
+Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  std::vector<Value*> joined;
+  for (size_t j = 0; j < fragment.values.size(); j += 2) {
+    joined.push_back(Join(cx, attrs, fragment.values[j], fragment.values[j + 1]));
+  }
+  return SideBySide(cx, fragment.layout, joined);
+}
+
+Pairs PairsOfColumns(const RoleContext& cx, const Fragment& fragment) {
+  std::vector<Value*> gates, ups;
+  for (size_t j = 0; j < fragment.values.size(); j += 2) {
+    gates.push_back(fragment.values[j]);
+    ups.push_back(fragment.values[j + 1]);
+  }
+  return {SideBySide(cx, fragment.layout, gates), SideBySide(cx, fragment.layout, ups)};
+}
+
+// The rows of a pair are those of two lanes. Of two registers the first lane joins one and the second lane the other,
+// so that each sends half of what it has: one exchange for each result.
+Pairs PairsOfRows(const RoleContext& cx, const Fragment& fragment) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& pairs = fragment.layout;
+  const ir::FragmentFacts::LaneParts& rows = pairs.Facts().lane_rows;
+  const int lanes = 1 << (std::find(rows.begin(), rows.end(), 1) - rows.begin());
+  Value* odd = IsOdd(cx, lanes);
+  const int run = pairs.Facts().run;
+  Pairs result{{pairs.JoinedRows(), {}}, {pairs.JoinedRows(), {}}};
+  for (int group = 0; group < pairs.Registers(); group += 2 * run) {
+    for (int j = group; j < group + run; ++j) {
+      Value* first = fragment.values[j];
+      Value* second = fragment.values[j + run];
+      Value* received = Exchange(cx, b.CreateSelect(odd, first, second), lanes);
+      result.gates.values.push_back(b.CreateSelect(odd, received, first));
+      result.ups.values.push_back(b.CreateSelect(odd, second, received));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Pairs EmitPairs(const RoleContext& cx, const Fragment& fragment) {
+  return cx.program.row_axis == ir::Axis::kM ? PairsOfColumns(cx, fragment) : PairsOfRows(cx, fragment);
+}
+
+Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  if (cx.program.row_axis == ir::Axis::kM) return JoinColumns(cx, fragment, attrs);
+  const Pairs pairs = PairsOfRows(cx, fragment);
+  Fragment joined{pairs.gates.layout, {}};
+  for (size_t j = 0; j < pairs.gates.values.size(); ++j) {
+    joined.values.push_back(Join(cx, attrs, pairs.gates.values[j], pairs.ups.values[j]));
+  }
+  return joined;
+}
+
+namespace {
+
+// Calls `write(place, value, inside)` for each total of the fragment that this lane has: its index, its word, and
+// whether D has it.
+template <typename Write>
+void ForEachTotal(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                  Value* column, Value* batch, const Write& write) {
+  Emitter& e = cx.e;
+  // Panels and blocks of rows are unrolled where sums are in registers: bounds that they share would stay there, too.
+  const ElementIndex index(cx, fragment.layout, e.Anew(row), e.Anew(column));
+  const FragmentTotals totals(cx, fragment, attrs, index, batch);
+  auto& b = e.ir();
+  const FragmentTotals::OfLane own = totals.OverLanes();
+  for (const FragmentTotals::Total& total : own.totals) {
+    Value* key = b.CreateAdd(own.shift, e.C32(static_cast<uint32_t>(total.key)));
+    Value* place = e.C32(0);
+    Value* inside = own.stores;
+    if (attrs.axis == BiasAxis::kM) {
+      place = b.CreateAdd(index.first_row, key);
+      inside = b.CreateAnd(inside, totals.RowInside(key, batch));
+    }
+    if (attrs.axis == BiasAxis::kN) {
+      Value* own_column = b.CreateAdd(index.first_column, key);
+      place = b.CreateAdd(PlaceOfColumn(cx, attrs.halves, own_column),
+                          PartOfGroup(cx, attrs.rows, batch, totals.columns()));
+      inside = b.CreateAnd(inside, b.CreateICmpULT(own_column, totals.columns()));
+    }
+    write(place, b.CreateBitCast(total.value, e.I32()), inside);
+  }
+}
+
+// The first byte of the line that the fragment's totals go to. Everything is computed anew: what all fragments share
+// would stay in registers.
+Value* LineOf(const RoleContext& cx, const ir::StoreTotalsAttrs& attrs, Value* summed, Value* batch, Value* start,
+              Value* piece) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  Value *unit = e.C32(attrs.unit), *pieces = e.C32(attrs.pieces);
+  Value* line = b.CreateAdd(b.CreateMul(b.CreateUDiv(start, unit), pieces), piece);
+  // The matrices of a batch share a total, and have lines of their own.
+  if (attrs.rows == ir::RowMap::kMatrix) {
+    Value* units = b.CreateUDiv(b.CreateAdd(e.Anew(summed), e.C32(attrs.unit - 1)), unit);
+    line = b.CreateAdd(line, b.CreateMul(batch, b.CreateMul(units, pieces)));
+  }
+  Value* length = e.Anew(attrs.axis == BiasAxis::kM ? cx.Param(Binding::kM) : ColumnsOf(cx, attrs.gated));
+  // Groups of output channels lie one behind the other.
+  if (attrs.axis == BiasAxis::kN && attrs.rows == ir::RowMap::kPixels)
+    length = b.CreateMul(length, cx.Param(Binding::kBatch));
+  Value* elements = b.CreateMul(b.CreateZExt(line, e.I64()), b.CreateZExt(LinePitch(e, length), e.I64()));
+  return b.CreateAdd(cx.Param(attrs.base), b.CreateShl(elements, 2));
+}
+
+}  // namespace
+
+void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                Value* column, Value* batch) {
+  ForEachTotal(cx, fragment, attrs, row, column, batch, [&](Value* place, Value* word, Value* inside) {
+    cx.e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4), word, inside);
+  });
+}
+
+void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::StoreTotalsAttrs& attrs, Value* row,
+                     Value* column, Value* batch, Value* start, Value* piece) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  Value* summed = cx.Param(attrs.axis == BiasAxis::kM ? Binding::kN : Binding::kM);
+  start = e.Anew(start);
+  Value* there = b.CreateICmpULT(start, summed);
+  Value* line = LineOf(cx, attrs, summed, batch, start, piece);
+  ForEachTotal(cx, fragment, attrs.Sums(), row, column, batch, [&](Value* place, Value* word, Value* inside) {
+    Value* address = b.CreateAdd(line, b.CreateShl(b.CreateZExt(place, e.I64()), 2));
+    e.StoreGlobal(address, {word}, b.CreateAnd(inside, there));
+  });
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,230 @@
+// Emitter: the only place that knows how a PTX instruction is spelled, as an LLVM intrinsic or as inline assembly.
+//
+// A thin layer over IRBuilder: one method per instruction, named after it. Structured control flow (If, For, IfElected)
+// stands in for basic blocks. Intrinsics are used wherever LLVM 22 models them soundly (nvptx_backend.cc hardens their
+// declarations); results that an asynchronous instruction delivers later are tied to their wait in one asm statement.
+//
+// Thread-safety: none; one emitter writes one module.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/functions/function_code.h"
+#include "ir/layout.h"
+#include "ir/mma.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+using llvm::Value;
+
+// A variable of the kernel: an alloca that SROA turns into registers.
+struct Variable {
+  llvm::AllocaInst* slot;
+};
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const target::Target& target);
+
+  // --- Kernel frame.
+  // `cluster` CTAs run together, `ctas` of them multiply together: the cta_group of every tcgen05 instruction.
+  llvm::Function* BeginKernel(std::string_view name, const std::vector<llvm::Type*>& parameters, int threads,
+                              int cluster = 1, int ctas = 1);
+  void MarkTensorMap(int parameter);
+  Value* Parameter(int index) { return function_->getArg(index); }
+  // Dynamic shared memory, aligned to 1024 bytes.
+  Value* DynamicShared();
+  void Return() { b_.CreateRetVoid(); }
+
+  // --- Types and constants.
+  llvm::Type* I16() { return b_.getInt16Ty(); }
+  llvm::Type* I32() { return b_.getInt32Ty(); }
+  llvm::Type* I64() { return b_.getInt64Ty(); }
+  llvm::Type* F32() { return b_.getFloatTy(); }
+  llvm::Type* Pointer(unsigned space) { return llvm::PointerType::get(b_.getContext(), space); }
+  Value* C32(uint32_t value) { return b_.getInt32(value); }
+  Value* C64(uint64_t value) { return b_.getInt64(value); }
+  Value* True() { return b_.getTrue(); }
+  Value* False() { return b_.getFalse(); }
+
+  // --- Structured control flow.
+  void If(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  // for (i = low; i < high; i += step), rolled.
+  void For(Value* low, Value* high, int step, const std::function<void(Value*)>& body);
+  // `body` gives the condition on which it runs again.
+  void DoWhile(const std::function<Value*()>& body);
+  // One thread of the converged warp runs `body`; the warp reconverges behind it.
+  void IfElected(const std::function<void()>& body);
+  Variable NewVariable(llvm::Type* type, Value* initial);
+  Value* Load(Variable variable) { return b_.CreateLoad(variable.slot->getAllocatedType(), variable.slot); }
+  void Store(Variable variable, Value* value) { b_.CreateStore(value, variable.slot); }
+
+  // The same 32 bits, of which LLVM does not know that: what is computed from them is computed again, instead of being
+  // kept in registers from an earlier place.
+  Value* Anew(Value* value) { return Asm("mov.b32 $0, $1;", "=r,r", I32(), {value}); }
+
+  // --- Thread identity.
+  Value* ThreadIndex();
+  Value* CtaIndex();
+  Value* SmIndex();  // of the SM that runs the CTA
+  Value* CtaCount();
+  Value* ClusterRank();
+  Value* BroadcastLane0(Value* value);            // shfl.sync.idx: makes warp-uniform values provably so
+  Value* ExchangeLanes(Value* value, int lanes);  // shfl.sync.bfly: that of the lane whose number differs in these bits
+
+  // --- Synchronisation.
+  void BarrierSync(int id);
+  // Of so many threads of the CTA, whole warps; whether `any` holds in one of them.
+  void BarrierSync(Value* id, int threads);
+  Value* BarrierAny(Value* id, int threads, Value* any);
+  void WarpSync();
+  void MbarrierInit(Value* barrier, int arrivals);
+  void FenceMbarrierInit();
+  void MbarrierWait(Value* barrier, Value* parity);  // acquire; spins on try_wait
+  void MbarrierExpect(Value* barrier, int bytes);
+  void MbarrierArrive(Value* barrier);
+  // At the same barrier of another CTA of the cluster. Releases to no more than the own CTA: what it publishes is that
+  // reads have completed, and nothing written.
+  void MbarrierArriveAt(Value* barrier, Value* rank);
+  // Every thread of the cluster.
+  void ClusterSync();
+  // Until the grids that this one depends on have ended, and what they wrote is there; grids that depend on this one
+  // may start, and wait in the same way.
+  void GridWait();
+  void LaunchDependents();
+  void FenceProxyAsyncShared();
+  void SetMaxRegisters(int registers, bool increase);
+
+  // --- TMA.
+  void PrefetchTensorMap(Value* map);
+  // With `mask`, an i16, to the same place in the CTAs whose bits are set, and to the same barrier there. Bytes come to
+  // the barrier of the leader of a pair.
+  void TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask);
+  void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
+  // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
+  void TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+                     const std::vector<Value*>& offsets, Value* mask);
+  void TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at);
+  void BulkCommit();
+  void BulkWaitRead(int pending);
+
+  // --- Cluster launch control: an answer is 16 bytes in shared memory, an i128.
+  // With `multicast`, into the same place of every CTA of the cluster, each of whose barriers gets 16 bytes.
+  void RequestCluster(Value* answer, Value* barrier, bool multicast);
+  // What an answer says: 1 if a cluster is taken over, and the index of that cluster's first CTA, else 0 and 0.
+  struct Grant {
+    Value* granted;
+    Value* first_cta;
+  };
+  Grant ReadAnswer(Value* pointer);
+
+  // --- tcgen05.
+  void TensorAlloc(Value* slot, int columns);
+  void TensorRelinquish();
+  void TensorDealloc(Value* address, int columns);
+  void TensorFence(bool after);
+  // `disabled`: four words of lanes of D that are not written, or null.
+  void TensorMma(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
+                 Value* accumulate, Value* disabled);
+  // A in Tensor Memory. `shift`: .ashift.
+  void TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value* a, Value* b_descriptor, Value* accumulate,
+                  Value* disabled, bool shift);
+  void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
+  void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
+  void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
+  void TensorCommit(Value* barrier,
+                    Value* mask = nullptr);  // `mask`, an i16: at that barrier of those CTAs; or nullptr
+  // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
+  std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);
+
+  // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once a role, named in its later
+  // statements.
+  void DeclareAccumulators(int count);
+  void WgmmaFence();
+  // Into the accumulators from `first` on.
+  void Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
+             Value* accumulate);
+  void WgmmaCommit();
+  void WgmmaWait(int pending);
+  std::vector<Value*> ReadAccumulators(int first, int count);
+
+  // --- Memory. Predicated accesses are one instruction, no branch; a false predicate loads zeros.
+  // `words` 32-bit registers (1, 2 or 4), or one element of 1 or 2 bytes in the low end of 16 bits.
+  std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
+  Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
+  void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
+  // Returns what was there, and puts one more or, behind `last`, 0 in its place. Orders what comes before and behind
+  // it.
+  Value* CountGlobal(Value* address, Value* last);
+  // f32 added to what is there, or the larger of two u32.
+  void ReduceGlobal(bool sum, Value* address, Value* word, Value* predicate);
+  void StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate);
+  void StoreShared(Value* pointer, const std::vector<Value*>& words);
+  void StoreShared16(Value* pointer, Value* half);
+  // stmatrix .trans of 2 or 4 matrices of 8 x 8 16-bit elements; each lane's pointer is a row of one.
+  void StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words);
+  std::vector<Value*> LoadShared(Value* pointer);  // four words
+  Value* LoadSharedWord(Value* pointer);
+  // Byte offset of byte `byte` of row `row` in a tile, behind the XOR of its swizzle: SharedLayout::Offset on run-time
+  // indices. Rows begin at multiples of a span, so that their numbers alone decide the XOR.
+  Value* TileOffset(const ir::SharedLayout& layout, Value* row, Value* byte);
+  Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
+  Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
+
+  // The low word of high:low, shifted right by `bits`, below 32.
+  Value* FunnelShiftRight(Value* high, Value* low, Value* bits);
+
+  // --- Conversions. Elements of 1 or 2 bytes travel in 16 bits, the upper of which are 0.
+  // f32 values as elements of the type: 1, or as many as fill 2 bytes, in an i16; a multiple of 4 bytes in words.
+  Value* NarrowHalf(DataType type, const std::vector<Value*>& values);
+  std::vector<Value*> NarrowWords(DataType type, const std::vector<Value*>& values);
+  // The elements of the type in an i16 (the first `count` of them) and in words, as f32.
+  std::vector<Value*> WidenHalf(DataType type, Value* half, int count);
+  std::vector<Value*> WidenWords(DataType type, const std::vector<Value*>& words);
+  // A user's function of one element: its results, 0 where the predicate of a guarded one is false.
+  std::vector<Value*> UserFunction(const FunctionCode& code, Value* inside, const std::vector<Value*>& arguments);
+  // Elements of `bytes` -> b32, the first one low.
+  std::vector<Value*> JoinElements(int bytes, const std::vector<Value*>& elements);
+
+  // --- Functions of one f32, as the chip approximates them: 2^x and 1/x to about an ulp, tanh to 2^-11.
+  Value* Exp2(Value* x);
+  Value* Reciprocal(Value* x);
+  Value* Tanh(Value* x);
+  Value* RoundToInteger(Value* x);  // the even one of two
+  Value* CutToHalf(Value* x);       // toward zero to a number of f16
+
+  llvm::IRBuilder<>& ir() { return b_; }
+
+ private:
+  llvm::CallInst* Intrinsic(unsigned id, llvm::ArrayRef<Value*> arguments = {}, llvm::ArrayRef<llvm::Type*> types = {});
+  Value* PureAsm(const std::string& text, const std::string& constraints, llvm::Type* result,
+                 llvm::ArrayRef<Value*> arguments);
+  llvm::CallInst* Asm(const std::string& text, const std::string& constraints, llvm::Type* result,
+                      llvm::ArrayRef<Value*> arguments);
+  llvm::BasicBlock* NewBlock();
+  // Arguments of a bulk tensor load behind its coordinates, and its destination and barrier.
+  struct BulkLoad {
+    bool to_cta;
+    std::vector<Value*> place, flags;
+  };
+  BulkLoad BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask);
+  std::vector<Value*> Unpack(Value* aggregate, int count);
+  Value* Half(Value* word, int index);                                // i16 half of a b32
+  std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
+
+  llvm::Module& module_;
+  const target::Target& target_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  int accumulators_ = 0;
+  std::string accumulator_;  // the name before its number
+  int ctas_ = 1;
+};
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,68 @@
+#include "compiler/emit/mma_descriptor.h"
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace laneshift::compiler {
+namespace {
+
+// std::bit_cast of bit-fields, which clang 14 cannot do.
+template <typename To, typename From>
+To BitsAs(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(static_cast<void*>(&to), &from, sizeof to);
+  return to;
+}
+
+constexpr uint32_t kF32Sums = 1;
+
+// In the order of ir::Swizzle: none, 32, 64 and 128 bytes.
+constexpr uint64_t kTcgen05Swizzles[] = {0, 6, 4, 2};
+constexpr uint64_t kWgmmaSwizzles[] = {0, 3, 2, 1};
+
+template <typename Descriptor>
+uint64_t BitsOfTile(const ir::SharedLayout& layout, const uint64_t* swizzles) {
+  const ir::MatrixStrides strides = ir::DescriptorStrides(layout);
+  Descriptor descriptor;
+  descriptor.leading_over_16 = static_cast<uint64_t>(strides.leading >> 4);
+  descriptor.stride_over_16 = static_cast<uint64_t>(strides.stride >> 4);
+  descriptor.swizzle = swizzles[static_cast<size_t>(layout.swizzle)];
+  return descriptor.Bits();
+}
+
+}  // namespace
+
+uint32_t InstructionDescriptor::Bits() const { return BitsAs<uint32_t>(*this); }
+InstructionDescriptor InstructionDescriptor::FromBits(uint32_t bits) { return BitsAs<InstructionDescriptor>(bits); }
+uint64_t Tcgen05MatrixDescriptor::Bits() const { return BitsAs<uint64_t>(*this); }
+Tcgen05MatrixDescriptor Tcgen05MatrixDescriptor::FromBits(uint64_t bits) {
+  return BitsAs<Tcgen05MatrixDescriptor>(bits);
+}
+uint64_t WgmmaMatrixDescriptor::Bits() const { return BitsAs<uint64_t>(*this); }
+WgmmaMatrixDescriptor WgmmaMatrixDescriptor::FromBits(uint64_t bits) { return BitsAs<WgmmaMatrixDescriptor>(bits); }
+
+InstructionDescriptor DescriptorOf(const ir::MmaInstruction& instruction) {
+  InstructionDescriptor descriptor;
+  descriptor.d_format = kF32Sums;
+  descriptor.a_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.a.type));
+  descriptor.b_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.b.type));
+  descriptor.transpose_a = instruction.a.mn_major ? 1 : 0;
+  descriptor.transpose_b = instruction.b.mn_major ? 1 : 0;
+  descriptor.n_over_8 = static_cast<uint32_t>(instruction.n / 8);
+  descriptor.m_over_16 = static_cast<uint32_t>(instruction.m / 16);
+  return descriptor;
+}
+
+uint64_t MatrixDescriptorBits(const ir::SharedLayout& layout, target::MatrixDescriptorFormat format) {
+  switch (format) {
+    case target::MatrixDescriptorFormat::kTcgen05:
+      return BitsOfTile<Tcgen05MatrixDescriptor>(layout, kTcgen05Swizzles);
+    case target::MatrixDescriptorFormat::kWgmma:
+      return BitsOfTile<WgmmaMatrixDescriptor>(layout, kWgmmaSwizzles);
+  }
+  LS_CHECK(false, "no format of descriptors");
+}
+
+}  // namespace laneshift::compiler

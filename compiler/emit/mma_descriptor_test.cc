@@ -1,0 +1,67 @@
+#include "compiler/emit/mma_descriptor.h"
+
+#include <gtest/gtest.h>
+
+namespace laneshift::compiler {
+namespace {
+
+TEST(MmaDescriptor, EveryFieldStandsWhereTheManualSays) {
+  const auto only = [&](auto set) {
+    InstructionDescriptor one;
+    set(one);
+    return one.Bits();
+  };
+  EXPECT_EQ(only([](auto& x) { x.sparsity_selector = 3; }), 3u);
+  EXPECT_EQ(only([](auto& x) { x.sparse = 1; }), 1u << 2);
+  EXPECT_EQ(only([](auto& x) { x.saturate = 1; }), 1u << 3);
+  EXPECT_EQ(only([](auto& x) { x.d_format = 1; }), 1u << 4);
+  EXPECT_EQ(only([](auto& x) { x.a_format = 7; }), 7u << 7);
+  EXPECT_EQ(only([](auto& x) { x.b_format = 7; }), 7u << 10);
+  EXPECT_EQ(only([](auto& x) { x.transpose_a = 1; }), 1u << 15);
+  EXPECT_EQ(only([](auto& x) { x.transpose_b = 1; }), 1u << 16);
+  EXPECT_EQ(only([](auto& x) { x.n_over_8 = 32; }), 32u << 17);
+  EXPECT_EQ(only([](auto& x) { x.m_over_16 = 16; }), 16u << 24);
+  EXPECT_EQ(only([](auto& x) { x.max_shift = 3; }), 3u << 30);
+  EXPECT_EQ(InstructionDescriptor{}.Bits(), 0u);
+}
+
+TEST(MmaDescriptor, BitsAndFieldsAreTheSame) {
+  for (uint32_t bits = 1; bits != 0; bits <<= 1) {
+    EXPECT_EQ(InstructionDescriptor::FromBits(bits).Bits(), bits);
+  }
+  for (uint64_t bits = 1; bits != 0; bits <<= 1) {
+    EXPECT_EQ(Tcgen05MatrixDescriptor::FromBits(bits).Bits(), bits);
+    EXPECT_EQ(WgmmaMatrixDescriptor::FromBits(bits).Bits(), bits);
+  }
+}
+
+TEST(MmaDescriptor, AnInstructionsDescriptor) {
+  const InstructionDescriptor d =
+      DescriptorOf(ir::InstructionOf({.type = DataType::kBf16}, {.type = DataType::kBf16, .mn_major = true}, 128, 256));
+  EXPECT_EQ(d.a_format, 1u);
+  EXPECT_EQ(d.n_over_8, 32u);
+  EXPECT_EQ(d.m_over_16, 8u);
+  EXPECT_EQ(d.transpose_a, 0u);
+  EXPECT_EQ(d.transpose_b, 1u);
+}
+
+TEST(MmaDescriptor, ATilesDescriptorIsOfItsTarget) {
+  const ir::SharedLayout tile{.type = DataType::kBf16,
+                              .outer_axis = ir::Axis::kM,
+                              .inner_axis = ir::Axis::kK,
+                              .outer = 128,
+                              .inner = 64,
+                              .swizzle = ir::Swizzle::k128};
+  const auto blackwell =
+      Tcgen05MatrixDescriptor::FromBits(MatrixDescriptorBits(tile, target::MatrixDescriptorFormat::kTcgen05));
+  EXPECT_EQ(blackwell.stride_over_16, 1024u / 16);
+  EXPECT_EQ(blackwell.version, 1u);
+  EXPECT_EQ(blackwell.swizzle, 2u);
+  const auto hopper =
+      WgmmaMatrixDescriptor::FromBits(MatrixDescriptorBits(tile, target::MatrixDescriptorFormat::kWgmma));
+  EXPECT_EQ(hopper.stride_over_16, 1024u / 16);
+  EXPECT_EQ(hopper.swizzle, 1u);
+}
+
+}  // namespace
+}  // namespace laneshift::compiler

@@ -1,0 +1,127 @@
+#include "compiler/emit/ptx_check.h"
+
+#include <functional>
+
+#include "base/text.h"
+#include "compiler/functions/function_code.h"
+#include "ir/mma.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using base::Cat;
+using ir::OpKind;
+
+// What may not appear, and what its appearance means.
+struct Forbidden {
+  std::string_view text, reason;
+};
+constexpr Forbidden kForbidden[] = {
+    {".local", "the kernel uses local memory"},
+    {"__local_depot", "a kernel parameter or array was copied to local memory"},
+    {"brx.idx", "a branch goes through a table"},
+    {"call", "the kernel calls a function"},
+};
+
+// The instruction of a line, without its predicate; empty for anything else.
+std::string_view InstructionOf(std::string_view line) {
+  line = base::Trim(line);
+  if (line.starts_with('@')) line = base::Trim(line.substr(std::min(line.find_first_of(" \t"), line.size())));
+  if (line.empty() || line.find(';') == std::string_view::npos) return {};
+  if (line[0] < 'a' || line[0] > 'z') return {};
+  return line.substr(0, line.find_first_of(" \t;"));
+}
+
+int CountPrefix(const std::map<std::string, int>& census, std::string_view prefix) {
+  int count = 0;
+  for (auto it = census.lower_bound(std::string(prefix)); it != census.end() && it->first.starts_with(prefix); ++it) {
+    count += it->second;
+  }
+  return count;
+}
+
+struct Expected {
+  int mma = 0, wgmma = 0, loads = 0, stores = 0, commits = 0, copies = 0, shifts = 0;
+};
+
+void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
+           const ir::Role& role, Expected& expected) {
+  const int steps = program.tile_k / ir::MmaDepth(program.operand_type);
+  for (const ir::Op& op : body) {
+    if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
+    if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaTensor) expected.mma += steps;
+    if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
+    if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;
+    if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps * program.Blocks(role);
+    if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
+    if (op.kind == OpKind::kMmaCommit) ++expected.commits;
+    if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
+      const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
+      const int tile = op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().tile : op.As<ir::PixelLoadAttrs>().tile;
+      expected.loads += channel.tiles[tile].layout.Columns();
+    }
+    Count(program, op.body, channel_of, role, expected);
+  }
+}
+
+// Without users' functions, which may call others and have local memory.
+std::string OwnPart(std::string_view ptx) {
+  std::string own;
+  for (;;) {
+    const size_t begin = ptx.find(kFunctionBegins);
+    own += ptx.substr(0, begin);
+    const size_t end = begin == std::string_view::npos ? begin : ptx.find(kFunctionEnds, begin);
+    if (end == std::string_view::npos) return own;
+    ptx.remove_prefix(end + kFunctionEnds.size());
+  }
+}
+
+}  // namespace
+
+std::map<std::string, int> InstructionCensus(std::string_view ptx) {
+  std::map<std::string, int> census;
+  for (const std::string_view line : base::Split(ptx, '\n')) {
+    const std::string_view instruction = InstructionOf(line);
+    if (!instruction.empty()) ++census[std::string(instruction)];
+  }
+  return census;
+}
+
+Status CheckPtx(std::string_view whole, const ir::Program& program) {
+  const std::string ptx = OwnPart(whole);
+  const std::map<std::string, int> census = InstructionCensus(ptx);
+  for (const Forbidden& rule : kForbidden) {
+    const bool directive = rule.text[0] == '.' || rule.text[0] == '_';
+    const bool found = directive ? ptx.find(rule.text) != std::string_view::npos : CountPrefix(census, rule.text) > 0;
+    if (found) return MakeError(ErrorCode::kInternal, Cat("emitted PTX contains '", rule.text, "': ", rule.reason));
+  }
+  Expected expected;
+  for (const ir::Role& role : program.roles) {
+    std::map<ir::ValueId, int> channel_of;
+    Count(program, role.body, channel_of, role, expected);
+  }
+  const std::pair<std::string_view, int> rules[] = {{"tcgen05.mma", expected.mma},
+                                                    {"wgmma.mma_async", expected.wgmma},
+                                                    {"tcgen05.commit", expected.commits},
+                                                    {"tcgen05.cp", expected.copies},
+                                                    {"tcgen05.shift", expected.shifts}};
+  for (const auto& [prefix, count] : rules) {
+    if (CountPrefix(census, prefix) != count) {
+      return MakeError(ErrorCode::kInternal, Cat("emitted PTX has ", CountPrefix(census, prefix), " ", prefix,
+                                                 " instructions, the tile program asks for ", count));
+    }
+  }
+  int loads = 0, stores = 0;
+  for (const auto& [instruction, count] : census) {
+    if (!instruction.starts_with("cp.async.bulk.tensor")) continue;
+    (instruction.find(".mbarrier") != std::string::npos ? loads : stores) += count;
+  }
+  if (loads != expected.loads || stores != expected.stores) {
+    return MakeError(ErrorCode::kInternal,
+                     Cat("emitted PTX has ", loads, " bulk tensor loads and ", stores,
+                         " stores, the tile program asks for ", expected.loads, " and ", expected.stores));
+  }
+  return Ok();
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,433 @@
+#include "compiler/legality/check_schedule.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "compiler/legality/conv_reach.h"
+#include "compiler/legality/kept_operand.h"
+#include "compiler/legality/promotion.h"
+#include "compiler/legality/tma_reach.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using base::Cat;
+using target::Feature;
+using target::Target;
+
+constexpr int kLargestBox = 256;                      // rows of a box of the TMA
+constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds beside any epilogue
+constexpr int kPlainAccumulators = 384;               // and beside one of vectors and functions alone
+constexpr int kTotalsAccumulators = 192;              // of two blocks of rows, beside several totals
+constexpr int kMatrixTotalsAccumulators = 128;        // of two that are columns of D, beside a total and a matrix
+constexpr int kOrderedAccumulators = 128;             // beside totals whose lines are stored, where much else is held
+constexpr int kBlockRows = 64;                        // of a warpgroup
+constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
+constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
+
+Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
+
+// Threads that copy take registers from those that multiply.
+bool Copies(const Schedule& s) { return s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy; }
+
+// Warpgroups that share a tile.
+int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups; }
+
+// Columns of 64 rows that a warpgroup holds: matrices and sums of the epilogue, sections that are added and threads
+// that copy take the registers of some.
+template <typename Kind>
+int MostAccumulators(const Kind& problem, const Schedule& s) {
+  const auto totals = std::count_if(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+    return ir::IsTotal(ir::InfoOf(step.kind).operand);
+  });
+  const bool matrices = std::any_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+    return ir::IsMatrix(ir::InfoOf(step.kind).operand);
+  });
+  const int rows = s.rows == RowSide::kM ? s.tile_m : s.tile_n;
+  const bool blocks_of_rows = rows > kBlockRows * Together(s);
+  const bool held = matrices || Copies(s) || s.split_k > 1 || s.consumers == Consumers::kPingpong;
+  const bool many_lines = blocks_of_rows || s.rows == RowSide::kN;
+  if (held && many_lines && ir::OrdersSums(problem.epilogue, problem.numerics)) return kOrderedAccumulators;
+  if (blocks_of_rows && totals > 0 && matrices && s.rows == RowSide::kN) return kMatrixTotalsAccumulators;
+  if (blocks_of_rows && totals > 1) return kTotalsAccumulators;
+  if (Copies(s) || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
+  const bool plain = std::all_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+    const ir::StepInfo& info = ir::InfoOf(step.kind);
+    const bool blocks = info.operand == ir::StepOperand::kBlocks;
+    return info.action != ir::StepAction::kCall && !blocks && !ir::IsMatrix(info.operand) && !ir::IsTotal(info.operand);
+  });
+  return plain ? kPlainAccumulators : kMostAccumulators;
+}
+
+// How many rows and columns of a tile a warpgroup holds in registers, at most `most` of them.
+Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_view row_side, int most) {
+  const bool turns = s.consumers == Consumers::kPingpong;
+  if (turns && s.math_warpgroups != 2)
+    return Refused(Cat("with consumers=pingpong two warpgroups take turns; use math=2 instead of ", s.math_warpgroups));
+  if (turns && s.split_k > 1)
+    return Refused(
+        "with consumers=pingpong all tiles have as many blocks of K; use split_k=1 or consumers=cooperative");
+  const int together = Together(s);
+  const int blocks = rows / (kBlockRows * together);
+  if (rows % (kBlockRows * together) != 0 || blocks < 1) {
+    return Refused(Cat("tile ", row_side, "=", rows, " does not give each of ", together,
+                       " math warpgroups that share it a multiple of ", kBlockRows, " rows; use ",
+                       kBlockRows * together, " or another math="));
+  }
+  if (blocks * columns <= most) return Ok();
+  const bool two_can = s.math_warpgroups == 1 && blocks % 2 == 0 && blocks / 2 * columns <= most;
+  return Refused(Cat("a warpgroup holds ", blocks * kBlockRows, " rows of ", columns,
+                     " sums in registers, which are too many beside this epilogue and these loads; use ",
+                     two_can ? "math=2, or " : "", "at most ", most / blocks, " columns, or fewer rows"));
+}
+
+bool InTensorMemory(const Target& target) { return target.mma.accumulators == target::AccumulatorSpace::kTensorMemory; }
+
+// `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
+Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most) {
+  const bool along_m = s.rows == RowSide::kM;
+  const int rows = along_m ? s.tile_m : s.tile_n;
+  const int columns = along_m ? s.tile_n : s.tile_m;
+  const std::string_view row_side = along_m ? "m" : "n";
+  const std::string_view column_side = along_m ? "n" : "m";
+  if (InTensorMemory(target)) {
+    if (rows != 64 && rows != 128) {
+      return Refused(Cat("tile ", row_side, "=", rows, " is no tcgen05.mma shape of one CTA; use 64 or 128"));
+    }
+    if (s.math_warpgroups != 1) {
+      return Refused(Cat("math=", s.math_warpgroups, " is for wgmma; on ", target.name, " use math=1"));
+    }
+    if (s.consumers != Consumers::kCooperative) {
+      return Refused(Cat("consumers=pingpong overlaps epilogues of wgmma; on ", target.name,
+                         ", where other warps have them, use consumers=cooperative acc=2"));
+    }
+  } else {
+    if (s.math_warpgroups != 1 && s.math_warpgroups != 2) {
+      return Refused(Cat("math=", s.math_warpgroups, " warpgroups are not supported; use 1 or 2"));
+    }
+    LS_TRY(CheckWarpgroups(s, rows, columns, row_side, most));
+    if (rows > kLargestBox)
+      return Refused(
+          Cat("tile ", row_side, "=", rows, " has more rows than a bulk copy brings; use at most ", kLargestBox));
+  }
+  const int unit = !along_m && narrow && (target.mma.narrow_columns || rows == 64) ? 8 : 16;
+  if (columns < unit || columns > 256 || columns % unit != 0) {
+    return Refused(Cat("tile ", column_side, "=", columns, " is not supported; use a multiple of ", unit, " from ",
+                       unit, " to 256"));
+  }
+  return Ok();
+}
+
+Status CheckRings(const Schedule& s, const Target& target) {
+  if (s.stages < 2 || s.stages > 16) return Refused(Cat("stages=", s.stages, " is not supported; use 2 to 16"));
+  const int most = InTensorMemory(target) ? 2 : 1;
+  if (s.acc_stages < 1 || s.acc_stages > most) {
+    return Refused(
+        Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
+  }
+  if (s.split_k > 1 && s.scheduler != Scheduler::kStatic)
+    return Refused("split_k shares out the tiles behind the last whole round of a fixed order; use scheduler=static");
+  if (s.split_k < 1) return Refused(Cat("split_k=", s.split_k, " is not supported; use 1 or more"));
+  if (s.raster < 1) return Refused(Cat("raster=", s.raster, " is not supported; use 1 or more"));
+  return Ok();
+}
+
+// Whether CTAs run together, and what they then share. `a_rows` and `b_rows`: outer extents of the tiles of a CTA.
+Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_rows) {
+  constexpr int kPatternRows = 8;  // of a swizzle pattern
+  const auto power = [](int extent) { return extent >= 1 && (extent & (extent - 1)) == 0; };
+  if (!power(s.cluster_m) || !power(s.cluster_n) || s.cluster_m * s.cluster_n > target.max_cluster) {
+    return Refused(Cat("cluster=", s.cluster_m, "x", s.cluster_n, " is not supported; use powers of two, at most ",
+                       target.max_cluster, " CTAs together"));
+  }
+  if (s.ctas == 2) {
+    if (s.ctas > target.mma.most_ctas)
+      return Refused(Cat("ctas=2 pairs CTAs for tcgen05.mma, which ", target.name, " has not; use ctas=1 cluster=2x1"));
+    if (s.rows != RowSide::kM) return Refused("the rows of a pair are those of m; with ctas=2 use rows=m");
+    if (s.cluster_m % 2 != 0)
+      return Refused(Cat("the CTAs of a pair are neighbours along m; with ctas=2 use cluster=2x", s.cluster_n));
+    if (s.a_load != LoadPath::kTma || s.b_load != LoadPath::kTma)
+      return Refused("the leader of a pair waits for bulk copies alone; with ctas=2 use a_load=tma b_load=tma");
+    if (s.tile_m != ir::kTensorLanes)
+      return Refused(Cat("ctas=2 needs tile m=", ir::kTensorLanes, " in each CTA, not ", s.tile_m));
+    if (s.tile_n % 32 != 0)
+      return Refused(Cat("with ctas=2 each CTA holds half of tile n=", s.tile_n, "; use a multiple of 32"));
+  }
+  if (s.scheduler == Scheduler::kClc && !target.Has(Feature::kLaunchControl))
+    return Refused(Cat("scheduler=clc needs cluster launch control, which ", target.name, " has not; use static"));
+  const int b_parts = s.cluster_m / s.ctas;
+  if (s.cluster_n > 1 && s.a_load != LoadPath::kTma)
+    return Refused(Cat("a cluster shares A along n by bulk copies; use a_load=tma or cluster=", s.cluster_m, "x1"));
+  if (b_parts > 1 && s.b_load != LoadPath::kTma)
+    return Refused(Cat("a cluster shares B along m by bulk copies; use b_load=tma or cluster=1x", s.cluster_n));
+  if (a_rows % (kPatternRows * s.cluster_n) != 0 || b_rows % (kPatternRows * b_parts) != 0) {
+    return Refused(Cat("the parts of tiles of ", a_rows, " and ", b_rows, " rows that CTAs of cluster=", s.cluster_m,
+                       "x", s.cluster_n, " bring are not whole groups of 8; use a larger tile or a smaller cluster"));
+  }
+  return Ok();
+}
+
+int BytesOf(DataType type) { return static_cast<int>(DataTypeBytes(type)); }
+
+// Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
+Status CheckDepth(const Schedule& s, DataType operand, int least_bytes) {
+  constexpr int kMostBytes = 512;
+  const int bytes = BytesOf(operand);
+  for (int k = least_bytes / bytes; k <= kMostBytes / bytes; k *= 2) {
+    if (s.tile_k == k) return Ok();
+  }
+  return Refused(Cat("tile k=", s.tile_k, " is not supported for ", DataTypeName(operand), "; use a power of two from ",
+                     least_bytes / bytes, " to ", kMostBytes / bytes));
+}
+
+// Rows of a tile are whole swizzle spans.
+Status CheckRowBytes(std::string_view what, int elements, DataType type) {
+  constexpr int kLeastSpan = 32;
+  if (elements * BytesOf(type) % kLeastSpan == 0) return Ok();
+  return Refused(Cat("rows of ", elements, " ", DataTypeName(type), " of ", what, " are not multiples of ", kLeastSpan,
+                     " bytes; use a tile n that is a multiple of ", kLeastSpan / BytesOf(type)));
+}
+
+// Pairs of neighbouring columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
+// which there are enough.
+Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
+  constexpr int kLeastSpan = 32, kJoined = 2;
+  if (!ir::IsGated(epilogue) || s.rows == RowSide::kN) return Ok();
+  const int least = kJoined * kLeastSpan / BytesOf(d);
+  if (s.tile_n % least == 0) return Ok();
+  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kJoined, " ", DataTypeName(d),
+                     " of D, whose columns are joined in pairs; use a multiple of ", least));
+}
+
+// Fragments of 8-bit elements are not transposed, and factors of blocks lie as rows of A and columns of B do.
+Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
+  if (s.rows == RowSide::kM) return Ok();
+  if (scale == Scaling::kBlock) return Refused("rows=n does not take the factors of scale=block; use rows=m");
+  if (BytesOf(output) > 1) return Ok();
+  return Refused(Cat("rows=n is for results of 16 or 32 bits, not ", DataTypeName(output), "; use rows=m"));
+}
+
+// Sums in registers beside the accumulator: how wide a tile may be, and which blocks of K.
+Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const Target& target) {
+  if (s.ctas != 1)
+    return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are those of one CTA; use ctas=1"));
+  const bool tensor_memory = InTensorMemory(target);
+  const int together = Together(s);
+  const bool along_m = s.rows == RowSide::kM;
+  const int rows = along_m ? s.tile_m : s.tile_n;
+  const int columns = along_m ? s.tile_n : s.tile_m;
+  const int blocks = tensor_memory ? 1 : rows / (64 * together);
+  const int most = (tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : Copies(s) ? 128 : 192) / blocks;
+  if (columns > most) {
+    return Refused(Cat("tile ", along_m ? "n=" : "m=", columns, " leaves no registers for f32 sums of ",
+                       DataTypeName(operand), " products beside the accumulator; use at most ", most,
+                       scale == Scaling::kBlock ? "" : ", or sum=fast"));
+  }
+  if (scale == Scaling::kBlock) {
+    if (blocks > 1)
+      return Refused(Cat("the factors of scale=block are those of 64 rows of a warpgroup; use tile m=", 64 * together));
+    if (s.tile_k != kScaleRun)
+      return Refused(
+          Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a factor of scale=block; use k=", kScaleRun));
+    if (kScaleRun % s.tile_n != 0 && s.tile_n % kScaleRun != 0)
+      return Refused(Cat("tile n=", s.tile_n, " is no part of the ", kScaleRun,
+                         " columns of a factor of scale=block; use 16, 32, 64 or 128"));
+    return Ok();
+  }
+  if (s.tile_k <= kPromotedRun) return Ok();
+  return Refused(Cat("sum=f32 adds at most ", kPromotedRun, " products of ", DataTypeName(operand),
+                     " in the accumulator of ", target.name, "; with tile k=", s.tile_k, " use k=", kPromotedRun,
+                     ", or sum=fast"));
+}
+
+// Decisions that belong to modes of reuse.
+Status CheckForms(const Schedule& s) {
+  if (s.shift != ShiftForm::kSeparate && s.reuse != Reuse::kLaneShift)
+    return Refused("shift=fused is for lanes that move; use reuse=lane_shift or shift=separate");
+  if (s.border != Border::kZeros && s.reuse != Reuse::kLaneShift && s.reuse != Reuse::kRowOffset)
+    return Refused("border=mask is for activations that are reused; use reuse=row_offset or border=zeros");
+  return Ok();
+}
+
+// What products that move the lanes of A need of the device, and of the filter.
+Status CheckFusedShifts(const ConvGeometry& geometry, const Target& target) {
+  const target::TensorFacts& facts = target.tensor_facts;
+  const bool whole = facts.shift_scope == target::ShiftScope::kGroups || facts.shift_scope == target::ShiftScope::kCta;
+  if (!whole || facts.ashift_time == target::AshiftTime::kOther) {
+    return Refused(Cat("shift=fused: tcgen05.mma.ashift of this device ",
+                       whole ? "moves rows neither before nor after their product" : "does not move all lanes",
+                       " (see laneshift doctor); use shift=separate"));
+  }
+  if (geometry.lost < ir::kPartitionLanes) return Ok();
+  return Refused(Cat("shift=fused loses the ", geometry.lost, " lanes that a filter row moves, of each ",
+                     ir::kPartitionLanes, "; use shift=separate"));
+}
+
+// What a chain of shifts and refreshes needs of the device.
+Status CheckShifts(const Target& target) {
+  if (target.tensor_facts.cp_4x256b_lane != target::RefreshLane::kOffset) {
+    return Refused(Cat(
+        "reuse=lane_shift refreshes the last of each 32 lanes, and tcgen05.cp.4x256b of this device ",
+        target.tensor_facts.cp_4x256b_lane == target::RefreshLane::kIgnored ? "ignores the lane" : "misplaces its rows",
+        " (see laneshift doctor); use reuse=row_offset"));
+  }
+  if (target.tensor_facts.shift_scope == target::ShiftScope::kOther) {
+    return Refused(
+        "reuse=lane_shift: tcgen05.shift of this device moves other lanes than any known reading of the "
+        "manual says (see laneshift doctor); use reuse=row_offset");
+  }
+  return Ok();
+}
+
+Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s,
+                      const Target& target) {
+  if (!target.mma.moves_lanes)
+    return Refused(
+        Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name, " has not; use reuse=row_offset"));
+  if (s.ctas != 1) return Refused("reuse=lane_shift moves the lanes of one CTA; use ctas=1 or reuse=row_offset");
+  if (s.shift == ShiftForm::kFused && s.cluster_n != 1)
+    return Refused(
+        Cat("shift=fused loads tiles in pieces, which CTAs along n do not share; use cluster=", s.cluster_m, "x1"));
+  LS_TRY(s.shift == ShiftForm::kFused ? CheckFusedShifts(geometry, target) : CheckShifts(target));
+  if (s.tile_m != ir::kTensorLanes)
+    return Refused(Cat("reuse=lane_shift needs all ", ir::kTensorLanes, " lanes; use tile m=", ir::kTensorLanes,
+                       " instead of ", s.tile_m));
+  const int whole = 128 / BytesOf(problem.x);
+  if (s.shift == ShiftForm::kSeparate && s.tile_k % whole != 0)
+    return Refused(Cat("reuse=lane_shift brings single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
+                       " or ", 2 * whole));
+  if (geometry.phases.size() * 2 > ir::kMostTilesOfSlot)
+    return Refused(
+        Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
+  return Ok();
+}
+
+// The rules of masked borders: the lanes of a tile are positions of a walk over the image's own rows.
+Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
+  if (!target.mma.moves_lanes)
+    return Refused(
+        Cat("border=mask leaves out lanes in Tensor Memory, which ", target.name, " has not; use border=zeros"));
+  if (s.ctas != 1) return Refused("border=mask leaves out lanes of one CTA; use ctas=1 or border=zeros");
+  if (s.tile_m != ir::kTensorLanes)
+    return Refused(
+        Cat("border=mask names lanes by rows of the tile; use tile m=", ir::kTensorLanes, " instead of ", s.tile_m));
+  if (s.ctas != 1) return Refused("border=mask leaves out lanes of one CTA; use ctas=1 or border=zeros");
+  if (s.reuse == Reuse::kLaneShift && s.shift == ShiftForm::kFused)
+    return Refused(
+        "border=mask begins the chains of a tile at two rows, and shift=fused has tiles in four pieces; use "
+        "shift=separate or border=zeros");
+  if (!geometry.masks_border) {
+    return Refused(
+        Cat("border=mask needs output rows as long as the image's, at stride 1, and a filter column on the "
+            "output pixel; here rows of ",
+            problem.input[kWidth], " give ", problem.Output()[kWidth], " at stride ", problem.stride[kWidth],
+            "; use border=zeros"));
+  }
+  for (const ConvGeometry::Column& column : geometry.columns) {
+    if (std::abs(column.beside) >= ir::kPartitionLanes)
+      return Refused(Cat("border=mask: a filter that reaches ", std::abs(column.beside),
+                         " columns beside the image is beyond ", ir::kPartitionLanes - 1, "; use border=zeros"));
+  }
+  const int64_t of_image = geometry.positions / problem.n;
+  if (problem.pad_before[kWidth] <= of_image) return Ok();
+  return Refused(Cat("border=mask: images of ", of_image, " pixels are smaller than the padding; use border=zeros"));
+}
+
+// The rules of operands that are loaded once for all columns of a filter row.
+Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
+  if (s.a_load != LoadPath::kTma)
+    return Refused("reuse moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
+  if (s.reuse == Reuse::kLaneShift) LS_TRY(CheckLaneShift(problem, geometry, s, target));
+  if (s.border == Border::kMask) LS_TRY(CheckMask(problem, geometry, s, target));
+  const int least = 64 / BytesOf(problem.x);
+  if (s.tile_k < least) {
+    return Refused(Cat("with reuse rows are of 64 bytes or more; with tile k=", s.tile_k,
+                       " they are shorter; use k=", least, " to ", 4 * least));
+  }
+  if (s.tile_m + geometry.halo > kLargestBox) {
+    return Refused(Cat("reuse needs ", s.tile_m + geometry.halo, " positions in a tile, more than the ", kLargestBox,
+                       " of a box; use a smaller tile or reuse=im2col"));
+  }
+  if (s.filter_stages < 2 || s.filter_stages > 16)
+    return Refused(Cat("filter_stages=", s.filter_stages, " is not supported; use 2 to 16"));
+  if (problem.filter[kWidth] > kMostColumns) {
+    return Refused(Cat("reuse unrolls the ", problem.filter[kWidth], " columns of the filter, more than ", kMostColumns,
+                       "; use reuse=im2col"));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target& target) {
+  LS_TRY(CheckTile(s, target, problem.a_major == Major::kK, MostAccumulators(problem, s)));
+  LS_TRY(CheckTransposed(s, problem.d, problem.scale));
+  LS_TRY(CheckDepth(s, problem.a, 128));
+  LS_TRY(CheckRings(s, target));
+  LS_TRY(CheckCluster(s, target, problem.a_major == Major::kK ? s.tile_m : s.tile_k,
+                      problem.b_major == Major::kK ? s.tile_n / s.ctas : s.tile_k));
+  if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes("D", s.tile_n, problem.d));
+  LS_TRY(CheckGate(problem.epilogue, problem.d, s));
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+    const StoredOperand stored = Stored(problem, operand);
+    const bool of_a = operand == ir::Operand::kA;
+    if (Transposes(problem, operand, target)) {
+      if ((of_a ? s.a_load : s.b_load) == LoadPath::kTma) {
+        const char other = of_a ? 'm' : 'n';
+        return Refused(Cat("the tensor core of ", target.name, " reads ", DataTypeName(stored.type), " along k; with ",
+                           ir::OperandName(operand), "_major=", std::string(1, other), " use ",
+                           ir::OperandName(operand), "_load=copy, which transposes, or ", ir::OperandName(operand),
+                           "_major=k"));
+      }
+    } else if (stored.inner_axis != ir::Axis::kK) {
+      LS_TRY(CheckRowBytes(ir::OperandName(operand), of_a ? s.tile_m : s.tile_n / s.ctas, stored.type));
+    }
+  }
+  if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.a, problem.scale, target));
+  if (s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
+  LS_TRY(CheckKept(KeptOf(problem, s), s));
+  LS_TRY(CheckForms(s));
+  if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
+  if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kB));
+  return s.d_store == StorePath::kTma ? TmaReaches(problem, ir::Operand::kD) : Ok();
+}
+
+Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
+  LS_TRY(CheckTile(s, target, true, MostAccumulators(problem, s)));
+  if (s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
+    return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
+  LS_TRY(CheckTransposed(s, problem.y, problem.scale));
+  LS_TRY(CheckDepth(s, problem.x, 32));
+  LS_TRY(CheckRings(s, target));
+  LS_TRY(CheckRowBytes("y", s.tile_n, problem.y));
+  LS_TRY(CheckGate(problem.epilogue, problem.y, s));
+  if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.x, problem.scale, target));
+  if (s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
+  // Positions are padded to whole parts.
+  LS_TRY(CheckCluster(s, target, s.cluster_n * s.tile_m, s.tile_n / s.ctas));
+  LS_TRY(CheckForms(s));
+  const ConvGeometry geometry = GeometryOf(problem, s);
+  if (geometry.known_filter && s.b_keep > 0)
+    return Refused("a small gathered filter stays anyway, all of it; use b_keep=0");
+  LS_TRY(CheckKept(KeptOf(problem, s), s));
+  if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !InTensorMemory(target) && Promotes(problem, target))
+    return Refused(
+        "sums in registers are added up where a tile is released, and filters that stay are not; use "
+        "b_keep=0 or reuse=im2col");
+  if (geometry.positions > kMostPositions)
+    return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
+                       " are supported; split the images"));
+  if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(problem, geometry, s, target));
+  if (s.split_k > 1 && geometry.known_filter)
+    return Refused(
+        "split_k divides the K blocks of a tile, and those of a small gathered filter are one piece of code; "
+        "use split_k=1");
+  if (s.a_load == LoadPath::kTma && !TapsAreEven(problem, false))
+    return Refused("the taps of a filter are not at one distance; use reuse=im2col a_load=copy, or pack the filters");
+  if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));
+  if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kB));
+  return s.d_store == StorePath::kTma ? TmaReaches(problem, geometry, s, ir::Operand::kD) : Ok();
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,42 @@
+#include "compiler/plan/constant_indices.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/integer_math.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::OpKind;
+
+}  // namespace
+
+void ConstantIndices::Note(const ir::Op& op) {
+  if (op.kind == OpKind::kConst) return Set(op.result, op.As<ir::ConstAttrs>().value);
+  if (op.kind == OpKind::kParam) return Set(op.result, numbers_.SizeOf(op.As<ir::ParamAttrs>().binding));
+  const bool sum = op.kind == OpKind::kAdd || op.kind == OpKind::kSub;
+  if (!sum && op.kind != OpKind::kMul && op.kind != OpKind::kCeilDiv && op.kind != OpKind::kRem) return;
+  const auto a = Find(op.operands[0]);
+  const auto b = Find(op.operands[1]);
+  if (!a || !b) return;
+  if (op.kind == OpKind::kAdd) Set(op.result, *a + *b);
+  if (op.kind == OpKind::kSub) Set(op.result, *a - *b);
+  if (op.kind == OpKind::kMul) Set(op.result, *a * *b);
+  if (op.kind == OpKind::kCeilDiv) Set(op.result, base::CeilDiv(*a, *b));
+  if (op.kind == OpKind::kRem) Set(op.result, *a % *b);
+}
+
+int64_t ConstantIndices::At(ir::ValueId value) const {
+  const auto index = Find(value);
+  LS_CHECK(index.has_value(), "value ", value, " varies from turn to turn");
+  return *index;
+}
+
+int64_t ConstantIndices::Turns(const ir::Op& loop) const {
+  LS_CHECK(KnowsTurns(loop), "a loop whose length varies from turn to turn");
+  const int64_t span = At(loop.operands[1]) - At(loop.operands[0]);
+  return std::max<int64_t>(0, base::CeilDiv(span, loop.As<ir::ForAttrs>().step));
+}
+
+}  // namespace laneshift::compiler

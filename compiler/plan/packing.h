@@ -1,0 +1,61 @@
+// Packing: operands of a GEMM that the TMA cannot reach (compiler/legality/tma_reach.h) are first copied to where it
+// can: into the plan's workspace, row by row, each row at a line of ir::kPackedLine bytes. The product's kernel then is
+// that of a problem whose operands lie there; one kernel before it makes all copies.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "compiler/legality/tma_reach.h"
+#include "ir/program.h"
+#include "laneshift/problem.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+bool IsPacked(const Schedule& schedule, ir::Operand operand);
+bool PacksAny(const Schedule& schedule);
+
+// Whether operands that the schedule packs may be: kUnsupported names the rule and what would be right.
+Status CheckPacks(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
+Status CheckPacks(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
+
+// What the product's kernel computes, and how: packed operands lie as their copies do, and come by the TMA.
+struct PackedProduct {
+  GemmProblem problem{};
+  Schedule schedule{};
+};
+PackedProduct ProductOf(const GemmProblem& problem, const Schedule& schedule);
+
+// The operand as the product's kernel reads it.
+StoredOperand StoredForProduct(const GemmProblem& problem, const Schedule& schedule, ir::Operand operand);
+
+// A workspace begins with the counters of CTAs that share tiles, whose place is the same in every plan (ir/layout.h);
+// behind what the product needs come the copies, one behind the other.
+struct PackedPlaces {
+  size_t begin = 0;            // of the first copy, in bytes
+  size_t a = 0, b = 0;         // of each copy that there is
+  size_t workspace_bytes = 0;  // of all kernels together
+};
+// `product_bytes`: what the product's kernel needs of the workspace.
+PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t product_bytes);
+
+// The parameter that is the size of a matrix along an axis.
+ir::Binding SizeAlong(ir::Axis axis);
+
+// Bytes of an operand's rows, without what lies between them; 0 if it is not packed, as nothing of a convolution is,
+// whatever a schedule asks for that CheckPacks refuses.
+int64_t BytesToPack(const Problem& problem, const Schedule& schedule, ir::Operand operand);
+
+// The kernel that makes the copies; its workspace begins where the first one does. Its parameters are those of the
+// problem. Lowered, with its storage. REQUIRES: the schedule packs an operand, and keeps the rules of CheckPacks.
+Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
+LaunchGeometry PackLaunch(const GemmProblem& problem, const Schedule& schedule, const ir::Program& program,
+                          int sm_count);
+
+}  // namespace laneshift::compiler

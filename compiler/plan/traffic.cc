@@ -1,0 +1,224 @@
+#include "compiler/plan/traffic.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+#include "base/integer_math.h"
+#include "compiler/compile.h"
+#include "compiler/contraction/bindings.h"
+#include "compiler/plan/constant_indices.h"
+#include "ir/mma.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Op;
+using ir::OpCategory;
+using ir::OpKind;
+using ir::SharedLayout;
+using ir::ValueId;
+
+constexpr double kFillBytesPerClock = 49;
+constexpr double kSharedReadBytesPerClock = 128;
+
+// The ops of one role, each as often as it runs.
+class RoleWalk {
+ public:
+  RoleWalk(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target)
+      : program_(program), target_(target), indices_(numbers, program) {}
+
+  static bool IsWalk(const Op& op) { return op.kind == OpKind::kTiles || op.kind == OpKind::kShares; }
+  // Beside the loop over output tiles, which a CTA goes through once.
+  Traffic Beside(const std::vector<Op>& body) {
+    Traffic sum;
+    for (const Op& op : body) {
+      if (!IsWalk(op)) sum += Count(op);
+    }
+    return sum;
+  }
+  Traffic OfOneTile(const std::vector<Op>& body) {
+    Traffic sum;
+    for (const Op& op : body) {
+      if (!IsWalk(op)) {
+        indices_.Note(op);
+        continue;
+      }
+      // Pieces of a tile together are a whole one.
+      if (op.kind == OpKind::kShares) {
+        indices_.Set(op.result + 3, 0);
+        indices_.Set(op.result + 4, indices_.At(op.operands[3]));
+      }
+      // Of roles that take turns at tiles one has it.
+      if (op.kind == OpKind::kTiles && op.As<ir::TilesAttrs>().turn > 0) continue;
+      sum += CountAll(op.body);
+    }
+    return sum;
+  }
+
+ private:
+  Traffic CountAll(const std::vector<Op>& body) {
+    Traffic sum;
+    for (const Op& op : body) sum += Count(op);
+    return sum;
+  }
+
+  Traffic Count(const Op& op) {
+    indices_.Note(op);
+    NoteSlot(op);
+    switch (InfoOf(op.kind).category) {
+      case OpCategory::kStructure:
+        return op.kind == OpKind::kFor ? CountLoop(op) : CountCondition(op);
+      case OpCategory::kBulkLoad:
+        return {.bulk_bytes = LoadedBytes(op)};
+      case OpCategory::kThreadLoad:
+        return {.thread_bytes = LoadedBytes(op)};
+      case OpCategory::kMma:
+        return CountProduct(op);
+      case OpCategory::kTensorMove:
+        return CountTensorMove(op);
+      // These move no operand of a product.
+      case OpCategory::kIndex:
+      case OpCategory::kWork:
+      case OpCategory::kChannel:
+      case OpCategory::kBarrier:
+      case OpCategory::kMemory:
+      case OpCategory::kAccumulator:
+      case OpCategory::kElementwise:
+      case OpCategory::kReduction:
+      case OpCategory::kStore:
+      case OpCategory::kSplitK:
+        return {};
+    }
+    __builtin_unreachable();
+  }
+
+  Traffic CountCondition(const Op& op) {
+    const Traffic body = CountAll(op.body);
+    LS_CHECK(body == Traffic{}, "traffic under a condition is not counted");
+    return body;
+  }
+
+  // Bytes of shared memory that a load fills.
+  int64_t LoadedBytes(const Op& op) const {
+    if (const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs)) {
+      return BoxBytes(Tile(op, 0, pixels->tile), program_.FindParam(pixels->map)->box) * program_.Parts(pixels->to);
+    }
+    const auto* gather = std::get_if<ir::GatherAttrs>(&op.attrs);
+    return Tile(op, 0, gather != nullptr ? gather->tile : op.As<ir::LoadAttrs>().tile).Bytes();
+  }
+
+  Traffic CountProduct(const Op& op) const {
+    const int most = target_.mma.most_rows;
+    if (op.kind == OpKind::kMmaRegisters) return Products(program_.Rows() / most, most, most, false);
+    if (op.kind == OpKind::kMmaTensor) return Products(1, program_.tile_m, 0, op.As<ir::MmaTensorAttrs>().idle);
+    return Products(1, program_.Rows(), program_.Rows(), false);
+  }
+
+  Traffic CountTensorMove(const Op& op) const {
+    if (const auto* shift = std::get_if<ir::TensorShiftAttrs>(&op.attrs))
+      return {.tensor_shifts = Steps() * shift->issues};
+    if (op.kind == OpKind::kTensorRefresh)
+      return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
+    return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
+  }
+
+  Traffic CountLoop(const Op& op) {
+    const Traffic body = CountAll(op.body);
+    if (body == Traffic{}) return body;
+    return body * indices_.Turns(op);
+  }
+
+  void NoteSlot(const Op& op) {
+    if (const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs)) slots_[op.result] = channel->channel;
+    if (const auto* cursor = std::get_if<ir::CursorAttrs>(&op.attrs)) slots_[op.result] = cursor->channel;
+  }
+  const SharedLayout& Tile(const Op& op, size_t operand, int tile) const {
+    const ir::Channel& channel = program_.channels[static_cast<size_t>(slots_.at(op.operands[operand]))];
+    return channel.tiles[static_cast<size_t>(tile)].layout;
+  }
+
+  // An instruction works on 32 bytes of K.
+  int64_t Steps() const { return program_.tile_k / ir::MmaDepth(program_.operand_type); }
+  int64_t StepBytes() const { return ir::MmaDepth(program_.operand_type) * DataTypeBytes(program_.operand_type); }
+
+  // One product of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
+  Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
+    const int64_t instructions = Steps() * units;
+    const int64_t timed = std::max<int64_t>(rows, target_.mma.full_rate_rows);
+    return {.mma_instructions = instructions,
+            .idle_mmas = idle ? instructions : 0,
+            .mma_shared_bytes = instructions * (read + program_.Columns() / program_.ctas) * StepBytes(),
+            // The rate is one of bytes: what 16-bit operands take, others of as many bytes take.
+            .mma_clocks = instructions * timed * program_.Columns() * StepBytes() / 2 / target_.mma_macs_per_clock};
+  }
+
+  const ir::Program& program_;
+  const target::Target& target_;
+  ConstantIndices indices_;
+  std::map<ValueId, int> slots_;
+};
+
+// Every count, for what is done to all of them.
+constexpr int64_t Traffic::*kCounts[] = {
+    &Traffic::bulk_bytes,        &Traffic::thread_bytes,  &Traffic::mma_instructions, &Traffic::idle_mmas,
+    &Traffic::mma_shared_bytes,  &Traffic::tensor_copies, &Traffic::tensor_refreshes, &Traffic::tensor_shifts,
+    &Traffic::tensor_copy_bytes, &Traffic::mma_clocks,
+};
+static_assert(sizeof(Traffic) == sizeof(int64_t) * std::size(kCounts), "a count is missing");
+
+}  // namespace
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  for (const auto count : kCounts) this->*count += other.*count;
+  return *this;
+}
+
+Traffic Traffic::operator*(int64_t times) const {
+  Traffic product = *this;
+  for (const auto count : kCounts) product.*count *= times;
+  return product;
+}
+
+Traffic Traffic::Share(int64_t times, int64_t parts) const {
+  Traffic share = *this * times;
+  for (const auto count : kCounts) share.*count = base::CeilDiv(share.*count, parts);
+  return share;
+}
+
+KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
+                           const target::Target& target, int sm_count) {
+  const ProblemNumbers numbers(problem, schedule);
+  Traffic once, tile;
+  for (const ir::Role& role : program.roles) {
+    RoleWalk walk(numbers, program, target);
+    once += walk.Beside(role.body);
+    tile += walk.OfOneTile(role.body);
+  }
+  const int64_t turns = ClusterTiles(problem, schedule, program);
+  const int64_t at_one_time = std::max(1, sm_count / program.ClusterSize());
+  const int64_t ctas = PlanLaunch(problem, schedule, program, at_one_time).grid;
+  // With scheduler=clc the grid has a cluster for each tile; those that run take the tiles of the others.
+  const int64_t clusters = std::min(ctas / program.ClusterSize(), at_one_time);
+  KernelTraffic traffic{.all = tile * (turns * program.ClusterSize()),
+                        .busiest = tile * base::CeilDiv(turns, clusters)};
+  if (schedule.split_k > 1) traffic.busiest = tile.Share(turns, clusters);
+  traffic.all += once * (clusters * program.ClusterSize());
+  traffic.busiest += once;
+  return traffic;
+}
+
+double TrafficBound::Clocks() const { return std::max({fill, shared_reads, mma}); }
+
+std::string_view TrafficBound::By() const {
+  if (mma == Clocks()) return "mma";
+  return shared_reads == Clocks() ? "shared_reads" : "fill";
+}
+
+TrafficBound BoundOf(const Traffic& t) {
+  return {.fill = static_cast<double>(t.GlobalToSharedBytes()) / kFillBytesPerClock,
+          .shared_reads = static_cast<double>(t.SharedReadBytes()) / kSharedReadBytesPerClock,
+          .mma = static_cast<double>(t.mma_clocks)};
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,27 @@
+#include "compiler/probes/placement_probe.h"
+
+#include <gtest/gtest.h>
+
+namespace laneshift::compiler {
+namespace {
+
+TEST(PlacementProbe, BecomesPtxForEachTarget) {
+  for (const target::Target& target : target::Targets()) {
+    const auto probe = EmitPlacementProbe(target);
+    ASSERT_TRUE(probe.has_value()) << probe.error().message;
+    EXPECT_NE(probe->ptx.find("%smid"), std::string::npos);
+  }
+}
+
+TEST(PlacementProbe, WhoSharesAClusterIsInOneGpc) {
+  EXPECT_TRUE(GpcSizes({}).empty());
+  // SMs 0 to 3 are together by way of 1 and 2; 8 and 9 have no part in that; 5 was alone.
+  const Placement pairs{2, {0, 1, 2, 3, 1, 2, 8, 9}};
+  const Placement alone{1, {5, 0}};
+  EXPECT_EQ(GpcSizes(std::vector{pairs, alone}), (std::vector<int>{4, 2, 1}));
+  const Placement fours{4, {3, 8, 9, 0, 5, 6, 7, 4}};
+  EXPECT_EQ(GpcSizes(std::vector{pairs, fours, alone}), (std::vector<int>{6, 4}));
+}
+
+}  // namespace
+}  // namespace laneshift::compiler

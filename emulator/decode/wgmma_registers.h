@@ -1,0 +1,30 @@
+// Which instructions access registers that some wgmma of the kernel accesses too: between such an access and the wgmma
+// a wgmma.fence must stand.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/decode/decoded_kernel.h"
+
+namespace laneshift::emulator {
+
+// Calls visit(slot) for every register that an operand of the instruction names.
+template <typename Visit>
+void ForEachRegister(const Instruction& instruction, Visit visit) {
+  for (uint32_t i = 0; i < instruction.operand_count; ++i) {
+    const DecodedOperand& operand = instruction.operands[i];
+    if (operand.count == 0 && operand.slot != kNoSlot && operand.bytes != 0) visit(operand.slot);
+    for (uint32_t e = 0; e < operand.count; ++e) {
+      if (operand.elements[e].slot != kNoSlot && operand.elements[e].bytes != 0) visit(operand.elements[e].slot);
+    }
+  }
+}
+
+// Sets Instruction::meets_wgmma. Register moves do not count: compilers put them around inline assembly, and the
+// assembler sees through them.
+void MarkWgmmaRegisters(std::vector<Instruction>& code, const std::vector<std::string>& opcodes);
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,431 @@
+// Asynchronous copies: bulk tensor and plain bulk copies, their groups, and cp.async.
+
+#include <bit>
+
+#include "base/text.h"
+#include "emulator/decode/binders.h"
+#include "emulator/exec/async_effect.h"
+#include "emulator/exec/element_reduction.h"
+#include "emulator/exec/lanes.h"
+#include "emulator/units/tensor_copy.h"
+#include "emulator/units/tensor_map_words.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+// `at`: where the map lies.
+bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map, Located& at) {
+  if ((address & 63) != 0) {
+    w.Fault(FaultKind::kMisalignedAddress, lane,
+            Cat("the tensor map at ", HexAddress(address), " is not 64-byte aligned"));
+    return false;
+  }
+  if (!LocateQuietly(w, StateSpace::kGeneric, address, 128, lane, at)) return false;
+  auto decoded = DecodeTensorMap(std::span<const uint8_t, 128>(at.host, 128));
+  if (!decoded.has_value()) {
+    w.Fault(FaultKind::kIllegalInstruction, lane, decoded.error().message);
+    return false;
+  }
+  map = *decoded;
+  Cluster& cluster = w.cta().cluster();
+  const auto dialect = cluster.machine().has_tensor_memory ? TensorMapDialect::kBlackwell : TensorMapDialect::kHopper;
+  if (auto valid = ValidateTensorMap(map, dialect); !valid.has_value()) {
+    w.Fault(FaultKind::kIllegalInstruction, lane, valid.error().message);
+    return false;
+  }
+  if (cluster.checks() && at.space == StateSpace::kGlobal) {
+    const auto state = cluster.machine().map_edits->StateOf(at.address, cluster.linear_index());
+    if (state != TensorMapEdits::State::kVisible) {
+      w.Report(
+          HazardKind::kMissingProxyFence, lane,
+          Cat("the tensor map at ", HexAddress(address), " was edited by this launch without a fence.proxy.tensormap ",
+              state == TensorMapEdits::State::kNotReleased ? "release of the editor" : "acquire of this cluster"));
+    }
+  }
+  return true;
+}
+
+Outcome PlanFault(Warp& w, int lane, const Error& error) {
+  const bool misaligned = error.message.find("misaligned") != std::string::npos;
+  return w.Fault(misaligned ? FaultKind::kMisalignedAddress : FaultKind::kIllegalInstruction, lane, error.message);
+}
+
+void AddShared(AsyncOp& op, Cta* cta, const std::vector<SharedRange>& ranges, bool write) {
+  if (ranges.empty()) return;
+  op.shared.push_back({cta, {ranges.front().begin, ranges.back().end}, write});
+  if (ranges.size() > 1) op.shared.back().granules = GranulesOf(ranges);
+}
+
+// The copy reads its map until it is done: who writes to the map meanwhile changes what is copied.
+void AddMap(AsyncOp& op, const Located& map) {
+  if (map.space == StateSpace::kGlobal) op.global.push_back({map.address, map.address + 128, false});
+}
+
+// The bytes of global memory that a copy touches.
+std::shared_ptr<const std::vector<AsyncOp::GlobalRange>> RangesOf(const CopyPlan& plan) {
+  auto ranges = std::make_shared<std::vector<AsyncOp::GlobalRange>>();
+  for (const TensorRun& run : plan.runs) {
+    if (run.global_bytes == 0) continue;
+    if (!ranges->empty() && ranges->back().end == run.global) {
+      ranges->back().end += run.global_bytes;
+    } else {
+      ranges->push_back({run.global, run.global + run.global_bytes});
+    }
+  }
+  return ranges;
+}
+
+bool ReadCopy(Warp& w, const DecodedOperand& address, const DecodedOperand& coordinates, int rank, CopyForm form,
+              int lane, TensorMap& map, TensorCopy& copy, Located& at) {
+  if (!ReadMap(w, w.AddressOf(address, lane), lane, map, at)) return false;
+  copy.form = form;
+  const size_t wanted = form == CopyForm::kGather4 ? 5 : static_cast<size_t>(rank);
+  if (coordinates.count != wanted || (form != CopyForm::kGather4 && map.rank != rank)) {
+    w.Fault(FaultKind::kIllegalInstruction, lane,
+            Cat("the instruction has ", coordinates.count, " coordinates and ", rank, " dimensions, the tensor map ",
+                map.rank));
+    return false;
+  }
+  for (size_t c = 0; c < wanted; ++c)
+    copy.coordinates[c] = static_cast<int32_t>(w.Value(coordinates.elements[c], lane));
+  return true;
+}
+
+// modifiers of tensor copies
+enum : uint64_t { kRankMask = 0xff, kFormShift = 8, kMulticast = 1 << 16, kPair = 1 << 17, kOpShift = 24 };
+
+// Which CTA's barrier a copy of a pair into `cta` signals; notes in `used` where the answer is a policy's.
+Cta* SignalledCta(Cta& cta, const Cta& barrier_cta, bool multicast, PolicySet& used) {
+  Cta* named = cta.cluster().CtaOfRank((cta.rank() & ~1u) | (barrier_cta.rank() & 1u));
+  if (!multicast || named == &cta) return named;
+  used.Add(Policy::kPairBarrier);
+  return cta.cluster().machine().policies.pair_barrier == PairBarrier::kDestination ? &cta : named;
+}
+
+// operands: [d], [map], {coordinates}, [mbar], {offsets}, mask, hint
+Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
+  Cluster& cluster = w.cta().cluster();
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    auto map = std::make_shared<TensorMap>();
+    TensorCopy copy;
+    Located map_at;
+    if (!ReadCopy(w, i[1], i[2], static_cast<int>(i.modifiers & kRankMask),
+                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy, map_at)) {
+      return Outcome::kFault;
+    }
+    for (uint32_t e = 0; e < i[4].count && e < 3; ++e)
+      copy.offsets[e] = static_cast<uint32_t>(w.Value(i[4].elements[e], lane)) & 0xffff;
+    Located to, barrier;
+    if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 16, 128, lane, true, to)) return Outcome::kFault;
+    if (!LocateShared(w, i.space, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier)) return Outcome::kFault;
+    copy.shared = to.offset;
+    auto plan = std::make_shared<CopyPlan>();
+    if (auto planned = PlanTensorLoad(*map, copy, *plan, cluster.machine().policies); !planned.has_value())
+      return PlanFault(w, lane, planned.error());
+    std::vector<Cta*> ctas = {to.cta};
+    if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[5], lane)), lane);
+    if (ctas.empty()) return Outcome::kFault;
+    const std::vector<SharedRange> ranges = SharedRangesOf(*plan);
+    if (!ranges.empty() && !to.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
+      return w.Fault(FaultKind::kIllegalAddress, lane,
+                     Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
+    }
+    const bool pair = (i.modifiers & kPair) != 0, multicast = (i.modifiers & kMulticast) != 0;
+    PolicySet used = plan->used;
+    if (!pair && !multicast && barrier.cta != to.cta) {
+      w.Report(HazardKind::kBarrierMisuse, lane,
+               "the mbarrier of a copy is in the CTA of its destination; .cta_group::2 allows that CTA's peer");
+    }
+    const auto loads = RangesOf(*plan);
+    for (Cta* cta : ctas) {
+      OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
+      AddShared(*op, cta, ranges, true);
+      AddMap(*op, map_at);
+      op->loads = loads;
+      op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
+      Cta* signalled = pair ? SignalledCta(*cta, *barrier.cta, multicast, used) : cta;
+      if (signalled == nullptr)
+        return w.Fault(FaultKind::kIllegalInstruction, lane,
+                       "the CTA has no other of its pair, whose mbarrier is named");
+      op->effect = [map, plan, ranges, cta, signalled, offset = barrier.offset,
+                    weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
+        Allocation* cache = nullptr;
+        const SharedWindow window = cta->shared().Window();
+        for (const TensorRun& run : plan->runs) {
+          const uint8_t* from = nullptr;
+          if (run.global_bytes != 0) {
+            from = GlobalBytesOf(self, run.global, run.global_bytes, AccessKind::kRead, cache);
+            if (from == nullptr) return false;
+          }
+          LoadRun(*map, run, from, window);
+        }
+        for (const SharedRange& range : ranges) cta->shared().MarkWritten(range.begin, range.end - range.begin);
+        cta->cluster().counters().bytes_global_to_shared += plan->transaction_bytes;
+        return CompleteTransaction(weak.lock(), *signalled, offset, plan->transaction_bytes);
+      };
+      if (!cluster.Issue(op)) return Outcome::kFault;
+    }
+    cluster.NotePolicies(used);
+  }
+  return Outcome::kNext;
+}
+
+// operands: [map], {coordinates}, [s]. kReduce: the operation is in the modifiers.
+template <bool kReduce>
+Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
+  Cluster& cluster = w.cta().cluster();
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    auto map = std::make_shared<TensorMap>();
+    TensorCopy copy;
+    Located map_at;
+    if (!ReadCopy(w, i[0], i[1], static_cast<int>(i.modifiers & kRankMask),
+                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy, map_at)) {
+      return Outcome::kFault;
+    }
+    Located from;
+    if (!LocateShared(w, i.space, w.AddressOf(i[2], lane), 16, 128, lane, false, from)) return Outcome::kFault;
+    copy.shared = from.offset;
+    auto plan = std::make_shared<CopyPlan>();
+    if (auto planned = PlanTensorStore(*map, copy, *plan); !planned.has_value())
+      return PlanFault(w, lane, planned.error());
+    const auto reduction = static_cast<BulkReduction>(i.modifiers >> kOpShift & 0xff);
+    if (kReduce && !CanReduce(map->element, reduction)) {
+      return w.Fault(FaultKind::kIllegalInstruction, lane,
+                     "this reduction does not exist for the tensor's element type");
+    }
+    OpHandle op = NewOperation(w, AsyncKind::kBulkStore, lane);
+    const std::vector<SharedRange> ranges = SharedRangesOf(*plan);
+    if (!ranges.empty() &&
+        !from.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
+      return w.Fault(FaultKind::kIllegalAddress, lane,
+                     Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
+    }
+    AddShared(*op, from.cta, ranges, false);
+    AddMap(*op, map_at);
+    op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
+    const auto ranges_there = RangesOf(*plan);
+    if constexpr (kReduce) {
+      op->sums = ranges_there;
+    } else {
+      for (const AsyncOp::GlobalRange& range : *ranges_there) op->global.push_back({range.begin, range.end, true});
+    }
+    op->effect = [=, cta = from.cta](AsyncOp& self) {
+      Allocation* cache = nullptr;
+      const SharedWindow window = cta->shared().Window();
+      for (const TensorRun& run : plan->runs) {
+        if (run.global_bytes == 0) continue;
+        uint8_t* to = GlobalBytesOf(self, run.global, run.global_bytes,
+                                    kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
+        if (to == nullptr) return false;
+        if constexpr (kReduce) {
+          run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
+            ReduceElements(map->element, reduction, to + at, window.At(offset), count);
+          });
+        } else {
+          StoreRun(*map, run, to, window);
+        }
+        cta->cluster().counters().bytes_shared_to_global += run.global_bytes;
+      }
+      return true;
+    };
+    GroupsOf(w.bulk, lane).open.push_back(op);
+    if (!cluster.Issue(op)) return Outcome::kFault;
+  }
+  return Outcome::kNext;
+}
+
+// ---- bulk copies without a tensor map ----
+
+bool BulkAligned(Warp& w, int lane, uint64_t a, uint64_t b) {
+  if (((a | b) & 15) == 0) return true;
+  w.Fault(FaultKind::kMisalignedAddress, lane, "a bulk copy needs 16-byte aligned addresses");
+  return false;
+}
+
+// operands: [d], [s], size, [mbar], mask
+Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
+  Cluster& cluster = w.cta().cluster();
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const uint64_t source = w.AddressOf(i[1], lane);
+    // Hardware rounds a size that is no multiple of 16 down.
+    const auto bytes = static_cast<uint32_t>(w.Value(i[2], lane)) & ~15u;
+    if (bytes == 0) continue;
+    Located to, barrier;
+    if (!BulkAligned(w, lane, source, w.AddressOf(i[0], lane))) return Outcome::kFault;
+    if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), bytes, 16, lane, true, to)) return Outcome::kFault;
+    if (!LocateShared(w, i.space, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier)) return Outcome::kFault;
+    std::vector<Cta*> ctas = {to.cta};
+    if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[4], lane)), lane);
+    if (ctas.empty()) return Outcome::kFault;
+    const auto loads =
+        std::make_shared<std::vector<AsyncOp::GlobalRange>>(1, AsyncOp::GlobalRange{source, source + bytes});
+    for (Cta* cta : ctas) {
+      OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
+      op->shared.push_back({cta, {to.offset, to.offset + bytes}, true});
+      op->loads = loads;
+      op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset,
+                    weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
+        Allocation* cache = nullptr;
+        const uint8_t* from = GlobalBytesOf(self, source, bytes, AccessKind::kRead, cache);
+        if (from == nullptr) return false;
+        std::memcpy(cta->shared().At(at), from, bytes);
+        cta->shared().MarkWritten(at, bytes);
+        cta->cluster().counters().bytes_global_to_shared += bytes;
+        return CompleteTransaction(weak.lock(), *cta, barrier_at, bytes);
+      };
+      if (!cluster.Issue(op)) return Outcome::kFault;
+    }
+  }
+  return Outcome::kNext;
+}
+
+// operands: [d], [s], size, [mbar]: from this CTA to another one of the cluster.
+Outcome BulkPush(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const auto bytes = static_cast<uint32_t>(w.Value(i[2], lane)) & ~15u;
+    if (bytes == 0) continue;
+    Located to, from, barrier;
+    if (!LocateShared(w, StateSpace::kSharedCluster, w.AddressOf(i[0], lane), bytes, 16, lane, true, to))
+      return Outcome::kFault;
+    if (!LocateShared(w, StateSpace::kShared, w.AddressOf(i[1], lane), bytes, 16, lane, false, from))
+      return Outcome::kFault;
+    if (!LocateShared(w, StateSpace::kSharedCluster, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier))
+      return Outcome::kFault;
+    if (to.cta == from.cta)
+      return w.Fault(FaultKind::kIllegalInstruction, lane, "a shared-to-shared bulk copy goes to another CTA");
+    OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
+    op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
+    op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
+    op->effect = [to, from, bytes, barrier_at = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp&) {
+      std::memcpy(to.cta->shared().At(to.offset), from.cta->shared().At(from.offset), bytes);
+      to.cta->shared().MarkWritten(to.offset, bytes);
+      return CompleteTransaction(weak.lock(), *to.cta, barrier_at, bytes);
+    };
+    if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
+  }
+  return Outcome::kNext;
+}
+
+// operands: [d], [s], size
+Outcome BulkStore(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const uint64_t target = w.AddressOf(i[0], lane);
+    const auto bytes = static_cast<uint32_t>(w.Value(i[2], lane)) & ~15u;
+    if (bytes == 0) continue;
+    Located from;
+    if (!BulkAligned(w, lane, target, w.AddressOf(i[1], lane))) return Outcome::kFault;
+    if (!LocateShared(w, StateSpace::kShared, w.AddressOf(i[1], lane), bytes, 16, lane, false, from))
+      return Outcome::kFault;
+    OpHandle op = NewOperation(w, AsyncKind::kBulkStore, lane);
+    op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
+    op->global.push_back({target, target + bytes, true});
+    op->effect = [from, target, bytes](AsyncOp& self) {
+      Allocation* cache = nullptr;
+      uint8_t* to = GlobalBytesOf(self, target, bytes, AccessKind::kWrite, cache);
+      if (to == nullptr) return false;
+      std::memcpy(to, from.cta->shared().At(from.offset), bytes);
+      from.cta->cluster().counters().bytes_shared_to_global += bytes;
+      return true;
+    };
+    GroupsOf(w.bulk, lane).open.push_back(op);
+    if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
+  }
+  return Outcome::kNext;
+}
+
+// Bulk stores are committed and waited for by the thread that issued them; others do nothing by that.
+void CheckIssuer(Warp& w, uint32_t mask, std::string_view what) {
+  if (!w.checks()) return;
+  const auto has = [&](uint32_t lanes) {
+    for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+      const OpGroups* const groups = w.bulk[static_cast<size_t>(std::countr_zero(rest))].get();
+      if (groups != nullptr && (!groups->open.empty() || !groups->closed.empty())) return true;
+    }
+    return false;
+  };
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    if (w.bulk[static_cast<size_t>(std::countr_zero(rest))] != nullptr) return;
+  }
+  if (has(~mask))
+    w.Report(HazardKind::kElectionMisuse, std::countr_zero(mask),
+             Cat("this ", what, " is executed by a thread that has stored nothing; another lane of the warp has"));
+}
+
+Outcome BulkCommit(Warp& w, const Instruction&, uint32_t mask) {
+  CheckIssuer(w, mask, "cp.async.bulk.commit_group");
+  ForLanes(mask, [&](int lane) { GroupsOf(w.bulk, lane).Close(); });
+  return Outcome::kNext;
+}
+
+// modifiers: 1 for .read
+Outcome BulkWait(Warp& w, const Instruction& i, uint32_t mask) {
+  Cluster& cluster = w.cta().cluster();
+  const auto keep = static_cast<size_t>(i[0].offset);
+  CheckIssuer(w, mask, "cp.async.bulk.wait_group");
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    OpGroups& groups = GroupsOf(w.bulk, std::countr_zero(rest));
+    if (i.modifiers != 0) {
+      for (size_t g = 0; g + keep < groups.closed.size(); ++g) {
+        for (const OpHandle& op : groups.closed[g]) {
+          if (!cluster.AwaitReads(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
+        }
+      }
+      continue;
+    }
+    for (; groups.closed.size() > keep; groups.closed.pop_front()) {
+      for (const OpHandle& op : groups.closed.front()) {
+        if (!cluster.Await(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
+      }
+    }
+  }
+  return Outcome::kNext;
+}
+
+}  // namespace
+
+namespace {
+Result<Handler> TensorHandler(const Match& match, Instruction& i, std::string_view mode, Handler handler) {
+  CopyForm form = CopyForm::kTile;
+  if (mode.starts_with("im2col")) form = CopyForm::kIm2col;
+  if (mode == "tile::gather4" || mode == "tile::scatter4") form = CopyForm::kGather4;
+  i.modifiers |= static_cast<uint64_t>(match("Dim")[0] - '0') | static_cast<uint64_t>(form) << kFormShift;
+  if (match.Has("multicast::cluster")) i.modifiers |= kMulticast;
+  if (match("Ctas") == "cta_group::2") i.modifiers |= kPair;
+  return handler;
+}
+}  // namespace
+
+Result<Handler> BindTensorLoad(const Match& match, Instruction& i) {
+  i.space = StateSpace::kSharedCluster;
+  return TensorHandler(match, i, match("LoadMode"), TensorLoad);
+}
+Result<Handler> BindTensorStore(const Match& match, Instruction& i) {
+  i.space = StateSpace::kShared;
+  return TensorHandler(match, i, match("StoreMode"), TensorStore<false>);
+}
+Result<Handler> BindTensorReduce(const Match& match, Instruction& i) {
+  i.space = StateSpace::kShared;
+  i.modifiers = static_cast<uint64_t>(ReductionOf(match("BulkOp"))) << kOpShift;
+  return TensorHandler(match, i, match("StoreMode"), TensorStore<true>);
+}
+Result<Handler> BindBulkLoad(const Match& match, Instruction& i) {
+  i.space = StateSpace::kSharedCluster;
+  i.modifiers = match.Has("multicast::cluster") ? uint64_t{kMulticast} : 0;
+  return Handler(BulkLoad);
+}
+Result<Handler> BindBulkPush(const Match&, Instruction&) { return Handler(BulkPush); }
+Result<Handler> BindBulkStore(const Match&, Instruction&) { return Handler(BulkStore); }
+Result<Handler> BindBulkCommit(const Match&, Instruction&) { return Handler(BulkCommit); }
+Result<Handler> BindBulkWait(const Match& match, Instruction& i) {
+  i.modifiers = match.Has("Read") ? 1 : 0;
+  if (i[0].offset < 0) return Wrong("the number of groups is not negative");
+  return Handler(BulkWait);
+}
+}  // namespace laneshift::emulator

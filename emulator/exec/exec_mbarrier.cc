@@ -1,0 +1,263 @@
+// mbarrier instructions.
+
+#include <array>
+#include <bit>
+
+#include "base/text.h"
+#include "emulator/decode/binders.h"
+#include "emulator/exec/barrier_access.h"
+#include "emulator/exec/lanes.h"
+#include "emulator/machine/access.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+// The space is a field of its own here: no suffix means a generic address.
+Handler InSpace(const Match& match, Instruction& instruction, Handler handler) {
+  instruction.space = SpaceOf(match.Has("Smem") ? match("Smem") : match("SmemCta"));
+  return handler;
+}
+
+// modifiers of arrive and wait.
+enum : uint64_t {
+  kExpectTx = 1,
+  kNoComplete = 2,
+  kDrop = 4,
+  kParity = 8,
+  kTest = 16,
+  kRelaxed = 32,
+  kNarrow = 64,    // the scope is .cta
+  kUnscoped = 128  // none is named
+};
+
+uint64_t OrderFlagsOf(const Match& match) {
+  const std::string_view scope = match("MemScope");
+  return (match("Sem") == "relaxed" ? uint64_t{kRelaxed} : 0) | (scope == "cta" ? uint64_t{kNarrow} : 0) |
+         (scope.empty() ? uint64_t{kUnscoped} : 0);
+}
+
+// Whether an arrival or a wait of these modifiers orders threads of different CTAs.
+bool ReachesOtherCtas(Warp& w, uint64_t modifiers) {
+  if ((modifiers & kUnscoped) == 0) return (modifiers & kNarrow) == 0;
+  w.cta().cluster().NotePolicy(Policy::kDefaultScope);
+  return w.cta().cluster().machine().policies.default_scope == DefaultScope::kCluster;
+}
+
+// What the lanes that arrive tell those who will wait. Unless it is relaxed an arrival releases all that they know; a
+// relaxed one what came before their last fence.
+void ReleaseAt(Warp& w, uint64_t modifiers, uint32_t mask, bool far, BarrierSlot& slot) {
+  if (!w.checks() || (far && !ReachesOtherCtas(w, modifiers))) return;
+  if ((modifiers & kRelaxed) == 0) return w.Release(mask, slot.Gathering(far));
+  w.fences.Release(mask, far ? FenceScope::kCluster : FenceScope::kCta, slot.Gathering(far));
+}
+
+void AcquireAt(Warp& w, uint64_t modifiers, uint32_t mask, uint32_t parity, BarrierSlot& slot) {
+  if (!w.checks()) return;
+  const VectorClock& far = slot.Told(parity, true);
+  const bool wide = !far.empty() && ReachesOtherCtas(w, modifiers);
+  if ((modifiers & kRelaxed) != 0) {
+    w.fences.Observe(mask, FenceScope::kCta, slot.Told(parity));
+    if (wide) w.fences.Observe(mask, FenceScope::kCluster, far);
+    return;
+  }
+  w.Acquire(mask, slot.Told(parity));
+  if (wide) w.Acquire(mask, far);
+}
+
+// The lanes of `rest` that name the same address as `lane`.
+uint32_t Alike(Warp& w, const DecodedOperand& address, uint32_t rest, int lane) {
+  uint32_t alike = 0;
+  const uint64_t first = w.AddressOf(address, lane);
+  ForLanes(rest, [&](int other) { alike |= static_cast<uint32_t>(w.AddressOf(address, other) == first) << other; });
+  return alike;
+}
+
+bool Check(Warp& w, int lane, const Status& status) {
+  if (status.has_value()) return true;
+  w.Fault(FaultKind::kLaunchFailure, lane, status.error().message);
+  return false;
+}
+
+Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 8, 8, lane, false, at)) return Outcome::kFault;
+    BarrierSlot* slot = &w.cta().cluster().MakeBarrier(*at.cta, at.offset);
+    if (slot->state.valid()) {
+      w.Report(HazardKind::kBarrierMisuse, lane, Cat("mbarrier.init of the live object at shared offset ", at.offset));
+      w.cta().cluster().DropBarrier(*at.cta, at.offset);
+      slot = &w.cta().cluster().MakeBarrier(*at.cta, at.offset);
+    }
+    if (!Check(w, lane, slot->state.Init(static_cast<int64_t>(w.Value(i[1], lane))))) return Outcome::kFault;
+    at.cta->shared().SetBarrier(at.offset, true);
+    at.cta->shared().MarkWritten(at.offset, 8);
+    if (w.checks()) {
+      slot->initialised = w.knowledge.Now(static_cast<uint8_t>(lane));
+      slot->init_fenced = false;
+      at.cta->shared_shadow->Forget(at.offset, at.offset + 8);
+    }
+  }
+  w.cta().cluster().Signal();
+  return Outcome::kNext;
+}
+
+Outcome Invalidate(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, false, at);
+    if (slot == nullptr) return Outcome::kFault;
+    if (!Check(w, lane, slot->state.Invalidate())) return Outcome::kFault;
+    w.cta().cluster().ReleaseTold(*slot, 0);
+    w.cta().cluster().ReleaseTold(*slot, 1);
+    w.cta().cluster().DropBarrier(*at.cta, at.offset);
+    const BarrierSlot* neighbour = w.cta().cluster().FindBarrier(*at.cta, at.offset ^ 8);
+    at.cta->shared().SetBarrier(at.offset, neighbour != nullptr);
+  }
+  return Outcome::kNext;
+}
+
+// operands: state, [a], count or bytes
+Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
+  const BarrierSlot* last = nullptr;
+  // All lanes touch the object before any of them releases: what one arrival tells for all covers that.
+  std::array<BarrierSlot*, kLanes> slots;
+  std::array<bool, kLanes> far;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    slots[static_cast<size_t>(lane)] = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, true, at);
+    if (slots[static_cast<size_t>(lane)] == nullptr) return Outcome::kFault;
+    far[static_cast<size_t>(lane)] = at.cta != &w.cta();
+  }
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    BarrierSlot* slot = slots[static_cast<size_t>(lane)];
+    const int64_t value = i[2].slot != kNoSlot ? static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[2], lane))) : 1;
+    Mbarrier& state = slot->state;
+    if (slot != last) slot->NoteArriver(&w);
+    if (slot != last) ReleaseAt(w, i.modifiers, Alike(w, i[1], rest, lane), far[static_cast<size_t>(lane)], *slot);
+    last = slot;
+    const auto completion =
+        i.modifiers & kNoComplete ? Mbarrier::Completion::kNoComplete : Mbarrier::Completion::kMayComplete;
+    auto token = i.modifiers & kExpectTx
+                     ? (i.modifiers & kDrop ? state.ArriveAndDropExpectBytes(value) : state.ArriveExpectBytes(value))
+                 : i.modifiers & kDrop ? state.ArriveAndDrop(value, completion)
+                                       : state.Arrive(value, completion);
+    if (!token.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, token.error().message);
+    w.At<uint64_t>(i[0])[lane] = token->Pack();
+  }
+  w.cta().cluster().Signal();
+  return Outcome::kNext;
+}
+
+template <bool kComplete>
+Outcome Transact(Warp& w, const Instruction& i, uint32_t mask) {
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[0], lane), lane, true, at);
+    if (slot == nullptr) return Outcome::kFault;
+    const auto bytes = static_cast<int64_t>(static_cast<uint32_t>(w.Value(i[1], lane)));
+    if (!Check(w, lane, kComplete ? slot->state.CompleteBytes(bytes) : slot->state.ExpectBytes(bytes)))
+      return Outcome::kFault;
+  }
+  w.cta().cluster().Signal();
+  return Outcome::kNext;
+}
+
+// operands: p, [a], parity or token. A try_wait that would fail blocks the path; it fails only when nothing else can
+// bring progress.
+Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
+  Cluster& cluster = w.cta().cluster();
+  uint32_t done = 0, blocked_on = 0, parity_of_block = 0;
+  const BarrierSlot* last = nullptr;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    Located at;
+    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, false, at);
+    if (slot == nullptr) return Outcome::kFault;
+    const uint64_t value = w.Value(i[2], lane);
+    uint32_t parity = static_cast<uint32_t>(value);
+    if (!(i.modifiers & kParity)) parity = Mbarrier::PtxToken::Unpack(value).phase & 1;
+    auto complete = i.modifiers & kParity ? slot->state.TestParity(parity)
+                                          : slot->state.TestToken(Mbarrier::PtxToken::Unpack(value));
+    if (!complete.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, complete.error().message);
+    if (*complete) {
+      done |= 1u << lane;
+      cluster.ReleaseTold(*slot, parity);
+      if (slot != last) AcquireAt(w, i.modifiers, Alike(w, i[1], rest, lane), parity, *slot);
+      last = slot;
+    } else {
+      if (Spin* spin = cluster.watch()) spin->NoteBarrier(at.offset);
+      blocked_on = at.offset;
+      parity_of_block = parity;
+    }
+  }
+  const bool may_block = !(i.modifiers & kTest);
+  WaitState& wait = w.path().wait;
+  if (done != mask && may_block && !wait.timed_out)
+    return w.Block(WaitState::Kind::kMbarrier, blocked_on, parity_of_block);
+  w.DoneWaiting();
+  cluster.counters().barrier_waits += done != 0;
+  w.SetPredicate(i[0], mask, done);
+  return Outcome::kNext;
+}
+
+}  // namespace
+
+BarrierSlot* FindBarrierAt(Warp& w, StateSpace space, uint64_t address, int lane, bool any_cta, Located& at) {
+  if (!LocateShared(w, space, address, 8, 8, lane, any_cta, at)) return nullptr;
+  BarrierSlot* slot = w.cta().cluster().FindBarrier(*at.cta, at.offset);
+  if (slot == nullptr) {
+    w.Fault(FaultKind::kLaunchFailure, lane, Cat("there is no initialised mbarrier at shared offset ", at.offset));
+    return nullptr;
+  }
+  if (w.checks()) {
+    if (at.cta != &w.cta()) w.cta().cluster().Visit(w, *at.cta, lane);
+    // fence.mbarrier_init and barrier.cluster, though its arrivals be relaxed, show the object to all who have met.
+    const Cluster& cluster = w.cta().cluster();
+    const bool shown = slot->init_fenced && w.met_cluster && cluster.barrier_met_told.Knows(slot->initialised);
+    if (!shown && !w.knowledge.Knows(static_cast<uint8_t>(lane), slot->initialised)) {
+      w.Report(HazardKind::kBarrierRace, lane,
+               Cat("nothing orders the mbarrier.init of the object at shared offset ", at.offset, " before this"));
+    }
+  }
+  return slot;
+}
+
+Result<Handler> BindMbarrierInit(const Match& match, Instruction& i) { return InSpace(match, i, Init); }
+Result<Handler> BindMbarrierInval(const Match& match, Instruction& i) { return InSpace(match, i, Invalidate); }
+Result<Handler> BindMbarrierArrive(const Match& match, Instruction& i) {
+  i.modifiers = (match.Has("ExpectTx") ? uint64_t{kExpectTx} : 0) |
+                (match.Has("NoComplete") ? uint64_t{kNoComplete} : 0) |
+                (match.Has("arrive_drop") ? uint64_t{kDrop} : 0) | OrderFlagsOf(match);
+  if (match.Has("ExpectTx") && i[2].slot == kNoSlot) return Wrong(".expect_tx needs the number of bytes");
+  if (match.Has("NoComplete") && i[2].slot == kNoSlot) return Wrong(".noComplete needs a count");
+  return InSpace(match, i, Arrive);
+}
+Result<Handler> BindMbarrierExpect(const Match& match, Instruction& i) { return InSpace(match, i, Transact<false>); }
+Result<Handler> BindMbarrierComplete(const Match& match, Instruction& i) { return InSpace(match, i, Transact<true>); }
+Result<Handler> BindMbarrierTestWait(const Match& match, Instruction& i) {
+  return i.modifiers = kTest | OrderFlagsOf(match), InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTryWait(const Match& match, Instruction& i) {
+  return i.modifiers = OrderFlagsOf(match), InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTestWaitParity(const Match& match, Instruction& i) {
+  return i.modifiers = kTest | kParity | OrderFlagsOf(match), InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierTryWaitParity(const Match& match, Instruction& i) {
+  return i.modifiers = kParity | OrderFlagsOf(match), InSpace(match, i, Wait);
+}
+Result<Handler> BindMbarrierPendingCount(const Match&, Instruction&) {
+  return Handler([](Warp& w, const Instruction& i, uint32_t mask) {
+    return Map1<uint32_t, uint64_t>(
+        w, i, mask, [](uint64_t a) { return static_cast<uint32_t>(Mbarrier::PtxToken::Unpack(a).pending); });
+  });
+}
+
+}  // namespace laneshift::emulator

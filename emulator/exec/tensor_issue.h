@@ -1,0 +1,26 @@
+// What all tcgen05 instructions share: the CTAs they work in, and their operations.
+//
+// Thread-safety: as the warp.
+#pragma once
+
+#include <vector>
+
+#include "emulator/decode/binders.h"
+#include "emulator/exec/async_effect.h"
+
+namespace laneshift::emulator {
+
+// 1 or 2, of the suffix .cta_group::N.
+int CtaGroupOf(const Match& match);
+
+// The CTAs that an instruction of this cta_group works in, even rank first; empty after a fault.
+std::vector<Cta*> CtasOfGroup(Warp& warp, int group, int lane);
+
+OpHandle NewTensorOperation(Warp& warp, AsyncKind kind, int lane, int group);
+// Declares what the operation reads and writes in `cta`.
+void AddTouched(AsyncOp& op, Cta* cta, const Touched& touched);
+
+// The lanes that issue an operation each: all active ones, unless the policy says that a warp issues one.
+uint32_t IssuingLanes(Warp& warp, uint32_t mask);
+
+}  // namespace laneshift::emulator

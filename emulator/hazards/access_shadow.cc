@@ -1,0 +1,370 @@
+#include "emulator/hazards/access_shadow.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace laneshift::emulator {
+namespace {
+
+// Which bytes of word `w` the range [begin, begin + bytes) covers.
+uint8_t BytesOf(uint32_t w, uint32_t begin, uint32_t bytes) {
+  if (bytes >= 4) return 0xf;
+  return static_cast<uint8_t>(((1u << bytes) - 1) << (begin - 4 * w));
+}
+
+}  // namespace
+
+bool OpRecord::KnownTo(const Knowledge& knowledge, uint8_t lane_of_knower) const {
+  return std::any_of(over.begin(), over.end(), [&](const Epoch& e) { return knowledge.Knows(lane_of_knower, e); });
+}
+
+bool OpRecord::KnownTo(const VectorClock& clock) const {
+  return std::any_of(over.begin(), over.end(), [&](const Epoch& e) { return clock.Knows(e); });
+}
+
+SharedShadow::SharedShadow(uint32_t base, uint32_t bytes)
+    : base_(base),
+      bytes_(bytes),
+      // Zero pages are valid words, and most of a CTA's shared memory never sees an ordinary access.
+      words_(static_cast<Word*>(std::calloc(bytes / 4 + 8, sizeof(Word)))),
+      blocks_((base + bytes) / GranuleWord::kBlockBytes + 2) {
+  LS_CHECK(words_ != nullptr, "no memory for the shadow of ", bytes, " bytes of shared memory");
+}
+
+void SharedShadow::Reset() {
+  Forget(base_, base_ + bytes_);
+  for (Block& block : blocks_) {
+    block.segments.clear();
+    block.ordinary = 0;
+  }
+  readers_.clear();
+  free_readers_.clear();
+}
+
+void SharedShadow::DropReaders(Word& word) {
+  if (word.flags & kSeveralWarps) {
+    readers_[word.read_clock].clear();
+    free_readers_.push_back(word.read_clock);
+  }
+  word.reader = 0;
+  word.flags = static_cast<uint8_t>(word.flags & (kStrongWrite | kWarpWrite));
+}
+
+Rival SharedShadow::CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge,
+                               uint8_t lane, bool strong) const {
+  if (word.reader == 0 || (word.bytes >> 4 & bytes) == 0 || (strong && (word.flags & kStrongReads))) return {};
+  if (!(word.flags & kSeveralWarps)) {
+    if (knowledge.Knows(lane, ReaderOf(word))) return {};
+    return {Conflict::kWriteAfterRead, offset, ReaderOf(word), nullptr, word.read_line};
+  }
+  for (const Reader& reader : readers_[word.read_clock]) {
+    if (!knowledge.Knows(lane, reader.moment))
+      return {Conflict::kWriteAfterRead, offset, reader.moment, nullptr, reader.line};
+  }
+  return {};
+}
+
+void SharedShadow::AddWarp(Word& word, const Accessor& by) {
+  if (!(word.flags & kSeveralWarps)) {
+    uint32_t index;
+    if (free_readers_.empty()) {
+      index = static_cast<uint32_t>(readers_.size());
+      readers_.emplace_back();
+    } else {
+      index = free_readers_.back();
+      free_readers_.pop_back();
+    }
+    readers_[index].push_back(
+        {ReaderOf(word), word.read_line, static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences});
+    word.read_clock = index;
+    word.flags = static_cast<uint8_t>((word.flags & ~kSeveralLanes) | kSeveralWarps);
+  }
+  const Epoch now = by.knowledge->Now(by.lane);
+  for (Reader& reader : readers_[word.read_clock]) {
+    if (reader.moment.agent != now.agent) continue;
+    const bool alone = reader.moment.lane == now.lane || by.knowledge->Knows(by.lane, reader.moment);
+    reader.moment.lane = alone ? now.lane : kAllLanes;
+    reader.moment.clock = now.clock;
+    reader.line = by.line;
+    reader.lane = by.lane;
+    reader.fences = by.fences;
+    return;
+  }
+  readers_[word.read_clock].push_back({now, by.line, by.lane, by.fences});
+}
+
+void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
+  const Epoch now = by.knowledge->Now(by.lane);
+  const auto thread = static_cast<uint16_t>(now.agent * kLanes + by.lane + 1);
+  const bool strong = by.strong && (word.reader == 0 || (word.flags & kStrongReads));
+  const auto strength = static_cast<uint8_t>(strong ? kStrongReads : 0);
+  word.flags = static_cast<uint8_t>((word.flags & ~kStrongReads) | strength);
+  if (word.flags & kSeveralWarps) return AddWarp(word, by);
+  if (word.reader != 0 && (word.reader != thread || (word.flags & kSeveralLanes))) {
+    const Epoch before = ReaderOf(word);
+    if (!by.knowledge->Knows(by.lane, before)) {
+      if (before.agent != now.agent) return AddWarp(word, by);
+      word.flags |= kSeveralLanes;
+      word.bytes = static_cast<uint8_t>(word.bytes | bytes << 4);
+      word.read_clock = now.clock;
+      word.read_fences = by.fences;
+      return;
+    }
+    word.flags = static_cast<uint8_t>(word.flags & ~kSeveralLanes);
+    word.bytes = static_cast<uint8_t>(word.bytes & 0xf);
+  }
+  word.reader = thread;
+  word.read_clock = now.clock;
+  word.read_fences = by.fences;
+  word.bytes = static_cast<uint8_t>(word.bytes | bytes << 4);
+  word.read_line = by.line;
+}
+
+Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
+  Rival rival =
+      CheckAsync(GranuleWord::Of(offset, offset + bytes), {offset, offset + bytes}, false, *by.knowledge, by.lane);
+  const uint32_t begin = offset - base_;
+  for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w)
+    ReadWord(w, BytesOf(w, begin, bytes), by, rival);
+  return rival;
+}
+
+void SharedShadow::ReadWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival) {
+  Word& word = words_[w];
+  OrdinaryOf(w) |= BitOf(w);
+  if (word.writer != 0 && (word.bytes & covered) != 0 && !(by.strong && (word.flags & kStrongWrite)) &&
+      !by.knowledge->Knows(by.lane, WriterOf(word)) && !rival) {
+    rival = {Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
+  }
+  AddReader(word, covered, by);
+}
+
+Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
+  Rival rival;
+  ForEachGranuleWord({offset, offset + bytes}, [&](GranuleWord word) {
+    if (!rival) rival = CheckAsync(word, {offset, offset + bytes}, true, *by.knowledge, by.lane);
+  });
+  const uint32_t begin = offset - base_;
+  for (uint32_t w = begin >> 2, end = (begin + bytes - 1) >> 2; w <= end; ++w)
+    WriteWord(w, BytesOf(w, begin, bytes), by, rival);
+  return rival;
+}
+
+void SharedShadow::WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival) {
+  const Epoch now = by.knowledge->Now(by.lane);
+  Word& word = words_[w];
+  OrdinaryOf(w) |= BitOf(w);
+  const bool read = word.reader != 0;
+  if (read && !rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
+  // Lanes of one warp that store to one word in turn mostly store one value: not reported.
+  if (!rival && word.writer != 0 && !read && (word.bytes & covered) != 0 &&
+      !(by.strong && (word.flags & kStrongWrite)) && WriterOf(word).agent != now.agent &&
+      !by.knowledge->Knows(by.lane, WriterOf(word))) {
+    rival = {Conflict::kWriteAfterWrite, base_ + 4 * w, WriterOf(word), nullptr, word.write_line};
+  }
+  if (read) DropReaders(word);
+  word.writer = static_cast<uint16_t>(now.agent * kLanes + by.lane + 1);
+  word.write_clock = now.clock;
+  word.bytes = covered;
+  word.fences = by.fences;
+  word.write_line = by.line;
+  word.flags = by.strong ? kStrongWrite : 0;
+}
+
+uint64_t SharedShadow::Unsettled(uint32_t block, bool write, const VectorClock& known) const {
+  uint64_t granules = 0;
+  for (const Segment& segment : blocks_[block].segments) {
+    bool settled = !segment.write || segment.write->KnownTo(known);
+    for (size_t r = 0; settled && write && r < segment.reads.size() && segment.reads[r]; ++r)
+      settled = segment.reads[r]->KnownTo(known);
+    if (!settled) granules |= segment.mask;
+  }
+  return granules;
+}
+
+template <bool kWrite>
+bool SharedShadow::IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge) {
+  if ((word.flags & kSeveralWarps) != 0) return false;
+  if (word.reader != 0 && word.reader != thread && !knowledge.Knows(lane, ReaderOf(word))) return false;
+  if (word.reader == thread && (word.flags & kSeveralLanes) != 0) return false;
+  if (word.writer == 0 || word.writer == thread || (kWrite && word.reader != 0)) return true;
+  return knowledge.Knows(lane, WriterOf(word));
+}
+
+template <bool kWrite>
+SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
+  LaneRivals rivals;
+  const Knowledge& knowledge = *access.knowledge;
+  const Epoch now = knowledge.Now(0);
+  const uint32_t words = std::max(access.bytes / 4, 1u);
+  uint32_t block = ~0u;
+  uint64_t unsettled = 0;  // of that block
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const auto offset = static_cast<uint32_t>(access.offsets[lane]), begin = offset - base_;
+    const GranuleWord granules = GranuleWord::Of(offset, offset + access.bytes);
+    if (granules.block != block) {
+      block = granules.block;
+      unsettled = Unsettled(block, kWrite, knowledge.View(kAllLanes));
+    }
+    Rival rival;
+    if ((unsettled & granules.mask) != 0) {
+      rival = CheckAsync(granules, {offset, offset + access.bytes}, kWrite, knowledge, static_cast<uint8_t>(lane));
+    }
+    blocks_[block].ordinary |= granules.mask;
+    const auto thread = static_cast<uint16_t>(now.agent * kLanes + static_cast<uint32_t>(lane) + 1);
+    const uint8_t covered = BytesOf(begin >> 2, begin, access.bytes);
+    for (uint32_t w = begin >> 2, end = w + words; w < end; ++w) {
+      Word& word = words_[w];
+      if (!IsPlain<kWrite>(word, thread, static_cast<uint8_t>(lane), knowledge)) {
+        (this->*(kWrite ? &SharedShadow::WriteWord : &SharedShadow::ReadWord))(w, covered, access.Of(lane), rival);
+      } else if constexpr (kWrite) {
+        word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, access.line, 0};
+      } else {
+        // What another thread has read before, and this one knows of, this one's reading stands for.
+        if (word.reader != thread) word.bytes &= 0xf;
+        word.flags = static_cast<uint8_t>(word.flags & ~(kStrongReads | kSeveralLanes));
+        word.reader = thread;
+        word.read_clock = now.clock;
+        word.read_fences = static_cast<uint16_t>(access.fences[lane]);
+        word.bytes = static_cast<uint8_t>(word.bytes | covered << 4);
+        word.read_line = access.line;
+      }
+    }
+    if (rival) rivals.emplace_back(lane, rival);
+  }
+  return rivals;
+}
+
+template SharedShadow::LaneRivals SharedShadow::AccessLanes<false>(const WarpAccess& access);
+template SharedShadow::LaneRivals SharedShadow::AccessLanes<true>(const WarpAccess& access);
+
+void SharedShadow::NoteWarpWrite(uint32_t offset, uint32_t bytes) {
+  for (uint32_t w = (offset - base_) >> 2; w <= (offset + bytes - 1 - base_) >> 2; ++w) words_[w].flags |= kWarpWrite;
+}
+
+Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer,
+                               uint8_t lane) const {
+  for (const Segment& segment : blocks_[word.block].segments) {
+    const uint64_t common = segment.mask & word.mask;
+    if (common == 0) continue;
+    const auto rival = [&](Conflict conflict, const RecordRef& record) -> Rival {
+      const auto granule = static_cast<uint32_t>(std::countr_zero(common));
+      return {conflict, word.block * GranuleWord::kBlockBytes + 16 * granule, {}, record.get(), record->line};
+    };
+    bool read_since = false;
+    for (const RecordRef& read : segment.reads) {
+      if (!read) break;
+      read_since = true;
+      if (write && read->Touches(within) && !read->KnownTo(issuer, lane)) return rival(Conflict::kWriteAfterRead, read);
+    }
+    if (segment.write && !(write && read_since) && segment.write->Touches(within) &&
+        !segment.write->KnownTo(issuer, lane))
+      return rival(write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, segment.write);
+  }
+  return {};
+}
+
+Rival SharedShadow::CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const {
+  Rival rival;
+  ForEachOrdinary(begin, end, [&](uint32_t w) {
+    if (rival) return;
+    const Word& word = words_[w];
+    if (write) rival = CheckReads(word, base_ + 4 * w, 0xf, issuer, lane, false);
+    if (!rival && word.writer != 0 && !(write && word.reader != 0) && !issuer.Knows(lane, WriterOf(word))) {
+      rival = {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr,
+               word.write_line};
+    }
+  });
+  return rival;
+}
+
+bool SharedShadow::Segment::Alike(const Segment& other) const {
+  return write.get() == other.write.get() &&
+         std::equal(reads.begin(), reads.end(), other.reads.begin(),
+                    [](const RecordRef& a, const RecordRef& b) { return a.get() == b.get(); });
+}
+
+void SharedShadow::Segment::AddRead(const RecordRef& record) {
+  size_t at = 0;
+  while (at + 1 < reads.size() && reads[at] && reads[at]->issuer != record->issuer) ++at;
+  reads[at] = record;
+}
+
+void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& record) {
+  std::vector<Segment>& segments = blocks_[word.block].segments;
+  // What the operation changes leaves its old segments and comes back in new ones.
+  std::vector<Segment>& changed = changed_;
+  uint64_t fresh = word.mask;
+  for (Segment& segment : segments) {
+    const uint64_t common = segment.mask & word.mask;
+    if (common == 0 || (write && segment.LiesBeside(*record))) continue;
+    segment.mask &= ~common;
+    if (write) continue;
+    fresh &= ~common;
+    changed.push_back(segment);
+    changed.back().mask = common;
+    changed.back().AddRead(record);
+  }
+  std::erase_if(segments, [](const Segment& segment) { return segment.mask == 0; });
+  if (fresh != 0) {
+    Segment& segment = changed.emplace_back();
+    segment.mask = fresh;
+    if (write) {
+      segment.write = record;
+    } else {
+      segment.AddRead(record);
+    }
+  }
+  for (Segment& segment : changed) {
+    const auto like =
+        std::find_if(segments.begin(), segments.end(), [&](const Segment& s) { return s.Alike(segment); });
+    if (like != segments.end()) {
+      like->mask |= segment.mask;
+    } else {
+      segments.push_back(std::move(segment));
+    }
+  }
+  changed.clear();
+}
+
+void SharedShadow::Forget(uint32_t begin, uint32_t end) {
+  ForEachOrdinary(begin, end, [&](uint32_t w) {
+    DropReaders(words_[w]);
+    words_[w] = {};
+  });
+  const uint32_t first = (begin + 15) & ~15u, last = end & ~15u;
+  if (first >= last) return;
+  ForEachGranuleWord({first, last}, [&](GranuleWord word) { blocks_[word.block].ordinary &= ~word.mask; });
+}
+
+void TensorShadow::Cut(std::vector<Run>& runs, int column) {
+  for (auto run = runs.begin(); run != runs.end(); ++run) {
+    if (column <= run->begin || column >= run->end) continue;
+    Run left = *run;
+    left.end = run->begin = column;
+    runs.insert(run, std::move(left));
+    return;
+  }
+}
+
+void TensorShadow::Join(std::vector<Run>& runs) {
+  size_t kept = 0;
+  for (size_t r = 1; r < runs.size(); ++r) {
+    if (runs[r].cell == runs[kept].cell) {
+      runs[kept].end = runs[r].end;
+    } else if (++kept != r) {
+      runs[kept] = std::move(runs[r]);
+    }
+  }
+  runs.resize(kept + 1);
+}
+
+std::array<std::vector<TensorShadow::Run>, TensorShadow::kQuarters> TensorShadow::AllColumns() {
+  std::array<std::vector<Run>, kQuarters> all;
+  for (auto& runs : all) runs.push_back({0, TensorMemory::kColumns, {}});
+  return all;
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,316 @@
+// Who touched what in a CTA's shared memory and Tensor Memory last, so that the next access can be asked whether it is
+// ordered behind that.
+//
+// Ordinary accesses are remembered per 32-bit word (the last write, and the reads since), completed asynchronous
+// operations per 16-byte granule, and per column and quarter of the lanes of Tensor Memory; granules of a KiB, and
+// columns side by side, that have seen the same are remembered together. An access is ordered behind
+// another one if the accessing lane knows a moment at which the other one was over (vector_clock.h). A write stands for
+// the reads before it, and reads stand for the write before them: each was checked when it happened.
+// Thread-safety: none; it belongs to its cluster's host thread. It exists only where hazards are looked for.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/hazards/vector_clock.h"
+#include "emulator/units/cta_state.h"
+#include "emulator/units/tensor_memory.h"
+
+namespace laneshift::emulator {
+
+// What is left of an asynchronous operation after somebody has seen its completion.
+struct OpRecord {
+  std::vector<Epoch> over;  // at each of these moments it was over
+  const class Warp* issuer = nullptr;
+  int lane = 0;
+  int line = 0;
+  uint8_t kind = 0;  // OpKind
+  uint8_t cta_group = 0;
+  bool shifts_a = false;
+  uint64_t order_key = 0;
+  // Of shared memory, where it covers granules in part.
+  uint32_t begin = 0, end = ~0u;
+  uint32_t references = 0;
+
+  bool KnownTo(const Knowledge& knowledge, uint8_t lane_of_knower) const;
+  bool KnownTo(const VectorClock& clock) const;
+  bool Touches(SharedRange range) const { return begin < range.end && range.begin < end; }
+};
+
+// A counted reference.
+class RecordRef {
+ public:
+  RecordRef() = default;
+  explicit RecordRef(OpRecord* record) : record_(record) { Hold(); }
+  RecordRef(const RecordRef& other) : record_(other.record_) { Hold(); }
+  RecordRef(RecordRef&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
+  RecordRef& operator=(RecordRef other) noexcept {
+    std::swap(record_, other.record_);
+    return *this;
+  }
+  ~RecordRef() {
+    if (record_ != nullptr && --record_->references == 0) delete record_;
+  }
+  explicit operator bool() const { return record_ != nullptr; }
+  OpRecord* operator->() const { return record_; }
+  OpRecord& operator*() const { return *record_; }
+  OpRecord* get() const { return record_; }
+
+ private:
+  void Hold() {
+    if (record_ != nullptr) ++record_->references;
+  }
+  OpRecord* record_ = nullptr;
+};
+
+// One lane about to touch memory by an ordinary instruction.
+struct Accessor {
+  const Knowledge* knowledge;
+  uint8_t lane;
+  bool strong;      // atomic, volatile, relaxed or stronger: does not race with its like
+  uint16_t fences;  // fence.proxy.async that the lane has executed
+  int line;
+};
+
+// The lanes of `mask` about to touch `bytes` bytes each, by one ordinary instruction that is not strong.
+struct WarpAccess {
+  const Knowledge* knowledge;
+  uint32_t mask;
+  uint32_t bytes;           // a power of two; the offsets are multiples of it
+  const uint64_t* offsets;  // by lane
+  const uint32_t* fences;   // fence.proxy.async that each lane has executed
+  int line;
+
+  Accessor Of(int lane) const {
+    return {knowledge, static_cast<uint8_t>(lane), false, static_cast<uint16_t>(fences[lane]), line};
+  }
+};
+
+enum class Conflict : uint8_t { kNone, kReadAfterWrite, kWriteAfterWrite, kWriteAfterRead };
+
+// The other side of a race.
+struct Rival {
+  Conflict conflict = Conflict::kNone;
+  uint32_t offset = 0;
+  Epoch moment;                      // an ordinary access
+  const OpRecord* record = nullptr;  // else the operation
+  int line = 0;
+
+  explicit operator bool() const { return conflict != Conflict::kNone; }
+};
+
+class SharedShadow {
+ public:
+  // `base`: the offset at which the memory begins.
+  SharedShadow(uint32_t base, uint32_t bytes);
+  // As new.
+  void Reset();
+
+  // Remembers an ordinary access and says what it is not ordered behind.
+  Rival Read(uint32_t offset, uint32_t bytes, const Accessor& by);
+  Rival Write(uint32_t offset, uint32_t bytes, const Accessor& by);
+  // The same as Read or Write of each lane of `access`, in their order: the lanes that are not ordered behind
+  // something.
+  using LaneRivals = std::vector<std::pair<int, Rival>>;
+  LaneRivals ReadLanes(const WarpAccess& access) { return AccessLanes<false>(access); }
+  LaneRivals WriteLanes(const WarpAccess& access) { return AccessLanes<true>(access); }
+  // The words that one lane has just stored were stored by an instruction of its whole warp: all its lanes know.
+  void NoteWarpWrite(uint32_t offset, uint32_t bytes);
+  // What an access of `lane` is not ordered behind: asynchronous operations on the granules of `word` and the bytes of
+  // `within`, and ordinary accesses of [begin, end). Nothing is remembered yet.
+  Rival CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer, uint8_t lane) const;
+  Rival CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const;
+  // An operation whose completion somebody has seen.
+  void NoteAsync(GranuleWord word, bool write, const RecordRef& record);
+  // Whether an ordinary access has touched any of these granules since they were forgotten.
+  bool Ordinary(GranuleWord word) const { return (blocks_[word.block].ordinary & word.mask) != 0; }
+  // What an asynchronous write makes of earlier accesses.
+  void Forget(uint32_t begin, uint32_t end);
+
+  // The first word of [begin, end) that was stored without a proxy fence after it. `fenced(moment, lane, had)`: whether
+  // there is one after the access of `lane` at that moment, when the lane had executed `had` of them.
+  struct Unfenced {
+    uint32_t offset = 0;
+    uint16_t agent = 0;
+    uint8_t lane = 0;
+    int line = 0;
+  };
+  // The same for the first word that was loaded.
+  template <typename Fenced>
+  bool FindUnfencedRead(uint32_t begin, uint32_t end, Fenced fenced, Unfenced& found) const {
+    bool any = false;
+    const auto check = [&](uint32_t w, const Epoch& moment, uint8_t lane, uint16_t had, int line) {
+      if (any || fenced(moment, lane, had)) return;
+      found = {base_ + 4 * w, moment.agent, lane, line};
+      any = true;
+    };
+    ForEachOrdinary(begin, end, [&](uint32_t w) {
+      const Word& word = words_[w];
+      if (any || word.reader == 0) return;
+      if (!(word.flags & kSeveralWarps))
+        return check(w, ReaderOf(word), static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences,
+                     word.read_line);
+      for (const Reader& reader : readers_[word.read_clock])
+        check(w, reader.moment, reader.lane, reader.fences, reader.line);
+    });
+    return any;
+  }
+  template <typename Fenced>
+  bool FindUnfenced(uint32_t begin, uint32_t end, Fenced fenced, Unfenced& found) const {
+    bool any = false;
+    ForEachOrdinary(begin, end, [&](uint32_t w) {
+      const Word& word = words_[w];
+      if (any || word.writer == 0) return;
+      const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
+      const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
+      if (fenced(WriterOf(word), lane, word.fences)) return;
+      found = {base_ + 4 * w, agent, lane, word.write_line};
+      any = true;
+    });
+    return any;
+  }
+
+ private:
+  // Thread numbers are agent * 32 + lane + 1; 0: nobody.
+  struct Word {
+    uint32_t write_clock, read_clock;  // read_clock: an index into readers_ if there are several
+    uint16_t writer, reader;
+    uint16_t fences, read_fences;
+    uint8_t bytes;  // low half: written, high half: read
+    uint8_t flags;
+    int32_t write_line, read_line;
+  };
+  enum : uint8_t { kStrongWrite = 1, kStrongReads = 2, kSeveralLanes = 4, kSeveralWarps = 8, kWarpWrite = 16 };
+  struct Reader {
+    Epoch moment;
+    int line;
+    uint8_t lane;  // the newest one
+    uint16_t fences;
+  };
+  // Granules of one KiB that the same asynchronous operations have touched.
+  struct Segment {
+    uint64_t mask = 0;
+    RecordRef write;
+    std::array<RecordRef, 3> reads;  // the newest ones of different issuers
+
+    bool Alike(const Segment& other) const;
+    // Whether a write by `record` lies beside the one that is remembered here: single words have neighbours.
+    bool LiesBeside(const OpRecord& record) const { return write && !record.Touches({write->begin, write->end}); }
+    void AddRead(const RecordRef& record);
+  };
+  struct Block {
+    // Disjoint, but where operations wrote parts of granules; granules in none have seen no operation.
+    std::vector<Segment> segments;
+    uint64_t ordinary = 0;  // granules whose words have been touched by ordinary accesses
+  };
+  struct Free {
+    void operator()(Word* words) const { std::free(words); }
+  };
+
+  static Epoch WriterOf(const Word& word) {
+    return {static_cast<uint16_t>((word.writer - 1) / kLanes),
+            word.flags & kWarpWrite ? kAnyLane : static_cast<uint8_t>((word.writer - 1) % kLanes), word.write_clock};
+  }
+  static Epoch ReaderOf(const Word& word) {
+    return {static_cast<uint16_t>((word.reader - 1) / kLanes),
+            word.flags & kSeveralLanes ? kAllLanes : static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_clock};
+  }
+  Rival CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge, uint8_t lane,
+                   bool strong) const;
+  void ReadWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
+  void WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
+  template <bool kWrite>
+  LaneRivals AccessLanes(const WarpAccess& access);
+  // The granules of a block on which some lane may have to wait for an asynchronous operation.
+  uint64_t Unsettled(uint32_t block, bool write, const VectorClock& known) const;
+  // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but what it has
+  // done itself or knows to be over.
+  template <bool kWrite>
+  static bool IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge);
+  void AddReader(Word& word, uint8_t bytes, const Accessor& by);
+  void AddWarp(Word& word, const Accessor& by);
+  void DropReaders(Word& word);
+  uint64_t& OrdinaryOf(uint32_t word) { return blocks_[(base_ + 4 * word) / GranuleWord::kBlockBytes].ordinary; }
+  static uint64_t BitOf(uint32_t word) { return uint64_t{1} << (word / 4 % 64); }
+  // Calls visit(index) for each word of [begin, end) whose granule has been touched by ordinary accesses.
+  template <typename Visit>
+  void ForEachOrdinary(uint32_t begin, uint32_t end, Visit visit) const {
+    ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
+      for (uint64_t rest = word.mask & blocks_[word.block].ordinary; rest != 0; rest &= rest - 1) {
+        const uint32_t at = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
+        const uint32_t first = std::max(at, begin & ~3u), last = std::min(at + 16, end);
+        for (uint32_t offset = first; offset < last; offset += 4) visit((offset - base_) / 4);
+      }
+    });
+  }
+
+  uint32_t base_, bytes_;
+  std::unique_ptr<Word[], Free> words_;
+  std::vector<Block> blocks_;  // from offset 0
+  std::vector<std::vector<Reader>> readers_;
+  std::vector<uint32_t> free_readers_;
+  std::vector<Segment> changed_;  // of NoteAsync, empty between its calls
+};
+
+// The same for a CTA's Tensor Memory, which only asynchronous operations touch.
+class TensorShadow {
+ public:
+  struct Cell {
+    RecordRef write, read;
+    uint64_t written_at = 0, read_at = 0;  // cluster ticks, for fences
+
+    bool operator==(const Cell& other) const {
+      return write.get() == other.write.get() && read.get() == other.read.get() && written_at == other.written_at &&
+             read_at == other.read_at;
+    }
+  };
+  static constexpr int kQuarters = 4;
+
+  // Calls visit(first column, end, cell) for the columns [begin, end) of a quarter, until it returns false. Returns
+  // whether it never did.
+  template <typename Visit>
+  bool ForEach(int quarter, int begin, int end, Visit visit) const {
+    for (const Run& run : runs_[static_cast<size_t>(quarter)]) {
+      if (run.end <= begin) continue;
+      if (run.begin >= end) break;
+      if (!visit(std::max(run.begin, begin), std::min(run.end, end), run.cell)) return false;
+    }
+    return true;
+  }
+  // Calls change(cell) for what the columns [begin, end) of a quarter have seen.
+  template <typename Change>
+  void Update(int quarter, int begin, int end, Change change) {
+    std::vector<Run>& runs = runs_[static_cast<size_t>(quarter)];
+    Cut(runs, begin);
+    Cut(runs, end);
+    for (Run& run : runs) {
+      if (run.begin >= begin && run.end <= end) change(run.cell);
+    }
+    Join(runs);
+  }
+  void Forget(int column, int columns) {
+    for (int quarter = 0; quarter < kQuarters; ++quarter)
+      Update(quarter, column, column + columns, [](Cell& cell) { cell = {}; });
+  }
+
+ private:
+  // Columns side by side with the same history.
+  struct Run {
+    int begin, end;
+    Cell cell;
+  };
+  static void Cut(std::vector<Run>& runs, int column);
+  static void Join(std::vector<Run>& runs);
+
+  std::array<std::vector<Run>, kQuarters> runs_ = AllColumns();
+  static std::array<std::vector<Run>, kQuarters> AllColumns();
+};
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,160 @@
+// Accesses of global memory, asked of GlobalOrder whether they are ordered. Part of Cluster; exists for hazards only.
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "emulator/machine/access.h"
+#include "emulator/machine/cluster.h"
+#include "emulator/ptx/function_names.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+uint8_t ViewOf(int lane) { return lane < 0 ? kAllLanes : static_cast<uint8_t>(lane); }
+
+}  // namespace
+
+GlobalOrder::Directory* Cluster::DirectoryOf(uint64_t address, uint64_t bytes, const Allocation* allocation) {
+  for (const auto& [known, directory] : directories_) {
+    if (known != nullptr && (allocation == nullptr ? known->Contains(address, bytes) : known == allocation))
+      return directory;
+  }
+  if (allocation == nullptr) allocation = machine().memory->Find(address, bytes);
+  if (allocation == nullptr) return nullptr;  // a fault, when the copy takes effect
+  GlobalOrder::Directory* const directory = machine().order->Find(*allocation);
+  directories_[next_directory_++ % directories_.size()] = {allocation, directory};
+  return directory;
+}
+
+GlobalAccess Cluster::AccessBy(const Warp& warp, int lane, int line) const {
+  const Epoch now = warp.knowledge.Now(ViewOf(lane));
+  GlobalAccess access;
+  access.cluster = number_;
+  access.clock = now.clock;
+  access.line = line;
+  access.agent = now.agent;
+  access.lane = now.lane;
+  access.fences = static_cast<uint16_t>(warp.global_proxy_fences[static_cast<size_t>(std::max(lane, 0))]);
+  return access;
+}
+
+void Cluster::CheckGlobal(Warp& warp, int lane, const Allocation& allocation, uint64_t address, uint32_t bytes,
+                          bool write, bool strong) {
+  GlobalOrder::Directory* const directory = DirectoryOf(address, bytes, &allocation);
+  if (directory == nullptr) return;
+  GlobalAccess access = AccessBy(warp, lane, warp.position().line);
+  if (strong) access.flags = GlobalAccess::kStrong;
+  const GlobalViewer viewer{&warp.knowledge, ViewOf(lane), number_};
+  const GlobalRival rival = machine().order->Touch(*directory, address, bytes, write, viewer, access);
+  if (!rival) return;
+  SourcePlace place = warp.Here(lane);
+  place.kernel = KernelAt(warp.kernel(), place.line);
+  ReportGlobal(rival, place, write, "access");
+}
+
+void Cluster::CheckGlobalUses(AsyncOp& op) {
+  GlobalRival found;
+  bool wrote = false;
+  const auto check = [&](uint64_t begin, uint64_t end, bool write, uint8_t flags) {
+    GlobalOrder::Directory* const directory = DirectoryOf(begin, end - begin);
+    if (directory == nullptr) return;
+    GlobalAccess access = AccessBy(*op.warp, op.lane, op.at.line);
+    access.flags = flags;
+    const GlobalViewer viewer{&op.warp->knowledge, ViewOf(op.lane), number_};
+    const auto fenced = [&](const GlobalAccess& store) { return StoreIsFenced(store, *op.warp, op.lane); };
+    const GlobalRival rival = machine().order->Issue(*directory, begin, end, write, viewer, access, fenced);
+    if (found || !rival) return;
+    found = rival;
+    wrote = write;
+  };
+  if (op.loads != nullptr) {
+    for (const auto& [begin, end] : *op.loads) check(begin, end, false, GlobalAccess::kBulkLoad);
+  }
+  if (op.sums != nullptr) {
+    for (const auto& [begin, end] : *op.sums) check(begin, end, true, GlobalAccess::kStrong | GlobalAccess::kPending);
+  }
+  for (const AsyncOp::GlobalUse& use : op.global) {
+    if (use.write && !use.in_part) check(use.begin, use.end, true, GlobalAccess::kPending);
+  }
+  if (found) ReportGlobal(found, op.place, wrote, NameOf(op.kind));
+}
+
+void Cluster::FinishGlobalUses(const AsyncOp& op) {
+  if (op.record->over.empty()) return;
+  const Epoch& over = op.record->over.back();
+  GlobalAccess access = AccessBy(*op.warp, op.lane, op.at.line);
+  access.clock = over.clock;
+  access.agent = over.agent;
+  access.lane = over.lane;
+  const auto finish = [&](uint64_t begin, uint64_t end, bool write, uint8_t flags) {
+    access.flags = flags;
+    if (GlobalOrder::Directory* const directory = DirectoryOf(begin, end - begin); directory != nullptr)
+      machine().order->Finish(*directory, begin, end, write, access);
+  };
+  if (op.loads != nullptr) {
+    for (const auto& [begin, end] : *op.loads) finish(begin, end, false, 0);
+  }
+  if (op.sums != nullptr) {
+    for (const auto& [begin, end] : *op.sums) finish(begin, end, true, GlobalAccess::kStrong);
+  }
+  for (const AsyncOp::GlobalUse& use : op.global) {
+    if (use.write && !use.in_part) finish(use.begin, use.end, true, 0);
+  }
+}
+
+std::string Cluster::Describe(const GlobalRival& rival) const {
+  const GlobalOrder::Grid& grid = machine().order->GridOf(rival.access.cluster);
+  const GridShape& shape = *grid.shape;
+  const uint32_t warps = (shape.block[0] * shape.block[1] * shape.block[2] + kLanes - 1) / kLanes;
+  const uint32_t ctas = shape.cluster[0] * shape.cluster[1] * shape.cluster[2];
+  std::array<uint32_t, 3> cta = FirstCtaOf(shape, rival.access.cluster - grid.first);
+  const uint32_t rank = rival.access.agent / warps;
+  std::string who;
+  if (rank < ctas) {  // else an mbarrier has told of it
+    cta[0] += rank % shape.cluster[0];
+    cta[1] += rank / shape.cluster[0] % shape.cluster[1];
+    cta[2] += rank / shape.cluster[0] / shape.cluster[1];
+    who = Cat(" warp ", rival.access.agent % warps);
+    if (rival.access.lane < kLanes) who += Cat(" lane ", int{rival.access.lane});
+  }
+  return Cat("the ", rival.bulk ? "bulk " : "", rival.wrote ? "store" : "load", " of line ", rival.access.line,
+             grid.kernel == launch_.kernel ? std::string() : Cat(" of ", KernelAt(*grid.kernel, rival.access.line)),
+             " by CTA (", cta[0], ",", cta[1], ",", cta[2], ")", who);
+}
+
+void Cluster::ReportGlobal(const GlobalRival& rival, const SourcePlace& place, bool write, std::string_view what) {
+  const std::string here =
+      Cat("this ", what, write ? " writes" : " reads", " global memory at ", HexAddress(rival.address), ", and ");
+  const bool earlier = rival.access.cluster < launch_.first_cluster;
+  const bool later = rival.access.cluster >= launch_.first_cluster + machine().order->GridOf(number_).clusters;
+  HazardLog& log = *machine().hazards;
+  if (earlier) {
+    return log.Add(HazardKind::kDependentLaunch, place,
+                   Cat(here, Describe(rival), " is not ordered before it: griddepcontrol.wait is missing"));
+  }
+  if (later) {
+    // The mistake is that kernel's.
+    const DecodedKernel& kernel = *machine().order->GridOf(rival.access.cluster).kernel;
+    SourcePlace there{KernelAt(kernel, rival.access.line), rival.access.line, {}, 0, -1};
+    return log.Add(
+        HazardKind::kDependentLaunch, there,
+        Cat("this ", rival.wrote ? "writes" : "reads", " global memory at ", HexAddress(rival.address), " that line ",
+            place.line, " of ", place.kernel, write ? " writes" : " reads", " later: griddepcontrol.wait is missing"));
+  }
+  switch (rival.kind) {
+    case GlobalRival::Kind::kNone:
+      return;
+    case GlobalRival::Kind::kRace:
+      return log.Add(HazardKind::kGlobalRace, place, Cat(here, "nothing orders ", Describe(rival), " before that"));
+    case GlobalRival::Kind::kPending:
+      return log.Add(HazardKind::kPendingGlobal, place,
+                     Cat(here, Describe(rival), " has not been waited for by cp.async.bulk.wait_group"));
+    case GlobalRival::Kind::kUnfenced:
+      return log.Add(HazardKind::kMissingProxyFence, place,
+                     Cat(here, "no fence.proxy.async stands between that and ", Describe(rival)));
+  }
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,213 @@
+#include "emulator/hazards/global_order.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/check.h"
+
+namespace laneshift::emulator {
+
+namespace {
+
+// How a table covers memory: a cell for every `step` bytes, a bit of which stands for `unit` bytes; both are powers of
+// two, given by their logarithms. Bulk loads are many and wide, so that they share cells; what one of them covers in
+// part of a unit is forgotten.
+struct Grain {
+  int step_shift, unit_shift;
+
+  uint64_t step() const { return uint64_t{1} << step_shift; }
+  uint64_t CellOf(uint64_t at) const { return at >> step_shift; }
+  uint64_t StartOf(uint64_t at) const { return at >> step_shift << step_shift; }
+};
+
+// By GlobalOrder::Table.
+constexpr Grain kGrains[] = {{2, 0}, {2, 0}, {4, 0}, {7, 3}};
+
+const GlobalOrder::Fenced kNoFenceNeeded = [](const GlobalAccess&) { return true; };
+
+// The bits of the cell at `at` that stand for bytes of [begin, end): all that they touch, or only those that they fill.
+uint16_t BitsOf(Grain grain, uint64_t at, uint64_t begin, uint64_t end, bool touched) {
+  const uint64_t low = std::max(at, begin) - at, high = std::min(at + grain.step(), end) - at;
+  const uint64_t rest = (uint64_t{1} << grain.unit_shift) - 1;
+  const uint64_t first = (touched ? low : low + rest) >> grain.unit_shift;
+  const uint64_t last = (touched ? high + rest : high) >> grain.unit_shift;
+  return first >= last ? uint16_t{0} : static_cast<uint16_t>(((1u << (last - first)) - 1) << first);
+}
+
+}  // namespace
+
+GlobalOrder::~GlobalOrder() { meter_.Give(taken_); }
+
+uint32_t GlobalOrder::AddGrid(const DecodedKernel& kernel, const GridShape& shape, uint32_t clusters) {
+  const uint32_t first = grids_.empty() ? 1 : grids_.back().first + grids_.back().clusters;
+  grids_.push_back({&kernel, &shape, first, clusters});
+  return first;
+}
+
+const GlobalOrder::Grid& GlobalOrder::GridOf(uint32_t cluster) const {
+  const auto after = std::upper_bound(grids_.begin(), grids_.end(), cluster,
+                                      [](uint32_t wanted, const Grid& grid) { return wanted < grid.first; });
+  LS_CHECK(after != grids_.begin(), "no grid has the cluster ", cluster);
+  return *std::prev(after);
+}
+
+bool GlobalOrder::Take(uint64_t bytes) {
+  if (taken_.fetch_add(bytes) + bytes <= kMostBytes && meter_.TryTake(bytes)) return true;
+  taken_ -= bytes;
+  return false;
+}
+
+GlobalOrder::Directory* GlobalOrder::Find(const Allocation& allocation) {
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto known = directories_.find(&allocation); known != directories_.end()) return known->second.get();
+  }
+  const std::unique_lock lock(mutex_);
+  const auto [at, fresh] = directories_.try_emplace(&allocation);
+  if (!fresh) return at->second.get();
+  const uint64_t first = allocation.address() / kPageBytes;
+  const uint64_t pages = (allocation.address() + allocation.bytes() - 1) / kPageBytes - first + 1;
+  // Zero pages of the host are null pointers, and cost nothing until they are touched.
+  auto* const table = static_cast<std::atomic<Page*>*>(std::calloc(pages, sizeof(std::atomic<Page*>)));
+  if (table == nullptr) return nullptr;
+  at->second = std::make_unique<Directory>();
+  at->second->first = first;
+  at->second->pages.reset(table);
+  return at->second.get();
+}
+
+GlobalOrder::Page* GlobalOrder::PageAt(Directory& at, uint64_t address) {
+  std::atomic<Page*>& slot = at.pages[address / kPageBytes - at.first];
+  if (Page* const page = slot.load(std::memory_order_acquire); page != nullptr) return page;
+  const std::lock_guard lock(pages_mutex_);
+  if (Page* const page = slot.load(std::memory_order_acquire); page != nullptr) return page;
+  if (!Take(sizeof(Page))) return nullptr;
+  pages_.push_back(std::make_unique<Page>());
+  slot.store(pages_.back().get(), std::memory_order_release);
+  return pages_.back().get();
+}
+
+GlobalAccess* GlobalOrder::TableOf(Page& page, Table table) {
+  std::unique_ptr<GlobalAccess[]>& cells = page.tables[table];
+  const uint64_t count = kGrains[table].CellOf(kPageBytes);
+  if (cells == nullptr && Take(count * sizeof(GlobalAccess))) cells = std::make_unique<GlobalAccess[]>(count);
+  return cells.get();
+}
+
+GlobalRival GlobalOrder::Check(const Page& page, Table table, uint64_t begin, uint64_t end, const GlobalViewer& who,
+                               const GlobalAccess& access, const Fenced& fenced) const {
+  const GlobalAccess* const cells = page.tables[table].get();
+  if (cells == nullptr) return {};
+  const Grain grain = kGrains[table];
+  for (uint64_t at = grain.StartOf(begin); at < end; at += grain.step()) {
+    const GlobalAccess& held = cells[grain.CellOf(at % kPageBytes)];
+    if (held.cluster == 0) continue;
+    if ((held.bytes & BitsOf(grain, at, begin, end, true)) == 0) continue;
+    if ((held.flags & access.flags & GlobalAccess::kStrong) != 0) continue;
+    const bool own = held.cluster == who.cluster;
+    if (held.cluster < who.knowledge->View(who.lane).ended()) continue;
+    GlobalRival rival{GlobalRival::Kind::kRace, held, IsWrite(table), IsBulk(table), at};
+    if ((held.flags & GlobalAccess::kPending) != 0) {
+      if (own && (access.flags & GlobalAccess::kBulkLoad) == 0) continue;  // Cluster::PendingGlobal knows that better
+      rival.kind = GlobalRival::Kind::kPending;
+      return rival;
+    }
+    const bool same_warp = own && held.agent == who.knowledge->agent();
+    if (!same_warp && !who.Knows(held.cluster, held.moment())) return rival;
+    if (table != kWordWrites || fenced(held)) continue;
+    rival.kind = GlobalRival::Kind::kUnfenced;
+    return rival;
+  }
+  return {};
+}
+
+GlobalRival GlobalOrder::Issue(Directory& directory, uint64_t begin, uint64_t end, bool write, const GlobalViewer& who,
+                               const GlobalAccess& access, const Fenced& fenced) {
+  GlobalRival rival;
+  ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
+    Page* const page = PageAt(directory, first);
+    if (page == nullptr) return;
+    const Lock lock(*page);
+    if (!rival) rival = Check(*page, kBulkWrites, first, last, who, access, kNoFenceNeeded);
+    if (!rival) rival = Check(*page, kWordWrites, first, last, who, access, fenced);
+    if (!write) return;
+    if (!rival) rival = Check(*page, kWordReads, first, last, who, access, kNoFenceNeeded);
+    if (!rival) rival = Check(*page, kBulkReads, first, last, who, access, kNoFenceNeeded);
+    Note(*page, kBulkWrites, first, last, access);
+  });
+  return blind_.load(std::memory_order_relaxed) && rival.access.cluster != who.cluster ? GlobalRival{} : rival;
+}
+
+void GlobalOrder::Note(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access) {
+  GlobalAccess* const cells = TableOf(page, table);
+  if (cells == nullptr) return;
+  const Grain grain = kGrains[table];
+  for (uint64_t at = grain.StartOf(begin); at < end; at += grain.step()) {
+    const uint16_t bytes = BitsOf(grain, at, begin, end, false);
+    if (bytes == 0) continue;
+    GlobalAccess& cell = cells[grain.CellOf(at % kPageBytes)];
+    // Neighbours in one cell that the same access makes.
+    const bool same = cell.cluster == access.cluster && cell.agent == access.agent && cell.clock == access.clock &&
+                      cell.lane == access.lane && cell.line == access.line;
+    const auto before = same ? cell.bytes : uint16_t{0};
+    cell = access;
+    cell.bytes = static_cast<uint16_t>(before | bytes);
+  }
+}
+
+GlobalRival GlobalOrder::Touch(Directory& at, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
+                               GlobalAccess access) {
+  Page* const page = PageAt(at, address);
+  if (page == nullptr) return {};
+  const uint64_t end = address + bytes;
+  const Lock lock(*page);
+  GlobalRival rival = Check(*page, kWordWrites, address, end, who, access, kNoFenceNeeded);
+  if (!rival) rival = Check(*page, kBulkWrites, address, end, who, access, kNoFenceNeeded);
+  if (write) {
+    if (!rival) rival = Check(*page, kWordReads, address, end, who, access, kNoFenceNeeded);
+    if (!rival) rival = Check(*page, kBulkReads, address, end, who, access, kNoFenceNeeded);
+  }
+  Note(*page, write ? kWordWrites : kWordReads, address, end, access);
+  return blind_.load(std::memory_order_relaxed) && rival.access.cluster != who.cluster ? GlobalRival{} : rival;
+}
+
+void GlobalOrder::Finish(Directory& directory, uint64_t begin, uint64_t end, bool write, const GlobalAccess& access) {
+  ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
+    Page* const page = PageAt(directory, first);
+    if (page == nullptr) return;
+    const Lock lock(*page);
+    Note(*page, write ? kBulkWrites : kBulkReads, first, last, access);
+  });
+}
+
+void GlobalOrder::Release(const uint8_t* word, uint32_t cluster, VectorClock told, const VectorClock& fenced) {
+  auto mine = std::make_shared<ForeignClocks>();
+  mine->push_back({cluster, std::make_shared<VectorClock>(told.Near()),
+                   fenced.empty() ? nullptr : std::make_shared<VectorClock>(fenced.Near())});
+  VectorClock all;
+  all.LearnEnded(told.ended());
+  all.JoinForeign(told.foreign());
+  if (fenced.foreign() != nullptr) {
+    // What those fences stand behind of other clusters.
+    auto others = std::make_shared<ForeignClocks>(*fenced.foreign());
+    for (ForeignClock& clock : *others) clock.fenced = clock.known;
+    all.JoinForeign(std::move(others));
+  }
+  all.JoinForeign(mine);
+  const std::lock_guard lock(words_mutex_);
+  if (words_.size() >= kMostWords && !words_.contains(word)) {
+    blind_ = true;
+    return;
+  }
+  words_[word].Join(all);
+  any_words_ = true;
+}
+
+VectorClock GlobalOrder::Released(const uint8_t* word) {
+  if (!any_words_.load(std::memory_order_relaxed)) return {};
+  const std::lock_guard lock(words_mutex_);
+  const auto known = words_.find(word);
+  return known == words_.end() ? VectorClock() : known->second;
+}
+
+}  // namespace laneshift::emulator

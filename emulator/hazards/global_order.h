@@ -1,0 +1,173 @@
+// GlobalOrder: who touched what in global memory last, across the clusters of a grid and of the grids beside it, and
+// what synchronising words tell from one cluster to another.
+//
+// Ordinary accesses are remembered per 32-bit word (the last write and the last read), bulk copies per 16 bytes. An
+// access is ordered behind another one if the accessing lane knows a moment at which that one was over; what threads of
+// other clusters have done a lane knows from words of global memory that they released and it acquired, each at the
+// scope of the device (vector_clock.h). Left out on purpose: accesses of one warp among themselves, all readers but the
+// last one, and what goes beyond kMostBytes of shadow. Every loss of memory makes a hazard go unseen, none makes one
+// up.
+//
+// Thread-safety: all of it may be called from all host threads of a launch.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/hazards/vector_clock.h"
+#include "emulator/machine/limits.h"
+#include "emulator/machine/memory.h"
+
+namespace laneshift::emulator {
+
+struct DecodedKernel;
+struct GridShape;
+
+// One lane that looks at global memory, of a cluster as GlobalOrder counts them.
+struct GlobalViewer {
+  const Knowledge* knowledge;
+  uint8_t lane;  // kAllLanes: the warp as a whole
+  uint32_t cluster;
+
+  bool Knows(uint32_t of, const Epoch& moment) const {
+    if (of == cluster && knowledge->Knows(lane, moment)) return true;
+    return knowledge->View(lane).KnowsOf(of, moment);
+  }
+};
+
+// An access that is remembered.
+struct GlobalAccess {
+  enum : uint8_t { kStrong = 1, kPending = 2, kBulkLoad = 4 };
+  uint32_t cluster = 0;  // from 1; 0: nobody
+  uint32_t clock = 0;
+  int32_t line = 0;
+  uint16_t agent = 0;
+  uint16_t bytes = 0;   // of the word, or of the 16 bytes
+  uint16_t fences = 0;  // fence.proxy.async for global memory that the lane had executed
+  uint8_t lane = 0;
+  uint8_t flags = 0;
+
+  Epoch moment() const { return {agent, lane, clock}; }
+};
+
+struct GlobalRival {
+  enum class Kind : uint8_t { kNone, kRace, kPending, kUnfenced } kind = Kind::kNone;
+  GlobalAccess access;
+  bool wrote = false, bulk = false;  // of the access
+  uint64_t address = 0;
+
+  explicit operator bool() const { return kind != Kind::kNone; }
+};
+
+class GlobalOrder {
+ public:
+  explicit GlobalOrder(LimitMeter& meter) : meter_(meter) {}
+  ~GlobalOrder();
+  GlobalOrder(const GlobalOrder&) = delete;
+  GlobalOrder& operator=(const GlobalOrder&) = delete;
+
+  // A grid begins: the number of its first cluster. Called by the driver's thread, between or before launches.
+  struct Grid {
+    const DecodedKernel* kernel;
+    const GridShape* shape;
+    uint32_t first, clusters;
+  };
+  uint32_t AddGrid(const DecodedKernel& kernel, const GridShape& shape, uint32_t clusters);
+  // REQUIRES: a cluster of a grid that was added.
+  const Grid& GridOf(uint32_t cluster) const;
+
+  // Where an allocation's accesses are kept.
+  struct Directory;
+  // nullptr: it is too much to be watched.
+  Directory* Find(const Allocation& allocation);
+
+  // An ordinary access, which touches one aligned block of at most 32 bytes: remembers it and says what it is not
+  // ordered behind.
+  GlobalRival Touch(Directory& at, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
+                    GlobalAccess access);
+  using Fenced = std::function<bool(const GlobalAccess&)>;
+  // A bulk copy that is being issued. `fenced(access)`: whether a proxy fence stands behind that ordinary write. A
+  // write is remembered as pending.
+  GlobalRival Issue(Directory& at, uint64_t begin, uint64_t end, bool write, const GlobalViewer& who,
+                    const GlobalAccess& access, const Fenced& fenced);
+  // The copy is over: at the moment of `access`.
+  void Finish(Directory& at, uint64_t begin, uint64_t end, bool write, const GlobalAccess& access);
+
+  // ---- words that clusters synchronise by ----
+  void Release(const uint8_t* word, uint32_t cluster, VectorClock told, const VectorClock& fenced);
+  // What clusters have released at the word; empty if none has.
+  VectorClock Released(const uint8_t* word);
+
+ private:
+  static constexpr uint64_t kPageBytes = 4096;
+  static constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  static constexpr size_t kMostWords = 1 << 16;
+  enum Table : uint8_t { kWordWrites, kWordReads, kBulkWrites, kBulkReads, kTables };
+  // Tables come into being when they are needed: most pages are read by bulk copies and by nothing else.
+  struct Page {
+    std::atomic_flag busy;
+    std::array<std::unique_ptr<GlobalAccess[]>, kTables> tables;
+  };
+  static constexpr bool IsBulk(Table table) { return table == kBulkWrites || table == kBulkReads; }
+  static constexpr bool IsWrite(Table table) { return table == kWordWrites || table == kBulkWrites; }
+  class Lock {
+   public:
+    explicit Lock(Page& page) : page_(page) {
+      while (page_.busy.test_and_set(std::memory_order_acquire)) {
+      }
+    }
+    ~Lock() { page_.busy.clear(std::memory_order_release); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    Page& page_;
+  };
+
+  Page* PageAt(Directory& at, uint64_t address);
+  bool Take(uint64_t bytes);
+  GlobalAccess* TableOf(Page& page, Table table);
+  // What of [begin, end), which lies in one page, the table remembers that `who` does not know.
+  GlobalRival Check(const Page& page, Table table, uint64_t begin, uint64_t end, const GlobalViewer& who,
+                    const GlobalAccess& access, const Fenced& fenced) const;
+  void Note(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access);
+  // Calls visit(begin, end) for the parts of a range in single pages.
+  template <typename Visit>
+  static void ForEachPage(uint64_t begin, uint64_t end, Visit visit) {
+    for (uint64_t at = begin; at < end;) {
+      const uint64_t next = std::min(end, (at / kPageBytes + 1) * kPageBytes);
+      visit(at, next);
+      at = next;
+    }
+  }
+
+  LimitMeter& meter_;
+  std::atomic<uint64_t> taken_{0};
+  std::vector<Grid> grids_;
+  std::shared_mutex mutex_;  // of directories_
+  std::unordered_map<const Allocation*, std::unique_ptr<Directory>> directories_;
+  std::mutex pages_mutex_;
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::mutex words_mutex_;
+  std::unordered_map<const uint8_t*, VectorClock> words_;
+  std::atomic<bool> any_words_{false};
+  std::atomic<bool> blind_{false};  // there were more words than may be: who knows whom is not known
+};
+
+struct GlobalOrder::Directory {
+  struct Free {
+    void operator()(std::atomic<Page*>* freed) const { std::free(freed); }
+  };
+  uint64_t first = 0;  // page
+  std::unique_ptr<std::atomic<Page*>[], Free> pages;
+};
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,350 @@
+// What happens before what: mbarrier phases, barriers and synchronising words as vector clocks, and the checks of
+// accesses against them. Part of Cluster; exists for hazards only.
+
+#include <algorithm>
+#include <bit>
+
+#include "base/text.h"
+#include "emulator/machine/cluster.h"
+
+namespace laneshift::emulator {
+namespace {
+
+using base::Cat;
+
+// Lanes as Knowledge names them.
+uint8_t LaneOf(const AsyncOp& op) { return op.lane < 0 ? kAllLanes : static_cast<uint8_t>(op.lane); }
+
+bool IsLaneAccess(uint8_t kind) {
+  return kind == static_cast<uint8_t>(AsyncKind::kTensorLoad) || kind == static_cast<uint8_t>(AsyncKind::kTensorStore);
+}
+
+// Whether one thread's tcgen05 queue itself keeps `op` behind the operation that `first` is left of.
+bool QueuedBehind(const OpRecord& first, const AsyncOp& op, QueueOrder order) {
+  if (first.issuer != op.warp || first.lane != op.lane || first.cta_group != op.cta_group) return false;
+  const auto kind = static_cast<AsyncKind>(first.kind);
+  if (order == QueueOrder::kInOrder && IsTensorQueue(op.kind) && IsTensorQueue(kind) &&
+      !(op.is_4x256b && first.shifts_a))
+    return true;
+  if (op.kind == AsyncKind::kMma) {
+    return kind == AsyncKind::kTensorCopy || kind == AsyncKind::kTensorShift ||
+           (kind == AsyncKind::kMma && first.order_key == op.order_key);
+  }
+  if (op.kind == AsyncKind::kTensorShift) return kind == AsyncKind::kMma;
+  return op.kind == AsyncKind::kTensorCopy && op.is_4x256b && kind == AsyncKind::kTensorShift;
+}
+
+}  // namespace
+
+// ---- mbarriers ----
+
+void BarrierSlot::Settle() {
+  for (; settled_ != state.phase(); ++settled_) {
+    clocks_[settled_ & 1].Learn({agent, kAllLanes, past + settled_ + 1});
+    clocks_[(settled_ + 1) & 1] = clocks_[settled_ & 1];
+    far_clocks_[(settled_ + 1) & 1] = far_clocks_[settled_ & 1];
+  }
+}
+
+void BarrierSlot::Tell(const std::vector<OpHandle>& ops) {
+  Settle();
+  auto& waiting = told[settled_ & 1];
+  for (const OpHandle& op : ops) {
+    waiting.push_back(op);
+    NoteArriver(op->warp);
+    // What a tcgen05 queue holds is known by its commits.
+    if (op->record && !(IsTensorQueue(op->kind) && op->cta_group != 0))
+      op->record->over.push_back({agent, kAllLanes, past + settled_ + 1});
+  }
+}
+
+VectorClock& BarrierSlot::Gathering(bool far) {
+  Settle();
+  return (far ? far_clocks_ : clocks_)[settled_ & 1];
+}
+
+const VectorClock& BarrierSlot::Told(uint32_t parity, bool far) {
+  Settle();
+  return (far ? far_clocks_ : clocks_)[parity & 1];
+}
+
+BarrierSlot& Cluster::MakeBarrier(Cta& cta, uint32_t offset) {
+  const auto [slot, fresh] = cta.barriers.try_emplace(offset);
+  if (!fresh || !checks()) return slot->second;
+  const auto [agent, new_address] = barrier_agents_.try_emplace({cta.rank(), offset}, uint16_t{0}, 0u);
+  if (new_address) agent->second.first = NewAgent();
+  slot->second.agent = agent->second.first;
+  slot->second.past = agent->second.second;
+  return slot->second;
+}
+
+void Cluster::DropBarrier(Cta& cta, uint32_t offset) {
+  const auto slot = cta.barriers.find(offset);
+  if (slot == cta.barriers.end()) return;
+  if (checks()) barrier_agents_[{cta.rank(), offset}].second += slot->second.state.phase() + 1;
+  cta.barriers.erase(slot);
+}
+
+void NamedBarrier::Complete() {
+  arrived = 0;
+  ++generation;
+  told = std::move(gathering);
+  gathering.Clear();
+}
+
+void Cluster::SynchroniseAt(const uint8_t* host, bool global, Warp& warp, int lane, WordOrder order) {
+  constexpr uint64_t kWordBytes = 256;  // of the host, about
+  const uint32_t mask = uint32_t{1} << lane;
+  const bool for_all = global && order.reach == FenceScope::kDevice;
+  const auto take = [&](FenceScope distance, const VectorClock& told) {
+    if (order.acquires) {
+      warp.Acquire(mask, told);
+    } else {
+      warp.fences.Observe(mask, distance, told);
+    }
+  };
+  if (const auto known = words_.find(host); order.reads && known != words_.end()) {
+    for (const Word& word : known->second) {
+      const bool near = word.cta == &warp.cta();
+      if (!near && (word.reach == FenceScope::kCta || order.reach == FenceScope::kCta)) continue;
+      take(near ? FenceScope::kCta : FenceScope::kCluster, word.clock);
+    }
+  }
+  if (order.reads && for_all) {
+    if (const VectorClock told = machine().order->Released(host); !told.empty()) take(FenceScope::kDevice, told);
+  }
+  if (!order.writes) return;
+  for (const FenceScope reach : {FenceScope::kCta, FenceScope::kCluster, FenceScope::kDevice}) {
+    VectorClock told;
+    if (order.releases && reach == order.reach) warp.Release(mask, told);
+    if (!order.releases && reach <= order.reach) warp.fences.Release(mask, reach, told);
+    if (told.empty()) continue;
+    if (for_all && reach == FenceScope::kDevice)
+      machine().order->Release(host, number_, told, FencedBefore(warp, lane));
+    const auto [at, fresh] = words_.try_emplace(host);
+    if (fresh) ledger_.Take(kWordBytes);
+    auto word = std::find_if(at->second.begin(), at->second.end(),
+                             [&](const Word& w) { return w.cta == &warp.cta() && w.reach == reach; });
+    if (word == at->second.end()) word = at->second.insert(word, Word{&warp.cta(), reach, {}});
+    word->clock.Join(told);
+  }
+}
+
+// ---- ordinary accesses ----
+
+std::string Cluster::Describe(const Rival& rival) const {
+  if (rival.record != nullptr)
+    return Cat("the ", NameOf(static_cast<AsyncKind>(rival.record->kind)), " of line ", rival.record->line);
+  const size_t warps = ctas_[0]->warps.size();
+  const Epoch& moment = rival.moment;
+  const std::string lane = moment.lane == kAllLanes ? std::string("several lanes") : Cat("lane ", int{moment.lane});
+  return Cat("the ", rival.conflict == Conflict::kWriteAfterRead ? "read" : "write", " in line ", rival.line, " by ",
+             lane, " of warp ", moment.agent % warps,
+             ctas_.size() > 1 ? Cat(" of CTA rank ", moment.agent / warps) : std::string());
+}
+
+void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong) {
+  const Accessor by = {&warp.knowledge, static_cast<uint8_t>(lane), strong,
+                       static_cast<uint16_t>(warp.proxy_fences[static_cast<size_t>(lane)]), warp.position().line};
+  const Rival rival = write ? cta.shared_shadow->Write(offset, bytes, by) : cta.shared_shadow->Read(offset, bytes, by);
+  if (rival) ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets,
+                         uint32_t bytes, bool write) {
+  const WarpAccess access = {&warp.knowledge,     mask, bytes, offsets.data(), warp.proxy_fences.data(),
+                             warp.position().line};
+  SharedShadow& shadow = *cta.shared_shadow;
+  for (const auto& [lane, rival] : write ? shadow.WriteLanes(access) : shadow.ReadLanes(access))
+    ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::ReportRace(Warp& warp, int lane, bool write, const Rival& rival) {
+  warp.Report(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, lane,
+              Cat("shared offset ", rival.offset, " is ", write ? "written" : "read", " here, and nothing orders ",
+                  Describe(rival), " before that"));
+}
+
+void Cluster::Visit(Warp& warp, Cta& cta, int lane) {
+  const VectorClock& view = warp.knowledge.View(static_cast<uint8_t>(lane));
+  const auto first = cta.first_agent();
+  if (cta.done()) {
+    warp.Report(HazardKind::kRemoteLifetime, lane, Cat("CTA rank ", cta.rank(), " has already ended"));
+    return;
+  }
+  // Once all have met, all have started, whether they met for memory's sake or not.
+  if (barrier_generation == 0 && !view.KnowsAnyOf(first, static_cast<uint16_t>(first + cta.warps.size()))) {
+    warp.Report(HazardKind::kRemoteLifetime, lane,
+                Cat("nothing has shown this thread that CTA rank ", cta.rank(), " has started"));
+  }
+  const Epoch now = warp.knowledge.Now(static_cast<uint8_t>(lane));
+  for (auto& [known, place] : cta.visits) {
+    if (known.agent != now.agent || known.lane != now.lane) continue;
+    known = now;
+    place.line = warp.position().line;
+    return;
+  }
+  cta.visits.emplace_back(now, warp.Here(lane));
+}
+
+// ---- asynchronous operations ----
+
+void Cluster::CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use) {
+  const SharedShadow& shadow = *use.cta->shared_shadow;
+  const Knowledge& issuer = op.warp->knowledge;
+  Rival rival;
+  bool ordinary = false;
+  use.ForEachWord([&](GranuleWord word) {
+    if (!rival) rival = shadow.CheckAsync(word, use.range, use.write, issuer, LaneOf(op));
+    ordinary |= shadow.Ordinary(word);
+  });
+  if (ordinary) {
+    use.ForEachRun([&](uint32_t begin, uint32_t end) {
+      if (!rival) rival = shadow.CheckWords(begin, end, use.write, issuer, LaneOf(op));
+    });
+  }
+  if (!rival) return;
+  Hazard(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, op,
+         Cat("this ", NameOf(op.kind), use.write ? " overwrites" : " reads", " shared offset ", rival.offset,
+             ", and nothing orders ", Describe(rival), " before it"));
+}
+
+void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use) {
+  TensorShadow& shadow = use.cta->tensor_shadow();
+  enum class Lack : uint8_t { kNothing, kOrder, kFence };
+  // What the earlier operation lacks to be ordered before this one.
+  const auto lack_of = [&](const RecordRef& earlier, uint64_t when) {
+    const bool own_lanes = earlier->issuer == op.warp && IsLaneAccess(earlier->kind);
+    if (own_lanes || QueuedBehind(*earlier, op, machine().policies.queue_order)) return Lack::kNothing;
+    if (!earlier->KnownTo(op.warp->knowledge, LaneOf(op))) return Lack::kOrder;
+    // What a thread has itself waited for goes before its queue without fences.
+    if (IsTensorQueue(op.kind) && IsTensorQueue(static_cast<AsyncKind>(earlier->kind))) return Lack::kNothing;
+    const bool before = IsLaneAccess(earlier->kind) && earlier->issuer->before_fence < when;
+    return !before && earlier->KnownTo(op.warp->fenced) ? Lack::kNothing : Lack::kFence;
+  };
+  const auto reported = [&](const RecordRef& earlier, uint64_t when, int column) {
+    const Lack lack = lack_of(earlier, when);
+    if (lack == Lack::kNothing) return false;
+    const std::string_view what = NameOf(static_cast<AsyncKind>(earlier->kind));
+    if (lack == Lack::kOrder) {
+      Hazard(HazardKind::kUnobservedCompletion, op,
+             Cat("column ", column, ": nothing orders the ", what, " of line ", earlier->line, " before this ",
+                 NameOf(op.kind)));
+      return true;
+    }
+    const bool before = IsLaneAccess(earlier->kind) && earlier->issuer->before_fence < when;
+    Hazard(HazardKind::kMissingTensorFence, op,
+           Cat("column ", column, ": between the ", what, " of line ", earlier->line, " and this ", NameOf(op.kind),
+               " a tcgen05.fence::", before ? "before" : "after", "_thread_sync is missing"));
+    return true;
+  };
+  // What came before an operation that is still under way and goes before this one goes before this one too.
+  const auto behind_pending = [&](int column, int quarter) {
+    return std::any_of(op.after.begin(), op.after.end(), [&](const OpHandle& before) {
+      return std::any_of(before->tensor.begin(), before->tensor.end(), [&](const AsyncOp::TensorUse& held) {
+        return held.cta == use.cta && column >= held.range.column && column < held.range.column + held.range.columns &&
+               quarter * 32 >= held.range.lane / 32 * 32 && quarter * 32 < held.range.lane + held.range.lanes;
+      });
+    });
+  };
+  const TensorShadow::Cell* fine = nullptr;  // mostly the same operations have touched the whole range
+  const auto is_fine = [&](int begin, int end, int quarter, const TensorShadow::Cell& cell) {
+    if (fine != nullptr && fine->read.get() == cell.read.get() && fine->write.get() == cell.write.get()) return true;
+    // The later of the two came behind the earlier one, and so does what comes behind the later.
+    const bool read_last = cell.read && (!cell.write || cell.read_at > cell.written_at);
+    const RecordRef& last = read_last ? cell.read : cell.write;
+    if (last && lack_of(last, read_last ? cell.read_at : cell.written_at) != Lack::kNothing) {
+      int column = begin;
+      while (column < end && behind_pending(column, quarter)) ++column;
+      if (column == end) return true;
+      if (cell.write && reported(cell.write, cell.written_at, column)) return false;
+      if (use.write && cell.read && reported(cell.read, cell.read_at, column)) return false;
+    }
+    fine = &cell;
+    return true;
+  };
+  const int end = std::min<int>(use.range.column + use.range.columns, TensorMemory::kColumns);
+  for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
+    const bool all_fine = shadow.ForEach(
+        quarter, use.range.column, end,
+        [&](int first, int last, const TensorShadow::Cell& cell) { return is_fine(first, last, quarter, cell); });
+    if (!all_fine) return;
+  }
+}
+
+void Cluster::NoteUses(const AsyncOp& op, bool reads, bool writes) {
+  if (!op.record) return;
+  if (writes) FinishGlobalUses(op);
+  for (const AsyncOp::SharedUse& use : op.shared) {
+    if (!(use.write ? writes : reads)) continue;
+    const bool own = std::all_of(op.record->over.begin(), op.record->over.end(),
+                                 [&](const Epoch& e) { return e.agent == op.warp->knowledge.agent(); });
+    if (op.kind == AsyncKind::kCopy && own) {
+      // A cp.async that its thread has waited for is a store of that thread; the generic proxy makes it.
+      const Accessor by = {&op.warp->knowledge, LaneOf(op), false,
+                           static_cast<uint16_t>(op.warp->proxy_fences[LaneOf(op)]), op.at.line};
+      (void)use.cta->shared_shadow->Write(use.range.begin, use.range.end - use.range.begin, by);
+    } else {
+      use.ForEachWord([&](GranuleWord word) { use.cta->shared_shadow->NoteAsync(word, use.write, op.record); });
+    }
+  }
+  const uint64_t now = Tick();
+  for (const AsyncOp::TensorUse& use : op.tensor) {
+    const int end = std::min<int>(use.range.column + use.range.columns, TensorMemory::kColumns);
+    for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
+      use.cta->tensor_shadow().Update(quarter, use.range.column, end, [&](TensorShadow::Cell& cell) {
+        (use.write ? cell.write : cell.read) = op.record;
+        (use.write ? cell.written_at : cell.read_at) = now;
+      });
+    }
+  }
+}
+
+uint16_t Cluster::NewAgent() {
+  const size_t warps = ctas_.size() * ctas_[0]->warps.size();
+  return static_cast<uint16_t>(warps + next_agent_++);
+}
+
+void Cluster::MakeRecord(AsyncOp& op) {
+  op.record = RecordRef(new OpRecord{});
+  OpRecord& record = *op.record;
+  record.issuer = op.warp;
+  record.lane = op.lane;
+  record.line = op.at.line;
+  record.kind = static_cast<uint8_t>(op.kind);
+  record.cta_group = static_cast<uint8_t>(op.cta_group);
+  record.order_key = op.order_key;
+  record.shifts_a = op.shifts_a;
+  if (op.shared.size() == 1 && op.shared[0].granules == nullptr) {
+    record.begin = op.shared[0].range.begin;
+    record.end = op.shared[0].range.end;
+  }
+  if (op.kind == AsyncKind::kCommit) {
+    op.issuer_knew = std::make_unique<VectorClock>();
+    op.warp->Release(uint32_t{1} << op.lane, *op.issuer_knew);
+  }
+  if (!IsTensorQueue(op.kind) || op.cta_group == 0) return;
+  // Each commit tells of everything that its thread has queued, whoever has seen parts of that be complete before.
+  const auto [queue, fresh] =
+      queue_agents_.try_emplace({op.warp->knowledge.agent(), op.lane, op.cta_group}, uint16_t{0}, 0u);
+  if (fresh) queue->second.first = NewAgent();
+  auto& [agent, commits] = queue->second;
+  if (op.kind == AsyncKind::kCommit) {
+    op.issuer_knew->Learn({agent, kAllLanes, ++commits});
+  } else {
+    record.over.push_back({agent, kAllLanes, commits + 1});
+  }
+}
+
+void Cluster::AddMoments(OpRecord& record, const Warp& warp, uint32_t mask) {
+  if ((warp.live() & ~mask) == 0) {
+    // A wgmma is one operation of four warps, whoever of them has waited; tcgen05.ld and st are what each lane does.
+    record.over.push_back(
+        warp.knowledge.Now(record.kind == static_cast<uint8_t>(AsyncKind::kWgmma) ? kAnyLane : kAllLanes));
+    return;
+  }
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1)
+    record.over.push_back(warp.knowledge.Now(static_cast<uint8_t>(std::countr_zero(rest))));
+}
+
+}  // namespace laneshift::emulator

@@ -1,0 +1,102 @@
+// The answers of policies.def that only a whole kernel shows: who issues, which barrier, who waits. ashift_order is
+// tested in launch_control_test.cc, the rest in emulator/units/.
+
+#include "base/text.h"
+#include "emulator/emulated_test_device.h"
+#include "emulator/row_programs.h"
+
+namespace laneshift::emulator {
+namespace {
+
+uint64_t UsesOf(const Report& report, Policy policy) { return report.counters.policies[static_cast<size_t>(policy)]; }
+
+std::string KernelOf(std::string_view body) {
+  return base::Cat(".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out) {\n",
+                   ".reg .pred %p<5>; .reg .b32 %r<20>; .reg .b64 %rd<9>;\n", body, "}\n");
+}
+
+// Two lanes commit to a barrier of two arrivals.
+TEST(PolicyKernels, IssueCount) {
+  const std::string text = KernelOf(
+      ".shared .align 8 .b64 bar;\nmov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 2; mov.u32 %r2, bar;\n"
+      "setp.ne.u32 %p2, %r1, 0; @!%p2 mbarrier.init.shared::cta.b64 [bar], 2;\n"
+      "@!%p2 fence.mbarrier_init.release.cluster; bar.warp.sync -1; ld.param.u64 %rd1, [out];\n"
+      "@!%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r2];\n"
+      "bar.warp.sync -1; mbarrier.test_wait.parity.shared::cta.b64 %p3, [bar], 0; selp.b32 %r3, 1, 0, %p3;\n"
+      "@!%p2 st.global.b32 [%rd1], %r3; ret;\n");
+  for (const IssueCount count : {IssueCount::kPerLane, IssueCount::kOnce}) {
+    Options options;
+    options.policies.issue_count = count;
+    TestDevice device(options);
+    const device::CuFunction kernel = device.Load(text, "k");
+    ASSERT_NE(kernel, nullptr) << device.log;
+    device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(1, 9));
+    ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 32, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+    EXPECT_EQ(device.Download<uint32_t>(out, 1)[0], count == IssueCount::kPerLane ? 1u : 0u);
+    EXPECT_EQ(UsesOf(TakeReport(), Policy::kIssueCount), 1u);
+  }
+}
+
+// The row program of a pair, whose odd CTA loads a tile for both and is signalled for both; with the other answer each
+// CTA is signalled for its own.
+TEST(PolicyKernels, PairBarrier) {
+  std::string text = ReadTestFile("rows/tensor_pair.ptx");
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  const rows::RowProgram program = rows::ParseProgram(text);
+  replace("@%p2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4+16], 128;",
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4+16], 64;");
+  replace("  bra LOADED;\nODD:", "ODD:");
+  for (const PairBarrier barrier : {PairBarrier::kNamedParity, PairBarrier::kDestination}) {
+    Options options;
+    options.policies.pair_barrier = barrier;
+    options.completion = Completion::kLate;
+    TestDevice device(options);
+    const device::CuFunction kernel = device.Load(barrier == PairBarrier::kDestination ? text : program.text, "k");
+    ASSERT_NE(kernel, nullptr) << device.log;
+    std::vector<uint32_t> counting(1024);
+    for (uint32_t i = 0; i < 1024; ++i) counting[i] = i;
+    device::CuDevicePtr in = device.Upload(counting), out = device.Upload(std::vector<uint32_t>(1024, 0));
+    TensorMap map = program.maps.at(0).map;
+    map.address = in;
+    TensorMapBytes bytes = EncodeTensorMap(map);
+    ASSERT_EQ(device.Launch(kernel, {2, 1, 1}, 32, 0, {&out, &in, &bytes}, 2), device::kCuSuccess)
+        << TakeReport().Print();
+    const Report report = TakeReport();
+    EXPECT_TRUE(report.Clean()) << report.Print();
+    EXPECT_EQ(device.Download<uint32_t>(out, program.expected.size()), program.expected);
+    EXPECT_EQ(UsesOf(report, Policy::kPairBarrier), 1u);
+  }
+}
+
+// The even CTA releases before it lets the odd one go on to its release: that waits for ever when both must release at
+// once.
+TEST(PolicyKernels, PairRelease) {
+  const std::string text = KernelOf(
+      ".shared .b32 slot;\nmov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0;\n"
+      "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32; bar.warp.sync 0xffffffff;\n"
+      "ld.shared.b32 %r2, [slot];\n"
+      "@%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r2, 32;\n"
+      "barrier.cluster.arrive; barrier.cluster.wait;\n"
+      "@!%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r2, 32;\n"
+      "barrier.cluster.arrive; barrier.cluster.wait; ret;\n");
+  for (const PairRelease release : {PairRelease::kWaits, PairRelease::kReturns}) {
+    Options options;
+    options.policies.pair_release = release;
+    TestDevice device(options);
+    const device::CuFunction kernel = device.Load(text, "k");
+    ASSERT_NE(kernel, nullptr) << device.log;
+    device::CuDevicePtr out = device.Allocate(16);
+    EXPECT_EQ(device.Launch(kernel, {2, 1, 1}, 32, 0, {&out}, 2),
+              release == PairRelease::kReturns ? device::kCuSuccess : device::kCuErrorLaunchTimeout);
+    const Report report = TakeReport();
+    EXPECT_EQ(report.Clean(), release == PairRelease::kReturns) << report.Print();
+    EXPECT_GT(UsesOf(report, Policy::kPairRelease), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace laneshift::emulator

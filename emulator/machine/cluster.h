@@ -1,0 +1,526 @@
+// A cluster of CTAs: scheduling of their warps, barriers, and asynchronous operations.
+//
+// A cluster is run by one host thread at a time and shares nothing with other clusters but global memory. Warps run
+// until they block or their quantum is used up. When an asynchronous operation takes effect is the completion policy's
+// choice; what the ISA leaves open is exactly what the policy may choose. Thread-safety: one host thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/decode/decoded_kernel.h"
+#include "emulator/hazards/access_shadow.h"
+#include "emulator/hazards/global_order.h"
+#include "emulator/hazards/report.h"
+#include "emulator/machine/cta_memory.h"
+#include "emulator/machine/host_thread.h"
+#include "emulator/machine/limits.h"
+#include "emulator/machine/memory.h"
+#include "emulator/machine/pending_ranges.h"
+#include "emulator/machine/spin.h"
+#include "emulator/machine/tensor_map_edits.h"
+#include "emulator/machine/warp.h"
+#include "emulator/units/fused_sum.h"
+#include "emulator/units/mbarrier.h"
+#include "emulator/units/tensor_memory.h"
+
+namespace laneshift::emulator {
+
+enum class Completion : uint8_t { kEager, kLate, kRandom };
+
+// What all clusters of a launch share; immutable while they run, but for the log and global memory's bytes.
+struct EmulatedMachine {
+  GlobalMemory* memory = nullptr;
+  GlobalOrder* order = nullptr;  // null where hazards are not looked for
+  HazardLog* hazards = nullptr;  // nullptr: do not check
+  PrintLog* prints = nullptr;    // nullptr: what kernels print is dropped
+  Completion completion = Completion::kEager;
+  uint64_t seed = 0;
+  SumArithmetic arithmetic = SumArithmetic::kHardware;
+  LimitMeter* meter = nullptr;  // never null in a launch
+  uint32_t multiprocessors = 1;
+  bool has_tensor_memory = false;
+  TensorMapEdits* map_edits = nullptr;
+  Policies policies;
+  bool grants_cancellation = true;  // clusterlaunchcontrol.try_cancel
+};
+
+struct GridShape {
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
+  bool explicit_cluster = false;
+  uint32_t dynamic_shared = 0;
+};
+
+uint32_t ClustersOf(const GridShape& shape);
+// The index of the first CTA of a cluster of the grid.
+std::array<uint32_t, 3> FirstCtaOf(const GridShape& shape, uint32_t cluster);
+
+struct Launch {
+  const EmulatedMachine* machine;
+  const DecodedKernel* kernel;
+  GridShape shape;
+  std::vector<uint8_t> parameters;
+  uint64_t serial = 0;  // of the launch, mixed into random choices
+  // Of a kernel that may begin before the ones before it have ended: whether they have. Null: they have.
+  const std::atomic<bool>* predecessors_ended = nullptr;
+  bool has_dependent = false;  // the next kernel may begin once its clusters allow that
+  uint32_t first_cluster = 1;  // as GlobalOrder counts
+  uint32_t ended_before = 1;   // clusters of lower numbers are of kernels that ended before this one began
+};
+// Static and dynamic, of each CTA.
+uint32_t SharedBytesOf(const Launch& launch);
+
+enum class AsyncKind : uint8_t {
+  kBulkLoad,
+  kBulkStore,
+  kCopy,
+  kMma,
+  kTensorCopy,
+  kTensorShift,
+  kCommit,
+  kTensorLoad,
+  kTensorStore,
+  kWgmma,
+  kRemoteStore,
+  kCancel
+};
+std::string_view NameOf(AsyncKind kind);
+// mma, cp, shift, commit: what a thread's tcgen05 instructions queue.
+bool IsTensorQueue(AsyncKind kind);
+
+// An asynchronous operation from its issue until something that the ISA recognises has shown its completion.
+class AsyncOp {
+ public:
+  struct SharedUse {
+    Cta* cta;
+    SharedRange range;
+    bool write;
+    std::shared_ptr<const GranuleWords> granules = nullptr;  // of these only; otherwise of the whole range
+    std::shared_ptr<const std::vector<PaddedGranules>> padded = nullptr;
+
+    bool Overlaps(uint32_t begin, uint32_t end) const;
+    // Calls visit(word) for each KiB that it touches.
+    template <typename Visit>
+    void ForEachWord(Visit visit) const {
+      if (granules == nullptr) return ForEachGranuleWord(range, visit);
+      for (const GranuleWord& word : *granules) visit(word);
+    }
+    // Calls visit(begin, end) for each run of bytes that it touches, ascending.
+    template <typename Visit>
+    void ForEachRun(Visit visit) const {
+      if (granules == nullptr) return visit(range.begin, range.end);
+      for (const GranuleWord& word : *granules) {
+        for (uint64_t rest = word.mask; rest != 0;) {
+          const int first = std::countr_zero(rest), length = std::countr_one(rest >> first);
+          const uint32_t begin = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(first) * 16;
+          visit(std::max(begin, range.begin), std::min(begin + static_cast<uint32_t>(length) * 16, range.end));
+          rest = first + length == 64 ? 0 : rest >> (first + length) << (first + length);
+        }
+      }
+    }
+  };
+  struct TensorUse {
+    Cta* cta;
+    TensorRange range;
+    bool write;
+  };
+  struct GlobalUse {
+    uint64_t begin, end;
+    bool write;
+    bool in_part = false;  // not all of its bytes are written
+  };
+  struct GlobalRange {
+    uint64_t begin, end;
+  };
+  enum class State : uint8_t { kPending, kDone, kReleased };
+
+  AsyncKind kind;
+  State state = State::kPending;
+  bool reads_released = false;
+  Warp* warp = nullptr;
+  int lane = 0;
+  Position at;
+  SourcePlace place;
+  std::vector<SharedUse> shared;
+  std::vector<TensorUse> tensor;
+  std::vector<GlobalUse> global;
+  // What it loads from global memory, and what it adds to there: atomic reductions are not kept apart from each other.
+  std::shared_ptr<const std::vector<GlobalRange>> loads, sums;
+  std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
+  struct Matrices {
+    Warp* warp;
+    const Instruction* wgmma;  // whose D, and A in registers, it owns in that warp
+  };
+  std::vector<Matrices> matrices;
+  std::vector<RegisterMove> moves;       // of those, to others that it owns too, in program order
+  std::vector<OpHandle> after;           // operations that take effect before this one
+  std::vector<OpHandle> covered;         // a commit: what its arrival tells about
+  std::function<bool(AsyncOp&)> effect;  // false: the launch has a fault
+  // tcgen05 order: same issuer, cta_group and, for two mma, accumulator and shape.
+  int cta_group = 0;
+  uint64_t order_key = 0;
+  bool is_4x256b = false;
+  bool shifts_a = false;
+  uint64_t serial = 0;
+  // Where hazards are looked for: what accesses of its ranges will be compared with, and, of a commit, what its issuer
+  // knew.
+  RecordRef record;
+  std::unique_ptr<VectorClock> issuer_knew;
+  uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
+  // Host memory: of its effect beyond a few words, and, once it is issued, in all.
+  uint64_t effect_bytes = 0, counted_bytes = 0;
+  MemoryLedger* ledger = nullptr;
+
+  AsyncOp() = default;
+  AsyncOp(const AsyncOp&) = delete;
+  AsyncOp& operator=(const AsyncOp&) = delete;
+  ~AsyncOp();
+};
+
+// An mbarrier object and what its phases tell.
+class BarrierSlot {
+ public:
+  Mbarrier state;
+  // Operations whose completion a phase tells, by phase parity.
+  std::array<std::vector<OpHandle>, 2> told;
+
+  // The running phase will tell that these operations are over. Call before the arrival or the bytes that may end it.
+  void Tell(const std::vector<OpHandle>& ops);
+  // What arrivals of the running phase tell, from the object's own CTA or from others. Call before they arrive.
+  VectorClock& Gathering(bool far = false);
+  // What the last phase of this parity has told. REQUIRES: that phase is complete.
+  const VectorClock& Told(uint32_t parity, bool far = false);
+
+  uint16_t agent = 0;  // of its phases
+  uint32_t past = 0;   // phases of earlier objects at this address
+  Epoch initialised;
+  bool init_fenced = false;     // by fence.mbarrier_init
+  std::vector<Warp*> arrivers;  // all that have ever arrived, or issued what arrives
+  void NoteArriver(Warp* warp) {
+    if (std::find(arrivers.begin(), arrivers.end(), warp) == arrivers.end()) arrivers.push_back(warp);
+  }
+
+ private:
+  void Settle();
+  uint32_t settled_ = 0;  // the phase that clocks_ are about
+  std::array<VectorClock, 2> clocks_, far_clocks_;
+};
+
+struct NamedBarrier {
+  uint64_t generation = 0;
+  uint32_t arrived = 0;
+  uint32_t expected = 0;  // 0: all threads of the CTA
+  // bar.red
+  uint32_t votes = 0, result = 0;
+  bool all = true, any = false, result_all = true, result_any = false;
+  VectorClock gathering, told;  // by those who have arrived, to those who go on
+
+  void Complete();
+};
+
+// The four warps of a warpgroup meeting at one instruction.
+struct Rendezvous {
+  uint32_t arrived = 0;
+  uint64_t generation = 0;
+  const Instruction* instruction = nullptr;
+  OpHandle last;  // the newest wgmma: they take effect in order
+};
+
+// The two CTAs of a pair meeting at one tcgen05 alloc, dealloc or relinquish_alloc_permit with cta_group::2.
+struct TensorPair {
+  enum class Operation : uint8_t { kAlloc, kDealloc, kRelinquish };
+  struct Side {
+    const Warp* warp = nullptr;  // nullptr: this CTA has not come yet
+    Operation operation{};
+    TensorAddress address;
+    uint32_t columns = 0;
+    bool operator==(const Side&) const = default;
+  };
+  std::array<Side, 2> sides;
+  bool served = false;  // done for both; each side still has to leave
+  TensorMemoryAllocator::Block block;
+};
+
+// How a strong access of a word orders memory.
+struct WordOrder {
+  bool reads, writes, acquires, releases;
+  FenceScope reach;
+};
+
+class Cluster;
+
+class Cta {
+ public:
+  Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::unique_ptr<CtaMemory> memory);
+
+  Cluster& cluster() { return cluster_; }
+  uint32_t rank() const { return rank_; }
+  const std::array<uint32_t, 3>& index() const { return index_; }
+  SharedMemory& shared() { return memory_->shared; }
+  // For the next CTA. Nothing may run in this one any more.
+  std::unique_ptr<CtaMemory> TakeMemory() { return std::move(memory_); }
+  TensorMemory& tensor();
+  CtaState Units() { return {shared().Window(), &tensor()}; }
+  uint32_t threads() const { return threads_; }
+  uint32_t live_threads() const;
+  bool done() const;
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::unordered_map<uint32_t, BarrierSlot> barriers;
+  std::array<NamedBarrier, 16> named;
+  std::vector<Rendezvous> warpgroups;
+  TensorMemoryAllocator allocator;
+  // Who touched its memories last; null unless hazards are looked for.
+  SharedShadow* shared_shadow = nullptr;
+  TensorShadow& tensor_shadow();
+  // The first agent of its warps.
+  uint16_t first_agent() const { return static_cast<uint16_t>(rank_ * warps.size()); }
+  // Accesses by warps of other CTAs that must be over before it ends: the last one of each, with its PTX line.
+  std::vector<std::pair<Epoch, SourcePlace>> visits;
+  VectorClock known_at_exit;  // by any of its threads
+  bool exit_checked = false;
+  bool may_be_followed = false;  // griddepcontrol.launch_dependents
+  // What the collector buffers of tcgen05.mma hold: A's, then b0 to b3.
+  struct Collector {
+    bool filled = false;
+    uint64_t source = 0;  // descriptor, or Tensor Memory address
+    uint64_t form = 0;    // shape and type of the operand
+  };
+  std::array<Collector, 5> collectors;
+  bool saw_refused_cancellation = false;
+
+ private:
+  Cluster& cluster_;
+  uint32_t rank_;
+  std::array<uint32_t, 3> index_;
+  uint32_t threads_;
+  std::unique_ptr<CtaMemory> memory_;
+  std::unique_ptr<TensorShadow> tensor_shadow_;
+  MemoryCharge charge_;  // of its warps
+};
+
+class Cluster {
+ public:
+  // kStuck: all its warps wait or repeat themselves, and nothing happened in the whole run.
+  enum class Result : uint8_t { kDone, kYield, kStuck, kFault };
+  // kLastResort: no other cluster can help either, so that waits end with "not yet" and lanes stop waiting for others.
+  enum class Effort : uint8_t { kUsual, kLastResort };
+
+  // Takes a cluster that has not started from the grid: the index of its first CTA.
+  using Cancel = std::function<std::optional<std::array<uint32_t, 3>>()>;
+  // `host` lends what its earlier clusters have left behind.
+  Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, Cancel cancel = {});
+  // It has ended, and will not be run again: leaves to `host` what later clusters can use.
+  void Leave(HostThread& host);
+  ~Cluster();
+  // Runs until the end, a fault, or nothing but other clusters can bring progress.
+  Result Run(HostThread& host, Effort effort);
+  // A limit is exceeded, by what this warp does or by what others do meanwhile: makes that its fault, with a picture.
+  Outcome EndAtLimit(Warp& warp, FaultKind which, int lane = -1);
+  // It is stuck for good: makes that its fault, with a picture.
+  void ReportLivelock();
+
+  const Launch& launch() const { return launch_; }
+  const EmulatedMachine& machine() const { return *launch_.machine; }
+  bool checks() const { return machine().hazards != nullptr; }
+  std::vector<std::unique_ptr<Cta>>& ctas() { return ctas_; }
+  Cta* CtaOfRank(uint32_t rank) { return rank < ctas_.size() ? ctas_[rank].get() : nullptr; }
+  const std::optional<Fault>& fault() const { return fault_; }
+  void SetFault(Fault fault) {
+    if (!fault_) fault_ = std::move(fault);
+  }
+  Counters& counters() { return counters_; }
+  void NotePolicies(PolicySet used);
+  void NotePolicy(Policy policy) { ++counters_.policies[static_cast<size_t>(policy)]; }
+  // clusterlaunchcontrol: the first CTA of a cluster that will not start any more, or a refusal.
+  std::optional<std::array<uint32_t, 3>> CancelOne();
+  TensorPair& PairOf(const Cta& cta) { return pairs_[cta.rank() / 2]; }
+  std::array<uint32_t, 3> cluster_index() const { return index_; }
+  uint32_t linear_index() const { return linear_index_; }
+
+  // Something happened that may let a blocked path go on. Events are counted from 1.
+  void Signal() { ++events_; }
+  uint64_t events() const { return events_; }
+  // Something changed that a running path may see: memory, a barrier, an asynchronous operation.
+  void NoteChange() { ++changes_; }
+  uint64_t news() const { return events_ + changes_; }
+  // Takes notes of what a warp reads; nullptr unless a repetition is being looked for.
+  Spin* watch() const { return watch_; }
+  // Host memory of operations and call stacks.
+  MemoryLedger& ledger() { return ledger_; }
+  // A clock for fences: every reading is later than the one before.
+  uint64_t Tick() { return ++clock_; }
+
+  // ---- asynchronous operations ----
+  // Registers what the operation touches, reports hazards with what is pending, and completes it if the policy is
+  // eager. False after a fault.
+  bool Issue(const OpHandle& op);
+  // Makes the operation and everything it must follow take effect now.
+  bool Complete(const OpHandle& op);
+  // Somebody who may rely on it has seen that the operation is complete.
+  void Release(const OpHandle& op);
+  void ReleaseReads(const OpHandle& op);
+  // The lanes of `mask` have waited for it by themselves: completes it, and lets them rely on it.
+  bool Await(const OpHandle& op, Warp& warp, uint32_t mask);
+  // The same of its reads of shared memory alone.
+  bool AwaitReads(const OpHandle& op, Warp& warp, uint32_t mask);
+  const std::vector<OpHandle>& unreleased() const { return unreleased_; }
+  // Reports an access of `range` of global memory that a pending store is due in.
+  bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
+    return pending_global_.Conflicts(begin, end, write);
+  }
+  // Exactly, where the counts per KiB of SharedMemory are only a first look.
+  bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
+  bool has_pending_global() const { return !pending_global_.empty(); }
+
+  // ---- barriers ----
+  BarrierSlot* FindBarrier(Cta& cta, uint32_t offset);
+  // The object at `offset`, new or old; a new one belongs to the agent that this address has.
+  BarrierSlot& MakeBarrier(Cta& cta, uint32_t offset);
+  void DropBarrier(Cta& cta, uint32_t offset);
+  // A phase was waited for: what it tells is released.
+  void ReleaseTold(BarrierSlot& barrier, uint32_t parity);
+
+  // barrier.cluster
+  uint64_t barrier_generation = 0;
+  uint32_t barrier_arrived = 0;
+  VectorClock barrier_gathering, barrier_told;
+  VectorClock barrier_met;       // what came before it by execution alone: enough to keep memory alive
+  VectorClock barrier_met_told;  // of its last completed generation
+  void ArriveAtClusterBarrier(Warp& warp, uint32_t mask);
+  // Lanes of the warp end: nobody waits for them, and their arrivals stand for nobody else's.
+  void LeaveClusterBarrier(Warp& warp, uint32_t mask);
+  void CheckClusterBarrier();
+
+  // ---- order (ordering.cc) ----
+  // An ordinary access by `lane`: reports what it is not ordered behind.
+  void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
+  // The same of weak accesses by all lanes of `mask`, one after the other.
+  void CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets, uint32_t bytes,
+                  bool write);
+  // `lane` uses the memory of another CTA: it must have started, and must not end before.
+  void Visit(Warp& warp, Cta& cta, int lane);
+  // An ordinary access of `lane` to global memory, in one aligned block of at most 32 bytes (global_access.cc).
+  void CheckGlobal(Warp& warp, int lane, const Allocation& allocation, uint64_t address, uint32_t bytes, bool write,
+                   bool strong);
+  // A strong access of `lane` to the word at `host`. `global`: clusters may synchronise by it.
+  void SynchroniseAt(const uint8_t* host, bool global, Warp& warp, int lane, WordOrder order);
+  uint32_t live_threads() const;
+  void NoteExit(Cta& cta);
+
+  // ---- griddepcontrol ----
+  bool PredecessorsEnded() const {
+    return launch_.predecessors_ended == nullptr || launch_.predecessors_ended->load(std::memory_order_acquire);
+  }
+  // Whether all its CTAs let the next kernel begin.
+  bool MayBeFollowed() const;
+  // A CTA has just let the next kernel begin: whether that one goes first now. Then the cluster ends its turn.
+  bool MakesWay();
+
+  // Of the thread that runs it now.
+  HostThread& host() { return *host_; }
+
+ private:
+  enum class Repetition : uint8_t { kNone, kFound, kFault };
+  bool RunRound(bool& ran);
+  bool WaitsForGrids() const;
+  void TellMeter();
+  bool CompleteSomething();
+  bool CompleteAtRandom();
+  bool TimeOutWaiters();
+  bool ReleaseParts();
+  // livelock.cc
+  Repetition AllRepeat();
+  Repetition FindRepetition(Warp& warp, Spin& spin);
+  std::string DescribeSpin(const Spin& spin) const;
+  // deadlock.cc
+  void ReportDeadlock();
+  void DrawWaits(Fault& fault);
+  std::string DescribeWait(Warp& warp, const Path& path);
+  std::vector<Warp*> WhoCouldEnd(Warp& warp, const Path& path);
+  std::vector<Warp*> Arrivers(Warp& warp, uint32_t barrier);
+  void CheckExit(Cta& cta);
+  bool FollowsInQueue(const AsyncOp& first, const AsyncOp& second, PolicySet& used) const;
+  void FindPredecessors(AsyncOp& op);
+  bool FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const;
+  // Whether a fence.proxy.async about `space` that `covers` accepts stands before what the lane does.
+  template <typename Covers>
+  bool AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space, Covers covers) const;
+  // global_access.cc
+  GlobalOrder::Directory* DirectoryOf(uint64_t address, uint64_t bytes, const Allocation* allocation = nullptr);
+  GlobalAccess AccessBy(const Warp& warp, int lane, int line) const;
+  VectorClock FencedBefore(const Warp& warp, int lane) const;
+  bool StoreIsFenced(const GlobalAccess& store, const Warp& user, int lane_of_user);
+  void CheckGlobalUses(AsyncOp& op);
+  void FinishGlobalUses(const AsyncOp& op);
+  void ReportGlobal(const GlobalRival& rival, const SourcePlace& place, bool write, std::string_view what);
+  std::string Describe(const GlobalRival& rival) const;
+  void CheckIssue(AsyncOp& op);
+  void CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use);
+  void CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use);
+  void CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use);
+  void CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use);
+  void CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use);
+  std::string Describe(const Rival& rival) const;
+  void ReportRace(Warp& warp, int lane, bool write, const Rival& rival);
+  void NoteUses(const AsyncOp& op, bool reads, bool writes);
+  static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
+  // Begins the record of an operation that is being issued.
+  void MakeRecord(AsyncOp& op);
+  uint16_t NewAgent();
+  void Hazard(HazardKind kind, const AsyncOp& op, std::string message);
+  void RemovePending(const AsyncOp& op);
+
+  const Launch& launch_;
+  MemoryLedger ledger_;  // outlives what it counts
+  Cancel cancel_;
+  uint32_t linear_index_;
+  std::array<uint32_t, 3> index_;
+  std::vector<std::unique_ptr<Cta>> ctas_;
+  std::optional<Fault> fault_;
+  Counters counters_;
+  HostThread* host_ = nullptr;
+  uint64_t events_ = 1, changes_ = 0, clock_ = 1;
+  uint64_t uncounted_ = 0;  // instructions that the meter has not heard of
+  uint64_t live_operations_ = 0;
+  uint64_t op_serial_ = 0;
+  uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
+  uint64_t releases_without_news_ = 0, last_release_news_ = 0;
+  std::vector<Spin> spins_;  // that AllRepeat has found
+  Spin* watch_ = nullptr;
+  size_t next_warp_ = 0;
+  bool makes_way_ = false;
+  PendingRanges pending_global_;  // of operations that were not released yet
+  std::vector<TensorPair> pairs_;
+  size_t next_purge_ = 32;
+  std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
+  std::vector<OpHandle> pending_;     // not yet complete, in issue order
+  std::mt19937_64 random_;
+  // Addresses that have been mbarriers: their agents, and the phases of the objects that are gone.
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<uint16_t, uint32_t>> barrier_agents_;
+  // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
+  std::map<std::array<int, 3>, std::pair<uint16_t, uint32_t>> queue_agents_;
+  uint16_t next_agent_ = 0;
+  // Words that threads synchronise by: what each CTA's threads have released there, for their own CTA and for all.
+  struct Word {
+    const Cta* cta;
+    FenceScope reach;
+    VectorClock clock;
+  };
+  std::map<const uint8_t*, std::vector<Word>> words_;
+  uint32_t number_;  // among the clusters that GlobalOrder knows
+  // The allocations that were accessed last.
+  std::array<std::pair<const Allocation*, GlobalOrder::Directory*>, 8> directories_{};
+  size_t next_directory_ = 0;
+};
+
+}  // namespace laneshift::emulator

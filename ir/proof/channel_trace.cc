@@ -1,0 +1,277 @@
+#include "ir/proof/channel_trace.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+using Index = std::optional<int64_t>;
+
+constexpr int64_t kMostSteps = 1 << 20;  // loops of a kernel that take longer have no place in a proof
+constexpr int kThreadsOfWarp = 32;
+
+bool UsesBarrier(OpKind kind) {
+  return kind == OpKind::kBarrierWait || kind == OpKind::kBarrierExpect || kind == OpKind::kBarrierArrive ||
+         kind == OpKind::kMmaCommit;
+}
+bool Copies(OpKind kind) { return kind == OpKind::kTmaLoad || kind == OpKind::kLoadPixels || kind == OpKind::kRequest; }
+bool MovesCursor(OpKind kind) {
+  return kind == OpKind::kCursor || kind == OpKind::kKept || kind == OpKind::kAdvance || kind == OpKind::kAdvanceBy;
+}
+
+// Goes through a body from its end, so that what is needed is known where it is defined.
+std::vector<Op> Prune(const std::vector<Op>& body, std::vector<bool>& needed) {
+  std::vector<Op> kept;
+  for (auto op = body.rbegin(); op != body.rend(); ++op) {
+    std::vector<Op> inner = Prune(op->body, needed);
+    const bool event = UsesBarrier(op->kind) || Copies(op->kind) || MovesCursor(op->kind);
+    const bool index = op->body.empty() && op->result != kNoValue && needed[op->result];
+    if (!event && !index && inner.empty()) continue;
+    // The slot of a copy or a barrier operation is all that counts of its operands; where tiles lie does not.
+    const bool slot_only = UsesBarrier(op->kind) || Copies(op->kind) || op->kind == OpKind::kTiles;
+    for (const ValueId operand : op->operands) needed[operand] = needed[operand] || !slot_only;
+    kept.push_back({op->kind, op->operands, op->result, op->attrs, std::move(inner)});
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
+class RoleTracer {
+ public:
+  RoleTracer(const Program& program, const Role& role, const Trips& trips)
+      : program_(program),
+        role_(role),
+        trips_(trips),
+        values_(program.values.size()),
+        slots_(program.values.size()),
+        cursors_(2 * program.channels.size(), 0),
+        awaited_(program.channels.size(), 0) {
+    trace_.taken.assign(program.channels.size(), -1);
+  }
+
+  Result<RoleTrace> Trace() {
+    LS_TRY(Walk(role_.body));
+    return std::move(trace_);
+  }
+
+ private:
+  struct Slot {
+    int channel = 0, trail = 0;
+    int64_t position = 0;
+  };
+
+  Index At(const Op& op, size_t i) const { return values_.at(op.operands.at(i)); }
+
+  Result<int64_t> Known(const Op& op, size_t i) const {
+    if (const Index index = At(op, i)) return *index;
+    return MakeError(ErrorCode::kInternal, Cat("role ", role_.name, ": ", InfoOf(op.kind).mnemonic,
+                                               " depends on what trip counts do not tell, so that its barrier "
+                                               "operations cannot be followed"));
+  }
+
+  Status Walk(const std::vector<Op>& body) {
+    for (const Op& op : body) LS_TRY(Visit(op));
+    return Ok();
+  }
+
+  Status Visit(const Op& op) {
+    if (++steps_ > kMostSteps) return MakeError(ErrorCode::kInternal, Cat("role ", role_.name, " does not end"));
+    if (op.kind == OpKind::kTiles) return WalkTiles(op);
+    if (op.kind == OpKind::kShares) return WalkShares(op);
+    if (op.kind == OpKind::kFor) return WalkFor(op);
+    if (op.kind == OpKind::kIf) return WalkIf(op);
+    if (op.kind == OpKind::kCursor) return ReadCursor(op);
+    if (op.kind == OpKind::kKept) return ReadKept(op);
+    if (op.kind == OpKind::kAdvance || op.kind == OpKind::kAdvanceBy) return MoveCursor(op);
+    if (UsesBarrier(op.kind)) {
+      AddBarrierEvent(op);
+    } else if (Copies(op.kind)) {
+      AddCopy(op);
+    } else {
+      Evaluate(op);
+    }
+    return Ok();
+  }
+
+  Status WalkTiles(const Op& op) {
+    const auto& attrs = op.As<TilesAttrs>();
+    for (int tile = attrs.turn; tile < trips_.tiles; tile += attrs.turns) LS_TRY(Walk(op.body));
+    return Ok();
+  }
+
+  // First pieces, of all sections in turns, then whole tiles.
+  Status WalkShares(const Op& op) {
+    LS_ASSIGN(const int64_t blocks, Known(op, 3));
+    const int64_t sections = std::min<int64_t>(blocks, op.As<SharesAttrs>().sections);
+    const int pieces = (trips_.tiles + 1) / 2;
+    for (int tile = 0; tile < trips_.tiles; ++tile) {
+      const int64_t section = tile % sections;
+      values_[op.result + 3] = tile < pieces ? section * blocks / sections : 0;
+      values_[op.result + 4] = tile < pieces ? (section + 1) * blocks / sections : blocks;
+      LS_TRY(Walk(op.body));
+    }
+    return Ok();
+  }
+
+  Status WalkFor(const Op& op) {
+    LS_ASSIGN(const int64_t first, Known(op, 0));
+    LS_ASSIGN(const int64_t end, Known(op, 1));
+    for (int64_t index = first; index < end; index += op.As<ForAttrs>().step) {
+      values_[op.result] = index;
+      LS_TRY(Walk(op.body));
+    }
+    return Ok();
+  }
+
+  Status WalkIf(const Op& op) {
+    LS_ASSIGN(const int64_t holds, Known(op, 0));
+    return holds != 0 ? Walk(op.body) : Ok();
+  }
+
+  Status ReadCursor(const Op& op) {
+    const auto& attrs = op.As<CursorAttrs>();
+    slots_[op.result] = {attrs.channel, attrs.trail, CursorOf(attrs.channel, attrs.trail)};
+    return Ok();
+  }
+
+  Status ReadKept(const Op& op) {
+    const int channel = op.As<ChannelAttrs>().channel;
+    LS_ASSIGN(const int64_t number, Known(op, 0));
+    trace_.reads_unawaited |= number < 0 || number >= awaited_[static_cast<size_t>(channel)];
+    trace_.events.push_back({.op = op.kind, .channel = channel, .slot = number});
+    return Ok();
+  }
+
+  Status MoveCursor(const Op& op) {
+    const Slot& slot = slots_.at(op.operands[0]);
+    int64_t by = 1;
+    if (op.kind == OpKind::kAdvanceBy) {
+      LS_ASSIGN(by, Known(op, 1));
+    }
+    // From the slot on, as the emitter has it, not from where the cursor is by now.
+    CursorOf(slot.channel, slot.trail) = slot.position + by;
+    return Ok();
+  }
+
+  int64_t& CursorOf(int channel, int trail) { return cursors_[static_cast<size_t>(2 * channel + trail)]; }
+  const Channel& ChannelOf(const Slot& slot) const { return program_.channels[static_cast<size_t>(slot.channel)]; }
+
+  void AddBarrierEvent(const Op& op) {
+    const Slot& slot = slots_.at(op.operands[0]);
+    ChannelEvent event{.op = op.kind, .channel = slot.channel, .slot = slot.position};
+    if (op.kind == OpKind::kBarrierExpect) {
+      event.amount = op.As<ExpectAttrs>().bytes;
+      event.leader_only = op.As<ExpectAttrs>().leader;
+    } else {
+      const auto& attrs = op.As<BarrierAttrs>();
+      event.side = attrs.side;
+      event.to = attrs.to;
+      event.inverted = attrs.inverted;
+      const int threads = role_.elected != 0 ? 1 : kThreadsOfWarp * role_.warps;
+      event.amount = op.kind == OpKind::kMmaCommit ? 1 : attrs.by == Unit::kWarp ? role_.warps : threads;
+    }
+    const bool stays = ChannelOf(slot).stays != 0;
+    if (op.kind == OpKind::kBarrierWait && event.side == Side::kFull) {
+      if (stays) ++awaited_[static_cast<size_t>(slot.channel)];
+      int64_t& taken = trace_.taken[static_cast<size_t>(slot.channel)];
+      taken = std::max(taken, slot.position + 1);
+    }
+    trace_.overfills |= stays && slot.position >= ChannelOf(slot).stages;
+    trace_.events.push_back(event);
+  }
+
+  // The bytes that one CTA's copy brings to each CTA that it reaches.
+  void AddCopy(const Op& op) {
+    const Slot& slot = slots_.at(op.operands[0]);
+    ChannelEvent event{.op = op.kind, .channel = slot.channel, .slot = slot.position};
+    const auto bytes = [&](int tile, Binding map) {
+      return BoxBytes(ChannelOf(slot).tiles[static_cast<size_t>(tile)].layout, program_.FindParam(map)->box);
+    };
+    if (op.kind == OpKind::kRequest) {
+      event.to = Reach::kAll;
+      event.amount = kGrantBytes;
+    } else if (op.kind == OpKind::kTmaLoad) {
+      const auto& attrs = op.As<LoadAttrs>();
+      event.to = attrs.to;
+      event.amount = bytes(attrs.tile, MapOf(attrs.operand));
+    } else {
+      const auto& attrs = op.As<PixelLoadAttrs>();
+      event.to = attrs.to;
+      event.amount = bytes(attrs.tile, attrs.map);
+    }
+    trace_.events.push_back(event);
+  }
+
+  void Evaluate(const Op& op) {
+    if (op.result == kNoValue || !op.body.empty()) return;
+    const ValueType type = InfoOf(op.kind).result;
+    if (type != ValueType::kIndex && type != ValueType::kPredicate) return;
+    values_.at(op.result) = ValueOf(op);
+  }
+
+  Index ValueOf(const Op& op) const {
+    if (op.kind == OpKind::kConst) return op.As<ConstAttrs>().value;
+    if (op.kind == OpKind::kParam) return ParamValue(op.As<ParamAttrs>().binding);
+    if (op.operands.size() != 2 || !At(op, 0) || !At(op, 1)) return {};
+    const int64_t a = *At(op, 0), b = *At(op, 1);
+    if (op.kind == OpKind::kAdd) return a + b;
+    if (op.kind == OpKind::kSub) return a - b;
+    if (op.kind == OpKind::kMul) return a * b;
+    if (op.kind == OpKind::kLess) return a < b ? 1 : 0;
+    if (b <= 0) return {};
+    if (op.kind == OpKind::kCeilDiv) return (a + b - 1) / b;
+    if (op.kind == OpKind::kDiv) return a / b;
+    if (op.kind == OpKind::kRem) return a % b;
+    return {};
+  }
+
+  Index ParamValue(Binding binding) const {
+    if (binding == Binding::kK) return int64_t{trips_.blocks} * program_.tile_k;
+    if (binding == Binding::kTapsR) return trips_.rows;
+    if (binding == Binding::kTapsS) return trips_.columns;
+    if (binding == Binding::kTapsT) return 1;
+    return {};
+  }
+
+  const Program& program_;
+  const Role& role_;
+  const Trips& trips_;
+  std::vector<Index> values_;     // by ValueId
+  std::vector<Slot> slots_;       // by ValueId
+  std::vector<int64_t> cursors_;  // per channel and trail
+  std::vector<int64_t> awaited_;  // per channel: full slots of one that stays
+  int64_t steps_ = 0;
+  RoleTrace trace_;
+};
+
+}  // namespace
+
+std::string Trips::Text() const {
+  std::string text =
+      Cat(tiles, tiles == 1 ? " tile of " : " tiles of ", blocks, blocks == 1 ? " block" : " blocks", " of K");
+  if (rows > 1 || columns > 1) text += Cat(" and a filter of ", rows, "x", columns);
+  return text;
+}
+
+Role ChannelsOnly(const Program& program, const Role& role) {
+  std::vector<bool> needed(program.values.size(), false);
+  return {.name = role.name,
+          .kind = role.kind,
+          .first_warp = role.first_warp,
+          .warps = role.warps,
+          .elected = role.elected,
+          .leader = role.leader,
+          .registers = role.registers,
+          .body = Prune(role.body, needed)};
+}
+
+Result<RoleTrace> TraceRole(const Program& program, const Role& role, const Trips& trips) {
+  return RoleTracer(program, role, trips).Trace();
+}
+
+}  // namespace laneshift::ir

@@ -1,0 +1,34 @@
+// Which CTAs of a cluster an operation reaches: ranks, as ClusterPlace (compiler/emit/cluster_place.h) makes masks of
+// them.
+//
+// Thread-safety: immutable.
+#pragma once
+
+#include <vector>
+
+#include "ir/program.h"
+
+namespace laneshift::ir {
+
+// The even CTA of the pair of `rank`; without pairs the CTA itself.
+inline int LeaderOf(const Program& program, int rank) { return rank - rank % program.ctas; }
+
+class ClusterRanks {
+ public:
+  explicit ClusterRanks(const Program& program);
+
+  // The CTAs into whose shared memory a copy of `rank` comes.
+  const std::vector<int>& OfCopy(int rank, Reach to) const { return copies_[At(rank, to)]; }
+  // The CTAs at whose barriers a commit of `rank` arrives: whole pairs.
+  const std::vector<int>& OfCommit(int rank, Reach to) const { return commits_[At(rank, to)]; }
+  // The CTAs at whose barriers each warp of `rank` arrives once.
+  const std::vector<int>& OfArrival(int rank, Reach to) const { return arrivals_[At(rank, to)]; }
+
+ private:
+  static constexpr size_t kReaches = static_cast<size_t>(Reach::kAll) + 1;
+  static size_t At(int rank, Reach to) { return static_cast<size_t>(rank) * kReaches + static_cast<size_t>(to); }
+
+  std::vector<std::vector<int>> copies_, commits_, arrivals_;
+};
+
+}  // namespace laneshift::ir

@@ -1,0 +1,76 @@
+#include "measure/peers/cudnn_convolution.h"
+
+#include <utility>
+
+#include "ir/element_type.h"
+
+namespace laneshift::measure::cudnn {
+namespace {
+
+int TypeOf(DataType type) { return ir::InfoOf(type).cudnn; }
+
+// cuDNN's spatial dimensions: two, or three where there is depth. Fewer than two are no case of their own there.
+struct Dimensions {
+  explicit Dimensions(const ConvProblem& p)
+      : first(p.input[kDepth] == 1 && p.filter[kDepth] == 1 && p.Output()[kDepth] == 1 ? kHeight : kDepth) {}
+  std::vector<int64_t> Of(const Spatial& values) const { return {values.begin() + first, values.end()}; }
+  // Strides are in the order of extents, which is image, channel, space, whatever the layout: these are NHWC's.
+  std::vector<int64_t> Strides(const ConvPitches& p) const {
+    std::vector<int64_t> strides = {p.image, 1, p.plane, p.row, p.pixel};
+    if (first == kHeight) strides.erase(strides.begin() + 2);
+    return strides;
+  }
+  std::vector<int64_t> Extents(int64_t outer, int64_t inner, const Spatial& extents) const {
+    std::vector<int64_t> all = {outer, inner};
+    for (int i = first; i <= kWidth; ++i) all.push_back(extents[static_cast<size_t>(i)]);
+    return all;
+  }
+  int first;
+};
+
+Result<CudnnDescriptor> Tensor(const Functions& f, int64_t id, DataType type, std::vector<int64_t> extents,
+                               std::vector<int64_t> strides, int64_t alignment) {
+  LS_ASSIGN(CudnnDescriptor tensor, CudnnDescriptor::Create(f, kTensor));
+  LS_TRY(tensor.SetInts(kTensorId, {id}));
+  LS_TRY(tensor.SetEnum(kTensorType, kDataType, TypeOf(type)));
+  LS_TRY(tensor.SetInts(kTensorExtents, extents));
+  LS_TRY(tensor.SetInts(kTensorStrides, strides));
+  LS_TRY(tensor.SetInts(kTensorAlignment, {alignment}));
+  LS_TRY(tensor.Finalize());
+  return tensor;
+}
+
+Result<CudnnDescriptor> Convolution(const Functions& f, const ConvProblem& p, const Dimensions& dimensions) {
+  LS_ASSIGN(CudnnDescriptor convolution, CudnnDescriptor::Create(f, kConvolution));
+  LS_TRY(convolution.SetEnum(kConvolutionType, kDataType, kTypeFloat));
+  LS_TRY(convolution.SetEnum(kConvolutionModeOf, kConvolutionMode, kCrossCorrelation));
+  LS_TRY(convolution.SetInts(kConvolutionSpatialDimensions, {kWidth - dimensions.first + 1}));
+  LS_TRY(convolution.SetInts(kConvolutionPrePaddings, dimensions.Of(p.pad_before)));
+  LS_TRY(convolution.SetInts(kConvolutionPostPaddings, dimensions.Of(p.pad_after)));
+  LS_TRY(convolution.SetInts(kConvolutionStrides, dimensions.Of(p.stride)));
+  LS_TRY(convolution.SetInts(kConvolutionDilations, dimensions.Of(p.dilation)));
+  LS_TRY(convolution.Finalize());
+  return convolution;
+}
+
+}  // namespace
+
+Result<ForwardConvolution> DescribeForward(const Functions& f, const ConvProblem& p) {
+  const Dimensions d(p);
+  LS_ASSIGN(CudnnDescriptor x, Tensor(f, kIdX, p.x, d.Extents(p.n, p.c, p.input), d.Strides(p.x_pitch), p.align_x));
+  LS_ASSIGN(CudnnDescriptor w,
+            Tensor(f, kIdW, p.w, d.Extents(p.k, p.c / p.groups, p.filter), d.Strides(p.w_pitch), p.align_w));
+  LS_ASSIGN(CudnnDescriptor y, Tensor(f, kIdY, p.y, d.Extents(p.n, p.k, p.Output()), d.Strides(p.y_pitch), p.align_y));
+  LS_ASSIGN(CudnnDescriptor convolution, Convolution(f, p, d));
+  LS_ASSIGN(CudnnDescriptor operation, CudnnDescriptor::Create(f, kForwardOperation));
+  LS_TRY(operation.SetHandle(kForwardConvolution, kDescriptor, convolution.handle()));
+  LS_TRY(operation.SetHandle(kForwardX, kDescriptor, x.handle()));
+  LS_TRY(operation.SetHandle(kForwardW, kDescriptor, w.handle()));
+  LS_TRY(operation.SetHandle(kForwardY, kDescriptor, y.handle()));
+  LS_TRY(operation.SetFloat(kForwardAlpha, static_cast<float>(p.alpha)));
+  LS_TRY(operation.SetFloat(kForwardBeta, 0));
+  LS_TRY(operation.Finalize());
+  return ForwardConvolution{std::move(x), std::move(w), std::move(y), std::move(convolution), std::move(operation)};
+}
+
+}  // namespace laneshift::measure::cudnn

@@ -1,0 +1,117 @@
+#include "measure/peers/peer.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "ir/element_type.h"
+#include "ir/epilogue_steps.h"
+#include "measure/peers/cublas.h"
+#include "measure/peers/cublaslt.h"
+#include "measure/peers/cudnn.h"
+
+namespace laneshift::measure {
+namespace {
+
+using base::Cat;
+using Directories = std::vector<std::string>;
+
+// What cublasGemmEx chooses is what most programs get; the lower interface knows more types and more algorithms.
+Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const device::Device& device,
+                                         const device::Stream& stream, const Problem& problem,
+                                         const Arguments& arguments) {
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
+  std::vector<PeerCall> calls;
+  std::vector<std::string> notes;
+  if (ir::IsGated(gemm->epilogue)) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "cuBLAS joins no pairs of columns; compare with an epilogue without them");
+  }
+  if (gemm->bias != BiasAxis::kNone) notes.push_back("cuBLAS runs without the bias");
+  if (!gemm->epilogue.empty()) notes.push_back("cuBLAS runs without the epilogue");
+  if (!ir::IsEightBit(gemm->a)) {
+    LS_ASSIGN(Cublas opened, Cublas::Open(directories, device, stream));
+    auto cublas = std::make_shared<Cublas>(std::move(opened));
+    calls.push_back(
+        {"cublas",
+         [cublas, own = *gemm](const Arguments& a) { return cublas->Multiply(own, std::get<GemmArguments>(a)); },
+         notes});
+  }
+  auto opened = Cublaslt::Open(directories, device, stream, *gemm, std::get<GemmArguments>(arguments));
+  if (!opened) {
+    if (calls.empty()) return opened.error();
+    calls.front().notes.push_back(opened.error().message);
+    return calls;
+  }
+  auto cublaslt = std::make_shared<Cublaslt>(std::move(*opened));
+  const bool fused = cublaslt->fuses() && (!gemm->epilogue.empty() || gemm->bias != BiasAxis::kNone);
+  if (fused) notes = {"cuBLASLt runs with the epilogue"};
+  notes.push_back(Cat("cuBLASLt: ", cublaslt->choice()));
+  PeerCall best{calls.empty() ? "cublas" : "cublas_best",
+                [cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); }, notes};
+  // For 8-bit types the fastest stands for the library, and for an epilogue the interface that has one.
+  if (fused && !calls.empty()) {
+    calls.front().name = "cublas_plain";
+    best.name = "cublas";
+    calls.insert(calls.begin(), std::move(best));
+  } else {
+    calls.push_back(std::move(best));
+  }
+  calls.push_back({"cublas_first",
+                   [cublaslt](const Arguments& a) { return cublaslt->MultiplyByFirst(std::get<GemmArguments>(a)); },
+                   {}});
+  return calls;
+}
+
+Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const device::Device& device,
+                                        const device::Stream& stream, const Problem& problem,
+                                        const Arguments& arguments) {
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  if (conv == nullptr) return MakeError(ErrorCode::kUnsupported, "cuDNN is for convolutions; compare with --vs cublas");
+  if (ir::IsGated(conv->epilogue)) {
+    return MakeError(ErrorCode::kUnsupported, "cuDNN joins no pairs of filters; compare with an epilogue without them");
+  }
+  LS_ASSIGN(Cudnn opened, Cudnn::Open(directories, device, stream, *conv, std::get<ConvArguments>(arguments)));
+  auto cudnn = std::make_shared<Cudnn>(std::move(opened));
+  PeerCall call{"cudnn", [cudnn](const Arguments& own) { return cudnn->Convolve(std::get<ConvArguments>(own)); }};
+  call.notes.push_back(Cat("cuDNN: ", cudnn->choice()));
+  if (conv->bias != ConvBias::kNone || conv->beta != 0 || !conv->epilogue.empty())
+    call.notes.push_back("cuDNN runs without beta, bias and epilogue");
+  return std::vector<PeerCall>{std::move(call)};
+}
+
+}  // namespace
+
+std::string_view PeerName(Peer peer) {
+  switch (peer) {
+    case Peer::kCublas:
+      return "cublas";
+    case Peer::kCudnn:
+      return "cudnn";
+  }
+  LS_CHECK(false, "peer out of range: ", static_cast<int>(peer));
+}
+
+Result<Peer> ParsePeer(std::string_view name) {
+  for (const Peer peer : {Peer::kCublas, Peer::kCudnn}) {
+    if (name == PeerName(peer)) return peer;
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("--vs ", name, " is unknown; use --vs cublas (gemm) or --vs cudnn (conv)"));
+}
+
+Result<std::vector<PeerCall>> OpenPeer(Peer peer, const std::vector<std::string>& library_directories,
+                                       const device::Device& device, const device::Stream& stream,
+                                       const Problem& problem, const Arguments& arguments) {
+  switch (peer) {
+    case Peer::kCublas:
+      return OpenCublas(library_directories, device, stream, problem, arguments);
+    case Peer::kCudnn:
+      return OpenCudnn(library_directories, device, stream, problem, arguments);
+  }
+  LS_CHECK(false, "peer out of range: ", static_cast<int>(peer));
+}
+
+}  // namespace laneshift::measure

@@ -1,0 +1,126 @@
+#include "measure/reference/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/small_float.h"
+#include "base/text.h"
+#include "ir/element_type.h"
+#include "ir/stored_tensor.h"
+
+namespace laneshift::measure {
+namespace {
+
+constexpr int kInstructionProducts = 32;  // of 8-bit operands
+
+// Products that make one element of D.
+int64_t DepthOf(const GemmProblem& p) { return p.k; }
+int64_t DepthOf(const ConvProblem& p) {
+  return p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth] * (p.c / p.groups);
+}
+
+// Rounding to nearest errs by half of the last place at most; for numbers of all sizes by half of that on average.
+double RoundingBound(DataType type) {
+  const auto& format = ir::InfoOf(type).format;
+  if (!format) return 1e-5;
+  return std::max(2e-3, std::ldexp(1, -1 - base::InfoOf(*format).mantissa_bits));
+}
+
+// Each instruction cuts the sum so far, toward zero: half of the last place that it keeps, on average.
+template <typename Kind>
+double SumBound(const Kind& problem, const target::Target& target) {
+  if (target.eight_bit_sum_bits >= 23) return 0;
+  const int64_t run = problem.sum == SumPrecision::kFast ? DepthOf(problem) : std::min(DepthOf(problem), kPromotedRun);
+  const auto instructions = static_cast<double>((run + kInstructionProducts - 1) / kInstructionProducts);
+  return (1 + instructions) * std::ldexp(1, -1 - target.eight_bit_sum_bits);
+}
+
+// The unit in which a number of f32 is cut off.
+const double kCutUnit = std::ldexp(1, -23);
+// Products that one instruction adds before its sum is cut to f32, of 16-bit operands.
+constexpr int kLeastInstructionProducts = 16;
+
+// Whether everything that the problem stores has 16 bits or fewer: then functions are the chip's approximations.
+bool StoresNarrowly(const Problem& problem) {
+  const DataType output = ir::Stored(problem, ir::OperandRole::kD).type;
+  if (DataTypeBytes(output) > 2) return false;
+  for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
+    if (operand.written && DataTypeBytes(operand.tensor.type) > 2) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+double SumErrorFactor(const Problem& problem) {
+  const auto depth = static_cast<double>(std::visit([](const auto& kind) { return DepthOf(kind); }, problem));
+  double factor = (depth / kLeastInstructionProducts + 2) * kCutUnit;
+  if (!ir::IsEightBit(ir::Stored(problem, ir::OperandRole::kA).type)) return factor;
+  for (const target::Target& target : target::Targets()) {
+    // Twice the average that SumBound has.
+    factor = std::max(factor, 2 * std::visit([&](const auto& kind) { return SumBound(kind, target); }, problem));
+  }
+  return factor;
+}
+
+double FunctionError(ir::Function function, const Problem& problem, double x) {
+  switch (function) {
+    case ir::Function::kIdentity:
+    case ir::Function::kRelu:
+    case ir::Function::kClamp:
+    case ir::Function::kRint:
+    case ir::Function::kCutBf16:
+    case ir::Function::kCutF16:
+      return 0;
+    case ir::Function::kLeakyRelu:
+      return kCutUnit * std::abs(x);
+    case ir::Function::kGelu:
+    case ir::Function::kGeluTanh:
+    case ir::Function::kSilu:
+    case ir::Function::kSigmoid:
+    case ir::Function::kTanh:
+      break;
+  }
+  // docs/epilogues.md has the formulas and their errors.
+  const double size = std::max(1.0, std::abs(x));
+  return StoresNarrowly(problem) ? size * std::ldexp(1, -11) : size * 1e-6;
+}
+
+double TotalErrorFactor(double terms) {
+  // Errors of single additions are as often up as down: they grow as the root of their number, with a margin of eight
+  // standard deviations.
+  return 8 * std::sqrt(std::max(1.0, terms)) * std::ldexp(1, -24);
+}
+
+double ErrorBound(const Problem& problem, const target::Target& target) {
+  double bound = RoundingBound(ir::Stored(problem, ir::OperandRole::kD).type);
+  if (ir::IsEightBit(ir::Stored(problem, ir::OperandRole::kA).type)) {
+    bound += std::visit([&](const auto& kind) { return SumBound(kind, target); }, problem);
+  }
+  return bound;
+}
+
+std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,
+                                     const target::Target& target) {
+  const ir::StoredTensor output = ir::Stored(problem, ir::OperandRole::kD);
+  if (comparison.not_finite > 0) {
+    return base::Cat(
+        comparison.not_finite, " of ", comparison.compared,
+        " elements are not finite or were never written, first: ", output.PrintIndex(comparison.first_not_finite));
+  }
+  if (comparison.outside > 0) {
+    return base::Cat(comparison.outside, " of ", comparison.compared,
+                     " elements are none of the values that a sum in f32 can lead to, first: ",
+                     output.PrintIndex(comparison.first_outside));
+  }
+  const double bound = ErrorBound(problem, target);
+  if (!(comparison.totals_error < kTotalsSlack * bound)) {
+    return base::Cat("relative error ", comparison.totals_error, " of a total of the epilogue is not below ",
+                     kTotalsSlack * bound);
+  }
+  if (comparison.Accepted(bound)) return std::nullopt;
+  return base::Cat("relative error ", comparison.RelativeError(), " is not below ", bound, " for ",
+                   DataTypeName(output.type), " output");
+}
+
+}  // namespace laneshift::measure

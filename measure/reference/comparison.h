@@ -1,0 +1,79 @@
+// Comparison: how far a computed D is from the reference, and what counts as right.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "ir/epilogue_steps.h"
+#include "ir/stored_tensor.h"
+#include "laneshift/problem.h"
+#include "target/target.h"
+
+namespace laneshift::measure {
+
+struct Comparison {
+  double error_squares = 0;      // sum of (out - ref)^2 over the elements that are finite
+  double reference_squares = 0;  // sum of ref^2
+  double rounding_squares = 0;   // sum of (ref rounded to the output type - ref)^2: what no kernel can avoid
+  int64_t compared = 0;
+  int64_t not_finite = 0;         // NaN or infinite in D but finite in the reference: wrong, or never written
+  int64_t first_not_finite = -1;  // index in D, counted through all dimensions
+  int64_t outside = 0;            // beyond every value that the arithmetic allows (docs/numerics.md)
+  int64_t first_outside = -1;     // as first_not_finite
+  double totals_error = 0;        // ||out - ref|| / ||ref|| of that total of the epilogue where it is largest
+  std::string reference;          // how it was made: "cpu", "cpu, 4096 elements", "nvrtc"
+
+  // ||out - ref|| / ||ref||
+  double RelativeError() const {
+    if (not_finite > 0) return std::numeric_limits<double>::infinity();
+    if (reference_squares == 0) return error_squares == 0 ? 0 : std::numeric_limits<double>::infinity();
+    return std::sqrt(error_squares / reference_squares);
+  }
+  // Below the bound; or, for outputs too few to average their rounding, as good as the reference rounded to the type.
+  bool Accepted(double bound) const {
+    constexpr double kSlack = 1.05 * 1.05;  // a sum in f32 may fall to the other side of a tie
+    return RelativeError() < bound || (not_finite == 0 && error_squares <= kSlack * rounding_squares);
+  }
+  void Add(const Comparison& part) {
+    error_squares += part.error_squares;
+    reference_squares += part.reference_squares;
+    rounding_squares += part.rounding_squares;
+    compared += part.compared;
+    not_finite += part.not_finite;
+    outside += part.outside;
+    if (first_outside < 0 || (part.first_outside >= 0 && part.first_outside < first_outside)) {
+      first_outside = part.first_outside;
+    }
+    totals_error = std::max(totals_error, part.totals_error);
+    if (first_not_finite < 0 || (part.first_not_finite >= 0 && part.first_not_finite < first_not_finite)) {
+      first_not_finite = part.first_not_finite;
+    }
+  }
+};
+
+// The bound on totals_error, as a multiple of that on the elements: their errors may go one way, and add up.
+inline constexpr double kTotalsSlack = 4;
+
+// The bound on RelativeError(): what rounding to the output's type costs, and what the target's tensor core cuts off
+// sums of 8-bit products on their way to f32.
+double ErrorBound(const Problem& problem, const target::Target& target);
+
+// How far a sum in f32 may be from the exact one, as a multiple of the sum of its products' magnitudes, on any target.
+double SumErrorFactor(const Problem& problem);
+// How far a step's function may be computed from its value at x; nothing where it is exact.
+double FunctionError(ir::Function function, const Problem& problem, double x);
+// How far a sum of `terms` values in f32, in any order that kernels take, may be off, as a multiple of the sum of their
+// magnitudes.
+double TotalErrorFactor(double terms);
+
+// Why an output of the problem is wrong, in words; nothing if it is right. REQUIRES: `problem` is complete.
+std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,
+                                     const target::Target& target);
+
+}  // namespace laneshift::measure

@@ -1,0 +1,56 @@
+// EpilogueTotals: the sums and largest magnitudes that an epilogue brings to memory, in double precision.
+//
+// Thread-safety: Add and Raise may be called from any number of threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "laneshift/problem.h"
+#include "measure/reference/comparison.h"
+#include "measure/reference/host_tensor.h"
+#include "measure/reference/value_range.h"
+
+namespace laneshift::measure {
+
+class EpilogueTotals {
+ public:
+  // REQUIRES: `problem` is complete.
+  explicit EpilogueTotals(const Problem& problem);
+
+  bool empty() const { return values_.empty(); }
+  // One array for all totals; that of an operand of the epilogue begins at its offset, which is -1 where it has none.
+  std::vector<double>& values() { return values_; }
+  int64_t OffsetOf(size_t operand) const { return offsets_[operand]; }
+
+  void Add(size_t operand, int64_t element, const ValueRange& value) {
+    At(values_, operand, element).fetch_add(value.at, std::memory_order_relaxed);
+    At(spreads_, operand, element).fetch_add(value.Spread(), std::memory_order_relaxed);
+    At(magnitudes_, operand, element).fetch_add(value.Magnitude(), std::memory_order_relaxed);
+  }
+  void Raise(size_t operand, int64_t element, double magnitude) {
+    std::atomic_ref<double> at = At(values_, operand, element);
+    double before = at.load(std::memory_order_relaxed);
+    while (before < magnitude && !at.compare_exchange_weak(before, magnitude, std::memory_order_relaxed)) {
+    }
+  }
+
+  // What kernels left in the operands against the totals: each total by itself, so that few of them show beside all of
+  // D. What a sum in f32 may err by is no error: totals of values that cancel would all be wrong (docs/numerics.md).
+  void Compare(const std::vector<HostTensor>& epilogue, Comparison& into) const;
+
+ private:
+  std::atomic_ref<double> At(std::vector<double>& array, size_t operand, int64_t element) {
+    return std::atomic_ref(array[static_cast<size_t>(offsets_[operand] + element)]);
+  }
+
+  std::vector<double> values_;
+  // Of the values that were added: how far they may be off together, and the sum of their magnitudes. Zero where only
+  // the values are known (a reference on a device).
+  std::vector<double> spreads_, magnitudes_;
+  int64_t output_elements_;
+  std::vector<int64_t> offsets_;  // by operand
+};
+
+}  // namespace laneshift::measure

@@ -1,0 +1,112 @@
+#include "measure/reference/host_tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/small_float.h"
+#include "base/text.h"
+#include "ir/element_type.h"
+#include "measure/parallel_for.h"
+
+namespace laneshift::measure {
+namespace {
+
+// SplitMix64's finaliser (Steele, Lea, Flood): a good hash of a counter.
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// 24 random bits as a float in [-1, 1).
+float Uniform(uint64_t key, uint64_t index) {
+  return static_cast<float>(static_cast<int64_t>(Mix(key ^ index) >> 40)) * 0x1p-23f - 1.0f;
+}
+
+// What the 256 words of an 8-bit format mean.
+const std::array<float, 256>& NumbersOf(base::FloatFormat format) {
+  const auto numbers = [](base::FloatFormat of) {
+    std::array<float, 256> all;
+    for (uint32_t word = 0; word < all.size(); ++word) all[word] = base::ToFloat(of, word);
+    return all;
+  };
+  static const std::array<float, 256> kOfE4m3 = numbers(base::FloatFormat::kE4m3);
+  static const std::array<float, 256> kOfE5m2 = numbers(base::FloatFormat::kE5m2);
+  return format == base::FloatFormat::kE4m3 ? kOfE4m3 : kOfE5m2;
+}
+
+}  // namespace
+
+float ElementAt(const std::byte* bytes, DataType type, int64_t index) {
+  const ir::DataTypeInfo& info = ir::InfoOf(type);
+  if (!info.format) {
+    float value;
+    std::memcpy(&value, bytes + index * 4, 4);
+    return value;
+  }
+  if (info.EightBit()) return NumbersOf(*info.format)[static_cast<size_t>(bytes[index])];
+  uint16_t bits;
+  std::memcpy(&bits, bytes + index * 2, 2);
+  return *info.format == base::FloatFormat::kF16 ? base::F16ToFloat(bits) : base::Bf16ToFloat(bits);
+}
+
+void StoreElement(std::byte* bytes, DataType type, int64_t index, float value) {
+  const ir::DataTypeInfo& info = ir::InfoOf(type);
+  if (!info.format) {
+    std::memcpy(bytes + index * 4, &value, 4);
+    return;
+  }
+  const auto overflow = info.Saturates() ? base::Overflow::kSaturate : base::Overflow::kInfinity;
+  const uint32_t bits = base::FromFloat(*info.format, value, base::Rounding::kNearestEven, overflow);
+  const int64_t element = DataTypeBytes(type);
+  std::memcpy(bytes + index * element, &bits, static_cast<size_t>(element));
+}
+
+HostTensor HostTensor::Poisoned(const StoredTensor& shape) {
+  return {shape, std::vector<std::byte>(shape.Bytes(), std::byte{0xff})};
+}
+
+HostTensor HostTensor::Random(const StoredTensor& shape, OperandRole role, uint64_t seed) {
+  HostTensor result = Poisoned(shape);
+  const uint64_t key = Mix(seed * 8 + static_cast<uint64_t>(role));
+  const int64_t inner = shape.Inner();
+  // A row may be as short as one element.
+  const int64_t rows_at_a_time = std::max<int64_t>(1, 4096 / inner);
+  ParallelFor((shape.Rows() + rows_at_a_time - 1) / rows_at_a_time, [&](int64_t block) {
+    const int64_t end = std::min(shape.Rows(), (block + 1) * rows_at_a_time);
+    for (int64_t row = block * rows_at_a_time; row < end; ++row) {
+      const int64_t first = shape.RowStart(row);
+      const auto index = static_cast<uint64_t>(row * inner);
+      for (int64_t i = 0; i < inner; ++i) {
+        const float value = Uniform(key, index + static_cast<uint64_t>(i));
+        StoreElement(result.bytes.data(), shape.type, first + i, IsScale(role) ? 1.0f + 0.5f * value : value);
+      }
+    }
+  });
+  return result;
+}
+
+float HostTensor::At(int64_t row, int64_t i) const {
+  return ElementAt(bytes.data(), shape.type, shape.RowStart(row) + i);
+}
+
+std::optional<std::string> FindOverwrittenPadding(const HostTensor& tensor) {
+  const StoredTensor& shape = tensor.shape;
+  if (!shape.Padded()) return std::nullopt;
+  const auto bytes = static_cast<size_t>(DataTypeBytes(shape.type));
+  size_t checked = 0;  // everything before it is a row or checked padding
+  for (int64_t row = 0; row < shape.Rows(); ++row) {
+    const auto first = static_cast<size_t>(shape.RowStart(row)) * bytes;
+    for (; checked < first; ++checked) {
+      if (tensor.bytes[checked] == std::byte{0xff}) continue;
+      return base::Cat("the kernel wrote outside of the output, at element ", checked / bytes,
+                       " of its memory, before ", shape.PrintIndex(row * shape.Inner()));
+    }
+    checked = first + static_cast<size_t>(shape.Inner()) * bytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace laneshift::measure

@@ -1,0 +1,246 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "autotune/statistics.h"
+#include "base/text.h"
+#include "measure/nvml.h"
+#include "measure/operand_memory.h"
+#include "measure/peers/peer.h"
+#include "measure/runnable.h"
+#include "runtime/engine_parts.h"
+#include "runtime/schedule_choice.h"
+#include "tools/device_options.h"
+#include "tools/error_json.h"
+#include "tools/exit_code.h"
+#include "tools/interrupt.h"
+#include "tools/json_line.h"
+#include "tools/optional_json.h"
+#include "tools/reports/schedule_view.h"
+#include "tools/table.h"
+#include "tools/terminal.h"
+#include "tools/verbs/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+using autotune::Estimate;
+using base::Cat;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kBenchExamples = R"(
+Examples:
+  laneshift bench --file bench/gemm.txt --vs cublas
+  laneshift bench --file bench/conv.txt --vs cudnn --json
+  laneshift bench gemm m=16 n=8192 k=8192 "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1" --vs cublas,cudnn --rounds 100
+
+Everything runs in one process, in turns, on random operands that leave the L2 cache between two calls; times are medians,
+with the interval that holds the true median with 95 %. A problem that was tuned runs as it was tuned. The ratio is the
+peer's time over ours: above 1 we are faster.
+
+Exit codes: 0 ok, 1 a problem failed, 2 usage or an invalid problem, 3 unsupported, 4 no such device.)";
+
+struct BenchOptions {
+  DeviceOptions device;
+  std::vector<std::string> words;
+  std::string file, schedule, vs;
+  int rounds = 50;
+  uint64_t seed = 12;
+  ScheduleView view = ScheduleView::kShort;
+  bool json = false;
+};
+
+// Somebody's times.
+struct Timed {
+  std::string name;
+  std::string schedule{};  // ours
+  Estimate us{};
+  std::vector<std::string> notes{};
+};
+
+struct Benched {
+  std::string problem;
+  std::string choice;  // ChoiceOriginName
+  double flops = 0;
+  std::vector<Timed> timed;  // ours first
+  store::Conditions conditions{};
+  std::vector<std::string> missing{};  // peers that are not there, and why
+};
+
+Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::vector<measure::Peer>& peers,
+                      const ScheduleConstraint& constraint, const BenchOptions& options, const Settings& settings) {
+  const Engine::Parts& parts = engine.parts();
+  LS_ASSIGN(const device::Stream stream, device::Stream::Create(parts.device.context()));
+  LS_TRY(measure::CheckHostMemory(problem, measure::HostCopies::kOnce));
+  const auto host = measure::HostOperands::Random(problem, options.seed);
+  LS_ASSIGN(const auto operands, measure::DeviceOperands::Upload(parts.device.context(), stream, problem, host));
+  LS_TRY(stream.Synchronize());
+  Benched benched{.problem = PrintProblem(problem), .choice = {}, .flops = ProblemFlops(problem), .timed = {}};
+  LS_ASSIGN(const runtime::ChosenSchedule chosen, runtime::ChooseFor(engine.parts(), problem, constraint));
+  benched.choice = std::string(ChoiceOriginName(chosen.origin));
+  LS_ASSIGN(const auto ours, measure::Runnable::Make(engine, stream, problem, constraint, 0));
+  std::vector<measure::Contender> contenders = {
+      [&](const Arguments& arguments) { return ours->Execute(stream, arguments); }};
+  benched.timed.push_back({.name = "laneshift", .schedule = ours->report().schedule});
+  for (const measure::Peer peer : peers) {
+    // A peer of another kind of problem is not missing.
+    const bool of_kind = (peer == measure::Peer::kCublas) == std::holds_alternative<GemmProblem>(problem);
+    if (!of_kind) continue;
+    auto calls =
+        measure::OpenPeer(peer, settings.library_directories, parts.device, stream, problem, operands.arguments());
+    if (!calls) {
+      benched.missing.push_back(calls.error().message);
+      continue;
+    }
+    for (measure::PeerCall& call : *calls) {
+      contenders.push_back(std::move(call.call));
+      benched.timed.push_back({.name = call.name, .notes = std::move(call.notes)});
+    }
+  }
+  const auto nvml = measure::Nvml::Open(parts.device);
+  measure::ReadConditions read;
+  if (nvml) read = [&] { return nvml->Read(); };
+  LS_ASSIGN(auto rotating, measure::RotatingOperands::Make(parts.device, stream, operands));
+  LS_ASSIGN(const auto samples, measure::TimeInTurns(parts.device, stream, rotating, contenders, options.rounds, read));
+  for (size_t i = 0; i < samples.size(); ++i) benched.timed[i].us = autotune::EstimateOf(samples[i]);
+  benched.conditions = samples.front().back().conditions;
+  return benched;
+}
+
+std::string PrintJson(const Engine& engine, const std::string& problem, const Result<Benched>& benched) {
+  Json json = {{"problem", problem}, {"target", engine.target()}, {"device", engine.device_name()}};
+  if (!benched) {
+    json["error"] = ErrorJson(benched.error());
+    return JsonLine(json);
+  }
+  const Timed& ours = benched->timed.front();
+  json["schedule"] = ours.schedule;
+  json["choice"] = benched->choice;
+  json["time_us"] = ours.us.median;
+  json["time_low_us"] = ours.us.low;
+  json["time_high_us"] = ours.us.high;
+  json["tflops"] = benched->flops / ours.us.median * 1e-6;
+  Json notes = benched->missing;
+  for (const Timed& peer : benched->timed) {
+    for (const std::string& note : peer.notes) notes.push_back(note);
+    if (&peer == &ours) continue;
+    json[Cat(peer.name, "_us")] = peer.us.median;
+    json[Cat("vs_", peer.name)] = peer.us.median / ours.us.median;
+  }
+  json["sm_mhz"] = OrNull(benched->conditions.sm_mhz);
+  json["memory_mhz"] = OrNull(benched->conditions.memory_mhz);
+  json["temperature_c"] = OrNull(benched->conditions.temperature_c);
+  json["power_w"] = OrNull(benched->conditions.power_w);
+  json["throttle_reasons"] = OrNull(benched->conditions.throttle_reasons);
+  json["notes"] = std::move(notes);
+  json["error"] = Json();
+  return JsonLine(json);
+}
+
+std::string PrintTable(const std::vector<Benched>& all, ScheduleView view) {
+  std::vector<std::string> names;  // of the peers, in order of appearance
+  for (const Benched& one : all) {
+    for (const Timed& peer : one.timed) {
+      if (peer.schedule.empty() && std::find(names.begin(), names.end(), peer.name) == names.end()) {
+        names.push_back(peer.name);
+      }
+    }
+  }
+  std::vector<Column> columns = {{"problem", Align::kLeft, Room::kLong},
+                                 {"schedule", Align::kLeft, Room::kLong},
+                                 {"choice"},
+                                 {"time", Align::kRight},
+                                 {"TFLOP/s", Align::kRight}};
+  for (const std::string& name : names) columns.push_back({Cat("vs ", name), Align::kRight});
+  TextTable table(columns);
+  for (const Benched& one : all) {
+    const Timed& ours = one.timed.front();
+    std::vector<Cell> row = {{one.problem},
+                             {ShowSchedule(ours.schedule, view), Tint::kFaint},
+                             {one.choice},
+                             {PrintDuration(ours.us.median / 1000)},
+                             {PrintFixed(one.flops / ours.us.median * 1e-6, 1)}};
+    for (const std::string& name : names) {
+      const auto peer =
+          std::find_if(one.timed.begin(), one.timed.end(), [&](const Timed& t) { return t.name == name; });
+      if (peer == one.timed.end()) {
+        row.push_back({"-", Tint::kFaint});
+        continue;
+      }
+      const double ratio = peer->us.median / ours.us.median;
+      row.push_back({PrintFixed(ratio, 3), ratio >= 1 ? Tint::kGood : Tint::kPlain});
+    }
+    table.Add(std::move(row));
+  }
+  return table.Print(StdoutScreen());
+}
+
+Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
+  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  ProblemReader reader(engine_options);
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
+  LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
+  if (options.rounds < 1) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat("--rounds ", options.rounds, " is below 1"));
+  }
+  std::vector<measure::Peer> peers;
+  for (const std::string_view name : base::Split(options.vs, ',')) {
+    if (options.vs.empty()) break;
+    LS_ASSIGN(const measure::Peer peer, measure::ParsePeer(name));
+    peers.push_back(peer);
+  }
+  LS_ASSIGN(const Engine engine, reader.Take());
+  if (engine.parts().emulated) {
+    return MakeError(ErrorCode::kUnsupported, "an emulated device has no times; bench needs a GPU (--device cuda)");
+  }
+  WatchForInterrupt();
+  int exit_code = kExitOk;
+  std::vector<Benched> all;
+  std::vector<std::string> told;
+  for (const Problem& problem : problems) {
+    if (InterruptRequested()) return kExitInterrupted;
+    const auto benched = Bench(engine, problem, peers, constraint, options, settings);
+    const std::string name = PrintProblem(problem);
+    if (!benched) {
+      Tell("error", Cat(name, ": ", benched.error().message));
+      if (exit_code == kExitOk) exit_code = ExitCodeOf(benched.error().code);
+    }
+    if (options.json) {
+      std::printf("%s\n", PrintJson(engine, name, benched).c_str());
+      std::fflush(stdout);
+    }
+    if (!benched) continue;
+    for (const std::string& missing : benched->missing) {
+      if (std::find(told.begin(), told.end(), missing) != told.end()) continue;
+      Tell("note", missing);
+      told.push_back(missing);
+    }
+    all.push_back(*benched);
+  }
+  if (!options.json) std::fputs(PrintTable(all, options.view).c_str(), stdout);
+  return exit_code;
+}
+
+}  // namespace
+
+Verb AddBench(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand("bench", "Time problems, as they were tuned, against cuBLAS and cuDNN");
+  auto options = std::make_shared<BenchOptions>();
+  AddProblems(*verb, options->words, options->file);
+  verb->add_option("--vs", options->vs,
+                   "cublas, cudnn, or both with a comma between: each takes the problems of its kind")
+      ->type_name("cublas|cudnn");
+  verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it")
+      ->type_name("SCHEDULE");
+  verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
+  verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
+  AddFull(*verb, options->view);
+  verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
+  options->device.AddTo(*verb, {.emulator = false});
+  verb->footer(kBenchExamples);
+  return [options, settings] { return RunBench(*options, settings); };
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,299 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/text.h"
+#include "device/assembler.h"
+#include "tools/compilation.h"
+#include "tools/device_options.h"
+#include "tools/exit_code.h"
+#include "tools/json_line.h"
+#include "tools/reports/memory_map.h"
+#include "tools/reports/reuse_report.h"
+#include "tools/reports/schedule_view.h"
+#include "tools/table.h"
+#include "tools/verbs/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kInspectExamples = R"(
+Examples:
+  laneshift inspect gemm m=4096 n=4096 k=4096 --target sm_100a
+  laneshift inspect gemm m=64 n=64 k=64 --target sm_90a --all-passes --no-ptx
+  laneshift inspect gemm m=512 n=512 k=512 --schedule "tile=128x64" --dump-after lower_channels --no-ptx
+  laneshift inspect conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --schedule "reuse=lane_shift" --no-ptx)";
+
+struct InspectOptions {
+  std::vector<std::string> words, include;
+  std::string target, schedule, dump_after, ptxas;
+  ScheduleView view = ScheduleView::kShort;
+  bool all_passes = false, no_ptx = false, json = false;
+};
+
+// What the assembler says, or why it says nothing.
+struct Resources {
+  std::optional<device::AssembleResult> assembled;
+  std::string assembler, missing;
+};
+
+Resources ResourcesOf(const std::string& ptx, std::string_view target, const std::string& ptxas) {
+  Resources resources;
+  auto assembler = device::PtxAssembler::Find({.path = ptxas});
+  if (!assembler) {
+    resources.missing = assembler.error().message;
+    return resources;
+  }
+  resources.assembler = assembler->id();
+  auto assembled = assembler->Assemble(ptx, target);
+  if (assembled) {
+    resources.assembled = std::move(*assembled);
+  } else {
+    resources.missing = assembled.error().message;
+  }
+  return resources;
+}
+
+// The dumps that were asked for; by default the last pass.
+Result<std::vector<compiler::PassDump>> SelectPasses(const Compilation& compilation, const InspectOptions& options) {
+  if (options.all_passes) return compilation.passes;
+  if (options.dump_after.empty()) return std::vector{compilation.passes.back()};
+  std::vector<std::string> known;
+  for (const compiler::PassDump& dump : compilation.passes) {
+    if (dump.pass == options.dump_after) return std::vector{dump};
+    known.push_back(dump.pass);
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("--dump-after ", options.dump_after, " is no pass; passes: ", base::Join(known, ", ")));
+}
+
+Json MapJson(const std::vector<Region>& regions) {
+  Json json = Json::array();
+  for (const Region& region : regions) {
+    json.push_back({{"begin", region.begin}, {"size", region.size}, {"what", region.what}});
+  }
+  return json;
+}
+
+Json ResourcesJson(const Resources& resources) {
+  if (!resources.assembled) return {{"assembler", nullptr}, {"why", resources.missing}};
+  const device::AssembleResult& r = *resources.assembled;
+  return {{"assembler", resources.assembler},       {"registers", r.registers},
+          {"stack_bytes", r.stack_bytes},           {"spill_store_bytes", r.spill_store_bytes},
+          {"spill_load_bytes", r.spill_load_bytes}, {"advisories", r.advisories}};
+}
+
+// What the assembler says of the kernels of a compilation.
+struct Assembled {
+  Resources product, pack;
+  std::vector<Resources> totals;
+};
+Assembled AssembleAll(const Compilation& c, const std::string& ptxas) {
+  Assembled all{.product = ResourcesOf(c.module.ptx, c.target->name, ptxas), .pack = {}, .totals = {}};
+  for (const CompiledKernel& kernel : c.totals)
+    all.totals.push_back(ResourcesOf(kernel.module.ptx, c.target->name, ptxas));
+  if (c.pack) all.pack = ResourcesOf(c.pack->module.ptx, c.target->name, ptxas);
+  return all;
+}
+
+Json KernelJson(const CompiledKernel& kernel, const Resources& resources, bool with_ptx) {
+  Json json = {{"entry", kernel.module.entry},
+               {"key", compiler::KernelKey(kernel.program)},
+               {"threads", kernel.program.threads},
+               {"resources", ResourcesJson(resources)},
+               {"program", ir::PrintProgram(kernel.program)}};
+  if (with_ptx) json["ptx"] = kernel.module.ptx;
+  return json;
+}
+
+Json TotalsJson(const Compilation& c, const Assembled& assembled, bool with_ptx) {
+  Json json = Json::array();
+  for (size_t i = 0; i < c.totals.size(); ++i) json.push_back(KernelJson(c.totals[i], assembled.totals[i], with_ptx));
+  return json;
+}
+
+void PrintJson(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
+               const std::vector<compiler::PassDump>& passes, bool with_ptx) {
+  Json json = {{"problem", PrintProblem(c.problem)},
+               {"target", c.target->name},
+               {"schedule", PrintSchedule(c.schedule)},
+               {"choice", ChoiceOriginName(c.choice)},
+               {"entry", c.module.entry},
+               {"key", compiler::KernelKey(c.program)},
+               {"threads", c.program.threads},
+               {"smem_bytes", c.program.smem_bytes},
+               {"tmem_columns", c.program.tmem_columns},
+               {"smem_map", MapJson(SharedRegions(c.program))},
+               {"tmem_map", MapJson(TensorRegions(c.program))},
+               {"resources", ResourcesJson(assembled.product)},
+               {"pack", c.pack ? KernelJson(*c.pack, assembled.pack, with_ptx) : Json(nullptr)},
+               {"totals", TotalsJson(c, assembled, with_ptx)},
+               {"totals_bytes", c.totals_bytes}};
+  Json census = Json::object();
+  for (const OpcodeCount& row : Census(c.module.ptx)) census[row.opcode] = row.count;
+  json["census"] = std::move(census);
+  if (!modes.empty()) json["modes"] = ReuseModesJson(modes);
+  json["passes"] = Json::array();
+  for (const compiler::PassDump& dump : passes) json["passes"].push_back({{"pass", dump.pass}, {"text", dump.text}});
+  if (with_ptx) json["ptx"] = c.module.ptx;
+  std::printf("%s\n", JsonLine(json).c_str());
+}
+
+constexpr size_t kNameWidth = 10;
+
+class Pages {
+ public:
+  Pages() : screen_(StdoutScreen()) {}
+  void Title(const std::string& text) const {
+    std::printf("\n%s\n", Tinted("── " + text + " ──", Tint::kGood, screen_.colour).c_str());
+  }
+  void Text(const std::string& text) const {
+    std::fputs(text.c_str(), stdout);
+    if (!text.ends_with('\n')) std::fputc('\n', stdout);
+  }
+  // A name and a text that may be long.
+  void Item(std::string_view name, std::string_view text) const {
+    Text(Itemized(name, text, kNameWidth, screen_.width));
+  }
+  // Lines that are wrapped.
+  void Prose(const std::string& text) const {
+    for (const std::string_view line : base::Split(text, '\n')) {
+      Text(Wrapped(line, screen_.width, {.rest = 2}));
+    }
+  }
+  // Without colours, which tables of a page leave to its titles.
+  Screen Plain() const { return {.width = screen_.width}; }
+
+ private:
+  const Screen screen_;
+};
+
+std::string RolesTable(const ir::Program& program, const Screen& screen) {
+  TextTable table({{"role"}, {"warps", Align::kRight}, {"threads that run"}, {"registers", Align::kRight}});
+  for (const ir::Role& role : program.roles) {
+    table.Add({{role.name},
+               {Cat(role.first_warp, "-", role.first_warp + role.warps - 1)},
+               {role.elected ? "one" : "all"},
+               {role.registers > 0 ? Cat(role.registers) : "as launched"}});
+  }
+  return table.Print(screen);
+}
+
+std::string ResourcesText(const Resources& resources) {
+  if (!resources.assembled) return "unknown: " + resources.missing;
+  const device::AssembleResult& r = *resources.assembled;
+  std::string text =
+      Cat(r.registers, " registers a thread, ", r.stack_bytes, " bytes of stack, spills: ", r.spill_store_bytes,
+          " bytes stored, ", r.spill_load_bytes, " bytes loaded (", resources.assembler, ")");
+  for (const std::string& advisory : r.advisories) text += "\n" + advisory;
+  return text;
+}
+
+// A kernel before or behind the product's.
+void PrintKernel(const Pages& pages, const std::string& what, const CompiledKernel& kernel, const Resources& resources,
+                 bool with_ptx) {
+  pages.Title(Cat(what, ": ", kernel.program.threads, " threads a CTA"));
+  pages.Item("kernel", compiler::KernelKey(kernel.program));
+  pages.Prose(ResourcesText(resources));
+  pages.Text(Cat("\n", ir::PrintProgram(kernel.program)));
+  if (with_ptx) pages.Text(kernel.module.ptx);
+}
+
+void PrintTotals(const Pages& pages, const Compilation& c, const Assembled& assembled, bool with_ptx) {
+  for (size_t i = 0; i < c.totals.size(); ++i) {
+    const bool last = i + 1 == c.totals.size();
+    const std::string what = last ? Cat("behind, a kernel adds up totals, of which the workspace holds ",
+                                        PrintBytes(static_cast<double>(c.totals_bytes)))
+                                  : std::string("behind, a kernel adds up sections of totals");
+    PrintKernel(pages, what, c.totals[i], assembled.totals[i], with_ptx);
+  }
+}
+
+void PrintPages(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
+                const std::vector<compiler::PassDump>& passes, bool with_ptx, ScheduleView view) {
+  const Pages pages;
+  pages.Item("problem", PrintProblem(c.problem));
+  pages.Item("target", c.target->name);
+  pages.Item("schedule", ShowSchedule(PrintSchedule(c.schedule), view));
+  pages.Item("kernel", compiler::KernelKey(c.program));
+  if (c.pack) PrintKernel(pages, "first, a kernel packs operands", *c.pack, assembled.pack, with_ptx);
+  PrintTotals(pages, c, assembled, with_ptx);
+  pages.Title(Cat("roles: ", c.program.threads, " threads a CTA"));
+  pages.Text(RolesTable(c.program, pages.Plain()));
+  pages.Title(Cat("shared memory: ", c.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));
+  pages.Text(DrawMap(SharedRegions(c.program), c.program.smem_bytes, "byte", pages.Plain()));
+  if (c.program.tmem_columns > 0) {
+    pages.Title(Cat("Tensor Memory: ", c.program.tmem_columns, " of ", c.target->tmem_columns, " columns"));
+    pages.Text(DrawMap(TensorRegions(c.program), c.program.tmem_columns, "column", pages.Plain()));
+  }
+  if (!modes.empty()) {
+    pages.Title("reuse of activations");
+    pages.Text(ReuseModesText(modes, pages.Plain(), view));
+  }
+  pages.Title("registers");
+  pages.Prose(ResourcesText(assembled.product));
+  for (const compiler::PassDump& dump : passes) {
+    pages.Title(Cat("tile program after ", dump.pass));
+    pages.Text(dump.text);
+  }
+  pages.Title("instruction census");
+  TextTable census({{"count", Align::kRight}, {"opcode"}});
+  for (const OpcodeCount& row : Census(c.module.ptx)) census.Add({{Cat(row.count)}, {row.opcode}});
+  pages.Text(census.Print(pages.Plain()));
+  if (!with_ptx) return;
+  pages.Title(Cat("PTX (", PrintDuration(c.ptx_ms), ")"));
+  pages.Text(c.module.ptx);
+}
+
+// The modes of a convolution, compared for the target's usual number of SMs.
+std::vector<autotune::ReuseMode> ModesOf(const Compilation& c) {
+  return autotune::CompareReuseModes(c.problem, c.schedule, *c.target, c.target->default_sm_count);
+}
+
+Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
+  ProblemReader reader = ProblemReader::ForLooking(options.target, SourceOptionsOf(settings, options.include));
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
+  if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "inspect takes one problem at a time");
+  LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.schedule, Keep::kPtx, reader));
+  LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
+  const Assembled assembled = AssembleAll(compilation, options.ptxas);
+  const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
+  if (options.json) {
+    PrintJson(compilation, assembled, modes, passes, !options.no_ptx);
+  } else {
+    PrintPages(compilation, assembled, modes, passes, !options.no_ptx, options.view);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb AddInspect(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand(
+      "inspect",
+      "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
+  auto options = std::make_shared<InspectOptions>();
+  verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
+  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+      ->type_name("sm_100a|sm_90a");
+  AddInclude(*verb, options->include);
+  verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
+  verb->add_option("--dump-after", options->dump_after,
+                   "show the tile program after this pass: build, lower_channels, ...")
+      ->type_name("PASS");
+  verb->add_flag("--all-passes", options->all_passes, "show the tile program after every pass");
+  verb->add_flag("--no-ptx", options->no_ptx, "leave out the PTX");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills")->type_name("FILE");
+  AddFull(*verb, options->view);
+  verb->add_flag("--json", options->json, "one JSON object on stdout");
+  verb->footer(kInspectExamples);
+  return [options, settings] { return Inspect(*options, settings); };
+}
+
+}  // namespace laneshift::tools

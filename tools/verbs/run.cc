@@ -1,0 +1,163 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "base/text.h"
+#include "store/location.h"
+#include "tools/device_options.h"
+#include "tools/exit_code.h"
+#include "tools/problem_run.h"
+#include "tools/reports/run_report.h"
+#include "tools/reports/schedule_view.h"
+#include "tools/table.h"
+#include "tools/terminal.h"
+#include "tools/verbs/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+
+constexpr const char* kRunExamples = R"(
+Examples:
+  laneshift run gemm m=256 n=256 k=256 a=bf16 b=bf16 d=bf16 --check
+  laneshift run "gemm m=16 n=1024 k=4096" "gemm m=7 n=129 k=1000 d=f32 bias=n" --device emulator --check
+  laneshift run --file examples/llama3-8b-16-tokens.txt --check --json
+  laneshift run gemm m=128 n=64 k=512 a=f16 --a a.npy --b b.npy --out d.npy
+  laneshift run gemm m=4096 n=4096 k=4096 --device cuda --check --vs cublas
+  laneshift run gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=4" --async random:7 --check
+  laneshift run conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --check
+  laneshift run --file bench/conv.txt --device cuda --vs cudnn --json
+
+Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem, 3 unsupported or a schedule that does not
+fit, 4 no such device. With several problems: that of the first one that failed.)";
+
+struct RunOptions {
+  DeviceOptions device;
+  RunSettings run;
+  std::vector<std::string> words;
+  std::string file, schedule, vs;
+  ScheduleView view = ScheduleView::kShort;
+  bool json = false;
+};
+
+int ExitCodeFor(const Result<RunOutcome>& outcome) {
+  if (!outcome) return ExitCodeOf(outcome.error().code);
+  return outcome->failures.empty() ? kExitOk : kExitFailure;
+}
+
+// News for people, on stderr; each note once.
+void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
+  const std::string problem = PrintProblem(run.problem);
+  if (!run.outcome) {
+    Tell("error", Cat(problem, ": ", run.outcome.error().message));
+    return;
+  }
+  for (const std::string& failure : run.outcome->failures) {
+    Tell("wrong", Cat(problem, ": ", failure));
+  }
+  for (const std::string& note : run.outcome->notes) {
+    if (std::find(told.begin(), told.end(), note) != told.end()) continue;
+    Tell("note", note);
+    told.push_back(note);
+  }
+}
+
+Status CheckFiles(const RunSettings& run, size_t problems) {
+  const bool any = !(run.a + run.b + run.c + run.bias + run.scale_a + run.scale_b + run.scale_d + run.out).empty();
+  if (!any || problems == 1) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d and --out belong "
+                       "to one problem, but there are ",
+                       problems, "; run them one by one"));
+}
+
+Result<int> Run(const RunOptions& options, const Settings& settings) {
+  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  ProblemReader reader(engine_options);
+  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
+  RunSettings run = options.run;
+  run.library_directories = settings.library_directories;
+  LS_ASSIGN(run.constraint, ConstraintOf(options.schedule));
+  LS_TRY(CheckFiles(run, problems.size()));
+  if (!options.vs.empty()) {
+    LS_ASSIGN(run.vs, measure::ParsePeer(options.vs));
+  }
+  if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, Cat("--repeat ", run.repeat, " is below 1"));
+  if (run.row < 1) return MakeError(ErrorCode::kInvalidArgument, Cat("--row ", run.row, " is below 1"));
+  LS_ASSIGN(const Engine engine, reader.Take());
+  if (!options.json) {
+    Inform(Cat(engine.device_name(), ", ", engine.target(),
+               ", store: ", settings.store_directory == store::kInMemory ? "in memory" : settings.store_directory));
+  }
+
+  int exit_code = kExitOk;
+  std::vector<std::string> told;
+  std::vector<ProblemOutcome> outcomes;
+  for (const Problem& problem : problems) {
+    ProblemOutcome outcome{problem, RunProblem(engine, problem, run)};
+    if (exit_code == kExitOk) exit_code = ExitCodeFor(outcome.outcome);
+    PrintNotes(outcome, told);
+    if (options.json) {
+      std::printf("%s\n", PrintJson(outcome, engine.target(), engine.device_name()).c_str());
+      std::fflush(stdout);
+    }
+    outcomes.push_back(std::move(outcome));
+  }
+  // Where nothing ran, the errors have said all there is.
+  const bool any =
+      std::any_of(outcomes.begin(), outcomes.end(), [](const ProblemOutcome& o) { return bool(o.outcome); });
+  if (!options.json && any) std::fputs(PrintTable(outcomes, StdoutScreen(), options.view).c_str(), stdout);
+  return exit_code;
+}
+
+void AddDataOptions(CLI::App& app, RunSettings& run) {
+  app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option(
+         "--a,--x", run.a,
+         "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as '|u1')")
+      ->type_name("FILE");
+  app.add_option(
+         "--b,--w", run.b,
+         "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n; or w (k, r, s, c/groups)")
+      ->type_name("FILE");
+  app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)")->type_name("FILE");
+  app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)")->type_name("FILE");
+  app.add_option("--scale_a,--scale_x", run.scale_a, "the factors of A from an .npy file (with scale=tensor or block)")
+      ->type_name("FILE");
+  app.add_option("--scale_b,--scale_w", run.scale_b, "the same of B")->type_name("FILE");
+  app.add_option("--scale_d,--scale_y", run.scale_d, "the same of an 8-bit D")->type_name("FILE");
+  app.add_option("--out", run.out, "write D, or y (n, p, q, k), to an .npy file")->type_name("FILE");
+}
+
+}  // namespace
+
+Verb AddRun(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand("run", "Compile problems, run them, check and time the results");
+  auto options = std::make_shared<RunOptions>();
+  AddProblems(*verb, options->words, options->file);
+  options->device.AddTo(*verb);
+  verb->add_option("--schedule", options->schedule,
+                   "\"tile=128x256 stages=4\": a part constrains the choice, a whole schedule fixes it")
+      ->type_name("SCHEDULE");
+  AddDataOptions(*verb, options->run);
+  verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
+  verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it in turns with laneshift (GPU only)")
+      ->type_name("cublas|cudnn");
+  verb->add_option("--repeat", options->run.repeat,
+                   "timed calls on a GPU, of which the median counts; at least 20 are made")
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--row", options->run.row, "calls in a row that one timed call stands for; the time is that of one")
+      ->type_name("N")
+      ->capture_default_str();
+  AddFull(*verb, options->view);
+  verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
+  verb->footer(kRunExamples);
+  return [options, settings] { return Run(*options, settings); };
+}
+
+}  // namespace laneshift::tools

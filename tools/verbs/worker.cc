@@ -1,0 +1,44 @@
+#include "measure/worker.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "nvrtc/compile_worker.h"
+#include "tools/device_options.h"
+#include "tools/verbs/verbs.h"
+
+namespace laneshift::tools {
+namespace {
+
+Result<int> Serve(const DeviceOptions& device, const Settings& settings) {
+  // Lines of the protocol go where standard output was; what anybody prints goes to standard error.
+  const int output = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  const auto options = device.ToEngineOptions(settings);
+  const auto engine = options ? Engine::Open(*options) : Result<Engine>(options.error());
+  return measure::ServeWorker(engine, {.library_directories = settings.library_directories}, STDIN_FILENO, output);
+}
+
+}  // namespace
+
+Verb AddCompileFunction(CLI::App& app, const Settings&) {
+  CLI::App* verb = app.add_subcommand("compile-function", "Serves NVRTC's compilations: one job on standard input");
+  verb->group("");  // not for people
+  return []() -> Result<int> {
+    const int output = dup(STDOUT_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    return nvrtc::ServeCompilation(STDIN_FILENO, output);
+  };
+}
+
+Verb AddWorker(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand("worker", "Serves `tune`: runs candidates in a process of its own");
+  verb->group("");  // not for people
+  auto device = std::make_shared<DeviceOptions>();
+  device->AddTo(*verb, {.plans = false});
+  return [device, settings] { return Serve(*device, settings); };
+}
+
+}  // namespace laneshift::tools
