@@ -26,7 +26,8 @@ struct Sweep {
 };
 constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},   {"eight_bit.txt", 65, 65}, {"clusters.txt", 20, 20},
                              {"turns.txt", 0, 30},   {"kept.txt", 35, 35},      {"packs.txt", 30, 30},
-                             {"panels.txt", 20, 35}, {"pixels.txt", 9, 9},      {"ordered.txt", 39, 43}};
+                             {"panels.txt", 20, 35}, {"pixels.txt", 9, 9},      {"registers.txt", 4, 8},
+                             {"ordered.txt", 39, 43}};
 
 // Runs every case of the engine's target that `wanted` takes; `variation` names the run in failures.
 // Returns how many there were.

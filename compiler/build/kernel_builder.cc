@@ -152,22 +152,36 @@ int KernelBuilder::WidestPanel() const {
   const int joined = JoinedColumns();
   const int least = std::max(16, joined * kLeastSpan / static_cast<int>(DataTypeBytes(terms_.type)));
   int panel = kWidestPanel;
-  while (panel > least && held + kAddresses + PanelRegisters(panel) > limit) panel /= 2;
+  while (panel > least && held + EpilogueAddresses() + PanelRegisters(panel) > limit) panel /= 2;
   return panel;
 }
 
+// Registers of a lane next to those of a panel's values: rows of D that threads store have addresses and bounds of
+// their own, and elements of a byte are packed in parts.
+int KernelBuilder::EpilogueAddresses() const {
+  return kAddresses + (schedule_.d_store == StorePath::kDirect ? 12 : 0) + (DataTypeBytes(terms_.type) == 1 ? 12 : 0);
+}
+
 // Registers that a lane needs for a panel: of a matrix one for each element, or half of one where elements have 16 bits
-// or fewer, and addresses where each is of another row; of a vector one for each row or column that the lane has.
+// or fewer, or two where each is loaded if it lies inside, and addresses where each is of another row; of a vector one
+// for each row or column that the lane has.
 int KernelBuilder::PanelRegisters(int columns) const {
   const ir::FragmentLayout layout{fragment_, columns};
   const int elements = layout.Registers();
   const int across = layout.kind == ir::FragmentKind::kRowPerLane ? 1 : 2;
   const int along = elements / across;
+  const bool one_by_one = AccessWidthOf(ir::Operand::kD, along) == 1;
   const auto of_matrix = [&](DataType type) {
-    return (type == DataType::kF32 ? elements : elements / 2) + (RowsAlongN() ? 2 * along : 0);
+    const int values = one_by_one ? 2 * elements : type == DataType::kF32 ? elements : elements / 2;
+    return values + (RowsAlongN() ? 2 * along : 0);
   };
   const int row_vector = RowsAlongN() ? along : across, column_vector = RowsAlongN() ? across : along;
   int registers = elements + (terms_.adds_c ? of_matrix(terms_.c_type) : 0);
+  if (SharesTiles()) registers += elements;                                          // partial sums of other CTAs
+  if (schedule_.d_store == StorePath::kDirect && one_by_one) registers += elements;  // whether each lies inside D
+  // Where threads store columns that are rows of D, each is an address, of a pixel also what its coordinates come from.
+  if (schedule_.d_store == StorePath::kDirect && RowsAlongN())
+    registers += (terms_.rows == ir::RowMap::kMatrix ? 2 : 4) * along;
   if (terms_.bias != BiasAxis::kNone) registers += terms_.bias == BiasAxis::kM ? row_vector : column_vector;
   for (const EpilogueStep& step : terms_.steps) {
     switch (ir::InfoOf(step.kind).operand) {

@@ -175,6 +175,7 @@ class KernelBuilder {
   bool AlternatesSums() const;
   void AddSums(ir::Builder& b, ir::ValueId factors, int sums) const;
   int WidestPanel() const;
+  int EpilogueAddresses() const;
   int PanelRegisters(int columns) const;
   int RingDepth(const Staging& staging) const;
   std::vector<ir::Buffer> BuffersOf(const Staging& staging) const;

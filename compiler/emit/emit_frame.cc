@@ -156,6 +156,7 @@ class FrameEmitter {
         cx_.first_warp = role->first_warp;
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
         cx_.threads = 32 * role->warps;
+        cx_.registers = role->registers;
         cx_.blocks = program_.Blocks(*role);
         EmitRole(cx_, *role);
         // Its last tile is under way: what the next kernel sets up before it waits goes on beside the rest of this one.

@@ -94,7 +94,8 @@ class PixelGather {
   // The filter is known: which tap and channel an element is, is decided here, and a tap costs one address and one
   // predicate however many channels it has. Loads go ahead of the stores, to hide their latency.
   void FillRowOfKnownFilter(Value* tile_base, Value* row) {
-    constexpr int kAhead = 8;  // chunks whose loads are on their way
+    constexpr int kElementsAhead = 64;  // whose loads are on their way, each in a register
+    const int ahead = kElementsAhead / chunk_elements_;
     KnownTaps taps;
     std::vector<std::vector<Value*>> chunks;
     const auto store = [&](int chunk) {
@@ -108,9 +109,9 @@ class PixelGather {
         elements.push_back(KnownElement(attrs_.first + chunk * chunk_elements_ + i, taps));
       }
       chunks.push_back(std::move(elements));
-      if (chunk >= kAhead) store(chunk - kAhead);
+      if (chunk >= ahead) store(chunk - ahead);
     }
-    for (int chunk = std::max(0, count - kAhead); chunk < count; ++chunk) store(chunk);
+    for (int chunk = std::max(0, count - ahead); chunk < count; ++chunk) store(chunk);
   }
 
   Value* KnownElement(int k, KnownTaps& taps) {

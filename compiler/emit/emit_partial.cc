@@ -8,8 +8,9 @@ namespace laneshift::compiler {
 namespace {
 
 constexpr int kQuad = 4;  // registers of one access
-// Registers of a thread that hold its part of an accumulator, a sum, and pieces on their way.
-constexpr int kSumRegisters = 176;
+// Registers of a thread that hold its part of an accumulator, a sum, and pieces on their way: these at most, and all but
+// so many of those that its role asks for.
+constexpr int kSumRegisters = 176, kOtherRegisters = 56;
 constexpr int kMostAtOnce = 8;  // pieces
 
 // Address of this lane's quads of the fragment that begins at `column`, in a piece.
@@ -72,7 +73,8 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   const int registers = fragment.layout.Registers();
   const bool registers_hold = cx.target.mma.accumulators == target::AccumulatorSpace::kRegisters;
   const int held = registers_hold ? cx.blocks * cx.program.Columns() / 2 : 0;
-  const int at_once = std::clamp((kSumRegisters - held - registers) / registers, 1, kMostAtOnce);
+  const int limit = cx.registers == 0 ? kSumRegisters : std::min(kSumRegisters, cx.registers - kOtherRegisters);
+  const int at_once = std::clamp((limit - held - registers) / registers, 1, kMostAtOnce);
   Value* shared = b.CreateICmpULT(e.C32(1), pieces);
   const auto zero = llvm::ConstantFP::get(e.F32(), 0);
   std::vector<Variable> sums;

@@ -29,6 +29,7 @@ struct RoleContext {
   int first_warp = 0;            // of the role, in the CTA
   Value* thread = nullptr;       // index of the thread in its role
   int threads = 0;               // of the role
+  int registers = 0;             // of a thread, as the role asks for; 0: as launched
   int blocks = 1;                // of its accumulator
   Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
 
