@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/file_size_signal.h"
 #include "base/text.h"
+#include "store/one_line.h"
 
 namespace laneshift::store {
 namespace {
@@ -41,9 +42,10 @@ ErrorCode CodeOf(int result) {
   }
 }
 
+// SQLite's messages quote the SQL that they are about, and that of a file's schema may have any number of lines.
 Error SqliteError(int result, const char* detail) {
   std::string text = sqlite3_errstr(result & 0xff);
-  if (detail != nullptr && text != detail) text += Cat(" (", detail, ")");
+  if (detail != nullptr && text != detail) text += Cat(" (", OneLine(detail), ")");
   return MakeError(CodeOf(result), std::move(text));
 }
 

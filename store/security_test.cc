@@ -220,6 +220,15 @@ TEST_F(SecurityTest, TriggersAndViewsOfAFileDoNotRun) {
   EXPECT_FALSE(database->Execute("PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql = 'x'"));
 }
 
+TEST_F(SecurityTest, AnErrorOfSeveralLinesOfSqlIsOneLine) {
+  auto database = Database::OpenInMemory();
+  ASSERT_TRUE(database);
+  const Status opened = database->Execute("CREATE TABLE a (x, 'y\nz)");
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message.find("unrecognized token"), std::string::npos) << opened.error().message;
+  EXPECT_EQ(opened.error().message.find('\n'), std::string::npos) << opened.error().message;
+}
+
 TEST_F(SecurityTest, AStatementHasAnEndAndARecordASize) {
   auto database = Database::OpenInMemory();
   ASSERT_TRUE(database);

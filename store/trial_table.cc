@@ -1,12 +1,12 @@
 #include "store/trial_table.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 
 #include "base/check.h"
 #include "base/fingerprint.h"
 #include "base/text.h"
+#include "store/one_line.h"
 
 namespace laneshift::store {
 namespace {
@@ -37,33 +37,6 @@ void BindOptional(Statement& statement, const std::optional<double>& value) {
 std::optional<double> OptionalRealAt(const Statement& statement, int column) {
   if (statement.IsNull(column)) return std::nullopt;
   return statement.RealAt(column);
-}
-
-// Length of the UTF-8 character at the front of `text`, or 0 if there is none or it would break a line.
-size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const size_t length = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (first < 0xc2 || length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if (byte(i) >> 6 != 2) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond the last character.
-  const unsigned second = byte(1);
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f)) return 0;
-  if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) return 0;
-  return length;
-}
-
-std::string OneLine(std::string_view text) {
-  std::string line;
-  while (!text.empty()) {
-    const size_t length = CharacterLength(text);
-    line += length == 0 ? "?" : text.substr(0, length);
-    text.remove_prefix(std::max<size_t>(1, length));
-  }
-  return line;
 }
 
 Status RemoveSamples(Database& database, int64_t trial) {

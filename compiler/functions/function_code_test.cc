@@ -48,6 +48,14 @@ TEST(FunctionModule, KeepsWhatIsNeededAndReadsItselfBack) {
   EXPECT_EQ(again.signature(), module.signature());
 }
 
+TEST(FunctionModule, DropsLinkageInAnyOrder) {
+  const FunctionModule module =
+      Parsed(ModuleOf("mov.u64 %rd1, table;\n", ".weak .visible .const .align 4 .b8 table[4] = {0, 0, 128, 63};\n"));
+  ASSERT_EQ(module.items().size(), 2u);
+  EXPECT_EQ(module.items()[0].text, ".const .align 4 .b8 table[4] = {0, 0, 128, 63};");
+  EXPECT_EQ(Parsed(module.Text()).Text(), module.Text());
+}
+
 TEST(FunctionModule, RefusesOtherTexts) {
   for (const char* text : {"", "hello", ".version 9.0\n", ".version 9.0\n.func f(){", ".version\n"}) {
     EXPECT_FALSE(FunctionModule::Parse(text)) << text;

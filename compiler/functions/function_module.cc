@@ -63,12 +63,19 @@ std::string NameOfFunction(std::string_view text) {
   return names.empty() ? std::string() : std::string(names[0].text);
 }
 
+// Without the words at its front that say who else may see it, in whatever order they stand there.
 std::string WithoutLinkage(std::string_view text) {
-  std::string rest(base::Trim(text));
-  for (const std::string_view word : {".visible", ".weak", ".common"}) {
-    if (rest.starts_with(word)) rest = std::string(base::Trim(std::string_view(rest).substr(word.size())));
+  constexpr std::string_view kLinkage[] = {".visible", ".weak", ".common"};
+  std::string_view rest = base::Trim(text);
+  for (bool found = true; found;) {
+    found = false;
+    for (const std::string_view word : kLinkage) {
+      if (!rest.starts_with(word)) continue;
+      rest = base::Trim(rest.substr(word.size()));
+      found = true;
+    }
   }
-  return rest;
+  return std::string(rest);
 }
 
 Result<ModuleItem> ItemOf(std::string_view text) {
