@@ -1,7 +1,7 @@
 // PtxAssembler: NVIDIA's ptxas as a program: PTX in, cubin and resource figures out.
 //
 // ptxas is optional: without it the driver compiles PTX when a module is loaded.
-// Thread-safety: immutable after Find(); Assemble() may be called from any thread and works in a directory of its own.
+// Thread-safety: immutable after Find(); Assemble() may be called from any thread and works in a separate directory.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Behind a user's source: a function of f32 and pointers alone that calls the user's, and what its signature is, as
-// words that stand in the PTX (nvrtc/signature.h). A signature that cannot be served compiles, too, and says so.
+// Appended to a user's source: a function of f32 and pointers that calls the user's, and the user's signature, as words
+// in the PTX (nvrtc/signature.h). An unsupported signature compiles, too, and reports itself.
 namespace laneshift::binding {
 
 enum Kind : int { kInvalid, kRow, kColumn, kElement, kOutput, kTable, kNumber };

@@ -1,8 +1,8 @@
-// NVRTC in a process of its own, with limits on its memory and its time: macros and templates can expand without end,
-// and what they take must not be the caller's.
+// NVRTC in a separate process, with limits on its memory and its time: macros and templates can expand without end, and
+// must not exhaust the caller.
 //
-// The process is the program `laneshift` (verb compile-function); a library has none to start where it is not
-// installed. Thread-safety: free functions, thread-safe.
+// The process is the program `laneshift` (verb compile-function); without an installed program there is none to start.
+// Thread-safety: free functions, thread-safe.
 #pragma once
 
 #include <string>

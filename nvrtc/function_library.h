@@ -25,7 +25,7 @@
 namespace laneshift::nvrtc {
 
 struct LibraryOptions {
-  std::vector<std::string> library_directories{};  // where NVRTC is looked for, beside the loader's own places
+  std::vector<std::string> library_directories{};  // where to look for NVRTC, in addition to the loader's path
   std::vector<std::string> include_directories{};  // users'
   std::string nvrtc{};                             // the library's path; empty: looked for
   std::string program{};                           // `laneshift`, in which NVRTC runs; empty: here, without limits

@@ -82,7 +82,7 @@ TEST_F(FunctionLibraryTest, LengthsAreKnownByDigestToo) {
   EXPECT_EQ(length("Short").operations, 1);
   EXPECT_EQ(length("Short").special, 0);
   EXPECT_GE(length("Long").operations, 4);
-  EXPECT_EQ(length("Outer").special, 2) << "one of its own, one of what it calls";
+  EXPECT_EQ(length("Outer").special, 2) << "one itself, one in what it calls";
   FunctionLibrary other = Library();
   const auto call = library.Find({.text = text, .function = "Outer"});
   const auto problem = other.ReadProblem("gemm m=64 n=64 k=64 epilogue=" + ir::PrintFunctionCall(*call));

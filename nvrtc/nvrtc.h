@@ -12,7 +12,7 @@
 
 namespace laneshift::nvrtc {
 
-// A driver takes both; the emulator takes PTX alone. A cubin does not care whether NVRTC is newer than the driver.
+// A driver takes both; the emulator takes only PTX. A cubin does not depend on whether NVRTC is newer than the driver.
 enum class CodeForm { kCubin, kPtx };
 
 // A header that is in no file.

@@ -54,7 +54,7 @@ Result<Signature> SignatureOf(const std::vector<int>& words) {
   }
   if (!has_result) return BadSignature("it has to return a float");
   if (count > kMaxFunctionParameters) {
-    return BadSignature(Cat("it has ", count, " parameters behind the value; there may be ", kMaxFunctionParameters));
+    return BadSignature(Cat("it has ", count, " parameters after the value; there may be ", kMaxFunctionParameters));
   }
   Signature signature{.joins_pairs = words[2] == kPairOfValues};
   for (size_t i = 0; i < count; ++i) {

@@ -37,7 +37,7 @@ std::string NameOf(const FactRecord& r) { return Cat(r.device, " | ", r.name); }
 std::string NameOf(const KernelRecord& r) { return r.key; }
 std::string NameOf(const TrialRecord& r) { return TrialId(r); }
 
-// Total orders: records of one name that compare equal say the same.
+// Total orders: records with one key that compare equal are the same.
 auto Rank(const ChoiceRecord& r) { return std::tuple(r.source, r.created, ChoiceChecksum(r)); }
 auto Rank(const FactRecord& r) { return std::tuple(r.created, r.answer); }
 template <typename R>

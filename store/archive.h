@@ -1,10 +1,10 @@
-// Archive: a store's file as a whole, for those who look after it: what is in it, merged with others, checked, thinned
-// out, sealed. Unlike the Store, which serves runs and never fails them, an Archive reports every error.
+// Archive: a store's file as a whole, for maintenance: listing, merging, checking, pruning, sealing. Unlike the Store,
+// which serves runs and never fails them, an Archive reports every error.
 //
-// Merging choices, facts and trials is the join of a semilattice: for every record that two archives disagree on there
-// is one that is the greater (Greater), so that archives may be merged in any order and any number of times with the
-// same result. Trials are never changed and simply add up. Kernels are code: they are taken only where the rule says
-// so, and never in place of one that is there. Thread-safety: none. Processes may share the file.
+// Merging choices, facts and trials is the join of a semilattice: of two records that differ one is the greater
+// (Greater), so archives may be merged in any order and any number of times with the same result. Trials are never
+// changed and simply add up. Kernels are code: they are added only if the rule allows it, and never replace an existing
+// one. Thread-safety: none. Processes may share the file.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ class Archive {
 
   // Every sound record, by kind and then by name: archives of the same contents give the same sequence.
   Status Visit(const RecordVisitor& visit);
-  // All of what the rule lets in, or nothing.
+  // Everything that the rule admits, or nothing.
   Result<MergeTally> Merge(const RecordSource& source, const MergeRule& rule = {});
   Result<Verification> Verify();
   Result<PruneTally> Prune(const PruneRule& rule);

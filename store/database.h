@@ -81,8 +81,8 @@ class Database {
   // Rows that the last INSERT, UPDATE or DELETE changed.
   int64_t Changes() const;
 
-  // How long one step of a statement may take, after which it ends with kTimeout. Zero: as long as it takes. Ten
-  // seconds unless told: no question that the store asks of a sound file takes one.
+  // How long one step of a statement may take, after which it ends with kTimeout. Zero: without limit. The default is
+  // ten seconds: no query of the store on a sound file takes one.
   void LimitSteps(std::chrono::milliseconds limit);
 
  private:

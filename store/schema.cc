@@ -122,7 +122,7 @@ ALTER TABLE choices_by_generator RENAME TO choices;
     {"properties of the file as a whole, such as its seal", R"sql(
 CREATE TABLE properties (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL);
 )sql"},
-    // A row's last columns lie behind its code: without these, adding up sizes would read all of it.
+    // A row's last columns are stored after its code: without these, adding up sizes would read all of it.
     {"sizes of kernels without reading their code", R"sql(
 DROP INDEX kernels_by_use;
 CREATE INDEX kernels_by_use ON kernels(last_used, key, bytes);

@@ -147,7 +147,7 @@ struct Store::State {
     Warn(std::move(what));
   }
 
-  // People are told once; what follows from the first failure is for debugging.
+  // Only the first failure is reported to people; later ones are for debugging.
   void Warn(std::string text) {
     if (disk.warnings.empty()) {
       LS_LOG(kStore, warn, text);

@@ -1,14 +1,15 @@
 // Store: what outlives a process: generated kernels by key, the choice of schedule per problem and device, the trials
-// that it rests on, and what was measured of devices.
+// that it is based on, and measured facts of devices.
 //
-// The store never fails a run. Where its file is missing, locked, read-only, full or corrupt, what was readable stays
+// The store never fails a run. If its file is missing, locked, read-only, full or corrupt, readable records stay
 // readable where possible, writes go to memory, durable() turns false and one warning says why. A corrupt file is
-// renamed, never deleted; found at Open(), a fresh one takes its place. Records carry checksums: a damaged one is a
-// miss and is moved to the table `damaged`. A file of a newer laneshift, of another program, or that others could have
+// renamed, never deleted; if found at Open(), a new one replaces it. Records carry checksums: a damaged one is a miss
+// and is moved to the table `damaged`. A file of a newer laneshift, of another program, or that others could have
 // written (store/file_trust.h) is left as it is.
 // docs/store.md has the cases.
 //
-// Reading goes through layers: what the file refused and memory took, the user's file, a read-only system database.
+// Layers, in the order of reading: records in memory that the file refused, the user's file, a read-only system
+// database.
 // Each Put is one transaction; processes may share the file. The Errors that remain are the caller's (an empty key).
 // Thread-safety: one Store may be used from many threads. Not to be used in a child after fork().
 #pragma once

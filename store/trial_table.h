@@ -39,7 +39,7 @@ Status VisitTrials(Database& database,
 // was there already, and sound.
 // REQUIRES: CheckTrial(record); canonical.
 Result<bool> InsertTrial(Database& database, const TrialRecord& record);
-// The same in a transaction of its own.
+// The same in a separate transaction.
 Status WriteTrial(Database& database, const TrialRecord& record);
 
 }  // namespace laneshift::store

@@ -20,7 +20,7 @@ enum class Feature : uint32_t {
   kTensorMemory = 1u << 2,   // tcgen05, accumulators in Tensor Memory
   kSetMaxNReg = 1u << 3,     // registers moved between warpgroups at run time
   kTmaToCta = 1u << 4,       // the .shared::cta destination of bulk tensor copies
-  kLaunchControl = 1u << 5,  // clusterlaunchcontrol: running clusters take over others
+  kLaunchControl = 1u << 5,  // clusterlaunchcontrol: work stealing between clusters
 };
 
 // Where the sums of products lie while they are added up.
@@ -33,7 +33,7 @@ struct MmaUnit {
   std::string_view summary;  // for people
   AccumulatorSpace accumulators;
   MatrixDescriptorFormat descriptors;
-  bool one_thread_issues;  // it stands in a role of its own; else the warps that hold the accumulator issue it
+  bool one_thread_issues;  // a separate role issues MMAs; otherwise the warps that hold the accumulator do
   int most_rows;           // of one instruction in one CTA
   int full_rate_rows;      // fewer rows take as long
   int most_ctas;           // that multiply together
@@ -42,7 +42,7 @@ struct MmaUnit {
   bool moves_lanes;        // rows of A lie in lanes that can be moved, and products leave out lanes
 };
 
-// The product that a target stands for where no device is at hand, and whose figures were published or fitted.
+// The product that a target represents if no device is at hand, and whose figures were published or fitted.
 enum class Product : uint8_t { kH200, kB200 };
 
 struct Target {
