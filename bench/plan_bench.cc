@@ -64,7 +64,7 @@ class Bench {
   const Engine& engine() const { return *engine_; }
   const Problem& gemm() const { return gemm_; }
   const Problem& conv() const { return conv_; }
-  // Of whose choice the store holds the model's alone.
+  // The store holds only the model's choice for it.
   const Problem& untuned() const { return untuned_; }
   // On the same store.
   Result<Engine> Open() const { return OpenOverNothing(directory_); }

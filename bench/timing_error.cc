@@ -27,7 +27,7 @@ struct Options {
 
 using Facts = std::vector<std::pair<std::string, double>>;
 
-// The sample's machine with `facts` in the place of its own; "NODE:fact" is of one node alone.
+// The sample's machine with `facts` replaced; "NODE:fact" replaces only that of one node.
 Machine MachineOf(const TimingSample& sample, const Facts& facts) {
   Machine machine = sample.machine;
   for (const auto& [name, value] : facts) {

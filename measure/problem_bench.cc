@@ -96,7 +96,7 @@ Trial ProblemBench::CheckOn(const Problem& problem, HostOperands& host, const De
   if (emulated) (void)emulator::TakeReport();
   Status ran = operands.PoisonOutput(stream_);
   if (ran) ran = stream_.Synchronize();
-  if (!ran) return Failed(Verdict::kCrashed, Cat("the device was lost before: ", ran.error().message));
+  if (!ran) return Failed(Verdict::kCrashed, Cat("the device was lost earlier: ", ran.error().message));
   const Status launched = runnable.Execute(stream_, operands.arguments());
   const Status done = launched ? stream_.Synchronize() : launched;
   if (emulated) {

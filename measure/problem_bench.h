@@ -34,7 +34,7 @@ class ProblemBench {
 
   // Runs the candidate once on a poisoned output. kCrashed: the device's context is lost, and with it the bench.
   autotune::Trial Check(const Schedule& schedule);
-  // In turns, on sets of operands that leave the cache. An Error means that the context is lost.
+  // Interleaved, on sets of operands that do not stay in the cache. An Error means that the context is lost.
   Result<autotune::SampleTable> Time(const std::vector<Schedule>& schedules, int rounds);
 
  private:

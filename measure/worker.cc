@@ -177,7 +177,7 @@ int ServeWorker(const Result<Engine>& engine, const BenchOptions& options, int i
     const auto request = autotune::ParseMessage(inbox.Take());
     const auto answer = request ? server.Answer(*request) : Result<Message>(request.error());
     Send(output, answer ? *answer : autotune::EncodeError(answer.error()));
-    // Not by way of destructors, which would ask a lost context to free its memory.
+    // Not through destructors, which would ask a lost context to free its memory.
     if (server.context_lost) std::_Exit(kExitContextLost);
   }
 }

@@ -1,7 +1,5 @@
-// BackgroundTuner: works through problems one after another on a thread of its own, which starts with the first of
-// them.
-//
-// Thread-safety: all members may be called from any thread, but the destructor.
+// BackgroundTuner: works through problems one after another on a separate thread, which starts with the first of them.
+// Thread-safety: all members except the destructor may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -17,7 +15,7 @@ namespace laneshift::runtime {
 
 class BackgroundTuner {
  public:
-  // Told to stop, a job should end soon.
+  // A job should end soon after it is asked to stop.
   using Job = std::function<void(const std::function<bool()>& stop)>;
 
   BackgroundTuner() = default;

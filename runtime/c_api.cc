@@ -69,7 +69,7 @@ void WriteText(std::string_view text, char* to, size_t bytes) {
 
 std::string TextOf(const char* text) { return text == nullptr ? std::string() : std::string(text); }
 
-// Runs `call`, and turns whatever comes out of it into a status and a line of text.
+// Runs `call`, and converts its outcome into a status and a line of text.
 template <typename Call>
 laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
   WriteText("", error, error_bytes);

@@ -19,8 +19,8 @@ class DeviceTarget {
 
   // With the documented facts.
   const target::Target& documented() const { return *opened_.target; }
-  // With this device's. A device without Tensor Memory has no facts and is documented(). A probe that fails is logged,
-  // and the documented facts stand.
+  // With the facts of this device. A device without Tensor Memory has no facts and is documented(). If a probe fails,
+  // that is logged, and the documented facts are used.
   const target::Target& Get();
   // Runs the probe, whatever is known, and stores its answers.
   Result<target::TensorFacts> Measure() const;

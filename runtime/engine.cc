@@ -67,7 +67,7 @@ void Describe(const Engine::Parts& parts, const runtime::ChosenSchedule& chosen,
   plan.remembered.ptx_ms = plan.remembered.assemble_ms = 0;
 }
 
-// Persistent clusters that the device runs at one time, with one CTA on an SM: two would share its tensor core.
+// Persistent clusters that the device runs at one time, with one CTA per SM: two would share its tensor core.
 Result<int> MostClusters(const device::Device& device, const device::Kernel& kernel, const ir::Program& program) {
   const int sm_count = device.facts().sm_count;
   if (program.ClusterSize() == 1) return sm_count;
@@ -525,7 +525,7 @@ Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments&
       return MakePlan(aligned, constraint);
     };
     LS_ASSIGN(Plan plan, make({}));
-    // There is none here.
+    // Not needed here.
     if (plan.workspace_bytes() > 0) {
       LS_ASSIGN(plan, make(plan.impl_->slot->current().alone));
     }

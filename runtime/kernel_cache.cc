@@ -17,7 +17,7 @@ using base::Cat;
 // Longer than any kernel takes: beyond it the one who compiles is stuck, and everybody helps himself.
 constexpr int kCompileWaitMs = 60000;
 
-// The name behind the first `.entry`: what the module is asked for, whoever wrote the PTX.
+// The name after the first `.entry`: the module's entry, whoever wrote the PTX.
 Result<std::string> EntryOf(std::string_view ptx) {
   constexpr std::string_view kEntry = ".entry ";
   const size_t at = ptx.find(kEntry);
@@ -49,7 +49,7 @@ Result<FoundKernel> KernelCache::Get(const ir::Program& program, const KernelLab
     if (found) *found = {.loaded = found->loaded, .cache = CacheState::kMemory};
     return found;
   }
-  // Those who wait for it are told, too, where memory runs out, and the next one tries again.
+  // If memory runs out, waiters are notified too, and the next one tries again.
   Outcome outcome = base::WithinHostMemory([&] { return Fetch(key, program, label); });
   if (!outcome) {
     const std::lock_guard lock(mutex_);

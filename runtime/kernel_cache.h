@@ -36,7 +36,7 @@ struct FoundKernel {
   double ptx_ms = 0, assemble_ms = 0;
 };
 
-// Words for people, stored beside a kernel.
+// Text for people, stored next to a kernel.
 struct KernelLabel {
   std::string problem, schedule;
 };
@@ -63,7 +63,7 @@ class KernelCache {
   // REQUIRES: `program` is lowered and has its storage.
   Result<FoundKernel> Get(const ir::Program& program, const KernelLabel& label);
 
-  // What turns PTX into machine code here. kUnsupported: ptxas was asked for and there is none, or not one.
+  // Assembles PTX here. kUnsupported: ptxas was requested and there is none, or it is not a ptxas.
   Result<store::AssemblerRecord> FindAssembler();
 
  private:

@@ -101,7 +101,7 @@ class Prober {
   // Whoever uses a fact asks whether it can be so (autotune::FittedFact).
   void Note(const char* name, double value) { found_.facts.push_back({name, value}); }
 
-  // Latencies, and what one SM alone draws. Tiles of one row read the same A again and again.
+  // Latencies, and the bandwidth of a single SM. Tiles of one row read the same A again and again.
   Status OneSm() {
     const ProbeSize few{128, kTileColumns * kFewTiles, kResidentDepth};
     const ProbeSize many{128, kTileColumns * kManyTiles, kResidentDepth};

@@ -31,7 +31,7 @@ struct MachineProbe {
   std::vector<Product> products{};
   struct Load {
     int bytes = 0;
-    double clocks = 0;  // from its issue until its ring's slot is given back, by an SM alone from L2
+    double clocks = 0;  // from issue to release of the slot, one SM, from L2
   };
   std::vector<Load> loads{};
   double handoff_clocks = 0;  // from an arrival at a barrier to the warp that waits for it, nothing else to do

@@ -1,4 +1,4 @@
-// Which device an engine runs on: a GPU behind libcuda, or the emulator behind the same table of functions.
+// The device that an engine runs on: a GPU through libcuda, or the emulator through the same table of functions.
 //
 // The emulator is one per process, as a driver is: engines of one process share it and must agree on its options.
 // Thread-safety: OpenSelectedDevice may be called from any thread; an OpenedDevice is immutable.
@@ -16,7 +16,7 @@
 
 namespace laneshift::runtime {
 
-// Holds the process's emulator in one configuration; while any lease lives, only an equal configuration is granted.
+// Holds the process's emulator in one configuration; while any lease exists, only an equal configuration is accepted.
 class EmulatorLease {
  public:
   static Result<std::shared_ptr<const EmulatorLease>> Acquire(const target::Target& target,

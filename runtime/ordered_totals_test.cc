@@ -39,7 +39,7 @@ std::vector<float> FloatsOf(const Bytes& bytes) {
   return floats;
 }
 
-// The operands of one problem on the device, and what a run leaves in its totals.
+// The operands of one problem on the device, and the values of its reductions after a run.
 class TotalsRun {
  public:
   TotalsRun(const Engine& engine, const Problem& problem)
@@ -54,8 +54,8 @@ class TotalsRun {
     }
   }
 
-  // Of all totals, one behind the other, each of which was `before`. What the workspace holds beside counters is NaN:
-  // who reads what nobody has written shows.
+  // All reductions, one after the other, each of which was `before`. The workspace outside the counters is NaN, so that
+  // reads of unwritten memory show up.
   Bytes Run(const Plan& plan, float before = 0.5f) {
     Bytes filling(plan.workspace_bytes(), 0xff);
     std::fill_n(filling.begin(), std::min<size_t>(filling.size(), ir::WorkspaceLayout::kCounterBytes), uint8_t{0});

@@ -29,7 +29,8 @@ struct PreparedLaunch {
 struct PreparedPlan {
   Problem problem{};  // complete
   PointerRules pointers{};
-  // One behind the other: what copies operands into the workspace, the product, what adds up its totals.
+  // In launch order: the kernel that packs operands into the workspace, the main kernel, and those that add partial
+  // rows of reductions.
   std::vector<PreparedLaunch> launches{};
   size_t workspace_bytes = 0;  // of all of them together
   ScheduleConstraint alone{};  // admits schedules that need no workspace

@@ -27,8 +27,8 @@ class ProbeKernel {
                                   Result<ir::Program> built);
 
   const ir::Program& program() const { return program_; }
-  // Enqueues it as `ctas` CTAs that walk over the tiles, on operands of bf16 and an output of f32; what a probe does
-  // not read or write may be null.
+  // Enqueues it as `ctas` CTAs that loop over the tiles, on operands of bf16 and an output of f32; operands that a
+  // probe does not access may be null.
   Status Launch(const device::Stream& stream, const ProbeSize& size, int ctas, const void* operands, void* sums) const;
   // The shortest of a few runs, in microseconds.
   Result<double> TimeOf(const device::Stream& stream, const ProbeSize& size, int ctas, const void* operands,

@@ -268,7 +268,7 @@ Result<Cublaslt> Cublaslt::Open(const std::vector<std::string>& library_director
   }
   if (ir::IsGated(problem.epilogue)) {
     return MakeError(ErrorCode::kUnsupported,
-                     "cuBLASLt joins no pairs of columns; compare with an epilogue without them");
+                     "cuBLASLt has no gated linear units; compare with an epilogue without them");
   }
   auto library = SharedLibrary::Open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}, library_directories);
   if (!library) {
