@@ -1,4 +1,5 @@
 // State shared by an Engine and its Plans: the opened device, the store and the kernels; private to runtime/.
+//
 // A Plan holds the core, so the device outlives every kernel that runs on it.
 // Thread-safety: every part is immutable or thread-safe.
 #pragma once
