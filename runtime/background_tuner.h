@@ -1,4 +1,5 @@
 // BackgroundTuner: works through problems one after another on a separate thread, which starts with the first of them.
+//
 // Thread-safety: all members except the destructor may be called from any thread.
 #pragma once
 

@@ -16,8 +16,8 @@
 
 namespace laneshift::tools {
 
-// A kernel before the product's, which packs operands (compiler/plan/packing.h), or behind it, which adds up totals
-// (compiler/plan/totals.h).
+// A kernel before the main kernel, which packs operands (compiler/plan/packing.h), or after it, which adds partial rows
+// of reductions (compiler/plan/totals.h).
 struct CompiledKernel {
   ir::Program program;
   compiler::PtxModule module;
@@ -33,7 +33,7 @@ struct Compilation {
   compiler::PtxModule module;
   std::optional<CompiledKernel> pack;
   std::vector<CompiledKernel> totals;
-  size_t totals_bytes = 0;  // of the workspace, that lines of totals take
+  size_t totals_bytes = 0;  // of the workspace, for the partial rows of reductions
   double ptx_ms = 0;        // tile program to PTX, of the product's kernel
 };
 

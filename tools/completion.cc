@@ -19,7 +19,7 @@ namespace {
 
 using base::Cat;
 
-// What may follow an option, or stand where no option does.
+// What may follow an option, or stand where no option is.
 struct Values {
   std::vector<std::string> words;
   bool files = false;
@@ -249,7 +249,7 @@ std::string FishCompletion(const CLI::App& program) {
 }
 
 Verb AddCompletion(CLI::App& app, const Settings&) {
-  CLI::App* verb = app.add_subcommand("completion", "Print the script that completes laneshift's words in a shell");
+  CLI::App* verb = app.add_subcommand("completion", "Print the shell completion script of laneshift");
   auto shell = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   verb->add_option("shell", *shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");

@@ -113,7 +113,7 @@ Result<int> DbStat(const DbOptions& options, const Settings& settings) {
   std::string directory = settings.store_directory;
   if (!options.store.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     "stat is of the own store; set LANESHIFT_CACHE_DIR to another directory, or use db verify FILE");
+                     "stat shows your store; set LANESHIFT_CACHE_DIR to another directory, or use db verify FILE");
   }
   store::Store opened = store::Store::Open({.directory = directory, .system_path = settings.system_store});
   const store::StoreSummary s = opened.Stat();

@@ -1,5 +1,5 @@
-// The options that several verbs share: which device, which target, which schedule; and how problems are written on a
-// command line.
+// The options that several verbs share: the device, the target, the schedule; and how problems are written on a command
+// line.
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ struct DeviceOptions {
   std::vector<std::string> policies;
   std::vector<std::string> include;
 
-  // Only the options that the verb goes by.
+  // Only the options that the verb uses.
   void AddTo(CLI::App& app, const DeviceUse& use = {});
   Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
   // As they would be written on the command line of another verb of this program.

@@ -47,7 +47,7 @@ Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::
   }
   if (path.empty()) return HostTensor{};
   const std::string_view remedy = role == OperandRole::kC ? "a beta, such as beta=1"
-                                  : ir::IsScale(role)     ? "factors, such as scale=tensor"
+                                  : ir::IsScale(role)     ? "scale factors, such as scale=tensor"
                                   : problem.index() == 0  ? "a bias, such as bias=n"
                                                           : "a bias, such as bias=k";
   return MakeError(ErrorCode::kInvalidArgument,
@@ -124,7 +124,8 @@ class ProblemRun {
       return Ok();
     }
     LS_ASSIGN(outcome_.comparison, CompareSample(problem_, operands, d, kSamples, settings_.seed, evaluate));
-    outcome_.notes.push_back(Cat("too big to check in whole on the host: ", kSamples, " random elements were checked"));
+    outcome_.notes.push_back(
+        Cat("too big to check completely on the host: ", kSamples, " random elements were checked"));
     return Ok();
   }
 

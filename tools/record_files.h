@@ -1,5 +1,5 @@
-// Where the verbs of `db` find records: databases, directories that hold one, and JSON lines, told apart by what is in
-// them.
+// Where the verbs of `db` find records: databases, directories that hold one, and JSON lines, distinguished by their
+// contents.
 #pragma once
 
 #include <string>

@@ -296,7 +296,7 @@ Result<std::string> DecodeBase64(std::string_view text) {
       const size_t digit = kDigits.find(text[i + j]);
       const bool pad = text[i + j] == '=' && j >= 2 && i + 4 == text.size();
       if ((digit == std::string_view::npos && !pad) || (digit != std::string_view::npos && digits < j)) {
-        return Corrupt("base64 text has a character that is none of its digits");
+        return Corrupt("base64 text has a character that is not a base64 digit");
       }
       digits += !pad;
       word = word << 6 | (pad ? 0u : static_cast<uint32_t>(digit));

@@ -17,7 +17,7 @@ struct Settings {
   std::string version{};        // of this program
   std::string program{};        // this one's path; empty: unknown
   std::vector<std::string>
-      library_directories;  // where NVRTC, cuBLAS and cuDNN are looked for, beside the loader's own places
+      library_directories;  // where to look for NVRTC, cuBLAS and cuDNN, in addition to the loader's path
 
   static Settings FromEnvironment();
 };

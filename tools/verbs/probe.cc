@@ -34,7 +34,7 @@ struct ProbeOptions {
   bool json = false;
 };
 
-// What is measured beside the facts of the model.
+// Measurements in addition to the facts of the model.
 Json DetailJson(const runtime::MachineProbe& probed) {
   Json products = Json::array(), loads = Json::array();
   for (const auto& product : probed.products)

@@ -34,7 +34,7 @@ Verb AddCompileFunction(CLI::App& app, const Settings&) {
 }
 
 Verb AddWorker(CLI::App& app, const Settings& settings) {
-  CLI::App* verb = app.add_subcommand("worker", "Serves `tune`: runs candidates in a process of its own");
+  CLI::App* verb = app.add_subcommand("worker", "Serves `tune`: runs candidates in a separate process");
   verb->group("");  // not for people
   auto device = std::make_shared<DeviceOptions>();
   device->AddTo(*verb, {.plans = false});
