@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep,
                            return name;
                          });
 
-// Requests to take over other clusters may be refused: then every cluster starts.
+// Work stealing may be refused: then every cluster starts.
 TEST(RefusedTakeover, Verifies) {
   if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
   for (const char* order : {"eager", "late", "random:3"}) {

@@ -166,7 +166,7 @@ Outcome ExecuteCall(Warp& w, const Instruction& i, uint32_t mask) {
   if (callee == nullptr) return Outcome::kFault;
   if (lanes != w.path().mask) {
     const uint32_t pc = w.path().pc;
-    // Those who go elsewhere try again; those whose guard is false are behind the call already.
+    // Lanes that call elsewhere try again; those whose guard is false are already past the call.
     return w.Split(pc, pc + 1, lanes, (mask & ~lanes) != 0 ? pc : pc + 1);
   }
   const int first = std::countr_zero(mask);
