@@ -145,7 +145,7 @@ Machine MachineOf(const target::Target& target, int sm_count, const std::string&
   const auto facts = store.GetFacts(device_key);
   if (!facts) return machine;
   for (const store::FactRecord& fact : *facts) {
-    // Facts of other kinds are none of the machine's.
+    // Facts of other kinds do not belong to the machine.
     if (!fact.name.starts_with(kStoredPrefix)) continue;
     const std::string_view name = std::string_view(fact.name).substr(kStoredPrefix.size());
     const auto measured = ParseFact(name, fact.answer);

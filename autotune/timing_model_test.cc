@@ -105,7 +105,7 @@ TEST(TimingModel, MoreStagesHideMoreLatency) {
   }
 }
 
-// Where many tiles draw the same B from L2, they are faster with a B that stays; where a CTA has one tile, nothing
+// If many tiles read the same B from L2, they are faster with resident B; where a CTA has one tile, nothing
 // changes.
 TEST(TimingModel, WhatStaysIsNotReadAgain) {
   const auto us = [](const char* problem, const char* schedule) { return Predict("sm_90a", problem, schedule).us; };

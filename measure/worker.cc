@@ -111,7 +111,7 @@ class Server {
     if (request.kind == "check" && schedules.size() == 1) {
       const Trial trial = bench_->Check(schedules.front());
       context_lost = trial.verdict == Verdict::kCrashed;
-      // Whatever a wrong kernel wrote, the next one must not be blamed for: everything is made anew.
+      // Whatever a wrong kernel wrote, the next one must not be blamed for: everything is recreated.
       if (trial.verdict == Verdict::kWrong) bench_.reset();
       return autotune::EncodeVerdicts("checked", {trial});
     }

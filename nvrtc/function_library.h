@@ -1,6 +1,6 @@
 // FunctionLibrary: users' epilogue functions by digest: compiled by NVRTC once for each distinct source and target, and
-// kept in the store, so that the next process finds the text and loads no NVRTC. NVRTC itself runs in a process of its
-// own, where there is a program to run (nvrtc/compile_worker.h).
+// kept in the store, so that the next process finds the text and loads no NVRTC. NVRTC itself runs in a
+// separate process, where there is a program to run (nvrtc/compile_worker.h).
 //
 // Thread-safety: all members may be called from any thread.
 #pragma once

@@ -173,7 +173,7 @@ TEST_F(FunctionLibraryTest, SaysWhatIsWrong) {
       {"float F() { return 1; }", "F", {"takes no value"}},
       {"float F(const char* v) { return 1; }", "F", {"first parameter", "or a laneshift::Pair"}},
       {"float F;", "F", {"takes no value"}},
-      {"float F(float v) { return __shfl_xor_sync(~0u, v, 1); }", "F", {"it uses shfl", "sees one element alone"}},
+      {"float F(float v) { return __shfl_xor_sync(~0u, v, 1); }", "F", {"it uses shfl", "sees only one element"}},
       {"float F(float v) { __syncthreads(); return v; }", "F", {"talks to other threads"}},
       {"float F(float v) { asm volatile(\"exit;\"); return v; }", "F", {"ends the thread"}},
       {"float F(float v) { __shared__ float s[4]; s[threadIdx.x & 3] = v; return s[0]; }", "F", {"shared memory"}},

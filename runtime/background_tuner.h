@@ -22,7 +22,7 @@ class BackgroundTuner {
   BackgroundTuner() = default;
   BackgroundTuner(const BackgroundTuner&) = delete;
   BackgroundTuner& operator=(const BackgroundTuner&) = delete;
-  // Stops the job under way and drops the others.
+  // Stops the current job and drops the others.
   ~BackgroundTuner();
 
   // kResourceExhausted: the host gives no thread; the job is dropped.

@@ -64,7 +64,7 @@ KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Progra
   if (stored && stored->has_value()) {
     Outcome found = FromStore(**stored, static_cast<unsigned>(program.smem_bytes));
     if (found) return found;
-    // A stored kernel that does not load any more is no reason to fail: it is made anew and replaced.
+    // A stored kernel that does not load any more is no reason to fail: it is recompiled and replaced.
     LS_LOG(kRuntime, warn, "the stored kernel ", key, " does not load (", found.error().message,
            "); compiling it again");
   }

@@ -35,7 +35,7 @@ constexpr int kInstructionBytes = 32;  // of K, that one product covers
 constexpr int kProductColumns[] = {16, 32, 64, 128, 256};
 constexpr int64_t kBusyTiles = 40;  // of each SM: a launch of some 20 ms, after which power has settled
 constexpr int kLoadRows[] = {8, 16, 32, 64, 128, 256};
-constexpr int kReadRows = 17, kOutsideRows = 127;  // of a block of 128 rows beside 16, of which one and those 16 exist
+constexpr int kReadRows = 17, kOutsideRows = 127;  // of a block of 128 rows after 16: one and those 16 exist
 
 // Memory that all probes read: random words, each of them two finite bf16 between 0.5 and 1.
 Result<device::DeviceBuffer> RandomOperands(const device::Device& device, const device::Stream& stream, size_t bytes) {

@@ -28,7 +28,7 @@ struct StandingChoice {
   Standing standing = Standing::kCurrent;
 };
 
-// The choice to go by, of those that are stored for one problem, target and device: of this generator before another's,
+// The choice to use, of those that are stored for one problem, target and device: of this generator before another's,
 // of a stronger source before a weaker one, the youngest. Rules are no choice.
 std::optional<StandingChoice> PickChoice(const std::vector<ChoiceRecord>& choices, const Revision& revision);
 

@@ -165,7 +165,7 @@ struct Store::State {
     if (row.state == RowState::kMissing) return none;
     if (row.state != RowState::kSound) {
       Warn(Cat("store ", disk.path, ": the ", row.state == RowState::kDamaged ? "kernel " : "cubin of kernel ", key,
-               " is damaged and will be made anew"));
+               " is damaged and will be recreated"));
     }
     if (writable) {
       Status noted = Ok();

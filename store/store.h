@@ -59,10 +59,10 @@ class Store {
   // Adds or replaces the cubin of a stored kernel; kNotFound if there is no such kernel.
   Status PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes);
 
-  // One for each generator that made one; PickChoice (store/choice_standing.h) says which to go by.
+  // One for each generator that made one; PickChoice (store/choice_standing.h) says which to use.
   Result<std::vector<ChoiceRecord>> GetChoices(const std::string& problem, const std::string& target,
                                                const std::string& device);
-  // What was predicted of a problem for any device of the target: what a device that has no choice may go by.
+  // The prediction of a problem for any device of the target, for a device that has no choice.
   std::vector<ChoiceRecord> GetPredictions(const std::string& problem, const std::string& target);
   // Without effect where a choice of the same generator and of a stronger source is stored (ChoiceSource).
   Status PutChoice(const ChoiceRecord& record);

@@ -34,7 +34,7 @@ struct Compilation {
   std::optional<CompiledKernel> pack;
   std::vector<CompiledKernel> totals;
   size_t totals_bytes = 0;  // of the workspace, for the partial rows of reductions
-  double ptx_ms = 0;        // tile program to PTX, of the product's kernel
+  double ptx_ms = 0;        // tile program to PTX, of the main kernel
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };

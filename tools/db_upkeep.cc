@@ -74,7 +74,7 @@ Result<store::PruneRule> RuleOf(const DbOptions& options) {
       "nothing to prune was named; use --older-than DAYS, --max-code BYTES, --other-generators or --damaged");
 }
 
-// Whether a plan could go by the record at all.
+// Whether a plan could use the record at all.
 Status CheckTexts(const std::string& problem, const std::string& target, const std::string& schedule) {
   if (const auto known = target::FindTarget(target); !known) return known.error();
   if (const auto parsed = ParseProblem(problem); !parsed) return parsed.error();

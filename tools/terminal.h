@@ -28,8 +28,8 @@ std::string_view FirstCharacters(std::string_view text, size_t count);
 struct Indent {
   size_t first = 0, rest = 0;
 };
-// `text` in lines of at most `width` characters, broken at blanks. A word that is longer than a line has a line of its
-// own. No newline at the end.
+// `text` in lines of at most `width` characters, broken at blanks. A longer word has a separate
+// line. No newline at the end.
 std::string Wrapped(std::string_view text, size_t width, Indent indent = {});
 
 // "name      text": the text begins at `column`, and where it is wrapped goes on there.

@@ -189,7 +189,7 @@ Outcome ExecuteCall(Warp& w, const Instruction& i, uint32_t mask) {
   SetFrameAddresses(w, *callee, *frame, mask);
   path.frame = std::move(frame);
   path.pc = callee->start;
-  // The callee's instructions are none of the points where the caller's parts meet.
+  // The caller's lanes reconverge at none of the callee's instructions.
   path.reconvergence = kNoTarget;
   return Outcome::kJumped;
 }
