@@ -1,5 +1,5 @@
-// Where the files of a CUDA toolkit are, for all that opens or runs one: CUDA_HOME, then /usr/local/cuda; for cuDNN,
-// which often lies apart, CUDNN_HOME as well. The variables are read at each call.
+// Where the files of a CUDA toolkit are: CUDA_HOME, then /usr/local/cuda; for cuDNN, which is often installed
+// elsewhere, CUDNN_HOME as well. The variables are read at each call.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ namespace laneshift::measure {
 class DeviceOperands {
  public:
   // Copies the operands; every byte of D is 0xff, so that an element that is never written is NaN.
-  // Each operand lies between red zones of so many bytes.
+  // Each operand lies between red zones of this many bytes.
   static Result<DeviceOperands> Upload(device::Context context, const device::Stream& stream, const Problem& problem,
                                        const HostOperands& operands, size_t red_zone_bytes = 0);
   // Another set with the same contents.

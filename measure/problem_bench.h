@@ -43,7 +43,7 @@ class ProblemBench {
   Result<std::shared_ptr<const Runnable>> Prepare(const Problem& problem, const Schedule& schedule) const;
   autotune::Trial CheckOn(const Problem& problem, HostOperands& host, const DeviceOperands& operands,
                           const Runnable& runnable);
-  // What the epilogue wrote is brought into `host`.
+  // Copies the outputs of the epilogue to `host`.
   Result<std::optional<std::string>> Compare(const Problem& problem, HostOperands& host,
                                              const DeviceOperands& operands);
 

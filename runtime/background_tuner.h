@@ -25,9 +25,9 @@ class BackgroundTuner {
   // Stops the current job and drops the others.
   ~BackgroundTuner();
 
-  // kResourceExhausted: the host gives no thread; the job is dropped.
+  // kResourceExhausted: the host cannot start a thread; the job is dropped.
   Status Add(Job job);
-  // Until no job is left.
+  // Waits until no job is left.
   void Finish();
 
  private:

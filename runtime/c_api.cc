@@ -86,8 +86,8 @@ laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
 
 Error Invalid(std::string message) { return laneshift::MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
-// What the caller's version of the struct says, as this version's: members that it lacks are null, and of later members
-// nothing may be said.
+// Converts the caller's version of the struct to this version's: members that it lacks are null, and later members must
+// be zero.
 laneshift::Result<laneshift_options> OptionsOf(const laneshift_options& given) {
   const size_t bytes = given.struct_bytes;
   // The first version ended with `tuner`.

@@ -14,7 +14,8 @@ namespace {
 
 using base::Cat;
 
-// Longer than any kernel takes: beyond it the one who compiles is stuck, and everybody helps himself.
+// Longer than any kernel takes: after it the compiling process is assumed to be stuck, and every process compiles for
+// itself.
 constexpr int kCompileWaitMs = 60000;
 
 // The name after the first `.entry`: the module's entry, whoever wrote the PTX.
@@ -68,7 +69,7 @@ KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Progra
     LS_LOG(kRuntime, warn, "the stored kernel ", key, " does not load (", found.error().message,
            "); compiling it again");
   }
-  // Of all processes that lack it, one compiles, and the others find what it made.
+  // Of all processes that need it, one compiles, and the others find the result.
   const store::FlightLock flight = store_.BeginFlight(Cat("compile ", key), kCompileWaitMs);
   if (flight.waited()) {
     stored = store_.GetKernel(key);
@@ -122,7 +123,7 @@ Result<const device::PtxAssembler*> KernelCache::Ptxas() {
   if (DriverCompiles()) return none;
   std::call_once(searched_, [this] { assembler_ = device::PtxAssembler::Find({.path = choice_.ptxas}); });
   if (!*assembler_) {
-    // A path that was given and is wrong is an error; not finding one by search is not.
+    // A wrong path that was given explicitly is an error; a failed search is not.
     if (choice_.kind == AssemblerChoice::kPtxas || !choice_.ptxas.empty()) {
       return MakeError(ErrorCode::kUnsupported,
                        Cat(assembler_->error().message, "; or let the driver compile the PTX (assembler driver)"));

@@ -38,12 +38,11 @@ struct OpenedDevice {
   // Of the emulator: the answers that are not the default ones, as "name=answer" words in the order of the table.
   std::string policies{};
 
-  // What is remembered of this device is remembered under this name: emulators that answer differently are different
-  // devices.
+  // Records of this device are stored under this name: emulators with different answers are different devices.
   std::string Key() const;
 };
 
-// What launches have left on the device since the last call; nothing of a GPU.
+// The report of launches on the device since the last call; nothing on a GPU.
 std::optional<EmulatorReport> TakeReport(const OpenedDevice& device);
 
 // kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the

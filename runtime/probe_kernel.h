@@ -22,7 +22,7 @@ struct ProbeSize {
 
 class ProbeKernel {
  public:
-  // Errors of `built` are handed on. REQUIRES: `device` and `target` outlive the kernel.
+  // Returns the error of `built`. REQUIRES: `device` and `target` outlive the kernel.
   static Result<ProbeKernel> Load(const device::Device& device, const target::Target& target,
                                   Result<ir::Program> built);
 
@@ -33,7 +33,7 @@ class ProbeKernel {
   // The shortest of a few runs, in microseconds.
   Result<double> TimeOf(const device::Stream& stream, const ProbeSize& size, int ctas, const void* operands,
                         void* sums) const;
-  // Blocks of K that the busiest CTA goes through.
+  // Blocks of K that the busiest CTA processes.
   double BlocksOf(const ProbeSize& size, int ctas) const;
 
  private:

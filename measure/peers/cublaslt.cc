@@ -45,7 +45,7 @@ struct KnownFunction {
 };
 constexpr KnownFunction kKnownFunctions[] = {{EpilogueKind::kRelu, 2}, {EpilogueKind::kGeluTanh, 32}};
 
-// The library's code for the whole epilogue of the problem, or what of it has no code: then it is left out.
+// The library's code for the whole epilogue of the problem, or the parts without a code, which are left out.
 struct LibraryEpilogue {
   uint32_t code = kPlain;
   bool whole = true;

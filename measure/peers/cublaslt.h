@@ -32,7 +32,7 @@ class Cublaslt {
   Status MultiplyByFirst(const GemmArguments& arguments) const;
   // "fastest of 8 algorithms, the heuristic's 3rd".
   const std::string& choice() const;
-  // Whether it executes the problem's epilogue, and not the plain product.
+  // Whether it executes the problem's epilogue, and not only the plain GEMM.
   bool fuses() const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 using base::Cat;
 using Directories = std::vector<std::string>;
 
-// What cublasGemmEx chooses is what most programs get; the lower interface knows more types and more algorithms.
+// Most programs get what cublasGemmEx chooses; the lower-level interface supports more types and algorithms.
 Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const device::Device& device,
                                          const device::Stream& stream, const Problem& problem,
                                          const Arguments& arguments) {
