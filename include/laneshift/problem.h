@@ -34,7 +34,7 @@ enum class Major : uint8_t { kK, kMn };
 // What a problem promises about its results beyond accuracy. Schedules and stored choices have to honour it.
 enum class Numerics : uint8_t {
   kDefault,         // any order of summation
-  kDeterministic,   // the same bits in every run of one schedule, the epilogue's sums included
+  kDeterministic,   // the same bits in every run of one schedule, including the epilogue's sums
   kBatchInvariant,  // deterministic, and results computed from a row of A (an image of x) have the same bits for any
                     // number of other rows (images)
 };
