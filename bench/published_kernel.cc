@@ -104,7 +104,7 @@ class RoleWriter {
   }
   void Product() {
     if (k_.scales == "threads" || k_.scales == "tma") {
-      // Threads bring the scales from memory, or from shared memory, to Tensor Memory before the product.
+      // Threads load the scale factors from memory, or from shared memory, to Tensor Memory before the MMA.
       steps_.Add({.kind = k_.scales == "threads" ? StepKind::kReadGlobal : StepKind::kStage,
                   .bytes = ScaleBytes(),
                   .elements = ScaleBytes()});
@@ -146,7 +146,7 @@ class RoleWriter {
   StepList& steps_;
 };
 
-// Loads, products and epilogue by different warps.
+// Loads, MMAs and epilogue by different warps.
 std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
   std::vector<PipelineRole> roles(3);
   RoleWriter load(k, roles[0].tile), multiply(k, roles[1].tile), epilogue(k, roles[2].tile);
@@ -161,7 +161,7 @@ std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
   epilogue.Add(StepKind::kTake, kSums);
   epilogue.Epilogue();
   epilogue.Add(StepKind::kRelease, kSums);
-  // A CTA does not end before its stores have read their sums.
+  // A CTA does not end before its stores have read their accumulators.
   if (!k.persistent) epilogue.Add(StepKind::kStoreWait, -1, 0);
   return roles;
 }

@@ -1,4 +1,4 @@
-// Judges the timing model by kernels whose time is known, and fits machine facts to them.
+// Evaluates the timing model with kernels of known time, and fits machine facts to them.
 //
 //   timing_error --target sm_90a --measured bench/measured/h200.txt
 //   timing_error --target sm_90a --measured bench/measured/h200.txt --fit load_latency,l2_rate --show "gemm m=1024"
@@ -68,8 +68,8 @@ SeriesError ErrorOf(const std::string& name, const std::vector<const TimingSampl
           .rank_correlation = Spearman(measured, predicted)};
 }
 
-// What a fit makes small: errors of the kernels that matter, those within three times the best of their series, and
-// what the model's choice loses.
+// The objective of a fit: errors of the kernels that matter, those within three times the best of their series, and the
+// loss of the model's choice.
 double Loss(const std::map<std::string, std::vector<const TimingSample*>>& series, const Facts& facts) {
   double loss = 0;
   for (const auto& [name, samples] : series) {

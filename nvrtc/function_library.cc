@@ -27,17 +27,17 @@ constexpr std::string_view kBindingFile = "laneshift-binding";
 constexpr std::string_view kOperandsFile = "laneshift/function_operands.h";
 constexpr std::string_view kOptions[] = {"--std=c++17", "--relocatable-device-code=true",
                                          "--device-as-default-execution-space"};
-// Leaves out textures and the runtime's declarations; a quarter of the time of a small source. NVRTC 13 has it.
+// Leaves out textures and the runtime's declarations, a quarter of the time of a small source. Supported by NVRTC 13.
 constexpr std::string_view kMinimal = "--minimal";
 constexpr int kMinimalSince = 13000;
-// As long as NVRTC takes of most sources.
+// As long as NVRTC takes for most sources.
 constexpr int kFlightWaitMs = 60000;
-// Of one function: some hundred thousand instructions.
+// Per function: some hundred thousand instructions.
 constexpr size_t kMaxCodeBytes = 16 << 20;
 
 Error BadSource(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
 
-// Of a file: its directory. Sources that are in no file have none.
+// The directory of a file. Sources without a file have none.
 std::string DirectoryOf(const std::string& file) {
   std::error_code unreadable;
   if (file.empty() || !fs::exists(file, unreadable)) return {};
@@ -62,7 +62,7 @@ std::string KeyOf(const std::string& digest, const target::Target& target) {
   return base::Fingerprinter().Text("function", digest).Text("target", target.name).Finish().Hex();
 }
 
-// The binding begins, the user's source with it where `bound`.
+// The binding's beginning, followed by the user's source if `bound`.
 std::string TextFor(const FunctionSource& source, bool bound) {
   std::string text = Cat("#include <", kOperandsFile, ">\n", LineDirective(NameOf(source)), source.text, "\n");
   if (!bound) return text;
@@ -86,7 +86,7 @@ bool OnlyBindingFailed(std::string_view log) {
   return failed;
 }
 
-// Without what the user can do nothing about: warnings of functions that nobody calls, and our own lines.
+// Without messages that the user cannot fix: warnings of unused functions, and our own lines.
 std::string OwnLines(std::string_view log) {
   std::string text;
   bool own = true;
@@ -104,7 +104,7 @@ bool IsOf(const ir::FunctionInput& asked, const FunctionParameter& compiled) {
          (!compiled.type || asked.type == compiled.type);
 }
 
-// Whether a program calls what was compiled.
+// Whether a program calls the compiled function.
 bool IsOf(const ir::ProgramFunction& called, const Signature& compiled) {
   return (called.joins_pairs) == compiled.joins_pairs &&
          std::equal(called.inputs.begin(), called.inputs.end(), compiled.parameters.begin(), compiled.parameters.end(),

@@ -38,8 +38,8 @@ class FunctionLibrary {
   FunctionLibrary(store::Store& store, const target::Target& target, LibraryOptions options);
 
   // kInvalidArgument: the source does not compile (NVRTC's log, with the source's own lines), has no such function, has
-  // several, or its signature cannot be served. kUnsupported: there is no NVRTC, or the function does what an epilogue
-  // cannot have.
+  // several, or its signature is not supported. kUnsupported: there is no NVRTC, or the function does what is not
+  // allowed in an epilogue.
   Result<FunctionCall> Find(const FunctionSource& source);
 
   // A problem whose epilogue may name files: "epilogue=bias_n+act.cu:Swish:1.5". Errors as Find and ParseProblem.
@@ -54,7 +54,7 @@ class FunctionLibrary {
   // Of one function. Errors as TextsOf.
   Result<std::string> TextOf(const std::string& name, const std::string& digest);
 
-  // How often NVRTC was asked.
+  // How often NVRTC was called.
   int compilations() const;
 
  private:

@@ -15,11 +15,11 @@ namespace {
 
 using base::Cat;
 
-// In front of the parameters: form, result, value, count.
+// Before the parameters: form, result, value, count.
 constexpr size_t kHeadWords = 4, kParameterWords = 3;
 constexpr int kForm = 1;
 
-// Kinds of the binding: nothing that can be served, then as FunctionOperand.
+// Kinds of the binding: unsupported, then as FunctionOperand.
 constexpr int kInvalidKind = 0;
 constexpr int kTypeOfD = -1;
 

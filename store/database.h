@@ -22,7 +22,7 @@ struct sqlite3_stmt;
 
 namespace laneshift::store {
 
-// When the present step of a connection's statements began, and how long it may take; zero: without end.
+// When the current step of a connection's statements began, and how long it may take; zero: no limit.
 struct StepClock {
   std::chrono::steady_clock::time_point began{};
   std::chrono::milliseconds limit{10000};

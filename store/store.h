@@ -33,8 +33,7 @@ struct StoreOptions {
   int64_t max_bytes = 0;       // of the file; 0: no limit. Beyond it the store behaves as on a full disk
   // Of the code of all kernels. Beyond it those that were not used for longest go; 0: no limit.
   int64_t max_code_bytes = int64_t{2} << 30;
-  // A database that is read where the user's has nothing, and never written (`laneshift db seal` makes one). Empty:
-  // none.
+  // A database that is read if the user's has no entry, and never written (`laneshift db seal` makes one). Empty: none.
   std::string system_path{};
   // Whether kernels are taken from it too, and not only choices, trials and facts: its code then runs as the user's
   // own.
@@ -50,7 +49,7 @@ class Store {
 
   // True while writes reach the disk.
   bool durable() const;
-  // The first thing that went wrong, if anything did.
+  // What went wrong first, if anything did.
   std::optional<std::string> warning() const;
 
   // A hit also marks the kernel as used (to the hour).
@@ -64,23 +63,23 @@ class Store {
                                                const std::string& device);
   // The prediction of a problem for any device of the target, for a device that has no choice.
   std::vector<ChoiceRecord> GetPredictions(const std::string& problem, const std::string& target);
-  // Without effect where a choice of the same generator and of a stronger source is stored (ChoiceSource).
+  // Without effect if a choice of the same generator and of a stronger source is stored (ChoiceSource).
   Status PutChoice(const ChoiceRecord& record);
 
-  // Everything that was measured of a problem on a device, oldest first.
+  // All trials of a problem on a device, oldest first.
   Result<std::vector<TrialRecord>> GetTrials(const std::string& problem, const std::string& target,
                                              const std::string& device);
   // The trial and all of its samples, or nothing.
   Status PutTrial(const TrialRecord& record);
 
-  // What was measured of a device; the last measurement counts.
+  // Measured facts of a device; the last measurement counts.
   Result<std::optional<FactRecord>> GetFact(const std::string& device, const std::string& name);
   // Each once, in no order.
   Result<std::vector<FactRecord>> GetFacts(const std::string& device);
   Status PutFact(const FactRecord& record);
 
-  // Held by the one process that makes what all lack ("compile <key>", "tune <problem>"): ask the store again once it
-  // is held. Not held where there is no file to lock, or past the time-out.
+  // Held by the one process that makes what all need ("compile <key>", "tune <problem>"): query the store again once it
+  // is held. Not held if there is no file to lock, or after the time-out.
   FlightLock BeginFlight(const std::string& what, int timeout_ms);
 
   // Counts over the file and, where it is no longer written, over memory.

@@ -11,7 +11,8 @@
 
 namespace laneshift::store {
 
-// A week: as long as a wrong verdict may keep a candidate out, and as rarely as one that hangs is tried again.
+// A week: the longest time for which a wrong verdict excludes a candidate, and the interval at which one that hangs is
+// tried again.
 inline constexpr int64_t kFailureSeconds = int64_t{7} * 24 * 3600;
 
 // Who asks, and when.

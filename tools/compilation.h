@@ -1,4 +1,4 @@
-// Compilation: a problem compiled and not run, for the verbs that only look.
+// Compilation: a problem compiled but not run, for verbs that only show.
 //
 // Thread-safety: values; valid as long as the reader that they were made with.
 #pragma once
@@ -38,8 +38,8 @@ struct Compilation {
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };
-// For the target of the reader's engine, by the schedule that `run` takes there (runtime/schedule_choice.h). Users'
-// functions are asked of the reader.
+// For the target of the reader's engine, with the schedule that `run` uses there (runtime/schedule_choice.h). Users'
+// functions come from the reader.
 Result<Compilation> CompileProblem(const Problem& problem, const std::string& schedule, Keep keep,
                                    ProblemReader& reader);
 

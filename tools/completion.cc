@@ -30,7 +30,7 @@ bool IsPlaceholder(std::string_view word) {
   return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// The type name of an option lists its values: "auto|cuda|cuda:N|emulator"; what has capitals is to be filled in.
+// The type name of an option lists its values: "auto|cuda|cuda:N|emulator"; capitals mark a value to fill in.
 Values ValuesOf(const CLI::Option& option) {
   Values values{.words = {}, .files = false, .any = option.get_type_size() != 0};
   const std::string type = option.get_type_name();

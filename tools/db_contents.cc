@@ -38,7 +38,7 @@ std::string DateOf(int64_t seconds) {
 
 std::string TimeOf(double us) { return us > 0 ? PrintDuration(us / 1000) : "-"; }
 
-// What a record says, in the columns of `list`.
+// The columns of a record in `list`.
 struct Row {
   std::string subject, where, what, time;
   int64_t created;

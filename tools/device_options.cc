@@ -30,7 +30,7 @@ std::vector<std::string> JoinWords(const std::vector<std::string>& words) {
   return texts;
 }
 
-// A word of a command line that is neither key=value nor the beginning of a problem, before it is taken for the latter.
+// A word of a command line that is neither key=value nor the beginning of a problem, before it is taken for a problem.
 Status CheckWords(const std::vector<std::string>& words) {
   const std::vector<std::string_view> kinds = ir::ProblemKinds();
   for (size_t i = 1; i < words.size(); ++i) {

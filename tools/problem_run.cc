@@ -33,11 +33,11 @@ using measure::Nvrtc;
 
 using base::Cat;
 
-// Products that the host checks in whole: half a minute on two slow cores.
+// The number of products that the host checks completely: half a minute on two slow cores.
 constexpr double kMaxHostProducts = 6e10;
 constexpr int64_t kSamples = 8192;
 
-// An operand from its file, or from the seed. A file for what the problem does not read is refused.
+// An operand from its file, or from the seed. A file for an operand that the problem does not read is refused.
 Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::string& path, uint64_t seed) {
   const std::string_view name = ir::NameOf(problem, role);
   if (ir::Uses(problem, role)) {
@@ -130,7 +130,7 @@ class ProblemRun {
   }
 
   bool NeedsDownload() {
-    // What rint and users' functions make of a sum is compared on the host.
+    // The results of rint and users' functions are compared on the host.
     if (settings_.check && !parts_.emulated && !ir::HasJumps(ir::EpilogueOf(problem_))) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {

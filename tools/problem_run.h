@@ -30,7 +30,7 @@ struct RunSettings {
   std::vector<std::string> library_directories;
 };
 
-// What came of it. Empty where it is unknown or was not asked for.
+// The outcome. Empty if unknown or not requested.
 struct RunOutcome {
   PlanReport plan;
   std::optional<Comparison> comparison;

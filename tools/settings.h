@@ -1,4 +1,4 @@
-// Settings: what the environment says. Read once, here; everything below gets typed options.
+// Settings: the environment. Read once, here; everything else gets typed options.
 //
 //   LANESHIFT_CACHE_DIR  where the store lives (store/location.h)
 //   LANESHIFT_SYSTEM_STORE  a sealed database that is read under it; else the installed one, if there is one

@@ -90,7 +90,7 @@ class Layout {
     }
   }
 
-  // A long last column that has enough room left goes on below itself.
+  // A long last column with enough room left continues below itself.
   bool WrapLast(size_t screen) {
     Place& last = places_.back();
     if (!last.in_row || columns_.back().room != Room::kLong) return false;

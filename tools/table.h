@@ -1,4 +1,4 @@
-// TextTable: rows of text in aligned columns, and the few words of colour that a terminal gets.
+// TextTable: rows of text in aligned columns, with the few colours for terminals.
 //
 // Thread-safety: none.
 #pragma once
@@ -13,7 +13,7 @@ namespace laneshift::tools {
 
 enum class Align { kLeft, kRight };
 enum class Tint { kPlain, kGood, kBad, kFaint };
-// What becomes of a column's cells where the table is wider than the screen.
+// What happens to a column's cells if the table is wider than the screen.
 enum class Room {
   kNarrow,  // they stay in the row
   kLong,    // they may be wrapped, or printed on separate lines next to their row

@@ -1,4 +1,4 @@
-// What a search may cost, and which of the problems are ours, as they are written on a command line.
+// The budget of a search, and the subset of the problems to tune, as written on a command line.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -34,7 +34,7 @@ constexpr Alias kVerbAliases[] = {
     {"list ls", "did you mean 'db list'?"},
 };
 
-// By what they mean; an option of ours is offered where the verb has it.
+// Aliases by meaning; one of our options is offered if the verb has it.
 constexpr Alias kOptionAliases[] = {
     {"dtype type precision data-type datatype in-dtype out-dtype a-type",
      "types are keys of the problem: a=bf16 d=bf16"},

@@ -30,7 +30,7 @@ std::vector<ProbedRow> CompareFacts(const runtime::MachineProbe& probe, const ta
                                     const autotune::Machine& used);
 
 nlohmann::ordered_json FactsJson(const std::vector<ProbedRow>& rows);
-// A table, and below it what was refused.
+// A table, followed by the refused answers.
 std::string FactsText(const std::vector<ProbedRow>& rows, const Screen& screen);
 
 }  // namespace laneshift::tools

@@ -52,7 +52,7 @@ struct BenchOptions {
   bool json = false;
 };
 
-// Somebody's times.
+// The times of one contender.
 struct Timed {
   std::string name;
   std::string schedule{};  // ours

@@ -45,7 +45,7 @@ Result<Form> ParseForm(const std::string& text) {
                    base::Cat("--emit ", text, " is unknown; use ptx, tile, llvm or cubin"));
 }
 
-// What to write, and of which kernel.
+// The form to write, and the kernel.
 struct Output {
   Form form;
   std::string ptxas;

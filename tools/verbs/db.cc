@@ -1,4 +1,4 @@
-// `laneshift db`: what the store holds, and what keeps it in order. The verbs are in db_contents.cc and db_upkeep.cc.
+// `laneshift db`: the store's contents and their maintenance. The verbs are in db_contents.cc and db_upkeep.cc.
 #include "tools/db.h"
 
 #include <CLI/CLI.hpp>

@@ -63,7 +63,7 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
   options.hazards = given.hazards == "on" ? emulator::HazardChecks::kOn : emulator::HazardChecks::kOff;
   options.host_threads = given.threads;
   options.multiprocessors = given.multiprocessors;
-  // A program that is waited for should end; libraries may run for days.
+  // A program that is run interactively should end; libraries may run for days.
   options.limits.seconds = 600;
   for (const std::string& limit : given.limits) LS_TRY(emulator::SetLimit(options.limits, limit));
   for (const std::string& level : given.hazard_levels) LS_TRY(emulator::SetHazardLevel(options.hazard_rules, level));

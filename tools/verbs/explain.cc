@@ -49,7 +49,7 @@ struct ExplainOptions {
   bool json = false, refused = false;
 };
 
-// What the times are predicted for, and what `run` takes there.
+// The machine of the prediction, and the schedule that `run` uses there.
 struct Subject {
   const target::Target* target = nullptr;
   Machine machine;

@@ -37,7 +37,7 @@ struct InspectOptions {
   bool all_passes = false, no_ptx = false, json = false;
 };
 
-// What the assembler says, or why it says nothing.
+// The assembler's output, or why there is none.
 struct Resources {
   std::optional<device::AssembleResult> assembled;
   std::string assembler, missing;
@@ -60,7 +60,7 @@ Resources ResourcesOf(const std::string& ptx, std::string_view target, const std
   return resources;
 }
 
-// The dumps that were asked for; by default the last pass.
+// The requested dumps; by default the last pass.
 Result<std::vector<compiler::PassDump>> SelectPasses(const Compilation& compilation, const InspectOptions& options) {
   if (options.all_passes) return compilation.passes;
   if (options.dump_after.empty()) return std::vector{compilation.passes.back()};
@@ -89,7 +89,7 @@ Json ResourcesJson(const Resources& resources) {
           {"spill_load_bytes", r.spill_load_bytes}, {"advisories", r.advisories}};
 }
 
-// What the assembler says of the kernels of a compilation.
+// The assembler's output for the kernels of a compilation.
 struct Assembled {
   Resources product, pack;
   std::vector<Resources> totals;

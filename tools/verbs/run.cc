@@ -47,7 +47,7 @@ int ExitCodeFor(const Result<RunOutcome>& outcome) {
   return outcome->failures.empty() ? kExitOk : kExitFailure;
 }
 
-// News for people, on stderr; each note once.
+// Notes for people, on stderr, each once.
 void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
   const std::string problem = PrintProblem(run.problem);
   if (!run.outcome) {
@@ -105,7 +105,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
     }
     outcomes.push_back(std::move(outcome));
   }
-  // Where nothing ran, the errors have said all there is.
+  // If nothing ran, the errors say everything.
   const bool any =
       std::any_of(outcomes.begin(), outcomes.end(), [](const ProblemOutcome& o) { return bool(o.outcome); });
   if (!options.json && any) std::fputs(PrintTable(outcomes, StdoutScreen(), options.view).c_str(), stdout);

@@ -60,7 +60,7 @@ Result<autotune::SearchKind> ParseSearch(const std::string& text) {
                    Cat("--search ", text, " is unknown; use --search halving or --search exhaustive"));
 }
 
-// The problems, each once, and how they went.
+// The problems, each once, and their outcomes.
 class Batch {
  public:
   Batch(std::vector<Problem> problems, const TuneVerbOptions& options, const autotune::TuneOptions& tune)
@@ -92,7 +92,7 @@ class Batch {
     return InterruptRequested() ? kExitInterrupted : kExitOk;
   }
 
-  // After an interruption: what was not in vain.
+  // After an interruption: what has been achieved.
   void TellWhatIsKept() {
     line_.Clear();
     const auto done = std::count_if(outcomes_.begin(), outcomes_.end(),
@@ -107,7 +107,7 @@ class Batch {
     std::vector<TunedProblem> tuned;
     bool any = false;
     for (auto& outcome : outcomes_) {
-      // What an interruption cut short has not failed.
+      // A problem that was interrupted has not failed.
       if (!outcome || (!outcome->outcome && InterruptRequested())) continue;
       any = any || outcome->outcome;
       tuned.push_back(std::move(*outcome));
@@ -142,7 +142,7 @@ class Batch {
   std::vector<int> trials_;  // new ones of each problem; written by the thread that has it
 };
 
-// One worker a device: this program, as the verb `worker`.
+// One worker per device: this program, as the verb `worker`.
 Result<std::vector<autotune::WorkerOptions>> WorkersFor(const TuneVerbOptions& options) {
   std::error_code failure;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
