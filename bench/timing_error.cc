@@ -224,7 +224,7 @@ Result<int> Judge(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"timing_error: how far the timing model is from what was measured"};
+  CLI::App app{"timing_error: the timing model's error against measurements"};
   Options options;
   app.add_option("--target", options.target);
   app.add_option("--measured", options.measured, "times of our own kernels on a device (bench/measured)");

@@ -1,4 +1,4 @@
-// Sums of the epilogue with numerics=deterministic: the same bits in every run, whatever order tiles end in.
+// Sums of the epilogue with numerics=deterministic: the same bits in every run, in whatever order tiles end.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -100,7 +100,7 @@ class TotalsRun {
   GemmArguments roles_{};
 };
 
-// Of 8 SMs, so that a small problem has several tiles for each.
+// On 8 SMs, so that a small problem has several tiles per SM.
 Engine OpenWith(const char* target, const char* order, LaunchOverlap overlap = LaunchOverlap::kNone) {
   EngineOptions options;
   options.store_directory = ":memory:";
@@ -184,7 +184,7 @@ TEST(OrderedTotalsPlan, AddsToWhatIsThere) {
   for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(behind[i], alone[i] + (1 << 16)) << "total " << i;
 }
 
-// Kernels that may start early wait for those before: lines are not overwritten while they are added up.
+// Kernels that may start early wait for the previous ones: partial rows are not overwritten while they are added.
 TEST(OrderedTotalsPlan, MayOverlapItself) {
   const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_m+sum_n");
   std::set<Bytes> results;
@@ -203,7 +203,7 @@ TEST(OrderedTotalsPlan, NeedsItsWorkspace) {
   const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_m+sum_n");
   const auto plan = engine.MakePlan(problem, *ParseSchedule("tile=64x64x64 rows=m"));
   ASSERT_TRUE(plan) << plan.error().message;
-  // Counters; 4 tiles' lines of 304 elements, one for each 64 columns; 19 of 200, one for each 16 rows.
+  // Counters; 4 partial rows of 304 elements, one for each 64 columns; 19 of 200, one for each 16 rows.
   const auto counters = static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes);
   EXPECT_EQ(plan->workspace_bytes(), counters + 4 * 304 * 4 + 19 * 200 * 4);
   TotalsRun totals_run(engine, problem);

@@ -1,4 +1,4 @@
-// Plans of several kernels: operands are packed into the workspace before the product reads them.
+// Plans of several kernels: operands are packed into the workspace before the main kernel reads them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -153,7 +153,7 @@ TEST(PackedPlan, IsCapturedIntoAGraph) {
   api.GraphDestroy(graph);
 }
 
-// Run has no workspace to give: it takes a schedule that needs none, though the usual one packs.
+// Run provides no workspace: it takes a schedule that needs none, though the usual one packs.
 TEST(PackedPlan, IsNotWhatRunTakes) {
   const Engine engine = OpenWith({.emulator_multiprocessors = 1});
   constexpr Size kLarger = {193, 321, 513};

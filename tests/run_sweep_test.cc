@@ -18,7 +18,7 @@
 namespace laneshift {
 namespace {
 
-// The sweeps, and how many cases of a target they have at least: they did not silently shrink.
+// The sweeps, and the minimum number of cases of a target: they must not silently shrink.
 struct Sweep {
   const char* file;
   int least_sm_100a = 0, least_sm_90a = 0;

@@ -169,7 +169,7 @@ TEST_F(Db, VerifyFindsDamage) {
   EXPECT_EQ(Call({"verify", Path("absent.db")}).exit_code, 4);
 }
 
-// `run` on the emulator, with the own store.
+// `run` on the emulator, with the user's store.
 std::vector<std::string> RunCommand(const std::string& store, const std::string& problem) {
   return {"/usr/bin/env",    "LANESHIFT_CACHE_DIR=" + store,
           LANESHIFT_PROGRAM, "run",

@@ -33,7 +33,7 @@ class Program : public testing::Test {
     return result ? *result : base::ProgramResult{};
   }
 
-  // The verb on the emulator, with one JSON object a line.
+  // The verb on the emulator, with one JSON object per line.
   std::vector<Json> CallJson(std::vector<std::string> arguments, int exit_code = 0) const {
     arguments.push_back("--json");
     const base::ProgramResult result = Call(arguments);
