@@ -23,8 +23,8 @@ constexpr Plausible kPlausible[] = {
     {&Machine::shared_read, 1 / 1.5, 1.02},      // the ports of shared memory
     {&Machine::product_columns, 1 / 1.5, 1.02},  // and the tensor core have that rate, and no more
     {&Machine::memory_rate, 0.4, 1.15},          // pins of the memory: 4.8 TB/s of an H200, 8 of a B200
-    {&Machine::l2_rate, 0.4, 1.5},               // without neighbours that share, half of it
-    {&Machine::load_latency, 0.25, 1.5},         // a load by itself waits a third of what one of a GEMM does
+    {&Machine::l2_rate, 0.4, 1.5},               // half of it without neighbours that share
+    {&Machine::load_latency, 0.25, 1.5},         // an isolated load waits a third of what one of a GEMM does
     {&Machine::memory_latency, 1 / 1.5, 2.5},    // and more than twice as long for memory
     {&Machine::launch_us, 0.5, 2},
     {&Machine::outside_row, 0.1, 1.5},  // rows outside by themselves take a sixth of what they add to those inside
@@ -43,7 +43,7 @@ const Plausible& PlausibleOf(double Machine::*field) {
 struct ProbedWhereFitted {
   double Machine::*field;
   double h200;
-  bool shifts;  // the figure is another one than what is probed, and nothing without this answer
+  bool shifts;  // the figure differs from what is probed, and is used only with this answer
 };
 constexpr ProbedWhereFitted kProbedWhereFitted[] = {
     {&Machine::port, 107, false},
@@ -66,7 +66,7 @@ Result<double> Fitted(const target::Target& target, const MachineRow& row, doubl
     if (target.product == target::Product::kH200) return row.h200 * value / there.h200;
     if (there.shifts) {
       return MakeError(ErrorCode::kUnsupported,
-                       base::Cat(row.name, " = ", value, " ", row.unit, " is reported alone: nothing for ", target.name,
+                       base::Cat(row.name, " = ", value, " ", row.unit, " is only reported: nothing for ", target.name,
                                  " is fitted to a device that was probed"));
     }
   }
@@ -145,7 +145,7 @@ Machine MachineOf(const target::Target& target, int sm_count, const std::string&
   const auto facts = store.GetFacts(device_key);
   if (!facts) return machine;
   for (const store::FactRecord& fact : *facts) {
-    // Facts of other kinds are none of the machine's.
+    // Facts of other kinds do not belong to the machine.
     if (!fact.name.starts_with(kStoredPrefix)) continue;
     const std::string_view name = std::string_view(fact.name).substr(kStoredPrefix.size());
     const auto measured = ParseFact(name, fact.answer);

@@ -14,8 +14,8 @@ TEST(Machine, EveryFactIsPublishedForBothTargets) {
     const Machine machine = PublishedMachine(target::NamedTarget(name));
     EXPECT_EQ(machine.sm_count, target::NamedTarget(name).default_sm_count);
     for (const MachineFact& fact : FactsOf(machine)) {
-      // What memory and the walk over tiles cost more on an H200 is in its other constants, and clusters relieve its L2
-      // of nothing.
+      // The higher cost of memory and of static scheduling on an H200 is in its other constants, and clusters do not
+      // relieve its L2.
       constexpr std::string_view kZeros[] = {"memory_queue", "walk_lag", "cluster_relief"};
       const bool in_others = std::string_view(name) == "sm_90a" &&
                              std::find(std::begin(kZeros), std::end(kZeros), fact.name) != std::end(kZeros);
@@ -95,7 +95,7 @@ TEST(Machine, LatenciesAreReportedAloneWhereNothingIsFittedToAProbedDevice) {
   const auto fitted = FittedFact(target, "load_latency", 300);
   ASSERT_FALSE(fitted);
   EXPECT_EQ(fitted.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(fitted.error().message.find("is reported alone"), std::string::npos) << fitted.error().message;
+  EXPECT_NE(fitted.error().message.find("is only reported"), std::string::npos) << fitted.error().message;
   EXPECT_EQ(*FittedFact(target, "memory_rate", 7), 7);
   store::Store store = store::Store::Open({});
   ASSERT_TRUE(store.PutFact({.device = "d", .name = StoredName("load_latency"), .answer = "300"}));

@@ -1,4 +1,4 @@
-// Moment: a point in time and the way that led to it: how much of it each kind of work took on the critical path.
+// Moment: a point in time and its critical path: how much of it each kind of work took.
 //
 // Thread-safety: values.
 #pragma once
@@ -11,20 +11,20 @@ namespace laneshift::autotune {
 
 // What a kernel can spend its time on.
 // BOUND(Name, text, doc)
-#define LS_BOUNDS(BOUND)                                                                        \
-  BOUND(TensorCore, "tensor core", "the tensor core multiplies at its full rate")               \
-  BOUND(SharedMemory, "shared memory", "the tensor core waits for operands from shared memory") \
-  BOUND(L2, "L2", "operands come from L2 at the rate that it has")                              \
-  BOUND(Memory, "memory", "operands come from or sums go to memory at the rate that it has")    \
-  BOUND(LoadLatency, "load latency", "a load is under way that too few others overlap")         \
-  BOUND(ProductLatency, "product latency", "a product has to end before the next step")         \
-  BOUND(Issue, "issue", "threads issue instructions and pass barriers")                         \
-  BOUND(Outside, "outside", "bulk copies fill rows outside of the tensor with zeros")           \
-  BOUND(Gather, "gather", "threads load an operand element by element")                         \
-  BOUND(Epilogue, "epilogue", "sums are read and converted")                                    \
-  BOUND(Store, "store", "the output leaves the SM")                                             \
-  BOUND(Pack, "pack", "a kernel before copies operands to where bulk copies reach them")        \
-  BOUND(Totals, "totals", "kernels behind add up totals in a fixed order")                      \
+#define LS_BOUNDS(BOUND)                                                                          \
+  BOUND(TensorCore, "tensor core", "the tensor core multiplies at its full rate")                 \
+  BOUND(SharedMemory, "shared memory", "the tensor core waits for operands from shared memory")   \
+  BOUND(L2, "L2", "operands come from L2 at its full rate")                                       \
+  BOUND(Memory, "memory", "operands are read from or results written to memory at its full rate") \
+  BOUND(LoadLatency, "load latency", "too few loads are in flight to hide the latency of one")    \
+  BOUND(ProductLatency, "product latency", "an MMA has to end before the next step")              \
+  BOUND(Issue, "issue", "threads issue instructions and pass barriers")                           \
+  BOUND(Outside, "outside", "bulk copies fill rows outside the tensor with zeros")                \
+  BOUND(Gather, "gather", "threads load an operand element by element")                           \
+  BOUND(Epilogue, "epilogue", "accumulators are read and converted")                              \
+  BOUND(Store, "store", "the output is stored")                                                   \
+  BOUND(Pack, "pack", "a kernel packs operands to make them TMA-addressable")                     \
+  BOUND(Totals, "totals", "kernels add the partial rows of deterministic reductions")             \
   BOUND(Launch, "launch", "the kernel starts and ends")
 
 enum class Bound {
@@ -55,7 +55,7 @@ struct Moment {
     later.Spend(bound, more);
     return later;
   }
-  // All of it takes so many times as long.
+  // All of it takes `times` as long.
   void Stretch(double factor) {
     clocks *= factor;
     for (double& spent : by) spent *= factor;

@@ -1,4 +1,4 @@
-// Pack time: how long the kernel takes that copies operands before the product's (compiler/plan/packing.h).
+// Pack time: the time of the kernel that packs operands before the main kernel (compiler/plan/packing.h).
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -15,7 +15,7 @@ struct PackWork {
 // REQUIRES: the problem is complete.
 PackWork PackWorkOf(const Problem& problem, const Schedule& schedule);
 
-// Microseconds before the product's kernel may begin.
+// Microseconds before the main kernel may begin.
 double PackTime(const PackWork& work, const Machine& machine);
 
 }  // namespace laneshift::autotune

@@ -60,13 +60,13 @@ class StepWriter {
     return std::move(steps_);
   }
 
-  // Products of one tile, and those that are listed.
+  // MMAs of one tile, and those that are listed.
   double products() const { return products_; }
-  // Parts into which each tile is cut.
+  // The number of split-K slices per tile.
   int64_t sections() const { return sections_; }
 
  private:
-  // Tiles that fill no round are all there are, or are taken for a round of whole ones.
+  // The tiles that do not fill a round are all tiles, or are in addition to a round of whole ones.
   void CutSections(const Op& op) {
     const int64_t blocks = indices_.At(op.operands[3]);
     int64_t tiles = 1;
@@ -76,7 +76,7 @@ class StepWriter {
     indices_.Set(op.result + 4, base::CeilDiv(blocks, sections_));
   }
 
-  // Of loops over slots that follow each other the later ones are not listed once one was cut.
+  // Of consecutive loops over slots the later ones are not listed once one was shortened.
   void WriteAll(const std::vector<Op>& body, int64_t listed, StepList& steps) {
     bool cut = false;
     StepList unlisted;
@@ -113,7 +113,7 @@ class StepWriter {
         return WriteStore(op, steps);
       case OpCategory::kSplitK:
         return WriteSplitK(op, steps);
-      // These take no time of their own; kernels that only move memory are timed by pack_time.h and totals_time.h.
+      // These take no time themselves; kernels that only move memory are timed by pack_time.h and totals_time.h.
       case OpCategory::kIndex:
       case OpCategory::kWork:
       case OpCategory::kMemory:
@@ -123,7 +123,7 @@ class StepWriter {
     }
   }
 
-  // The slots that other roles pass are passed by the simulation, and what stays was waited for.
+  // The simulation skips the slots of the other ping-pong role, and resident slots have been waited for.
   void WriteChannelOp(const Op& op, StepList& steps) {
     const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs);
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve)
@@ -137,7 +137,7 @@ class StepWriter {
       return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsTurn(op)});
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       if (IsTurn(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
-      // Products into registers are waited for.
+      // MMAs into registers are waited for.
       const bool math = role_.kind == ir::RoleKind::kMath;
       return Add(steps, {.kind = math ? StepKind::kDrain : StepKind::kRelease, .ring = RingOf(op)});
     }
@@ -191,7 +191,7 @@ class StepWriter {
             .issues = Depth()};
   }
 
-  // Registers are read and cleared, and scale factors loaded, while something else takes longer.
+  // Registers are read and cleared, and scale factors loaded, while something longer runs.
   void WriteAccumulatorOp(const Op& op, StepList& steps) {
     if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadSums(steps, read->columns);
     if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
@@ -259,14 +259,14 @@ class StepWriter {
     if (op.kind == OpKind::kPartialSum)
       return Add(steps,
                  {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(sections_)});
-    // The stores are waited for, then the counter answers.
+    // After the stores have completed, the counter answers.
     for (int i = 0; i < 2; ++i) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = kSumBytes});
   }
 
   static void Add(StepList& steps, const Step& step) { steps.Add(step); }
 
-  // A loop that fills or empties slots is cut where it is long, a nest of them from the outermost on; so that roles
-  // with the same loops list the same slots.
+  // A long loop that fills or empties slots is shortened, and nested loops from the outermost on, so that roles with
+  // the same loops list the same slots.
   void WriteLoop(const Op& op, int64_t listed, StepList& steps) {
     const int64_t turns = indices_.Turns(op), kept = KeptTurns(op, listed);
     if (kept == 0) return;
@@ -277,7 +277,7 @@ class StepWriter {
     products_ = products + (products_ - products) * static_cast<double>(turns);
   }
 
-  // Turns of a loop that are listed.
+  // Iterations of a loop that are listed.
   int64_t KeptTurns(const Op& op, int64_t listed) {
     const int64_t turns = indices_.Turns(op);
     if (!MovesSlots(op.body)) return turns;
@@ -290,7 +290,7 @@ class StepWriter {
       return op.kind == OpKind::kPut || op.kind == OpKind::kTake || (op.kind == OpKind::kFor && MovesSlots(op.body));
     });
   }
-  // Turns of the loops that a turn of this body goes through.
+  // Iterations of the inner loops per iteration of this body.
   int64_t InnerTurns(const std::vector<Op>& body) {
     int64_t turns = 1;
     for (const Op& op : body) {
@@ -315,7 +315,7 @@ class StepWriter {
   }
   const ir::Buffer& BufferOf(int buffer) const { return program_.buffers[static_cast<size_t>(buffer)]; }
 
-  // `bytes` come to the SM, brought by `parts` of them in turn for all.
+  // `bytes` are loaded to the SM, by `parts` of them in rotation for all.
   static Step Load(const SharedLayout& tile, int bytes, bool of_b, int parts) {
     return {.kind = StepKind::kLoad,
             .bytes = static_cast<double>(bytes),
@@ -330,7 +330,7 @@ class StepWriter {
     const auto& attrs = op.As<ir::GatherAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
     double columns = tile.inner;
-    // Code made for the taps loads nothing behind the last one.
+    // Code specialised for the taps loads nothing after the last one.
     if (attrs.channels > 0) {
       columns = std::clamp(attrs.channels * attrs.columns * attrs.rows * attrs.planes - attrs.first, 0, tile.inner);
     }
@@ -362,7 +362,7 @@ class StepWriter {
                 .special = approximate ? cost.approximate_special : cost.special});
   }
   double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
-  // As long as the compiled function is; what is not compiled yet counts as one of some length.
+  // As long as the compiled function; before compilation a typical length.
   FunctionLength LengthOf(const ir::ProgramFunction& function) const {
     constexpr FunctionLength kUnknown = {24, 1};
     const Epilogue& epilogue = ir::EpilogueOf(problem_);
@@ -421,7 +421,7 @@ void CountUsers(Pipeline& pipeline) {
   for (const PipelineRole& role : pipeline.roles) {
     std::vector<bool> fills(pipeline.rings.size()), empties(pipeline.rings.size());
     for (const StepList* steps : {&role.before, &role.tile, &role.after}) {
-      // Of roles that take turns at tiles one has the slots of each.
+      // Of ping-pong roles only one has the slots of each.
       const bool later = role.turn > 0 && steps == &role.tile;
       for (size_t i = 0; i < steps->kinds(); ++i) {
         const Step& step = steps->kind(i);
@@ -440,7 +440,7 @@ void CountUsers(Pipeline& pipeline) {
   }
 }
 
-// The rows of bulk copies that lie outside, on average over the tiles.
+// The rows of bulk copies outside the tensor, on average over the tiles.
 void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
   for (PipelineRole& role : pipeline.roles) {
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
@@ -451,8 +451,8 @@ void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
   }
 }
 
-// The part of bulk copies of rows along K whose end lies outside: the last block's, if it is not whole. Where rows do
-// not begin with a sector of memory, each of them counts for several.
+// The fraction of bulk copies of rows along K whose end is outside: those of the last block, if it is not whole. If
+// rows are not aligned to a sector of memory, each of them counts for several.
 void CountPartial(const Problem& problem, const Schedule& schedule, double partial, Pipeline& pipeline) {
   constexpr double kUnaligned = 3;
   const auto weight = [&](bool of_b) {
@@ -470,7 +470,7 @@ void CountPartial(const Problem& problem, const Schedule& schedule, double parti
   }
 }
 
-// The bytes that one tile brings of each operand, the turns that are not listed included.
+// The bytes of each operand that one tile loads, including the iterations that are not listed.
 void CountReads(Pipeline& pipeline) {
   const double scale = pipeline.products / std::max(1.0, pipeline.counted);
   for (const PipelineRole& role : pipeline.roles) {
@@ -482,7 +482,7 @@ void CountReads(Pipeline& pipeline) {
   }
 }
 
-// Bytes of D side by side that one store writes, on average: the last one of a tile's columns may write fewer.
+// Contiguous bytes of D that one store writes, on average: the last one of a tile's columns may write fewer.
 double StoredRow(const ir::Program& program) {
   const SharedLayout& out = program.buffers.front().layout;
   const int most = out.ElementBytes() * out.inner;
@@ -544,12 +544,12 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
       pipeline.counted = CountOf(written, StepKind::kProduct);
     }
   }
-  // What stays is on its way before a ring is full.
+  // Resident B is being loaded before a ring is full.
   std::stable_partition(pipeline.roles.begin(), pipeline.roles.end(),
                         [](const PipelineRole& role) { return role.tile.size() == 0; });
   CountUsers(pipeline);
   const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
-  // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.
+  // The CTAs of a cluster have adjacent tiles, and also multiply those that begin outside.
   const auto tiles_of = [](int64_t extent, int64_t tile, int64_t cluster) {
     return static_cast<double>(base::CeilDiv(extent, tile * cluster) * cluster);
   };

@@ -1,9 +1,9 @@
 // Pipeline: a kernel as the timing model sees it: roles that work through lists of timed steps and exchange slots of
-// rings. It says what each step moves or multiplies, never how long that takes: that is the machine's affair.
+// rings. It says what each step moves or multiplies, and not how long that takes, which is a property of the machine.
 //
-// PipelineOf derives it from a tile program; what no tile program expresses (a published kernel, for calibration) is
-// written down as one directly. The loop over K is cut short where it is long: the steps of `counted` of `products`
-// multiplications of a tile are listed, and the model extrapolates.
+// PipelineOf derives it from a tile program; kernels that no tile program expresses (published kernels, for
+// calibration) are written directly as a pipeline. A long K loop is shortened: the steps of `counted` of `products`
+// MMAs of a tile are listed, and the model extrapolates.
 //
 // Thread-safety: values.
 #pragma once
@@ -27,19 +27,19 @@ inline constexpr double kSumBytes = 4;
 
 enum class StepKind : uint8_t {
   kPut,            // waits for a free slot of the ring
-  kSend,           // the slot is full once the loads or products issued into it are done
+  kSend,           // the slot is full once the loads or MMAs issued into it are done
   kTake,           // waits for a full slot
-  kRelease,        // the slot is free once the products issued so far are done
-  kReleaseLate,    // waits for the products before the last one; then the slot `lag` before is free
-  kAwaitProducts,  // waits for all products
-  kDrain,          // waits for all products; then the last `lag` slots are free
+  kRelease,        // the slot is free once the MMAs issued so far are done
+  kReleaseLate,    // waits for the MMAs before the last one; then the slot `lag` before is free
+  kAwaitProducts,  // waits for all MMAs
+  kDrain,          // waits for all MMAs; then the last `lag` slots are free
   kLoad,           // bulk copies of `bytes` into the slot
   kGather,         // `accesses` of threads that fill the slot
   kProduct,        // of tile_m x tile_n, `depth` times 32 bytes of K
   kTensorCopy,     // `bytes` of shared memory to Tensor Memory
   kTensorMove,     // `issues` shifts or refreshes of Tensor Memory
-  kReadSums,       // `bytes` of sums to registers
-  kConvert,        // `elements` in registers, each by so many `operations`
+  kReadSums,       // `bytes` of accumulators to registers
+  kConvert,        // `elements` in registers, `operations` each
   kReadGlobal,     // `bytes` into registers: C or bias
   kStage,          // `bytes` of registers to shared memory
   kStore,          // `bytes` by bulk copies
@@ -50,7 +50,7 @@ enum class StepKind : uint8_t {
 enum class GatherKind : uint8_t {
   kCopy,    // elements of a matrix
   kPixels,  // pixels of any filter
-  kKnown,   // pixels of a filter that the code knows
+  kKnown,   // pixels of a filter whose taps are constants of the code
 };
 
 struct Step {
@@ -60,24 +60,25 @@ struct Step {
   double bytes = 0;      // of one SM
   bool of_b = false;     // a load or gather of B, not of A
   double row_bytes = 0;  // contiguous in memory, of a load or store
-  double outside = 0;    // rows of a load that lie outside of the tensor, on average
+  double outside = 0;    // rows of a load outside the tensor, on average
   bool along_k = false;  // a load of rows along K
-  bool pixels = false;   // a load of positions of a walk, not of rows of a matrix
-  double partial = 0;    // part of its rows that end outside of the tensor
-  double sharers = 1;    // SMs that one load serves
-  bool cached = false;   // all SMs load it at once: it comes from memory for one of them
+  bool pixels = false;   // a load of im2col positions, not of rows of a matrix
+  double partial = 0;    // fraction of its rows that end outside the tensor
+  double sharers = 1;    // SMs that one load serves (multicast)
+  bool cached = false;   // all SMs load it at once: memory delivers it to one of them
   double issues = 1;     // instructions of a load, copy or move
   double accesses = 0;
   double elements = 0;
-  double operations = 0, special = 0;  // of a conversion: instructions of an element, and approximate functions of it
-  // Of a product: rows and columns of one instruction on this SM, how many of them side by side (warpgroups), how deep.
+  double operations = 0, special = 0;  // of a conversion: instructions of an element, and how many are approximate
+                                       // functions
+  // Of an MMA: rows and columns of one instruction on this SM, the number of concurrent ones (warpgroups), the depth.
   double rows = 0, columns = 0, units = 1, depth = 0;
   bool a_shared = true;        // A comes from shared memory
-  double b_share = 1;          // part of B that this SM reads for itself
+  double b_share = 1;          // fraction of B that this SM reads itself
   bool tensor_memory = false;  // tcgen05
-  bool full_rate = true;       // half the rows are idle otherwise (tcgen05, 64 rows)
+  bool full_rate = true;       // otherwise half the rows are idle (tcgen05, 64 rows)
   bool pair = false;           // two SMs work on it together
-  bool at_once = false;        // a send or release that does not wait for products
+  bool at_once = false;        // a send or release that does not wait for MMAs
   GatherKind gather{};
 
   // Bytes of a load or gather that exist.
@@ -86,10 +87,10 @@ struct Step {
 
 struct PipelineRing {
   int stages = 1, producers = 0, consumers = 0;
-  bool turns = false;  // its slots carry nothing: who holds one may multiply
+  bool turns = false;  // the ping-pong order: its slots are empty, and the holder of one may multiply
 };
 
-// Steps in the order in which they are made. What a loop repeats is kept once.
+// Steps in the order in which they are made. The body of a loop is stored once.
 class StepList {
  public:
   void Add(const Step& step);
@@ -98,7 +99,7 @@ class StepList {
   size_t size() const { return order_.size(); }
   const Step& operator[](size_t i) const { return steps_[order_[i]]; }
 
-  // What was added: each step once.
+  // Each added step once.
   size_t kinds() const { return steps_.size(); }
   Step& kind(size_t i) { return steps_[i]; }
   const Step& kind(size_t i) const { return steps_[i]; }
@@ -113,41 +114,41 @@ class StepList {
 
 struct PipelineRole {
   StepList before, tile, after;  // once, for each output tile that is the role's, once
-  int turn = 0, turns = 1;       // of each so many tiles, which one is
+  int turn = 0, turns = 1;       // ping-pong: the index of this role, and the number of roles
 };
 
-// What the SMs read together, for the share that reaches memory.
+// What the SMs read together, to determine the part that comes from memory.
 struct OperandReads {
   double unique_bytes = 0;  // of the whole problem
   double tile_bytes = 0;    // that one tile brings
 };
 
-// Which tile a CTA has next.
+// The next tile of a CTA.
 enum class TileOrder : uint8_t {
-  kStrides,  // the one as many tiles further as there are CTAs
+  kStrides,  // G tiles later, with G CTAs
   kRuns,     // the next one: each CTA has a run of neighbours
-  kTaken,    // the next that nobody has, when it is done with the one before
+  kTaken,    // work stealing: when a CTA is done, the next tile that no other CTA has
 };
 
 struct Pipeline {
   std::vector<PipelineRing> rings;
   std::vector<PipelineRole> roles;
-  double products = 0, counted = 0;  // multiplications of one tile, and those among the steps
+  double products = 0, counted = 0;  // MMAs of one tile, and those among the steps
   double tiles = 0;                  // of the whole problem
   double tile_rows = 0, tile_columns = 0, raster = 1;
-  double sms_per_tile = 1;       // that share a tile: a CTA pair's two
-  bool shares_operands = false;  // among the CTAs of a cluster
-  bool persistent = true;        // CTAs walk over tiles; otherwise each starts anew
+  double sms_per_tile = 1;       // 2 for a CTA pair
+  bool shares_operands = false;  // among the CTAs of a cluster (multicast)
+  bool persistent = true;        // CTAs loop over tiles; otherwise there is a CTA per tile
   TileOrder order = TileOrder::kStrides;
   double ctas_per_sm = 1;
   double most_sms = 0;      // that are used; 0: all
-  double cta_multiple = 1;  // CTAs are a multiple of so many: each has tiles of one column
+  double cta_multiple = 1;  // the number of CTAs is a multiple of this: each has tiles of one column
   OperandReads a, b;
   double stored_bytes = 0;       // of the whole problem
-  double store_row_bytes = 128;  // of what one store writes side by side
+  double store_row_bytes = 128;  // contiguous bytes of one store
   PackWork packs;                // before it
-  TotalsWork totals;             // behind it
-  bool cold = true;              // the operands come from memory, not from what the L2 cache still has
+  TotalsWork totals;             // after it
+  bool cold = true;              // the operands come from memory, and not from the L2 cache
 };
 
 // REQUIRES: `program` is the schedule's for this problem, and not lowered.

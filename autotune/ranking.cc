@@ -17,7 +17,7 @@
 namespace laneshift::autotune {
 namespace {
 
-// How many decisions of a schedule are not the default ones, beside its size.
+// The number of decisions of a schedule that are not the default, without its size.
 int64_t UnusualDecisions(const Schedule& schedule) {
   Schedule same_size;
   same_size.tile_m = schedule.tile_m;
@@ -33,9 +33,9 @@ int64_t UnusualDecisions(const Schedule& schedule) {
   return unusual;
 }
 
-// Of several reasons the one that tells most: that of a shape which keeps every rule and only lacks memory; else of the
-// shapes that decide the fewest things otherwise than usual, whose refusals are about what was asked for, the reason of
-// most, and of several such the last.
+// The most informative of several reasons: that of a shape which keeps every rule and only lacks memory; otherwise,
+// among the shapes with the fewest non-default decisions, whose refusals concern what was requested, the most frequent
+// reason, and of several such the last.
 const Error& ReasonOf(const std::vector<RefusedSchedule>& refused) {
   const auto memory = std::find_if(refused.begin(), refused.end(), [](const RefusedSchedule& r) {
     return r.reason.code == ErrorCode::kResourceExhausted;
@@ -86,7 +86,7 @@ Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint
   const std::vector<Schedule> shapes = ListShapes(problem, constraint, target);
   std::vector<double> bounds;
   for (const Schedule& shape : shapes) bounds.push_back(LeastTime(problem, shape, target, machine));
-  // Those that may be fast come first, so that little is built of those that cannot be.
+  // Those that may be fast come first, so that few programs are built of those that cannot be.
   std::vector<size_t> order(shapes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bounds[a] < bounds[b]; });

@@ -28,21 +28,22 @@ struct Ranking {
 Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
                       const Machine& machine);
 
-// Raised whenever the same problem is ranked otherwise on the same machine, by another space or another model, so that
-// choices of before are not remembered (autotune/ranking_test.cc tells when that is due).
+// Raised whenever the same problem is ranked differently on the same machine, by another space or another model, so
+// that previous choices are not used (autotune/ranking_test.cc shows when that is due).
 inline constexpr int kRankingRevision = 20;
 
-// Fingerprint of what ChooseSchedule goes by beside the problem and the generator's revision: equal ones choose alike.
+// Fingerprint of the inputs of ChooseSchedule other than the problem and the generator's revision: equal ones choose
+// alike.
 std::string ChoiceBasis(const target::Target& target, const Machine& machine);
 
-// Why there is none, where there is none: the reason why the schedule nearest to the constraint does not run.
+// If nothing fits: the reason why the schedule nearest to the constraint is refused.
 // REQUIRES: something was refused.
 Error NothingFits(const std::vector<RefusedSchedule>& refused, const target::Target& target);
 
-// The first of RankSchedules, without predicting what cannot be it. If there is none: NothingFits.
+// The first of RankSchedules, without predicting schedules that cannot be it. If there is none: NothingFits.
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
                                 const target::Target& target, const Machine& machine);
-// On the machine that is published.
+// On the published machine.
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
                                 const target::Target& target, int sm_count);
 

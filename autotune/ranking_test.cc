@@ -145,7 +145,7 @@ TEST_P(ChooseOnTarget, ScheduleThatDoesNotFitSaysHowMuch) {
 TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
   const target::Target& target = target::NamedTarget(GetParam());
   const Problem problem = *ParseProblem("gemm m=64 n=64 k=63");
-  // Where there is little to copy, not by a kernel of its own.
+  // If there is little to copy, not by a separate kernel.
   EXPECT_EQ(ChooseSchedule(*ParseProblem("gemm m=16 n=16 k=15"), {}, target, 1)->a_load, LoadPath::kCopy);
   const Problem large = *ParseProblem("gemm m=4095 n=4095 k=4095");
   EXPECT_EQ(ChooseSchedule(large, {}, target, target.default_sm_count)->a_load, LoadPath::kPack);
@@ -209,7 +209,7 @@ TEST_P(ChooseOnTarget, RefusesPackedConvolutions) {
   }
 }
 
-// Bands are varied where the L2 cache does not keep what they share, and nowhere else.
+// Bands are varied only if the L2 cache cannot hold what they share.
 TEST_P(ChooseOnTarget, BandsAreAnAxisWhereTheyMatter) {
   const target::Target& target = target::NamedTarget(GetParam());
   const auto rasters = [&](const char* problem) {
@@ -253,7 +253,7 @@ TEST(ScheduleSpace, PairsOfCtasAreAnAxisWhereThereAreAny) {
   EXPECT_TRUE(pairs("sm_90a", "gemm m=8192 n=8192 k=8192").empty());
 }
 
-// B stays where it is small and CTAs have several tiles: all of its blocks, in tiles without columns to spare.
+// B is resident if it is small and CTAs have several tiles: all of its blocks, in tiles without columns to spare.
 // Where a pair has less than two tiles inside, it is not offered, but had who asks for it.
 TEST(ScheduleSpace, PairsThatAreAskedForAreFound) {
   const target::Target& target = target::NamedTarget("sm_100a");

@@ -1,4 +1,4 @@
-// ReuseMode: the ways in which a convolution can come by its activations, side by side.
+// ReuseMode: a comparison of the ways in which a convolution can reuse its activations.
 //
 // Thread-safety: pure functions.
 #pragma once

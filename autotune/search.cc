@@ -13,7 +13,7 @@ namespace {
 
 using store::Verdict;
 
-constexpr size_t kFirstBatch = 8;  // tried by prediction alone
+constexpr size_t kFirstBatch = 8;  // tried by prediction only
 constexpr size_t kBatch = 4;       // tried before the predictions are corrected again
 constexpr size_t kExhaustiveBatch = 16;
 constexpr int kScoutRounds = 20;
@@ -21,11 +21,12 @@ constexpr int kFinalRounds = 40;  // of the first of the final rungs; doubled fr
 constexpr int kFinalRungs = 3;
 constexpr size_t kMaxFinalists = 8;
 constexpr double kFinalistWithin = 1.05;  // times the best median of the trials
-constexpr double kAlike = 1.005;          // times the best median: what no user would notice counts as noise
-// Words of a schedule that change little: of candidates that differ in these alone the first is tried first.
+constexpr double kAlike = 1.005;          // times the best median: a difference that users would not notice counts as
+                                          // noise
+// Words of a schedule with little influence: of candidates that differ only in these the first is tried first.
 constexpr std::array<std::string_view, 3> kMinorKeys = {"stages=", "filter_stages=", "raster="};
-constexpr double kDistanceWeight = 0.5;  // of a measurement, for every part in which the schedule is another
-constexpr double kMeanWeight = 0.1;      // of what all measurements have in common
+constexpr double kDistanceWeight = 0.5;  // of a measurement, for every part in which the schedule differs
+constexpr double kMeanWeight = 0.1;      // of the mean of all measurements
 
 // The parts of a schedule's name: its words, and the extents of a tile one by one.
 std::vector<std::string_view> PartsOf(std::string_view name) {
@@ -73,7 +74,7 @@ class Searcher {
 
   Result<SearchOutcome> Run() {
     LS_TRY(TryAll());
-    // What is known needs no second decision where nothing was added to it.
+    // Known results need no second decision if nothing was added.
     const bool timed = previous_ && outcome_.trials[*previous_] && outcome_.trials[*previous_]->Timed();
     outcome_.stands = timed && options_.settled && outcome_.tried == 0;
     if (outcome_.stands) {
@@ -113,8 +114,8 @@ class Searcher {
     return Ok();
   }
 
-  // A search that was interrupted goes its way once more, and finds on it all that it has measured: it goes on as if
-  // nothing had been. Where a step of that way is missing, but others are known, those are of another search.
+  // An interrupted search follows its path once more and finds all its measurements there, so it continues as if
+  // nothing had happened. If a step of that path is missing but others are known, those belong to another search.
   bool LeavesThePath(const std::vector<size_t>& next, size_t most) const {
     std::vector<bool> elsewhere(known_.size());
     for (size_t i = 0; i < known_.size(); ++i) elsewhere[i] = known_[i] && !outcome_.trials[i];
@@ -124,11 +125,11 @@ class Searcher {
       elsewhere[i] = false;
     }
     if (std::find(elsewhere.begin(), elsewhere.end(), true) == elsewhere.end()) return false;
-    // With enough of them there is nothing to go on with; the first step says which one is the yardstick.
+    // With enough of them there is nothing left to do; the first step tells which schedule is the reference.
     return missing > 0 || (Tried() > 0 && CountOf(known_) >= most);
   }
 
-  // What is known counts, however it was found.
+  // Known results count, whichever search found them.
   void TakeKnown() {
     for (size_t i = 0; i < known_.size(); ++i) {
       if (!outcome_.trials[i]) outcome_.trials[i] = known_[i];
@@ -158,7 +159,7 @@ class Searcher {
       return a.known_kind != b.known_kind ? b.known_kind : a.estimate < b.estimate;
     };
     std::stable_sort(proposals.begin(), proposals.end(), by_estimate);
-    // Kinds are only told apart while nothing is measured; then the measurements speak.
+    // Kinds are distinguished only while nothing is measured; then the measurements decide.
     if (Tried() == 0) {
       for (Proposal& proposal : proposals) {
         proposal.known_kind = !taken.insert(kinds_[proposal.candidate]).second;
@@ -166,7 +167,7 @@ class Searcher {
       std::stable_sort(proposals.begin(), proposals.end(), by_estimate);
     }
     std::vector<size_t> next;
-    // Whatever is predicted of it, an earlier winner is a good guess.
+    // Whatever its prediction, an earlier winner is a good guess.
     if (previous_ && !outcome_.trials[*previous_]) next.push_back(*previous_);
     for (const Proposal& proposal : proposals) {
       if (next.size() < count && proposal.candidate != previous_) next.push_back(proposal.candidate);
@@ -174,7 +175,7 @@ class Searcher {
     return next;
   }
 
-  // The prediction, times what the measurements of like schedules say about predictions of their kind.
+  // The prediction, times what the measurements of similar schedules say about predictions of their kind.
   double CorrectedPrediction(size_t candidate) const {
     double sum = 0, weights = 0, all = 0;
     int timed = 0;
@@ -234,7 +235,7 @@ class Searcher {
     return passed.empty() ? Ok() : Time(passed, kScoutRounds);
   }
 
-  // In turns with the yardstick, which is the first that was timed.
+  // Interleaved with the reference schedule, which is the first that was timed.
   Status Time(const std::vector<size_t>& batch, int rounds) {
     const bool among = !yardstick_ || std::find(batch.begin(), batch.end(), *yardstick_) != batch.end();
     std::vector<size_t> together = batch;
@@ -248,7 +249,7 @@ class Searcher {
     return Ok();
   }
 
-  // Of the yardstick; without one, what was timed first becomes it.
+  // Of the reference schedule; without one, the first that was timed becomes it.
   double MeasureDrift(const std::vector<size_t>& together, const std::vector<Trial>& timed) {
     for (size_t i = 0; i < together.size(); ++i) {
       if (!timed[i].Timed() || (yardstick_ && together[i] != *yardstick_)) continue;
@@ -266,8 +267,8 @@ class Searcher {
 
   Estimate EstimateFor(size_t candidate) const { return EstimateOf(*outcome_.trials[candidate]); }
 
-  // The fastest of the trials and those near it, fastest first; the previous winner is among them if it is near. The
-  // yardstick is, too: it is timed with them anyway, and what wins is to be no slower.
+  // The fastest of the trials and those near it, fastest first. The previous winner is among them if it is near. The
+  // reference schedule is always among them: it is timed with them anyway, and the winner must not be slower.
   std::vector<size_t> Finalists() const {
     std::vector<size_t> timed;
     for (size_t i = 0; i < candidates_.size(); ++i) {
@@ -291,7 +292,7 @@ class Searcher {
                      [&](size_t a, size_t b) { return EstimateFor(a).median < EstimateFor(b).median; });
   }
 
-  // Times the finalists against each other until one is left, or the rungs are.
+  // Times the finalists against each other until one is left, or no rung is left.
   Status Decide() {
     std::vector<size_t> finalists = Finalists();
     int rounds = kFinalRounds;

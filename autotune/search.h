@@ -1,14 +1,14 @@
-// Search: which of the ranked schedules is the fastest, with few trials.
+// Search: finds the fastest of the ranked schedules with few trials.
 //
 // A trial is one schedule that is compiled, checked against the reference and timed. Halving tries the first of the
-// ranking, then lets what was measured correct the predictions of what is like it and tries the best of the rest; the
-// fastest are then timed again, in turns, with twice the rounds each time, until one is significantly faster than all
-// others. Exhaustive tries every schedule and ends in the same way. Among those that cannot be told apart the previous
-// winner stays, else the first name wins, so that two searches choose the same.
+// ranking, then lets the measurements correct the predictions of similar schedules and tries the best of the rest. The
+// fastest are then timed again, interleaved, with twice the rounds each time, until one is significantly faster than
+// all others. Exhaustive tries every schedule and ends in the same way. Among schedules without a significant
+// difference the previous winner stays, otherwise the first name wins, so that two searches choose the same.
 //
-// What is timed together is timed in turns; between such batches the device may have warmed up and slowed down. So one
-// schedule, the yardstick, is timed with every batch, and times of different batches are compared after division by
-// what became of its own. It takes part in the end, so that the winner is no slower than it.
+// Schedules that are timed together are interleaved; between such batches the device may have warmed up and slowed
+// down. Therefore one schedule, the reference, is timed with every batch, and times of different batches are compared
+// after division by the drift of its own time. It takes part in the end, so that the winner is no slower than it.
 //
 // Given the same measurements the outcome is the same. Thread-safety: none; the Bench is called from Search's thread.
 #pragma once
@@ -50,7 +50,7 @@ class Bench {
   virtual ~Bench() = default;
   // Compiles, runs and checks each; one trial each, without samples.
   virtual Result<std::vector<Trial>> Check(const std::vector<Schedule>& schedules) = 0;
-  // Times schedules that passed, in turns, `rounds` times; one trial each.
+  // Times schedules that passed, interleaved, `rounds` times; one trial each.
   virtual Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds) = 0;
 };
 

@@ -64,7 +64,7 @@ class SimulatedBench : public Bench {
   double clock_ = 1;
 };
 
-// A space with a structure: the model is right but for one factor that a whole family of tiles shares.
+// A space with a structure: the model is right except for a constant ratio that a whole family of tiles has.
 struct World {
   std::vector<Candidate> candidates;  // best prediction first
   std::map<std::string, Truth> truths;
@@ -279,8 +279,8 @@ TEST(Search, StopsBetweenMeasurementsAndKeepsTheBestSoFar) {
 }
 
 TEST(Search, MeasurementsCorrectThePredictionsOfWhatIsLikeThem) {
-  // The model has a whole family in front that is three times as slow as it says: after the first batch the search
-  // turns away from it.
+  // The model ranks a whole family first that is three times as slow as predicted: after the first batch the search
+  // leaves it.
   World world(13, 2.0);
   SimulatedBench bench(world.truths, 0.01, 13);
   const auto outcome = Search(world.candidates, world.NothingKnown(), std::nullopt, bench, {.max_trials = 16});

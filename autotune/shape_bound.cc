@@ -16,14 +16,14 @@ namespace {
 constexpr double kWidestRow = 128;  // bytes of a row of a bulk copy
 constexpr double kRounding = 1 - 1e-9;
 
-// The problem as a product of matrices: no kernel multiplies less.
+// The problem as a matrix product: no kernel multiplies less.
 struct Extents {
   double rows = 0, columns = 0, depth = 0;  // m, n and K, whose blocks are whole
   double batch = 1;
-  double tile_rows = 0;  // of D, that a tile gives
+  double tile_rows = 0;  // of D, computed by a tile
   double element_bytes = 0;
   double taps = 1;    // of K, that one load of activations may serve
-  double blocks = 0;  // turns of the loop over K
+  double blocks = 0;  // iterations of the K loop
   bool b_stays = false;
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
@@ -37,7 +37,7 @@ Extents ExtentsOf(const GemmProblem& p, const Schedule& shape) {
 Extents ExtentsOf(const ConvProblem& p, const Schedule& shape) {
   const auto channels = static_cast<double>(p.c / p.groups);
   const auto taps = static_cast<double>(p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth]);
-  // Threads gather K as one run; bulk copies bring the channels of a tap.
+  // Threads gather K as one run; bulk copies load the channels of a tap.
   const bool gathers = shape.a_load == LoadPath::kCopy;
   const compiler::ConvGeometry geometry = compiler::GeometryOf(p, shape);
   return {.depth = gathers ? channels * taps : taps * WholeBlocks(channels, shape.tile_k),
@@ -46,7 +46,7 @@ Extents ExtentsOf(const ConvProblem& p, const Schedule& shape) {
           .taps = shape.reuse > Reuse::kIm2col ? static_cast<double>(p.filter[kWidth]) : 1,
           .b_stays = shape.b_keep > 0 || geometry.known_filter};
 }
-// With the sizes that the kernel is launched with.
+// With the sizes at which the kernel is launched.
 template <typename Kind>
 Extents Complete(const Problem& problem, const Kind& kind, const Schedule& shape) {
   const compiler::ProblemNumbers numbers(problem, shape);
@@ -73,7 +73,7 @@ class ShapeBound {
   ShapeBound(const Extents& extents, double gather_clocks, bool gated, const Schedule& shape,
              const target::Target& target, const Machine& machine)
       : e_(extents), gather_(gather_clocks), gated_(gated), s_(shape), target_(target), m_(machine) {
-    // The CTAs of a cluster have tiles side by side, and multiply those too that begin outside.
+    // The CTAs of a cluster have adjacent tiles, and also multiply those that begin outside.
     tile_rows_ = WholeBlocks(std::ceil(e_.rows / e_.tile_rows), s_.cluster_m);
     tile_columns_ = WholeBlocks(std::ceil(e_.columns / s_.tile_n), s_.cluster_n);
     tiles_ = tile_rows_ * tile_columns_ * e_.batch;
@@ -81,14 +81,14 @@ class ShapeBound {
   }
 
   double Microseconds() const {
-    // Tiles that fill a round are not cut.
+    // Tiles that fill a round are not split.
     const bool cut = tiles_ < target_.default_sm_count;
     const double clocks = Clocks(cut ? std::min<double>(s_.split_k, e_.blocks) : 1);
     return LeastMicroseconds(clocks, tiles_ * ProductClocks() / m_.sm_count, m_);
   }
 
  private:
-  // Of all products of a tile.
+  // Of all MMAs of a tile.
   double ProductClocks() const {
     const bool along_m = s_.rows == RowSide::kM;
     const double rows = along_m ? s_.tile_m : s_.tile_n, columns = along_m ? s_.tile_n : s_.tile_m;
@@ -99,7 +99,7 @@ class ShapeBound {
     return e_.depth * e_.element_bytes / kStepBytes * units * std::max(multiply, read);
   }
 
-  // Of the way from L2, for all bulk copies of a tile: rows inside of the tensors, and those outside.
+  // Of the path from L2, for all bulk copies of a tile: rows inside the tensors, and those outside.
   double LoadClocks(double sections) const {
     const double rounds = std::ceil(tiles_ * sections / m_.sm_count);
     const double active = std::min<double>(m_.sm_count, tiles_ * sections / rounds);
@@ -119,14 +119,14 @@ class ShapeBound {
     return sum;
   }
 
-  // Of the threads that treat the sums of a tile, or of one of its sections.
+  // Of the threads that process the accumulators of a tile, or of one split-K slice.
   double SumsClocks(double sections) const {
     double clocks = 0;
     if (s_.d_store != StorePath::kDirect) {
       clocks = m_.sums_latency + elements_ * kSumBytes / m_.sums_read;
       if (!gated_) clocks += elements_ / m_.convert_rate;
     }
-    // Partial sums are stored, their arrival is counted, and all of them are read.
+    // Partials are stored, their arrival is counted, and all of them are read.
     if (sections > 1)
       clocks += PartialStoreClocks() + 3 * m_.global_latency + elements_ * kSumBytes * sections / m_.port;
     return clocks;
@@ -140,7 +140,8 @@ class ShapeBound {
     const double head = copies ? m_.load_latency : 0;
     const double tensor = parts * products + head + m_.product_latency + m_.product_signal + sums;
     const double loads = parts / sections * LoadClocks(sections) + head;
-    // Warpgroups that multiply treat the sums behind their products; of two that take turns each has half the tiles.
+    // Warpgroups that multiply process the accumulators after their MMAs; of ping-pong warpgroups each has half the
+    // tiles.
     const double own = std::floor(parts / (s_.consumers == Consumers::kPingpong ? 2 : 1));
     const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products));
     const double stores = sections > 1 ? parts * PartialStoreClocks() : 0;

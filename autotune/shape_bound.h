@@ -1,4 +1,4 @@
-// A bound on the time of a shape, from its numbers alone: no program is built for it.
+// A lower bound on the time of a shape, from its numbers only: no program is built for it.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -10,8 +10,9 @@
 
 namespace laneshift::autotune {
 
-// Microseconds below which PredictTime never is for the schedule, whatever its rings; it need not be legal. Counted are
-// products, bytes of bulk copies, gathered pixels and sums, none of what depends on how the kernel overlaps them.
+// A lower bound in microseconds of PredictTime for the schedule, whatever its rings; it need not be legal. It counts
+// MMAs, bytes of bulk copies, gathered pixels and accumulators, and nothing that depends on how the kernel overlaps
+// them.
 // REQUIRES: `problem` is complete.
 double LeastTime(const Problem& problem, const Schedule& shape, const target::Target& target, const Machine& machine);
 

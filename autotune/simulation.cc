@@ -9,7 +9,7 @@
 namespace laneshift::autotune {
 namespace {
 
-// Tiles that are simulated; what follows repeats the last two of them.
+// Tiles that are simulated; the rest repeats the last two of them.
 constexpr int kSimulatedTiles = 5;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kStoreRow = 32;  // bytes: a sector of memory
@@ -26,7 +26,7 @@ double GatherRate(GatherKind kind, const Machine& machine) {
   __builtin_unreachable();
 }
 
-// Clocks of the way from L2 that a load holds, beside those of its rows outside, which come from nowhere.
+// Clocks for which a load occupies the path from L2, in addition to those of its rows outside, which are not read.
 double LoadClocks(const Step& step, const Machine& machine, const SmShare& share) {
   const double rows = step.bytes / std::max(16.0, step.row_bytes) - step.outside;
   const double engine = step.pixels ? rows / step.sharers / machine.pixel_rows : rows / machine.load_rows;
@@ -38,18 +38,18 @@ double MemoryClocks(const Step& step, const SmShare& share) {
   return step.cached ? 0 : step.Inside() / step.sharers * share.memory_clocks;
 }
 double OutsideClocks(const Step& step, const SmShare& share) { return step.outside * share.outside_row; }
-// Of the way out.
+// Of the path to memory.
 double StoreClocks(const Step& step, const SmShare& share) { return step.bytes / share.store_rate; }
 double ThreadStoreClocks(const Step& step, const Machine& machine, const SmShare& share) {
   const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
   return step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate);
 }
-// Of a thread that treats sums.
+// Of a thread that processes accumulators.
 double SumsClocks(const Step& step, const Machine& machine) {
   return machine.sums_latency + step.bytes / machine.sums_read;
 }
 double StageClocks(const Step& step, const Machine& machine) { return step.elements / machine.convert_rate; }
-// Of the tensor core, by what is no product.
+// Of the tensor core, for operations other than MMAs.
 double CopyClocks(const Step& step, const Machine& machine) { return step.bytes / machine.shared_read; }
 double MoveClocks(const Step& step, const Machine& machine) { return step.issues * machine.tensor_move; }
 
@@ -59,7 +59,7 @@ class SlotRing {
   explicit SlotRing(const PipelineRing& ring)
       : ring_(ring), full_(Slots()), free_(Slots()), sent_(Slots(), 0), freed_(Slots(), 0) {}
 
-  // The moment when the `index`-th use of a slot may begin, or its contents are there; null: nobody has said yet.
+  // The time at which the `index`-th use of a slot may begin, or its contents are there; null: not known yet.
   const Moment* Free(int index) const {
     return freed_[Slot(index)] >= Round(index) * std::max(1, ring_.consumers) ? &free_[Slot(index)] : nullptr;
   }
@@ -91,7 +91,7 @@ struct Resources {
   double memory_busy = 0;  // clocks
 };
 
-// Where a role stands in a ring.
+// The position of a role in a ring.
 struct Place {
   int put = 0, sent = 0, taken = 0, freed = 0;
   int of_tile = 0;  // slots that each tile takes
@@ -113,11 +113,11 @@ class RoleRun {
   int tiles() const { return tiles_; }
   // When each listed tile was done.
   const std::vector<Moment>& tile_ends() const { return tile_ends_; }
-  // Clocks and causes of one product in the later half of a tile's.
+  // Clocks and causes of one MMA in the later half of a tile's.
   const Moment& early_product() const { return early_; }
   const Moment& last_product() const { return done_; }
 
-  // Runs until the role has to wait for another one. False: it could not go on at all.
+  // Runs until the role has to wait for another one. False: it could not make progress at all.
   bool Run(std::vector<SlotRing>& rings, Resources& shared, const Machine& machine, const SmShare& share, int tiles,
            double early, bool once, double until) {
     bool moved = false;
@@ -155,7 +155,7 @@ class RoleRun {
   }
 
  private:
-  // The tile is that of a role that takes turns with this one.
+  // The tile is that of the other ping-pong role.
   void PassTile(int tiles) {
     for (Place& place : places_) {
       place.taken += place.of_tile;
@@ -285,7 +285,8 @@ class RoleRun {
     if (step.outside > 0) shared.loads.Spend(Bound::kOutside, OutsideClocks(step, share));
     arrived_.Await(shared.loads);
     if (share.memory_clocks > 0) {
-      // Where SMs are in step, all wait for memory at once; otherwise it serves others while this one asks for nothing.
+      // If SMs are in step, all wait for memory at once; otherwise memory serves others while this one requests
+      // nothing.
       if (share.in_step) shared.memory.Await(first);
       shared.memory.Spend(Bound::kMemory, MemoryClocks(step, share));
       arrived_.Await(shared.memory);
@@ -306,7 +307,7 @@ class RoleRun {
   bool began_ = false, multiplied_ = false;
 };
 
-// A CTA that stays on its SM, or successors of which each begins when the one before has ended.
+// A CTA that is persistent on its SM, or successors each of which begins when the previous one has ended.
 class CtaRun {
  public:
   explicit CtaRun(const Pipeline& pipeline) : pipeline_(pipeline) {
@@ -314,7 +315,7 @@ class CtaRun {
     for (const PipelineRole& role : pipeline.roles) roles_.emplace_back(role, pipeline.rings);
   }
 
-  // Roles run until they have to wait, or have passed `until`. False: nothing could move.
+  // Roles run until they have to wait, or have passed `until`. False: no role could make progress.
   bool Run(Resources& shared, const Machine& machine, const SmShare& share, int tiles, double until) {
     const double early = std::max(1.0, std::floor(pipeline_.counted / 2));
     bool moved = false;
@@ -367,10 +368,10 @@ class CtaRun {
   const Pipeline& pipeline_;
   std::vector<SlotRing> rings_;
   std::vector<RoleRun> roles_;
-  int done_ = 0;  // tiles, of a CTA that does not stay
+  int done_ = 0;  // tiles of a CTA that is not persistent
 };
 
-// `moment` and `times` what lies between two others, on average.
+// `moment` plus `times` the average difference between two others.
 void Repeat(Moment& moment, const Moment& from, const Moment& to, double times) {
   const double clocks = std::max(0.0, to.clocks - from.clocks) * times;
   if (clocks <= 0) return;
@@ -378,28 +379,28 @@ void Repeat(Moment& moment, const Moment& from, const Moment& to, double times) 
   for (size_t i = 0; i < kBoundCount; ++i) {
     between.Spend(static_cast<Bound>(i), std::max(0.0, to.by[i] - from.by[i]));
   }
-  // Where the ways to both differ, the later one's share stands for both.
+  // If the causes of both differ, those of the later one stand for both.
   const Moment& shares = between.clocks > 0 ? between : to;
   for (size_t i = 0; i < kBoundCount; ++i) {
     moment.Spend(static_cast<Bound>(i), clocks * shares.by[i] / shares.clocks);
   }
 }
 
-// What one tile takes of a role and of what roles share.
+// The time that one tile takes from a role and from shared resources.
 struct TileClocks {
   double products = 0, moves = 0;  // of the tensor core
   double loads = 0, memory = 0, stores = 0;
   double issue = 0;     // by the role's threads
-  double sums = 0;      // spent on sums behind the products
-  bool drains = false;  // the role waits for its products before it treats sums
+  double sums = 0;      // spent on accumulators after the MMAs
+  bool drains = false;  // the role waits for its MMAs before it processes accumulators
 
-  // Products and their issue overlap; sums follow them.
+  // MMAs and their issue overlap; the accumulators follow.
   double Serial(const Machine& machine) const {
     if (!drains || products == 0) return issue + sums;
     return std::max(issue, products + machine.product_latency + machine.product_signal) + sums;
   }
 };
-// `turns`: how often a listed turn of the loop over K is made.
+// `turns`: how often a listed iteration of the K loop is made.
 TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmShare& share, double turns) {
   TileClocks tile;
   for (size_t i = 0; i < steps.kinds(); ++i) {
@@ -440,7 +441,7 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
       case StepKind::kDrain:
         tile.drains = true;
         break;
-      // They wait, or read as much in every tile as is not worth a bound.
+      // They wait, or read so little in every tile that a bound is not worthwhile.
       case StepKind::kPut:
       case StepKind::kSend:
       case StepKind::kTake:
@@ -468,12 +469,12 @@ ProductTime TimeOf(const Step& p, const Machine& machine) {
 }
 
 BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
-  // The turns of the loop over K that are not listed are as those that are.
+  // The iterations of the K loop that are not listed are like those that are.
   const double turns = pipeline.products / std::max(1.0, pipeline.counted);
   const double per_cta = std::ceil(tiles / std::max(1.0, std::min(pipeline.ctas_per_sm, tiles)));
   BusyClocks busy;
   double head = 0, tail = 0;
-  bool mixed = false;  // loads may follow the last sums
+  bool mixed = false;  // loads may follow the last accumulators
   for (const PipelineRole& role : pipeline.roles) {
     const TileClocks tile = ClocksOfTile(role.tile, machine, share, turns);
     const double share_of_tiles = tiles / role.turns;
@@ -502,7 +503,7 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
   Resources shared;
   for (bool moved = true; moved;) {
     moved = false;
-    // Several CTAs take turns in the order of time, so that what they share is given to who asks first.
+    // Several CTAs run in the order of time, so that a shared resource is given to the first request.
     double front = kNever;
     if (ctas.size() > 1) {
       for (const CtaRun& cta : ctas) front = std::min(front, cta.Front());
@@ -519,7 +520,7 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
     if (cta.end().clocks > last->end().clocks) last = &cta;
   }
   time.end = last->end();
-  // Tiles, then turns of the loop over K, that were not listed.
+  // Tiles, then iterations of the K loop, that were not listed.
   if (per_cta > simulated && simulated >= 3) {
     Repeat(time.end, last->TileEnd(simulated - 3), last->TileEnd(simulated - 1), (per_cta - simulated) / 2);
   }
@@ -529,7 +530,7 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
            (pipeline.products - pipeline.counted) / (pipeline.counted - early) * per_cta);
   }
   const BusyClocks& busy = time.busy = BusyOf(pipeline, machine, share, tiles);
-  // What was not simulated may repeat a part that was faster than all of it can be.
+  // The extrapolation may repeat a part that was faster than the whole can be.
   const auto last_at = [&](Bound bound, double clocks) {
     if (clocks > time.end.clocks) time.end.Spend(bound, clocks - time.end.clocks);
   };

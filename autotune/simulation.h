@@ -1,8 +1,9 @@
 // Simulation: the roles of a pipeline on one SM, step by step.
 //
-// Each role has its own time; what two of them share (the tensor core, the way from L2, the way out) is a resource that
-// is busy until a moment. Slots of rings pass moments from role to role. A role runs until it needs a slot that nobody
-// has filled or freed yet, then the next one does: no queue of events is needed, because a slot's moment never changes.
+// Each role has its own clock. What roles share (the tensor core, the path from L2, the path to memory) is a resource
+// that is busy until some time. Slots of rings carry time stamps from role to role. A role runs until it needs a slot
+// that has not been filled or freed yet, then the next role runs: no event queue is needed, because the time stamp of a
+// slot never changes.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -15,10 +16,10 @@
 
 namespace laneshift::autotune {
 
-// What one SM has of what all share, for one kernel.
+// An SM's part of the shared resources, for one kernel.
 struct SmShare {
   double load_rate = 0;      // bytes a clock, from L2
-  double memory_clocks = 0;  // for which memory is busy with this SM for each byte that it loads, on average
+  double memory_clocks = 0;  // that memory is busy with this SM for each byte that it loads, on average
   bool in_step = true;       // all SMs are at the same point of their tiles
   double load_latency = 0;   // clocks
   double memory_queue = 0;   // clocks that a load waits longer while memory is always busy
@@ -27,13 +28,13 @@ struct SmShare {
   Bound store_bound = Bound::kStore;
 };
 
-// Clocks that `tiles` output tiles take at least, whatever is overlapped: what the CTAs of an SM share is busy for so
-// long, with what comes before its first use and behind its last; and the busiest role of a CTA does one thing after
-// the other.
+// A lower bound on the clocks of `tiles` output tiles, whatever is overlapped: the time for which the shared resources
+// of an SM are busy, with what must come before their first use and after their last, and the time of the busiest role
+// of a CTA, which does one thing after the other.
 struct BusyClocks {
   double tensor = 0, loads = 0, stores = 0, role = 0;
   double products = 0;  // of the tensor core's, without head and tail
-  double memory = 0;    // which has a clock of its own
+  double memory = 0;    // which has a separate clock
 
   double Most() const { return std::max({tensor, loads, stores, role}); }
 };
@@ -44,11 +45,11 @@ struct SmTime {
   BusyClocks busy;
 };
 
-// The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part); at least the clocks
-// for which they keep it busy.
+// The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part); never less than the
+// clocks for which they keep it busy.
 SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
 
-// Clocks that the tensor core of an SM is held by a product, and whether its operands' way is why.
+// Clocks for which an MMA occupies the tensor core of an SM, and whether the path of its operands is the reason.
 struct ProductTime {
   double clocks = 0;
   Bound bound = Bound::kTensorCore;

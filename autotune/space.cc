@@ -24,14 +24,15 @@ using target::Target;
 
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
 
-// How an operand may come: by bulk copies wherever they reach it, or else reach a copy of it, or by threads.
+// How an operand may be loaded: by bulk copies if it is TMA-addressable, otherwise by bulk copies of a packed copy, or
+// by threads.
 std::vector<LoadPath> PathsOf(const GemmProblem& problem, Operand operand, const Target& target) {
   if (compiler::Transposes(problem, operand, target)) return {LoadPath::kCopy};
   if (compiler::TmaReaches(problem, operand)) return {LoadPath::kTma};
   return {LoadPath::kPack, LoadPath::kCopy};
 }
 
-// What a shape leaves open is how its operands come and go: by bulk copies wherever they can.
+// A shape leaves the load and store paths open: bulk copies wherever possible.
 Schedule WithPaths(const GemmProblem& problem, Schedule shape, const Target&) {
   shape.d_store = compiler::TmaReaches(problem, Operand::kD) ? StorePath::kTma : StorePath::kRows;
   return shape;
@@ -43,14 +44,14 @@ Schedule WithPaths(const ConvProblem& problem, Schedule shape, const Target&) {
     return static_cast<bool>(compiler::TmaReaches(problem, geometry, shape, operand));
   };
   shape.b_load = reaches(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
-  // Without the TMA, along rows if they are whole 16 bytes.
+  // Without the TMA, along rows if they are multiples of 16 bytes.
   const int whole = 16 / static_cast<int>(DataTypeBytes(problem.y));
   const bool rows = compiler::AccessWidth(problem, Operand::kD, whole) == whole;
   shape.d_store = reaches(Operand::kD) ? StorePath::kTma : rows ? StorePath::kRows : StorePath::kDirect;
   return shape;
 }
 
-// What shapes of a kind of problem vary beside the tile and the rings.
+// The axes of a kind of problem in addition to the tile and the rings.
 struct Variant {
   Reuse reuse;
   LoadPath a_load;
@@ -72,11 +73,11 @@ std::vector<Variant> VariantsOf(const GemmProblem& problem, const ScheduleConstr
 }
 std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstraint& constraint,
                                 const Target& target) {
-  // A mode that was asked for is tried for every filter, and its own rule refuses it.
+  // A mode that was requested is tried for every filter, and its own rule refuses it.
   const int whole = Elements(128, problem.x);
   const Reuse asked = constraint.Apply(Schedule{.reuse = Reuse::kIm2col}).reuse;
   if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {whole / 2, whole, 2 * whole}}};
-  // Blocks of fewer channels than a swizzle span waste nothing where there are no more.
+  // Blocks with fewer channels than a swizzle span waste nothing if there are no more channels.
   std::vector<int> depths = {whole, 2 * whole};
   for (const int depth : {whole / 2, whole / 4}) {
     if (problem.c / problem.groups <= depth) depths = {depth};
@@ -88,7 +89,7 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
   variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, depths});
   if (!target.mma.moves_lanes) return variants;
   variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {whole}});
-  // No position of the walk is lost to a halo.
+  // No position of the index belongs to a halo.
   const bool open = constraint.Apply(Schedule{.reuse = Reuse::kRowOffset}).reuse == Reuse::kRowOffset;
   if (open && compiler::CentreColumn(problem) >= 0)
     variants.push_back({Reuse::kRowOffset, LoadPath::kTma, depths, Border::kMask});
@@ -99,7 +100,7 @@ std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstr
 constexpr int kRows[] = {128, 64};
 constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
 constexpr int kTallRows = 256, kTallColumns = 192;  // of two warpgroups with two blocks each
-// Of tiles at which warpgroups take turns.
+// Of tiles for ping-pong warpgroups.
 constexpr int kTurnRows[] = {256, 192, 128, 64};
 constexpr int kTurnColumns[] = {256, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
 constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 16, 8};
@@ -108,14 +109,15 @@ constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow t
 constexpr int kSections[] = {2, 3, 4, 6, 8};
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
-constexpr int64_t kMostKept = 128 << 10;           // bytes of B that stays: what is left is ring enough
+constexpr int64_t kMostKept = 128 << 10;           // bytes of resident B: the rest is enough for a ring
 constexpr int64_t kMostKeptBlocks = 64;
-constexpr int kLeastKeptRows = 64;                 // of a tile: lower ones have more handoffs than what stays saves
+constexpr int kLeastKeptRows = 64;                 // of a tile: the handoffs of lower ones cost more than resident B
+                                                   // saves
 constexpr int kLeastKeptColumns = 128;             // of a tile among several along n
-constexpr double kMostIdle = 0.05;                 // of the SMs, where they are no multiple of those
-constexpr int kRasters[] = {1, 2, 4, 16, 32, 64};  // beside the usual one
+constexpr double kMostIdle = 0.05;                 // of the SMs, if their number is not a multiple of the columns
+constexpr int kRasters[] = {1, 2, 4, 16, 32, 64};  // in addition to the default
 constexpr double kRasterGain = 0.05;               // of the bytes of a wave: less is not worth a schedule
-constexpr int kClusterArea = 128 * 128;            // smaller tiles do not draw so much from L2 that sharing pays
+constexpr int kClusterArea = 128 * 128;            // smaller tiles do not read enough from L2 for sharing to pay
 constexpr double kSharedPart = 0.5;                // of a tile's rows: so many pay at any size
 
 int64_t RowsOf(const GemmProblem& problem) { return problem.m; }
@@ -141,7 +143,7 @@ double OperandBytes(const ConvProblem& p) {
 
 DataType TypeOfB(const GemmProblem& problem) { return problem.b; }
 DataType TypeOfB(const ConvProblem& problem) { return problem.w; }
-// A small gathered filter stays anyway.
+// A small gathered filter is always resident.
 bool KnowsFilter(const GemmProblem&, const Schedule&) { return false; }
 bool KnowsFilter(const ConvProblem& problem, const Schedule& shape) {
   return compiler::GeometryOf(problem, shape).known_filter;
@@ -158,12 +160,12 @@ class ShapeList {
 
   std::vector<Schedule> List() {
     for (const Variant& variant : VariantsOf(problem_, constraint_, target_)) {
-      // Lanes are moved and left out in tiles of all of them: a lower tile is no schedule, and its refusal would hide a
-      // better reason.
+      // Lanes are shifted and masked in tiles of all 128 lanes: a lower tile is not a schedule, and its refusal would
+      // hide a better reason.
       const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
       const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
       if (!InTensorMemory()) AddTall(variant);
-      // Sums that go through registers after each block would be waited for within a turn.
+      // Promotion to registers after each block would stall inside the ping-pong order.
       if (!InTensorMemory() && !compiler::Promotes(problem_, target_)) {
         for (const int rows : kTurnRows) AddTurns(variant, rows);
       }
@@ -180,8 +182,8 @@ class ShapeList {
  private:
   bool InTensorMemory() const { return target_.mma.accumulators == target::AccumulatorSpace::kTensorMemory; }
 
-  // Columns of the instruction where they are m: those of the table, but that one tile with all of m is enough, and
-  // those that leave nothing over where few tiles have all of m.
+  // Columns of the instruction if they run along m: those of the table, but one tile with all of m is enough, and those
+  // without remainder if few tiles cover all of m.
   std::vector<int> TransposedColumns() const {
     std::vector<int> columns;
     for (const int each : kTransposedColumns) {
@@ -218,7 +220,7 @@ class ShapeList {
     }
   }
 
-  // Where CTAs have more than one tile: the epilogue of one runs beside the products of the next.
+  // Ping-pong needs several tiles per CTA: the epilogue of one overlaps the MMAs of the next.
   void AddTurns(const Variant& variant, int rows) {
     for (const RowSide side : {RowSide::kM, RowSide::kN}) {
       if (side == RowSide::kN && variant.reuse > Reuse::kIm2col) continue;
@@ -249,7 +251,7 @@ class ShapeList {
             .rows = side};
   }
 
-  // A gathered x is the only operand that keeps CTAs from sharing the other.
+  // A gathered x is the only operand that prevents CTAs from sharing the other.
   static bool SharesNothing(const Schedule& shape) {
     return shape.reuse != Reuse::kNone && shape.a_load == LoadPath::kCopy;
   }
@@ -269,7 +271,7 @@ class ShapeList {
   }
 
   bool AsksForPairs() const { return constraint_.Apply(Schedule{}).ctas == 2; }
-  // Neighbours that multiply together; both have a tile inside, unless they are asked for.
+  // CTA pairs; both CTAs have a tile inside, unless pairs are requested.
   void AddPairs(Schedule shape) {
     const bool fits = shape.rows == RowSide::kM && shape.tile_m == kPairRows && shape.tile_n % kPairColumns == 0;
     if (target_.mma.most_ctas < 2 || !fits || shape.reuse == Reuse::kLaneShift) return;
@@ -279,7 +281,7 @@ class ShapeList {
     AddWalks(shape);
   }
 
-  // B stays where it is small and each CTA has several tiles; in the narrowest tiles that hold it.
+  // Resident B if it is small and each CTA has several tiles; in the narrowest tiles that hold it.
   void AddKept(Schedule shape) {
     if (shape.tile_m < kLeastKeptRows || TilesOf(shape) <= target_.default_sm_count) return;
     const compiler::KeptOperand b = compiler::KeptOf(problem_, shape);
@@ -298,7 +300,7 @@ class ShapeList {
   }
   int64_t ElementBytes() const { return DataTypeBytes(TypeOfB(problem_)); }
 
-  // Tiles are dealt out beforehand; where there are some for several rounds, also taken by whoever is done.
+  // Tiles are scheduled statically; if there are tiles for several rounds, also by work stealing.
   void AddWalks(Schedule shape) {
     Add(shape);
     if (!target_.Has(Feature::kLaunchControl) || TilesOf(shape) <= target_.default_sm_count) return;
@@ -306,7 +308,7 @@ class ShapeList {
     Add(shape);
   }
 
-  // Where tiles leave half of the SMs of a round idle.
+  // Split-K if tiles leave half of the SMs of a round idle.
   void AddSections(Schedule shape) {
     const int64_t tiles = TilesOf(shape);
     const int64_t rest = tiles % target_.default_sm_count;
@@ -321,7 +323,7 @@ class ShapeList {
     return base::CeilDiv(RowsOf(problem_), shape.tile_m) * base::CeilDiv(ColumnsOf(problem_), shape.tile_n);
   }
 
-  // In bands of the usual height; where the cache does not keep the operands, also in those of which a wave of tiles
+  // In bands of the default height; if the cache cannot hold the operands, also in those for which a wave of tiles
   // reads least.
   void Add(Schedule shape) {
     AddPoint(shape);
@@ -356,11 +358,11 @@ class ShapeList {
   const Kind& problem_;
   const ScheduleConstraint& constraint_;
   const Target& target_;
-  bool bands_matter_ = false;  // the cache does not keep what bands share
+  bool bands_matter_ = false;  // the cache cannot hold what bands share
   std::vector<Schedule> shapes_;
   std::map<std::array<int, 3>, std::vector<size_t>> of_tile_;  // indices of shapes_
 };
-// The shape with the deepest useful ring that fits beside what else it needs.
+// The shape with the deepest useful ring that fits next to the other buffers.
 Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, const ScheduleConstraint& constraint,
                 const Target& target) {
   Schedule deep = shape;

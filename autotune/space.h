@@ -1,8 +1,8 @@
 // ScheduleSpace: the schedules that are tried for a problem.
 //
-// The space is a product of axes (autotune/space.cc lists them); of every point the compiler decides whether it is
-// legal. Operands come and go by bulk copies wherever those reach them, and rings are as deep as is of use and fits. A
-// constraint puts its values in the place of an axis, so that a schedule outside the axes can be asked for too.
+// The space is a product of axes (autotune/space.cc lists them); the compiler decides for every point whether it is
+// legal. Operands are loaded and stored by bulk copies wherever possible, and rings are as deep as is useful and fits.
+// A constraint replaces the values of an axis, so that a schedule outside the axes can be requested too.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace laneshift::autotune {
 
-// Why the compiler does not run a schedule.
+// Why the compiler refuses a schedule.
 struct RefusedSchedule {
   Schedule schedule;
   Error reason;
@@ -30,7 +30,7 @@ struct ScheduleSpace {
   std::vector<RefusedSchedule> refused;
 };
 
-// The points of the axes, legal or not, each once; their rings are as short as they may be. The constraint admits all.
+// The points of the axes, legal or not, each once; their rings are as short as possible. The constraint admits all.
 // REQUIRES: `problem` is complete.
 std::vector<Schedule> ListShapes(const Problem& problem, const ScheduleConstraint& constraint,
                                  const target::Target& target);

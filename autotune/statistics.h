@@ -1,6 +1,6 @@
-// What samples of a time say: the median, and where the true median lies.
+// Statistics of timing samples: the median, and a confidence interval of the true median.
 //
-// Order statistics alone, so that one interrupted call, or a clock that steps between two levels, moves nothing.
+// Only order statistics, so that one interrupted call, or a clock that switches between two levels, has no effect.
 // Thread-safety: pure functions.
 #pragma once
 

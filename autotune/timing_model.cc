@@ -20,7 +20,7 @@ constexpr BoundText kBoundTexts[] = {
 #undef LS_BOUND_TEXT
 };
 
-// How the tiles of a problem fall to the SMs.
+// How the tiles of a problem are distributed over the SMs.
 struct Spread {
   double rounds = 1;     // tiles of the busiest SM
   double active = 1;     // SMs at work, on average
@@ -41,7 +41,7 @@ Spread SpreadOf(const Pipeline& p, const Machine& machine) {
 TileWindow TilesAtOnce(const Pipeline& p, const Spread& spread) {
   const double band = std::min(p.raster, p.tile_rows);
   if (p.order == TileOrder::kRuns && spread.rounds > 1) {
-    // The tiles of a moment are a run apart, which comes back to some rows of the band only.
+    // Concurrent tiles are a run apart, and return to only some rows of the band.
     const auto run = static_cast<int64_t>(spread.rounds), height = static_cast<int64_t>(band);
     return {.rows = std::min(spread.in_flight, band / static_cast<double>(std::gcd(run, height))),
             .columns = std::clamp(spread.in_flight * spread.rounds / band, 1.0, p.tile_columns)};
@@ -55,20 +55,20 @@ struct MemoryReads {
   double waits = 0;  // part of the loads
 };
 
-// Part of a tile's time by which CTAs are apart that began together and have runs of their own; 0.2 is what the hit
-// rates of a published kernel say (docs/timing-model.md).
+// The part of a tile's time by which CTAs with separate runs that began together drift apart; 0.2 follows from the hit
+// rates of a published kernel (docs/timing-model.md).
 constexpr double kDrift = 0.2;
 
-// CTAs that begin together are in step for so many rounds; later those that start when others end have their starts
-// spread over the time of a tile, and those that stay have come apart.
+// The number of rounds for which CTAs that begin together stay in step. Later, those that start when others end have
+// their starts spread over the time of a tile, and persistent ones have drifted apart.
 constexpr double kRoundsInStep = 8;
 bool InStep(const Pipeline& p, const Spread& spread) {
   return p.order != TileOrder::kTaken || spread.rounds <= kRoundsInStep * p.ctas_per_sm;
 }
 
-// Tiles that share an operand read it once if the later one finds in the cache what the earlier one has read. Until
-// then all others read on, and it is the half of the cache through which an SM reads that has to hold it. Nothing
-// happens exactly in turn, so that the part that is still there falls gradually. `apart` is in parts of a tile's time.
+// Tiles that share an operand read it once if the later one finds it in the cache. Until then all others continue to
+// read, and the half of the cache through which an SM reads has to hold it. Nothing happens exactly in order, so the
+// part that is still cached falls gradually. `apart` is in parts of a tile's time.
 double PartKept(double apart, double bytes_at_once, const Machine& machine) {
   return std::clamp(2 - apart * bytes_at_once / (machine.l2_bytes * 1e6 / 2), 0.0, 1.0);
 }
@@ -85,19 +85,19 @@ Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& sprea
   Repeats shared, alone = {.a = p.tile_columns, .b = p.tile_rows};
   double a_apart = 0, b_apart = 0;
   if (p.order == TileOrder::kRuns && spread.rounds > 1) {
-    // Every CTA has another row of tiles each time, and reads the column again that it has read.
+    // Every CTA has another row of tiles each time, and reads the same column again.
     shared = {.a = std::max(1.0, spread.rounds * window.rows / p.tile_rows),
               .b = std::max(1.0, spread.rounds * window.columns / p.tile_columns)};
     a_apart = b_apart = kDrift;
   } else {
-    // Rows of tiles are walked in bands: B is read for each of them unless it stays, the band's part of A once.
+    // The tile order is in bands: B is read for each of them unless it is resident, the band's part of A once.
     if (a_at_once > room) shared.a = std::ceil(p.tile_columns / window.columns);
     const bool stays = p.b.tile_bytes == 0;  // in shared memory
     if (p.b.unique_bytes > room / 2 && !stays) shared.b = std::ceil(p.tile_rows / window.rows);
   }
   if (!InStep(p, spread)) {
-    // CTAs start when others end: those of one row of tiles a column after each other, those of one column at once,
-    // or a band after each other.
+    // CTAs start when others end: those of one row of tiles a column after each other, those of one column at once, or
+    // a band after each other.
     const double band = std::min(p.raster, p.tile_rows);
     alone.b = std::ceil(p.tile_rows / band);
     a_apart = band / spread.in_flight;
@@ -111,13 +111,13 @@ Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& sprea
 }
 
 MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spread) {
-  // Each half of the cache keeps what its own SMs read, so that what all read counts twice.
+  // Each half of the cache holds what its own SMs read, so data that all read counts twice.
   if (!p.cold && p.a.unique_bytes + p.b.unique_bytes < machine.l2_bytes * 1e6 / 2) return {};
   const TileWindow window = TilesAtOnce(p, spread);
   const Repeats repeats = RepeatsOf(p, machine, spread, window);
   const double a = p.a.unique_bytes * repeats.a, b = p.b.unique_bytes * repeats.b;
-  // Tiles that share a load wait for memory together: who finds it in the cache is done sooner with this block, and is
-  // the first with the next one.
+  // Tiles that share a load wait for memory together: a tile that finds the block in the cache finishes it sooner, and
+  // is the first with the next one.
   const auto waits = [&](double read, double filled, double sharers) {
     return filled > 0 ? std::min(1.0, read / filled * sharers) : 0;
   };
@@ -143,7 +143,7 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
   return share;
 }
 
-// What decides about one SM.
+// The limits of one SM.
 struct Shares {
   Spread spread;
   MemoryReads reads;
@@ -155,16 +155,16 @@ Shares SharesOf(const Pipeline& p, const Machine& machine) {
   return {spread, reads, ShareOf(p, machine, spread, reads)};
 }
 
-// Memory keeps its rate only while nobody else is in a hurry: two times that are spent beside each other take a bit
-// more than the longer one, the more the nearer they are, and what comes from L2 gets in memory's way. Both numbers
-// were fitted to bench/measured, where they put schedules into order that would be equal by the longer time alone.
+// Memory keeps its rate only without contention: two overlapping times take a bit more than the longer one, the more so
+// the closer they are, and traffic from L2 disturbs memory. Both numbers were fitted to bench/measured, where they
+// order schedules that would be equal by the longer time only.
 constexpr double kPathShare = 0.03;
 double Together(double a, double b) {
   constexpr double kNorm = 16;
   return std::pow(std::pow(a, kNorm) + std::pow(b, kNorm), 1 / kNorm);
 }
 
-// The clock while the tensor cores of all SMs multiply for so much of the time.
+// The clock while the tensor cores of all SMs multiply for this fraction of the time.
 double ClockAt(double tensor_share, const Machine& machine) {
   return machine.clock_ghz - (machine.clock_ghz - machine.busy_clock_ghz) * tensor_share;
 }
@@ -176,28 +176,27 @@ std::string_view BoundDoc(Bound bound) { return kBoundTexts[static_cast<size_t>(
 
 TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double in_flight) {
   const double band = std::min(raster, tile_rows);
-  // Where one band is too short for all that are at work, they are in the next ones too.
+  // If one band is too short for all active SMs, they are in the next ones too.
   const double columns = std::clamp(in_flight / band, 1.0, tile_columns);
   return {.rows = std::min(tile_rows, std::max(std::min(in_flight, band), in_flight / columns)), .columns = columns};
 }
 
 double WalkStretch(TileOrder order, double rounds, const Machine& machine) {
-  // Who is done first can take over for the slowest SM only where tiles are not dealt out beforehand. After few rounds
-  // none is much slower.
+  // A faster SM can take tiles from the slowest one only with work stealing. After few rounds no SM is much slower.
   return order != TileOrder::kTaken && rounds > kRoundsInStep ? 1 + machine.walk_lag : 1;
 }
 
 double LeastMicroseconds(double clocks, double products, const Machine& machine) {
   const double fall = machine.clock_ghz - machine.busy_clock_ghz;
   if (fall <= 0 || clocks <= 0) return clocks / std::max(machine.clock_ghz, machine.busy_clock_ghz) / 1e3;
-  // Up to half of the clock, more clocks never take less time; beyond, they do not take less than this.
+  // Up to half of the clock, more clocks never take less time; beyond that, they do not take less than this.
   if (2 * fall <= machine.clock_ghz) return clocks / ClockAt(std::min(1.0, products / clocks), machine) / 1e3;
   return (clocks + fall / machine.clock_ghz * std::min(products, clocks)) / machine.clock_ghz / 1e3;
 }
 
 namespace {
 
-// Microseconds that what an SM is busy with, and what memory delivers and takes, need at least.
+// A lower bound in microseconds, from what an SM is busy with and what memory delivers and accepts.
 struct Floors {
   double busy_us = 0, memory_us = 0;
 };
@@ -225,8 +224,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const auto tensor_share = [&, active = spread.active](double products, double clocks) {
     return clocks > 0 ? std::min(1.0, products / clocks * active / machine.sm_count) : 0;
   };
-  // Memory has a clock of its own: in clocks of an SM it takes less while these are long. Where it binds, what it has
-  // to deliver says how long they are.
+  // Memory has a separate clock: measured in clocks of an SM it takes less while these are long. If memory is the
+  // bound, its traffic determines how long they are.
   const BusyClocks busy = BusyOf(pipeline, machine, share, spread.rounds);
   const double memory_ghz = ClockAt(tensor_share(busy.products, std::max(busy.Most(), busy.memory)), machine);
   share.memory_clocks *= memory_ghz / machine.clock_ghz;

@@ -1,7 +1,7 @@
 // Timing model: how long a kernel takes on a machine, from what its tile program does.
 //
-// Of all SMs the busiest is simulated (autotune/simulation.h) with its share of what all of them share: the way from
-// L2, memory, power. docs/timing-model.md tells what is modelled, how it was calibrated and how far it is off.
+// The busiest SM is simulated (autotune/simulation.h) with its part of the shared resources: the path from L2, memory,
+// power. docs/timing-model.md describes the model, its calibration and its error.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -27,8 +27,8 @@ struct Prediction {
   double memory_bytes = 0;                  // read and written
 };
 
-// Tile rows and tile columns that are computed at once where so many tiles are, which are walked in bands of `raster`
-// tile rows, column after column: of as many bands as it takes.
+// Tile rows and tile columns of the tiles that are computed at once, in an order of bands of `raster` tile rows, column
+// after column: over as many bands as it takes.
 struct TileWindow {
   double rows = 1, columns = 1;
 };
@@ -36,15 +36,15 @@ TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine);
 
-// What a kernel takes longer whose tiles are dealt out beforehand, where SMs have many.
+// How much longer a statically scheduled kernel takes if SMs have many tiles.
 double WalkStretch(TileOrder order, double rounds, const Machine& machine);
 
-// Microseconds that no fewer than `clocks` take at least, of which the tensor core of an SM multiplies for `products`
-// on average: they lower the clock, and the less the longer the rest takes.
+// A lower bound in microseconds for `clocks`, of which the tensor core of an SM multiplies for `products` on average:
+// MMAs lower the clock, but the less the longer the rest takes.
 double LeastMicroseconds(double clocks, double products, const Machine& machine);
 
-// Microseconds below which PredictTime never is, from bytes and products alone, at a fraction of its cost: what is
-// slower than a candidate that was predicted needs no prediction.
+// A lower bound in microseconds of PredictTime, from bytes and MMAs only, at a fraction of its cost: a schedule that is
+// slower than a predicted candidate needs no prediction.
 double LeastTime(const Pipeline& pipeline, const Machine& machine);
 
 // Errors as ValidateSchedule. REQUIRES: `problem` is complete.

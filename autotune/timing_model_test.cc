@@ -68,7 +68,7 @@ TEST(TimingModel, BreakdownSumsToTheTime) {
   }
 }
 
-// The loop over K and the tiles are cut short and extrapolated: where the cut is must not show.
+// The K loop and the tiles are shortened and extrapolated: the place of the cut must not show.
 TEST(TimingModel, TimeGrowsSteadilyWithKAndTiles) {
   const std::string schedule = "tile=128x256x64 stages=4 acc=1 math=2";
   double last = 0, step = 0;
@@ -105,7 +105,7 @@ TEST(TimingModel, MoreStagesHideMoreLatency) {
   }
 }
 
-// Where many tiles draw the same B from L2, they are faster with a B that stays; where a CTA has one tile, nothing
+// If many tiles read the same B from L2, they are faster with resident B; where a CTA has one tile, nothing
 // changes.
 TEST(TimingModel, WhatStaysIsNotReadAgain) {
   const auto us = [](const char* problem, const char* schedule) { return Predict("sm_90a", problem, schedule).us; };
@@ -149,7 +149,7 @@ TEST(TimingModel, UsersFunctionsCostTheirLength) {
   EXPECT_GT(us({}), us({1, 0}));
 }
 
-// A wave of tiles takes in as many rows as its bands have, or more where a band is too short for it.
+// A wave of tiles covers as many rows as its bands have, or more if a band is too short for it.
 TEST(TimingModel, BandsDecideWhatMemoryDelivers) {
   const auto bytes = [](const char* raster) {
     const std::string schedule = std::string("tile=128x256x64 stages=4 raster=") + raster;
@@ -192,7 +192,7 @@ TEST(TimingModel, TilesThatAreTakenDoNotWaitForTheSlowestSm) {
 }
 
 // CTAs that start when others end: those of one row of tiles are a column of tiles apart, and what all read meanwhile
-// pushes the row's data out of the cache; the more CTAs are at work, the nearer they are.
+// evicts the row's data from the cache; the more CTAs are active, the closer they are.
 TEST(TimingModel, TallBandsPushOutWhatTheirRowsShare) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const Machine machine = PublishedMachine(target);
@@ -208,7 +208,7 @@ TEST(TimingModel, TallBandsPushOutWhatTheirRowsShare) {
   EXPECT_EQ(bytes(8, 1, TileOrder::kTaken), bytes(8, 1, TileOrder::kStrides));
 }
 
-// Where SMs are not in step, memory serves one while another one multiplies.
+// If SMs are not in step, memory serves one while another one multiplies.
 TEST(TimingModel, MemoryServesOthersWhereSmsAreNotInStep) {
   const target::Target& target = target::NamedTarget("sm_100a");
   Pipeline pipeline = LongPipeline(target);
@@ -234,7 +234,7 @@ TEST(TimingModel, SlowMemoryIsNeverFaster) {
   }
 }
 
-// Loads wait the longer the more of memory's rate is drawn; what is in L2 does not wait for it.
+// Loads wait longer the more of memory's rate is used; data in L2 does not wait for it.
 TEST(TimingModel, BusyMemoryAnswersLater) {
   const target::Target& target = target::NamedTarget("sm_100a");
   Pipeline pipeline = LongPipeline(target);

@@ -1,4 +1,5 @@
-// Totals time: how long the kernels take that add up totals behind the product's (compiler/plan/totals.h).
+// Totals time: the time of the kernels that add the partial rows of deterministic reductions after the main kernel
+// (compiler/plan/totals.h).
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -19,7 +20,7 @@ TotalsWork TotalsWorkOf(const Problem& problem, const Schedule& schedule, const 
 // No more than that of any schedule.
 TotalsWork LeastTotalsWork(const Problem& problem);
 
-// Microseconds behind the product's kernel.
+// Microseconds after the main kernel.
 double TotalsTime(const TotalsWork& work, const Machine& machine);
 
 }  // namespace laneshift::autotune

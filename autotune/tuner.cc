@@ -21,9 +21,9 @@ using store::ChoiceSource;
 using store::TrialRecord;
 using store::Verdict;
 
-// So many of the model's best are checked on an emulator before none is believed to be right.
+// The number of the model's best that are checked on an emulator before the tuner gives up.
 constexpr size_t kMaxVerified = 4;
-// So often a winner may turn out wrong when it is checked once more.
+// How often a winner may fail its second check.
 constexpr int kMaxRelapses = 3;
 constexpr int kPatienceMs = 500;  // between two questions whether to stop
 
@@ -60,7 +60,7 @@ class Tuning {
     return Ok();
   }
 
-  // Of several processes that tune the same, one does; the others find its trials in the store.
+  // Of several processes that tune the same problem, one does; the others find its trials in the store.
   Result<store::FlightLock> WaitForOthers() {
     for (;;) {
       store::FlightLock lock =

@@ -1,10 +1,9 @@
 // Tuner: finds the fastest schedule of a problem by measurement, and keeps what it learns in the store.
 //
-// Every trial is stored as soon as it is measured and not measured again as long as it counts (store/trial_standing.h),
-// so a search that was interrupted goes on where it was, and a candidate that failed is not tried again at once. On an
-// emulated device nothing can be timed: the model's best candidate that the emulator finds right is stored as
-// predicted. Thread-safety: Tune may be called from several threads, each with a client of its own; the store is
-// shared.
+// Every trial is stored as soon as it is measured and not measured again as long as it is valid
+// (store/trial_standing.h), so an interrupted search resumes, and a candidate that failed is not tried again at once.
+// On an emulated device nothing can be timed: the model's best candidate that the emulator verifies is stored as
+// predicted. Thread-safety: Tune may be called from several threads, each with a separate client; the store is shared.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@
 
 namespace laneshift::autotune {
 
-// Where a search stands; for a progress bar.
+// The progress of a search; for a progress bar.
 struct TuneProgress {
   std::string problem;
   int trials = 0, max_trials = 0;  // of this search, beyond the known ones
@@ -43,7 +42,7 @@ struct TuneOptions {
   std::function<void(const TuneProgress&)> on_progress = [](const TuneProgress&) {};
 };
 
-// A candidate and what is known of it.
+// A candidate and what is known about it.
 struct TunedCandidate {
   std::string schedule;
   double predicted_us = 0;

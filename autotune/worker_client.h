@@ -1,8 +1,8 @@
-// WorkerClient: a Bench in another process. What a candidate does to its device, it does to the worker.
+// WorkerClient: a Bench in another process. Whatever a candidate does to its device affects only the worker.
 //
-// The worker is started when it is first needed and again after it was lost. A candidate that takes the worker with it,
-// or is not done by its deadline, gets a verdict; where several were under way, each is tried once more by itself, so
-// that the others are not blamed. Thread-safety: none; one client, one thread.
+// The worker is started when it is first needed and again after a crash. A candidate that crashes the worker, or is not
+// done by its deadline, gets a verdict; if several were in flight, each is tried once more by itself, so that the
+// others are not blamed. Thread-safety: none; one client, one thread.
 #pragma once
 
 #include <chrono>
@@ -33,18 +33,18 @@ class WorkerClient {
  public:
   explicit WorkerClient(WorkerOptions options) : options_(std::move(options)) {}
 
-  // On what the worker works; starts it if it does not run. Errors: it cannot be started, or what it says itself.
+  // The worker's device; starts the worker if it is not running. Errors: it cannot be started, or its own error.
   Result<WorkerHello> Hello();
 
   // As Bench, for one problem after the other.
   Result<std::vector<Trial>> Check(const std::string& problem, const std::vector<Schedule>& schedules);
   Result<std::vector<Trial>> Time(const std::string& problem, const std::vector<Schedule>& schedules, int rounds);
 
-  // How many workers were lost to candidates.
+  // How many workers crashed because of candidates.
   int losses() const { return losses_; }
 
  private:
-  // A reply, or how the worker was lost.
+  // A reply, or how the worker ended.
   struct Answer {
     std::optional<Message> reply{};
     Trial loss{};

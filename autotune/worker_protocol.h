@@ -1,4 +1,4 @@
-// What a tuner and its worker process say to each other: lines of text, one request, one reply.
+// The protocol between a tuner and its worker process: lines of text, one request, one reply.
 //
 //   open     problem                        -> opened
 //   compile  problem, schedule...           -> compiled  verdict...
@@ -28,7 +28,7 @@ using base::Message;
 using base::ParseMessage;
 using base::PrintMessage;
 
-// On what a worker works.
+// The device of a worker.
 struct WorkerHello {
   std::string target, device_key, device_name, driver;
   store::AssemblerRecord assembler{};
@@ -40,10 +40,10 @@ struct WorkerHello {
 Message Encode(const WorkerHello& hello);
 Result<WorkerHello> DecodeHello(const Message& message);
 
-// The error that the message carries, or one that says that the message is none of `expected`.
+// The error that the message carries, or one that says that the message is not one of `expected`.
 Error DecodeError(const Message& message, std::string_view expected);
 
-// Verdicts without samples, in the order of the request; an empty detail is none.
+// Verdicts without samples, in the order of the request; an empty detail means none.
 Message EncodeVerdicts(std::string_view kind, const std::vector<Trial>& trials);
 Result<std::vector<Trial>> DecodeVerdicts(std::string_view kind, const Message& message);
 

@@ -1,7 +1,7 @@
-// LS_CHECK(condition, "invariant, with values: ", value, …): aborts in every build when laneshift itself is wrong.
+// LS_CHECK(condition, "invariant, with values: ", value, …): aborts in every build if laneshift itself is wrong.
 //
-// Never for input: what a caller, file, driver or schedule can cause is a Result (laneshift/result.h). A check without
-// a message does not compile.
+// Never for input: failures caused by a caller, file, driver or schedule are a Result (laneshift/result.h). A check
+// without a message does not compile.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Where the files of a CUDA toolkit are, for all that opens or runs one: CUDA_HOME, then /usr/local/cuda; for cuDNN,
-// which often lies apart, CUDNN_HOME as well. The variables are read at each call.
+// Where the files of a CUDA toolkit are: CUDA_HOME, then /usr/local/cuda; for cuDNN, which is often installed
+// elsewhere, CUDNN_HOME as well. The variables are read at each call.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace laneshift::base {
 // The directories of libraries, in the order in which they are searched. They need not exist.
 std::vector<std::string> CudaLibraryDirectories();
 
-// ptxas of CUDA_HOME, else the first on PATH, else that of /usr/local/cuda; empty if there is none.
+// ptxas of CUDA_HOME, otherwise the first on PATH, otherwise that of /usr/local/cuda; empty if there is none.
 std::string FindPtxas();
 
 }  // namespace laneshift::base

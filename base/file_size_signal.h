@@ -1,8 +1,8 @@
-// FileSizeSignalGuard: while one lives, a write of its thread beyond the limit on file sizes (RLIMIT_FSIZE) fails with
-// EFBIG. Otherwise the system sends SIGXFSZ with the error, whose default is to end the process: a library must neither
-// let that happen to its host nor change how the host handles the signal.
+// FileSizeSignalGuard: while one exists, a write of its thread beyond the limit on file sizes (RLIMIT_FSIZE) fails with
+// EFBIG. Otherwise the system sends SIGXFSZ with the error, whose default is to end the process. A library must not end
+// its host, and must not change how the host handles the signal.
 //
-// The signal goes to the thread that writes; it is blocked there and one that came up meanwhile is taken away.
+// The signal goes to the thread that writes. It is blocked there, and one that arrives meanwhile is consumed.
 // Thread-safety: a guard belongs to the thread that made it; guards may be nested.
 #pragma once
 
@@ -13,7 +13,7 @@ class FileSizeSignalGuard {
   FileSizeSignalGuard();
   FileSizeSignalGuard(const FileSizeSignalGuard&) = delete;
   FileSizeSignalGuard& operator=(const FileSizeSignalGuard&) = delete;
-  ~FileSizeSignalGuard();  // leaves errno alone
+  ~FileSizeSignalGuard();  // leaves errno unchanged
 
  private:
   bool blocked_before_;

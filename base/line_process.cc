@@ -18,7 +18,7 @@ namespace laneshift::base {
 namespace {
 
 constexpr off_t kMessagesKept = 600;
-// A child whose output has ended is given so long to end by itself, so that its own exit code is what is told.
+// A child that has closed its output gets this long to exit by itself, so that its own exit code is reported.
 constexpr std::chrono::milliseconds kGrace{500};
 
 std::string Describe(int status) {

@@ -30,8 +30,7 @@ TEST(LineProcess, TellsSilenceFromTheEnd) {
   EXPECT_EQ(crashed->Read(milliseconds(5000)).error().code, ErrorCode::kNotFound);
   EXPECT_NE(crashed->End().find("signal 11"), std::string::npos);
   EXPECT_EQ(crashed->LastMessages(), "last words");
-  // The first write after the end may still be taken by the system; the child's end is told by the second at the
-  // latest.
+  // The system may still accept the first write after the end; the second write reports the child's end at the latest.
   EXPECT_FALSE(crashed->Write("a") && crashed->Write("b"));
   auto left = LineProcess::Start({"sh", "-c", "exit 3"});
   ASSERT_TRUE(left.has_value());

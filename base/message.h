@@ -31,7 +31,7 @@ Result<Message> ParseMessage(std::string_view line);
 // Any text in one line: tabs, ends of lines and backslashes as "\t", "\n" and "\\".
 std::string Escape(std::string_view text);
 
-// An error on its way to another process, and as it comes out there; nothing if the message is none.
+// An error as a message to another process, and back; nothing if the message is not an error.
 Message EncodeError(const Error& error);
 std::optional<Error> ErrorOf(const Message& message);
 

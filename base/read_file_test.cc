@@ -30,7 +30,7 @@ TEST(ReadFile, WhatIsNoFileIsAnError) {
   EXPECT_NE(absent.error().message.find("cannot be opened: No such file"), std::string::npos);
 }
 
-// A reader of the FIFO would wait for ever.
+// A reader of the FIFO would wait forever.
 TEST(ReadFile, OnlyRegularFilesWhereOnlyTheyAreMeant) {
   const std::string fifo = testing::TempDir() + "laneshift_fifo";
   unlink(fifo.c_str());

@@ -36,7 +36,7 @@ TEST(Subprocess, ArgumentsAreNotReadByAShell) {
 
 TEST(Subprocess, TheDeadlineKillsTheWholeGroup) {
   auto start = std::chrono::steady_clock::now();
-  // The grandchild holds the pipes; killing the shell alone would leave us waiting for it.
+  // The grandchild holds the pipes; killing only the shell would leave us waiting for it.
   auto result = RunProgram({.argv = {"sh", "-c", "sleep 30 & sleep 30"}, .timeout = std::chrono::milliseconds(100)});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kTimeout);

@@ -22,7 +22,7 @@ class Thread {
   // Joins.
   ~Thread();
 
-  // Lets it run by itself to the end of the process.
+  // Detaches: the thread runs to its end or to the end of the process.
   void Detach();
 
  private:

@@ -1,4 +1,4 @@
-// How long the model takes to choose a schedule, for every problem of some files:
+// The time in which the model chooses a schedule, for every problem of some files:
 //
 //   build/choice_bench bench/conv.txt bench/gemm.txt [--benchmark_filter=sm_100a] [--benchmark_format=json]
 #include <benchmark/benchmark.h>
@@ -18,7 +18,7 @@ void Choose(benchmark::State& state, const Problem& problem, const target::Targe
   for (auto _ : state) benchmark::DoNotOptimize(autotune::ChooseSchedule(problem, {}, target, machine));
 }
 
-// A benchmark for each line that is no comment, on each target.
+// A benchmark for each line that is not a comment, on each target.
 Status Register(const std::string& path) {
   std::ifstream file(path);
   if (!file) return MakeError(ErrorCode::kNotFound, base::Cat("cannot read ", path));

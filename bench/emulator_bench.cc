@@ -1,4 +1,4 @@
-// How fast the emulator is on this machine: build/emulator_bench [--benchmark_filter=REGEX].
+// Speed of the emulator on this machine: build/emulator_bench [--benchmark_filter=REGEX].
 #include "bench/emulator_bench.h"
 
 #include <benchmark/benchmark.h>

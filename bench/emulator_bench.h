@@ -18,7 +18,7 @@ struct BenchKernel {
 // `ptx` has an entry named kernel. False where it does not load.
 bool LoadKernel(const std::string& ptx, const Options& options, size_t buffer_bytes, BenchKernel& loaded);
 
-void RegisterSums();          // the tensor core's arithmetic alone
+void RegisterSums();          // only the tensor core's arithmetic
 void RegisterInstructions();  // small PTX kernels: thread instructions a second
 void RegisterLaunches();      // what each launch costs besides
 void RegisterKernels();       // our own kernels, end to end

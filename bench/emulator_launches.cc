@@ -1,4 +1,4 @@
-// What a launch costs besides its instructions: microseconds each for thousands of small ones, hazards on.
+// The cost of a launch without its instructions: microseconds each for thousands of small ones, hazards on.
 #include <benchmark/benchmark.h>
 
 #include <array>

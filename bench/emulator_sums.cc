@@ -1,5 +1,5 @@
-// How fast this machine computes tensor-core sums: m128n256 of each operand type, in hardware and in fast arithmetic,
-// and whole instructions with their planning. The rate is of CPU time, so that a busy machine gives the same figure.
+// Speed of tensor-core sums on this machine: m128n256 of each operand type, in hardware and in fast arithmetic, and
+// whole instructions with their planning. The rate is of CPU time, so that a busy machine gives the same figure.
 #include <benchmark/benchmark.h>
 
 #include <random>

@@ -1,7 +1,7 @@
-// What laneshift adds to a launch, and how long it takes to find a plan: build/plan_bench [--benchmark_filter=REGEX].
+// The cost that laneshift adds to a launch, and the time to find a plan: build/plan_bench [--benchmark_filter=REGEX].
 //
-// The driver is the emulator's table but for the launch itself and the question for the current context, which answer
-// at once, as a GPU's driver does for a launch that it only enqueues: what is left is laneshift's own.
+// The driver is the emulator's table except for the launch itself and the query for the current context, which return
+// at once, as a GPU's driver does for a launch that it only enqueues: the rest is laneshift's own time.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
@@ -64,7 +64,7 @@ class Bench {
   const Engine& engine() const { return *engine_; }
   const Problem& gemm() const { return gemm_; }
   const Problem& conv() const { return conv_; }
-  // Of whose choice the store holds the model's alone.
+  // The store holds only the model's choice for it.
   const Problem& untuned() const { return untuned_; }
   // On the same store.
   Result<Engine> Open() const { return OpenOverNothing(directory_); }
@@ -175,7 +175,7 @@ void RunGemm(benchmark::State& state) {
   for (auto _ : state) Require(state, bench.engine().Run(bench.gemm(), nullptr, GemmAt(0)));
 }
 
-// What a process pays once a problem: the choice out of the file.
+// The cost per problem and process: reading the choice from the file.
 void ReadChoices(benchmark::State& state) {
   const Bench& bench = Bench::Instance();
   const Engine::Parts& parts = bench.engine().parts();
@@ -205,7 +205,7 @@ const target::Target& TargetOf(const benchmark::State& state) {
   return target::NamedTarget(state.range(1) == 0 ? "sm_90a" : "sm_100a");
 }
 
-// The model's best: what a plan of a problem that was never seen pays before it compiles.
+// The model's best: the cost of a new problem's plan before it compiles.
 void ChooseByModel(benchmark::State& state) {
   const Problem problem = *ParseProblem(kRanked[state.range(0)]);
   const target::Target& target = TargetOf(state);

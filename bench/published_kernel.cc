@@ -24,7 +24,7 @@ constexpr double kSharedBytes = 227.0 * 1024;
 constexpr int kTensorColumns = 512, kLeastColumns = 32;
 constexpr double kOutBytes = 2, kSumBytes = 4;
 
-// The words of a line, and those of `common` behind them.
+// The words of a line, followed by those of `common`.
 class Words {
  public:
   Words(std::string_view line, const std::map<std::string, std::string>& common) : words_(common) {
@@ -104,7 +104,7 @@ class RoleWriter {
   }
   void Product() {
     if (k_.scales == "threads" || k_.scales == "tma") {
-      // Threads bring the scales from memory, or from shared memory, to Tensor Memory before the product.
+      // Threads load the scale factors from memory, or from shared memory, to Tensor Memory before the MMA.
       steps_.Add({.kind = k_.scales == "threads" ? StepKind::kReadGlobal : StepKind::kStage,
                   .bytes = ScaleBytes(),
                   .elements = ScaleBytes()});
@@ -146,7 +146,7 @@ class RoleWriter {
   StepList& steps_;
 };
 
-// Loads, products and epilogue by different warps.
+// Loads, MMAs and epilogue by different warps.
 std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
   std::vector<PipelineRole> roles(3);
   RoleWriter load(k, roles[0].tile), multiply(k, roles[1].tile), epilogue(k, roles[2].tile);
@@ -161,7 +161,7 @@ std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
   epilogue.Add(StepKind::kTake, kSums);
   epilogue.Epilogue();
   epilogue.Add(StepKind::kRelease, kSums);
-  // A CTA does not end before its stores have read their sums.
+  // A CTA does not end before its stores have read their accumulators.
   if (!k.persistent) epilogue.Add(StepKind::kStoreWait, -1, 0);
   return roles;
 }
@@ -171,8 +171,9 @@ std::vector<PipelineRole> InTurns(const PublishedKernel& k) {
   std::vector<PipelineRole> roles(1);
   RoleWriter all(k, roles[0].tile);
   const bool keeps = k.persistent && k.overlaps;
-  // With overlap the first blocks of a tile are issued beside the last products of the tile before, one more than
-  // otherwise; the next one not before the stores of that tile have read their sums, which lie in slots of the ring.
+  // With overlap the first blocks of a tile are issued during the last MMAs of the previous tile, one more than
+  // otherwise. The next block is issued only after that tile's stores have read its accumulators, which lie in slots of
+  // the ring.
   const double ahead = std::min<double>(k.ahead + (keeps ? 1 : 0), k.Listed());
   RoleWriter before(k, keeps ? roles[0].before : roles[0].tile);
   for (double block = 0; block < ahead; ++block) before.Load();
@@ -206,12 +207,12 @@ TileOrder OrderOf(const std::string& word, bool persistent) {
   return word == "taken" || !persistent ? TileOrder::kTaken : TileOrder::kStrides;
 }
 
-// What fits beside each other on an SM.
+// How many CTAs fit on an SM.
 double CtasOf(const PublishedKernel& k) {
   const double out = k.store_row > 0 ? 0 : k.OwnRows() * std::min(k.tile_n, 2 * kPanel) * kOutBytes;
   const double ring = k.stages * (k.OwnRows() + k.tile_n / k.group) * k.tile_k * k.bytes;
   const double shared = k.out == "ring" ? std::max(ring, out) : ring + out;
-  // Scales lie beside the sums, those of A and of B in the fewest columns that can be allocated.
+  // Scale factors lie next to the accumulators, those of A and of B in the fewest columns that can be allocated.
   const double scales = k.scales.empty() ? 0 : 2 * kLeastColumns;
   const double by_tensor = std::floor(kTensorColumns / (k.tile_n * k.acc + scales));
   return std::clamp(std::floor(kSharedBytes / shared), 1.0, std::max(1.0, by_tensor));

@@ -1,4 +1,4 @@
-// Judges the timing model by kernels whose time is known, and fits machine facts to them.
+// Evaluates the timing model with kernels of known time, and fits machine facts to them.
 //
 //   timing_error --target sm_90a --measured bench/measured/h200.txt
 //   timing_error --target sm_90a --measured bench/measured/h200.txt --fit load_latency,l2_rate --show "gemm m=1024"
@@ -27,7 +27,7 @@ struct Options {
 
 using Facts = std::vector<std::pair<std::string, double>>;
 
-// The sample's machine with `facts` in the place of its own; "NODE:fact" is of one node alone.
+// The sample's machine with `facts` replaced; "NODE:fact" replaces only that of one node.
 Machine MachineOf(const TimingSample& sample, const Facts& facts) {
   Machine machine = sample.machine;
   for (const auto& [name, value] : facts) {
@@ -68,8 +68,8 @@ SeriesError ErrorOf(const std::string& name, const std::vector<const TimingSampl
           .rank_correlation = Spearman(measured, predicted)};
 }
 
-// What a fit makes small: errors of the kernels that matter, those within three times the best of their series, and
-// what the model's choice loses.
+// The objective of a fit: errors of the kernels that matter, those within three times the best of their series, and the
+// loss of the model's choice.
 double Loss(const std::map<std::string, std::vector<const TimingSample*>>& series, const Facts& facts) {
   double loss = 0;
   for (const auto& [name, samples] : series) {
@@ -224,7 +224,7 @@ Result<int> Judge(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"timing_error: how far the timing model is from what was measured"};
+  CLI::App app{"timing_error: the timing model's error against measurements"};
   Options options;
   app.add_option("--target", options.target);
   app.add_option("--measured", options.measured, "times of our own kernels on a device (bench/measured)");

@@ -1,4 +1,4 @@
-// Samples that the timing model is judged by: kernels with their measured times, as pipelines.
+// Samples to evaluate the timing model: kernels with their measured times, as pipelines.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -22,8 +22,8 @@ struct TimingSample {
   double flops = 0;
 };
 
-// Lines `problem …`, each before lines `schedule microseconds` of its schedules, keys at their defaults left out; '#'
-// begins a comment. A schedule that no longer builds is left out.
+// Lines `problem …`, each before lines `schedule microseconds` of its schedules, with default keys omitted; '#' begins
+// a comment. A schedule that no longer builds is skipped.
 Result<std::vector<TimingSample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
                                                const target::Target& target);
 

@@ -23,15 +23,15 @@ if(LANESHIFT_SANITIZE)
   target_link_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE})
 endif()
 
-# laneshift_directory(NAME [USES library...] [PROGRAM main.cc] [ALONE file...]): every *.cc of this directory but the tests
-# is the library laneshift_NAME; every *_test.cc beside them is the program NAME_test, whose cases ctest runs one by one.
-# The file of a program's main stays out of the library. Unity builds compile several files at once, which therefore must
-# not use a name of an unnamed namespace twice; files that name things as a neighbour does, because they are its twin,
-# are compiled ALONE.
+# laneshift_directory(NAME [USES library...] [PROGRAM main.cc] [ALONE file...]): every *.cc of this directory except
+# tests becomes the library laneshift_NAME; every *_test.cc next to them becomes the program NAME_test, whose cases ctest runs
+# one by one. A program's main file is not part of the library. Unity builds compile several files at once, which
+# therefore must not use a name of an unnamed namespace twice; files that use the same names as a neighbour, because
+# they are variants of it, are listed as ALONE and compiled separately.
 function(laneshift_directory name)
   cmake_parse_arguments(ARG "" "PROGRAM" "USES;TEST_USES;ALONE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
-  # A subdirectory with its own CMakeLists.txt is a library of its own.
+  # A subdirectory with its own CMakeLists.txt is a separate library.
   file(GLOB nested CONFIGURE_DEPENDS */CMakeLists.txt)
   foreach(inner ${nested})
     get_filename_component(inner ${inner} DIRECTORY)

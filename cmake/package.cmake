@@ -7,7 +7,7 @@
 #   cc app.c $(pkg-config --cflags --libs laneshift)
 #
 # The same target exists in this tree for add_subdirectory() and FetchContent. An installed tree may be moved: nothing in
-# it holds its own path. LANESHIFT_BUILD_STATIC adds liblaneshift.a. Debug symbols are split off into .debug beside the files.
+# it holds its own path. LANESHIFT_BUILD_STATIC adds liblaneshift.a. Debug symbols are split into .debug next to the files.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -24,7 +24,7 @@ endforeach()
 
 # CMake wants a source; everything comes out of the directories' libraries.
 set(laneshift_empty_source ${CMAKE_CURRENT_BINARY_DIR}/liblaneshift.cc)
-file(CONFIGURE OUTPUT ${laneshift_empty_source} CONTENT "// liblaneshift has no code of its own.\n")
+file(CONFIGURE OUTPUT ${laneshift_empty_source} CONTENT "// liblaneshift has no code itself.\n")
 add_library(laneshift_shared SHARED ${laneshift_empty_source})
 set_target_properties(laneshift_shared PROPERTIES
   OUTPUT_NAME laneshift

@@ -48,7 +48,7 @@ class ScratchDirectory {
 
 constexpr uint64_t kMaxCubinBytes = uint64_t{1} << 30;
 
-// That there is no room for a file of our own is no fault of the PTX.
+// A lack of space for our own file is not the fault of the PTX.
 Status WriteSource(const std::string& path, std::string_view ptx) {
   const Status written = base::WriteFile(path, ptx);
   return written ? Ok() : Status(MakeError(ErrorCode::kResourceExhausted, written.error().message));

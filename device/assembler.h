@@ -1,7 +1,7 @@
 // PtxAssembler: NVIDIA's ptxas as a program: PTX in, cubin and resource figures out.
 //
 // ptxas is optional: without it the driver compiles PTX when a module is loaded.
-// Thread-safety: immutable after Find(); Assemble() may be called from any thread and works in a directory of its own.
+// Thread-safety: immutable after Find(); Assemble() may be called from any thread and works in a separate directory.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ class PtxAssembler {
   const std::string& path() const { return path_; }
   // "ptxas 13.0.88": with the target, this identifies the code that it makes.
   const std::string& id() const { return id_; }
-  // Which file that is, and that it is still the same one: its path, size and date.
+  // The identity of that file, to check that it is still the same: its path, size and date.
   const std::string& file() const { return file_; }
   // `arch` as in "sm_100a". kInvalidArgument carries the first error of a PTX that ptxas refuses; kTimeout.
   Result<AssembleResult> Assemble(std::string_view ptx, std::string_view arch) const;

@@ -35,12 +35,12 @@ struct DeviceFacts {
   bool tensor_maps = false;
   bool pageable_memory = false;  // kernels may use any memory of the process, whether or not the driver knows it
 
-  // "sm_90": without the letter, which says what code may use rather than what the device is.
+  // "sm_90": without the suffix letter, which is a property of code and not of the device.
   std::string ComputeName() const;
-  // What measurements on devices like this one are filed under: "NVIDIA H200/sm_90/132sm/1980MHz/6144bit/3201MHz". What
-  // changes without changing the chip (the ordinal, the driver) is not in it.
+  // The key of measurements on devices like this one: "NVIDIA H200/sm_90/132sm/1980MHz/6144bit/3201MHz". It excludes
+  // what can change without changing the chip (the ordinal, the driver).
   std::string Key() const;
-  // "13.0": what a measurement was made under.
+  // "13.0": the driver version of a measurement.
   std::string Driver() const;
 };
 

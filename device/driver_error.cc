@@ -21,7 +21,7 @@ ErrorCode CodeOf(CuResult result) {
   return ErrorCode::kDriver;
 }
 
-// Whether a result is what a kernel's fault gives.
+// Whether a result reports a kernel's fault.
 bool IsFault(CuResult result) {
   constexpr CuResult kFaults[] = {kCuErrorIllegalAddress,     kCuErrorLaunchTimeout,     kCuErrorHardwareStackError,
                                   kCuErrorIllegalInstruction, kCuErrorMisalignedAddress, kCuErrorInvalidAddressSpace,
@@ -29,7 +29,7 @@ bool IsFault(CuResult result) {
   return std::find(std::begin(kFaults), std::end(kFaults), result) != std::end(kFaults);
 }
 
-// A fault that stays is given by calls, too, that have nothing to do with any kernel.
+// Calls that have nothing to do with a kernel also report a sticky fault.
 std::string LostContext(const DriverApi& api, CuResult result) {
   size_t free_bytes = 0, total_bytes = 0;
   if (!IsFault(result) || api.MemGetInfo == nullptr || api.MemGetInfo(&free_bytes, &total_bytes) != result) return {};

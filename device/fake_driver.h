@@ -1,4 +1,4 @@
-// FakeDriver: for tests only: a DriverApi whose functions record their names, succeed, and can be told to fail.
+// FakeDriver: only for tests: a DriverApi whose functions record their names, succeed, and fail on request.
 //
 // The table holds plain functions, so the record is one per process. Thread-safety: none.
 #pragma once

@@ -1,4 +1,4 @@
-// Kernel: one entry function of a loaded Module, and the resources that it takes.
+// Kernel: one entry function of a loaded Module, and its resources.
 //
 // A Kernel owns nothing: its Module must outlive it. The dynamic shared memory that it may use is an attribute of the
 // loaded function, shared by all Kernels of that name and module.
@@ -32,8 +32,8 @@ class Kernel {
   Context context() const { return context_; }
   int max_dynamic_smem_bytes() const { return max_dynamic_smem_bytes_; }
 
-  // Lets launches ask for up to `bytes`. kResourceExhausted says by how much static and dynamic shared memory together
-  // pass the device's limit.
+  // Allows launches up to `bytes` of dynamic shared memory. kResourceExhausted says by how much static and dynamic
+  // shared memory together exceed the device's limit.
   Status AllowDynamicSmem(int bytes);
   Status SetClusterLimit(ClusterLimit limit);
 

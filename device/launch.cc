@@ -37,7 +37,7 @@ Status CheckShape(const Kernel& kernel, const LaunchShape& shape) {
   return Ok();
 }
 
-// What the driver is told of a launch. Points into itself.
+// The driver's description of a launch. Points into itself.
 class Configuration {
  public:
   Configuration(const LaunchShape& shape, CuStream stream) {

@@ -30,8 +30,8 @@ struct LaunchShape {
 // `parameters` holds the address of each kernel parameter, in order; they are read before Launch returns.
 Status Launch(const Kernel& kernel, const LaunchShape& shape, const Stream& stream, std::span<void* const> parameters);
 
-// How many clusters of this shape run at one time on the whole device: borders of GPCs, which no cluster crosses, leave
-// SMs without one. kResourceExhausted if not even one does.
+// How many clusters of this shape run at one time on the whole device: GPC boundaries, which no cluster crosses, leave
+// some SMs without one. kResourceExhausted if not even one does.
 Result<int> ActiveClusters(const Kernel& kernel, const LaunchShape& shape);
 
 }  // namespace laneshift::device

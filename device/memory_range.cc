@@ -7,7 +7,7 @@
 namespace laneshift::device {
 
 Result<std::optional<MemoryRange>> FindMemory(const DriverApi& api, CuDevicePtr address) {
-  // What the driver does not know it leaves as it is.
+  // The driver leaves values that it does not know unchanged.
   unsigned type = 0;
   MemoryRange range;
   std::array attributes = {kCuPointerMemoryType, kCuPointerRangeStart, kCuPointerRangeSize};

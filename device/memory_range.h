@@ -1,5 +1,5 @@
-// What the driver knows of the memory at an address. Costs some 50 ns, waits for nothing, and may be asked while a
-// stream is captured.
+// What the driver knows about the memory at an address. Costs some 50 ns, does not synchronise, and is allowed during a
+// stream capture.
 //
 // Thread-safety: as the driver's.
 #pragma once

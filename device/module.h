@@ -1,4 +1,4 @@
-// Module: loaded code. PTX is compiled by the driver, a cubin is taken as it is.
+// Module: loaded code. The driver compiles PTX; a cubin is loaded as it is.
 //
 // Thread-safety: immutable once loaded. Its Kernels must not be used after it is gone.
 #pragma once
@@ -17,8 +17,8 @@ class Module {
   // A failure carries the driver's own log. kUnsupported if the driver does not know the PTX version or the device
   // cannot run the PTX's target.
   static Result<Module> LoadPtx(Context context, const std::string& ptx);
-  // kUnsupported: this driver does not take the machine code, which the PTX that it was made of may mend: it is of a
-  // later CUDA release, or the driver is an emulator.
+  // kUnsupported: this driver does not accept the machine code, because it is of a later CUDA release or the driver is
+  // an emulator. Its PTX may work instead.
   static Result<Module> LoadCubin(Context context, std::string_view cubin);
   Module(Module&& other) noexcept;
   Module& operator=(Module&& other) noexcept;
@@ -35,7 +35,7 @@ class Module {
 
 // Version numbers as {major, minor}.
 using Version = std::pair<int, int>;
-// What the text after `.version` and `.target` says, if it is there.
+// The values after `.version` and `.target`, if present.
 std::optional<Version> PtxVersionOf(std::string_view ptx);
 std::string_view PtxTargetOf(std::string_view ptx);
 // The newest PTX version that a driver of this CUDA version (13000 is 13.0) compiles, if it is one that we know.

@@ -1,5 +1,5 @@
 // Tensor maps: how the copy engine sees a tensor in device memory. Every rule of the encoder is checked here first,
-// because the driver answers any violation with "invalid value" alone.
+// because the driver answers any violation only with "invalid value".
 //
 // Dimensions are fastest first. Byte strides are those of dimensions 1 and up; dimension 0 is dense.
 // Thread-safety: pure functions of their arguments.

@@ -147,7 +147,7 @@ Status ValidateConv(const ConvProblem& p) {
   LS_TRY(CheckOperandTypes("x", p.x, "w", p.w));
   LS_TRY(CheckPrecision(p.x, p.sum, p.scale));
   if (p.scale == Scaling::kBlock) {
-    return InvalidProblem("scale=block is for gemm; a conv has scale=tensor (one factor for each operand)");
+    return InvalidProblem("scale=block is for gemm; a conv has scale=tensor (one scale factor per operand)");
   }
   LS_TRY(CheckAlignment("align_x", p.align_x, p.x));
   LS_TRY(CheckAlignment("align_w", p.align_w, p.w));
@@ -160,7 +160,7 @@ Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(ValidateConv(conv));
   LS_ASSIGN(conv.epilogue, CompleteEpilogue(std::move(conv.epilogue), conv.y, conv.numerics, kConvLetters));
   if (IsGated(conv.epilogue) && conv.k / conv.groups % 2 != 0) {
-    return InvalidProblem(Cat("epilogue: filters are joined in pairs, but k=", conv.k, " groups=", conv.groups,
+    return InvalidProblem(Cat("epilogue: a gated linear unit needs pairs of filters, but k=", conv.k, " groups=", conv.groups,
                               " makes ", conv.k / conv.groups, " of a group, which is odd"));
   }
   LS_TRY(CheckHalves(conv.epilogue, conv.beta, conv.scale));

@@ -37,7 +37,7 @@ constexpr Step kSteps[] = {
     {{"residual", StepAction::kAdd, StepOperand::kMatrix},                                                   "v + r, one value for each element"},
     {{"multiply", StepAction::kMultiply, StepOperand::kMatrix},                                              "v * r, one value for each element"},
     {{"relu", StepAction::kApply, StepOperand::kNone, Function::kRelu},                                      "max(v, 0)"},
-    {{"leaky_relu", StepAction::kApply, StepOperand::kNone, Function::kLeakyRelu, 1, 0, 0.01},               "v, or v * x below 0; x is 0.01 if left out"},
+    {{"leaky_relu", StepAction::kApply, StepOperand::kNone, Function::kLeakyRelu, 1, 0, 0.01},               "v, or v * x below 0; x is 0.01 by default"},
     {{"gelu", StepAction::kApply, StepOperand::kNone, Function::kGelu},                                      "v (1 + erf(v / sqrt 2)) / 2"},
     {{"gelu_tanh", StepAction::kApply, StepOperand::kNone, Function::kGeluTanh},                             "v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))) / 2"},
     {{"silu", StepAction::kApply, StepOperand::kNone, Function::kSilu},                                      "v / (1 + exp(-v))"},
@@ -55,7 +55,7 @@ constexpr Step kSteps[] = {
     {{"dclamp", StepAction::kDerivative, StepOperand::kMatrix, Function::kClamp, 2, 2, 0},                   "v * clamp'(r)"},
     {{"scale_block", StepAction::kMultiply, StepOperand::kBlocks},                                           "v * s, one value for each 128 x 128 block of D"},
     {{"rint", StepAction::kApply, StepOperand::kNone, Function::kRint},                                      "the nearest integer, the even one of two"},
-    {{"toward_zero", StepAction::kCut, StepOperand::kNone},                                                  "v cut to D's type (bf16, f16) instead of rounded; the last step"},
+    {{"toward_zero", StepAction::kCut, StepOperand::kNone},                                                  "v truncated to D's type (bf16, f16) instead of rounded; the last step"},
     {{"swiglu", StepAction::kGate, StepOperand::kNone, Function::kSilu},                                     "silu(v at 2 j) * (v at 2 j + 1): D has n / 2 columns; also swiglu:halves"},
     {{"geglu", StepAction::kGate, StepOperand::kNone, Function::kGelu},                                      "the same with gelu"},
     {{"geglu_tanh", StepAction::kGate, StepOperand::kNone, Function::kGeluTanh},                             "the same with gelu_tanh"},
@@ -64,7 +64,7 @@ constexpr Step kSteps[] = {
     {{"amax", StepAction::kAmax, StepOperand::kRowTotal},                                                    "v; one f32 for each row becomes max(r, |v|)"},
     {{"amax", StepAction::kAmax, StepOperand::kColumnTotal},                                                 "v; one f32 for each column becomes max(r, |v|)"},
     {{"amax", StepAction::kAmax, StepOperand::kTotal},                                                       "v; one f32 becomes max(r, |v|)"},
-    {{"function", StepAction::kCall, StepOperand::kNone},                                                    "what a CUDA C++ function of your own returns; FILE.cu:NAME:x gives it numbers"},
+    {{"function", StepAction::kCall, StepOperand::kNone},                                                    "the result of your own CUDA C++ function; FILE.cu:NAME:x gives it numbers"},
 };
 // clang-format on
 static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) + 1);

@@ -38,12 +38,12 @@ constexpr auto kOptional = Key::kOptional;
 constexpr Key kKeys[] = {
     {"m",        &GemmProblem::m,        kRequired, "rows of A, C and D"},
     {"n",        &GemmProblem::n,        kRequired, "columns of B, C and D"},
-    {"k",        &GemmProblem::k,        kRequired, "what is summed over: columns of A, rows of B"},
+    {"k",        &GemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
     {"batch",    &GemmProblem::batch,    kOptional, "independent matrices"},
     {"a",        &GemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, or each e4m3 or e5m2"},
     {"b",        &GemmProblem::b,        kPrinted,  "type of B", "that of a"},
-    {"c",        &GemmProblem::c,        kOptional, "type of C; left out, bf16 where d is 8-bit", "that of d"},
-    {"d",        &GemmProblem::d,        kPrinted,  "type of D; left out, bf16 where a is 8-bit", "that of a"},
+    {"c",        &GemmProblem::c,        kOptional, "type of C; default: bf16 if d is 8-bit", "that of d"},
+    {"d",        &GemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is 8-bit", "that of a"},
     {"a_major",  &GemmProblem::a_major,  kOptional, "the index of A that is contiguous in memory", "", 'm'},
     {"b_major",  &GemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
     {"lda",      &GemmProblem::lda,      kOptional, "elements from one stored row of A to the next", "packed"},
@@ -54,13 +54,13 @@ constexpr Key kKeys[] = {
     {"stride_b", &GemmProblem::stride_b, kOptional, "elements from one matrix of the batch of B to the next", "packed"},
     {"stride_c", &GemmProblem::stride_c, kOptional, "elements from one matrix of the batch of C to the next", "packed"},
     {"stride_d", &GemmProblem::stride_d, kOptional, "elements from one matrix of the batch of D to the next", "packed"},
-    {"alpha",    &GemmProblem::alpha,    kOptional, "factor of the product"},
+    {"alpha",    &GemmProblem::alpha,    kOptional, "factor of the matrix product"},
     {"beta",     &GemmProblem::beta,     kOptional, "factor of C; with 0 C is not read"},
-    {"bias",     &GemmProblem::bias,     kOptional, "a vector that is added: one value for each row of D (m), or each column (n)"},
-    {"epilogue", &GemmProblem::epilogue, kOptional, "steps between the sum and D, joined by +; see laneshift help epilogue", "none"},
-    {"sum",      &GemmProblem::sum,      kOptional, "how sums of 8-bit products are kept; fast: as the tensor core does"},
+    {"bias",     &GemmProblem::bias,     kOptional, "a vector to add: one value for each row of D (m), or each column (n)"},
+    {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
+    {"sum",      &GemmProblem::sum,      kOptional, "accumulation precision of 8-bit operands; fast: that of the tensor core"},
     {"scale",    &GemmProblem::scale,    kOptional, "scale factors of 8-bit operands: one each (tensor), or by blocks of 128"},
-    {"numerics", &GemmProblem::numerics, kOptional, "what the order of sums must keep; see laneshift help numerics"},
+    {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
     {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},
     {"align_c",  &GemmProblem::align_c,  kOptional, "bytes by which the address of C is aligned: a power of two"},
@@ -277,7 +277,7 @@ Result<Problem> Complete(GemmProblem gemm) {
   LS_TRY(Validate(gemm));
   LS_ASSIGN(gemm.epilogue, CompleteEpilogue(std::move(gemm.epilogue), gemm.d, gemm.numerics, kGemmLetters));
   if (IsGated(gemm.epilogue) && gemm.n % 2 != 0) {
-    return InvalidProblem(Cat("epilogue: columns are joined in pairs, but n=", gemm.n, " is odd"));
+    return InvalidProblem(Cat("epilogue: a gated linear unit needs pairs of columns, but n=", gemm.n, " is odd"));
   }
   LS_TRY(CheckHalves(gemm.epilogue, gemm.beta, gemm.scale));
   LS_TRY(CheckTiles(gemm));

@@ -30,10 +30,9 @@ std::optional<DataType> FindType(std::string_view name) {
 constexpr std::string_view kSumNames[] = {"f32", "fast"};
 constexpr std::string_view kNumericsNames[] = {"default", "deterministic", "batch_invariant"};
 constexpr std::string_view kNumericsDocs[] = {
-    "any order of summation that the schedule likes",
-    "the same bits in every run of one schedule, the epilogue's sums included",
-    "deterministic, and what is computed from a row of A (an image of x) has the same bits however many others there "
-    "are",
+    "any order of summation",
+    "the same bits in every run of one schedule, including the epilogue's sums",
+    "deterministic, and results computed from a row of A (an image of x) have the same bits for any number of others",
 };
 static_assert(std::size(kNumericsNames) == std::size(kNumericsDocs));
 constexpr std::string_view kScalingNames[] = {"none", "tensor", "block"};
@@ -63,9 +62,9 @@ constexpr Alias kTypeAliases[] = {
 constexpr Alias kGemmAliases[] = {
     {"dtype dtypes type types precision data_type in_dtype out_dtype", "types are a=, b= and d=, such as a=bf16"},
     {"shape size sizes mnk dims", "sizes are m=, n= and k=, such as m=512 n=512 k=512"},
-    {"transa trans_a transpose_a opa op_a layout_a", "A that is contiguous along m is a_major=m"},
-    {"transb trans_b transpose_b opb op_b layout_b", "B that is contiguous along n is b_major=n"},
-    {"layout layouts order trans", "what is contiguous is a_major=k or m, and b_major=k or n"},
+    {"transa trans_a transpose_a opa op_a layout_a", "for A contiguous along m use a_major=m"},
+    {"transb trans_b transpose_b opb op_b layout_b", "for B contiguous along n use b_major=n"},
+    {"layout layouts order trans", "the contiguous index is a_major=k or m, and b_major=k or n"},
     {"bs batch_size batch_count batchcount batches num_batches l", "use batch="},
     {"groups group", "laneshift has no grouped gemm; use batch=, or a conv with groups="},
     {"acc acc_type accumulator accum compute_type computetype compute", "use sum=f32 or sum=fast"},
@@ -90,8 +89,8 @@ constexpr Alias kConvAliases[] = {
 };
 // Of both kinds.
 constexpr Alias kProblemAliases[] = {
-    {"activation act relu gelu silu swish swiglu sigmoid", "steps after the sum are epilogue=, such as epilogue=relu"},
-    {"fused fusion post_op", "steps after the sum are epilogue=, such as epilogue=bias_n+relu"},
+    {"activation act relu gelu silu swish swiglu sigmoid", "epilogue steps are epilogue=, such as epilogue=relu"},
+    {"fused fusion post_op", "epilogue steps are epilogue=, such as epilogue=bias_n+relu"},
     {"device target check seed vs", "that is an option: write it with two dashes"},
 };
 
@@ -203,7 +202,7 @@ Result<DataType> ParseTypeValue(std::string_view key, std::string_view text) {
 Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text) {
   const auto sum = FindName<SumPrecision>(kSumNames, text);
   if (!sum) {
-    return InvalidProblem(Cat(key, "=", text, " is not a precision; use f32, or fast (what the tensor core keeps)"));
+    return InvalidProblem(Cat(key, "=", text, " is not a precision; use f32, or fast (that of the tensor core)"));
   }
   return *sum;
 }
@@ -223,7 +222,7 @@ Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
   if (!scale) {
     return InvalidProblem(
         Cat(key, "=", text,
-            " is not a scaling; use none, tensor (one factor for each operand) or block (A by row and "
+            " is not a scaling; use none, tensor (one scale factor per operand) or block (A by row and "
             "128 of k, B by 128 x 128)"));
   }
   return *scale;

@@ -17,7 +17,7 @@ namespace laneshift::measure {
 class DeviceOperands {
  public:
   // Copies the operands; every byte of D is 0xff, so that an element that is never written is NaN.
-  // Each operand lies between red zones of so many bytes.
+  // Each operand lies between red zones of this many bytes.
   static Result<DeviceOperands> Upload(device::Context context, const device::Stream& stream, const Problem& problem,
                                        const HostOperands& operands, size_t red_zone_bytes = 0);
   // Another set with the same contents.
@@ -25,11 +25,11 @@ class DeviceOperands {
 
   Arguments arguments() const;
   size_t bytes() const;
-  // Every byte of D, and of what the epilogue writes, is 0xff again; its totals are 0.
+  // Every byte of D, and of what the epilogue writes, is 0xff again; its reductions are 0.
   Status PoisonOutput(const device::Stream& stream) const;
   // D as it is now, and what the epilogue wrote; waits for the stream.
   Status Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const;
-  // What was written beside the operands: "8 bytes behind the end of d"; waits for the stream.
+  // Writes outside the operands: "8 bytes after the end of d"; waits for the stream.
   Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:

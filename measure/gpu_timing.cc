@@ -11,9 +11,10 @@ namespace {
 using store::Sample;
 
 constexpr size_t kMinWarmUpPasses = 3;
-// Small problems would need thousands of sets to leave the cache; by then launch overhead hides what the cache does.
+// Small problems would need thousands of sets to leave the cache; at that size launch overhead hides the effect of the
+// cache.
 constexpr size_t kMaxSets = 64;
-// What is enqueued before anything is waited for: a driver's queue holds about a thousand entries, three a call.
+// The number of entries enqueued before waiting: a driver's queue holds about a thousand, and a call takes three.
 constexpr size_t kCallsAtOnce = 256;
 
 struct Interval {
@@ -60,14 +61,14 @@ Result<std::vector<std::vector<Sample>>> TimeInTurns(const device::Device& devic
   LS_ASSIGN(const std::vector<Interval> intervals, NewIntervals(device.context(), at_once * contenders.size()));
   for (size_t done = 0; done < static_cast<size_t>(rounds);) {
     const size_t now = std::min(at_once, static_cast<size_t>(rounds) - done);
-    // An untimed round in front: while it runs the host gets ahead, and the GPU never waits for it between two calls.
+    // An untimed first round: while it runs the host gets ahead, and the GPU never waits for it between two calls.
     for (const Contender& contender : contenders) LS_TRY(contender(operands.Next()));
     for (size_t i = 0; i < now * contenders.size(); ++i) {
       LS_TRY(intervals[i].start.Record(stream));
       LS_TRY(contenders[i % contenders.size()](operands.Next()));
       LS_TRY(intervals[i].end.Record(stream));
     }
-    // The GPU is at work on what was enqueued.
+    // The GPU is busy with the enqueued work.
     const store::Conditions conditions = read_conditions ? read_conditions() : store::Conditions{};
     LS_TRY(stream.Synchronize());
     for (size_t i = 0; i < now * contenders.size(); ++i) {

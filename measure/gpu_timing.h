@@ -1,6 +1,6 @@
 // GPU timing: CUDA events, operands rotated through memory so that no call finds them in the L2 cache.
 //
-// Contenders take turns within one round, so that clocks and temperature are the same for all.
+// Contenders are interleaved within one round, so that clocks and temperature are the same for all.
 // Thread-safety: none.
 #pragma once
 

@@ -56,7 +56,7 @@ Result<std::optional<std::string>> GuardedBuffer::Damage(const device::Stream& s
   if (const auto at = std::find_if(before.rbegin(), before.rend(), touched); at != before.rend()) {
     damage = base::Cat(at - before.rbegin() + 1, " bytes before its beginning");
   } else if (const auto past = std::find_if(behind.begin(), behind.end(), touched); past != behind.end()) {
-    damage = base::Cat(past - behind.begin(), " bytes behind its end");
+    damage = base::Cat(past - behind.begin(), " bytes after its end");
   }
   return damage;
 }

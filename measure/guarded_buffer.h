@@ -1,7 +1,7 @@
 // GuardedBuffer: device memory between two red zones.
 //
-// Reads beyond the payload are harmless; writes are seen by Damage(). Without red zones it is a plain buffer, which is
-// what the emulator wants: it knows the bounds of every allocation itself. Thread-safety: as device::Buffer.
+// Reads beyond the payload are harmless; writes are detected by Damage(). Without red zones it is a plain buffer, which
+// suffices for the emulator: it knows the bounds of every allocation itself. Thread-safety: as device::Buffer.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace laneshift::measure {
 
-// Enough for a tile's row that runs over, and a multiple of every alignment.
+// Enough for an overrun by a tile's row, and a multiple of every alignment.
 constexpr size_t kRedZoneBytes = size_t{64} << 10;
 
 class GuardedBuffer {
@@ -31,7 +31,7 @@ class GuardedBuffer {
   Status CopyFrom(const device::Stream& stream, const GuardedBuffer& other) const;
   Status FillBytes(const device::Stream& stream, uint8_t value) const;
 
-  // What was written into the red zones, in words; waits for the stream.
+  // Writes into the red zones, in words; waits for the stream.
   Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:

@@ -17,7 +17,7 @@ class Nvml {
   // kUnsupported says what is missing; kDriver, that the library does not know the device.
   static Result<Nvml> Open(const device::Device& device);
 
-  // What the device is doing now. What the library does not tell is absent.
+  // The current state of the device. Values that the library does not report are absent.
   store::Conditions Read() const;
 
  private:

@@ -6,14 +6,14 @@
 
 namespace laneshift::measure {
 
-// What lies in this host's memory of a problem.
+// The parts of a problem that occupy this host's memory.
 enum class HostCopies : uint8_t {
   kOnce,   // the operands; the device has its own memory
   kTwice,  // and those of the device too, which is emulated
 };
 
-// kResourceExhausted names the largest operand with its bytes, those of all together, and what the host has (of
-// memory, or of address space where that is limited). REQUIRES: the problem is complete.
+// kResourceExhausted names the largest operand with its bytes, the sum of all, and what the host has (of memory, or of
+// address space where that is limited). REQUIRES: the problem is complete.
 Status CheckHostMemory(const Problem& problem, HostCopies copies);
 
 }  // namespace laneshift::measure

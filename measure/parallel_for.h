@@ -1,5 +1,5 @@
-// ParallelFor: the indices [0, count) on all cores, one at a time to whoever is free; on fewer where the host gives
-// fewer threads.
+// ParallelFor: distributes the indices [0, count) over all cores, one at a time; over fewer if the host cannot start as
+// many threads.
 #pragma once
 
 #include <cstdint>

@@ -17,13 +17,13 @@ using autotune::Trial;
 using base::Cat;
 using store::Verdict;
 
-// Products that the host sums in whole.
+// The maximum number of products for which the host computes the whole reference.
 constexpr double kMaxHostProducts = 6e10;
 constexpr int64_t kHostSamples = 8192;
 
 Trial Failed(Verdict verdict, std::string detail) { return {.verdict = verdict, .detail = std::move(detail)}; }
 
-// What the emulator has noticed, if it makes a candidate unfit.
+// The emulator's findings, if they make a candidate unfit.
 std::optional<Trial> EmulatorsVerdict() {
   const emulator::Report report = emulator::TakeReport();
   if (!report.faults.empty())
@@ -45,7 +45,7 @@ Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, c
   LS_ASSIGN(bench->operands_,
             DeviceOperands::Upload(parts.device.context(), bench->stream_, problem, bench->host_, kRedZoneBytes));
   LS_TRY(bench->stream_.Synchronize());  // the copies read host_
-  // Where NVRTC is missing, or does not know the device, the host sums.
+  // If NVRTC is missing, or does not support the device, the host computes the reference.
   if (const auto nvrtc = Nvrtc::Open(options.library_directories)) {
     if (auto reference = DeviceReference::Compile(*nvrtc, parts.device, problem)) {
       bench->reference_ = std::move(*reference);
@@ -96,7 +96,7 @@ Trial ProblemBench::CheckOn(const Problem& problem, HostOperands& host, const De
   if (emulated) (void)emulator::TakeReport();
   Status ran = operands.PoisonOutput(stream_);
   if (ran) ran = stream_.Synchronize();
-  if (!ran) return Failed(Verdict::kCrashed, Cat("the device was lost before: ", ran.error().message));
+  if (!ran) return Failed(Verdict::kCrashed, Cat("the device was lost earlier: ", ran.error().message));
   const Status launched = runnable.Execute(stream_, operands.arguments());
   const Status done = launched ? stream_.Synchronize() : launched;
   if (emulated) {

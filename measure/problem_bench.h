@@ -34,7 +34,7 @@ class ProblemBench {
 
   // Runs the candidate once on a poisoned output. kCrashed: the device's context is lost, and with it the bench.
   autotune::Trial Check(const Schedule& schedule);
-  // In turns, on sets of operands that leave the cache. An Error means that the context is lost.
+  // Interleaved, on sets of operands that do not stay in the cache. An Error means that the context is lost.
   Result<autotune::SampleTable> Time(const std::vector<Schedule>& schedules, int rounds);
 
  private:
@@ -43,7 +43,7 @@ class ProblemBench {
   Result<std::shared_ptr<const Runnable>> Prepare(const Problem& problem, const Schedule& schedule) const;
   autotune::Trial CheckOn(const Problem& problem, HostOperands& host, const DeviceOperands& operands,
                           const Runnable& runnable);
-  // What the epilogue wrote is brought into `host`.
+  // Copies the outputs of the epilogue to `host`.
   Result<std::optional<std::string>> Compare(const Problem& problem, HostOperands& host,
                                              const DeviceOperands& operands);
 

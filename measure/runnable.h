@@ -1,4 +1,4 @@
-// Runnable: a plan with the device memory that it needs beside its arguments.
+// Runnable: a plan with the device memory that it needs in addition to its arguments.
 //
 // Thread-safety: none; its calls follow each other on one stream.
 #pragma once
@@ -23,7 +23,7 @@ class Runnable {
   Status Execute(const device::Stream& stream, const Arguments& arguments) const {
     return plan_.Execute(stream.handle(), arguments, reinterpret_cast<void*>(workspace_.pointer()));
   }
-  // What was written beside the workspace, in words; waits for the stream.
+  // Writes outside the workspace, in words; waits for the stream.
   Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 
  private:

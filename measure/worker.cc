@@ -25,7 +25,7 @@ using store::Verdict;
 
 constexpr int kExitContextLost = 3;
 
-// Lines, as they come in.
+// Lines, as they arrive.
 class Inbox {
  public:
   void Put(std::string line) {
@@ -47,7 +47,7 @@ class Inbox {
   std::deque<std::string> lines_;
 };
 
-// Reads to the end of the input, which is the end of the process: a kernel that hangs must not keep it.
+// Reads to the end of the input, then ends the process: a kernel that hangs must not keep it.
 void Watch(int input, Inbox& inbox) {
   std::string unread;
   char chunk[1 << 14];
@@ -88,7 +88,7 @@ class Server {
 
   Message Hello() const {
     const Engine::Parts& parts = engine_.parts();
-    // Better one error now than every candidate refused.
+    // One error now is better than a refusal of every candidate.
     const auto assembler = parts.find_assembler();
     if (!assembler) return autotune::EncodeError(assembler.error());
     return autotune::Encode(autotune::WorkerHello{.target = std::string(parts.target.name),
@@ -100,7 +100,7 @@ class Server {
                                                   .emulated = parts.emulated});
   }
 
-  // Sets `context_lost` where the process is of no more use.
+  // Sets `context_lost` if the process cannot be used any more.
   Result<Message> Answer(const Message& request) {
     LS_ASSIGN(const Problem problem, ParseProblem(request.Find("problem")));
     LS_ASSIGN(const Problem complete, CompleteProblem(problem));
@@ -111,7 +111,7 @@ class Server {
     if (request.kind == "check" && schedules.size() == 1) {
       const Trial trial = bench_->Check(schedules.front());
       context_lost = trial.verdict == Verdict::kCrashed;
-      // Whatever a wrong kernel wrote, the next one must not be blamed for: everything is made anew.
+      // The next kernel must not be blamed for what a wrong kernel wrote: everything is recreated.
       if (trial.verdict == Verdict::kWrong) bench_.reset();
       return autotune::EncodeVerdicts("checked", {trial});
     }
@@ -146,7 +146,7 @@ class Server {
     if (!count || *count < 1) return MakeError(ErrorCode::kInternal, Cat("'", rounds, "' is no number of rounds"));
     auto samples = bench_->Time(schedules, static_cast<int>(*count));
     if (samples) return autotune::EncodeSamples(*samples);
-    // Which of the schedules it was is not known; the owner finds out.
+    // Which of the schedules it was is unknown; the owner finds out.
     std::fprintf(stderr, "%s\n", samples.error().message.c_str());
     std::_Exit(kExitContextLost);
   }
@@ -177,7 +177,7 @@ int ServeWorker(const Result<Engine>& engine, const BenchOptions& options, int i
     const auto request = autotune::ParseMessage(inbox.Take());
     const auto answer = request ? server.Answer(*request) : Result<Message>(request.error());
     Send(output, answer ? *answer : autotune::EncodeError(answer.error()));
-    // Not by way of destructors, which would ask a lost context to free its memory.
+    // Not through destructors, which would ask a lost context to free its memory.
     if (server.context_lost) std::_Exit(kExitContextLost);
   }
 }

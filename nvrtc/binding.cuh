@@ -1,5 +1,5 @@
-// Behind a user's source: a function of f32 and pointers alone that calls the user's, and what its signature is, as
-// words that stand in the PTX (nvrtc/signature.h). A signature that cannot be served compiles, too, and says so.
+// Appended to a user's source: a function of f32 and pointers that calls the user's, and the user's signature, as words
+// in the PTX (nvrtc/signature.h). An unsupported signature compiles, too, and reports itself.
 namespace laneshift::binding {
 
 enum Kind : int { kInvalid, kRow, kColumn, kElement, kOutput, kTable, kNumber };
@@ -33,7 +33,7 @@ constexpr bool kArithmetic<unsigned> = true;
 template <>
 constexpr bool kArithmetic<bool> = true;
 
-// One for each form of a parameter: what it is, what carries it from the kernel, and what the function gets of that.
+// One for each form of a parameter: its kind, the kernel's argument, and the function's argument made from it.
 template <class T>
 struct Parameter {
   static constexpr int kind = kArithmetic<T> ? kNumber : kInvalid, type = -1, count = 0;
@@ -85,7 +85,7 @@ struct Parameter<Table<T, kCount>> {
   __device__ void Put(float*, int&) const {}
 };
 
-// The first parameter: what it is, and what the function gets of the one or two values that come from the kernel.
+// The first parameter: its kind, and the function's argument made from the one or two values of the kernel.
 enum Value : int { kNoValue, kOneValue, kPairOfValues };
 
 template <class V>
@@ -108,7 +108,7 @@ struct Words {
   int values[kCount];
 };
 
-// Whether it can be made an f32.
+// Whether it can be converted to f32.
 template <class T>
 constexpr auto IsNumber(int) -> decltype(static_cast<float>(*static_cast<T*>(nullptr)), bool()) {
   return true;

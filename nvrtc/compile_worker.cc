@@ -19,7 +19,7 @@ namespace {
 using base::Cat;
 using base::Message;
 
-// Of NVRTC's log: an error in a template that calls itself repeats it at every level.
+// Limit of NVRTC's log: an error in a recursive template repeats it at every level.
 constexpr size_t kMaxLogBytes = 256 << 10;
 constexpr std::string_view kCause = "do its macros, templates or includes expand without end?";
 
@@ -58,7 +58,7 @@ Error PassedLimit(std::string what) {
   return MakeError(ErrorCode::kResourceExhausted, Cat("NVRTC ", what, "; ", kCause));
 }
 
-// How a worker that left no answer came to its end.
+// How a worker without an answer ended.
 Error DescribeEnd(const base::ProgramResult& ended, const FunctionLimits& limits) {
   if (ended.signal == SIGXCPU || ended.signal == SIGKILL) {
     return PassedLimit(
@@ -75,7 +75,7 @@ Error DescribeEnd(const base::ProgramResult& ended, const FunctionLimits& limits
 bool Limit(int resource, int64_t value) {
   rlimit now = {};
   if (getrlimit(resource, &now) != 0) return false;
-  // What is limited more already stays so.
+  // Limits that are already stricter stay.
   const rlimit wanted = {std::min(static_cast<rlim_t>(value), now.rlim_max), now.rlim_max};
   return setrlimit(resource, &wanted) == 0;
 }
@@ -143,7 +143,7 @@ Result<NvrtcCompilation> RunInWorker(const std::string& program, const FunctionL
   if (auto error = base::ErrorOf(*answer)) return std::move(*error);
   const auto failure = base::ParseInt(answer->Find("failure"));
   if (answer->kind != "compiled" || !failure) return DescribeEnd(*ended, limits);
-  // NVRTC tells of memory that it does not get as of an error in the source.
+  // NVRTC reports a failed allocation like an error in the source.
   if (*failure != 0 && answer->Find("log").find("error: out of memory") != std::string_view::npos) {
     return PassedLimit(
         Cat("needs more than ", limits.memory_bytes >> 20, " MiB of memory (FunctionLimits::memory_bytes)"));

@@ -1,8 +1,8 @@
-// NVRTC in a process of its own, with limits on its memory and its time: macros and templates can expand without end,
-// and what they take must not be the caller's.
+// NVRTC in a separate process, with limits on its memory and its time: macros and templates can expand without end, and
+// must not exhaust the caller.
 //
-// The process is the program `laneshift` (verb compile-function); a library has none to start where it is not
-// installed. Thread-safety: free functions, thread-safe.
+// The process is the program `laneshift` (verb compile-function); without an installed program there is none to start.
+// Thread-safety: free functions, thread-safe.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ struct NvrtcPlace {
   std::string path{};
 };
 
-// Runs the job in `program`. Errors: kResourceExhausted if it passed a limit or died, with which and what may be the
-// cause; kNotFound if the program cannot be started; else as Nvrtc::Open and Nvrtc::Run.
+// Runs the job in `program`. Errors: kResourceExhausted if it exceeded a limit or died, with the limit and the probable
+// cause; kNotFound if the program cannot be started; otherwise as Nvrtc::Open and Nvrtc::Run.
 Result<NvrtcCompilation> RunInWorker(const std::string& program, const FunctionLimits& limits, const NvrtcPlace& place,
                                      const CompileJob& job);
 
-// The other side: reads one job from `input`, limits this process, compiles, writes the outcome to `output`. The exit
-// code.
+// The worker's side: reads one job from `input`, limits this process, compiles, writes the outcome to `output`. Returns
+// the exit code.
 int ServeCompilation(int input, int output);
 
 }  // namespace laneshift::nvrtc

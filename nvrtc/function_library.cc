@@ -22,22 +22,22 @@ namespace {
 using base::Cat;
 namespace fs = std::filesystem;
 
-// What the log calls the text behind the user's.
+// How the log names the text appended to the user's source.
 constexpr std::string_view kBindingFile = "laneshift-binding";
 constexpr std::string_view kOperandsFile = "laneshift/function_operands.h";
 constexpr std::string_view kOptions[] = {"--std=c++17", "--relocatable-device-code=true",
                                          "--device-as-default-execution-space"};
-// Leaves out textures and the runtime's declarations; a quarter of the time of a small source. NVRTC 13 has it.
+// Leaves out textures and the runtime's declarations, a quarter of the time of a small source. Supported by NVRTC 13.
 constexpr std::string_view kMinimal = "--minimal";
 constexpr int kMinimalSince = 13000;
-// As long as NVRTC takes of most sources.
+// As long as NVRTC takes for most sources.
 constexpr int kFlightWaitMs = 60000;
-// Of one function: some hundred thousand instructions.
+// Per function: some hundred thousand instructions.
 constexpr size_t kMaxCodeBytes = 16 << 20;
 
 Error BadSource(std::string what) { return MakeError(ErrorCode::kInvalidArgument, std::move(what)); }
 
-// Of a file: its directory. Sources that are in no file have none.
+// The directory of a file. Sources without a file have none.
 std::string DirectoryOf(const std::string& file) {
   std::error_code unreadable;
   if (file.empty() || !fs::exists(file, unreadable)) return {};
@@ -62,7 +62,7 @@ std::string KeyOf(const std::string& digest, const target::Target& target) {
   return base::Fingerprinter().Text("function", digest).Text("target", target.name).Finish().Hex();
 }
 
-// The binding begins, the user's source with it where `bound`.
+// The binding's beginning, followed by the user's source if `bound`.
 std::string TextFor(const FunctionSource& source, bool bound) {
   std::string text = Cat("#include <", kOperandsFile, ">\n", LineDirective(NameOf(source)), source.text, "\n");
   if (!bound) return text;
@@ -74,7 +74,7 @@ std::string TextFor(const FunctionSource& source, bool bound) {
   return text;
 }
 
-// Whether all errors of the log are of what stands behind the user's source.
+// Whether all errors of the log are in the text appended to the user's source.
 bool OnlyBindingFailed(std::string_view log) {
   bool failed = false;
   for (const std::string_view line : base::Split(log, '\n')) {
@@ -86,7 +86,7 @@ bool OnlyBindingFailed(std::string_view log) {
   return failed;
 }
 
-// Without what the user can do nothing about: warnings of functions that nobody calls, and our own lines.
+// Without messages that the user cannot fix: warnings of unused functions, and our own lines.
 std::string OwnLines(std::string_view log) {
   std::string text;
   bool own = true;
@@ -104,7 +104,7 @@ bool IsOf(const ir::FunctionInput& asked, const FunctionParameter& compiled) {
          (!compiled.type || asked.type == compiled.type);
 }
 
-// Whether a program calls what was compiled.
+// Whether a program calls the compiled function.
 bool IsOf(const ir::ProgramFunction& called, const Signature& compiled) {
   return (called.joins_pairs) == compiled.joins_pairs &&
          std::equal(called.inputs.begin(), called.inputs.end(), compiled.parameters.begin(), compiled.parameters.end(),
@@ -127,7 +127,7 @@ FunctionLibrary::Toolkit FunctionLibrary::Look(const LibraryOptions& options) {
       if (!toolkit.compiler.empty() || !fs::exists(file, unreadable)) continue;
       toolkit.compiler = fs::canonical(file, unreadable).filename();
     }
-    // A toolkit has its headers beside its libraries; packages of single libraries have them in one of their own.
+    // A toolkit has its headers next to its libraries; packages of single libraries have them in a separate package.
     for (const char* headers : {"../include", "../../cuda_runtime/include"}) {
       const fs::path found = fs::path(directory) / headers;
       if (fs::exists(found / "cuda_fp16.h", unreadable)) {
@@ -164,7 +164,7 @@ std::optional<std::string> FunctionLibrary::Stored(const std::string& digest, bo
   auto stored = store_.GetKernel(KeyOf(digest, target_));
   if (!stored || !stored->has_value()) return std::nullopt;
   const store::KernelRecord& record = **stored;
-  // Another NVRTC makes other code; where there is none, what there is has to do.
+  // Another NVRTC generates other code; if there is none, the stored function is used.
   if (!any_compiler && !toolkit_.compiler.empty() && record.generator != toolkit_.compiler) return std::nullopt;
   if (!compiler::FunctionModule::Parse(record.ptx)) return std::nullopt;
   return record.ptx;
@@ -197,7 +197,7 @@ Error FunctionLibrary::Explain(const FunctionSource& source, const CompileJob& j
     const bool headers = failed.log.find("source file") != std::string::npos && toolkit_.include_directories.empty();
     return BadSource(
         Cat(file, " does not compile:\n", OwnLines(failed.log),
-            headers ? "\nno headers of CUDA were found beside NVRTC; set CUDA_HOME, or use --include" : ""));
+            headers ? "\nno headers of CUDA were found next to NVRTC; set CUDA_HOME, or use --include" : ""));
   }
   CompileJob alone = job;
   alone.source = TextFor(source, /*bound=*/false);
@@ -208,7 +208,7 @@ Error FunctionLibrary::Explain(const FunctionSource& source, const CompileJob& j
                [&](const std::string& function) { return NameOfFunction(function) == source.function; });
   if (alike.size() > 1) {
     return BadSource(Cat(file, ": ", source.function, " is overloaded: ", base::Join(alike, "; "),
-                         "; give the one that is meant a name of its own"));
+                         "; give the one that is meant a unique name"));
   }
   if (alike.empty()) {
     return BadSource(Cat(file, " has no __device__ function ", source.function, "; ",

@@ -1,6 +1,6 @@
 // FunctionLibrary: users' epilogue functions by digest: compiled by NVRTC once for each distinct source and target, and
-// kept in the store, so that the next process finds the text and loads no NVRTC. NVRTC itself runs in a process of its
-// own, where there is a program to run (nvrtc/compile_worker.h).
+// kept in the store, so that the next process finds the text and loads no NVRTC. NVRTC itself runs in a
+// separate process, where there is a program to run (nvrtc/compile_worker.h).
 //
 // Thread-safety: all members may be called from any thread.
 #pragma once
@@ -25,7 +25,7 @@
 namespace laneshift::nvrtc {
 
 struct LibraryOptions {
-  std::vector<std::string> library_directories{};  // where NVRTC is looked for, beside the loader's own places
+  std::vector<std::string> library_directories{};  // where to look for NVRTC, in addition to the loader's path
   std::vector<std::string> include_directories{};  // users'
   std::string nvrtc{};                             // the library's path; empty: looked for
   std::string program{};                           // `laneshift`, in which NVRTC runs; empty: here, without limits
@@ -38,8 +38,8 @@ class FunctionLibrary {
   FunctionLibrary(store::Store& store, const target::Target& target, LibraryOptions options);
 
   // kInvalidArgument: the source does not compile (NVRTC's log, with the source's own lines), has no such function, has
-  // several, or its signature cannot be served. kUnsupported: there is no NVRTC, or the function does what an epilogue
-  // cannot have.
+  // several, or its signature is not supported. kUnsupported: there is no NVRTC, or the function does what is not
+  // allowed in an epilogue.
   Result<FunctionCall> Find(const FunctionSource& source);
 
   // A problem whose epilogue may name files: "epilogue=bias_n+act.cu:Swish:1.5". Errors as Find and ParseProblem.
@@ -54,7 +54,7 @@ class FunctionLibrary {
   // Of one function. Errors as TextsOf.
   Result<std::string> TextOf(const std::string& name, const std::string& digest);
 
-  // How often NVRTC was asked.
+  // How often NVRTC was called.
   int compilations() const;
 
  private:

@@ -82,7 +82,7 @@ TEST_F(FunctionLibraryTest, LengthsAreKnownByDigestToo) {
   EXPECT_EQ(length("Short").operations, 1);
   EXPECT_EQ(length("Short").special, 0);
   EXPECT_GE(length("Long").operations, 4);
-  EXPECT_EQ(length("Outer").special, 2) << "one of its own, one of what it calls";
+  EXPECT_EQ(length("Outer").special, 2) << "one itself, one in what it calls";
   FunctionLibrary other = Library();
   const auto call = library.Find({.text = text, .function = "Outer"});
   const auto problem = other.ReadProblem("gemm m=64 n=64 k=64 epilogue=" + ir::PrintFunctionCall(*call));
@@ -173,7 +173,7 @@ TEST_F(FunctionLibraryTest, SaysWhatIsWrong) {
       {"float F() { return 1; }", "F", {"takes no value"}},
       {"float F(const char* v) { return 1; }", "F", {"first parameter", "or a laneshift::Pair"}},
       {"float F;", "F", {"takes no value"}},
-      {"float F(float v) { return __shfl_xor_sync(~0u, v, 1); }", "F", {"it uses shfl", "sees one element alone"}},
+      {"float F(float v) { return __shfl_xor_sync(~0u, v, 1); }", "F", {"it uses shfl", "sees only one element"}},
       {"float F(float v) { __syncthreads(); return v; }", "F", {"talks to other threads"}},
       {"float F(float v) { asm volatile(\"exit;\"); return v; }", "F", {"ends the thread"}},
       {"float F(float v) { __shared__ float s[4]; s[threadIdx.x & 3] = v; return s[0]; }", "F", {"shared memory"}},

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a source includes, itself not counted; CUDA's own headers are not followed.
+// The files that a source includes, without itself; CUDA's own headers are not followed.
 constexpr size_t kMaxFiles = 1000;
 
 class Walk {
@@ -30,7 +30,7 @@ class Walk {
   }
 
  private:
-  // The first file of that name; directories of the name are passed over, as compilers do.
+  // The first file of that name; directories of that name are skipped, as compilers do.
   static Result<std::optional<std::string>> Read(const fs::path& path) {
     std::error_code unreadable;
     if (!fs::exists(path, unreadable) || fs::is_directory(path, unreadable)) return std::optional<std::string>();
@@ -61,7 +61,7 @@ class Walk {
     return Ok();
   }
 
-  // False: it was there before.
+  // False: it was already there.
   Result<bool> Note(const fs::path& file, const Include& include, const std::string& text) {
     if (!seen_.insert(file.lexically_normal()).second) return false;
     if (seen_.size() > kMaxFiles) {

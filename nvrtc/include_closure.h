@@ -1,4 +1,4 @@
-// Which files a source includes, found without compiling it: by its directives, whatever conditions they stand under.
+// The files that a source includes, found without compiling it: by its directives, under whatever conditions.
 //
 // Thread-safety: reads files; no shared state.
 #pragma once
@@ -25,11 +25,11 @@ struct IncludePath {
   std::vector<std::string> toolkit;  // CUDA's: what is found there includes only what is there, too
 };
 
-// Adds the contents of all files that `source` includes, directly or not; of CUDA's the ones that are named alone. What
-// is found nowhere adds its name. kInvalidArgument, by name: one that is no regular file or too large, or too many.
+// Adds the contents of all files that `source` includes, directly or not; for CUDA's headers only their names. A file
+// that is not found adds its name. kInvalidArgument, by name: one that is not a regular file or too large, or too many.
 Status AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path);
 
-// The files that `text` names: their names, and whether they stand in quotes.
+// The files that `text` names: their names, and whether they are in quotes.
 struct Include {
   std::string_view name;
   bool quoted = false;

@@ -77,8 +77,7 @@ Result<Nvrtc> Nvrtc::Open(const std::vector<std::string>& library_directories, c
     return MakeError(ErrorCode::kUnsupported, Cat("no NVRTC: ", library.error().message,
                                                   "; install the CUDA toolkit's libnvrtc or set CUDA_HOME"));
   }
-  // NVRTC looks for its built-in functions by the loader's means alone, which need not know the directory that it lies
-  // in.
+  // NVRTC finds its built-in functions only through the loader, which need not know the directory that NVRTC is in.
   library->OpenNeighbours("libnvrtc-builtins.so");
   Nvrtc nvrtc(std::move(*library));
   LS_ASSIGN(const Functions f, Functions::Of(nvrtc.library_));

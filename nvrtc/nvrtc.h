@@ -1,5 +1,5 @@
-// Nvrtc: NVIDIA's run-time compiler, where it is installed. Users' epilogue functions and the checking reference of
-// `run` are compiled by it; nothing else needs it.
+// Nvrtc: NVIDIA's run-time compiler, if installed. Only users' epilogue functions and the reference of `run --check`
+// are compiled with it.
 //
 // Thread-safety: immutable once opened; compilation may be asked for from any thread.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace laneshift::nvrtc {
 
-// A driver takes both; the emulator takes PTX alone. A cubin does not care whether NVRTC is newer than the driver.
+// A driver takes both; the emulator takes only PTX. A cubin does not depend on whether NVRTC is newer than the driver.
 enum class CodeForm { kCubin, kPtx };
 
 // A header that is in no file.
@@ -29,7 +29,7 @@ struct CompileJob {
   CodeForm form = CodeForm::kCubin;
 };
 
-// A source that does not compile is an outcome, and the log says why.
+// A source that does not compile is a result, and the log says why.
 struct NvrtcCompilation {
   int failure = 0;  // NVRTC's number; 0: it compiled
   std::string code, log;
@@ -39,10 +39,10 @@ class Nvrtc {
  public:
   // The library's names, newest first.
   static const std::vector<std::string>& LibraryNames();
-  // Where they are looked for: the given directories, then those of the toolkit.
+  // The search path: the given directories, then those of the toolkit.
   static std::vector<std::string> SearchedDirectories(const std::vector<std::string>& library_directories);
   // kUnsupported says what is missing and what to install.
-  // `path`, where it is given, is the library to open, and no other is looked for.
+  // If `path` is given, it is the library to open, and no other is searched.
   static Result<Nvrtc> Open(const std::vector<std::string>& library_directories, const std::string& path = {});
 
   // "NVRTC 13.0 (libnvrtc.so.13)"

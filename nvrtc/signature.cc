@@ -15,11 +15,11 @@ namespace {
 
 using base::Cat;
 
-// In front of the parameters: form, result, value, count.
+// Before the parameters: form, result, value, count.
 constexpr size_t kHeadWords = 4, kParameterWords = 3;
 constexpr int kForm = 1;
 
-// Kinds of the binding: nothing that can be served, then as FunctionOperand.
+// Kinds of the binding: unsupported, then as FunctionOperand.
 constexpr int kInvalidKind = 0;
 constexpr int kTypeOfD = -1;
 
@@ -54,7 +54,7 @@ Result<Signature> SignatureOf(const std::vector<int>& words) {
   }
   if (!has_result) return BadSignature("it has to return a float");
   if (count > kMaxFunctionParameters) {
-    return BadSignature(Cat("it has ", count, " parameters behind the value; there may be ", kMaxFunctionParameters));
+    return BadSignature(Cat("it has ", count, " parameters after the value; there may be ", kMaxFunctionParameters));
   }
   Signature signature{.joins_pairs = words[2] == kPairOfValues};
   for (size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// What a compiled function takes: the words of nvrtc/binding.cuh read back, and its name as its author wrote it.
+// The signature of a compiled function: the words of nvrtc/binding.cuh read back, and its name as its author wrote it.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -16,7 +16,7 @@ struct Signature {
   bool joins_pairs = false;  // it takes a laneshift::Pair
   std::vector<FunctionParameter> parameters{};
 };
-// kInvalidArgument: which part of the signature cannot be served, and what would be right.
+// kInvalidArgument: which part of the signature is not supported, and what would be right.
 Result<Signature> SignatureOf(const std::vector<int>& words);
 
 // The functions of a relocatable module as C++ writes them: "Swish(float, float*)"; without those of the binding and of

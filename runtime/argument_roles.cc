@@ -17,7 +17,7 @@ namespace {
 
 using base::Cat;
 
-// The operands of roles, in their order; behind them come those of the epilogue.
+// The operands of roles, in their order, followed by those of the epilogue.
 constexpr const void* GemmArguments::*kOfRoles[] = {
     &GemmArguments::a,    &GemmArguments::b,       &GemmArguments::c,       nullptr,
     &GemmArguments::bias, &GemmArguments::scale_a, &GemmArguments::scale_b, &GemmArguments::scale_d};

@@ -17,10 +17,10 @@ namespace laneshift::runtime {
 // are of another kind than the problem.
 Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments);
 
-// The way back.
+// The inverse.
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles);
 
-// What the pointers of a problem's operands have to be, made once, so that checking them makes nothing.
+// The requirements on the pointers of a problem's operands, computed once, so that checking allocates nothing.
 class PointerRules {
  public:
   PointerRules() = default;
@@ -30,12 +30,12 @@ class PointerRules {
   // kInvalidArgument names the pointer that is missing or less aligned than the problem promises. REQUIRES: `roles` are
   // RolesOf the problem.
   Status CheckPointers(const GemmArguments& roles) const;
-  // kInvalidArgument names the pointer that is no address of the device's, or that has less memory than its operand
-  // takes. REQUIRES: CheckPointers is ok, and the device's context is active.
+  // kInvalidArgument names the pointer that is not a device address, or whose allocation is smaller than its operand.
+  // REQUIRES: CheckPointers is ok, and the device's context is active.
   Status CheckMemory(const device::Device& device, const GemmArguments& roles) const;
 
  private:
-  // What helps a pointer that is aligned to less than the plan needs.
+  // How to fix a pointer that is aligned to less than the plan needs.
   enum class Remedy : uint8_t { kPromiseLess, kWholeElements, kAlign };
   struct Rule {
     std::string name;
@@ -51,8 +51,8 @@ class PointerRules {
   std::vector<Rule> rules_;
 };
 
-// kInvalidArgument: `pointer`, which messages call `name`, is no address of the device's or has fewer than `bytes`
-// bytes up to the end of its allocation. REQUIRES: the device's context is active.
+// kInvalidArgument: `pointer`, which messages call `name`, is not a device address or has fewer than `bytes` bytes up
+// to the end of its allocation. REQUIRES: the device's context is active.
 Status CheckMemory(const device::Device& device, std::string_view name, const void* pointer, size_t bytes);
 
 }  // namespace laneshift::runtime

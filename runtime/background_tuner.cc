@@ -46,7 +46,7 @@ void BackgroundTuner::Work() {
       job([this] { return stopping_.load(); });
       return Ok();
     });
-    // Saying so takes memory, too; a thread has no caller to tell instead.
+    // Reporting takes memory, too, and a thread has no caller to report to.
     (void)base::WithinHostMemory([&] {
       if (!done) LS_LOG(kRuntime, warn, "measuring in the background ended: ", done.error().message);
       return Ok();

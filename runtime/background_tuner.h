@@ -1,7 +1,6 @@
-// BackgroundTuner: works through problems one after another on a thread of its own, which starts with the first of
-// them.
+// BackgroundTuner: works through problems one after another on a separate thread, which starts with the first of them.
 //
-// Thread-safety: all members may be called from any thread, but the destructor.
+// Thread-safety: all members except the destructor may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -17,18 +16,18 @@ namespace laneshift::runtime {
 
 class BackgroundTuner {
  public:
-  // Told to stop, a job should end soon.
+  // A job should end soon after it is asked to stop.
   using Job = std::function<void(const std::function<bool()>& stop)>;
 
   BackgroundTuner() = default;
   BackgroundTuner(const BackgroundTuner&) = delete;
   BackgroundTuner& operator=(const BackgroundTuner&) = delete;
-  // Stops the job under way and drops the others.
+  // Stops the current job and drops the others.
   ~BackgroundTuner();
 
-  // kResourceExhausted: the host gives no thread; the job is dropped.
+  // kResourceExhausted: the host cannot start a thread; the job is dropped.
   Status Add(Job job);
-  // Until no job is left.
+  // Waits until no job is left.
   void Finish();
 
  private:

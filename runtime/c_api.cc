@@ -69,7 +69,7 @@ void WriteText(std::string_view text, char* to, size_t bytes) {
 
 std::string TextOf(const char* text) { return text == nullptr ? std::string() : std::string(text); }
 
-// Runs `call`, and turns whatever comes out of it into a status and a line of text.
+// Runs `call`, and converts its outcome into a status and a line of text.
 template <typename Call>
 laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
   WriteText("", error, error_bytes);
@@ -86,8 +86,8 @@ laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
 
 Error Invalid(std::string message) { return laneshift::MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
-// What the caller's version of the struct says, as this version's: members that it lacks are null, and of later members
-// nothing may be said.
+// Converts the caller's version of the struct to this version's: members that it lacks are null, and later members must
+// be zero.
 laneshift::Result<laneshift_options> OptionsOf(const laneshift_options& given) {
   const size_t bytes = given.struct_bytes;
   // The first version ended with `tuner`.

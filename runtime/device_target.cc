@@ -23,7 +23,7 @@ Result<std::vector<uint32_t>> RunProbe(const device::Device& device, const targe
   std::vector<uint32_t> words(compiler::kProbeWords);
   LS_ASSIGN(const device::DeviceBuffer result,
             device::DeviceBuffer::Allocate(context, words.size() * sizeof(uint32_t)));
-  // No row's number: what the kernel does not write is no answer.
+  // Not a row number: shows which lanes the kernel did not write.
   LS_TRY(result.FillWords(stream, ~0u));
   device::CuDevicePtr address = result.pointer();
   void* const parameters[] = {&address};

@@ -1,7 +1,7 @@
 // DeviceTarget: the target of an opened device, with the tensor facts of that very device.
 //
-// The facts come from the store; else the probe (compiler/probes/tensor_probe.h) is run, once; else they are the
-// documented ones. Nothing is measured before somebody asks. Thread-safety: all members may be called from any thread.
+// The facts come from the store. Otherwise the probe (compiler/probes/tensor_probe.h) runs once, or the documented
+// facts are used. Nothing is measured before it is needed. Thread-safety: all members may be called from any thread.
 #pragma once
 
 #include <mutex>
@@ -19,10 +19,10 @@ class DeviceTarget {
 
   // With the documented facts.
   const target::Target& documented() const { return *opened_.target; }
-  // With this device's. A device without Tensor Memory has no facts and is documented(). A probe that fails is logged,
-  // and the documented facts stand.
+  // With the facts of this device. A device without Tensor Memory has no facts and is documented(). If a probe fails,
+  // that is logged, and the documented facts are used.
   const target::Target& Get();
-  // Runs the probe, whatever is known, and stores its answers.
+  // Runs the probe, even if the facts are known, and stores its answers.
   Result<target::TensorFacts> Measure() const;
 
  private:

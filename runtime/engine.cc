@@ -27,7 +27,7 @@ namespace {
 
 using base::Cat;
 
-// No kernel makes use of more than this.
+// No kernel uses more than this.
 constexpr int64_t kMaxUsefulAlignment = 16;
 
 runtime::AssemblerChoice AssemblerOf(const EngineOptions& options, bool emulated) {
@@ -67,7 +67,7 @@ void Describe(const Engine::Parts& parts, const runtime::ChosenSchedule& chosen,
   plan.remembered.ptx_ms = plan.remembered.assemble_ms = 0;
 }
 
-// Persistent clusters that the device runs at one time, with one CTA on an SM: two would share its tensor core.
+// Persistent clusters that the device runs at one time, with one CTA per SM: two would share its tensor core.
 Result<int> MostClusters(const device::Device& device, const device::Kernel& kernel, const ir::Program& program) {
   const int sm_count = device.facts().sm_count;
   if (program.ClusterSize() == 1) return sm_count;
@@ -100,7 +100,7 @@ class PlanMaker {
  private:
   int SmCount() const { return core_.parts.device.facts().sm_count; }
 
-  // The kernel of a program. What it costs to have it is added up.
+  // The kernel of a program; accumulates the cost of making it.
   Result<std::shared_ptr<const runtime::LoadedKernel>> Load(const ir::Program& program) {
     LS_ASSIGN(const runtime::FoundKernel found,
               core_.kernels.Get(program, {PrintProblem(problem_), PrintSchedule(chosen_.schedule)}));
@@ -131,7 +131,8 @@ class PlanMaker {
     LS_ASSIGN(const int most, MostClusters(core_.parts.device, product_.kernel->kernel, program));
     product_.params = compiler::BindParams(problem_, chosen_.schedule, program);
     product_.shape = compiler::PlanLaunch(problem_, chosen_.schedule, program, most);
-    // CTAs of a kernel that may start early would else come to SMs in pairs, where one before it has left most room.
+    // Otherwise CTAs of a kernel that may start early would be placed on SMs in pairs, where the previous kernel has
+    // left most room.
     if (core_.overlap == device::GridOverlap::kProgrammatic) {
       product_.shape.smem_bytes =
           std::max(product_.shape.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen_.target)));
@@ -139,7 +140,7 @@ class PlanMaker {
     return Ok();
   }
 
-  // The copies of operands, which the product then reads.
+  // The packed copies of operands, which the main kernel reads.
   Status AddPack(const compiler::PackedPlaces& places) {
     const auto& gemm = std::get<GemmProblem>(problem_);
     LS_ASSIGN(const ir::Program program, compiler::BuildPack(gemm, chosen_.schedule, *chosen_.target));
@@ -191,8 +192,8 @@ Status Launch(const runtime::EngineCore& core, const runtime::PreparedLaunch& la
                         device::Stream::Borrow(device.context(), stream), values.pointers());
 }
 
-// Whether a capture is seen to be under way: of `stream`, or, through the default stream (null), of those that wait for
-// it. A device that cannot say has worse troubles, which the next call will name.
+// Whether a capture is detected: of `stream`, or, through the default stream (null), of streams that wait for it. If
+// the device cannot answer, the next call will report why.
 bool IsCaptured(const device::Device& device, CUstream_st* stream) {
   const auto capturing = device::Stream::Borrow(device.context(), stream).IsCapturing();
   return capturing && *capturing;
@@ -219,7 +220,7 @@ Error NeedsWorkspace(const Problem& problem, size_t bytes) {
           " bytes; make a plan and pass Execute a workspace, or use numerics=default"));
 }
 
-// Measures the problem unless somebody else just has.
+// Measures the problem unless another thread or process just has.
 Result<runtime::ChosenSchedule> TuneFor(runtime::EngineCore& core, const Problem& problem, bool again,
                                         const std::function<bool()>& stop) {
   const std::lock_guard one_at_a_time(core.tuning);
@@ -234,7 +235,7 @@ Result<runtime::ChosenSchedule> TuneFor(runtime::EngineCore& core, const Problem
 
 constexpr std::chrono::milliseconds kCapturePause{20};
 
-// The job of MissPolicy::kBackground. What goes wrong is logged: the plan that is there stays.
+// The job of MissPolicy::kBackground. Failures are logged: the existing plan stays.
 void TuneInBackground(runtime::EngineCore& core, const Problem& problem, runtime::PlanSlot& slot,
                       const std::function<bool()>& stop) {
   auto chosen = TuneFor(core, problem, slot.current().report.choice == ChoiceOrigin::kStale, stop);
@@ -525,7 +526,7 @@ Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments&
       return MakePlan(aligned, constraint);
     };
     LS_ASSIGN(Plan plan, make({}));
-    // There is none here.
+    // Not needed here.
     if (plan.workspace_bytes() > 0) {
       LS_ASSIGN(plan, make(plan.impl_->slot->current().alone));
     }

@@ -1,7 +1,7 @@
-// What an Engine and its Plans share: the opened device, the store and the kernels; private to runtime/.
+// State shared by an Engine and its Plans: the opened device, the store and the kernels; private to runtime/.
 //
 // A Plan holds the core, so the device outlives every kernel that runs on it.
-// Thread-safety: every part is immutable or safe by itself.
+// Thread-safety: every part is immutable or thread-safe.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,8 @@ struct EngineCore {
 struct FoundPlan {
   std::shared_ptr<EngineCore> core;  // first: destroyed after the kernel
   std::shared_ptr<PlanSlot> slot;
-  // What making it cost, told as long as the slot has the version that it was made for; null if it was remembered.
+  // The cost of making it, reported as long as the slot has the version that it was made for; null if it was
+  // remembered.
   std::unique_ptr<const PlanReport> own{};
   const PreparedPlan* made_for = nullptr;
 };

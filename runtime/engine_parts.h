@@ -1,4 +1,4 @@
-// What laneshift's own tools need of an engine beyond the public interface.
+// The parts of an engine that laneshift's own tools need beyond the public interface.
 //
 // Thread-safety: as the parts themselves; valid as long as the engine.
 #pragma once

@@ -108,7 +108,8 @@ TEST(Engine, BothTargetsOneAfterTheOther) {
   }
 }
 
-// Four K blocks in as many sections: the counters are found and left at zero, so that the workspace serves again.
+// Four K blocks in as many split-K slices: the counters are zero before and after, so that the workspace can be used
+// again.
 TEST(Engine, CtasThatShareTilesNeedAWorkspace) {
   const Engine engine = OpenOrDie(OnEmulator());
   Ones ones(engine);
@@ -285,7 +286,7 @@ TEST(Plan, RefusesBadPointersByName) {
 TEST(Engine, RunTakesTheAlignmentFromThePointers) {
   const Engine engine = OpenOrDie(OnEmulator());
   Ones ones(engine);
-  // One column less, and A from its second column on: the pointer is aligned to 2 bytes alone.
+  // One column less, and A from its second column on: the pointer is aligned to only 2 bytes.
   GemmArguments arguments = ones.arguments();
   arguments.a = static_cast<const char*>(arguments.a) + 2;
   const Status status =

@@ -1,5 +1,5 @@
-// Where the files lie that are installed with the library: relative to the library itself, so that an installed tree
-// may be moved. Where laneshift is linked statically, relative to the program that it is linked into.
+// The locations of files that are installed with the library: relative to the library itself, so that an installed tree
+// may be moved. If laneshift is linked statically, relative to the program that it is linked into.
 #pragma once
 
 #include <string>

@@ -14,10 +14,11 @@ namespace {
 
 using base::Cat;
 
-// Longer than any kernel takes: beyond it the one who compiles is stuck, and everybody helps himself.
+// Longer than any kernel takes: after it the compiling process is assumed to be stuck, and every process compiles for
+// itself.
 constexpr int kCompileWaitMs = 60000;
 
-// The name behind the first `.entry`: what the module is asked for, whoever wrote the PTX.
+// The name after the first `.entry`: the module's entry, whoever wrote the PTX.
 Result<std::string> EntryOf(std::string_view ptx) {
   constexpr std::string_view kEntry = ".entry ";
   const size_t at = ptx.find(kEntry);
@@ -49,7 +50,7 @@ Result<FoundKernel> KernelCache::Get(const ir::Program& program, const KernelLab
     if (found) *found = {.loaded = found->loaded, .cache = CacheState::kMemory};
     return found;
   }
-  // Those who wait for it are told, too, where memory runs out, and the next one tries again.
+  // If memory runs out, waiters are notified too, and the next one tries again.
   Outcome outcome = base::WithinHostMemory([&] { return Fetch(key, program, label); });
   if (!outcome) {
     const std::lock_guard lock(mutex_);
@@ -64,11 +65,11 @@ KernelCache::Outcome KernelCache::Fetch(const std::string& key, const ir::Progra
   if (stored && stored->has_value()) {
     Outcome found = FromStore(**stored, static_cast<unsigned>(program.smem_bytes));
     if (found) return found;
-    // A stored kernel that does not load any more is no reason to fail: it is made anew and replaced.
+    // A stored kernel that does not load any more is no reason to fail: it is recompiled and replaced.
     LS_LOG(kRuntime, warn, "the stored kernel ", key, " does not load (", found.error().message,
            "); compiling it again");
   }
-  // Of all processes that lack it, one compiles, and the others find what it made.
+  // Of all processes that need it, one compiles, and the others find the result.
   const store::FlightLock flight = store_.BeginFlight(Cat("compile ", key), kCompileWaitMs);
   if (flight.waited()) {
     stored = store_.GetKernel(key);
@@ -122,7 +123,7 @@ Result<const device::PtxAssembler*> KernelCache::Ptxas() {
   if (DriverCompiles()) return none;
   std::call_once(searched_, [this] { assembler_ = device::PtxAssembler::Find({.path = choice_.ptxas}); });
   if (!*assembler_) {
-    // A path that was given and is wrong is an error; not finding one by search is not.
+    // A wrong path that was given explicitly is an error; a failed search is not.
     if (choice_.kind == AssemblerChoice::kPtxas || !choice_.ptxas.empty()) {
       return MakeError(ErrorCode::kUnsupported,
                        Cat(assembler_->error().message, "; or let the driver compile the PTX (assembler driver)"));

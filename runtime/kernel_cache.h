@@ -1,4 +1,4 @@
-// KernelCache: from a tile program to a loaded kernel, by the cheapest way: this engine's memory, the store, the
+// KernelCache: from a tile program to a loaded kernel, by the cheapest source: this engine's memory, the store, the
 // compiler.
 //
 // Threads that ask for the same kernel at the same time wait for one compilation. A failure is not remembered.
@@ -36,12 +36,12 @@ struct FoundKernel {
   double ptx_ms = 0, assemble_ms = 0;
 };
 
-// Words for people, stored beside a kernel.
+// Text for people, stored next to a kernel.
 struct KernelLabel {
   std::string problem, schedule;
 };
 
-// What may turn PTX into a module.
+// The assemblers that can turn PTX into a module.
 struct AssemblerChoice {
   enum Kind {
     kPtxasOrDriver,
@@ -51,7 +51,7 @@ struct AssemblerChoice {
   std::string ptxas;  // path; empty: searched
 };
 
-// Dynamic shared memory of which no two CTAs fit on an SM. Every kernel is allowed so much.
+// An amount of dynamic shared memory of which no two CTAs fit on an SM. Every kernel is allowed this much.
 constexpr int AloneBytes(const target::Target& target) { return target.smem_bytes / 2; }
 
 class KernelCache {
@@ -63,7 +63,7 @@ class KernelCache {
   // REQUIRES: `program` is lowered and has its storage.
   Result<FoundKernel> Get(const ir::Program& program, const KernelLabel& label);
 
-  // What turns PTX into machine code here. kUnsupported: ptxas was asked for and there is none, or not one.
+  // Assembles PTX here. kUnsupported: ptxas was requested and there is none, or it is not a ptxas.
   Result<store::AssemblerRecord> FindAssembler();
 
  private:
@@ -79,7 +79,7 @@ class KernelCache {
   // Null: the driver compiles PTX. Errors as FindAssembler.
   Result<const device::PtxAssembler*> Ptxas();
   Result<std::optional<store::CubinRecord>> Assemble(const std::string& ptx);
-  // A driver that refuses the cubin is given the PTX, and from then on no other cubin, unless ptxas was asked for.
+  // If the driver refuses the cubin it is given the PTX, and from then on no other cubin, unless ptxas was requested.
   Result<device::Module> LoadModule(const std::string& ptx, const std::optional<store::CubinRecord>& cubin);
   Result<std::shared_ptr<const LoadedKernel>> Load(const std::string& ptx,
                                                    const std::optional<store::CubinRecord>& cubin, int smem_bytes);

@@ -108,7 +108,7 @@ Status CheckWorkspace(const Problem& problem, const void* workspace, size_t byte
   if (bytes == 0 || (workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % kAlign == 0)) return Ok();
   const std::string_view why = workspace == nullptr ? "" : " aligned to 16 bytes";
   const std::string_view otherwise = compiler::OrdersSums(problem)
-                                         ? "; pass one: sums in a fixed order are added up there"
+                                         ? "; pass one: deterministic reductions need it"
                                          : "; pass one, or make the plan with split_k=1 and no operand packed "
                                            "(a_load and b_load)";
   return MakeError(ErrorCode::kInvalidArgument, Cat("the plan needs a workspace of ", bytes, " bytes", why,

@@ -35,7 +35,7 @@ constexpr int kInstructionBytes = 32;  // of K, that one product covers
 constexpr int kProductColumns[] = {16, 32, 64, 128, 256};
 constexpr int64_t kBusyTiles = 40;  // of each SM: a launch of some 20 ms, after which power has settled
 constexpr int kLoadRows[] = {8, 16, 32, 64, 128, 256};
-constexpr int kReadRows = 17, kOutsideRows = 127;  // of a block of 128 rows beside 16, of which one and those 16 exist
+constexpr int kReadRows = 17, kOutsideRows = 127;  // of a block of 128 rows after 16: one and those 16 exist
 
 // Memory that all probes read: random words, each of them two finite bf16 between 0.5 and 1.
 Result<device::DeviceBuffer> RandomOperands(const device::Device& device, const device::Stream& stream, size_t bytes) {
@@ -91,17 +91,17 @@ class Prober {
     return probe.TimeOf(stream_, size, ctas, reinterpret_cast<const void*>(operands_->pointer()),
                         reinterpret_cast<void*>(sums_->pointer()));
   }
-  // Nanoseconds of a block of K: what `many` take longer than `few`.
+  // Nanoseconds of a block of K: the additional time of `many` over `few`.
   Result<double> BlockTime(const ProbeKernel& probe, const ProbeSize& few, const ProbeSize& many, int ctas) const {
     LS_ASSIGN(const double less, TimeOf(probe, few, ctas));
     LS_ASSIGN(const double more, TimeOf(probe, many, ctas));
     return (more - less) * 1e3 / (probe.BlocksOf(many, ctas) - probe.BlocksOf(few, ctas));
   }
 
-  // Whoever uses a fact asks whether it can be so (autotune::FittedFact).
+  // Users of a fact check whether it is plausible (autotune::FittedFact).
   void Note(const char* name, double value) { found_.facts.push_back({name, value}); }
 
-  // Latencies, and what one SM alone draws. Tiles of one row read the same A again and again.
+  // Latencies, and the bandwidth of a single SM. Tiles of one row read the same A again and again.
   Status OneSm() {
     const ProbeSize few{128, kTileColumns * kFewTiles, kResidentDepth};
     const ProbeSize many{128, kTileColumns * kManyTiles, kResidentDepth};
@@ -120,7 +120,7 @@ class Prober {
     return Ok();
   }
 
-  // What all SMs draw at once.
+  // The bandwidth of all SMs together.
   Status AllSms() {
     const int across = std::min(kAcross, Sms());
     const int down = Sms() / across;
@@ -130,7 +130,7 @@ class Prober {
     LS_ASSIGN(const double shared, BlockTime(both, grid(1), grid(kTimesOver), down * across));
     l2_rate_ = 256 * kRowBytes / (shared * clock_) * down * across / Sms();
     Note("l2_rate", l2_rate_);
-    // One block at a time on every SM: the latency that a loaded chip has.
+    // One block at a time on every SM: the latency of a loaded chip.
     LS_ASSIGN(const ProbeKernel single,
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 1}, target_)));
     LS_ASSIGN(const double alone, BlockTime(single, grid(1), grid(kTimesOver), down * across));
@@ -144,7 +144,7 @@ class Prober {
     return Ok();
   }
 
-  // One row inside of 128, by one SM and by all; what the rows inside take is known.
+  // Tiles with one row of 128 inside, on one SM and on all; the time of the rows inside is known.
   Status OutsideRows() {
     LS_ASSIGN(const ProbeKernel low,
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 16, .stages = 8}, target_)));
@@ -160,8 +160,8 @@ class Prober {
     return Ok();
   }
 
-  // Instructions of several shapes on one SM; the narrowest wait for operands, the widest for products. The widest on
-  // all SMs at once tell the clock that power leaves.
+  // MMAs of several shapes on one SM: the narrowest wait for operands, the widest for the tensor core. The widest on
+  // all SMs at once show the clock at the power limit.
   Status Products() {
     for (const int columns : kProductColumns) {
       LS_ASSIGN(const ProbeKernel probe, Load(compiler::BuildProductProbe({.columns = columns}, target_)));

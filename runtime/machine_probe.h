@@ -1,9 +1,9 @@
 // MachineProbe: measures facts of autotune::Machine on the device at hand, by the kernels of
 // compiler/probes/probe_programs.h and compiler/probes/placement_probe.h.
 //
-// Each fact is a difference of two times, so that what both have in common (the launch, above all) is not in it. Clocks
-// are those of the clock that the driver names, which a GPU keeps while it does so little. It runs for about a second
-// and wants the device for itself. Thread-safety: none.
+// Each fact is a difference of two times, so that common parts (above all the launch) cancel. Clocks are those of the
+// clock that the driver reports, which a GPU keeps under such a light load. It runs for about a second and needs the
+// device exclusively. Thread-safety: none.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@ struct ProbedFact {
   double value = 0;
 };
 
-// What was measured.
+// The measurements.
 struct MachineProbe {
   std::vector<ProbedFact> facts{};  // which the timing model uses where they are plausible
-  // For people: what the facts follow from, and what the model has no fact for.
+  // For people: the basis of the facts, and measurements that are not facts of the model.
   struct Product {
     int columns = 0;    // of an instruction
     double clocks = 0;  // for which it holds the tensor core of an SM
@@ -31,7 +31,7 @@ struct MachineProbe {
   std::vector<Product> products{};
   struct Load {
     int bytes = 0;
-    double clocks = 0;  // from its issue until its ring's slot is given back, by an SM alone from L2
+    double clocks = 0;  // from issue to release of the slot, one SM, from L2
   };
   std::vector<Load> loads{};
   double handoff_clocks = 0;  // from an arrival at a barrier to the warp that waits for it, nothing else to do

@@ -14,7 +14,7 @@ namespace {
 
 using base::Cat;
 
-// What `EngineOptions::device` says.
+// The parsed `EngineOptions::device`.
 struct Selection {
   enum Kind { kAuto, kCuda, kEmulator } kind = kAuto;
   int ordinal = 0;
@@ -32,7 +32,7 @@ Result<Selection> ParseSelection(std::string_view text) {
                    Cat("'", text, "' is not a device; use auto, cuda, cuda:N (N from 0) or emulator"));
 }
 
-// The wanted target, or null where any will do.
+// The wanted target, or null if any will do.
 Result<const target::Target*> WantedTarget(const EngineOptions& options) {
   if (options.target.empty()) return static_cast<const target::Target*>(nullptr);
   auto target = target::FindTarget(options.target);
@@ -70,7 +70,7 @@ Result<emulator::Options> EmulatorOptions(const target::Target& target, const En
       break;
   }
   chosen.seed = options.async_order.seed;
-  // An engine goes on after a kernel that failed, and says at once which one that was.
+  // An engine continues after a failed kernel, and reports at once which one failed.
   chosen.faults = emulator::FaultReturn::kAtOnce;
   switch (options.arithmetic) {
     case Arithmetic::kHardware:
@@ -127,7 +127,7 @@ std::optional<OpenedDevice> FirstUsableGpu(const target::Target* wanted) {
   }
 }
 
-// The emulator is process-wide state, and this says who uses it and how.
+// The emulator is process-wide state; this records who uses it and how.
 struct SharedEmulator {
   std::mutex mutex;
   int leases = 0;

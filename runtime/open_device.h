@@ -1,4 +1,4 @@
-// Which device an engine runs on: a GPU behind libcuda, or the emulator behind the same table of functions.
+// The device that an engine runs on: a GPU through libcuda, or the emulator through the same table of functions.
 //
 // The emulator is one per process, as a driver is: engines of one process share it and must agree on its options.
 // Thread-safety: OpenSelectedDevice may be called from any thread; an OpenedDevice is immutable.
@@ -16,7 +16,7 @@
 
 namespace laneshift::runtime {
 
-// Holds the process's emulator in one configuration; while any lease lives, only an equal configuration is granted.
+// Holds the process's emulator in one configuration; while any lease exists, only an equal configuration is accepted.
 class EmulatorLease {
  public:
   static Result<std::shared_ptr<const EmulatorLease>> Acquire(const target::Target& target,
@@ -38,12 +38,11 @@ struct OpenedDevice {
   // Of the emulator: the answers that are not the default ones, as "name=answer" words in the order of the table.
   std::string policies{};
 
-  // What is remembered of this device is remembered under this name: emulators that answer differently are different
-  // devices.
+  // Records of this device are stored under this name: emulators with different answers are different devices.
   std::string Key() const;
 };
 
-// What launches have left on the device since the last call; nothing of a GPU.
+// The report of launches on the device since the last call; nothing on a GPU.
 std::optional<EmulatorReport> TakeReport(const OpenedDevice& device);
 
 // kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the

@@ -1,4 +1,4 @@
-// Sums of the epilogue with numerics=deterministic: the same bits in every run, whatever order tiles end in.
+// Sums of the epilogue with numerics=deterministic: the same bits in every run, in whatever order tiles end.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +39,7 @@ std::vector<float> FloatsOf(const Bytes& bytes) {
   return floats;
 }
 
-// The operands of one problem on the device, and what a run leaves in its totals.
+// The operands of one problem on the device, and the values of its reductions after a run.
 class TotalsRun {
  public:
   TotalsRun(const Engine& engine, const Problem& problem)
@@ -54,8 +54,8 @@ class TotalsRun {
     }
   }
 
-  // Of all totals, one behind the other, each of which was `before`. What the workspace holds beside counters is NaN:
-  // who reads what nobody has written shows.
+  // All reductions, one after the other, each of which was `before`. The workspace outside the counters is NaN, so that
+  // reads of unwritten memory show up.
   Bytes Run(const Plan& plan, float before = 0.5f) {
     Bytes filling(plan.workspace_bytes(), 0xff);
     std::fill_n(filling.begin(), std::min<size_t>(filling.size(), ir::WorkspaceLayout::kCounterBytes), uint8_t{0});
@@ -100,7 +100,7 @@ class TotalsRun {
   GemmArguments roles_{};
 };
 
-// Of 8 SMs, so that a small problem has several tiles for each.
+// On 8 SMs, so that a small problem has several tiles per SM.
 Engine OpenWith(const char* target, const char* order, LaunchOverlap overlap = LaunchOverlap::kNone) {
   EngineOptions options;
   options.store_directory = ":memory:";
@@ -184,7 +184,7 @@ TEST(OrderedTotalsPlan, AddsToWhatIsThere) {
   for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(behind[i], alone[i] + (1 << 16)) << "total " << i;
 }
 
-// Kernels that may start early wait for those before: lines are not overwritten while they are added up.
+// Kernels that may start early wait for the previous ones: partial rows are not overwritten while they are added.
 TEST(OrderedTotalsPlan, MayOverlapItself) {
   const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_m+sum_n");
   std::set<Bytes> results;
@@ -203,14 +203,14 @@ TEST(OrderedTotalsPlan, NeedsItsWorkspace) {
   const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_m+sum_n");
   const auto plan = engine.MakePlan(problem, *ParseSchedule("tile=64x64x64 rows=m"));
   ASSERT_TRUE(plan) << plan.error().message;
-  // Counters; 4 tiles' lines of 304 elements, one for each 64 columns; 19 of 200, one for each 16 rows.
+  // Counters; 4 partial rows of 304 elements, one for each 64 columns; 19 of 200, one for each 16 rows.
   const auto counters = static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes);
   EXPECT_EQ(plan->workspace_bytes(), counters + 4 * 304 * 4 + 19 * 200 * 4);
   TotalsRun totals_run(engine, problem);
   const Status without = plan->Execute(totals_run.stream(), totals_run.arguments(), nullptr);
   ASSERT_FALSE(without);
   EXPECT_EQ(without.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(without.error().message.find("sums in a fixed order are added up there"), std::string::npos)
+  EXPECT_NE(without.error().message.find("deterministic reductions need it"), std::string::npos)
       << without.error().message;
   // There is no schedule that needs none.
   const Status ran = engine.Run(problem, totals_run.stream(), totals_run.arguments());

@@ -1,4 +1,4 @@
-// Plans of several kernels: operands are packed into the workspace before the product reads them.
+// Plans of several kernels: operands are packed into the workspace before the main kernel reads them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Engine OpenWith(EngineOptions options) {
   return std::move(*engine);
 }
 
-// A stream with operands whose elements are all the same, a workspace of its own, and the output.
+// A stream with operands whose elements are all equal, a separate workspace, and the output.
 class Lane {
  public:
   // `value`: bf16.
@@ -108,7 +108,7 @@ TEST(PackedPlan, RunsBesideItselfInOtherWorkspaces) {
   }
 }
 
-// What a plan leaves in a workspace is as others need it: the counters of tiles that CTAs share are zero.
+// A plan leaves the workspace as others need it: the counters of split-K tiles are zero.
 TEST(PackedPlan, LeavesTheWorkspaceToOthers) {
   const Engine engine = OpenWith({});
   const auto packed = engine.MakePlan(*ParseProblem(kOdd), *ParseSchedule(kBothPacked));
@@ -153,7 +153,7 @@ TEST(PackedPlan, IsCapturedIntoAGraph) {
   api.GraphDestroy(graph);
 }
 
-// Run has no workspace to give: it takes a schedule that needs none, though the usual one packs.
+// Run provides no workspace: it takes a schedule that needs none, though the usual one packs.
 TEST(PackedPlan, IsNotWhatRunTakes) {
   const Engine engine = OpenWith({.emulator_multiprocessors = 1});
   constexpr Size kLarger = {193, 321, 513};

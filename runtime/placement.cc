@@ -8,8 +8,8 @@
 namespace laneshift::runtime {
 namespace {
 
-// Clusters of one size divide a GPC at the same places in every launch: other sizes join the parts, and the small ones
-// reach the SMs that the large ones leave.
+// Clusters of one size divide a GPC at the same places in every launch; other sizes join the parts, and small clusters
+// reach the SMs that large ones leave idle.
 constexpr int kClusters[] = {8, 7, 6, 5, 4, 3, 2};
 constexpr int kCtasOfSm = 4;  // CTAs of each SM
 

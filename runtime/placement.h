@@ -12,7 +12,7 @@
 
 namespace laneshift::runtime {
 
-// SMs of each GPC, the largest first; those alone on which clusters were placed.
+// SMs of each GPC, the largest first; only SMs on which clusters were placed.
 Result<std::vector<int>> PlaceClusters(const device::Device& device, const target::Target& target,
                                        const device::Stream& stream);
 

@@ -9,7 +9,7 @@ namespace {
 // Beyond this many, those that are not pinned are forgotten together; kernels stay.
 constexpr size_t kMaxEntries = 8192;
 
-// Not every field: what is left out may make two problems meet in a bucket, and Equal tells them apart.
+// Not every field: two problems that differ only in the others share a bucket, and Equal distinguishes them.
 class Mixer {
  public:
   void Add(std::initializer_list<int64_t> values) {
@@ -64,7 +64,7 @@ size_t PlanTable::Hash::operator()(const View& view) const {
 
 bool PlanTable::Equal::operator()(const View& a, const View& b) const {
   if (a.constraint.fixed != b.constraint.fixed || !(a.problem == b.problem)) return false;
-  // Where nothing is decided the values decide nothing.
+  // Values of undecided fields do not matter.
   return a.constraint.fixed == 0 || a.constraint.value == b.constraint.value;
 }
 

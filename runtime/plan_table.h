@@ -1,7 +1,7 @@
-// PlanTable: the plans that an engine remembers, found by the structs of problem and constraint: no text is made on the
-// way to a plan that is there.
+// PlanTable: the plans that an engine remembers, found by the structs of problem and constraint, so that a look-up
+// formats no text.
 //
-// Thread-safety: all members may be called from any thread. A slot outlives the table for those who hold it.
+// Thread-safety: all members may be called from any thread. A slot outlives the table for its holders.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace laneshift::runtime {
 
-// A kernel and all that its launch passes but the addresses.
+// A kernel and all launch parameters except the addresses.
 struct PreparedLaunch {
   std::vector<compiler::BoundParam> params{};  // of the kernel, in order
   compiler::LaunchGeometry shape{};
@@ -29,7 +29,8 @@ struct PreparedLaunch {
 struct PreparedPlan {
   Problem problem{};  // complete
   PointerRules pointers{};
-  // One behind the other: what copies operands into the workspace, the product, what adds up its totals.
+  // In launch order: the kernel that packs operands into the workspace, the main kernel, and those that add partial
+  // rows of reductions.
   std::vector<PreparedLaunch> launches{};
   size_t workspace_bytes = 0;  // of all of them together
   ScheduleConstraint alone{};  // admits schedules that need no workspace
@@ -37,7 +38,7 @@ struct PreparedPlan {
   PlanReport remembered{};     // the same for those who find it made
 };
 
-// The present plan of a problem. Plans that were replaced stay until the slot goes: somebody may be launching them.
+// The current plan of a problem. Replaced plans stay until the slot goes, because a thread may be launching them.
 class PlanSlot {
  public:
   explicit PlanSlot(std::unique_ptr<const PreparedPlan> first);
@@ -55,9 +56,9 @@ class PlanSlot {
 
 class PlanTable {
  public:
-  // Null: not there. A problem is found as it was given, complete or not.
+  // Null: not found. A problem is found as it was given, complete or not.
   std::shared_ptr<PlanSlot> Find(const Problem& problem, const ScheduleConstraint& constraint) const;
-  // Under the problem as given and as completed; returns the slot that is there already, if there is one.
+  // Inserts under the problem as given and as completed; returns the existing slot, if there is one.
   std::shared_ptr<PlanSlot> Insert(const Problem& given, const Problem& complete, const ScheduleConstraint& constraint,
                                    std::shared_ptr<PlanSlot> slot);
   // Never forgotten from now on.

@@ -22,18 +22,18 @@ struct ProbeSize {
 
 class ProbeKernel {
  public:
-  // Errors of `built` are handed on. REQUIRES: `device` and `target` outlive the kernel.
+  // Returns the error of `built`. REQUIRES: `device` and `target` outlive the kernel.
   static Result<ProbeKernel> Load(const device::Device& device, const target::Target& target,
                                   Result<ir::Program> built);
 
   const ir::Program& program() const { return program_; }
-  // Enqueues it as `ctas` CTAs that walk over the tiles, on operands of bf16 and an output of f32; what a probe does
-  // not read or write may be null.
+  // Enqueues it as `ctas` CTAs that loop over the tiles, on operands of bf16 and an output of f32; operands that a
+  // probe does not access may be null.
   Status Launch(const device::Stream& stream, const ProbeSize& size, int ctas, const void* operands, void* sums) const;
   // The shortest of a few runs, in microseconds.
   Result<double> TimeOf(const device::Stream& stream, const ProbeSize& size, int ctas, const void* operands,
                         void* sums) const;
-  // Blocks of K that the busiest CTA goes through.
+  // Blocks of K that the busiest CTA processes.
   double BlocksOf(const ProbeSize& size, int ctas) const;
 
  private:

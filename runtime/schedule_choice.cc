@@ -46,7 +46,7 @@ struct Question {
   }
 };
 
-// The timing model's best; of all schedules, the one that it is remembered to have chosen.
+// The timing model's best; without a constraint, the stored one if it is still valid.
 Result<Schedule> ChooseByModel(Engine::Parts& parts, const Question& question, const std::string& problem_text,
                                const std::vector<store::ChoiceRecord>& stored) {
   const autotune::Machine machine =
@@ -80,7 +80,7 @@ Result<ChosenSchedule> ChooseOn(Engine::Parts& parts, const target::Target& targ
   std::vector<store::ChoiceRecord> stored;
   if (auto found = parts.store.GetChoices(text, std::string(target.name), parts.device_key)) stored = std::move(*found);
   auto picked = store::PickChoice(stored, RevisionOf(parts));
-  // What was predicted on a machine without this device, which is an emulator's business there.
+  // A prediction made on a machine without this device, on an emulator there.
   if (!picked && !parts.emulated) {
     picked = store::PickChoice(parts.store.GetPredictions(text, std::string(target.name)), RevisionOf(parts));
   }
@@ -102,14 +102,14 @@ Result<ChosenSchedule> ChooseFor(Engine::Parts& parts, const Problem& problem, c
   if (target.tensor_facts == parts.target.tensor_facts) return ChosenSchedule{chosen.schedule, &target, chosen.origin};
   auto again = ChooseOn(parts, target, problem, constraint);
   if (again) return again;
-  // Where the device is why nothing fits any more, that is the reason to tell.
+  // If nothing fits any more because of the device's facts, report that.
   LS_TRY(compiler::ValidateSchedule(problem, chosen.schedule, target));
   return again.error();
 }
 
 Result<ScheduleConstraint> WithoutWorkspace(const Schedule& schedule) {
   std::string text = "split_k=1";
-  // Of both operands: once one is copied, packing the other may be the better choice.
+  // For both operands: if one is copied, packing the other may be the better choice.
   if (compiler::PacksAny(schedule)) {
     if (schedule.a_load != LoadPath::kTma) text += " a_load=copy";
     if (schedule.b_load != LoadPath::kTma) text += " b_load=copy";

@@ -9,22 +9,22 @@
 
 namespace laneshift::runtime {
 
-// A schedule that moves rows in Tensor Memory needs to know how the device does that, and no other has to wait for a
-// probe: the target is the one that the schedule is for.
+// A schedule that shifts rows in Tensor Memory needs the device's facts; other schedules need not wait for a probe.
+// Returns the target for the schedule.
 struct ChosenSchedule {
   Schedule schedule;
   const target::Target* target = nullptr;
   ChoiceOrigin origin = ChoiceOrigin::kRule;
 };
-// A stored choice is taken only if the constraint admits it and it still builds. What the timing model chooses without
-// a constraint is remembered in the store, and taken again for as long as it would choose the same (ChoiceBasis).
+// A stored choice is used only if the constraint admits it and it still builds. The timing model's choice without a
+// constraint is stored, and used as long as the model would choose the same (ChoiceBasis).
 Result<ChosenSchedule> ChooseFor(Engine::Parts& parts, const Problem& problem, const ScheduleConstraint& constraint);
 
-// Of the schedules that could take the place of `schedule`, those that need no workspace: tiles are not cut, and what
-// is packed is copied by threads.
+// The schedules that can replace `schedule` without a workspace: no split-K, and packed operands are copied by threads
+// instead.
 Result<ScheduleConstraint> WithoutWorkspace(const Schedule& schedule);
 
-// Whether a miss policy has nothing to do. What nobody can time is as good predicted as it will ever be.
+// Whether a miss policy has nothing to do: if the device cannot be timed, a prediction is final.
 bool IsSettled(ChoiceOrigin origin, bool emulated);
 
 }  // namespace laneshift::runtime

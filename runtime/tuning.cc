@@ -22,7 +22,7 @@ Result<std::string> TunerOf(const EngineOptions& options) {
                                              "(laneshift_options.tuner in C)"));
 }
 
-// The environment is env(1)'s business: this process keeps its own.
+// env(1) sets the environment of the child; this process keeps its own.
 std::vector<std::string> TuneCommand(const EngineOptions& options, const Engine::Parts& parts,
                                      const std::string& program, const Problem& problem) {
   std::vector<std::string> argv = {"/usr/bin/env",

@@ -1,5 +1,5 @@
-// How an engine measures a problem: by the program `laneshift tune`, so that a candidate that goes wrong takes nothing
-// of the caller's with it. What it finds comes back through the store, which therefore has to be a file.
+// How an engine measures a problem: by the program `laneshift tune`, so that a failing candidate does not affect the
+// caller. The result comes back through the store, which therefore must be a file.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ TuneFunction MakeTuneFunction(const EngineOptions& options, Engine::Parts& parts
 // The program `laneshift` that the options name, or that is installed; empty: none.
 std::string ProgramOf(const EngineOptions& options);
 
-// The path of the system database: `given`, else the installed one where it exists, else empty.
+// The path of the system database: `given`, otherwise the installed one if it exists, otherwise empty.
 std::string SystemStore(const std::string& given);
 
 }  // namespace laneshift::runtime

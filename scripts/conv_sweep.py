@@ -92,7 +92,7 @@ def filter_widths():
 
 
 def channels():
-    """Channel counts that are no multiple of anything, from 1 up."""
+    """Channel counts that are not multiples of anything, from 1 up."""
     for c in (1, 2, 3, 4, 5, 7, 8, 12, 16, 20, 24, 33, 40, 64, 72, 96):
         yield Conv([7, 9], [3, 3], c, 16, pad=1)
         yield Conv([7, 9], [1, 1], c, 40)
@@ -197,7 +197,7 @@ def epilogues():
         yield Conv(image, filters, 3, 36, pad=1, types="x=f16 w=f16 y=f32", rest=f"epilogue={steps}")
     yield Conv([13], [5], 32, 64, n=3, pad=2, types="x=e4m3 w=e4m3 y=e4m3", rest="epilogue=swiglu+amax")
     yield Conv([3, 4, 5], [3, 3, 3], 8, 16, pad=1, rest="y_pixel=16 epilogue=bias_k+geglu+residual")
-    # Totals in a fixed order.
+    # Deterministic reductions.
     for steps in ("sum_k+relu+amax_k+sum_k", "bias_k+swiglu+sum_k"):
         rest = f"numerics=deterministic epilogue={steps}"
         yield Conv(image, filters, 16, 64, pad=1, rest=rest)

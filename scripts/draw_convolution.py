@@ -9,7 +9,7 @@ The kernels have 128 lanes in partitions of 32; the pictures have 16 in partitio
 import pathlib
 import sys
 
-sys.dont_write_bytecode = True  # what stands in scripts/ is read by the lint
+sys.dont_write_bytecode = True  # the lint reads all files in scripts/
 from drawing import FAINT, INK, PAPER, Drawing
 
 IMAGES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -20,18 +20,18 @@ PIXEL, DROPPED, BORDER = "#bfdbfe", "#e4e7eb", "#fde68a"
 STALE, FRESH, SECOND, IDLE = "#fca5a5", "#86efac", "#ddd6fe", "#f5f7fa"
 
 
-def walk():
+def index():
     """Three rows of a 5-wide image, padded by 1, under a 3-wide filter."""
     outputs, halo, rows, cell = 5, 2, 3, 34
-    walk_q = outputs + halo
-    d = Drawing(700, 290, "Positions of the walk over a padded image")
-    d.text(20, 24, "Positions of the walk (row m of the GEMM)", bold=True)
+    row_positions = outputs + halo
+    d = Drawing(700, 290, "The implicit-GEMM index over a padded image")
+    d.text(20, 24, "Implicit-GEMM index (row m of the GEMM)", bold=True)
     d.text(380, 24, "What filter column 0 reads there", bold=True)
     for p in range(rows):
         d.text(20, 62 + p * cell, f"row {p}", 11, colour=FAINT)
-        for q in range(walk_q):
+        for q in range(row_positions):
             x, y, column = 62 + q * cell, 40 + p * cell, q - 1
-            d.box(x, y, cell, cell, PIXEL if q < outputs else DROPPED, p * walk_q + q)
+            d.box(x, y, cell, cell, PIXEL if q < outputs else DROPPED, p * row_positions + q)
             inside = 0 <= column < outputs
             d.box(x + 318, y, cell, cell, PAPER if inside else BORDER, f"x{column}" if inside else "0")
     d.text(62, 160, "out_q = 5", 11, colour=FAINT)
@@ -39,7 +39,7 @@ def walk():
     d.text(380, 160, "column q - pad; outside the image the TMA writes 0", 11, colour=FAINT)
     d.text(20, 196, "One tile: consecutive positions, whatever row they lie in", bold=True)
     for lane in range(LANES):
-        d.box(62 + lane * cell, 206, cell, 28, PIXEL if lane % walk_q < outputs else DROPPED, lane)
+        d.box(62 + lane * cell, 206, cell, 28, PIXEL if lane % row_positions < outputs else DROPPED, lane)
     d.text(20, 225, "lane", 11, colour=FAINT)
     d.legend(62, 268, [(PIXEL, "an output pixel"), (DROPPED, "computed and dropped"), (BORDER, "zero filled by the TMA")])
     return d
@@ -97,7 +97,7 @@ def lane_shift():
             y = 90 + (column * 5 + p) * cell
             d.box(x, y, 80, cell, FRESH, (p + 1) * PARTITION + column)
         d.text(x + 40, 86 + column * 5 * cell, f"for column {column + 1}", 10, "middle", FAINT)
-    d.legend(60, 428, [(PIXEL, "right"), (STALE, "left behind by the shift"), (FRESH, "brought by cp.4x256b")])
+    d.legend(60, 428, [(PIXEL, "right"), (STALE, "stale after the shift"), (FRESH, "written by cp.4x256b")])
     return d
 
 
@@ -130,7 +130,7 @@ def fused():
         d.box(x, y, 140, PARTITION * cell, PIXEL, f"positions {first} to {first + PARTITION - 1}")
     d.text(x + 160, 230, "stored: 8 of 16;", 11)
     d.text(x + 160, 246, "of 128 lanes: 120", 11)
-    d.legend(60, 428, [(PIXEL, "counts"), (DROPPED, "right, of the next partition too"), (STALE, "left behind: masked")])
+    d.legend(60, 428, [(PIXEL, "stored"), (DROPPED, "valid, also in the next partition"), (STALE, "stale: masked")])
     return d
 
 
@@ -138,7 +138,7 @@ def masked():
     """Two rows of a 5-wide image under a filter of three columns, padded by 1, and masked."""
     width, cell, lanes = 5, 34, 12
     d = Drawing(700, 330, "Lanes that a masked border leaves out")
-    d.text(20, 24, "The walk over the image's own columns: rows of 5, no zeros between them", bold=True)
+    d.text(20, 24, "The index over the image's own columns: rows of 5, no zeros between them", bold=True)
     d.text(20, 60, "staged", 11, colour=FAINT)
     for i in range(lanes + 2):
         position = i - 1
@@ -182,7 +182,7 @@ def chain():
     d = Drawing(880, 270, "The order of issue")
     chain_row(d, 46, "One filter row of three columns: every arrow is a pair that the PTX manual orders",
               [copy, mma(0), shift, fresh, mma(1), shift, fresh, mma(2)])
-    chain_row(d, 126, "Dilation 2: two lanes a column; shift behind cp is no such pair, so an idle product stands between",
+    chain_row(d, 126, "Dilation 2: two lanes a column; shift after cp is not such a pair, so an idle MMA separates them",
               [copy, mma(0), shift, fresh, idle, shift, fresh, mma(1), ("...", PAPER)])
     lists = ((194, "Ordered, and used:", ("cp → mma", "mma → shift", "shift → cp.4x256b", "mma → mma of one accumulator")),
              (218, "Not ordered:", ("cp → shift", "shift → shift", "mma → cp", "cp → cp")))
@@ -190,7 +190,7 @@ def chain():
         d.text(20, y, title, 11, bold=True)
         for x, pair in zip((150, 240, 340, 480), pairs):
             d.text(x, y, pair, 11)
-    d.text(20, 246, "Each box stands for one instruction for every 32 bytes of K: four for 64 channels of 16 bits.", 11)
+    d.text(20, 246, "Each box is one instruction per 32 bytes of K: four for 64 channels of 16 bits.", 11)
     return d
 
 
@@ -210,12 +210,12 @@ def stride():
             d.text(80 + (lane * 2 + 1) * cell, y + 40, f"row {lane}", 10, "middle", FAINT)
     d.text(20, 232, "column s of the filter", 12)
     d.text(20, 256, "phase", 12)
-    d.text(20, 280, "rows further on", 12)
+    d.text(20, 280, "rows later", 12)
     for s in range(taps):
         x = 190 + s * 70
         for y, text in ((232, s), (256, s % 2), (280, s // 2)):
             d.text(x, y, text, 12, "middle")
-    d.text(20, 312, "Both phases are staged in one slot; phase 0 moves 2 rows, so the walk is 2 positions longer than the output.", 11)
+    d.text(20, 312, "Both phases are staged in one slot; phase 0 is shifted by 2 rows, so the index has 2 positions more per row than the output.", 11)
     return d
 
 
@@ -270,7 +270,7 @@ def tensor_memory():
 
 
 PICTURES = {
-    "walk": walk,
+    "index": index,
     "row_offset": row_offset,
     "lane_shift": lane_shift,
     "fused": fused,

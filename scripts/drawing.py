@@ -1,4 +1,4 @@
-"""A picture in SVG, written element by element: what the scripts that draw the pictures of docs/ share."""
+"""A picture in SVG, written element by element: shared by the scripts that draw the pictures of docs/."""
 
 INK, FAINT, PAPER = "#1f2933", "#7b8794", "#ffffff"
 

@@ -49,12 +49,12 @@ say "missing: ${missing[*]}; running ${as_root[*]+${as_root[*]} }apt-get update"
 for package in "${missing[@]}"; do
   is_known "$package" && continue
   if [[ $package == llvm-22-* ]]; then
-    die "$package is in none of this machine's apt sources. The LLVM project keeps an apt repository for each Debian" \
+    die "$package is not in this machine's apt sources. The LLVM project keeps an apt repository for each Debian" \
         "release: take its signing key into /etc/apt/keyrings, add a source file for the llvm-toolchain suite of your" \
         "release and version 22 that is signed by that key, as the LLVM project's page on Debian packages describes, and" \
         "run this again. laneshift adds no package source on its own."
   fi
-  die "$package is in none of this machine's apt sources; laneshift needs Debian 12 or newer, section main"
+  die "$package is not in this machine's apt sources; laneshift needs Debian 12 or newer, section main"
 done
 for package in "${optional[@]}"; do
   if [[ -n $(missing_of "$package") ]] && is_known "$package"; then missing+=("$package"); fi

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-sys.dont_write_bytecode = True  # what stands in scripts/ is read by the lint
+sys.dont_write_bytecode = True  # the lint reads all files in scripts/
 from performance.measured import MEASURED, undocumented
 from performance.pictures import PICTURES
 from performance.tables import TABLES, source

@@ -22,7 +22,7 @@ def clocks(lines):
 
 
 class Judge:
-    """timing_error on files beside a copy of the nodes."""
+    """timing_error on files next to a copy of the nodes."""
 
     def __init__(self, program, directory):
         self.program = program

@@ -37,7 +37,7 @@ std::string NameOf(const FactRecord& r) { return Cat(r.device, " | ", r.name); }
 std::string NameOf(const KernelRecord& r) { return r.key; }
 std::string NameOf(const TrialRecord& r) { return TrialId(r); }
 
-// Total orders: records of one name that compare equal say the same.
+// Total orders: records with one key that compare equal are the same.
 auto Rank(const ChoiceRecord& r) { return std::tuple(r.source, r.created, ChoiceChecksum(r)); }
 auto Rank(const FactRecord& r) { return std::tuple(r.created, r.answer); }
 template <typename R>
@@ -45,7 +45,7 @@ R GreaterOf(const R& a, const R& b) {
   return Rank(a) < Rank(b) ? b : a;
 }
 TrialRecord GreaterOf(const TrialRecord& a, const TrialRecord&) { return a; }
-// The one that is there; another's machine code of the same PTX only where it has none.
+// The existing record; machine code of the other one is added only if its PTX is the same and there is none.
 KernelRecord GreaterOf(const KernelRecord& a, const KernelRecord& b) {
   KernelRecord kept = a;
   if (!kept.cubin && a.ptx == b.ptx) kept.cubin = b.cubin;
@@ -53,7 +53,7 @@ KernelRecord GreaterOf(const KernelRecord& a, const KernelRecord& b) {
   return kept;
 }
 
-// What is there under the record's name, if it is sound.
+// The existing record of this name, if it is sound.
 Result<std::optional<ChoiceRecord>> Present(Database& database, const ChoiceRecord& r) {
   LS_ASSIGN(std::vector<ChoiceRecord> choices, ReadChoices(database, r.problem, r.target, r.device));
   std::optional<ChoiceRecord> none;
@@ -76,7 +76,7 @@ Status Replace(Database& database, const ChoiceRecord& r) { return ReplaceChoice
 Status Replace(Database& database, const FactRecord& r) { return ReplaceFact(database, r); }
 Status Replace(Database& database, const KernelRecord& r) { return ReplaceKernel(database, r); }
 
-// Files of others pass through here: what Put would refuse is refused.
+// Records of other files pass through here: what Put would refuse is refused.
 Status CheckRecord(const Record& record) {
   if (const auto* trial = std::get_if<TrialRecord>(&record)) return CheckTrial(*trial);
   const auto* kernel = std::get_if<KernelRecord>(&record);
@@ -103,7 +103,7 @@ Status MergeInto(Database& database, const R& record, MergeTally& tally) {
   return same ? Ok() : Replace(database, merged);
 }
 
-// No clock is so far ahead; what is dated later would win over everything that is measured until then.
+// Tolerance for clocks that are ahead; records with later dates would win over everything measured until then.
 constexpr int64_t kClockSlackSeconds = 24 * 3600;
 
 Status CheckDates(const Record& record, int64_t now) {
@@ -112,7 +112,7 @@ Status CheckDates(const Record& record, int64_t now) {
   return MakeError(ErrorCode::kInvalidArgument, Cat("its date, ", created, ", is not one of the past"));
 }
 
-// One record of another's, into the transaction.
+// Adds one record of another archive to the transaction.
 Status Take(Database& database, const Record& record, const MergeRule& rule, int64_t now, MergeTally& tally) {
   LS_TRY(CheckRecord(record));
   if (std::holds_alternative<KernelRecord>(record) && !rule.kernels) {
@@ -173,7 +173,7 @@ Status VerifyRecords(Database& database, Verification& found) {
   });
 }
 
-// Deletes, and says how many rows went.
+// Deletes, and returns the number of rows.
 Result<int64_t> Finish(Database& database, Statement& statement) {
   LS_TRY(statement.Run());
   return database.Changes();
@@ -183,7 +183,7 @@ Result<int64_t> DeleteBefore(Database& database, std::string_view table, std::st
   return Finish(database, statement.Integer(since));
 }
 Result<int64_t> DeleteOtherGenerators(Database& database, std::string_view table, const std::string& generator) {
-  // Users' functions were made by an NVRTC, which is nobody's other generator: they stay until nobody uses them.
+  // Users' functions were made by an NVRTC and not by a generator of laneshift: they stay until they are unused.
   const std::string_view functions = table == "kernels" ? " AND problem NOT LIKE 'function %'" : "";
   LS_ASSIGN(Statement statement, database.Prepare(Cat("DELETE FROM ", table, " WHERE generator <> ?", functions)));
   return Finish(database, statement.Text(generator));
@@ -311,11 +311,11 @@ Result<PruneTally> Archive::Prune(const PruneRule& rule) {
     LS_ASSIGN(tally.damaged, database_.Integer("SELECT count(*) FROM damaged"));
     LS_TRY(database_.Execute("DELETE FROM damaged"));
   }
-  // A transaction that ends here leaves everything as it was.
+  // Rolls the transaction back: everything stays as it was.
   if (rule.dry_run) return tally;
   LS_TRY(DropOrphans(database_));
   LS_TRY(transaction.Commit());
-  // Gives the room back; where somebody is reading, the next one will.
+  // Compacts the file; if another process is reading, a later one will.
   (void)database_.Execute("VACUUM");
   return tally;
 }
@@ -330,7 +330,7 @@ Status Archive::Seal(const std::string& path) {
   Status made = database_.Execute(Cat("VACUUM INTO ", Quoted(partial)));
   if (made) made = MarkSealed(partial, digest);
   if (made && chmod(partial.c_str(), 0444) != 0) made = FileError("make read-only", partial);
-  // link() refuses a name that somebody else has taken meanwhile.
+  // link() refuses a name that another process has taken meanwhile.
   if (made && link(partial.c_str(), path.c_str()) != 0) made = FileError("write", path);
   (void)unlink(partial.c_str());
   if (!made) return made.error().Within(Cat("sealing ", path));

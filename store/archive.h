@@ -1,10 +1,10 @@
-// Archive: a store's file as a whole, for those who look after it: what is in it, merged with others, checked, thinned
-// out, sealed. Unlike the Store, which serves runs and never fails them, an Archive reports every error.
+// Archive: a store's file as a whole, for maintenance: listing, merging, checking, pruning, sealing. Unlike the Store,
+// which serves runs and never fails them, an Archive reports every error.
 //
-// Merging choices, facts and trials is the join of a semilattice: for every record that two archives disagree on there
-// is one that is the greater (Greater), so that archives may be merged in any order and any number of times with the
-// same result. Trials are never changed and simply add up. Kernels are code: they are taken only where the rule says
-// so, and never in place of one that is there. Thread-safety: none. Processes may share the file.
+// Merging choices, facts and trials is the join of a semilattice: of two records that differ one is the greater
+// (Greater), so archives may be merged in any order and any number of times with the same result. Trials are never
+// changed and simply add up. Kernels are code: they are added only if the rule allows it, and never replace an existing
+// one. Thread-safety: none. Processes may share the file.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +24,21 @@ using Record = std::variant<ChoiceRecord, FactRecord, KernelRecord, TrialRecord>
 
 // "choice", "fact", "kernel", "trial".
 std::string_view RecordKind(const Record& record);
-// What tells it from all others of its kind, as one line: the key of its table.
+// The key of its table, as one line.
 std::string RecordName(const Record& record);
-// The one that a merge of the two keeps; of kernels `a`. REQUIRES: of one name.
+// The record that a merge of the two keeps; for kernels `a`. REQUIRES: same key.
 Record Greater(const Record& a, const Record& b);
-// Whether they say the same; when a kernel was used last is not part of what it says.
+// Whether they are equal; the last use of a kernel is ignored.
 bool SaysTheSame(const Record& a, const Record& b);
 
 using RecordVisitor = std::function<Status(const Record&)>;
 // Calls the visitor for each of its records, in any order.
 using RecordSource = std::function<Status(const RecordVisitor&)>;
 
-// What of another's records may come in.
+// Which records of another archive are admitted.
 struct MergeRule {
   bool kernels = false;  // their PTX and machine code would run as one's own
-  // Whether the texts of a record say something to this laneshift, or why not; the store does not interpret them.
+  // Whether the texts of a record are valid for this laneshift, or why not; the store does not interpret them.
   std::function<Status(const Record&)> check = [](const Record&) { return Ok(); };
 };
 
@@ -54,7 +54,7 @@ struct Verification {
   std::vector<std::string> findings{};  // one line each; empty: sound
 };
 
-// What may go. Choices of the generator that is kept never do.
+// What may be removed. Choices of the generator that is kept are never removed.
 struct PruneRule {
   std::optional<int64_t> unused_since{};        // kernels not used and trials not made since; seconds since 1970
   std::optional<int64_t> max_code_bytes{};      // kernels, those not used for longest first
@@ -72,15 +72,15 @@ class Archive {
   enum class Mode { kRead, kWrite };
   static Result<Archive> Open(const std::string& path, Mode mode);
 
-  // Every sound record, by kind and then by name: archives of the same contents give the same sequence.
+  // Every sound record, by kind and then by name: archives with the same contents give the same sequence.
   Status Visit(const RecordVisitor& visit);
-  // All of what the rule lets in, or nothing.
+  // Everything that the rule admits, or nothing.
   Result<MergeTally> Merge(const RecordSource& source, const MergeRule& rule = {});
   Result<Verification> Verify();
   Result<PruneTally> Prune(const PruneRule& rule);
-  // A compact copy without what is damaged, marked as sealed and read-only. kInvalidArgument: `path` is there already.
+  // A compact copy without damaged records, marked as sealed and read-only. kInvalidArgument: `path` exists already.
   Status Seal(const std::string& path);
-  // Of what the choices decide, but not of when or how fast: equal where two machines pick the same schedules.
+  // A digest of the choices, but not of their dates or times: equal if two machines choose the same schedules.
   Result<std::string> ChoiceDigest();
 
  private:

@@ -311,7 +311,7 @@ TEST_F(ArchiveTest, AKernelThatIsThereIsNotReplaced) {
   // Other code under the same key, greater in every way.
   ASSERT_TRUE(archive.Merge(Of({Code("zzz", CubinRecord{"ptxas 9", "zzz"}, 7)}), rule));
   EXPECT_EQ(ContentsOf(archive), (std::vector<Record>{Code("own", std::nullopt, 7)}));
-  // Machine code of the very PTX is welcome where there is none, once.
+  // Machine code of the identical PTX is accepted once, if there is none.
   ASSERT_TRUE(archive.Merge(Of({Code("own", CubinRecord{"ptxas 1", "first"}, 8)}), rule));
   ASSERT_TRUE(archive.Merge(Of({Code("own", CubinRecord{"ptxas 2", "second"}, 8)}), rule));
   EXPECT_EQ(ContentsOf(archive), (std::vector<Record>{Code("own", CubinRecord{"ptxas 1", "first"}, 8)}));
@@ -456,7 +456,7 @@ TEST_F(ArchiveTest, ASealedDatabaseIsReadUnderTheUsers) {
     EXPECT_TRUE(store.durable());
     EXPECT_EQ(store.warning(), std::nullopt);
     ASSERT_TRUE(store.PutChoice(Measured("both", "mine", 1)));
-    EXPECT_FALSE(*store.GetKernel("k")) << "another's code does not run unless told so";
+    EXPECT_FALSE(*store.GetKernel("k")) << "another's code runs only on request";
     EXPECT_EQ((**store.GetFact("d", "n")).answer, "yes");
     EXPECT_EQ(store.GetChoices("shipped", "t", "d")->at(0).schedule, "s1");
     EXPECT_EQ(store.GetChoices("both", "t", "d")->at(0).schedule, "mine");
@@ -529,7 +529,7 @@ TEST(Store, KeepsTheCodeThatWasUsedLastWithinItsCap) {
     ASSERT_TRUE(store.PutKernel(kernel));
     ASSERT_TRUE(*store.GetKernel(kernel.key)) << "what was just made stays";
     EXPECT_LE(store.Stat().bytes, 10000);
-    // All in one second: the earlier uses are told apart by hand.
+    // All in one second: the test sets different times of use by hand.
     auto database = Database::Open(directory.File(), Database::Access::kCreate, 1000);
     ASSERT_TRUE(database->Execute(Cat("UPDATE kernels SET last_used = ", 100 + i, " WHERE key = 'k", i, "'")));
   }

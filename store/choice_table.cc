@@ -74,10 +74,10 @@ std::string ChoiceChecksum(const ChoiceRecord& r) {
   print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("schedule", r.schedule);
   print.Text("source", SummedSourceName(r.source)).Flag("timed", r.time_us.has_value());
   print.Real("time_us", r.time_us.value_or(0));
-  // Rows of schema 4 have neither, and were summed without.
+  // Rows of schema 4 have neither, and their checksums do not cover them.
   if (!r.generator.empty()) print.Text("generator", r.generator);
   if (!r.driver.empty()) print.Text("driver", r.driver);
-  // Nor had rows of schema 7 a basis.
+  // Rows of schema 7 have no basis.
   if (!r.basis.empty()) print.Text("basis", r.basis);
   return print.Finish().Hex();
 }

@@ -16,16 +16,16 @@ namespace laneshift::store {
 
 // "rule", "predicted", "measured".
 std::string_view ChoiceSourceName(ChoiceSource source);
-// As checksums and digests have it: before schema 11 a prediction was called "model", and they stay what they were.
+// As in checksums and digests: before schema 11 a prediction was called "model", and old checksums stay valid.
 std::string_view SummedSourceName(ChoiceSource source);
 // Either name.
 std::optional<ChoiceSource> ChoiceSourceFrom(std::string_view name);
 
-// What a reader trusts of it.
+// The columns that readers trust.
 std::string ChoiceChecksum(const ChoiceRecord& record);
 
-// One for each generator, in the order of their names. A row whose checksum is wrong is no row: the next write replaces
-// it.
+// One for each generator, in the order of their names. Rows with a wrong checksum are skipped: the next write replaces
+// them.
 Result<std::vector<ChoiceRecord>> ReadChoices(Database& database, const std::string& problem, const std::string& target,
                                               const std::string& device);
 // Those of any device that were predicted.

@@ -151,7 +151,7 @@ TEST_F(CrashTest, AProcessKilledWhileItWritesTrialsLeavesWholeOnes) {
     while (const auto more = child.Next()) written = *more;
 
     const std::vector<TrialRecord> trials = Trials();
-    // One more may have been committed and not told of.
+    // One more may have been committed but not reported.
     EXPECT_GE(static_cast<int>(trials.size()), written);
     EXPECT_LE(static_cast<int>(trials.size()), written + 1);
     written = static_cast<int>(trials.size());
@@ -236,7 +236,7 @@ class UpkeepTest : public CrashTest {
  protected:
   static constexpr int kKept = 200, kMoved = 800;
 
-  // `own`: MakeTrial and MakeChoice from 0 up to below kKept, and old trials beside them.
+  // `own`: MakeTrial and MakeChoice from 0 up to below kKept, and old trials next to them.
   std::string MakeOriginal(bool with_old) {
     const std::string original = directory_.path() + "/original.db";
     auto archive = Archive::Open(original, Archive::Mode::kWrite);

@@ -49,7 +49,7 @@ Error SqliteError(int result, const char* detail) {
   return MakeError(CodeOf(result), std::move(text));
 }
 
-// Wider than any record or statement of the store by far, and narrower than what SQLite would take.
+// Far wider than any record or statement of the store, and narrower than SQLite's limit.
 constexpr std::pair<int, int> kLimits[] = {
     {SQLITE_LIMIT_LENGTH, 256 << 20},  // of a value or a row: a kernel's code is well below
     {SQLITE_LIMIT_SQL_LENGTH, 64 << 10},
@@ -153,7 +153,7 @@ void Database::Close::operator()(sqlite3* handle) const {
   sqlite3_close_v2(handle);
 }
 
-// Before anything of the file is read: its schema may be anybody's.
+// Before anything of the file is read: its schema may come from anybody.
 void Database::Harden() {
   sqlite3* const handle = handle_.get();
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -183,7 +183,7 @@ Result<Database> Database::Open(const std::string& path, Access access, int busy
   int result = sqlite3_open_v2(uri.c_str(), &handle, flags, nullptr);
   Database database(handle);  // SQLite returns a handle to close even when opening fails
   if (result != SQLITE_OK) return SqliteError(result, handle ? sqlite3_errmsg(handle) : nullptr);
-  // SQLite opens a file that may only be read without complaint, even where asked to write.
+  // SQLite opens a read-only file without complaint, even for writing.
   if (access == Access::kCreate && sqlite3_db_readonly(handle, "main") == 1) {
     return SqliteError(SQLITE_READONLY, "no permission to write the file");
   }
@@ -247,7 +247,7 @@ Result<std::string> Database::Text(std::string_view sql) {
 int64_t Database::Changes() const { return sqlite3_changes64(handle_.get()); }
 
 Result<Transaction> Transaction::Begin(Database& database) {
-  // IMMEDIATE: the write lock is waited for here, under the busy timeout, and not met half-way.
+  // IMMEDIATE: waits for the write lock here, under the busy timeout, and not in the middle of the transaction.
   LS_TRY(database.Execute("BEGIN IMMEDIATE"));
   return Transaction(database);
 }

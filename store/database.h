@@ -22,7 +22,7 @@ struct sqlite3_stmt;
 
 namespace laneshift::store {
 
-// When the present step of a connection's statements began, and how long it may take; zero: without end.
+// When the current step of a connection's statements began, and how long it may take; zero: no limit.
 struct StepClock {
   std::chrono::steady_clock::time_point began{};
   std::chrono::milliseconds limit{10000};
@@ -81,8 +81,8 @@ class Database {
   // Rows that the last INSERT, UPDATE or DELETE changed.
   int64_t Changes() const;
 
-  // How long one step of a statement may take, after which it ends with kTimeout. Zero: as long as it takes. Ten
-  // seconds unless told: no question that the store asks of a sound file takes one.
+  // How long one step of a statement may take, after which it ends with kTimeout. Zero: without limit. The default is
+  // ten seconds: no query of the store on a sound file takes one.
   void LimitSteps(std::chrono::milliseconds limit);
 
  private:

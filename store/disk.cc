@@ -18,7 +18,7 @@ Status RefuseSealed(Database& database) {
   if (tables == 0) return Ok();
   LS_ASSIGN(const std::string sealed, database.Text("SELECT value FROM properties WHERE name = 'sealed'"));
   if (sealed.empty()) return Ok();
-  return MakeError(ErrorCode::kUnsupported, "the file is sealed: it is for reading, under a store of one's own");
+  return MakeError(ErrorCode::kUnsupported, "the file is sealed: it is read-only, as a system store");
 }
 
 // Beyond it a file is not copied into memory.

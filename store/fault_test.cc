@@ -18,7 +18,7 @@ namespace {
 struct FaultPlan {
   int countdown = 0;  // the operation that fails; 0: none
   int result = SQLITE_IOERR_WRITE;
-  bool for_good = false;  // and every one behind it
+  bool for_good = false;  // and every one after it
   bool failed = false;
 };
 FaultPlan plan;

@@ -28,7 +28,7 @@ Status CheckOwner(const std::string& path, const struct stat& status) {
   const uid_t own = geteuid();
   if (status.st_uid == own || status.st_uid == 0) return Ok();
   return Distrust(Cat(path, " belongs to user ", status.st_uid, ", and this process is user ", own,
-                      "'s; name a directory of your own"));
+                      "'s; name one of your own directories"));
 }
 
 // Nothing: there is nothing at `path`.

@@ -12,10 +12,10 @@
 
 namespace laneshift::store {
 
-// kUnsupported, with what is wrong and how to mend it: the database, a file that SQLite keeps next to it, or the
-// directory belongs to another user or may be written by others, or one of the files is none. What does not exist is
-// all right. A directory that others may write to is refused even where it is sticky: they could make a -wal or a
-// -journal between this look and SQLite's.
+// kUnsupported, with what is wrong and how to fix it: the database, a file that SQLite keeps next to it, or the
+// directory belongs to another user or may be written by others, or one of the files is not a regular file. Missing
+// files are accepted. A directory that others may write to is refused even if it is sticky: they could make a -wal or a
+// -journal between this check and SQLite's.
 Status CheckTrust(const std::string& database_path);
 
 // Whether there is a regular file, or nothing, at `path`: kUnsupported otherwise.

@@ -1,9 +1,10 @@
-// FlightLock: of all processes that lack the same thing, one makes it while the others wait for what it makes.
+// FlightLock: of all processes that need the same record, one makes it while the others wait for it.
 //
-// A lock is a byte of the file `<database>.flights`, found by the fingerprint of the key: thousands of keys, one file.
-// The kernel gives it back when its owner ends, however it ends, so a killed owner blocks nobody. It is advice: where
-// files cannot be locked (a read-only directory, an odd filesystem), or past the time-out, everybody goes on without,
-// and the work is done more than once. Take flights in one order only: tune before compile.
+// A lock is a byte of the file `<database>.flights`, located by the fingerprint of the key: thousands of keys, one
+// file. The operating system releases it when its owner ends, for whatever reason, so a killed owner blocks nobody. It
+// is advisory: if files cannot be locked (a read-only directory, an odd filesystem), or after the time-out, every
+// process continues without it, and the work is done more than once. Take flights in one order only: tune before
+// compile.
 // Thread-safety: a FlightLock belongs to one owner; threads of one process exclude each other as processes do. A child
 // made by fork() shares its parent's locks until it calls exec().
 #pragma once

@@ -32,7 +32,7 @@ Status EvictKernels(Database& database, int64_t max_bytes, const std::string& ke
 // No row, no effect.
 Status WriteCubin(Database& database, const std::string& key, const CubinRecord& cubin);
 Status TouchKernel(Database& database, const std::string& key, int64_t now);
-// Moves what is damaged into the table `damaged`.
+// Moves a damaged row into the table `damaged`.
 Status SetAsideKernel(Database& database, const std::string& key, RowState state, int64_t now);
 
 }  // namespace laneshift::store

@@ -1,7 +1,7 @@
-// Where the store is where nobody says where: the one place of the library that asks the environment, so that the
-// program and whoever links the library share one store.
+// The default location of the store: the only place of the library that reads the environment, so that the program and
+// applications that link the library share one store.
 //
-// Thread-safety: as getenv(): not beside a thread that changes the environment.
+// Thread-safety: as getenv(): not while another thread changes the environment.
 #pragma once
 
 #include <string>

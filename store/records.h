@@ -1,4 +1,4 @@
-// What the store keeps: one struct per table.
+// The records of the store: one struct per table.
 //
 // Times are seconds since 1970 (UTC). Texts are the caller's canonical forms; the store compares, never interprets
 // them. Thread-safety: values.
@@ -56,8 +56,8 @@ struct ChoiceRecord {
   bool operator==(const ChoiceRecord&) const = default;
 };
 
-// How a candidate fared. All but kPassed are kept so that no later run tries it blindly again, as long as they count
-// (store/trial_standing.h).
+// The outcome of a candidate. All except kPassed are stored so that no later run tries it blindly again, as long as
+// they are valid (store/trial_standing.h).
 enum class Verdict {
   kPassed,   // right, and timed
   kWrong,    // ran and computed something else, or wrote where it must not
@@ -81,7 +81,7 @@ struct Sample {
   bool operator==(const Sample&) const = default;
 };
 
-// What makes machine code of PTX on the machine that asks.
+// The assembler on the machine at hand.
 struct AssemblerRecord {
   std::string name{};  // as CubinRecord::assembler, or "driver"; empty: before it was recorded
   std::string file{};  // which program: its path, size and date; empty for the driver's
@@ -89,7 +89,7 @@ struct AssemblerRecord {
   bool operator==(const AssemblerRecord&) const = default;
 };
 
-// One candidate, measured once. Never changed once stored; what it says is its identity.
+// One candidate, measured once. Never changed once stored; its contents are its identity.
 struct TrialRecord {
   std::string problem, target, device, schedule;  // as in ChoiceRecord
   std::string generator, driver;
@@ -105,7 +105,7 @@ struct TrialRecord {
   bool operator==(const TrialRecord&) const = default;
 };
 
-// What a device does, as a probe measured it.
+// A fact of a device, as measured by a probe.
 struct FactRecord {
   std::string device;  // as in ChoiceRecord
   std::string name;

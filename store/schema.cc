@@ -11,7 +11,7 @@ namespace {
 
 using base::Cat;
 
-// Checksums cover every column that a reader trusts, so that a flipped bit anywhere is a miss.
+// Checksums cover all columns that readers trust, so that a flipped bit anywhere is a miss.
 constexpr Migration kMigrations[] = {
     {"kernels", R"sql(
 CREATE TABLE kernels (
@@ -64,7 +64,7 @@ CREATE TABLE facts (
   PRIMARY KEY (device, name)
 );
 )sql"},
-    // A trial's id is the fingerprint of all that it says: identity and checksum in one.
+    // A trial's id is the fingerprint of its contents: identity and checksum in one.
     {"trials with their samples", R"sql(
 CREATE TABLE devices (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
 CREATE TABLE problems (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -99,7 +99,7 @@ CREATE TABLE samples (
   PRIMARY KEY (trial, n)
 ) WITHOUT ROWID;
 )sql"},
-    // Choices of before are of no known generator, and their checksums say nothing of one.
+    // The generator of older choices is unknown, and their checksums do not cover one.
     {"choices by generator, with the driver", R"sql(
 CREATE TABLE choices_by_generator (
   problem TEXT NOT NULL,
@@ -122,7 +122,7 @@ ALTER TABLE choices_by_generator RENAME TO choices;
     {"properties of the file as a whole, such as its seal", R"sql(
 CREATE TABLE properties (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL);
 )sql"},
-    // A row's last columns lie behind its code: without these, adding up sizes would read all of it.
+    // A row's last columns are stored after its code: without these, adding up sizes would read all of it.
     {"sizes of kernels without reading their code", R"sql(
 DROP INDEX kernels_by_use;
 CREATE INDEX kernels_by_use ON kernels(last_used, key, bytes);
@@ -131,7 +131,7 @@ CREATE INDEX kernels_with_cubin ON kernels(key) WHERE cubin IS NOT NULL;
     {"what a rule's choice follows from", R"sql(
 ALTER TABLE choices ADD COLUMN basis TEXT NOT NULL DEFAULT '';
 )sql"},
-    // A trial of before has neither, and its id says nothing of them.
+    // Older trials have neither, and their ids do not cover them.
     {"which assembler a trial went through", R"sql(
 ALTER TABLE trials ADD COLUMN assembler TEXT NOT NULL DEFAULT '';
 ALTER TABLE trials ADD COLUMN assembler_file TEXT NOT NULL DEFAULT '';
@@ -159,7 +159,7 @@ ALTER TABLE choices_by_word RENAME TO choices;
 )sql"},
 };
 
-// One line for each thing that the schema has.
+// One line for each object of the schema.
 Result<std::vector<std::string>> ThingsOf(Database& database) {
   LS_ASSIGN(Statement select, database.Prepare("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema "
                                                "ORDER BY type, name"));
@@ -171,7 +171,7 @@ Result<std::vector<std::string>> ThingsOf(Database& database) {
   }
 }
 
-// What the first `version` steps lead to.
+// The schema after the first `version` steps.
 Result<std::vector<std::string>> ExpectedThings(std::span<const Migration> migrations, int64_t version) {
   LS_ASSIGN(Database database, Database::OpenInMemory());
   for (const Migration& migration : migrations.first(static_cast<size_t>(version))) {

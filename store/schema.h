@@ -20,9 +20,9 @@ struct Migration {
 
 std::span<const Migration> Migrations();
 
-// What kind of file this is, without changing it: kUnsupported if it is another program's or of a newer laneshift, or
-// if its tables, indices, views or triggers are not, to the letter, those that the steps make: the store asks its
-// questions only of a schema that it knows. Otherwise its schema version; 0 for an empty file.
+// Checks the kind of the file without changing it: kUnsupported if it is another program's or of a newer laneshift, or
+// if its tables, indices, views or triggers are not exactly those that the steps make: the store queries only a schema
+// that it knows. Otherwise returns its schema version; 0 for an empty file.
 Result<int64_t> SchemaVersion(Database& database, std::span<const Migration> migrations = Migrations());
 
 // Takes the steps that the file has not seen, each in its own transaction. Safe against other processes doing the same.

@@ -69,7 +69,7 @@ struct Store::State {
     return {};
   }
 
-  // Memory holds only what the disk refused, and is newer.
+  // Memory holds only records that the disk refused, and is newer.
   template <typename Read>
   typename std::invoke_result_t<Read, Database&>::value_type ReadOwn(Read read) {
     auto remembered = read(memory);
@@ -132,7 +132,7 @@ struct Store::State {
     });
   }
 
-  // Out of the way of the run: no more writes, and no reads either unless it was a write that failed.
+  // Disables the disk: no more writes, and no reads either unless it was a write that failed.
   void Degrade(const Error& error, bool keep_reading) {
     disk.writable = false;
     std::string what = Cat("store ", disk.path, ": ", error.message, "; ");
@@ -147,7 +147,7 @@ struct Store::State {
     Warn(std::move(what));
   }
 
-  // People are told once; what follows from the first failure is for debugging.
+  // Only the first failure is reported to people; later ones are for debugging.
   void Warn(std::string text) {
     if (disk.warnings.empty()) {
       LS_LOG(kStore, warn, text);
@@ -157,7 +157,7 @@ struct Store::State {
     }
   }
 
-  // The record for the caller, after damage was set aside and the use noted where the database takes writes.
+  // The record for the caller, after damaged records were moved and the use recorded if the database is writable.
   Result<std::optional<KernelRecord>> TakeKernel(Database& database, const std::string& key) {
     LS_ASSIGN(KernelRow row, ReadKernel(database, key));
     std::optional<KernelRecord> none;
@@ -165,7 +165,7 @@ struct Store::State {
     if (row.state == RowState::kMissing) return none;
     if (row.state != RowState::kSound) {
       Warn(Cat("store ", disk.path, ": the ", row.state == RowState::kDamaged ? "kernel " : "cubin of kernel ", key,
-               " is damaged and will be made anew"));
+               " is damaged and will be recreated"));
     }
     if (writable) {
       Status noted = Ok();
@@ -224,7 +224,7 @@ Status Store::PutCubin(const std::string& key, const std::string& assembler, con
   std::lock_guard lock(state_->mutex);
   std::optional<KernelRecord> kernel = state_->ReadKernelEither(key);
   if (!kernel) return MakeError(ErrorCode::kNotFound, Cat("no kernel ", key, " to add a cubin to"));
-  // The whole record: memory may have to take it without having had the PTX.
+  // The whole record: memory may have to store it without the PTX of the first record.
   kernel->cubin = CubinRecord{assembler, bytes};
   return state_->WriteKernelEither(*kernel);
 }
@@ -234,7 +234,7 @@ Result<std::vector<ChoiceRecord>> Store::GetChoices(const std::string& problem, 
   std::lock_guard lock(state_->mutex);
   std::vector<ChoiceRecord> all =
       state_->ReadAll([&](Database& database) { return ReadChoices(database, problem, target, device); });
-  // Of each generator the strongest; among equals the one of the upper layer.
+  // The strongest of each generator; among equals the one of the upper layer.
   std::vector<ChoiceRecord> strongest;
   for (ChoiceRecord& choice : all) {
     const auto same = std::find_if(strongest.begin(), strongest.end(),
@@ -269,7 +269,7 @@ Result<std::vector<TrialRecord>> Store::GetTrials(const std::string& problem, co
   std::lock_guard lock(state_->mutex);
   std::vector<TrialRecord> all =
       state_->ReadAll([&](Database& database) { return ReadTrials(database, problem, target, device); });
-  // Layers may hold the same trial: a system database is made of users' ones.
+  // Layers may hold the same trial: a system database is merged from users' stores.
   std::vector<std::pair<std::string, TrialRecord>> named;
   for (TrialRecord& trial : all) named.emplace_back(TrialId(trial), std::move(trial));
   const auto order = [](const auto& named_trial) { return std::tie(named_trial.second.created, named_trial.first); };
@@ -296,7 +296,7 @@ Result<std::optional<FactRecord>> Store::GetFact(const std::string& device, cons
 Result<std::vector<FactRecord>> Store::GetFacts(const std::string& device) {
   std::lock_guard lock(state_->mutex);
   std::vector<FactRecord> all = state_->ReadAll([&](Database& database) { return ReadFacts(database, device); });
-  // Of each name that of the upper layer.
+  // For each name the one of the upper layer.
   std::vector<FactRecord> facts;
   for (FactRecord& fact : all) {
     const auto same = [&](const FactRecord& other) { return other.name == fact.name; };

@@ -1,14 +1,15 @@
 // Store: what outlives a process: generated kernels by key, the choice of schedule per problem and device, the trials
-// that it rests on, and what was measured of devices.
+// that it is based on, and measured facts of devices.
 //
-// The store never fails a run. Where its file is missing, locked, read-only, full or corrupt, what was readable stays
+// The store never fails a run. If its file is missing, locked, read-only, full or corrupt, readable records stay
 // readable where possible, writes go to memory, durable() turns false and one warning says why. A corrupt file is
-// renamed, never deleted; found at Open(), a fresh one takes its place. Records carry checksums: a damaged one is a
-// miss and is moved to the table `damaged`. A file of a newer laneshift, of another program, or that others could have
+// renamed, never deleted; if found at Open(), a new one replaces it. Records carry checksums: a damaged one is a miss
+// and is moved to the table `damaged`. A file of a newer laneshift, of another program, or that others could have
 // written (store/file_trust.h) is left as it is.
 // docs/store.md has the cases.
 //
-// Reading goes through layers: what the file refused and memory took, the user's file, a read-only system database.
+// Layers, in the order of reading: records in memory that the file refused, the user's file, a read-only system
+// database.
 // Each Put is one transaction; processes may share the file. The Errors that remain are the caller's (an empty key).
 // Thread-safety: one Store may be used from many threads. Not to be used in a child after fork().
 #pragma once
@@ -32,8 +33,7 @@ struct StoreOptions {
   int64_t max_bytes = 0;       // of the file; 0: no limit. Beyond it the store behaves as on a full disk
   // Of the code of all kernels. Beyond it those that were not used for longest go; 0: no limit.
   int64_t max_code_bytes = int64_t{2} << 30;
-  // A database that is read where the user's has nothing, and never written (`laneshift db seal` makes one). Empty:
-  // none.
+  // A database that is read if the user's has no entry, and never written (`laneshift db seal` makes one). Empty: none.
   std::string system_path{};
   // Whether kernels are taken from it too, and not only choices, trials and facts: its code then runs as the user's
   // own.
@@ -49,7 +49,7 @@ class Store {
 
   // True while writes reach the disk.
   bool durable() const;
-  // The first thing that went wrong, if anything did.
+  // What went wrong first, if anything did.
   std::optional<std::string> warning() const;
 
   // A hit also marks the kernel as used (to the hour).
@@ -58,28 +58,28 @@ class Store {
   // Adds or replaces the cubin of a stored kernel; kNotFound if there is no such kernel.
   Status PutCubin(const std::string& key, const std::string& assembler, const std::string& bytes);
 
-  // One for each generator that made one; PickChoice (store/choice_standing.h) says which to go by.
+  // One for each generator that made one; PickChoice (store/choice_standing.h) says which to use.
   Result<std::vector<ChoiceRecord>> GetChoices(const std::string& problem, const std::string& target,
                                                const std::string& device);
-  // What was predicted of a problem for any device of the target: what a device that has no choice may go by.
+  // The prediction of a problem for any device of the target, for a device that has no choice.
   std::vector<ChoiceRecord> GetPredictions(const std::string& problem, const std::string& target);
-  // Without effect where a choice of the same generator and of a stronger source is stored (ChoiceSource).
+  // Without effect if a choice of the same generator and of a stronger source is stored (ChoiceSource).
   Status PutChoice(const ChoiceRecord& record);
 
-  // Everything that was measured of a problem on a device, oldest first.
+  // All trials of a problem on a device, oldest first.
   Result<std::vector<TrialRecord>> GetTrials(const std::string& problem, const std::string& target,
                                              const std::string& device);
   // The trial and all of its samples, or nothing.
   Status PutTrial(const TrialRecord& record);
 
-  // What was measured of a device; the last measurement counts.
+  // Measured facts of a device; the last measurement counts.
   Result<std::optional<FactRecord>> GetFact(const std::string& device, const std::string& name);
   // Each once, in no order.
   Result<std::vector<FactRecord>> GetFacts(const std::string& device);
   Status PutFact(const FactRecord& record);
 
-  // Held by the one process that makes what all lack ("compile <key>", "tune <problem>"): ask the store again once it
-  // is held. Not held where there is no file to lock, or past the time-out.
+  // Held by the one process that makes what all need ("compile <key>", "tune <problem>"): query the store again once it
+  // is held. Not held if there is no file to lock, or after the time-out.
   FlightLock BeginFlight(const std::string& what, int timeout_ms);
 
   // Counts over the file and, where it is no longer written, over memory.

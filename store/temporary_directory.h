@@ -1,4 +1,4 @@
-// TemporaryDirectory: a directory of a test's own, removed with it. For tests alone.
+// TemporaryDirectory: a directory for one test, removed with it. Only for tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// Whether a stored trial still says something to the laneshift, the driver and the assembler that ask.
+// Whether a stored trial is valid for a given laneshift, driver and assembler.
 //
-// A pass counts wherever the same code runs: its generator, driver and assembler's version are those that ask; the
-// assembler may be installed elsewhere, so that machines can share what they measured. A failure may be the machine's
-// and not the candidate's: it counts only where the assembler is the very file, and for kFailureSeconds.
+// A pass is valid wherever the same code runs: the generator, driver and assembler's version are equal; the assembler
+// may be installed elsewhere, so that machines can share measurements. A failure may be caused by the machine and not
+// by the candidate: it is valid only for the very same assembler file, and for kFailureSeconds.
 // Thread-safety: pure functions.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace laneshift::store {
 
-// A week: as long as a wrong verdict may keep a candidate out, and as rarely as one that hangs is tried again.
+// A week: the longest time for which a wrong verdict excludes a candidate, and the interval at which one that hangs is
+// tried again.
 inline constexpr int64_t kFailureSeconds = int64_t{7} * 24 * 3600;
 
 // Who asks, and when.

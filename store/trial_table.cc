@@ -59,7 +59,7 @@ Status InsertSamples(Database& database, const std::string& id, const std::vecto
   LS_ASSIGN(Statement number, database.Prepare("SELECT number FROM trials WHERE id = ?"));
   LS_ASSIGN(const bool found, number.Text(id).Step());
   if (!found) return MakeError(ErrorCode::kCorrupt, "the table trials loses its rows");
-  // In a damaged file there may be samples of a number that no trial had so far.
+  // A damaged file may have samples for a number that no trial had so far.
   LS_TRY(RemoveSamples(database, number.IntegerAt(0)));
   for (size_t n = 0; n < samples.size(); ++n) {
     LS_ASSIGN(Statement insert, database.Prepare("INSERT INTO samples (trial, n, time_us, sm_mhz, "
@@ -107,7 +107,7 @@ struct TrialRow {
   std::string id;
 };
 
-// A verdict that nobody knows makes the id a wrong one.
+// An unknown verdict makes the id wrong.
 Result<TrialRow> RowAt(Database& database, const Statement& row) {
   const std::optional<Verdict> verdict = VerdictFrom(row.TextAt(8));
   TrialRecord r{.problem = row.TextAt(2),
@@ -128,13 +128,13 @@ Result<TrialRow> RowAt(Database& database, const Statement& row) {
   return TrialRow{std::move(r), verdict ? row.TextAt(1) : std::string()};
 }
 
-// Whether the trial is there and sound. A damaged row of this id gives way to what it was: it goes.
+// Whether the trial exists and is sound. A damaged row of this id is removed, so that the original can replace it.
 Result<bool> HoldsTrial(Database& database, const std::string& id) {
   LS_ASSIGN(Statement number, database.Prepare("SELECT number FROM trials WHERE id = ?"));
   LS_ASSIGN(const bool present, number.Text(id).Step());
   if (!present) return false;
   LS_ASSIGN(Statement select, database.Prepare(Cat(kSelectTrial, "WHERE trials.id = ?")));
-  // No row where it names a problem, device or schedule that is not there.
+  // No row if it names a problem, device or schedule that does not exist.
   LS_ASSIGN(const bool whole, select.Text(id).Step());
   if (whole) {
     LS_ASSIGN(const TrialRow found, RowAt(database, select));
@@ -177,7 +177,7 @@ std::string TrialId(const TrialRecord& r) {
   print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("schedule", r.schedule);
   print.Text("generator", r.generator).Text("driver", r.driver).Text("verdict", VerdictName(r.verdict));
   print.Text("detail", r.detail);
-  // Ids of before they were recorded stay what they were.
+  // Ids from before they were recorded stay unchanged.
   if (!r.assembler.name.empty()) print.Text("assembler", r.assembler.name);
   if (!r.assembler.file.empty()) print.Text("assembler_file", r.assembler.file);
   if (r.predicted_us) print.Real("predicted_us", *r.predicted_us);

@@ -18,10 +18,10 @@ namespace laneshift::store {
 std::string_view VerdictName(Verdict verdict);
 std::optional<Verdict> VerdictFrom(std::string_view name);
 
-// What the trial says, as 32 hex digits.
+// The trial's fingerprint, as 32 hex digits.
 std::string TrialId(const TrialRecord& record);
 
-// As the table takes it: `created` filled in, `detail` one line of UTF-8.
+// As stored: `created` filled in, `detail` one line of UTF-8.
 TrialRecord CanonicalTrial(TrialRecord record, int64_t now);
 
 // kInvalidArgument: no problem, target, device or schedule, or a time that is not finite.
@@ -39,7 +39,7 @@ Status VisitTrials(Database& database,
 // was there already, and sound.
 // REQUIRES: CheckTrial(record); canonical.
 Result<bool> InsertTrial(Database& database, const TrialRecord& record);
-// The same in a transaction of its own.
+// The same in a separate transaction.
 Status WriteTrial(Database& database, const TrialRecord& record);
 
 }  // namespace laneshift::store

@@ -20,10 +20,10 @@ enum class Feature : uint32_t {
   kTensorMemory = 1u << 2,   // tcgen05, accumulators in Tensor Memory
   kSetMaxNReg = 1u << 3,     // registers moved between warpgroups at run time
   kTmaToCta = 1u << 4,       // the .shared::cta destination of bulk tensor copies
-  kLaunchControl = 1u << 5,  // clusterlaunchcontrol: running clusters take over others
+  kLaunchControl = 1u << 5,  // clusterlaunchcontrol: work stealing between clusters
 };
 
-// Where the sums of products lie while they are added up.
+// Where accumulators are.
 enum class AccumulatorSpace : uint8_t { kRegisters, kTensorMemory };
 // How an instruction names a tile in shared memory.
 enum class MatrixDescriptorFormat : uint8_t { kWgmma, kTcgen05 };
@@ -33,16 +33,16 @@ struct MmaUnit {
   std::string_view summary;  // for people
   AccumulatorSpace accumulators;
   MatrixDescriptorFormat descriptors;
-  bool one_thread_issues;  // it stands in a role of its own; else the warps that hold the accumulator issue it
+  bool one_thread_issues;  // a separate role issues MMAs; otherwise the warps that hold the accumulator do
   int most_rows;           // of one instruction in one CTA
   int full_rate_rows;      // fewer rows take as long
   int most_ctas;           // that multiply together
-  bool narrow_columns;     // the columns are multiples of 8 whatever the rows; else of 16, unless there are 64 rows
+  bool narrow_columns;     // N is a multiple of 8 for any number of rows; otherwise of 16, unless there are 64 rows
   bool transposes_8_bit;   // operands of 8 bits may be contiguous along M or N
-  bool moves_lanes;        // rows of A lie in lanes that can be moved, and products leave out lanes
+  bool moves_lanes;        // rows of A lie in lanes that can be shifted, and MMAs can disable lanes
 };
 
-// The product that a target stands for where no device is at hand, and whose figures were published or fitted.
+// The product that a target represents if no device is at hand, and whose figures were published or fitted.
 enum class Product : uint8_t { kH200, kB200 };
 
 struct Target {
@@ -59,7 +59,7 @@ struct Target {
   int max_cluster;       // CTAs of a cluster on every device of the target
   uint32_t features;
   MmaUnit mma;
-  TensorFacts tensor_facts{};  // the documented answers; an engine puts in what its device was measured to do
+  TensorFacts tensor_facts{};  // the documented answers; an engine replaces them by measured ones
 
   bool Has(Feature feature) const { return (features & static_cast<uint32_t>(feature)) != 0; }
 };
@@ -69,7 +69,7 @@ std::span<const Target> Targets();
 
 // kUnsupported lists the known names.
 Result<const Target*> FindTarget(std::string_view name);
-// The same of a name that is known to be one: tests and programs that name a target themselves.
+// The same for a name that is known to exist: for tests and programs that name a target themselves.
 const Target& NamedTarget(std::string_view name);
 
 // The target whose code runs on a device of this compute capability; kUnsupported names the capabilities that have one.

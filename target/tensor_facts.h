@@ -1,4 +1,4 @@
-// Tensor facts: how a device moves rows in Tensor Memory where the manual leaves it open.
+// Tensor facts: how a device shifts rows in Tensor Memory where the manual leaves it open.
 //
 // tensor_facts.def is the table; compiler/probes/tensor_probe.h has the kernel that measures them. A
 // default-constructed value has the answers that public sources agree on. Thread-safety: plain values.
@@ -22,7 +22,7 @@ struct TensorFacts {
   bool operator==(const TensorFacts&) const = default;
 };
 
-// One fact in words.
+// One fact as text.
 struct FactAnswer {
   std::string name, question, answer;
 };

@@ -59,7 +59,7 @@ int64_t AllocationsOf(const std::function<Status()>& step) {
   return count;
 }
 
-// Lets about `most` allocations of the step fail, evenly spread; `make` gives what each needs anew.
+// Makes about `most` allocations of the step fail, evenly spread; `make` recreates what each needs.
 void FailEach(const char* name, int most, const std::function<Part()>& make) {
   const int64_t count = AllocationsOf(make().step);
   const int64_t stride = std::max<int64_t>(1, count / most);

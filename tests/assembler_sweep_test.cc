@@ -85,7 +85,7 @@ TEST_P(AssemblerSweep, EveryKernelIsClean) {
   std::cout << kernels.size() << " kernels\n";
 }
 
-// Steps without a factor in common with the number of constraints: every one comes up.
+// Steps coprime to the number of constraints: every one comes up.
 const std::vector<const char*> kModes = {"",
                                          "reuse=im2col a_load=tma",
                                          "reuse=im2col a_load=copy",
@@ -128,7 +128,7 @@ TEST(Pack, IsCleanForTheAssembler) {
   }
 }
 
-// The kernels that add up totals: of one and of as many as there may be, and those that add up sections first.
+// The kernels that add partial rows of reductions: of one and of the maximum number, and those that first add groups.
 TEST(Totals, AreCleanForTheAssembler) {
   const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;

@@ -1,4 +1,4 @@
-// Reuse, counted by the emulator: what a filter row's columns share is brought in once.
+// Reuse, counted by the emulator: data shared by the columns of a filter row is loaded once.
 #include <gtest/gtest.h>
 
 #include "laneshift/engine.h"

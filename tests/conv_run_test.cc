@@ -127,7 +127,7 @@ TEST_P(ConvRun, EveryGeometryVerifiesWithoutHazard) {
   for (size_t i = 0; i < cases.size(); ++i) {
     if (!Takes(i)) continue;
     size_t left = Exhaustive() ? kModeCount : kModesOfLine;
-    // The number of modes has no factor in common with that of orders: every pair comes up.
+    // The number of modes is coprime to that of orders: every pair comes up.
     for (size_t k = 0; k < kModeCount && left > 0; ++k) {
       if (Runs(cases[i], kModes[(i + k) % kModeCount])) --left;
     }

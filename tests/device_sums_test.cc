@@ -58,7 +58,7 @@ std::vector<uint8_t> Packed(const std::vector<uint16_t>& words, DataType type) {
   return packed;
 }
 
-// The words of D, each in the low bytes of its own.
+// The words of D, each in the low bytes of a word.
 std::vector<uint32_t> WordsOf(const Engine& engine, const GemmProblem& problem, const operands::OperandPair& pair) {
   const bool a_k = problem.a_major == Major::kK, b_k = problem.b_major == Major::kK;
   const std::vector<uint8_t> a = Packed(a_k ? pair.a : Transposed(pair.a, problem.m, problem.k), problem.a);

@@ -1,6 +1,5 @@
-// Fails the n-th call of the driver, n = 1, 2, …, once or from then on, from opening an engine to what its kernel
-// computed: an error by name or the right numbers, nothing that is left behind, and an engine that works once the
-// driver does.
+// Fails the n-th call of the driver, n = 1, 2, …, once or from then on, from opening an engine to the result of its
+// kernel: an error by name or the right numbers, nothing left allocated, and an engine that works once the driver does.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +28,7 @@ using base::Cat;
 struct FaultyCalls {
   device::DriverApi real;
   int countdown = 0;                   // the call that fails; 0: none
-  bool for_good = false;               // and every one behind it
+  bool for_good = false;               // and every one after it
   std::string failed;                  // the first that did
   std::map<std::string, int> balance;  // of what is made and given back
 
@@ -65,7 +64,7 @@ struct FaultyCalls {
   }
 };
 
-// One row of the table: the real function, unless it is this call's turn to fail.
+// One row of the table: the real function, unless this call is to fail.
 template <auto Member, const char* Symbol, typename Function>
 struct Wrapped;
 template <auto Member, const char* Symbol, typename... Parameters>
@@ -93,7 +92,7 @@ device::DriverApi FaultyTable() {
   return api;
 }
 
-// Where it is not nothing, an error. The numbers are checked where there is none.
+// Nothing, or an error. Without an error the numbers are checked.
 std::optional<Error> ComputeOnce(const Engine& engine, const Problem& problem) {
   const auto run = [&]() -> Status {
     const Engine::Parts& parts = engine.parts();
@@ -166,7 +165,7 @@ TEST_P(DriverFault, EveryCallMayFail) {
         EXPECT_EQ(again, std::nullopt) << when << ": " << again->message;
       }
     }
-    // What the driver does not let in to give it back stays until the context ends.
+    // What cannot be released because the driver fails stays until the context ends.
     const bool locked_out = calls.failed.starts_with("cuCtx");
     for (const auto& [what, count] : calls.balance) {
       EXPECT_TRUE(count == 0 || locked_out)

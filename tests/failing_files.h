@@ -1,6 +1,6 @@
-// Runs a program of which one operation on files fails, below libc: a seccomp filter hands each system call on files to
-// this process (seccomp_unotify(2)), which lets it go on or answers with an error. So it holds for stdio, streams,
-// SQLite, for the program's children and for all their threads, and the program knows nothing of it.
+// Runs a program in which one operation on files fails, below libc: a seccomp filter hands each system call on files to
+// this process (seccomp_unotify(2)), which continues it or answers with an error. This covers stdio, streams, SQLite,
+// the program's children and all their threads, and the program does not notice.
 //
 // Only operations on files below one directory count, and on files in memory (memfd_create). Thread-safety: one run at
 // a time.

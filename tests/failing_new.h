@@ -1,4 +1,4 @@
-// operator new that fails when told to. A program that links failing_new.cc has no other.
+// operator new that fails on request. A program that links failing_new.cc has no other.
 //
 // Thread-safety: allocations of all threads are counted; tell and ask from one thread.
 #pragma once

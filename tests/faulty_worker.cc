@@ -1,4 +1,4 @@
-// A worker whose device misbehaves: the emulator behind a driver table that spoils the launches of one candidate.
+// A worker whose device misbehaves: the emulator with a driver table that spoils the launches of one candidate.
 //
 //   faulty_worker FAULT SMEM_BYTES LOG STORE_DIRECTORY
 //

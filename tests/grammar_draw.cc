@@ -54,7 +54,7 @@ std::string DrawReal(Dice& dice, DrawReach reach) {
   return dice.Of(std::to_array<std::string>({"0", "1", "-1", "0.5", "2", "-0.25", "1.5", "0.1"}));
 }
 
-// A user's function as a step of an epilogue, as it stands in a problem.
+// A user's function as a step of an epilogue, as a problem spells it.
 std::string DrawCall(Dice& dice) {
   FunctionCall call{.name = dice.Of(std::to_array<std::string>({"f", "Swish", "ns::Scaled<2>", "Table<int,3>"})),
                     .digest = {}};

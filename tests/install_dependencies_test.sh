@@ -39,7 +39,7 @@ expect() {
 }
 
 MISSING="" UNKNOWN="" expect "all is there" 0 '^$'
-MISSING="ccache" UNKNOWN="" expect "optional packages alone are no reason to act" 0 '^$'
+MISSING="ccache" UNKNOWN="" expect "missing optional packages are no reason to act" 0 '^$'
 MISSING="libcli11-dev" UNKNOWN="" expect "one is missing" 0 '^apt-get update -qq;apt-get install .*libcli11-dev;'
 MISSING="libcli11-dev ccache" UNKNOWN="" expect "optional ones come along" 0 'install .*libcli11-dev ccache;'
 MISSING="llvm-22-dev" UNKNOWN="llvm-22-dev" expect "LLVM is unknown" 1 '^apt-get update -qq;laneshift: missing.*apt repository'

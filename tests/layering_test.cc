@@ -13,8 +13,8 @@
 namespace laneshift::tests {
 namespace {
 
-// What the files under `from` may include of this repository beside their own directory: beginnings of paths. The first
-// row whose `from` is the beginning of a file's path is the file's row; tests beside a file keep its row.
+// What the files under `from` may include of this repository in addition to their own directory: path prefixes. The
+// first row whose `from` is a prefix of a file's path is the file's row; tests next to a file use its row.
 struct Arrow {
   std::string_view from;
   std::vector<std::string_view> to;
@@ -22,7 +22,7 @@ struct Arrow {
 
 const std::vector<Arrow>& Arrows() {
   static const std::vector<Arrow> arrows = {
-      // Public headers stand below everything: a user has nothing else.
+      // Public headers are below everything: a user has nothing else.
       {"include/laneshift/", {"laneshift/"}},
       {"base/", {"laneshift/"}},
       {"target/", {"laneshift/", "base/"}},
@@ -30,12 +30,11 @@ const std::vector<Arrow>& Arrows() {
       {"compiler/", {"laneshift/", "base/", "target/", "ir/"}},
       {"device/", {"laneshift/", "base/"}},
       // The emulator is a provider of the driver's table and knows nothing of what made the PTX: no ir/, no compiler/,
-      // and of device/ the declarations alone, not the objects that are built on them. Its units know only words and
+      // and only the declarations of device/, not the objects that are built on them. Its units know only words and
       // bits.
       {"emulator/units/", {"laneshift/", "base/"}},
-      // The runtime calls the driver's functions as any program does, and knows nothing behind them; what guards a
-      // function
-      // that is exported guards both.
+      // The runtime calls the driver's functions as any program does, and knows nothing of their implementation; the
+      // guard of an exported function guards both.
       {"emulator/cudart/",
        {"emulator/driver/driver_functions.h", "emulator/driver/driver_entries.h",
         "emulator/driver/exported_driver_types.h", "device/driver_types.h"}},
@@ -44,7 +43,7 @@ const std::vector<Arrow>& Arrows() {
       {"store/", {"laneshift/", "base/"}},
       {"nvrtc/", {"laneshift/", "base/", "target/", "ir/", "compiler/", "store/"}},
       {"autotune/", {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "store/"}},
-      // The engine asks the emulator for its table and its report; what is behind them is not its business.
+      // The engine uses the emulator's table and report, and nothing of its implementation.
       {"runtime/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver/driver.h",
         "emulator/hazards/report.h", "store/", "nvrtc/", "autotune/"}},
@@ -128,7 +127,7 @@ std::optional<std::string> BrokenConfinement(std::string_view path, const std::s
     if (std::regex_search(line, std::regex(std::string(rule.pattern))) && !BeginsWithAny(path, rule.only)) {
       std::string only;
       for (std::string_view prefix : rule.only) only += (only.empty() ? "" : ", ") + std::string(prefix);
-      return std::string(rule.what) + " is for " + only + " alone";
+      return std::string(rule.what) + " is only for " + only;
     }
   }
   return std::nullopt;

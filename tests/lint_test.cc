@@ -1,4 +1,4 @@
-// What a reviewer should not have to say: sizes, names, words that may not stand in a file, and paths in documents.
+// What a reviewer should not have to say: sizes, names, forbidden words, and paths in documents.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::string_view kNamesOfTheManual[] = {"data_path"};
 enum class In { kProduct, kHeaders, kAllCpp, kEverything };  // product: C++ but tests
 enum class Of { kCode, kText };                              // code: without comments and string contents
 
-// Text that may not stand in a file. `word` is a plain part of every match, to be quick.
+// Text that must not occur in a file. `word` is a plain substring of every match, for speed.
 struct Ban {
   std::string_view word, pattern;
   In in;
@@ -67,7 +67,7 @@ const std::vector<Ban>& Bans() {
        // and JSON in tools/. What std throws where there is no memory is caught in base/host_memory.h for all others.
        {"base/host_memory.h", "runtime/c_api.cc", "emulator/driver/driver_entries.h",
         "emulator/machine/out_of_memory.cc", "autotune/worker", "compiler/emit/nvptx_backend.cc", "tools/"},
-       "exceptions of others are caught at the edges alone"},
+       "exceptions of others are caught only at the edges"},
       {"TEST",
        "\\bTEST_[A-Za-z0-9_]+|\\bTESTING(_ONLY)?\\b|\\bFRIEND_TEST\\b",
        In::kProduct,

@@ -183,7 +183,7 @@ Schedule ScheduleOf(const KernelFacts& facts) {
                                    target::NamedTarget(facts.target), kMultiprocessors);
 }
 
-// One kernel in a store of its own.
+// One kernel in a separate store.
 class Bench {
  public:
   explicit Bench(const KernelFacts& facts) : facts_(facts) {

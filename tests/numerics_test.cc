@@ -1,5 +1,5 @@
-// numerics=batch_invariant: whatever schedule is chosen, a row of A (an image) gives the same bits, however many others
-// there are. Every schedule of the space is run on the emulator, whose sums are the tensor core's.
+// numerics=batch_invariant: with any schedule, a row of A (an image) gives the same bits for any number of others.
+// Every schedule of the space is run on the emulator, with bit-exact tensor-core sums.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -20,8 +20,7 @@ struct OperandPair {
 
 struct Family {
   std::string_view name;
-  // Fills `row`, row number `index` of the side. What both sides must agree on is drawn from the place in the row
-  // alone.
+  // Fills `row`, row number `index` of the side. What both sides must agree on is drawn only from the place in the row.
   enum class Side : uint8_t { kA, kB };
   void (*fill)(DataType type, Side side, int64_t index, uint64_t seed, std::span<uint16_t> row);
 };

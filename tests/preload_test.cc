@@ -1,7 +1,6 @@
-// A program of the driver API, run on the library that is preloaded as libcuda.so.1: nothing of the emulator is linked
-// in.
+// A program of the driver API, run with the library preloaded as libcuda.so.1; nothing of the emulator is linked in.
 //
-// Each case stands for what programs do: memory, modules, launches, streams, events, graphs, tensor maps, occupancy.
+// Each case is typical of programs: memory, modules, launches, streams, events, graphs, tensor maps, occupancy.
 
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@
 namespace laneshift {
 namespace {
 
-// The sweeps, and how many cases of a target they have at least: they did not silently shrink.
+// The sweeps, and the minimum number of cases of a target: they must not silently shrink.
 struct Sweep {
   const char* file;
   int least_sm_100a = 0, least_sm_90a = 0;
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep,
                            return name;
                          });
 
-// Requests to take over other clusters may be refused: then every cluster starts.
+// Work stealing may be refused: then every cluster starts.
 TEST(RefusedTakeover, Verifies) {
   if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
   for (const char* order : {"eager", "late", "random:3"}) {

@@ -1,4 +1,4 @@
-// The sweeps in tests/sweep, which the assembler test and the run test share.
+// The sweeps in tests/sweep, shared by the assembler test and the run test.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace laneshift::sweep {
 
 struct Case {
   std::string file;  // "gemm.txt"
-  std::string line;  // as it stands in the file
+  std::string line;  // as written in the file
   int number = 0;    // of the line, from 1
   Problem problem;
   ScheduleConstraint constraint;

@@ -117,7 +117,7 @@ Drawn DrawScheduleText(Dice& dice) {
       PrintSchedule);
 }
 
-// A constraint has no text of its own; the words of the keys that it decides, out of its schedule's text, are one.
+// A constraint has no separate text: the words of the keys that it decides, taken from its schedule's text, are one.
 std::string PrintConstraint(const ScheduleConstraint& constraint) {
   std::vector<std::string> decided;
   const std::string all = PrintSchedule(constraint.value);

@@ -62,7 +62,7 @@ class TunerFault : public testing::TestWithParam<std::pair<const char*, Verdict>
     for (const auto& [name, bytes] : first) {
       if (users[bytes] == 1) victim_ = name, victim_smem_ = bytes;
     }
-    ASSERT_FALSE(victim_.empty()) << "no candidate is told apart by its shared memory";
+    ASSERT_FALSE(victim_.empty()) << "no candidate is identified by its shared memory";
   }
 
   Result<TuneOutcome> Tune(WorkerClient& worker, store::Store& store) const {

@@ -1,5 +1,5 @@
-// A search for the fastest schedule that is stopped and taken up again ends as one that was left alone: with the same
-// choice and the same trials in the store. LANESHIFT_TEST_EXHAUSTIVE=1 stops it at every point.
+// A search for the fastest schedule that is stopped and resumed ends like an uninterrupted one: with the same choice
+// and the same trials in the store. LANESHIFT_TEST_EXHAUSTIVE=1 stops it at every point.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

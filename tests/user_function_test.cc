@@ -70,8 +70,8 @@ class UserFunction : public testing::Test {
   }
 };
 
-// One element by the host's twin: the value, or those of a pair, the operands of its place, the table; outputs behind
-// the result.
+// One element computed by the host's version: the value, or those of a pair, the operands of its place, the table;
+// outputs after the result.
 struct Element {
   float value, up = 0;
   std::vector<float> operands;
@@ -287,7 +287,7 @@ std::string TemporaryStore() {
   return directory;
 }
 
-// What one engine compiled another finds, by the file or by the digest alone, and needs no NVRTC for it.
+// Another engine finds what one engine compiled, by the file or only by the digest, and needs no NVRTC for it.
 TEST_F(UserFunction, IsCompiledOnceForAllProcesses) {
   EngineOptions options = Devices().front();
   options.store_directory = TemporaryStore();
@@ -344,7 +344,7 @@ TEST_F(UserFunction, ComesAsTextToo) {
   EXPECT_FALSE(ParseProblem(WithFile("gemm m=64 n=64 k=64 epilogue=:Tanh")));
 }
 
-// A function that is called twice stands in the program once, two of one name under two.
+// A function that is called twice is in the program once; two of one name are under two names.
 TEST_F(UserFunction, IsToldFromItsNamesakes) {
   const auto engine = Engine::Open(Devices().front());
   const auto twice = engine->MakeStep({.text = "float F(float v) { return 2 * v; }", .function = "F"});
@@ -392,7 +392,7 @@ TEST_F(UserFunction, ComesFromC) {
   laneshift_engine_close(engine);
 }
 
-// The emulator says which function loops for ever or leaves its operands.
+// The emulator says which function loops forever or accesses memory outside its operands.
 TEST_F(UserFunction, FaultsNameTheFunction) {
   if (TestDevice() != nullptr) GTEST_SKIP() << "a GPU would hang";
   const std::pair<const char*, std::vector<const char*>> faults[] = {

@@ -32,10 +32,10 @@ constexpr Add kProgramVerbs[] = {AddRun,     AddCompile,    AddInspect, AddExpla
 }  // namespace
 
 CommandLine::CommandLine(const Settings& settings)
-    : app_(
-          std::make_unique<CLI::App>("laneshift: turns GEMM and convolution problems into GPU kernels at run time, for "
-                                     "Blackwell and Hopper, or for its PTX emulator",
-                                     "laneshift")) {
+    : app_(std::make_unique<CLI::App>(
+          "laneshift: compiles GEMM and convolution problems into GPU kernels at run time, for "
+          "Blackwell and Hopper, or for its PTX emulator",
+          "laneshift")) {
   app_->formatter(std::make_shared<HelpLayout>());
   app_->require_subcommand(1);
   app_->set_version_flag("--version", "laneshift " + settings.version);

@@ -1,5 +1,5 @@
-// CommandLine: the program's verbs and options in the one table that parses them, and from which help, completion and
-// manual pages are made.
+// CommandLine: the program's verbs and options in one table, which parses them and from which help, completion and
+// manual pages are generated.
 //
 // Thread-safety: none.
 #pragma once
@@ -22,7 +22,7 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine();
 
-  // Parses the arguments and runs the verb. The exit code; an Error is the caller's to tell.
+  // Parses the arguments and runs the verb. Returns the exit code; the caller reports an Error.
   Result<int> Run(int argc, const char* const* argv);
 
   const CLI::App& app() const { return *app_; }

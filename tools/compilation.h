@@ -1,4 +1,4 @@
-// Compilation: a problem compiled and not run, for the verbs that only look.
+// Compilation: a problem compiled but not run, for verbs that only show.
 //
 // Thread-safety: values; valid as long as the reader that they were made with.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace laneshift::tools {
 
-// A kernel before the product's, which packs operands (compiler/plan/packing.h), or behind it, which adds up totals
-// (compiler/plan/totals.h).
+// A kernel before the main kernel, which packs operands (compiler/plan/packing.h), or after it, which adds partial rows
+// of reductions (compiler/plan/totals.h).
 struct CompiledKernel {
   ir::Program program;
   compiler::PtxModule module;
@@ -33,13 +33,13 @@ struct Compilation {
   compiler::PtxModule module;
   std::optional<CompiledKernel> pack;
   std::vector<CompiledKernel> totals;
-  size_t totals_bytes = 0;  // of the workspace, that lines of totals take
-  double ptx_ms = 0;        // tile program to PTX, of the product's kernel
+  size_t totals_bytes = 0;  // of the workspace, for the partial rows of reductions
+  double ptx_ms = 0;        // tile program to PTX, of the main kernel
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };
-// For the target of the reader's engine, by the schedule that `run` takes there (runtime/schedule_choice.h). Users'
-// functions are asked of the reader.
+// For the target of the reader's engine, with the schedule that `run` uses there (runtime/schedule_choice.h). Users'
+// functions come from the reader.
 Result<Compilation> CompileProblem(const Problem& problem, const std::string& schedule, Keep keep,
                                    ProblemReader& reader);
 

@@ -19,7 +19,7 @@ namespace {
 
 using base::Cat;
 
-// What may follow an option, or stand where no option does.
+// What may follow an option, or stand where no option is.
 struct Values {
   std::vector<std::string> words;
   bool files = false;
@@ -30,7 +30,7 @@ bool IsPlaceholder(std::string_view word) {
   return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// The type name of an option lists its values: "auto|cuda|cuda:N|emulator"; what has capitals is to be filled in.
+// The type name of an option lists its values: "auto|cuda|cuda:N|emulator"; capitals mark a value to fill in.
 Values ValuesOf(const CLI::Option& option) {
   Values values{.words = {}, .files = false, .any = option.get_type_size() != 0};
   const std::string type = option.get_type_name();
@@ -249,7 +249,7 @@ std::string FishCompletion(const CLI::App& program) {
 }
 
 Verb AddCompletion(CLI::App& app, const Settings&) {
-  CLI::App* verb = app.add_subcommand("completion", "Print the script that completes laneshift's words in a shell");
+  CLI::App* verb = app.add_subcommand("completion", "Print the shell completion script of laneshift");
   auto shell = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   verb->add_option("shell", *shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");

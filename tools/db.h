@@ -11,7 +11,7 @@
 
 namespace laneshift::tools {
 
-// As written on the command line; each verb reads what is its own.
+// As written on the command line; each verb reads its options.
 struct DbOptions {
   std::string store;  // empty: the user's
   bool json = false;

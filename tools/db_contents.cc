@@ -38,7 +38,7 @@ std::string DateOf(int64_t seconds) {
 
 std::string TimeOf(double us) { return us > 0 ? PrintDuration(us / 1000) : "-"; }
 
-// What a record says, in the columns of `list`.
+// The columns of a record in `list`.
 struct Row {
   std::string subject, where, what, time;
   int64_t created;
@@ -113,7 +113,7 @@ Result<int> DbStat(const DbOptions& options, const Settings& settings) {
   std::string directory = settings.store_directory;
   if (!options.store.empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     "stat is of the own store; set LANESHIFT_CACHE_DIR to another directory, or use db verify FILE");
+                     "stat shows your store; set LANESHIFT_CACHE_DIR to another directory, or use db verify FILE");
   }
   store::Store opened = store::Store::Open({.directory = directory, .system_path = settings.system_store});
   const store::StoreSummary s = opened.Stat();

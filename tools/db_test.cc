@@ -169,7 +169,7 @@ TEST_F(Db, VerifyFindsDamage) {
   EXPECT_EQ(Call({"verify", Path("absent.db")}).exit_code, 4);
 }
 
-// `run` on the emulator, with the own store.
+// `run` on the emulator, with the user's store.
 std::vector<std::string> RunCommand(const std::string& store, const std::string& problem) {
   return {"/usr/bin/env",    "LANESHIFT_CACHE_DIR=" + store,
           LANESHIFT_PROGRAM, "run",
@@ -224,7 +224,7 @@ TEST_F(Db, PruneAndSeal) {
   EXPECT_EQ(Call({"prune"}).exit_code, 2);
   EXPECT_EQ(Call({"prune", "--max-code", "12X"}).exit_code, 2);
   ASSERT_EQ(CallJson({"seal", Path("system.db")}).at(0)["digest"], CallJson({"stat"}).at(0)["digest"]);
-  EXPECT_EQ(Call({"seal", Path("system.db")}).exit_code, 2) << "what is sealed is not overwritten";
+  EXPECT_EQ(Call({"seal", Path("system.db")}).exit_code, 2) << "sealed files are not overwritten";
   const Json pruned = CallJson({"prune", "--other-generators"}).at(0);
   EXPECT_EQ(pruned["choices"], 1);
   EXPECT_EQ(pruned["trials"], 1);

@@ -49,7 +49,7 @@ Result<int64_t> ParseBytes(const std::string& text) {
   const auto count = base::ParseInt(digits);
   if (!count || *count < 0 || *count > (int64_t{1} << 60 >> shift)) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     Cat("--max-code ", text, " is no number of bytes; use for example 512M"));
+                     Cat("--max-code ", text, " is not a number of bytes; use for example 512M"));
   }
   return *count << shift;
 }
@@ -74,7 +74,7 @@ Result<store::PruneRule> RuleOf(const DbOptions& options) {
       "nothing to prune was named; use --older-than DAYS, --max-code BYTES, --other-generators or --damaged");
 }
 
-// Whether a plan could go by the record at all.
+// Whether a plan could use the record at all.
 Status CheckTexts(const std::string& problem, const std::string& target, const std::string& schedule) {
   if (const auto known = target::FindTarget(target); !known) return known.error();
   if (const auto parsed = ParseProblem(problem); !parsed) return parsed.error();
@@ -128,7 +128,7 @@ Result<int> DbVerify(const DbOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::string path, DatabasePath(named, settings));
   LS_ASSIGN(Archive archive, Archive::Open(path, Archive::Mode::kRead));
   auto found = archive.Verify();
-  // A file so broken that it cannot be walked through has been verified too: it is damaged.
+  // A file so broken that it cannot be traversed has been verified too: it is damaged.
   if (!found && found.error().code != ErrorCode::kCorrupt) return found.error().Within(path);
   const store::Verification verification = found ? *found : store::Verification{.findings = {found.error().message}};
   if (options.json) {

@@ -30,15 +30,16 @@ std::vector<std::string> JoinWords(const std::vector<std::string>& words) {
   return texts;
 }
 
-// A word of a command line that is neither key=value nor the beginning of a problem, before it is taken for the latter.
+// A word of a command line that is neither key=value nor the beginning of a problem, before it is taken for a problem.
 Status CheckWords(const std::vector<std::string>& words) {
   const std::vector<std::string_view> kinds = ir::ProblemKinds();
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     const bool bare = base::Words(word).size() == 1 && word.find('=') == std::string::npos;
     if (bare && std::find(kinds.begin(), kinds.end(), word) == kinds.end()) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       Cat("'", word, "' is no part of a problem; after its kind come words key=value, such as m=512"));
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          Cat("'", word, "' is not part of a problem; after its kind come words key=value, such as m=512"));
     }
     if (word == "=" || (word.starts_with('=') && word.size() > 1)) {
       return MakeError(ErrorCode::kInvalidArgument, Cat("'", word, "': write key=value without blanks, such as m=512"));
@@ -48,7 +49,7 @@ Status CheckWords(const std::vector<std::string>& words) {
 }
 
 Status ReadProblems(const std::string& path, ProblemReader& reader, std::vector<Problem>& problems) {
-  constexpr std::string_view kRemedy = "; --file takes a file with one problem a line";
+  constexpr std::string_view kRemedy = "; --file takes a file with one problem per line";
   const auto file = base::ReadFile(path);
   if (!file) return MakeError(file.error().code, Cat(file.error().message, kRemedy));
   const size_t before = problems.size();
@@ -76,7 +77,7 @@ Result<Assembler> ParseAssembler(const std::string& text) {
 
 void AddPolicies(CLI::App& app, std::vector<std::string>& policies) {
   app.add_option("--policy", policies,
-                 "repeatable: what the emulator does where the manual is silent, such as "
+                 "repeatable: the emulator's behaviour where the manual is silent, such as "
                  "shift_scope=addressed")
       ->type_name("NAME=ANSWER")
       ->expected(1)
@@ -85,7 +86,7 @@ void AddPolicies(CLI::App& app, std::vector<std::string>& policies) {
 
 void AddInclude(CLI::App& app, std::vector<std::string>& include) {
   app.add_option("--include", include,
-                 "repeatable: where includes of users' functions (epilogue=FILE.cu:FUNCTION) are looked for")
+                 "repeatable: include directories of users' functions (epilogue=FILE.cu:FUNCTION)")
       ->type_name("DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -100,14 +101,13 @@ EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::s
 
 // Of the emulated device, whether or not it is the one that is used.
 void DeviceOptions::AddEmulator(CLI::App& app) {
-  app.add_option("--target", target, "sm_100a or sm_90a: the chip that the emulator stands for (a GPU knows its own)")
+  app.add_option("--target", target, "sm_100a or sm_90a: the chip to emulate (on a GPU it is known)")
       ->type_name("sm_100a|sm_90a");
   app.add_option("--async", async, "when the emulator completes asynchronous operations: eager, late or random:SEED")
       ->type_name("eager|late|random:SEED")
       ->capture_default_str();
-  app.add_option(
-         "--arithmetic", arithmetic,
-         "the emulator's tensor-core sums: hardware (bit for bit as the chip) or fast (plain f32, not the chip's)")
+  app.add_option("--arithmetic", arithmetic,
+                 "the emulator's tensor-core sums: hardware (bit-exact) or fast (plain f32, other last bits)")
       ->type_name("hardware|fast")
       ->capture_default_str();
   app.add_option("--emulator-threads", emulator_threads, "host threads of the emulator; 0: all cores")
@@ -122,25 +122,25 @@ void DeviceOptions::AddEmulator(CLI::App& app) {
 
 void DeviceOptions::AddPlans(CLI::App& app) {
   app.add_option("--on-miss", on_miss,
-                 "where nothing measured is stored: heuristic (the model's best), tune (measure first), background "
+                 "if nothing measured is stored: heuristic (the model's best), tune (measure first), background "
                  "(the model's best, and measure meanwhile) or error")
       ->type_name("heuristic|tune|background|error")
       ->capture_default_str();
   app.add_option("--launch-overlap", launch_overlap,
-                 "programmatic: a kernel is set up while the one before it on the stream still ends; none: behind it")
+                 "programmatic: a kernel is set up while the previous one on the stream finishes; none: after it")
       ->type_name("none|programmatic")
       ->capture_default_str();
   app.add_option("--system-store", system_store,
-                 "a sealed database, read where the own store has nothing (else LANESHIFT_SYSTEM_STORE)")
+                 "a sealed database, read if your store has no entry (default: LANESHIFT_SYSTEM_STORE)")
       ->type_name("FILE");
   app.add_flag("--system-store-kernels", system_store_kernels,
-               "use the system store's kernels too, whose code then runs as this program's own; else only its choices");
+               "use the system store's kernels too, whose code then runs with your rights; otherwise only its choices");
 }
 
 void DeviceOptions::AddFunctions(CLI::App& app) {
   AddInclude(app, include);
   app.add_option("--function-memory", function_limits.memory_bytes,
-                 "bytes of memory that NVRTC may take for users' functions")
+                 "bytes of memory that NVRTC may use for users' functions")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->type_name("BYTES")
       ->capture_default_str();
@@ -154,16 +154,16 @@ void DeviceOptions::AddFunctions(CLI::App& app) {
 void DeviceOptions::AddTo(CLI::App& app, const DeviceUse& use) {
   if (use.emulator) {
     app.add_option("--device", device,
-                   "auto, cuda, cuda:N or emulator; auto: a GPU that has a target, else the emulator")
+                   "auto, cuda, cuda:N or emulator; auto: a GPU with a supported target, otherwise the emulator")
         ->type_name("auto|cuda|cuda:N|emulator")
         ->capture_default_str();
     AddEmulator(app);
   } else {
-    app.add_option("--device", device, "auto, cuda or cuda:N: a GPU that has a target")
+    app.add_option("--device", device, "auto, cuda or cuda:N: a GPU with a supported target")
         ->type_name("auto|cuda|cuda:N")
         ->capture_default_str();
   }
-  app.add_option("--assembler", assembler, "PTX to machine code: ptxas, driver, or auto (ptxas where it is found)")
+  app.add_option("--assembler", assembler, "assembler of PTX: ptxas, driver, or auto (ptxas if it is found)")
       ->type_name("auto|ptxas|driver")
       ->capture_default_str();
   app.add_option("--ptxas", ptxas, "path of ptxas")->type_name("FILE");
@@ -183,7 +183,7 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   options.tuner = settings.program;
   if (launch_overlap != "none" && launch_overlap != "programmatic") {
     return MakeError(ErrorCode::kInvalidArgument,
-                     Cat("--launch-overlap '", launch_overlap, "' is not a way; use none or programmatic"));
+                     Cat("--launch-overlap '", launch_overlap, "' is not a launch overlap; use none or programmatic"));
   }
   options.launch_overlap = launch_overlap == "none" ? LaunchOverlap::kNone : LaunchOverlap::kProgrammatic;
   LS_ASSIGN(options.on_miss, ParseMissPolicy(on_miss));
@@ -227,7 +227,7 @@ std::vector<std::string> DeviceOptions::Words() const {
 
 void AddProblems(CLI::App& app, std::vector<std::string>& words, std::string& file) {
   app.add_option("problem", words, "one problem as bare words, or several as quoted arguments")->type_name("WORD");
-  app.add_option("--file", file, "a file with one problem a line; '#' begins a comment")->type_name("FILE");
+  app.add_option("--file", file, "a file with one problem per line; '#' begins a comment")->type_name("FILE");
 }
 
 Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file,

@@ -1,5 +1,5 @@
-// The options that several verbs share: which device, which target, which schedule; and how problems are written on a
-// command line.
+// The options that several verbs share: the device, the target, the schedule; and how problems are written on a command
+// line.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class App;
 
 namespace laneshift::tools {
 
-// What a verb does with a device.
+// How a verb uses a device.
 struct DeviceUse {
   bool emulator = true;   // it may be an emulated one
   bool plans = true;      // plans are made, of stored choices
@@ -34,7 +34,7 @@ struct DeviceOptions {
   std::vector<std::string> policies;
   std::vector<std::string> include;
 
-  // Only the options that the verb goes by.
+  // Only the options that the verb uses.
   void AddTo(CLI::App& app, const DeviceUse& use = {});
   Result<EngineOptions> ToEngineOptions(const Settings& settings) const;
   // As they would be written on the command line of another verb of this program.
@@ -51,14 +51,14 @@ void AddPolicies(CLI::App& app, std::vector<std::string>& policies);
 
 // --include, of verbs that read problems.
 void AddInclude(CLI::App& app, std::vector<std::string>& include);
-// What compiling users' functions takes.
+// The limits of compiling users' functions.
 EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::string>& include);
 
 // The words and --file that CollectProblems takes, of verbs that take many problems.
 void AddProblems(CLI::App& app, std::vector<std::string>& words, std::string& file);
 
-// Words, and files of one problem a line. A word with blanks inside is a whole problem; otherwise a word without '='
-// (such as `gemm`) begins one. In a file, what follows a '#' is a comment.
+// Words, and files with one problem per line. A word with blanks inside is a whole problem; otherwise a word without
+// '=' (such as `gemm`) begins one. In a file, '#' begins a comment.
 Result<std::vector<Problem>> CollectProblems(const std::vector<std::string>& words, const std::string& file,
                                              ProblemReader& reader);
 

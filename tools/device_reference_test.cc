@@ -1,4 +1,4 @@
-// The GPU's reference against the host's, both on the same wrong and right outputs; the emulator stands for the GPU.
+// The GPU's reference against the host's, both on the same wrong and right outputs; the emulator replaces the GPU.
 #include "measure/reference/device_reference.h"
 
 #include <gtest/gtest.h>

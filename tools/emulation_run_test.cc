@@ -90,7 +90,7 @@ TEST_F(EmulationRun, TellsOfFaultsAndHazards) {
   EXPECT_TRUE(std::filesystem::exists(directory / "x.bin"));
 }
 
-// The second kernel reads what the first one writes after it has let others begin.
+// The second kernel reads what the first one writes after it has launched its dependents.
 TEST_F(EmulationRun, LetsProgrammaticLaunchesBeginEarly) {
   const std::string head = "(.param .u64 p) { .reg .b64 %rd<2>; .reg .b32 %r<3>; ld.param.u64 %rd1, [p]; ";
   const std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry first" + head +

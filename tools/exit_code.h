@@ -11,7 +11,7 @@ enum ExitCode : int {
   kExitUsage = 2,          // the command line or a problem is invalid
   kExitUnsupported = 3,    // valid, but this target, schedule or build cannot; or it does not fit
   kExitNoDevice = 4,       // no such device
-  kExitInterrupted = 130,  // Ctrl-C; what was measured until then is stored
+  kExitInterrupted = 130,  // Ctrl-C; measurements until then are stored
 };
 
 ExitCode ExitCodeOf(ErrorCode code);

@@ -149,12 +149,12 @@ Result<int> Help(const CLI::App& program, const HelpOptions& options) {
 }  // namespace
 
 Verb AddHelp(CLI::App& app, const Settings&) {
-  CLI::App* verb = app.add_subcommand("help", "Explain a verb, or what may be written in problems and schedules");
+  CLI::App* verb = app.add_subcommand("help", "Explain a verb, or the keys of problems and schedules");
   auto options = std::make_shared<HelpOptions>();
   std::string topics;
   for (const HelpTopic& topic : HelpTopics()) topics += Cat(topics.empty() ? "" : "|", topic.name);
   verb->add_option("topic", options->words, "a verb, a topic, or a key of a problem or a schedule")->type_name(topics);
-  verb->add_flag("--json", options->json, "JSON on stdout, one object a topic");
+  verb->add_flag("--json", options->json, "JSON on stdout, one object per topic");
   verb->footer(kHelpExamples);
   return [options, &app] { return Help(app, *options); };
 }

@@ -18,7 +18,7 @@ size_t HelpWidth() {
   return width == kUnlimited ? kUsualWidth : std::clamp(width, size_t{40}, kMostWidth);
 }
 
-// The names, and the meaning in a column of its own.
+// The names, and the meaning in a second column.
 std::string HelpRow(const std::string& names, const std::string& meaning) {
   const std::string head = Cat("  ", names);
   const std::string text = Wrapped(meaning, HelpWidth(), {.first = kNames, .rest = kNames});
@@ -96,7 +96,7 @@ std::string HelpLayout::make_usage(const CLI::App* app, std::string name) const 
 }
 
 std::string HelpLayout::make_footer(const CLI::App* app) const {
-  // The layout has a line of its own between the options and this.
+  // The layout has a separate line between the options and this.
   const std::string footer = app->get_footer();
   return LaidOut(std::string_view(footer).substr(footer.starts_with('\n') ? 1 : 0), HelpWidth());
 }

@@ -1,4 +1,4 @@
-// HelpLayout: help texts of CLI11's tables that fit a terminal, 80 columns where the output is none.
+// HelpLayout: help texts of CLI11's tables that fit a terminal, or 80 columns if the output is not one.
 //
 // Thread-safety: none; the texts depend on standard output at the time.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace laneshift::tools {
 
-// A footer in lines of at most `width` characters: paragraphs are filled anew, lines that begin with two blanks are
-// commands and go on behind a backslash.
+// A footer in lines of at most `width` characters: paragraphs are refilled; lines that begin with two blanks are
+// commands and continue after a backslash.
 std::string LaidOut(std::string_view text, size_t width);
 
 class HelpLayout : public CLI::Formatter {

@@ -86,7 +86,7 @@ A type at the end of a step is that of its operand; without one it is that of D.
 }
 
 HelpPage NumericsPage() {
-  HelpPage page{.intro = "What a problem asks of its numbers beyond their accuracy. The schedule has to keep it.",
+  HelpPage page{.intro = "What a problem promises about its results beyond accuracy. Schedules have to honour it.",
                 .columns = {"numerics=", "meaning"},
                 .rows = {},
                 .notes = R"(
@@ -129,12 +129,13 @@ Examples:
 }
 
 HelpPage PoliciesPage() {
-  HelpPage page{.intro =
-                    "What the emulator does where the manual is silent: --policy NAME=ANSWER. The first answer is the "
-                    "usual one.",
-                .columns = {"policy", "answers and question"},
-                .rows = {},
-                .notes = R"(
+  HelpPage page{
+      .intro =
+          "The emulator's behaviour where the manual is silent: --policy NAME=ANSWER. The first answer is the "
+          "usual one.",
+      .columns = {"policy", "answers and question"},
+      .rows = {},
+      .notes = R"(
 Examples:
   laneshift run gemm m=64 n=64 k=64 --device emulator --policy shift_scope=addressed)"};
   for (const emulator::PolicyRow& row : emulator::PolicyTable()) {
@@ -151,8 +152,8 @@ HelpPage StorePage() {
           .columns = {"variable", "meaning"},
           .rows = {{"LANESHIFT_CACHE_DIR", "the directory of the store"},
                    {"XDG_CACHE_HOME", "else: its subdirectory laneshift"},
-                   {"HOME", "else: .cache/laneshift below it; without it everything is kept in memory"},
-                   {"LANESHIFT_SYSTEM_STORE", "a sealed database that is read under the store (as --system-store)"}},
+                   {"HOME", "otherwise .cache/laneshift in it; without it everything is kept in memory"},
+                   {"LANESHIFT_SYSTEM_STORE", "a sealed database that is read after the store (as --system-store)"}},
           .notes = R"(
 Examples:
   laneshift db stat
@@ -166,11 +167,11 @@ HelpPage ExitPage() {
   return {.intro = "How the program ends.",
           .columns = {"code", "meaning"},
           .rows = {{"0", "ok"},
-                   {"1", "a wrong result, or something broke, also: the output could not be written"},
+                   {"1", "a wrong result or a failure, also: the output could not be written"},
                    {"2", "the command line or a problem is invalid"},
                    {"3", "valid, but this target, schedule or build cannot, or it does not fit"},
                    {"4", "no such device, or no such file of records"},
-                   {"130", "Ctrl-C; what was measured until then is stored"}},
+                   {"130", "Ctrl-C; measurements until then are stored"}},
           .notes = R"(
 With --json a failure is an object {"error": {"code", "message", "exit_code"}} on standard output, too.)"};
 }
@@ -182,12 +183,12 @@ const std::vector<HelpTopic>& HelpTopics() {
       {"gemm", "the keys of a matrix product", GemmPage},
       {"conv", "the keys of a convolution", ConvPage},
       {"schedule", "the keys of a schedule", SchedulePage},
-      {"epilogue", "the steps between the sum and the result", EpiloguePage},
+      {"epilogue", "the steps from the accumulator to the result", EpiloguePage},
       {"numerics", "what numerics= asks for", NumericsPage},
       {"types", "types of elements", TypesPage},
       {"targets", "chips that code is generated for", TargetsPage},
-      {"policies", "questions that the emulator answers as --policy says", PoliciesPage},
-      {"store", "where kernels and choices are kept", StorePage},
+      {"policies", "open questions of the manual that --policy answers", PoliciesPage},
+      {"store", "where kernels and choices are stored", StorePage},
       {"exit-codes", "how the program ends", ExitPage},
   };
   return topics;

@@ -17,7 +17,7 @@ using target::AshiftTime;
 using target::RefreshLane;
 using target::ShiftScope;
 
-// Ragged rows, several tiles, two channel blocks; stride and dilation take chains of their own.
+// Ragged rows, several tiles, two channel blocks; stride and dilation have separate chains.
 constexpr const char* kProblems[] = {"conv n=1 h=5 w=37 c=96 k=24 r=3 s=3 pad=1",
                                      "conv n=1 h=3 w=45 c=64 k=16 r=1 s=5 dilation=1,2",
                                      "conv n=1 h=3 w=70 c=64 k=16 r=1 s=5 stride=1,2"};

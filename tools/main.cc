@@ -1,5 +1,5 @@
-// The program `laneshift`: runs one verb, turns errors into one line and an exit code, and sees that what was printed
-// has arrived.
+// The program `laneshift`: runs one verb, converts errors into one line and an exit code, and checks that the output
+// was written completely.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -16,7 +16,8 @@ namespace {
 // What a program that reads standard output has not got must not look like success.
 int Finish(int exit_code) {
   const bool failed_before = std::ferror(stdout) != 0;
-  // Closed, too: some file systems refuse only then what they took before. That there is none is no failure to write.
+  // Also when closing: some file systems report only then that earlier writes failed. A closed standard output is not a
+  // failure.
   const bool failed = std::fflush(stdout) != 0 || (std::fclose(stdout) != 0 && errno != EBADF);
   if (!failed && !failed_before) return exit_code;
   laneshift::tools::Tell("error", failed ? std::string("standard output cannot be written: ") + std::strerror(errno)

@@ -77,7 +77,7 @@ std::string ManPage(const CLI::App& program, const CLI::App& verb, const std::st
   }
   text += Cat(".SH OPTIONS\n", Options(verb));
   for (const CLI::App* sub : subs) {
-    if (whole) break;  // they have pages of their own
+    if (whole) break;  // they have separate pages
     text += Cat(".SH ", Plain(Cat(name, " ", sub->get_name())), "\n", Usage(Cat(name, " ", sub->get_name()), *sub),
                 Options(*sub));
   }

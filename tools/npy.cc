@@ -54,7 +54,7 @@ bool Accepts(DataType type, std::string_view descr) {
   return IsUnknownToNumpy(type) && Unordered(descr) == Cat("V", DataTypeBytes(type));
 }
 
-// The text behind `'key':` in the header's Python dictionary.
+// The text after `'key':` in the header's Python dictionary.
 std::optional<std::string_view> ValueOf(std::string_view header, std::string_view key) {
   const size_t at = header.find(Cat("'", key, "'"));
   if (at == std::string_view::npos) return std::nullopt;

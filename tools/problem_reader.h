@@ -1,5 +1,5 @@
-// ProblemReader: problems of a command line, whose epilogues may name users' functions in files. An engine is opened
-// when the first one does, or when the verb asks for it, so that what is wrong with a line is told at once.
+// ProblemReader: problems of a command line, whose epilogues may name users' functions in files. It opens an engine
+// when the first one does, or when the verb asks for it, so that mistakes in a line are reported at once.
 //
 // Thread-safety: none.
 #pragma once
@@ -15,8 +15,8 @@ namespace laneshift::tools {
 class ProblemReader {
  public:
   explicit ProblemReader(EngineOptions options) : options_(std::move(options)) {}
-  // For verbs that look at a problem as `run` would compute it, but run nothing: a GPU that has the target, else the
-  // emulator, which stands for one. `target` empty: that of the GPU, else the emulator's first.
+  // For verbs that show a problem as `run` would compute it, but run nothing: a GPU of the target, otherwise the
+  // emulator. `target` empty: that of the GPU, otherwise the emulator's first.
   static ProblemReader ForLooking(const std::string& target, const EngineOptions& sources);
 
   Result<Problem> Read(std::string_view text);

@@ -33,11 +33,11 @@ using measure::Nvrtc;
 
 using base::Cat;
 
-// Products that the host checks in whole: half a minute on two slow cores.
+// The number of products that the host checks completely: half a minute on two slow cores.
 constexpr double kMaxHostProducts = 6e10;
 constexpr int64_t kSamples = 8192;
 
-// An operand from its file, or from the seed. A file for what the problem does not read is refused.
+// An operand from its file, or from the seed. A file for an operand that the problem does not read is refused.
 Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::string& path, uint64_t seed) {
   const std::string_view name = ir::NameOf(problem, role);
   if (ir::Uses(problem, role)) {
@@ -47,7 +47,7 @@ Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::
   }
   if (path.empty()) return HostTensor{};
   const std::string_view remedy = role == OperandRole::kC ? "a beta, such as beta=1"
-                                  : ir::IsScale(role)     ? "factors, such as scale=tensor"
+                                  : ir::IsScale(role)     ? "scale factors, such as scale=tensor"
                                   : problem.index() == 0  ? "a bias, such as bias=n"
                                                           : "a bias, such as bias=k";
   return MakeError(ErrorCode::kInvalidArgument,
@@ -124,12 +124,13 @@ class ProblemRun {
       return Ok();
     }
     LS_ASSIGN(outcome_.comparison, CompareSample(problem_, operands, d, kSamples, settings_.seed, evaluate));
-    outcome_.notes.push_back(Cat("too big to check in whole on the host: ", kSamples, " random elements were checked"));
+    outcome_.notes.push_back(
+        Cat("too big to check completely on the host: ", kSamples, " random elements were checked"));
     return Ok();
   }
 
   bool NeedsDownload() {
-    // What rint and users' functions make of a sum is compared on the host.
+    // The results of rint and users' functions are compared on the host.
     if (settings_.check && !parts_.emulated && !ir::HasJumps(ir::EpilogueOf(problem_))) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {

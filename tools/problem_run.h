@@ -21,16 +21,16 @@ struct RunSettings {
   // A seed for which even outputs of one element round to within the bound of their type.
   uint64_t seed = 12;
   bool check = false;
-  std::optional<measure::Peer> vs{};  // what laneshift is timed against, in turns
+  std::optional<measure::Peer> vs{};  // the peer, timed interleaved with laneshift
   int repeat = 20;                    // timed calls on a GPU
-  int row = 1;                        // calls in a row that one timed call stands for
+  int row = 1;                        // calls in a row per timing
   ScheduleConstraint constraint;
   // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.
   std::string a, b, c, bias, scale_a, scale_b, scale_d, out;
   std::vector<std::string> library_directories;
 };
 
-// What came of it. Empty where it is unknown or was not asked for.
+// The outcome. Empty if unknown or not requested.
 struct RunOutcome {
   PlanReport plan;
   std::optional<Comparison> comparison;
@@ -43,7 +43,7 @@ struct RunOutcome {
   std::optional<emulator::Counters> counters;  // of the emulator, of one execution
   std::optional<double> emulate_ms;            // wall time of the emulation
   std::optional<double> time_us;               // on a GPU
-  std::optional<double> cublas_us, cudnn_us;   // of the peer, beside it
+  std::optional<double> cublas_us, cudnn_us;   // of the peer
   std::vector<std::string> notes;              // for people
   std::vector<std::string> failures;           // why it is not verified
 

@@ -33,7 +33,7 @@ class Program : public testing::Test {
     return result ? *result : base::ProgramResult{};
   }
 
-  // The verb on the emulator, with one JSON object a line.
+  // The verb on the emulator, with one JSON object per line.
   std::vector<Json> CallJson(std::vector<std::string> arguments, int exit_code = 0) const {
     arguments.push_back("--json");
     const base::ProgramResult result = Call(arguments);
@@ -229,7 +229,7 @@ TEST_F(Program, CompileAndInspectShowWhatAddsUpTotals) {
                                             "--schedule", "tile=64x32x64"};
   std::vector<std::string> call = ordered;
   const Json json = CallJson(call).at(0)["totals"];
-  ASSERT_EQ(json.size(), 2u) << "2500 lines are added up in sections first";
+  ASSERT_EQ(json.size(), 2u) << "2500 partial rows are first added in groups";
   EXPECT_NE(json[0]["text"].get<std::string>().find(".visible .entry laneshift_fold_totals"), std::string::npos);
   EXPECT_NE(json[1]["text"].get<std::string>().find(".visible .entry laneshift_totals"), std::string::npos);
   call.insert(call.end(), {"-o", File("z.ptx")});
@@ -238,10 +238,10 @@ TEST_F(Program, CompileAndInspectShowWhatAddsUpTotals) {
   EXPECT_TRUE(std::filesystem::exists(File("z.ptx.totals")));
   call = ordered;
   call[0] = "inspect";
-  EXPECT_NE(Call(call).output.find("behind, a kernel adds up totals, of which the workspace holds"), std::string::npos);
+  EXPECT_NE(Call(call).output.find("afterwards, a kernel adds the partial rows of reductions ("), std::string::npos);
   const Json inspected = CallJson(call).at(0);
   EXPECT_EQ(inspected["totals"].at(1)["resources"].value("spill_store_bytes", 0), 0);
-  // Lines of 40 f32, and ten sections of them.
+  // Partial rows of 40 f32, and ten groups of them.
   EXPECT_EQ(inspected["totals_bytes"], (2500 + 10) * 40 * 4);
 }
 

@@ -42,7 +42,7 @@ Status VisitLines(std::istream& lines, const std::string& name, const store::Rec
   return MakeError(ErrorCode::kCorrupt, Cat(name, ": there is not even the first line of a file of records"));
 }
 
-// What is no regular file, such as a pipe, is text: it can be read once only.
+// A file that is not a regular file, such as a pipe, is text: it can be read only once.
 Result<bool> IsDatabase(const std::string& path) {
   std::error_code unreadable;
   if (!fs::is_regular_file(path, unreadable)) return false;

@@ -1,5 +1,5 @@
-// Where the verbs of `db` find records: databases, directories that hold one, and JSON lines, told apart by what is in
-// them.
+// Where the verbs of `db` find records: databases, directories that hold one, and JSON lines, distinguished by their
+// contents.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace laneshift::tools {
 
-// The database that `path` means: the file, or the one in the directory. Empty: the user's own. kInvalidArgument: there
-// is no such thing, and why.
+// The database of `path`: the file, or the one in the directory. Empty: the user's own. kInvalidArgument: there is
+// none, and why.
 Result<std::string> DatabasePath(const std::string& path, const Settings& settings);
 
 // The records of a database or of a text file; "-" is standard input. Errors name the file and the line.

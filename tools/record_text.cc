@@ -149,7 +149,7 @@ Result<store::Record> ParseChoice(const Keys& keys) {
   LS_TRY(keys.Optional("time_us", r.time_us));
   LS_TRY(keys.Text("generator", r.generator));
   LS_TRY(keys.Text("driver", r.driver));
-  // Files of before have none.
+  // Older files have none.
   if (keys.Has("basis")) LS_TRY(keys.Text("basis", r.basis));
   LS_TRY(keys.Integer("created", r.created));
   return store::Record(std::move(r));
@@ -219,7 +219,7 @@ Result<store::Record> ParseTrial(const Keys& keys) {
   LS_TRY(keys.Real("low_us", r.low_us));
   LS_TRY(keys.Real("high_us", r.high_us));
   LS_TRY(keys.Integer("created", r.created));
-  // Files of before have neither.
+  // Older files have neither.
   if (keys.Has("assembler")) LS_TRY(keys.Text("assembler", r.assembler.name));
   if (keys.Has("assembler_file")) LS_TRY(keys.Text("assembler_file", r.assembler.file));
   const Json* samples = keys.Find("samples");
@@ -296,7 +296,7 @@ Result<std::string> DecodeBase64(std::string_view text) {
       const size_t digit = kDigits.find(text[i + j]);
       const bool pad = text[i + j] == '=' && j >= 2 && i + 4 == text.size();
       if ((digit == std::string_view::npos && !pad) || (digit != std::string_view::npos && digits < j)) {
-        return Corrupt("base64 text has a character that is none of its digits");
+        return Corrupt("base64 text has a character that is not a base64 digit");
       }
       digits += !pad;
       word = word << 6 | (pad ? 0u : static_cast<uint32_t>(digit));

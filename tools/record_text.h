@@ -1,4 +1,4 @@
-// The records of a store as JSON lines: one object a line, the first one naming the format (docs/store.md has the
+// The records of a store as JSON lines: one object per line, the first one naming the format (docs/store.md has the
 // keys).
 //
 // Thread-safety: pure functions.
@@ -20,7 +20,7 @@ Status CheckRecordHeader(std::string_view line);
 
 // One line, without its end. ParseRecord(PrintRecord(r)) == r unless the code of a kernel is left out.
 std::string PrintRecord(const store::Record& record, Code code = Code::kWhole);
-// kCorrupt names the key that is missing or of a wrong type. Keys that it does not know are passed over.
+// kCorrupt names the key that is missing or of a wrong type. Unknown keys are ignored.
 Result<store::Record> ParseRecord(std::string_view line);
 
 // "+/=" alphabet, padded.

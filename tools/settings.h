@@ -1,4 +1,4 @@
-// Settings: what the environment says. Read once, here; everything below gets typed options.
+// Settings: the environment. Read once, here; everything else gets typed options.
 //
 //   LANESHIFT_CACHE_DIR  where the store lives (store/location.h)
 //   LANESHIFT_SYSTEM_STORE  a sealed database that is read under it; else the installed one, if there is one
@@ -17,7 +17,7 @@ struct Settings {
   std::string version{};        // of this program
   std::string program{};        // this one's path; empty: unknown
   std::vector<std::string>
-      library_directories;  // where NVRTC, cuBLAS and cuDNN are looked for, beside the loader's own places
+      library_directories;  // where to look for NVRTC, cuBLAS and cuDNN, in addition to the loader's path
 
   static Settings FromEnvironment();
 };

@@ -65,7 +65,7 @@ class Layout {
     const auto first = std::find_if(places_.begin(), places_.end(), [](const Place& place) { return place.in_row; });
     return static_cast<size_t>(first - places_.begin());
   }
-  // Rows that have lines above them stand under those.
+  // Rows with lines above them follow those lines.
   size_t Margin() const { return FirstInRow() > 0 ? kIndent : 0; }
   size_t RowWidth() const {
     size_t width = Margin();
@@ -90,7 +90,7 @@ class Layout {
     }
   }
 
-  // A long last column that has enough room left goes on below itself.
+  // A long last column with enough room left continues below itself.
   bool WrapLast(size_t screen) {
     Place& last = places_.back();
     if (!last.in_row || columns_.back().room != Room::kLong) return false;

@@ -1,4 +1,4 @@
-// TextTable: rows of text in aligned columns, and the few words of colour that a terminal gets.
+// TextTable: rows of text in aligned columns, with the few colours for terminals.
 //
 // Thread-safety: none.
 #pragma once
@@ -13,10 +13,10 @@ namespace laneshift::tools {
 
 enum class Align { kLeft, kRight };
 enum class Tint { kPlain, kGood, kBad, kFaint };
-// What becomes of a column's cells where the table is wider than the screen.
+// What happens to a column's cells if the table is wider than the screen.
 enum class Room {
   kNarrow,  // they stay in the row
-  kLong,    // they may be wrapped, or take lines of their own next to their row
+  kLong,    // they may be wrapped, or printed on separate lines next to their row
 };
 
 struct Column {
@@ -43,10 +43,10 @@ class TextTable {
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   // REQUIRES: one cell per column.
   void Add(std::vector<Cell> row);
-  // A header line, a rule and the rows; columns are two blanks apart. Widths count characters of UTF-8, not bytes. On a
-  // screen that is too narrow for the rows the long columns leave them, the widest first: cells that stood before the
-  // row's others are printed above it, cells behind them below. Where
-  // that is not enough, columns that do not fit are a table of their own, which repeats the first column.
+  // A header line, a rule and the rows; columns are two blanks apart. Widths count characters of UTF-8, not bytes. If
+  // the rows do not fit the screen, long columns are removed from them, the widest first: cells before the row's others
+  // are printed above it, cells after them below. If that is not enough, columns that do not fit become a separate
+  // table, which repeats the first column.
   std::string Print(const Screen& screen) const;
 
  private:
@@ -66,7 +66,7 @@ bool StdoutTakesColour();
 std::string PrintDuration(double milliseconds);
 // "64 B", "12.5 KiB", "3 MiB".
 std::string PrintBytes(double bytes);
-// Fixed digits behind the point.
+// With a fixed number of digits after the point.
 std::string PrintFixed(double value, int digits);
 
 }  // namespace laneshift::tools

@@ -38,7 +38,7 @@ Result<TuneBudget> ParseBudget(const std::string& text) {
       return wrong();
     }
   }
-  // Time alone: as many trials as it holds.
+  // Only a time: as many trials as fit.
   if (!counted) budget.trials = kMaxTrials;
   return budget;
 }

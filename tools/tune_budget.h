@@ -1,4 +1,4 @@
-// What a search may cost, and which of the problems are ours, as they are written on a command line.
+// The budget of a search, and the subset of the problems to tune, as written on a command line.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -19,7 +19,7 @@ struct TuneBudget {
 // "200trials", "60s", "5m", or both with a comma between them. Empty: the default.
 Result<TuneBudget> ParseBudget(const std::string& text);
 
-// "2/4": the second of four parts of a list, dealt out in turns.
+// "2/4": the second of four parts of a list, dealt out in rotation.
 struct Shard {
   int64_t index = 1, count = 1;
 };

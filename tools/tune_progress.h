@@ -1,5 +1,5 @@
-// TuneProgressLine: where a search stands, for people: a line that is rewritten in place on a terminal, else a plain
-// line a second.
+// TuneProgressLine: the progress of a search, for people: a line that is rewritten in place on a terminal, otherwise
+// one plain line per second.
 //
 // Thread-safety: all members may be called from any thread.
 #pragma once
@@ -15,13 +15,13 @@
 
 namespace laneshift::tools {
 
-// What share of a problem's search is done, 0 to 1: by trials, or by the budget of time where that ends sooner. 0: no
-// budget of time.
+// The fraction of a problem's search that is done, 0 to 1: by trials, or by the time budget if that ends sooner. 0: no
+// time budget.
 double ShareDone(const autotune::TuneProgress& progress, double max_seconds);
 
 // "3/24 gemm m=16 …: 12/64 trials, best 10.4 us (model 11.0 us, default 12.1 us), 2 failed, 41 s left" in at most
-// `width` characters: the problem's name is cut first, then what stands in brackets is left out. `problem` and
-// `problems`: which one of how many; `seconds_left` is that of all of them.
+// `width` characters: the problem's name is shortened first, then the text in brackets is omitted. `problem` and
+// `problems`: index and count; `seconds_left` is that of all of them.
 std::string PrintProgress(const autotune::TuneProgress& progress, size_t problem, size_t problems,
                           std::optional<double> seconds_left, size_t width);
 
@@ -45,8 +45,8 @@ class TuneProgressLine {
   std::FILE* const to_;
   const Clock::time_point began_ = Clock::now();
   std::mutex mutex_;
-  std::vector<double> parts_;    // what share of each problem is done
-  size_t width_ = 0;             // of what stands on the terminal
+  std::vector<double> parts_;    // the fraction of each problem that is done
+  size_t width_ = 0;             // of the text on the terminal
   Clock::time_point last_ = {};  // when a line was printed
 };
 

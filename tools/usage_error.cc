@@ -34,7 +34,7 @@ constexpr Alias kVerbAliases[] = {
     {"list ls", "did you mean 'db list'?"},
 };
 
-// By what they mean; an option of ours is offered where the verb has it.
+// Aliases by meaning; one of our options is offered if the verb has it.
 constexpr Alias kOptionAliases[] = {
     {"dtype type precision data-type datatype in-dtype out-dtype a-type",
      "types are keys of the problem: a=bf16 d=bf16"},
@@ -46,7 +46,7 @@ constexpr Alias kOptionAliases[] = {
     {"epilogue activation", "it is a key of the problem: epilogue=bias_n+relu"},
     {"stride padding pad dilation groups kernel-size",
      "it is a key of the problem: conv ... r=3 s=3 pad=1 stride=2 dilation=1 groups=1"},
-    {"layout trans-a trans-b transa transb ta tb", "what is contiguous is a key of the problem: a_major=m b_major=n"},
+    {"layout trans-a trans-b transa transb ta tb", "the contiguous index is a key of the problem: a_major=m b_major=n"},
     {"tile tiles stages cluster split-k splits raster num-stages",
      "it is a key of the schedule: --schedule \"tile=128x256 stages=4\""},
     {"numerics deterministic", "it is a key of the problem: numerics=deterministic"},

@@ -1,4 +1,4 @@
-// What is wrong with a command line that CLI11 refuses, in one line that names the cause and the cure.
+// Explains a command line that CLI11 refuses, in one line that names the cause and the fix.
 //
 // Thread-safety: pure functions.
 #pragma once

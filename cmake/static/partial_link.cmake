@@ -17,7 +17,7 @@ endforeach()
 # Groups of COMDAT sections are resolved here: a local group must not be merged with the application's own.
 execute_process(COMMAND ${CXX} -r -nostdlib -no-pie -Wl,--force-group-allocation -o ${OUT} ${inputs}
   COMMAND_ERROR_IS_FATAL ANY)
-# The mangled names of exports.map: laneshift_* of C, and what stands in namespace laneshift itself.
+# The mangled names of exports.map: laneshift_* of C, and the names directly in namespace laneshift.
 set(interface)
 foreach(prefix _ZN _ZNK _ZTIN _ZTSN _ZTVN)
   foreach(digits [0-9] [0-9][0-9])

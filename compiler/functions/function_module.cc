@@ -133,7 +133,7 @@ bool IsSystemCall(std::string_view name) {
 struct Unwanted {
   std::string_view opcode, reason;
 };
-constexpr std::string_view kTalks = "it talks to other threads, but sees one element alone";
+constexpr std::string_view kTalks = "it talks to other threads, but sees only one element";
 constexpr Unwanted kUnwanted[] = {
     {"bar.", kTalks},           {"barrier", kTalks},    {"shfl", kTalks},
     {"vote", kTalks},           {"match", kTalks},      {"redux", kTalks},

@@ -1,6 +1,6 @@
 // Promotion: where the tensor core's accumulator keeps too little, or where parts of a sum have factors of their own,
 // the products of a block of K are summed in the accumulator and that sum is added to an f32 register
-// (docs/adr/0013-precision-of-sums-is-the-problems.md).
+// (docs/adr/0013-accumulation-precision-is-the-problems.md).
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -26,7 +26,7 @@ CudaError Launch(CuFunction function, const LaunchConfig& config, void** argumen
 
 }  // namespace
 
-// Finds the function that `symbol` stands for, or returns why not.
+// Finds the function of `symbol`, or returns why not.
 #define LS_FUNCTION(symbol)                                                          \
   CuFunction found = nullptr;                                                        \
   if (const CuResult bad = Enter(); bad != device::kCuSuccess) return Remember(bad); \

@@ -1,5 +1,5 @@
-// What the runtime's functions do: the bodies behind the exported ones of runtime_functions.h, which check their
-// pointers and let no exception out (emulator/driver/driver_entries.h).
+// The bodies of the runtime's functions. The exported functions of runtime_functions.h check their pointers, let no
+// exception escape (emulator/driver/driver_entries.h), and call these.
 //
 // Thread-safety: as the driver's.
 #pragma once

@@ -49,7 +49,7 @@ char InitModule(void** module) __asm__("__cudaInitModule");
 CuResult Enter();
 // Remembers an error for GetLastError and returns it.
 CudaError Remember(int error);
-// The function or the variable that a host program knows by an address of its own; loads its module when first asked.
+// The function or variable of a host program's handle; loads its module when it is first used.
 CudaError FindFunction(const void* symbol, CuFunction* function);
 CudaError FindVariable(const void* symbol, CuDevicePtr* pointer, size_t* bytes);
 

@@ -6,7 +6,7 @@
 
 namespace laneshift::emulator::runtime {
 
-// Errors of the runtime have the driver's numbers, but for a few of its own.
+// Errors of the runtime have the driver's numbers, with a few exceptions.
 using CudaError = int;
 enum CudaOwnError : int {
   kCudaInvalidConfiguration = 9,

@@ -166,7 +166,7 @@ Outcome ExecuteCall(Warp& w, const Instruction& i, uint32_t mask) {
   if (callee == nullptr) return Outcome::kFault;
   if (lanes != w.path().mask) {
     const uint32_t pc = w.path().pc;
-    // Those who go elsewhere try again; those whose guard is false are behind the call already.
+    // Lanes that call elsewhere try again; those whose guard is false are already past the call.
     return w.Split(pc, pc + 1, lanes, (mask & ~lanes) != 0 ? pc : pc + 1);
   }
   const int first = std::countr_zero(mask);
@@ -189,7 +189,7 @@ Outcome ExecuteCall(Warp& w, const Instruction& i, uint32_t mask) {
   SetFrameAddresses(w, *callee, *frame, mask);
   path.frame = std::move(frame);
   path.pc = callee->start;
-  // The callee's instructions are none of the points where the caller's parts meet.
+  // The caller's lanes reconverge at none of the callee's instructions.
   path.reconvergence = kNoTarget;
   return Outcome::kJumped;
 }

@@ -1,7 +1,7 @@
 // Calls of device functions: what a call keeps until its return, and the handlers that the program builder places.
 //
-// A call gives each lane a frame in its local memory, copies the arguments there, and saves the registers of the
-// callee if it is active already. Lanes that go to different callees, or nowhere, part and meet again behind the call.
+// A call gives each lane a frame in its local memory, copies the arguments there, and saves the registers of the callee
+// if it is active already. Lanes that call different callees, or none, diverge and reconverge after the call.
 // Thread-safety: as the warp.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What device functions leave behind: printed text, failed assertions, a stack that is used up. Their results are the
-// business of tests/emulator/rows/calls.ptx.
+// Effects of device functions: printed text, failed assertions, stack overflow. tests/emulator/rows/calls.ptx tests
+// their results.
 
 #include "emulator/emulated_test_device.h"
 

@@ -1,5 +1,5 @@
-// Turns a parsed entry into a Kernel: opcodes bound, registers and constants placed, the functions that it may call
-// translated behind it, reconvergence points computed.
+// Translates a parsed entry into a Kernel: opcodes bound, registers and constants placed, the functions that it may
+// call translated after it, reconvergence points computed.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -182,7 +182,7 @@ enum class Special : uint8_t {
   kTotalSmemSize,
   kAggrSmemSize,
   kZero,
-  // These do; they are read by an instruction of their own.
+  // These do; a separate instruction reads them.
   kClock,
   kClockHi,
   kClock64,

@@ -21,7 +21,7 @@ constexpr size_t kMaxInstructions = 1 << 21;
 constexpr uint64_t kMaxLocalBytes = 512 << 10;    // of a thread, as on hardware
 constexpr uint32_t kMaxRegisterBytes = 64 << 20;  // of a warp: half a million live names
 
-// mov between a register and a vector of its pieces, and mov from a clock, are instructions of their own here.
+// mov between a register and a vector of its parts, and mov from a clock, are separate instructions here.
 std::string_view RootOf(const StatementSyntax& statement) {
   if (statement.root != "mov" || statement.operands.size() != 2) return statement.root;
   if (statement.operands[0].kind == OperandKind::kVector) return "mov_unpack";
@@ -36,7 +36,7 @@ std::string_view RootOf(const StatementSyntax& statement) {
 }  // namespace
 
 uint32_t KernelDecoder::OpcodeId(const std::string& opcode, const Row& row) {
-  // One spelling may belong to several rows: mov between registers, of pieces, of a clock.
+  // One spelling may match several rows: mov between registers, of vector elements, of a clock.
   const auto number = static_cast<uint32_t>(&row - InstructionTable().data());
   const auto [known, fresh] =
       opcodes_.emplace(std::pair(opcode, number), static_cast<uint32_t>(kernel_.opcodes.size()));
@@ -142,7 +142,7 @@ Status KernelDecoder::DecodeOperands(Frame& frame, const StatementSyntax& statem
   return Ok();
 }
 
-// REQUIRES: the instruction will be emitted next, behind the conversions of narrow_.
+// REQUIRES: the instruction will be emitted next, after the conversions of narrow_.
 Status KernelDecoder::Branch(Frame& frame, const StatementSyntax& statement, Instruction& instruction) {
   const OperandSyntax& label = statement.operands[0];
   LS_ASSIGN(const uint32_t target, FindLabel(frame, label.name, statement.scope, label.at));

@@ -1,9 +1,9 @@
-// The assembly of one Kernel: statements of an entry and of every function that it may call become instructions.
+// Translates one Kernel: statements of an entry and of every function that it may call become instructions.
 //
-// Each function is translated once. Its registers have slots of their own, which a call saves and its return restores;
-// its local variables and parameters lie in a frame of the thread's local memory, whose address the call chooses.
-// BuildKernel of program_builder.h is the way in. Files: statements and functions (program_builder.cc), variables and
-// operands (program_operands.cc), calls and tables of branch targets (program_calls.cc).
+// Each function is translated once. Its registers have separate slots, which a call saves and its return restores; its
+// local variables and parameters are in a frame of the thread's local memory, whose address the call chooses.
+// BuildKernel of program_builder.h is the entry point. Files: statements and functions (program_builder.cc), variables
+// and operands (program_operands.cc), calls and tables of branch targets (program_calls.cc).
 // Thread-safety: a KernelBuilder belongs to one thread.
 #pragma once
 
@@ -29,7 +29,7 @@ class KernelDecoder {
   struct Home {
     StateSpace space = StateSpace::kGlobal;
     uint64_t value = 0;
-    bool dynamic = false;   // behind the static shared variables
+    bool dynamic = false;   // after the static shared variables
     bool in_frame = false;  // value counts from the frame of the running call
   };
   // A function being translated.
@@ -103,7 +103,7 @@ class KernelDecoder {
   uint64_t shared_end_ = kSharedBase;
   std::unordered_map<const VariableSyntax*, Home> shared_;
   std::map<std::tuple<SlotSource, uint8_t, uint64_t>, uint32_t> constants_;
-  std::vector<size_t> dynamic_;  // entries of kernel_.initial behind the static variables
+  std::vector<size_t> dynamic_;  // entries of kernel_.initial after the static variables
   std::map<std::pair<uint8_t, uint64_t>, uint32_t> dynamic_constants_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> opcodes_;
   std::unordered_map<std::string, Found> found_;

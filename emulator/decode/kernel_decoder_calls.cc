@@ -26,7 +26,7 @@ constexpr Builtin kBuiltins[] = {
 
 }  // namespace
 
-// The statement that a label stands before.
+// The statement that follows a label.
 Result<uint32_t> KernelDecoder::FindLabel(const Frame& frame, std::string_view name, int scope, Position at) const {
   const auto known = frame.labels.find(name);
   for (; scope >= 0 && known != frame.labels.end(); scope = frame.function->scope_parents[static_cast<size_t>(scope)]) {

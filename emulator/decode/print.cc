@@ -28,7 +28,7 @@ bool ReadString(Warp& w, int lane, uint64_t address, std::string& text) {
   return true;
 }
 
-// The values behind a format: each aligned to its own size.
+// The values after a format: each aligned to its own size.
 class Arguments {
  public:
   Arguments(Warp& warp, int lane, uint64_t address) : warp_(warp), lane_(lane), address_(address) {}
@@ -58,7 +58,7 @@ std::string Formatted(const std::string& spec, T value) {
   return n < 0 ? "" : std::string(text, std::min(static_cast<size_t>(n), sizeof text - 1));
 }
 
-// One conversion: "%-8.3lld" at `at`. Appends its text and moves `at` behind it. False after a fault.
+// One conversion: "%-8.3lld" at `at`. Appends its text and advances `at` past it. False after a fault.
 bool Convert(Warp& w, int lane, const std::string& format, size_t& at, Arguments& arguments, std::string& text) {
   const size_t start = at++;
   std::string spec = "%";
@@ -95,7 +95,7 @@ bool Convert(Warp& w, int lane, const std::string& format, size_t& at, Arguments
     if (!arguments.Next(8, bits) || !ReadString(w, lane, bits, value)) return false;
     text += Formatted(spec + "s", value.c_str());
   } else {
-    text += format.substr(start, at - start);  // not a conversion: printed as it stands
+    text += format.substr(start, at - start);  // not a conversion: printed unchanged
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// Chooses a handler by type: a callable template is instantiated for the C++ type that a PTX type stands for.
+// Chooses a handler by type: a callable template is instantiated for the C++ type of a PTX type.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,5 +1,5 @@
-// Which instructions access registers that some wgmma of the kernel accesses too: between such an access and the wgmma
-// a wgmma.fence must stand.
+// The instructions that access registers which some wgmma of the kernel accesses too: a wgmma.fence is required between
+// such an access and the wgmma.
 //
 // Thread-safety: pure functions.
 #pragma once

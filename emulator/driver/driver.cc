@@ -92,7 +92,7 @@ CuResult ResultOf(FaultKind kind) {
 }  // namespace
 
 CuResult DriverState::RunKernel(const KernelRun& run) {
-  // So many run side by side at most.
+  // The maximum number of kernels that run concurrently.
   constexpr size_t kMostHeld = 16;
   if (!run.may_overlap || held.size() >= kMostHeld) {
     if (const CuResult bad = RunHeld(); bad != kCuSuccess) return bad;
@@ -163,7 +163,7 @@ CuResult DriverState::RunHeld() {
   return returned;
 }
 
-// Kernels that ran side by side took the time together; each is given a share by its instructions.
+// Kernels that ran concurrently share the time; each gets a part in proportion to its instructions.
 void DriverState::NoteUses(std::span<const KernelRun> runs, std::span<const GridResult> results, double seconds) {
   double instructions = 0;
   for (const GridResult& result : results) instructions += static_cast<double>(result.counters.warp_instructions);

@@ -19,7 +19,7 @@ namespace laneshift::emulator {
 
 enum class Profile : uint8_t { kB200, kH200 };
 enum class HazardChecks : uint8_t { kOff, kOn };
-// clusterlaunchcontrol.try_cancel: a quarter of the clusters start and are granted the others, or all start.
+// clusterlaunchcontrol.try_cancel: a quarter of the clusters start and may cancel the others, or all start.
 enum class Cancellation : uint8_t { kGrant, kRefuse };
 
 // What a kernel's fault does. Of a GPU it is seen by the next call that waits, and by every one after that.

@@ -1,5 +1,5 @@
-// What the emulated driver's functions do: the bodies behind the exported functions of driver_functions.h, which check
-// their pointers and let no exception out (driver_entries.h). They call each other without that.
+// The bodies of the emulated driver's functions. The exported functions of driver_functions.h check their pointers, let
+// no exception escape (driver_entries.h), and call these. Bodies call each other directly.
 //
 // Thread-safety: each locks the driver's state.
 #pragma once

@@ -92,7 +92,7 @@ CuResult DevicePrimaryCtxReleaseV1(CuDevice device) { return DevicePrimaryCtxRel
 CuResult DevicePrimaryCtxReset(CuDevice device) {
   DriverCall call;
   if (device != 0) return kCuErrorInvalidDevice;
-  // References stay, as with the real driver; the context behind them is a new one.
+  // References stay, as with the real driver; their context is a new one.
   if (const int references = call.state.primary_references; references != 0) {
     call.state.CloseContext(call.state.PrimaryContext());
     call.state.primary_references = references;

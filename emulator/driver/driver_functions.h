@@ -1,6 +1,6 @@
 // The emulated driver's functions, one per row of device/driver_api.def and emulator/driver/driver_exports.def, with
-// the driver's own signatures. Each is linked under the driver's own name, so that the shared library exports it as it
-// stands; it checks its pointers, lets no exception out, and calls its body (driver_bodies.h).
+// the driver's own signatures. Each is linked under the driver's own name, so that the shared library exports it
+// unchanged; it checks its pointers, lets no exception escape, and calls its body (driver_bodies.h).
 //
 // Thread-safety: each locks the driver's state.
 #pragma once

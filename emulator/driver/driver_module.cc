@@ -1,7 +1,6 @@
 // Modules and libraries of the emulated driver: images, their functions and variables.
 //
-// A library is a module that is reached by other names, and a CUkernel is the CUfunction that it stands for: there is
-// one device to load them on.
+// A library is a module with other handles, and a CUkernel is its CUfunction: there is one device to load them on.
 
 #include <algorithm>
 #include <cstring>
@@ -123,7 +122,7 @@ CuResult Load(CuModule* module, const void* image, unsigned option_count, const 
   return refusal.result;
 }
 
-// The whole file with a zero behind it; nothing if it is no regular file.
+// The whole file followed by a zero; nothing if it is not a regular file.
 std::optional<std::string> ReadImage(const char* path) {
   constexpr uint64_t kMaxImageFile = uint64_t{4} << 30;
   std::error_code failed;

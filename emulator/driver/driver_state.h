@@ -140,7 +140,7 @@ struct DriverState {
   PrintLog prints;
   Report report;
   uint64_t launches = 0;
-  std::vector<KernelRun> held;  // kernels that let others begin early, and those that do
+  std::vector<KernelRun> held;  // deferred kernels: those that launch dependents, and the dependents
   uint64_t serial = 0;          // of streams and graphs
   std::unordered_map<void*, DriverContext> contexts;
   std::unordered_map<void*, std::unique_ptr<LoadedModule>> modules;
@@ -200,7 +200,7 @@ ReturnedFault& FaultOfThisThread();
 device::CuResult ShapeOf(const device::CuLaunchConfig& config, const LoadedFunction& function, GridShape& shape);
 // The parameter block of a launch; nothing if neither form of passing parameters fits.
 std::optional<std::vector<uint8_t>> PackParameters(const FunctionSyntax& syntax, void** parameters, void** extra);
-// The nodes of a graph so that each comes behind those that it waits for; empty if they wait for each other.
+// The nodes of a graph in an order in which each follows those that it waits for; empty if they wait for each other.
 std::vector<const GraphNode*> InOrder(const Graph& graph);
 // A copy as cuMemcpy3D describes it; nothing for arrays, which the emulator does not have.
 std::optional<CopyRun> CopyOf(const driver::CuMemcpy3D& copy);
@@ -211,7 +211,7 @@ class DriverCall {
  public:
   DriverCall() : state(TheDriver()), lock_(state.mutex) {}
   DriverState& state;
-  // What stands in the way of a call that needs a context.
+  // What prevents a call that needs a context.
   device::CuResult Ready() const {
     if (!state.initialised) return device::kCuErrorNotInitialized;
     if (!state.ContextIsCurrent()) return device::kCuErrorInvalidContext;

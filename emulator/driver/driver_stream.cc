@@ -146,7 +146,7 @@ CuResult EventRecordWithFlags(CuEvent event, CuStream stream, unsigned flags) {
   if (known == nullptr) return kCuErrorInvalidHandle;
   if (const CuResult bad = state.FindStream(stream, where); bad != kCuSuccess) return bad;
   const bool external = (flags & 1) != 0;
-  // In a capture an event marks a place of the graph for other streams to join at, unless it is meant for outside.
+  // In a capture an event marks a place of the graph at which other streams may join, unless it is an external event.
   known->capture = Capturing(where) && !external ? where->capture : nullptr;
   return known->capture ? kCuSuccess : state.Submit(stream, kCuNodeEventRecord, RecordRun{known});
 }

@@ -25,7 +25,7 @@ constexpr uint64_t kMaxImageBytes = uint64_t{1} << 32;
 struct ImageHeader {
   uint32_t magic;
   uint16_t version, header_bytes;
-  uint64_t bytes;  // behind the header
+  uint64_t bytes;  // after the header
 };
 
 // As found in the images that nvcc 12 and 13 write; what is not named is not needed.
@@ -153,7 +153,7 @@ Result<std::string> PtxOf(const FatEntry& entry) {
   } else {
     LS_ASSIGN(text, DecompressLz4(entry.bytes, entry.size, entry.decompressed));
   }
-  // Padding behind the text, and the terminator that is part of it.
+  // Padding after the text, and the terminator that is part of it.
   text.resize(std::min(text.size(), text.find('\0')));
   return text;
 }

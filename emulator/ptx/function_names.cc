@@ -13,7 +13,7 @@ bool Encloses(const FunctionSyntax& function, int outer, int scope) {
   return scope == outer;
 }
 
-// The code of callees stands behind that of the kernel, in the order in which they came to light.
+// The code of callees follows that of the kernel, in the order of their discovery.
 std::string_view CalleeAt(const DecodedKernel& kernel, int line) {
   for (size_t i = 0; i < kernel.callees.size(); ++i) {
     const uint32_t begin = kernel.callees[i].start;

@@ -9,9 +9,8 @@
 
 namespace laneshift::emulator {
 
-// "kernel", or "kernel (name)" where the line is of a function that the kernel calls, or stands in a block behind a
-// label that its author named: the nearest one in its block or one around it; not "$L__BB0_2", as compilers number
-// them.
+// "kernel", or "kernel (name)" if the line is in a function that the kernel calls, or in a block after a label that its
+// author named: the nearest one in its block or an enclosing one; not compilers' numbered labels such as "$L__BB0_2".
 std::string KernelAt(const DecodedKernel& kernel, int line);
 
 }  // namespace laneshift::emulator

@@ -53,7 +53,7 @@ struct OperandForm {
   int suffix = 0;
   bool destination = false, optional = false, relaxed = false;
   bool paired = false;                         // may be followed by `|p`
-  bool or_address = false, or_vector = false;  // an address, or a vector of .b32, may stand here instead
+  bool or_address = false, or_vector = false;  // or an address, or a vector of .b32
 };
 
 struct Row {

@@ -35,7 +35,7 @@ struct PtxToken {
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
-  // The next token; kEnd for ever once the text is used up.
+  // The next token; kEnd forever once the text is used up.
   Result<PtxToken> Next();
 
  private:

@@ -142,7 +142,7 @@ int Parser::FindRegister(std::string_view name) {
   return -1;
 }
 
-// REQUIRES: the directive behind a label is the token. Reads `.branchtargets a, b;`, `.calltargets f, g;` or
+// REQUIRES: the directive after a label is the token. Reads `.branchtargets a, b;`, `.calltargets f, g;` or
 // `.callprototype (.param .b32 _) _ (.param .b64 _);`.
 Status Parser::Targets(TargetsSyntax::Kind kind, std::string_view name, Position at) {
   TargetsSyntax list;

@@ -143,7 +143,7 @@ struct ModuleSyntax {
   std::map<uint64_t, std::string_view> files;  // `.file`, by number
   std::vector<LocationSyntax> locations;       // in the order of their lines
 
-  // Functions have addresses that can be called and compared, and no bytes behind them.
+  // Functions have addresses that can be called and compared, but no bytes.
   static constexpr uint64_t kCodeWindow = uint64_t{0x0400} << 32;
   // REQUIRES: a function of this module.
   uint64_t AddressOf(const FunctionSyntax& function) const {

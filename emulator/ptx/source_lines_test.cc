@@ -7,7 +7,7 @@
 namespace laneshift::emulator {
 namespace {
 
-// `reads` has a line of memory.cuh, inlined into line 20 of kernel.cu, and lines of its own; `bare`
+// `reads` has a line of memory.cuh, inlined into line 20 of kernel.cu, and its own lines; `bare`
 // has no .loc, though the text before it has.
 constexpr const char* kLocated = R"(.version 9.0
 .target sm_100a

@@ -1,7 +1,7 @@
 // What the functional units see of a CTA: its shared-memory window, its Tensor Memory, and the ranges that an
 // operation touches in them.
 //
-// Thread-safety: plain values; the memory behind them belongs to the caller.
+// Thread-safety: plain values; the caller owns their memory.
 #pragma once
 
 #include <algorithm>

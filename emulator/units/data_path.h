@@ -15,7 +15,7 @@ enum class DataPathLayout : uint8_t { kA, kB, kC, kD, kE, kF, kG };
 
 DataPathLayout LayoutOf(const MmaQualifiers& qualifiers, int m, const Policies& policies = {});
 
-// Groups of output columns that are computed side by side on their own lanes: 1, 2 (B, E) or 4 (G).
+// Groups of output columns that are computed concurrently on separate lanes: 1, 2 (B, E) or 4 (G).
 int GroupsOf(DataPathLayout layout);
 // Layouts that use 16 lanes of every 32 and may start at lane 0 or 16.
 inline bool UsesHalfLanes(DataPathLayout layout) {

@@ -27,7 +27,7 @@ struct AdderRule {
   int keep = 25;     // fraction bits kept below the top exponent
   int out = 23;      // fraction bits of an f32 result
   int floor = -133;  // least top exponent
-  int group = 1;     // products summed exactly before the scale factors join them (the 4-bit kinds: 16)
+  int group = 1;     // products summed exactly before scale factors are applied (the 4-bit kinds: 16)
   bool operator==(const AdderRule&) const = default;
 };
 AdderRule WgmmaAdder(ElementType a, AccumulatorType d);
@@ -57,7 +57,7 @@ struct SumOptions {
   int scale_d = 0;         // C is multiplied by 2^-scale_d before the sum
 };
 
-// D = A x B + (accumulate ? D : 0), all of it. f16 results are written with a zero upper half.
+// D = A x B + (accumulate ? D : 0), for the whole tile. f16 results are written with a zero upper half.
 // REQUIRES: a is side A, b is side B, equal K; s32 exactly for integers; scale factors on both or on neither.
 void MultiplyAccumulate(const OperandRows& a, const OperandRows& b, const SumOptions& options, AccumulatorTile d);
 

@@ -62,7 +62,7 @@ LS_INLINE void ForEachBlock(int rows, int columns, const Block& block) {
   }
 }
 
-// The values of f16 cells. What NaNs say is lost.
+// The values of f16 cells. NaN payloads are not kept.
 template <int kFloats>
 LS_INLINE void CellsToFloats(const Words<kFloats>& words, Floats<kFloats>& values) {
   // Subnormals become normal in the multiplication; infinities and NaNs get the greatest exponent.
@@ -85,11 +85,11 @@ LS_INLINE void FloatsToCells(const Floats<kFloats>& values, Words<kFloats>& word
   words = magnitude > 0x7f800000u ? none + 0x7fffu : words;
 }
 
-// The scale factors of rows with columns (UE8M0, one factor for all of K): the whole sum moves by 2^(sa + sb), so the
-// accumulator is moved the other way and the result back. Beyond +-kScaleReach the floats could run out.
+// The scale factors of rows and columns (UE8M0, one factor for all of K): the whole sum is scaled by 2^(sa + sb), so
+// the accumulator is scaled the other way and the result back. Beyond +-kScaleReach the floats could overflow.
 constexpr int kScaleReach = 24;
 
-// What the vectors of the exact path share.
+// Shared by the vectors of the exact path.
 template <typename Cells>
 struct ExactSums {
   const OperandRows &a, &b;
@@ -135,7 +135,7 @@ struct ExactSums {
     l.c *= std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
   }
 
-  // How far the scale factors move the sums of a row.
+  // How far the scale factors scale the sums of a row.
   template <int kFloats>
   LS_INLINE void LoadMoves(int m, int n, Integers<kFloats>& moves, Integers<kFloats>& left) const {
     for (int j = 0; j < kFloats; ++j) {

@@ -305,7 +305,7 @@ TEST(FusedSum, ScaledTilesEqualTheDefinition) {
 }
 
 TEST(FusedSum, AWholeTileOfLargestProductsDoesNotOverflow) {
-  // 16 products of 2047^2 at one exponent and an accumulator beside them are the most that an int32 must hold.
+  // 16 products of 2047^2 at one exponent and an accumulator are the most that an int32 must hold.
   OperandRows a, b;
   const std::vector<uint32_t> codes(64 * 16, 0x7bff);
   a.LoadCodes(Side::kA, ElementType::kF16, 4, 16, codes.data(), true);

@@ -150,7 +150,7 @@ std::optional<AccumulatorType> AccumulatorOf(Tcgen05Kind kind, uint32_t code) {
   return std::nullopt;
 }
 
-// Factors per row and the id fields of the block-scaled kinds.
+// Scale factors per row and the id fields of the block-scaled kinds.
 std::optional<std::string> DecodeScales(const MmaQualifiers& q, uint32_t bits, Tcgen05Descriptor& d) {
   d.scale = Field(bits, 23, 1) ? ScaleType::kUe8m0 : ScaleType::kUe4m3;
   d.scale_b_id = static_cast<int>(Field(bits, 4, 2));
@@ -158,15 +158,15 @@ std::optional<std::string> DecodeScales(const MmaQualifiers& q, uint32_t bits, T
   d.scale_factors = q.scale_vector;
   if (q.kind == Tcgen05Kind::kMxf8f6f4) {
     if (d.scale_factors == 0) d.scale_factors = 1;
-    if (d.scale_factors != 1) return base::Cat("scale vectors of ", d.scale_factors, " factors; must be 1");
+    if (d.scale_factors != 1) return base::Cat("scale vectors of ", d.scale_factors, " scale factors; must be 1");
   } else if (q.kind == Tcgen05Kind::kMxf4) {
     if (d.scale_factors == 0) d.scale_factors = 2;
-    if (d.scale_factors != 2) return base::Cat("scale vectors of ", d.scale_factors, " factors; must be 2");
+    if (d.scale_factors != 2) return base::Cat("scale vectors of ", d.scale_factors, " scale factors; must be 2");
   } else if (d.scale_factors != 2 && d.scale_factors != 4) {
     return std::string("needs a scale vector size of 2 or 4");
   }
   if (d.scale == ScaleType::kUe4m3 && (q.kind != Tcgen05Kind::kMxf4nvf4 || d.scale_factors != 4)) {
-    return std::string("scale type ue4m3 (bit 23 clear) exists for mxf4nvf4 with 4 factors only");
+    return std::string("scale type ue4m3 (bit 23 clear) exists only for mxf4nvf4 with 4 scale factors");
   }
   for (int id : {d.scale_a_id, d.scale_b_id}) {
     if (id % d.scale_factors != 0) return base::Cat("scale factor id ", id, " with ", d.scale_factors, " factors");

@@ -26,7 +26,8 @@ struct MmaQualifiers {
   int cta_group = 1;
   Sparsity sparsity = Sparsity::kDense;
   WeightMode weight_mode = WeightMode::kOrdinary;
-  int scale_vector = 0;  // factors per row: 1, 2, 4 for .scale_vec::NX (block16 = 4, block32 = 1 or 2); 0: the default
+  int scale_vector =
+      0;  // scale factors per row: 1, 2, 4 for .scale_vec::NX (block16 = 4, block32 = 1 or 2); 0: the default
 
   bool operator==(const MmaQualifiers&) const = default;
 };

@@ -37,8 +37,8 @@ void ForEachCell(const PlannedLaneAccess& plan, Visit visit) {
   }
 }
 
-// An MMA of 64 rows leaves every other group of 16 lanes alone, and .32x32b cannot help reading those too: a column is
-// as good as written when one half of the warp's lanes is, and the other half untouched.
+// An MMA of 64 rows does not write every other group of 16 lanes, and .32x32b cannot avoid reading those too: a column
+// counts as written if one half of the warp's lanes is written and the other half untouched.
 std::optional<TensorAddress> UnwrittenCell(LaneShape shape, const TensorMemory& memory, const TensorRange& range) {
   const auto first = memory.FirstUnwritten(range);
   if (!first || shape != LaneShape::k32x32b) return first;

@@ -51,8 +51,8 @@ struct OperandTile {
 // byte inside it (MN-major), after the XOR, modulo the 18 address bits of a descriptor.
 uint32_t ByteAddress(const MatrixDescriptor& descriptor, const OperandTile& tile, int mn, int k_byte);
 
-// The 16-byte granules that the tile occupies, added to others or alone. Out of the window: an Error that names the
-// first bad address.
+// The 16-byte granules that the tile occupies, added to others or by themselves. Outside the window: an Error that
+// names the first bad address.
 Status AddGranules(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window,
                    GranuleSet& to);
 Result<std::vector<SharedRange>> TouchedGranules(const MatrixDescriptor& descriptor, const OperandTile& tile,

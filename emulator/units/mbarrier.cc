@@ -113,7 +113,7 @@ Result<Mbarrier::PtxToken> Mbarrier::Arrive(int64_t count, Completion completion
 
 Result<Mbarrier::PtxToken> Mbarrier::ArriveExpectBytes(int64_t bytes) {
   LS_TRY(NeedValid());
-  // The bytes come first, without a completion test of their own: the arrival that follows has one.
+  // The bytes come first, without a separate completion test: the arrival that follows has one.
   LS_TRY(AddBytes(bytes, bytes, "expect_tx"));
   return Arrive(1);
 }

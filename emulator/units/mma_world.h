@@ -1,6 +1,6 @@
 // A tcgen05.mma with operands in memory and its result by definition, for the tests of the unit.
 //
-// The places of A, B, D, metadata and scale factors are the manual's formulas, written here again: nothing of the
+// The locations of A, B, D, metadata and scale factors are the manual's formulas, written here again: nothing of the
 // unit's own addressing, except that of matrix descriptors, which matrix_descriptor_test.cc compares with formulas.
 // Thread-safety: none.
 #pragma once
@@ -351,7 +351,7 @@ class World {
           }
           for (int n = 0; n < form_.n; ++n) {
             int column = n / 32;
-            if (form_.ctas == 2 && form_.m == 128) {  // the halves of N side by side
+            if (form_.ctas == 2 && form_.m == 128) {  // the halves of N next to each other
               if (partition / 2 != n / (form_.n / 2)) continue;
               column = n % (form_.n / 2) / 32;
             }

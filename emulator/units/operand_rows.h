@@ -21,7 +21,7 @@ class OperandRows {
   static constexpr int kMaxK = 128;
   static constexpr int kPadding = 32;  // rows of B are padded to a multiple of this
 
-  // What is kept of an element: its value alone is enough for Arithmetic::kFast.
+  // What is kept of an element: its value is enough for Arithmetic::kFast.
   enum class Detail : uint8_t { kValues, kValuesAndExponents };
 
   // The exponent of zeros: the sum of two is still a 16-bit number, and below every other exponent and their sums.
@@ -39,7 +39,8 @@ class OperandRows {
   void LoadCodes(Side side, ElementType type, int rows, int k, const uint32_t* codes, bool negate);
   // The scale factors of a block-scaled instruction: `factors` bytes per row, each covering k / factors elements.
   void LoadScales(ScaleType type, int factors, const uint8_t* bytes);
-  // Multiplies the elements by their scale factors and forgets these: for Arithmetic::kFast, whose sums know none.
+  // Multiplies the elements by their scale factors and drops these: for Arithmetic::kFast, whose sums have no scale
+  // factors.
   void FoldScales();
 
   Side side() const { return side_; }

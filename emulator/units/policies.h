@@ -1,7 +1,7 @@
 // The policy register: what the emulator does where the manual leaves the meaning of an instruction open.
 //
-// policies.def is the table. A unit is told the answers and says which of them its result depends on, so that a report
-// can tell a result that the manual promises from one that it does not. Thread-safety: plain values.
+// policies.def is the table. A unit receives the answers and reports which of them its result depends on, so that a
+// report can distinguish a result that the manual promises from one that it does not. Thread-safety: plain values.
 #pragma once
 
 #include <cstdint>

@@ -143,7 +143,7 @@ class Execution {
     return Ok();
   }
 
-  // The factors of A's rows, and of the columns of `part` of `parts`.
+  // The scale factors of A's rows, and of the columns of `part` of `parts`.
   Status LoadScales(int cta, int part, int parts, OperandRows& a, OperandRows& b) {
     if (!IsBlockScaled(plan_.request.qualifiers.kind)) return Ok();
     std::vector<uint8_t> scales;

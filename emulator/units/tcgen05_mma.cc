@@ -151,7 +151,8 @@ Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, To
   if (IsBlockScaled(r.qualifiers.kind)) {
     const auto columns = [](int count) { return static_cast<uint16_t>((count + 31) / 32); };
     LS_TRY(add(touched.tensor_reads, {0, 128, r.scales_a.column, columns(rows)}, "scale factors of A"));
-    // The 2x2 data path keeps the two halves of N side by side in the lanes, the others one after another in columns.
+    // The 2x2 data path keeps the two halves of N next to each other in the lanes, the others one after another in
+    // columns.
     LS_TRY(add(touched.tensor_reads, {0, 128, r.scales_b.column, columns(shape.n / groups)}, "scale factors of B"));
   }
   return Ok();

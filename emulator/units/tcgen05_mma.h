@@ -1,8 +1,8 @@
 // One whole tcgen05.mma: operands fetched from shared and Tensor Memory, summed, written to Tensor Memory.
 //
 // PlanMma decodes and checks everything that does not depend on memory contents and lists what will be touched;
-// ExecuteMma does it. In between a scheduler may let time pass. A cta_group::2 instruction takes the two CTAs of the
-// pair, even rank first.
+// ExecuteMma executes it. A scheduler may let time pass in between. A cta_group::2 instruction takes the two CTAs of
+// the pair, even rank first.
 //
 // Thread-safety: ExecuteMma touches only the CTAs given to it.
 #pragma once

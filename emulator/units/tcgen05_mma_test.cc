@@ -144,7 +144,7 @@ TEST(Tcgen05Mma, ScaleFactorIdsPickTheirByte) {
   }
 }
 
-// Two factors of a row in the upper or the lower half of a cell.
+// Two scale factors of a row in the upper or the lower half of a cell.
 TEST(Tcgen05Mma, ScaleFactorIdsPickTheirHalf) {
   Form form;
   form.kind = Tcgen05Kind::kMxf4;

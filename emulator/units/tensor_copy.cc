@@ -178,7 +178,7 @@ Status WalkGather(const TensorMap& map, const TensorCopy& copy, Walk& walk) {
   return Ok();
 }
 
-// The cursor of an im2col walk: W, H, D (as many as there are), N.
+// The cursor of an im2col traversal: W, H, D (as many as there are), N.
 class PixelCursor {
  public:
   explicit PixelCursor(const TensorMap& map) : map_(map), spatial_(static_cast<size_t>(map.rank - 2)) {}
@@ -238,7 +238,7 @@ Status WalkIm2col(const TensorMap& map, const TensorCopy& copy, Walk& walk) {
   return Ok();
 }
 
-// im2col::w and im2col::w::128: only W walks, and a row that ends carries into N.
+// im2col::w and im2col::w::128: only W advances, and a row that ends carries into N.
 Status WalkWide(const TensorMap& map, const TensorCopy& copy, Walk& walk) {
   const bool fixed = map.mode == TensorMapMode::kIm2colWide128;
   const uint32_t halo = copy.offsets[0], shift = copy.offsets[1];
@@ -256,7 +256,7 @@ Status WalkWide(const TensorMap& map, const TensorCopy& copy, Walk& walk) {
   cursor.at[0] += shift;
   const std::array<int64_t, 3> none{};
   const int64_t start = walk.ToBytes(copy.coordinates[0]);
-  // Stop q is row q; with the fixed 128, stops 32(g+1)+j, j < halo, appear once more behind the main rows.
+  // Stop q is row q; with the fixed 128, stops 32(g+1)+j, j < halo, appear once more after the main rows.
   const uint32_t stops = fixed ? 128 + halo : map.pixels + halo;
   for (uint32_t q = 0; q < stops; ++q, cursor.Advance(1, shift, 1)) {
     const bool outside = cursor.Outside(none);
@@ -298,7 +298,7 @@ uint32_t RoundToTf32(uint32_t word) {
   return (word + 0xfff + (word >> 13 & 1)) & 0xffffe000;
 }
 
-// A swizzle cuts rows into pieces of 16 bytes, for which a call costs more than the copy.
+// A swizzle splits rows into 16-byte words, for which a call costs more than the copy.
 void CopyPiece(uint8_t* to, const uint8_t* from, uint32_t bytes) {
   if (bytes == 16) {
     std::memcpy(to, from, 16);

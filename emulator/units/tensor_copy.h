@@ -1,4 +1,4 @@
-// The walks that a TMA copy makes: which bytes of global memory go to which bytes of shared memory.
+// The traversals of TMA copies: which bytes of global memory go to which bytes of shared memory.
 //
 // Thread-safety: pure functions; a CopyPlan is a buffer owned by its user.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace laneshift::emulator {
 
-// One piece of a copy, contiguous in global memory: at most a row. A fill run has no global bytes: a load stores the
-// map's fill pattern there. For the padded sub-byte types global_bytes is smaller than bytes.
+// One contiguous run of a copy in global memory: at most a row. A fill run has no global bytes: a load stores the map's
+// fill pattern there. For the padded sub-byte types global_bytes is smaller than bytes.
 //
 // Invariant: with a swizzle a run stays inside 128 aligned bytes, where the swizzle is one XOR.
 struct TensorRun {

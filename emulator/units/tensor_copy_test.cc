@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kBase = 0x100000;
 constexpr uint8_t kUntouched = 0xcd;
 
-// Global memory from kBase, filled with noise; the walks may not leave it.
+// Global memory from kBase, filled with noise; traversals may not leave it.
 struct World {
   explicit World(size_t bytes) : global(bytes), shared(256 * 1024, kUntouched) {
     std::mt19937 random(9);
@@ -208,7 +208,7 @@ TEST(TensorCopy, LoadAndStoreAreInverse) {
   }
 }
 
-// Every stop of the bounding box in order, image after image: the walk is a window of this list.
+// Every stop of the bounding box in order, image after image: the traversal is a window of this list.
 TEST(TensorCopy, RandomIm2colEqualsTheListOfStops) {
   Random r;
   CopyPlan plan;
@@ -404,7 +404,7 @@ TEST(TensorCopy, Im2colStoresNeedTheWholeTensorAsTheirBox) {
   ASSERT_TRUE(PlanTensorStore(map, copy, plan));
   size_t written = 0;
   for (const TensorRun& run : plan.runs) written += run.global_bytes;
-  EXPECT_EQ(written, 6u * 128);  // pixels 4 to 9 of the last row; two lie behind the last image
+  EXPECT_EQ(written, 6u * 128);  // pixels 4 to 9 of the last row; two are after the last image
   for (const auto& [lower, upper] : {std::pair{-1, 0}, {0, 1}, {0, -1}, {1, 0}}) {
     for (const size_t dimension : {size_t{0}, size_t{1}}) {
       TensorMap moved = map;

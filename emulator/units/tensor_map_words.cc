@@ -182,7 +182,7 @@ uint64_t ChecksumOf(std::span<const uint8_t> bytes) {  // FNV-1a
   return hash;
 }
 
-// Walks the fields in order; the same walk writes and reads.
+// Visits the fields in order; the same visitor order writes and reads.
 class Writer {
  public:
   explicit Writer(TensorMapBytes& bytes) : bytes_(bytes) {}

@@ -137,7 +137,7 @@ TEST(LaneAccess, RefusesWhatIsWrong) {
   EXPECT_TRUE(refused({LaneShape::k32x32b, 128, HalfWords::kWhole, {0, 400}, 0}, 0));
   EXPECT_TRUE(refused({LaneShape::k32x32b, 128, HalfWords::kPacked, {0, 300}, 0}, 0));
   EXPECT_TRUE(refused({LaneShape::k16x32bx2, 8, HalfWords::kWhole, {0, 0}, 510}, 0));
-  // Another warp's lanes: hardware uses the warp's own, and a checker is told.
+  // Another warp's lanes: hardware uses the warp's own, and the checker is informed.
   const auto foreign = PlanLaneAccess({LaneShape::k32x32b, 1, HalfWords::kWhole, {0, 0}, 0}, 2);
   ASSERT_TRUE(foreign);
   EXPECT_TRUE(foreign->foreign_lanes);

@@ -9,7 +9,7 @@
 #include "emulator/units/vector_sets.h"
 #include "emulator/units/vector_targets.h"
 
-// clang-format off: what follows is compiled for this set, what stands above is not.
+// clang-format off: code after this line is compiled for this set, code before it is not.
 LS_BEGIN_AVX2
 #include "emulator/units/fused_sum_loops.h"
 #include "emulator/units/operand_loops.h"

@@ -2,8 +2,8 @@
 //
 // Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
 // (cut to `error_bytes`, always terminated; null is allowed). A null engine, plan or other pointer where one is needed
-// is LANESHIFT_INVALID_ARGUMENT; functions without a status do nothing with it, or return "" or 0. No call throws;
-// where the host has no memory left it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines
+// is LANESHIFT_INVALID_ARGUMENT; functions without a status ignore it, or return "" or 0. No call throws; if the host
+// is out of memory it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines
 // and plans may be shared; a plan keeps its engine's device alive.
 #pragma once
 
@@ -36,10 +36,10 @@ typedef enum {
 laneshift_status laneshift_engine_open(const char* device, const char* target, const char* store_directory,
                                        laneshift_engine** engine, char* error, size_t error_bytes);
 
-/* The same with everything that can be said. Fill `struct_bytes` with sizeof(laneshift_options) and zero the rest: what
-   is null or zero has its default. Later versions only add members at the end, so programs and libraries of different
-   versions go together: members that the caller's struct lacks have their defaults, and those that this library does
-   not know have to be zero (else LANESHIFT_INVALID_ARGUMENT). */
+/* The same with all options. Set `struct_bytes` to sizeof(laneshift_options) and zero the rest: null and zero mean the
+   default. Later versions only add members at the end, so programs and libraries of different versions are compatible:
+   members that the caller's struct lacks have their defaults, and those that this library does not know must be zero
+   (otherwise LANESHIFT_INVALID_ARGUMENT). */
 typedef struct laneshift_options {
   size_t struct_bytes;
   const char* device;
@@ -48,7 +48,7 @@ typedef struct laneshift_options {
   const char* system_store;
   const char* on_miss;             /* "heuristic", "tune", "background" or "error" */
   const char* tuner;               /* path of the program laneshift; null: on PATH, or where it was installed */
-  const char* include_directories; /* of the sources of users' functions; several with ':' between them */
+  const char* include_directories; /* of the sources of users' functions; separated by ':' */
 } laneshift_options;
 laneshift_status laneshift_engine_open_with(const laneshift_options* options, laneshift_engine** engine, char* error,
                                             size_t error_bytes);
@@ -57,23 +57,23 @@ laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* 
                                           char* error, size_t error_bytes);
 /* Waits until nothing is left to measure in the background. */
 void laneshift_engine_finish_tuning(laneshift_engine* engine);
-/* What launches on the emulator have left since the last call: `faults` and `hazards` get their numbers, `report` their
-   text (cut to `report_bytes`, always terminated), in lines that begin with "fault: ", "hazard: ", "policy: " or
-   "output: ". Each of the three may be null. LANESHIFT_UNSUPPORTED on a GPU, which notices none of it. */
+/* The report of all launches on the emulator since the last call: `faults` and `hazards` receive the counts, `report`
+   the text (truncated to `report_bytes`, always terminated), in lines that begin with "fault: ", "hazard: ",
+   "policy: " or "output: ". Each of the three may be null. LANESHIFT_UNSUPPORTED on a GPU. */
 laneshift_status laneshift_engine_take_report(laneshift_engine* engine, size_t* faults, size_t* hazards, char* report,
                                               size_t report_bytes, char* error, size_t error_bytes);
 void laneshift_engine_close(laneshift_engine* engine);
 
 /* Compiles a user's epilogue function (laneshift/epilogue_function.h), or finds it in the store, and writes the step
-   that calls it, to be put into the epilogue= of a problem: "Swish@…/column.f32,number:1.5". `file` is the source's
-   name in messages, or null; `numbers` are for its parameters that are numbers. Where the function joins pairs of
-   columns that come from two halves of B, append ":halves" to the step. LANESHIFT_INVALID_ARGUMENT if
-   `step_bytes` are too few. A problem may also name the file itself: epilogue=act.cu:Swish:1.5. */
+   that calls it, for the epilogue= of a problem: "Swish@…/column.f32,number:1.5". `file` is the source's name in
+   messages, or null; `numbers` are the values of its numeric parameters. For a gated linear unit with the split gate/up
+   layout, append ":halves" to the step. LANESHIFT_INVALID_ARGUMENT if `step_bytes` is too small. A problem may also
+   name the file itself: epilogue=act.cu:Swish:1.5. */
 laneshift_status laneshift_step_make(laneshift_engine* engine, const char* source, const char* file,
                                      const char* function, const double* numbers, size_t count, char* step,
                                      size_t step_bytes, char* error, size_t error_bytes);
 
-/* `problem` in its one-line form; `schedule` a whole or partial schedule, or null. */
+/* `problem` in its one-line form; `schedule` a complete or partial schedule, or null. */
 laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* problem, const char* schedule,
                                      laneshift_plan** plan, char* error, size_t error_bytes);
 /* The schedule that the plan uses; where its kernel came from: "memory", "store" or "compiled"; and why it is this one:
@@ -85,28 +85,28 @@ size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan);
 void laneshift_plan_free(laneshift_plan* plan);
 
 /* Enqueues d = alpha * a b + beta * c + bias on `stream` (a CUstream or cudaStream_t; null: the default stream). For a
-   convolution the operands are, in the same places, x, w, z, y and the bias. */
+   convolution the operands are, in the same order, x, w, z, y and the bias. */
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
                                         const void* b, const void* c, void* d, const void* bias, void* workspace,
                                         char* error, size_t error_bytes);
 
-/* The same for a problem with factors (scale=tensor or scale=block): device pointers to f32 values, which lie as
-   laneshift/problem.h says. scale_d is read where D is 8-bit. */
+/* The same for a problem with scale factors (scale=tensor or scale=block): device pointers to f32 values, laid out as
+   in laneshift/problem.h. scale_d is read if D is 8-bit. */
 laneshift_status laneshift_plan_execute_scaled(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
                                                const void* b, const void* c, void* d, const void* bias,
                                                const void* scale_a, const void* scale_b, const void* scale_d,
                                                void* workspace, char* error, size_t error_bytes);
 /* The same for a problem with an epilogue: `epilogue` has `count` addresses, those of its operands in the order of the
-   steps that have one. The factors are null where the problem has none. */
+   steps that have one. The scale factors are null if the problem has none. */
 laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
                                               const void* b, const void* c, void* d, const void* bias,
                                               const void* scale_a, const void* scale_b, const void* scale_d,
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes);
 
-/* Memory of the engine's device, all zero at first, for programs that have no CUDA driver or runtime of their own to
-   ask; on the emulator there is no other way to it. `bytes` may be 0: the address is then null, as Execute takes it for
-   no workspace. Free it before or after the engine. */
+/* Memory of the engine's device, initially zero, for programs that do not use a CUDA driver or runtime themselves; on
+   the emulator it is the only way. `bytes` may be 0: the address is then null, which Execute accepts as no workspace.
+   Free it before or after the engine. */
 laneshift_status laneshift_memory_allocate(laneshift_engine* engine, size_t bytes, laneshift_memory** memory,
                                            char* error, size_t error_bytes);
 void* laneshift_memory_address(const laneshift_memory* memory);

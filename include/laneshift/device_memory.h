@@ -1,5 +1,5 @@
-// DeviceMemory: memory of an engine's device, for programs that have no driver of their own to ask. On the emulator
-// there is no other way to it; a program on a GPU may as well use cuMemAlloc or cudaMalloc.
+// DeviceMemory: memory of an engine's device, for programs that do not use the driver themselves. On the emulator it is
+// the only way; on a GPU a program may as well use cuMemAlloc or cudaMalloc.
 //
 // Thread-safety: distinct objects are independent; one object may be used by one thread at a time.
 #pragma once
@@ -14,7 +14,7 @@ namespace laneshift {
 class DeviceMemory {
  public:
   // `bytes` of device memory, all zero, so that it may serve as a plan's workspace; at least 256-byte aligned. Keeps
-  // the engine's device alive. kResourceExhausted: the device has not that much left.
+  // the engine's device alive. kResourceExhausted: the device does not have that much memory left.
   static Result<DeviceMemory> Allocate(const Engine& engine, size_t bytes);
   DeviceMemory(DeviceMemory&&) noexcept;
   DeviceMemory& operator=(DeviceMemory&&) noexcept;

@@ -5,7 +5,7 @@
 //   auto plan = engine->MakePlan(*problem);
 //   plan->Execute(stream, {.a = a, .b = b, .d = d}, workspace);  // plan->workspace_bytes() of zeroed device memory
 //
-// Thread-safety: an Engine may be used from any number of threads at once, and a Plan too. A Plan keeps its engine's
+// Thread-safety: an Engine and a Plan may be used from any number of threads at once. A Plan keeps its engine's
 // device alive. `Execute` allocates nothing on the device, synchronises nothing and touches no file: it may be captured
 // into a CUDA graph. Making a plan may load a kernel, which a capture forbids: Prepare() beforehand.
 #pragma once
@@ -40,41 +40,41 @@ struct AsyncOrder {
 // "eager", "late", "random:SEED".
 Result<AsyncOrder> ParseAsyncOrder(std::string_view text);
 
-// How the emulator computes the tensor core's sums.
+// How the emulator computes tensor-core sums.
 enum class Arithmetic : uint8_t {
-  kHardware,  // bit for bit as the chip does
-  kFast,      // plain f32: close, quicker, and not what a GPU gives
+  kHardware,  // bit-exact
+  kFast,      // plain f32: close and faster, but not the bits of a GPU
 };
 // "hardware", "fast".
 std::string_view ArithmeticName(Arithmetic arithmetic);
 Result<Arithmetic> ParseArithmetic(std::string_view text);
 
-// Whether the emulator lets clusters take over the work of others (cluster launch control).
+// Whether the emulator grants work stealing between clusters (cluster launch control).
 enum class Takeover : uint8_t { kGranted, kRefused };
 
 enum class Assembler : uint8_t {
-  kAuto,    // ptxas where it is found, else the driver
-  kPtxas,   // ptxas; an error where there is none
+  kAuto,    // ptxas if it is found, otherwise the driver
+  kPtxas,   // ptxas; an error if there is none
   kDriver,  // the driver's own compiler
 };
 
-// What MakePlan does about a problem of which no measured schedule is stored for the device.
+// What MakePlan does for a problem without a stored measured schedule for the device.
 enum class MissPolicy : uint8_t {
   kHeuristic,   // takes the timing model's best, at once
-  kTune,        // measures first, in a process of its own: seconds to minutes
-  kBackground,  // takes the timing model's best at once, measures meanwhile, and lets plans switch to the winner
+  kTune,        // measures first, in a separate process: seconds to minutes
+  kBackground,  // takes the timing model's best at once, measures meanwhile, and switches plans to the winner
   kError,       // refuses: kNotFound
 };
 // "heuristic", "tune", "background", "error".
 std::string_view MissPolicyName(MissPolicy policy);
 Result<MissPolicy> ParseMissPolicy(std::string_view text);
 
-// Whether a plan's kernel may be set up while the kernel before it on the stream still ends (programmatic dependent
-// launch). Either way it reads and writes nothing before that one has ended; graphs take it as an edge of a kind of its
-// own.
+// Whether a plan's kernel may be set up while the previous kernel on the stream finishes (programmatic dependent
+// launch). In both cases it reads and writes nothing before the previous kernel has ended. In a graph it is a
+// programmatic edge.
 enum class LaunchOverlap : uint8_t { kNone, kProgrammatic };
 
-// What NVRTC may take for one source of users' epilogue functions: beyond it the function is an error that says which.
+// Limits of NVRTC for one source of users' epilogue functions. Exceeding one is an error that names the limit.
 struct FunctionLimits {
   int64_t memory_bytes = int64_t{4} << 30;  // of address space
   int cpu_seconds = 60;
@@ -82,31 +82,31 @@ struct FunctionLimits {
 };
 
 struct EngineOptions {
-  // "cuda", "cuda:N", "emulator", or "auto": a GPU if there is one that has a target, else the emulator.
+  // "cuda", "cuda:N", "emulator", or "auto": a GPU if there is one with a supported target, otherwise the emulator.
   std::string device = "auto";
-  // "sm_100a" or "sm_90a": which chip the emulator stands for. Empty: the emulator's first; a GPU decides for itself.
+  // "sm_100a" or "sm_90a": the chip that the emulator emulates. Empty: the first of them; a GPU determines its target.
   std::string target{};
-  // Where kernels and choices are kept. Empty: where the program `laneshift` keeps them, LANESHIFT_CACHE_DIR, else
-  // XDG_CACHE_HOME/laneshift, else ~/.cache/laneshift. ":memory:": in memory only.
+  // Where kernels and choices are stored. Empty: where the program `laneshift` stores them, LANESHIFT_CACHE_DIR, else
+  // XDG_CACHE_HOME/laneshift, else ~/.cache/laneshift. ":memory:": only in memory.
   std::string store_directory{};
-  // A database that is read where the store has nothing (`laneshift db seal` makes one). Empty: the one that was
-  // installed with laneshift, if there is one.
+  // A database to read if the store has no entry (`laneshift db seal` makes one). Empty: the one installed with
+  // laneshift, if there is one.
   std::string system_store{};
-  // Whether its kernels are used too, and not only its choices and measurements: their code then runs as this process's
-  // own (docs/security.md).
+  // Whether its kernels are used too, and not only its choices and measurements. Their code then runs with the rights
+  // of this process (docs/security.md).
   bool system_store_kernels = false;
   MissPolicy on_miss = MissPolicy::kHeuristic;
-  // The program `laneshift`, which measures for kTune and kBackground in a process of its own. Empty: searched on PATH
+  // The program `laneshift`, which measures for kTune and kBackground in a separate process. Empty: searched on PATH
   // and where it was installed with the library.
   std::string tuner{};
-  // For users' epilogue functions (laneshift/epilogue_function.h): where NVRTC, and CUDA's headers beside it, are
-  // looked for, before the toolkit's usual place and the loader's own; where else their sources' includes are; and
-  // NVRTC's path, if no other is to be taken.
+  // For users' epilogue functions (laneshift/epilogue_function.h): directories in which to look for NVRTC and CUDA's
+  // headers next to it, before the toolkit's usual place and the loader's path; additional include directories of their
+  // sources; and the path of NVRTC, if it is to be fixed.
   std::vector<std::string> library_directories{};
   std::vector<std::string> include_directories{};
   std::string nvrtc{};
-  // They are compiled in a process of their own under these limits. It is the program `laneshift`, found as `tuner` is;
-  // where that is not installed they are compiled in this process, without limits, and one line of the log says so.
+  // They are compiled in a separate process under these limits. It is the program `laneshift`, found as `tuner` is; if
+  // that is not installed they are compiled in this process, without limits, and one log line says so.
   FunctionLimits function_limits{};
   Assembler assembler = Assembler::kAuto;
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
@@ -117,13 +117,13 @@ struct EngineOptions {
   Takeover takeover = Takeover::kGranted;
   int emulator_threads = 0;          // 0: all cores
   int emulator_multiprocessors = 0;  // of the emulated device; 0: as many as the chip has
-  // "NAME=ANSWER": what the emulator does where the manual is silent (docs/emulator.md has the names and answers).
+  // "NAME=ANSWER": the emulator's behaviour where the manual is silent (docs/emulator.md has the names and answers).
   std::vector<std::string> policies{};
 };
 
-// Device addresses. `c` is read where beta != 0, `bias` where the problem has one. `d` may equal `c`. The factors, f32,
-// are read where the problem's `scale` says so (laneshift/problem.h), that of D where D is 8-bit besides. `epilogue`:
-// the operands of the problem's epilogue, in the order of the steps that have one.
+// Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The f32 scale factors
+// are read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit. `epilogue`: the
+// operands of the problem's epilogue, in the order of the steps that have one.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -136,7 +136,7 @@ struct GemmArguments {
   EpilogueArguments epilogue{};
 };
 
-// The same of a convolution. `z` is read where beta != 0, `bias` where the problem has one. `y` may equal `z`.
+// The same for a convolution. `z` is read if beta != 0, `bias` if the problem has one. `y` may equal `z`.
 struct ConvArguments {
   const void* x = nullptr;
   const void* w = nullptr;
@@ -156,18 +156,18 @@ using Arguments = std::variant<GemmArguments, ConvArguments>;
 enum class CacheState : uint8_t { kMemory, kStore, kCompiled };
 std::string_view CacheStateName(CacheState state);  // "memory", "store", "compiled"
 
-// Why a plan has its schedule. `laneshift`, its JSON and its store say the same words.
+// Why a plan has its schedule. The program `laneshift`, its JSON and its store use the same names.
 enum class ChoiceOrigin : uint8_t {
   kRule,       // the timing model's best
-  kPrior,      // measured with another revision of the code generator: a better guess, no measured choice
+  kPrior,      // measured with another revision of the code generator: a better guess, but not a measured choice
   kPredicted,  // stored without a measurement: the best prediction, run and found right
   kStale,      // measured under another driver; to be measured again when there is time
   kMeasured,
-  kGiven,  // the caller's constraint left nothing open that a store could know
+  kGiven,  // fixed by the caller's constraint
 };
 std::string_view ChoiceOriginName(ChoiceOrigin origin);  // "rule", "prior", …
 
-// What a plan is and what making it cost.
+// What a plan is, and the cost of making it.
 struct PlanReport {
   std::string problem;  // one-line form
   std::string target;
@@ -178,19 +178,19 @@ struct PlanReport {
   double plan_ms = 0;      // everything of MakePlan; 0 if the plan was remembered
   double ptx_ms = 0;       // tile program to PTX; 0 if it came from a cache
   double assemble_ms = 0;  // PTX to loaded module; 0 if a cubin came from a cache
-  int registers = 0;       // of a thread; 0 where the device does not tell (the emulator)
+  int registers = 0;       // per thread; 0 if the device does not report it (the emulator)
   int local_bytes = 0, smem_bytes = 0, threads = 0;
   unsigned grid = 0;
 };
 
-// What launches on the emulator have left beside their results.
+// What launches on the emulator leave in addition to their results.
 struct EmulatorReport {
   uint64_t launches = 0;
-  // What ended a kernel: the kind of fault, kernel, PTX line, CTA and warp, and below it who waits for whom.
+  // What ended a kernel: the kind of fault, kernel, PTX line, CTA and warp, and then who waits for whom.
   std::vector<std::string> faults{};
-  // Races, uninitialised reads, leaks and the like (docs/emulator.md), one line each, which name the same.
+  // Races, uninitialised reads, leaks and the like (docs/emulator.md), one line each with the same place.
   std::vector<std::string> hazards{};
-  // The questions that the manual leaves open and a result depends on: "shift_scope=groups: 12 uses (…)".
+  // The questions that the manual leaves open and that a result depends on: "shift_scope=groups: 12 uses (…)".
   std::vector<std::string> policies{};
   std::string output{};  // of printf in kernels
   Arithmetic arithmetic = Arithmetic::kHardware;
@@ -204,20 +204,19 @@ class Plan {
   Plan& operator=(Plan&&) noexcept;
   ~Plan();
 
-  // Of the schedule that the next Execute uses; valid as long as the plan. It changes where tuning in the background
-  // (MissPolicy::kBackground) finds a better one, which takes no more workspace.
+  // Describes the schedule that the next Execute uses; valid as long as the plan. It changes if tuning in the
+  // background (MissPolicy::kBackground) finds a better schedule that needs no more workspace.
   const PlanReport& report() const;
-  // Device memory that Execute needs beside its arguments, in bytes; 0: none. It is zero before its first use; plans
-  // may use one workspace one after another, never at the same time, and leave it as the next one needs it.
+  // Device memory that Execute needs in addition to its arguments, in bytes; 0: none. It must be zero before its first
+  // use. Plans may use one workspace one after another, never at the same time, and leave it ready for the next.
   size_t workspace_bytes() const;
-  // Enqueues the kernel, behind one that packs its operands where the schedule says so, and before those that add up
-  // the epilogue's sums where they are deterministic. `stream` is a CUstream or cudaStream_t of the engine's device;
-  // null is the default stream.
-  // kInvalidArgument, by name: arguments of another kind of problem; a pointer or workspace that is missing or
-  // misaligned, is no address that the device can use, or has less memory than its operand takes. kDriver carries the
-  // driver's words, and says so where an earlier kernel's fault has lost the context. On the emulator the kernel has
-  // run when the call returns: its fault is this call's error (kDriver, kTimeout of a deadlock), the report
-  // (Engine::TakeReport) tells it in full, and the engine can be used as before.
+  // Enqueues the kernel, after one that packs its operands if the schedule says so, and before those that add the
+  // partial rows of deterministic reductions. `stream` is a CUstream or cudaStream_t of the engine's device; null is
+  // the default stream. kInvalidArgument, by name: arguments of another kind of problem; a pointer or workspace that is
+  // missing or misaligned, that the device cannot use, or whose allocation is smaller than its operand. kDriver carries
+  // the driver's message, and says so if the fault of an earlier kernel has lost the context. On the emulator the
+  // kernel has finished when the call returns: its fault is this call's error (kDriver; kTimeout for a deadlock), the
+  // report (Engine::TakeReport) has the details, and the engine can be used as before.
   Status Execute(CUstream_st* stream, const Arguments& arguments, void* workspace = nullptr) const;
   // So that plain braces work: Execute(stream, {.a = a, .b = b, .d = d}), Execute(stream, {.x = x, .w = w, .y = y}).
   Status Execute(CUstream_st* stream, const GemmArguments& arguments, void* workspace = nullptr) const {
@@ -244,31 +243,30 @@ class Engine {
 
   // Chooses a schedule (within `constraint`), compiles or fetches the kernel, loads it. May take milliseconds, or as
   // long as the miss policy allows; afterwards the same problem is a look-up. kUnsupported: no schedule fits, and why.
-  // kNotFound: as MissPolicy::kError says. kInvalidArgument also while the device is seen to be captured from; of
-  // streams that do not wait for the default stream it is not seen.
+  // kNotFound: see MissPolicy::kError. kInvalidArgument also during a stream capture, which is detected unless the
+  // captured streams do not wait for the default stream.
   Result<Plan> MakePlan(const Problem& problem, const ScheduleConstraint& constraint = {}) const;
 
-  // Makes the plans of all of them and keeps them, so that MakePlan and Run find them at once and work during a
-  // capture. The first failure ends it.
+  // Makes the plans of all problems and keeps them, so that MakePlan and Run find them at once and work during a
+  // capture. Stops at the first failure.
   Status Prepare(std::span<const Problem> problems) const;
 
-  // A problem whose epilogue may name users' functions in files: "… epilogue=bias_n+act.cu:Swish:1.5". As ParseProblem
-  // otherwise; errors of a function as MakeStep.
+  // ParseProblem for a problem whose epilogue may name users' functions in files: "… epilogue=bias_n+act.cu:Swish:1.5".
+  // Errors of a function are those of MakeStep.
   Result<Problem> ReadProblem(std::string_view text) const;
 
   // Compiles a user's function, or finds it in the store. kInvalidArgument: the source does not compile (with NVRTC's
-  // log), lacks the function or has several of the name, or its signature cannot be served. kUnsupported: there is no
-  // NVRTC, or the function does what an epilogue cannot. Of a function that joins pairs, `pairs` of the step says from
-  // where they come.
+  // log), lacks the function or has several of that name, or its signature is not supported. kUnsupported: there is no
+  // NVRTC, or the function does what an epilogue cannot. For the function of a gated linear unit, `pairs` of the step
+  // selects the gate/up layout.
   Result<EpilogueStep> MakeStep(const FunctionSource& source) const;
 
   // Waits until nothing is left to measure in the background.
   void FinishTuning() const;
 
-  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute; by a schedule with
-  // split_k=1 and no operand packed where the plan's needs a workspace. kInvalidArgument: `stream` is being captured
-  // and the plan is not there yet; kUnsupported: every plan needs a workspace (the epilogue's sums are to be
-  // deterministic).
+  // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute. If the plan would need a
+  // workspace, the schedule is one with split_k=1 and no packed operand. kInvalidArgument: `stream` is being captured
+  // and the plan does not exist yet; kUnsupported: every plan needs a workspace (deterministic reductions).
   Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
   Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));
@@ -277,14 +275,14 @@ class Engine {
     return Run(problem, stream, Arguments(arguments));
   }
 
-  // What the launches of this process's emulator have left since the last call: faults, hazards and open questions.
-  // Nothing on a GPU, which notices none of it. Engines of one process share the emulator and its report.
+  // The report of all launches on this process's emulator since the last call: faults, hazards and open questions.
+  // Empty on a GPU, which detects none of them. Engines of one process share the emulator and its report.
   std::optional<EmulatorReport> TakeReport() const;
 
   // Name of the device and of the target whose code it runs.
   std::string device_name() const;
   std::string target() const;
-  // What went wrong without failing anything, such as a store that is not durable; in order, each once.
+  // Problems that made no call fail, such as a store that is not durable; in order, each once.
   std::vector<std::string> warnings() const;
 
   // For laneshift's own tools: the parts below the public interface (runtime/engine_parts.h).

@@ -1,5 +1,5 @@
-// What a user's epilogue function takes beside the value of the accumulator. For CUDA C++ sources; laneshift includes
-// it in front of a source that it compiles, and a host compiler takes it too.
+// Operands of a user's epilogue function in addition to the accumulator's value. For CUDA C++ sources; laneshift
+// includes it before a source that it compiles, and a host compiler accepts it too.
 //
 //   __device__ float Swish(float v, laneshift::PerColumn<float> bias, laneshift::Output<__half>& saved, float beta) {
 //     const float x = v + bias;
@@ -7,8 +7,8 @@
 //     return x / (1 + expf(-beta * x));
 //   }
 //
-// T is the type of the operand in memory: float, __half, __nv_bfloat16, __nv_fp8_e4m3 or __nv_fp8_e5m2; left out, that
-// of D. The function sees and gives f32. docs/epilogues.md has the rules.
+// T is the type of the operand in memory: float, __half, __nv_bfloat16, __nv_fp8_e4m3 or __nv_fp8_e5m2; by default that
+// of D. The function computes in f32. docs/epilogues.md has the rules.
 // Thread-safety: values.
 #pragma once
 
@@ -27,34 +27,34 @@ namespace laneshift {
 
 struct TypeOfD;
 
-// In the place of the first parameter: the values of a gate's column and of the one that it gates, which the function
-// joins to one of D, as the step swiglu does: the first is a model's gate projection, the second its up projection.
+// As the first parameter: the values of a gate column and of the up column that it gates, from which the function
+// computes one column of D, as the step swiglu does (gate projection and up projection of a gated linear unit).
 struct Pair {
   float gate, up;
 };
 
-// One value for each row of D (of a convolution there is none).
+// One value for each row of D (not in a convolution).
 template <class T = TypeOfD>
 struct PerRow {
   float value;
   LANESHIFT_DEVICE operator float() const { return value; }
 };
 
-// One value for each column of D; of a convolution for each output channel.
+// One value for each column of D; in a convolution for each output channel.
 template <class T = TypeOfD>
 struct PerColumn {
   float value;
   LANESHIFT_DEVICE operator float() const { return value; }
 };
 
-// One value for each element; the matrix lies in memory as D does.
+// One value for each element; the matrix has the layout of D.
 template <class T = TypeOfD>
 struct PerElement {
   float value;
   LANESHIFT_DEVICE operator float() const { return value; }
 };
 
-// A second result, written to a matrix that lies in memory as D does; taken by reference. 0 if it is not assigned.
+// A second result, written to a matrix with the layout of D; taken by reference. 0 if it is not assigned.
 template <class T = TypeOfD>
 struct Output {
   float value = 0;

@@ -1,7 +1,7 @@
 // RunFromHost: a problem whose matrices lie in host memory, in one call.
 //
-// For first steps, tests and machines without a GPU, where the emulator's memory cannot be had otherwise. It allocates,
-// copies and waits; programs that care for speed keep their matrices on the device and use Plan::Execute.
+// For first steps, tests and machines without a GPU, where there is no other access to the emulator's memory. It
+// allocates, copies and waits; for speed, keep matrices on the device and use Plan::Execute.
 //
 // Thread-safety: may be called from any thread.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace laneshift {
 
-// `host` points to host memory, laid out as the problem says (pitches and batch strides included). What lies between
-// the rows of D (y) keeps its contents. Errors as MakePlan and Execute.
+// `host` points to host memory, laid out as the problem says (including pitches and batch strides). Memory between the
+// rows of D (y) keeps its contents. Errors as MakePlan and Execute.
 Status RunFromHost(const Engine& engine, const Problem& problem, const Arguments& host,
                    const ScheduleConstraint& constraint = {});
 inline Status RunFromHost(const Engine& engine, const Problem& problem, const GemmArguments& host,

@@ -31,25 +31,25 @@ int64_t DataTypeBytes(DataType type);
 // Which index of a stored operand is contiguous in memory: K, or the other one (M of A, N of B).
 enum class Major : uint8_t { kK, kMn };
 
-// What a problem asks of its numbers beyond their accuracy. The schedule has to keep it, and so has every choice that
-// is stored for the problem.
+// What a problem promises about its results beyond accuracy. Schedules and stored choices have to honour it.
 enum class Numerics : uint8_t {
-  kDefault,         // any order of summation that the schedule likes
-  kDeterministic,   // the same bits in every run of one schedule, the epilogue's sums included
-  kBatchInvariant,  // deterministic, and what is computed from a row of A (an image of x) has the same bits however
-                    // many others there are
+  kDefault,         // any order of summation
+  kDeterministic,   // the same bits in every run of one schedule, including the epilogue's sums
+  kBatchInvariant,  // deterministic, and results computed from a row of A (an image of x) have the same bits for any
+                    // number of other rows (images)
 };
 // "default", "deterministic", "batch_invariant".
 std::string_view NumericsName(Numerics numerics);
 
-// How a sum of 8-bit products is kept; sums of other types are f32 in both.
+// Accumulation precision of 8-bit operands; other types accumulate in f32 in both cases.
 enum class SumPrecision : uint8_t {
-  kF32,   // f32; at most kPromotedRun products are summed with fewer bits on their way there
-  kFast,  // as the tensor core accumulates: on sm_90a 14 significant bits, cut at every instruction; on sm_100a f32
+  kF32,   // f32 by promotion; at most kPromotedRun products are summed with fewer bits before
+  kFast,  // as the tensor core accumulates: sm_90a truncates to 14 significant bits at every instruction; sm_100a: f32
 };
 constexpr int64_t kPromotedRun = 128;
 
-// Factors of 8-bit operands, f32 in device memory. With any, an 8-bit D also has one, which multiplies what is stored.
+// Scale factors of 8-bit operands, f32 in device memory. With kTensor and kBlock an 8-bit D also has one, which
+// multiplies the stored value.
 enum class Scaling : uint8_t {
   kNone,
   kTensor,  // one for A and one for B
@@ -68,7 +68,7 @@ enum class BiasAxis : uint8_t { kNone, kM, kN };
 //   A  a_major=k: rows of M, each k long, `lda` apart;   a_major=m: rows of K, each m long, `lda` apart
 //   B  b_major=k: rows of N, each k long, `ldb` apart;   b_major=n: rows of K, each n long, `ldb` apart
 //   C, D: rows of M, each n long, `ldc` and `ldd` apart; C may be D.
-// The batch strides say how far matrix i+1 lies behind matrix i; 0 means packed.
+// A batch stride is the distance from matrix i to matrix i+1; 0 means packed.
 // A and B are both f16, both bf16, or each e4m3 or e5m2; D and C are of any type. The sum is accumulated in f32, or as
 // `sum` says. Conversions to 8-bit types saturate. C and the bias have the type of D; of an 8-bit D they are bf16, and
 // C may be of any type if said so.
@@ -84,15 +84,15 @@ struct GemmProblem {
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
   Numerics numerics = Numerics::kDefault;
-  // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 the TMA cannot be
-  // used.
+  // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 an operand is not
+  // TMA-addressable.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
-  Epilogue epilogue{};  // what else happens to an element on its way to D
+  Epilogue epilogue{};  // further steps from the accumulator to D
 
   bool operator==(const GemmProblem&) const = default;
 };
 
-// The spatial dimensions of a convolution. Those that a problem of fewer dimensions lacks have extent 1.
+// The spatial dimensions of a convolution. Missing dimensions have extent 1.
 enum SpatialDimension { kDepth, kHeight, kWidth };
 // One value for each: depth, height, width.
 using Spatial = std::array<int64_t, 3>;
@@ -108,22 +108,22 @@ struct ConvPitches {
 // The bias vector of a convolution: none, or one value for each output channel (length k).
 enum class ConvBias : uint8_t { kNone, kK };
 
-// A forward convolution, as deep learning means it (cross-correlation: the filter is not flipped). With input pixel
-// i = out * stride - pad_before + tap * dilation in each spatial dimension, pixels outside of the image counting as 0:
+// A forward convolution in the sense of deep learning (cross-correlation: the filter is not flipped). With input pixel
+// i = out * stride - pad_before + tap * dilation in each spatial dimension, where pixels outside the image are 0:
 //
 //   y[n, out, k] = alpha * sum over taps and c of x[n, i, g * c/groups + c] * w[k, tap, c] + beta * z[n, out, k] +
 //   bias[k]
 //
-// where g is the group of output channel k: groups of k/groups neighbouring output channels see c/groups neighbouring
-// input channels.
+// where g is the group of output channel k: k/groups consecutive output channels use c/groups consecutive input
+// channels.
 //
-// Storage: x is [n][d][h][w][c], w is [k][t][r][s][c/groups], y and z are [n][o][p][q][k], where o, p and q are what
-// Output() says; z may be y. Types, sums and factors are those of a GEMM, x being A, w B, z C and y D; factors are
-// those of whole tensors.
+// Storage: x is [n][d][h][w][c], w is [k][t][r][s][c/groups], y and z are [n][o][p][q][k], where Output() gives o, p
+// and q; z may be y. Types, accumulation and scale factors are those of a GEMM with x as A, w as B, z as C and y as D;
+// scale factors are per tensor.
 //
-// One-line form: `n` images (1 if left out) of `w` columns, `h` rows and `d` planes with `c` channels; `k` filters of
+// One-line form: `n` images (1 by default) of `w` columns, `h` rows and `d` planes with `c` channels; `k` filters of
 // `s` columns, `r` rows and `t` planes. A problem that names h or r has two spatial dimensions, one that names d or t
-// three, any other one. pad, stride and dilation take one value for all dimensions of the problem, or one for each
+// three, all others one. pad, stride and dilation take one value for all dimensions of the problem, or one for each
 // (stride=2,1: depth before height before width); a pad may differ on both sides (pad=1:2,0:3 is before:after).
 // `w=` followed by a number is the width, by a type the type of the filters; both may be given. Pitches: x_pixel,
 // x_row, x_plane and x_image, the same of y and z; w_tap, w_row, w_plane and w_filter.
@@ -145,7 +145,7 @@ struct ConvProblem {
   Numerics numerics = Numerics::kDefault;
   // Alignment in bytes of each base pointer, as in GemmProblem.
   int64_t align_x = 16, align_w = 16, align_z = 16, align_y = 16;
-  Epilogue epilogue{};  // what else happens to an element on its way to y
+  Epilogue epilogue{};  // further steps from the accumulator to y
 
   // Extent of y. REQUIRES: the problem is complete.
   Spatial Output() const;
@@ -159,21 +159,21 @@ using Problem = std::variant<GemmProblem, ConvProblem>;
 // "gemm", "conv".
 std::string_view ProblemKind(const Problem& problem);
 
-// Parses the one-line form. kInvalidArgument names the word that is wrong and what would be right.
+// Parses the one-line form. kInvalidArgument names what is wrong and what would be right.
 // ENSURES: ValidateProblem() of the result is ok and every pitch and stride that was 0 is filled in.
 Result<Problem> ParseProblem(std::string_view text);
 
-// The canonical one-line form: fixed order, defaults left out. ParseProblem(PrintProblem(p)) == p.
+// The canonical one-line form: fixed order, defaults omitted. ParseProblem(PrintProblem(p)) == p.
 std::string PrintProblem(const Problem& problem);
 
 // Fills in packed pitches and strides, then checks every rule of the struct.
 Result<Problem> CompleteProblem(const Problem& problem);
 
-// Floating-point operations of the problem: 2*m*n*k*batch; of a convolution two for each output element, tap and
-// channel of the group, padding included.
+// Floating-point operations of the problem: 2*m*n*k*batch; for a convolution two for each output element, tap and
+// channel of the group, including padding.
 double ProblemFlops(const Problem& problem);
-// Bytes that must move at least once between the kernel and memory: A, B, D (x, w, y), and C (z) and bias where they
-// are read.
+// Bytes that must move at least once between the kernel and memory: A, B, D (x, w, y), and C (z) and bias if they are
+// read.
 double ProblemBytes(const Problem& problem);
 
 }  // namespace laneshift

@@ -1,7 +1,7 @@
 // Result<T>: a value or an Error. Status is Result<void>.
 //
-// Everything that a caller, a file, a driver, a device or a chosen schedule can cause travels as an Error; what only a
-// defect of laneshift can cause aborts (base/check.h). Nothing here throws. Member names follow C++23's std::expected.
+// A failure caused by a caller, a file, a driver, a device or a chosen schedule is an Error; a defect of laneshift
+// aborts (base/check.h). Nothing here throws. Member names follow C++23's std::expected.
 //
 // Thread-safety: values; no shared state.
 #pragma once

@@ -1,4 +1,4 @@
-// Cublas: NVIDIA's own GEMM, where it is installed, as the yardstick of `run --vs cublas`.
+// Cublas: NVIDIA's GEMM library, if installed, as the baseline of `run --vs cublas`.
 //
 // Thread-safety: none; one Cublas, one thread and one stream.
 #pragma once
@@ -18,7 +18,7 @@ class Cublas {
   // Makes a handle in the device's context that works on `stream`. kUnsupported says what is missing.
   static Result<Cublas> Open(const std::vector<std::string>& library_directories, const device::Device& device,
                              const device::Stream& stream);
-  // Whether the library opens at all, and as what: "cuBLAS 13.0.2 (libcublas.so.13)".
+  // Whether the library can be opened, and its version: "cuBLAS 13.0.2 (libcublas.so.13)".
   static Result<std::string> Probe(const std::vector<std::string>& library_directories);
   Cublas(Cublas&&) noexcept;
   Cublas& operator=(Cublas&&) noexcept;

@@ -45,7 +45,7 @@ struct KnownFunction {
 };
 constexpr KnownFunction kKnownFunctions[] = {{EpilogueKind::kRelu, 2}, {EpilogueKind::kGeluTanh, 32}};
 
-// The library's code for the whole epilogue of the problem, or what of it has no code: then it is left out.
+// The library's code for the whole epilogue of the problem, or the parts without a code, which are left out.
 struct LibraryEpilogue {
   uint32_t code = kPlain;
   bool whole = true;
@@ -268,7 +268,7 @@ Result<Cublaslt> Cublaslt::Open(const std::vector<std::string>& library_director
   }
   if (ir::IsGated(problem.epilogue)) {
     return MakeError(ErrorCode::kUnsupported,
-                     "cuBLASLt joins no pairs of columns; compare with an epilogue without them");
+                     "cuBLASLt has no gated linear units; compare with an epilogue without them");
   }
   auto library = SharedLibrary::Open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}, library_directories);
   if (!library) {

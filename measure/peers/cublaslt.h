@@ -1,4 +1,4 @@
-// Cublaslt: NVIDIA's GEMM by its lower interface: the one that multiplies 8-bit types, takes factors, and lets the
+// Cublaslt: NVIDIA's GEMM through its lower-level interface, which supports 8-bit types and scale factors, and lets the
 // caller choose among algorithms.
 //
 // Thread-safety: none; one Cublaslt, one thread and one stream.
@@ -17,8 +17,8 @@ namespace laneshift::measure {
 class Cublaslt {
  public:
   // Describes the problem, asks for algorithms, and times them on `arguments` with a cold L2. kUnsupported says what is
-  // missing, or that the library has no algorithm for the problem. Of epilogues it has alpha, beta (of D), the factors
-  // of whole tensors, and a bias along n with relu or gelu_tanh behind it; others are left out. REQUIRES: `problem` is
+  // missing, or that the library has no algorithm for the problem. It supports alpha, beta (of D), per-tensor scale
+  // factors, and a bias along n followed by relu or gelu_tanh; other epilogues are left out. REQUIRES: `problem` is
   // complete.
   static Result<Cublaslt> Open(const std::vector<std::string>& library_directories, const device::Device& device,
                                const device::Stream& stream, const GemmProblem& problem,
@@ -32,7 +32,7 @@ class Cublaslt {
   Status MultiplyByFirst(const GemmArguments& arguments) const;
   // "fastest of 8 algorithms, the heuristic's 3rd".
   const std::string& choice() const;
-  // Whether it executes the problem's epilogue, and not the plain product.
+  // Whether it executes the problem's epilogue, and not only the plain GEMM.
   bool fuses() const;
 
  private:

@@ -19,14 +19,14 @@ using base::Cat;
 using cudnn::CudnnDescriptor;
 using cudnn::Functions;
 
-// Proposals of one heuristic, best first, that are worth building.
+// The number of proposals of one heuristic, best first, that are worth building.
 constexpr size_t kMaxProposals = 24;
 constexpr int64_t kMaxWorkspaceBytes = int64_t{2} << 30;
 constexpr int kTimedCalls = 7;
-// A plan whose first timed call takes so many times the best is not timed further.
+// A plan whose first timed call takes this many times the best is not timed further.
 constexpr float kHopeless = 3;
 
-// The operation as a graph, which is what heuristics and plans are about.
+// The operation as a graph, the input of heuristics and plans.
 Result<CudnnDescriptor> GraphOf(const Functions& f, void* handle, const CudnnDescriptor& operation) {
   LS_ASSIGN(CudnnDescriptor graph, CudnnDescriptor::Create(f, cudnn::kOperationGraph));
   LS_TRY(graph.SetHandle(cudnn::kGraphOperations, cudnn::kDescriptor, operation.handle()));
@@ -61,7 +61,7 @@ Result<Plan> BuildPlan(const Functions& f, void* handle, CudnnDescriptor config)
   return Plan{std::move(config), std::move(plan), workspace};
 }
 
-// Every plan that can be built. What a heuristic proposes in vain is no error as long as something is left.
+// Every plan that can be built. A failed proposal of a heuristic is no error as long as another succeeds.
 std::vector<Plan> BuildPlans(const Functions& f, void* handle, const CudnnDescriptor& graph) {
   std::vector<Plan> plans;
   for (const cudnn::Heuristic mode : {cudnn::kHeuristicA, cudnn::kHeuristicB, cudnn::kHeuristicFallback}) {
@@ -83,7 +83,7 @@ struct Cudnn::State {
   device::Context context;
   void* handle = nullptr;
   std::optional<device::DeviceBuffer> workspace;
-  // cuDNN does not say whether a plan needs what it was made of, so all of it stays.
+  // cuDNN does not say whether a plan needs the objects that it was made of, so all of them are kept.
   std::optional<cudnn::ForwardConvolution> convolution;
   std::optional<CudnnDescriptor> graph;
   std::optional<Plan> plan;

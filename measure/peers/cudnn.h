@@ -1,4 +1,4 @@
-// Cudnn: NVIDIA's own convolution, where it is installed, as the yardstick of `run --vs cudnn`.
+// Cudnn: NVIDIA's convolution library, if installed, as the baseline of `run --vs cudnn`.
 //
 // Thread-safety: none; one Cudnn, one thread and one stream.
 #pragma once
@@ -19,7 +19,7 @@ class Cudnn {
   // cache and keeps the fastest. The y of `arguments` is overwritten. kUnsupported says what is missing.
   static Result<Cudnn> Open(const std::vector<std::string>& library_directories, const device::Device& device,
                             const device::Stream& stream, const ConvProblem& problem, const ConvArguments& arguments);
-  // Whether the library opens at all, and as what: "cuDNN 9.19.0 (libcudnn.so.9)".
+  // Whether the library can be opened, and its version: "cuDNN 9.19.0 (libcudnn.so.9)".
   static Result<std::string> Probe(const std::vector<std::string>& library_directories);
   Cudnn(Cudnn&&) noexcept;
   Cudnn& operator=(Cudnn&&) noexcept;
@@ -28,7 +28,7 @@ class Cudnn {
   // Enqueues y = alpha * conv(x, w): z and the bias are left out. The first call with a set of addresses prepares a
   // descriptor for them, later ones only launch. REQUIRES: addresses of the problem that Open was given.
   Status Convolve(const ConvArguments& arguments) const;
-  // What was chosen: "fastest of 14 plans, 2.5 MiB of workspace".
+  // The chosen plan: "fastest of 14 plans, 2.5 MiB of workspace".
   const std::string& choice() const;
 
  private:

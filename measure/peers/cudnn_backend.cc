@@ -37,8 +37,8 @@ Status Functions::Check(int status, std::string_view call) const {
 }
 
 Result<CudnnLibrary> CudnnLibrary::Open(const std::vector<std::string>& directories) {
-  // cuDNN looks for these with the loader's means alone. Without them engines that it compiles at run time, among them
-  // fast ones, silently drop out. A library that is open already is found by its name.
+  // cuDNN finds these only through the loader. Without them, engines that it compiles at run time, including fast ones,
+  // silently drop out. A library that is already open is found by its name.
   (void)SharedLibrary::Open({"libnvrtc.so.13", "libnvrtc.so.12"}, directories);
   (void)SharedLibrary::Open({"libcublasLt.so.13", "libcublasLt.so.12"}, directories);
   (void)SharedLibrary::Open({"libcublas.so.13", "libcublas.so.12"}, directories);

@@ -87,7 +87,7 @@ struct Functions {
   int (*get_attribute)(void* descriptor, int name, int type, int64_t capacity, int64_t* count, void* values) = nullptr;
   int (*execute)(void* handle, void* plan, void* pack) = nullptr;
 
-  // Ok, or kDriver with cuDNN's own words.
+  // Ok, or kDriver with cuDNN's message.
   Status Check(int status, std::string_view call) const;
 };
 
@@ -95,7 +95,7 @@ struct CudnnLibrary {
   SharedLibrary library;
   Functions functions;
 
-  // kUnsupported says what is missing. What cuDNN opens by name itself is opened before it, from the same places.
+  // kUnsupported says what is missing. Libraries that cuDNN opens by name are opened before it, from the same places.
   static Result<CudnnLibrary> Open(const std::vector<std::string>& directories);
   std::string Name() const;  // "cuDNN 9.19.0 (libcudnn.so.9)"
 };

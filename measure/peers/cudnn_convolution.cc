@@ -9,7 +9,7 @@ namespace {
 
 int TypeOf(DataType type) { return ir::InfoOf(type).cudnn; }
 
-// cuDNN's spatial dimensions: two, or three where there is depth. Fewer than two are no case of their own there.
+// cuDNN's spatial dimensions: two, or three if there is depth. It has no 1-D case.
 struct Dimensions {
   explicit Dimensions(const ConvProblem& p)
       : first(p.input[kDepth] == 1 && p.filter[kDepth] == 1 && p.Output()[kDepth] == 1 ? kHeight : kDepth) {}

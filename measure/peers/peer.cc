@@ -17,7 +17,7 @@ namespace {
 using base::Cat;
 using Directories = std::vector<std::string>;
 
-// What cublasGemmEx chooses is what most programs get; the lower interface knows more types and more algorithms.
+// Most programs get what cublasGemmEx chooses; the lower-level interface supports more types and algorithms.
 Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const device::Device& device,
                                          const device::Stream& stream, const Problem& problem,
                                          const Arguments& arguments) {
@@ -27,7 +27,7 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
   std::vector<std::string> notes;
   if (ir::IsGated(gemm->epilogue)) {
     return MakeError(ErrorCode::kUnsupported,
-                     "cuBLAS joins no pairs of columns; compare with an epilogue without them");
+                     "cuBLAS has no gated linear units; compare with an epilogue without them");
   }
   if (gemm->bias != BiasAxis::kNone) notes.push_back("cuBLAS runs without the bias");
   if (!gemm->epilogue.empty()) notes.push_back("cuBLAS runs without the epilogue");
@@ -51,7 +51,7 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
   notes.push_back(Cat("cuBLASLt: ", cublaslt->choice()));
   PeerCall best{calls.empty() ? "cublas" : "cublas_best",
                 [cublaslt](const Arguments& a) { return cublaslt->MultiplyByBest(std::get<GemmArguments>(a)); }, notes};
-  // For 8-bit types the fastest stands for the library, and for an epilogue the interface that has one.
+  // For 8-bit types the fastest algorithm represents the library, and for an epilogue the interface that supports it.
   if (fused && !calls.empty()) {
     calls.front().name = "cublas_plain";
     best.name = "cublas";
@@ -71,7 +71,7 @@ Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const de
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   if (conv == nullptr) return MakeError(ErrorCode::kUnsupported, "cuDNN is for convolutions; compare with --vs cublas");
   if (ir::IsGated(conv->epilogue)) {
-    return MakeError(ErrorCode::kUnsupported, "cuDNN joins no pairs of filters; compare with an epilogue without them");
+    return MakeError(ErrorCode::kUnsupported, "cuDNN has no gated linear units; compare with an epilogue without them");
   }
   LS_ASSIGN(Cudnn opened, Cudnn::Open(directories, device, stream, *conv, std::get<ConvArguments>(arguments)));
   auto cudnn = std::make_shared<Cudnn>(std::move(opened));

@@ -1,4 +1,4 @@
-// Peer: a library of NVIDIA's that we are timed against, opened for one problem.
+// Peer: a library of NVIDIA's that we compare times with, opened for one problem.
 //
 // Thread-safety: none; one thread and one stream.
 #pragma once
@@ -16,7 +16,7 @@ namespace laneshift::measure {
 
 enum class Peer : uint8_t { kCublas, kCudnn };
 std::string_view PeerName(Peer peer);  // "cublas", "cudnn"
-// kInvalidArgument names those that there are.
+// kInvalidArgument lists the known names.
 Result<Peer> ParsePeer(std::string_view name);
 
 // One way of calling a peer.
@@ -27,8 +27,8 @@ struct PeerCall {
 };
 
 // The ways that are worth timing, the usual one first. kUnsupported: the peer has no such operation, or is not
-// installed. The output of `arguments` is overwritten where a peer tries its algorithms. REQUIRES: `problem` is
-// complete; the device and the stream outlive the calls.
+// installed. Peers that try their algorithms overwrite the output of `arguments`. REQUIRES: `problem` is complete; the
+// device and the stream outlive the calls.
 Result<std::vector<PeerCall>> OpenPeer(Peer peer, const std::vector<std::string>& library_directories,
                                        const device::Device& device, const device::Stream& stream,
                                        const Problem& problem, const Arguments& arguments);

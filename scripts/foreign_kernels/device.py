@@ -12,7 +12,7 @@ _driver = None
 
 
 class DriverError(RuntimeError):
-    """A driver call failed: what the kernel has done wrong stands in the emulator's report."""
+    """A driver call failed: the emulator's report says what the kernel did wrong."""
 
 
 def open_driver(emulator_library):

@@ -50,10 +50,10 @@ def check(row, path):
         if not isinstance(value, (fields | OPTIONAL).get(field, ())):
             raise ManifestError(f"{path}: {name}: \"{field}\" is not known or of the wrong type")
     if row["frontend"] not in FRONTENDS:
-        raise ManifestError(f"{path}: {name}: frontend \"{row['frontend']}\" is none of {', '.join(FRONTENDS)}")
+        raise ManifestError(f"{path}: {name}: frontend \"{row['frontend']}\" is not one of {', '.join(FRONTENDS)}")
     for device in row["devices"]:
         if device not in DEVICES:
-            raise ManifestError(f"{path}: {name}: device \"{device}\" is none of {', '.join(DEVICES)}")
+            raise ManifestError(f"{path}: {name}: device \"{device}\" is not one of {', '.join(DEVICES)}")
     if row["frontend"] != "program":
         _check_function(row, path)
 

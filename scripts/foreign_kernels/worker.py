@@ -32,7 +32,7 @@ def main():
 
 
 def _run(job, run, module, function, out):
-    """In a process of its own. Ends by libc's exit, so that the emulator writes its report."""
+    """Runs in a separate process. Ends by libc's exit, so that the emulator writes its report."""
     verdict = {}
     try:
         os.dup2(os.open(f"{out}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)

@@ -125,5 +125,5 @@ def scatter(title, points, series, x_axis, y_axis, lines=(), key=(0, 0), height=
 
 
 def is_taken(places, x, y):
-    """Whether other marks stand where the number of a point would, below it."""
+    """Whether other marks occupy the place of a point's number, below it."""
     return any(abs(other_x - x) < 10 and 0 < other_y - y < 24 for other_x, other_y in places)

@@ -16,7 +16,7 @@ NUMBERS = {
     "peer_minstructions", "problems", "geometric_mean", "worst", "first_choice_geometric_mean", "first_choice_worst",
 }
 
-# What the floor of an H200 stands on, in bytes/us, FLOP/us and us (bench/measured/README.md).
+# The basis of the floor of an H200, in bytes/us, FLOP/us and us (bench/measured/README.md).
 MEMORY_RATE, PRODUCT_RATE, LAUNCH_US = 4.25e6, 800e6, 4.4
 
 
@@ -115,7 +115,7 @@ def floor_us(problem):
 
 
 def without_types(problem):
-    """A problem without its kind and the types that all rows of a table share."""
+    """A problem without its kind and the types common to all rows of a table."""
     return " ".join(word for word in problem.split()[1:] if not re.fullmatch(r"[abdxwy]=\w*[a-z]\w*", word))
 
 

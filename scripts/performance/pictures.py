@@ -160,7 +160,7 @@ def l2_picture():
                    (560, 215))
 
 
-# Settings that stand on one line of the picture, the first as a dot, the second as a ring.
+# Settings on one line of the picture, the first as a dot, the second as a ring.
 PAIRS = {"sm_90a": 0, "sm_100a": 1, "empty store": 0, "again": 1, "same buffers": 0, "64 sets of buffers": 1}
 
 

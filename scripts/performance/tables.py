@@ -247,7 +247,7 @@ TABLES = {
 }
 
 
-# A command that a reader can repeat as it stands on a GPU, which tests/docs/run_docs.py knows: no placeholder.
+# A command that a reader can repeat unchanged on a GPU, which tests/docs/run_docs.py knows: no placeholder.
 REPEATABLE = re.compile(r"laneshift [^A-Z]*")
 
 

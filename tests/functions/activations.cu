@@ -24,7 +24,7 @@ __device__ float Swish(float v, laneshift::PerColumn<float> bias, float beta) {
   return x / (1.0f + expf(-beta * x));
 }
 
-// A branch, and Newton's iteration: as many turns as the value needs.
+// A branch, and Newton's iteration: as many iterations as the value needs.
 __device__ float Root(float v, int most) {
   if (v <= 0.0f) return 0.25f * v;
   float y = fmaxf(v, 1.0f);
@@ -47,7 +47,7 @@ __device__ float TwoOutputs(float v, laneshift::PerRow<float> scale, const lanes
   return x + residual;
 }
 
-// Joins the columns of a pair: both are kept small, and one is added to what the gate multiplies.
+// A gated linear unit: both columns are clamped, and one is added to what the gate multiplies.
 __device__ float ClampedSwiglu(laneshift::Pair v, float alpha, float limit) {
   const float gate = fminf(v.gate, limit), up = fminf(fmaxf(v.up, -limit), limit);
   return (up + 1.0f) * gate / (1.0f + expf(-alpha * gate));

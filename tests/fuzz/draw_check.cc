@@ -43,7 +43,8 @@ std::string LostInText(const Problem& problem) {
   return "";
 }
 
-// The kernel of the product; those that pack and that add up totals are assembled by tests/assembler_sweep_test.cc.
+// The main kernel; tests/assembler_sweep_test.cc assembles those that pack and those that add partial rows of
+// reductions.
 Status AssembleProduct(const device::PtxAssembler& assembler, const Problem& problem, const std::string& schedule,
                        std::string_view target_name) {
   LS_ASSIGN(const target::Target* target, target::FindTarget(target_name));
@@ -62,7 +63,7 @@ Result<tools::RunOutcome> Run(const Draw& draw, const Problem& problem, const Sc
   options.device = "emulator";
   options.target = draw.target;
   options.emulator_multiprocessors = draw.multiprocessors;
-  // Draws are run side by side.
+  // Draws run concurrently.
   options.emulator_threads = 1;
   LS_ASSIGN(options.async_order, ParseAsyncOrder(draw.async));
   LS_ASSIGN(const Engine engine, Engine::Open(options));

@@ -1,12 +1,11 @@
-// Random problems with random schedules on the emulator: what comes of each must be right or refused by name.
+// Random problems with random schedules on the emulator: each must be right or refused by name.
 //
 //   build/random_kernels --seconds 600 --seed 1             both targets, for ten minutes
 //   build/random_kernels --draws 100 --target sm_90a --json
 //   build/random_kernels --only "gemm m=16 n=16 k=16; tile=64x16; sm_100a; late; 8"
 //
-// Every draw runs in a process of its own, so that one that aborts or hangs is a finding as any other. A finding is
-// made smaller and printed as the `laneshift run` command that repeats it. Exit code: 0 nothing found, 1 findings, 2
-// usage.
+// Every draw runs in a separate process, so that one that aborts or hangs is a finding like any other. A finding is
+// reduced and printed as the `laneshift run` command that repeats it. Exit code: 0 nothing found, 1 findings, 2 usage.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -114,7 +113,7 @@ Judged JudgeDraw(const Options& options, const Draw& draw, Assembly assembly) {
   return judged;
 }
 
-// The kind of a finding, by which one is known again: what stands in front of the first colon.
+// The kind of a finding, which identifies it: the text before the first colon.
 std::string_view KindOf(const Judgement& judgement) {
   return std::string_view(judgement.reason).substr(0, judgement.reason.find(':'));
 }

@@ -1,5 +1,5 @@
-// What a user of the installed package may write: public headers alone, no flags of ours. A product on the emulator,
-// and the errors that the interface promises.
+// What a user of the installed package may write: only public headers, no flags of ours. A GEMM on the emulator, and
+// the errors that the interface promises.
 #include <cstdint>
 #include <iostream>
 #include <string>

@@ -70,7 +70,7 @@ const Setting kSettings[] = {
      }},
     {"LANESHIFT_EMULATOR_LIMITS",
      [](EmulatorSettings& settings, const std::string& value) { return SetLimits(value, settings.options); }},
-    // Before single answers, which win.
+    // Before single answers, which take precedence.
     {"LANESHIFT_EMULATOR_PROFILE",
      [](EmulatorSettings& settings, const std::string& value) {
        return emulator::SetPolicyProfile(settings.options.policies, value);

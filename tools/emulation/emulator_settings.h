@@ -1,4 +1,4 @@
-// EmulatorSettings: what the environment says to the emulator behind a program that does not know of it.
+// EmulatorSettings: the emulator's settings from the environment, for a program that does not know about it.
 //
 //   LANESHIFT_EMULATOR_DEVICE        b200 or h200                          b200
 //   LANESHIFT_EMULATOR_MULTIPROCESSORS  of the device; 0: the chip's       0

@@ -1,4 +1,4 @@
-// JsonTree: a JSON text as a tree whose nodes know where they stand, so that errors name line, column and JSON pointer.
+// JsonTree: a JSON text as a tree whose nodes know their position, so that errors name line, column and JSON pointer.
 //
 // Limits, so that no text takes more than a small multiple of its own size: the constants of JsonTree. A key that
 // occurs twice in an object is an error. Thread-safety: values; pure functions.
@@ -47,7 +47,7 @@ class JsonTree {
   static constexpr size_t kMaxMembers = 1024;  // of one object
   static constexpr size_t kMaxKey = 256;       // bytes
 
-  // `name` stands in front of every error.
+  // Every error begins with `name`.
   static Result<JsonTree> Parse(std::string name, std::string text);
 
   const JsonNode& root() const { return root_; }

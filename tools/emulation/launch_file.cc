@@ -136,7 +136,7 @@ Result<uint64_t> Reader::OffsetOf(const JsonNode& node, size_t buffer) const {
   if (offset == nullptr) return uint64_t{0};
   const uint64_t bytes = file_.buffers[buffer].bytes;
   if (offset->bits > bytes)
-    return At(*offset, Cat("lies behind the buffer '", file_.buffers[buffer].name, "' of ", bytes, " bytes"));
+    return At(*offset, Cat("lies after the end of buffer '", file_.buffers[buffer].name, "' of ", bytes, " bytes"));
   return offset->bits;
 }
 
@@ -251,9 +251,9 @@ Result<LaunchArgument> Reader::ReadArgument(const JsonNode& node) {
   LaunchArgument argument;
   argument.at = &node;
   if (const JsonNode* type = node.Find("type"); type != nullptr && which != "value")
-    return At(*type, "goes with 'value' alone");
+    return At(*type, "is allowed only with 'value'");
   if (const JsonNode* offset = node.Find("offset"); offset != nullptr && which != "buffer")
-    return At(*offset, "goes with 'buffer' alone");
+    return At(*offset, "is allowed only with 'buffer'");
   if (which == "bytes") {
     argument.what = BytesArgument{BytesOf(node.Find("bytes")->text)};
   } else if (which == "tensor_map") {

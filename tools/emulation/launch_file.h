@@ -109,7 +109,7 @@ struct LaunchFile {
   std::vector<LaunchExpectation> expectations;
 };
 
-// `name` stands in front of errors, which name line, column and JSON pointer.
+// Errors begin with `name`, and name line, column and JSON pointer.
 Result<LaunchFile> ParseLaunchFile(std::string name, std::string text);
 
 // The JSON Schema of the format, with a newline at its end.

@@ -22,7 +22,7 @@ struct Region {
 std::vector<Region> SharedRegions(const ir::Program& program);
 std::vector<Region> TensorRegions(const ir::Program& program);
 
-// A small table with a bar for each region; what lies between regions is shown as free.
+// A small table with a bar for each region; gaps are shown as free.
 std::string DrawMap(const std::vector<Region>& regions, int64_t total, const std::string& unit, const Screen& screen);
 
 // How often each PTX opcode occurs, most frequent first; modifiers are part of the opcode.

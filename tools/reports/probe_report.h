@@ -1,4 +1,4 @@
-// ProbeReport: what a probe measured beside what is published, and which of it the timing model uses.
+// ProbeReport: what a probe measured compared with published figures, and which of it the timing model uses.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -25,12 +25,12 @@ struct ProbedRow {
 
   bool Measured() const { return probed.has_value() && refused.empty(); }
 };
-// In the order of the table; `used` is what the model goes by once the plausible facts are stored.
+// In the order of the table; `used` is what the model uses once the plausible facts are stored.
 std::vector<ProbedRow> CompareFacts(const runtime::MachineProbe& probe, const target::Target& target,
                                     const autotune::Machine& used);
 
 nlohmann::ordered_json FactsJson(const std::vector<ProbedRow>& rows);
-// A table, and below it what was refused.
+// A table, followed by the refused answers.
 std::string FactsText(const std::vector<ProbedRow>& rows, const Screen& screen);
 
 }  // namespace laneshift::tools

@@ -85,7 +85,7 @@ std::string ReuseModesText(const std::vector<ReuseMode>& modes, const Screen& sc
   }
   add("* chosen. Counts: the whole problem. fill, shared reads, MMA issue: clocks of the busiest SM if nothing else "
       "took "
-      "time; shifts are taken as free.");
+      "time; shifts are assumed to be free.");
   return table.Print({.width = screen.width}) + below;
 }
 

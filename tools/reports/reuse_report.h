@@ -1,4 +1,4 @@
-// Evidence of reuse: what each way of coming by the activations of a convolution moves, as a table and as JSON.
+// Reuse report: the traffic of each reuse mode of a convolution, as a table and as JSON.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace laneshift::tools {
 
-// One object a mode; a refused one has null for what it lacks.
+// One object per mode; a refused one has null for missing values.
 nlohmann::ordered_json ReuseModesJson(const std::vector<autotune::ReuseMode>& modes);
-// A table with one row for each mode that runs, its schedules and the reasons of the others below.
+// A table with one row for each mode that runs, its schedules and, after it, the reasons of the others.
 std::string ReuseModesText(const std::vector<autotune::ReuseMode>& modes, const Screen& screen, ScheduleView view);
 
 }  // namespace laneshift::tools

@@ -1,4 +1,4 @@
-// How the outcome of `run` is told: one JSON object a problem for programs, a table for people.
+// The report of `run`: one JSON object per problem for programs, a table for people.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -18,8 +18,8 @@ struct ProblemOutcome {
   Result<RunOutcome> outcome;
 };
 
-// One line, no newline. The keys are always the same; null where a value is unknown. `engine_target` and
-// `engine_device` stand in where there is no plan.
+// One line, no newline. The keys are always the same; null if a value is unknown. `engine_target` and `engine_device`
+// are used if there is no plan.
 std::string PrintJson(const ProblemOutcome& run, const std::string& engine_target, const std::string& engine_device);
 
 // The table over all problems.

@@ -12,7 +12,7 @@ namespace laneshift::tools {
 void AddFull(CLI::App& app, ScheduleView& view) {
   app.add_flag_callback(
       "--full", [&view] { view = ScheduleView::kFull; },
-      "show whole schedules, not only what differs from the default (JSON always has them whole)");
+      "show complete schedules, not only what differs from the default (JSON always has them complete)");
 }
 
 std::string ShowSchedule(std::string_view schedule, ScheduleView view) {

@@ -1,4 +1,5 @@
-// How people see schedules: what differs from the default, or the whole text. Programs always get the whole text.
+// How schedules are shown to people: what differs from the default, or the complete text. Programs always get the
+// complete text.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,4 +1,4 @@
-// How the outcome of `tune` is told: one JSON object a problem for programs, a table for people.
+// The report of `tune`: one JSON object per problem for programs, a table for people.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -52,7 +52,7 @@ struct BenchOptions {
   bool json = false;
 };
 
-// Somebody's times.
+// The times of one contender.
 struct Timed {
   std::string name;
   std::string schedule{};  // ours
@@ -230,14 +230,14 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<BenchOptions>();
   AddProblems(*verb, options->words, options->file);
   verb->add_option("--vs", options->vs,
-                   "cublas, cudnn, or both with a comma between: each takes the problems of its kind")
+                   "cublas, cudnn, or both separated by a comma: each takes the problems that it supports")
       ->type_name("cublas|cudnn");
-  verb->add_option("--schedule", options->schedule, "a part constrains the choice, a whole schedule fixes it")
+  verb->add_option("--schedule", options->schedule, "a partial schedule constrains the choice, a complete one fixes it")
       ->type_name("SCHEDULE");
   verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
   verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
   AddFull(*verb, options->view);
-  verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
+  verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");
   options->device.AddTo(*verb, {.emulator = false});
   verb->footer(kBenchExamples);
   return [options, settings] { return RunBench(*options, settings); };

@@ -45,7 +45,7 @@ Result<Form> ParseForm(const std::string& text) {
                    base::Cat("--emit ", text, " is unknown; use ptx, tile, llvm or cubin"));
 }
 
-// What to write, and of which kernel.
+// The form to write, and the kernel.
 struct Output {
   Form form;
   std::string ptxas;
@@ -77,7 +77,8 @@ Result<std::string> Output::Of(const ir::Program& program, const compiler::PtxMo
   return MakeError(ErrorCode::kInternal, "unknown form");
 }
 
-// A kernel beside the product's: written to a file of its own where that goes to one, else the code is in the JSON.
+// A kernel in addition to the main one: written to a separate file if the main one is, otherwise its code is in the
+// JSON.
 Result<Json> WriteKernel(const CompiledKernel& kernel, const Output& output, const std::string& path) {
   LS_ASSIGN(const std::string code, output.Of(kernel.program, kernel.module));
   Json json = {{"entry", kernel.module.entry}, {"key", compiler::KernelKey(kernel.program)}, {"bytes", code.size()}};
@@ -123,7 +124,7 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
                      ShowSchedule(PrintSchedule(compilation.schedule), options.view), ": ",
                      PrintBytes(static_cast<double>(output.size())), " in ", PrintDuration(compilation.ptx_ms)));
     if (!pack.is_null()) PrintKernel("operands are packed first", pack);
-    for (const Json& kernel : totals) PrintKernel("totals are added up behind", kernel);
+    for (const Json& kernel : totals) PrintKernel("partial rows of reductions are added afterwards", kernel);
     return kExitOk;
   }
   Json json = {{"problem", PrintProblem(problems[0])},
@@ -153,14 +154,15 @@ Verb AddCompile(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("compile", "Compile one problem and write the code, without a device");
   auto options = std::make_shared<CompileOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+  verb->add_option("--target", options->target,
+                   "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
       ->type_name("sm_100a|sm_90a");
   AddInclude(*verb, options->include);
-  verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
+  verb->add_option("--schedule", options->schedule, "a complete or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR) or cubin")
       ->type_name("ptx|tile|llvm|cubin")
       ->capture_default_str();
-  verb->add_option("-o,--output", options->output, "file to write; left out: standard output")->type_name("FILE");
+  verb->add_option("-o,--output", options->output, "file to write; default: standard output")->type_name("FILE");
   verb->add_option("--ptxas", options->ptxas, "path of ptxas, for a cubin")->type_name("FILE");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout; the code is in it unless -o is given");

@@ -1,4 +1,4 @@
-// `laneshift db`: what the store holds, and what keeps it in order. The verbs are in db_contents.cc and db_upkeep.cc.
+// `laneshift db`: the store's contents and their maintenance. The verbs are in db_contents.cc and db_upkeep.cc.
 #include "tools/db.h"
 
 #include <CLI/CLI.hpp>
@@ -51,16 +51,16 @@ void AddShow(CLI::App& app, DbOptions& options) {
   app.add_option("name", options.words, "a problem, or the key of a kernel")->type_name("WORD")->required();
 }
 void AddExport(CLI::App& app, DbOptions& options) {
-  AddFile(app, options, "where to; \"-\" or nothing: standard output", false);
+  AddFile(app, options, "destination; \"-\" or nothing: standard output", false);
   AddOnly(app, options);
 }
 void AddMerge(CLI::App& app, DbOptions& options) {
   app.add_option("file", options.files, "databases or JSON lines")->type_name("FILE")->required();
   app.add_flag("--with-kernels", options.with_kernels,
-               "also their kernels, whose code then runs as your own; else kernels are compiled again");
+               "also their kernels, whose code then runs with your rights; otherwise kernels are compiled again");
 }
 void AddDiff(CLI::App& app, DbOptions& options) {
-  app.add_option("file", options.files, "one to compare with the own store, or two")
+  app.add_option("file", options.files, "one to compare with your store, or two")
       ->type_name("FILE")
       ->required()
       ->expected(1, 2);
@@ -69,15 +69,14 @@ void AddVerify(CLI::App& app, DbOptions& options) {
   AddFile(app, options, "the database to check; else the own one", false);
 }
 void AddPrune(CLI::App& app, DbOptions& options) {
-  app.add_option("--older-than", options.older_than_days,
-                 "kernels that were not used and trials that were not made for so many days")
+  app.add_option("--older-than", options.older_than_days, "kernels not used, and trials not made, for this many days")
       ->type_name("DAYS");
-  app.add_option("--max-code", options.max_code, "the code beyond so many bytes (K, M and G are understood)")
+  app.add_option("--max-code", options.max_code, "the code beyond this many bytes (K, M and G are understood)")
       ->type_name("BYTES");
   app.add_flag("--other-generators", options.other_generators,
                "kernels, choices and trials of all revisions of the code generator but this program's");
-  app.add_flag("--damaged", options.damaged, "what checksums refused and was kept for inspection");
-  app.add_flag("--dry-run", options.dry_run, "say what would be removed, and remove nothing");
+  app.add_flag("--damaged", options.damaged, "records that checksums refused, kept for inspection");
+  app.add_flag("--dry-run", options.dry_run, "print what would be removed, and remove nothing");
 }
 void AddSeal(CLI::App& app, DbOptions& options) { AddFile(app, options, "the new file", true); }
 
@@ -105,8 +104,8 @@ Verb AddDb(CLI::App& app, const Settings& settings) {
   for (const DbVerb& row : kVerbs) {
     CLI::App* sub = verb->add_subcommand(row.name, row.what);
     row.add(*sub, *options);
-    sub->add_option("--store", options->store, "the database to work on; else the own store")->type_name("FILE");
-    sub->add_flag("--json", options->json, "JSON on stdout, one object a line");
+    sub->add_option("--store", options->store, "the database to work on; default: your store")->type_name("FILE");
+    sub->add_flag("--json", options->json, "JSON on stdout, one object per line");
     sub->footer(kFooter);
     subverbs.emplace_back(sub, &row);
   }

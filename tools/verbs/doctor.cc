@@ -94,7 +94,7 @@ Finding OptionalPart(const std::string& part, const Result<T>& opened, const std
   return {part, State::kAbsent, opened.error().message, remedy};
 }
 
-// What a machine without a toolkit needs of it, from PyPI; no root, no compiler.
+// The parts of the toolkit that a machine without it needs, from PyPI; no root, no compiler.
 constexpr const char* kToolsFromPypi =
     "python3 -m pip install --target ~/cuda nvidia-cuda-nvcc nvidia-cuda-nvrtc nvidia-cuda-cccl, then "
     "export CUDA_HOME=~/cuda/nvidia/cu13";
@@ -130,7 +130,7 @@ Finding LookAtStore(const Settings& settings) {
           "set LANESHIFT_CACHE_DIR to a directory that can be written"};
 }
 
-// How a device moves rows in Tensor Memory where the manual leaves it open, measured just now.
+// How a device shifts rows in Tensor Memory where the manual leaves it open, measured just now.
 struct MeasuredFacts {
   std::string device;
   std::vector<target::FactAnswer> answers;

@@ -63,7 +63,7 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
   options.hazards = given.hazards == "on" ? emulator::HazardChecks::kOn : emulator::HazardChecks::kOff;
   options.host_threads = given.threads;
   options.multiprocessors = given.multiprocessors;
-  // A program that is waited for should end; libraries may run for days.
+  // A program that is run interactively should end; libraries may run for days.
   options.limits.seconds = 600;
   for (const std::string& limit : given.limits) LS_TRY(emulator::SetLimit(options.limits, limit));
   for (const std::string& level : given.hazard_levels) LS_TRY(emulator::SetHazardLevel(options.hazard_rules, level));
@@ -168,11 +168,11 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
   auto given = std::make_shared<EmulateOptions>();
   verb->add_option("ptx", given->ptx, "the PTX file")->type_name("FILE");
   verb->add_option("--launch", given->launch, "the launch file (JSON)")->type_name("FILE");
-  verb->add_option("--target", given->target, "sm_100a or sm_90a; else what the PTX is for")
+  verb->add_option("--target", given->target, "sm_100a or sm_90a; default: the target of the PTX")
       ->type_name("sm_100a|sm_90a");
   verb->add_option("--async", given->async, "when asynchronous operations complete: eager, late, random or random:SEED")
       ->type_name("eager|late|random:SEED");
-  verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit for bit) or fast")
+  verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit-exact) or fast")
       ->type_name("hardware|fast");
   verb->add_option("--hazards", given->hazards, "on or off")->type_name("on|off");
   verb->add_option("--emulator-threads,--threads", given->threads, "host threads; 0: all cores")
@@ -193,20 +193,20 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
       ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  verb->add_option("--profile", given->profile,
-                   "where the manual and hardware differ: hardware, or manual, which promises less; --policy wins")
+  verb->add_option(
+          "--profile", given->profile,
+          "where the manual and hardware differ: hardware, or manual, which promises less; --policy takes precedence")
       ->type_name("hardware|manual");
   AddPolicies(*verb, given->policies);
-  verb->add_option(
-          "--limit", given->limits,
-          "NAME=N, repeatable: what the run may take of the host: host_memory, instructions, seconds, pending, "
-          "stack, output")
+  verb->add_option("--limit", given->limits,
+                   "NAME=N, repeatable: limits on the host's resources: host_memory, instructions, seconds, pending, "
+                   "stack, output")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  verb->add_flag("--allow-outside", given->allow_outside, "outputs may lie outside of the launch file's directory");
+  verb->add_flag("--allow-outside", given->allow_outside, "outputs may lie outside the launch file's directory");
   verb->add_flag("--full", given->full, "every hazard, not only the first one of each kind");
   verb->add_flag("--json", given->json, "one JSON object on stdout");
-  verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and end");
+  verb->add_flag("--schema", given->schema, "print the JSON Schema of launch files and exit");
   verb->footer(kEmulateExamples);
   return [given] { return Emulate(*given); };
 }

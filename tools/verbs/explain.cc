@@ -49,7 +49,7 @@ struct ExplainOptions {
   bool json = false, refused = false;
 };
 
-// What the times are predicted for, and what `run` takes there.
+// The machine of the prediction, and the schedule that `run` uses there.
 struct Subject {
   const target::Target* target = nullptr;
   Machine machine;
@@ -191,16 +191,18 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
       "Rank the schedules of a problem by predicted time, and say what bounds each and why others are refused");
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+  verb->add_option("--target", options->target,
+                   "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
       ->type_name("sm_100a|sm_90a");
-  verb->add_option("--schedule", options->schedule, "a whole or partial schedule: only candidates that agree with it")
+  verb->add_option("--schedule", options->schedule,
+                   "a complete or partial schedule: only candidates that agree with it")
       ->type_name("SCHEDULE");
   AddInclude(*verb, options->include);
   verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given")
       ->type_name("N");
   verb->add_flag("--refused", options->refused, "show every refused schedule");
   AddFull(*verb, options->view);
-  verb->add_flag("--json", options->json, "one JSON object a candidate, one a line, best first, on stdout");
+  verb->add_flag("--json", options->json, "one JSON object per candidate, one per line, best first, on stdout");
   verb->footer(kExplainExamples);
   return [options, settings, verb] {
     ExplainOptions given = *options;

@@ -37,7 +37,7 @@ struct InspectOptions {
   bool all_passes = false, no_ptx = false, json = false;
 };
 
-// What the assembler says, or why it says nothing.
+// The assembler's output, or why there is none.
 struct Resources {
   std::optional<device::AssembleResult> assembled;
   std::string assembler, missing;
@@ -60,7 +60,7 @@ Resources ResourcesOf(const std::string& ptx, std::string_view target, const std
   return resources;
 }
 
-// The dumps that were asked for; by default the last pass.
+// The requested dumps; by default the last pass.
 Result<std::vector<compiler::PassDump>> SelectPasses(const Compilation& compilation, const InspectOptions& options) {
   if (options.all_passes) return compilation.passes;
   if (options.dump_after.empty()) return std::vector{compilation.passes.back()};
@@ -89,7 +89,7 @@ Json ResourcesJson(const Resources& resources) {
           {"spill_load_bytes", r.spill_load_bytes}, {"advisories", r.advisories}};
 }
 
-// What the assembler says of the kernels of a compilation.
+// The assembler's output for the kernels of a compilation.
 struct Assembled {
   Resources product, pack;
   std::vector<Resources> totals;
@@ -195,7 +195,7 @@ std::string ResourcesText(const Resources& resources) {
   return text;
 }
 
-// A kernel before or behind the product's.
+// A kernel before or after the main kernel.
 void PrintKernel(const Pages& pages, const std::string& what, const CompiledKernel& kernel, const Resources& resources,
                  bool with_ptx) {
   pages.Title(Cat(what, ": ", kernel.program.threads, " threads a CTA"));
@@ -208,9 +208,9 @@ void PrintKernel(const Pages& pages, const std::string& what, const CompiledKern
 void PrintTotals(const Pages& pages, const Compilation& c, const Assembled& assembled, bool with_ptx) {
   for (size_t i = 0; i < c.totals.size(); ++i) {
     const bool last = i + 1 == c.totals.size();
-    const std::string what = last ? Cat("behind, a kernel adds up totals, of which the workspace holds ",
-                                        PrintBytes(static_cast<double>(c.totals_bytes)))
-                                  : std::string("behind, a kernel adds up sections of totals");
+    const std::string what = last ? Cat("afterwards, a kernel adds the partial rows of reductions (",
+                                        PrintBytes(static_cast<double>(c.totals_bytes)), " of workspace)")
+                                  : std::string("afterwards, a kernel adds groups of partial rows of reductions");
     PrintKernel(pages, what, c.totals[i], assembled.totals[i], with_ptx);
   }
 }
@@ -280,16 +280,17 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
       "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
   auto options = std::make_shared<InspectOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target, "sm_100a or sm_90a; left out: that of the GPU at hand, else sm_100a")
+  verb->add_option("--target", options->target,
+                   "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
       ->type_name("sm_100a|sm_90a");
   AddInclude(*verb, options->include);
-  verb->add_option("--schedule", options->schedule, "a whole or partial schedule")->type_name("SCHEDULE");
+  verb->add_option("--schedule", options->schedule, "a complete or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--dump-after", options->dump_after,
                    "show the tile program after this pass: build, lower_channels, ...")
       ->type_name("PASS");
   verb->add_flag("--all-passes", options->all_passes, "show the tile program after every pass");
   verb->add_flag("--no-ptx", options->no_ptx, "leave out the PTX");
-  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which tells registers and spills")->type_name("FILE");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, which reports registers and spills")->type_name("FILE");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout");
   verb->footer(kInspectExamples);

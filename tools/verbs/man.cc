@@ -71,7 +71,7 @@ Result<int> Man(const CLI::App& program, const ManOptions& options, const std::s
 Verb AddMan(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("man", "Print a manual page, or write all of them");
   auto options = std::make_shared<ManOptions>();
-  verb->add_option("verb", options->verb, "the verb; left out: the page of the program")->type_name("VERB");
+  verb->add_option("verb", options->verb, "the verb; default: the page of the program")->type_name("VERB");
   verb->add_option("--directory", options->directory, "write laneshift.1 and a page for each verb there")
       ->type_name("DIR");
   verb->add_flag("--json", options->json, "one JSON object on stdout");

@@ -34,7 +34,7 @@ struct ProbeOptions {
   bool json = false;
 };
 
-// What is measured beside the facts of the model.
+// Measurements in addition to the facts of the model.
 Json DetailJson(const runtime::MachineProbe& probed) {
   Json products = Json::array(), loads = Json::array();
   for (const auto& product : probed.products)
@@ -59,7 +59,7 @@ void PrintDetail(const runtime::MachineProbe& probed) {
   std::printf("SMs of each GPC that clusters reach: %s\n", base::Join(gpcs, " ").c_str());
 }
 
-// Under these the store keeps them too; no model reads them.
+// The store keeps them under these names too; no model reads them.
 Status StoreDetail(const runtime::MachineProbe& probed, const Engine::Parts& parts) {
   const auto put = [&](const std::string& name, const std::string& answer) {
     return parts.store.PutFact({.device = parts.device_key, .name = Cat("probe.", name), .answer = answer});

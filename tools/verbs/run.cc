@@ -47,7 +47,7 @@ int ExitCodeFor(const Result<RunOutcome>& outcome) {
   return outcome->failures.empty() ? kExitOk : kExitFailure;
 }
 
-// News for people, on stderr; each note once.
+// Notes for people, on stderr, each once.
 void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
   const std::string problem = PrintProblem(run.problem);
   if (!run.outcome) {
@@ -105,7 +105,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
     }
     outcomes.push_back(std::move(outcome));
   }
-  // Where nothing ran, the errors have said all there is.
+  // If nothing ran, the errors say everything.
   const bool any =
       std::any_of(outcomes.begin(), outcomes.end(), [](const ProblemOutcome& o) { return bool(o.outcome); });
   if (!options.json && any) std::fputs(PrintTable(outcomes, StdoutScreen(), options.view).c_str(), stdout);
@@ -126,7 +126,8 @@ void AddDataOptions(CLI::App& app, RunSettings& run) {
       ->type_name("FILE");
   app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)")->type_name("FILE");
   app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)")->type_name("FILE");
-  app.add_option("--scale_a,--scale_x", run.scale_a, "the factors of A from an .npy file (with scale=tensor or block)")
+  app.add_option("--scale_a,--scale_x", run.scale_a,
+                 "the scale factors of A from an .npy file (with scale=tensor or block)")
       ->type_name("FILE");
   app.add_option("--scale_b,--scale_w", run.scale_b, "the same of B")->type_name("FILE");
   app.add_option("--scale_d,--scale_y", run.scale_d, "the same of an 8-bit D")->type_name("FILE");
@@ -141,21 +142,21 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
   AddProblems(*verb, options->words, options->file);
   options->device.AddTo(*verb);
   verb->add_option("--schedule", options->schedule,
-                   "\"tile=128x256 stages=4\": a part constrains the choice, a whole schedule fixes it")
+                   "\"tile=128x256 stages=4\": a partial schedule constrains the choice, a complete one fixes it")
       ->type_name("SCHEDULE");
   AddDataOptions(*verb, options->run);
   verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
-  verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it in turns with laneshift (GPU only)")
+  verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it interleaved with laneshift (GPU only)")
       ->type_name("cublas|cudnn");
   verb->add_option("--repeat", options->run.repeat,
                    "timed calls on a GPU, of which the median counts; at least 20 are made")
       ->type_name("N")
       ->capture_default_str();
-  verb->add_option("--row", options->run.row, "calls in a row that one timed call stands for; the time is that of one")
+  verb->add_option("--row", options->run.row, "calls in a row per timing; the time is that of one call")
       ->type_name("N")
       ->capture_default_str();
   AddFull(*verb, options->view);
-  verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
+  verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");
   verb->footer(kRunExamples);
   return [options, settings] { return Run(*options, settings); };
 }

@@ -60,7 +60,7 @@ Result<autotune::SearchKind> ParseSearch(const std::string& text) {
                    Cat("--search ", text, " is unknown; use --search halving or --search exhaustive"));
 }
 
-// The problems, each once, and how they went.
+// The problems, each once, and their outcomes.
 class Batch {
  public:
   Batch(std::vector<Problem> problems, const TuneVerbOptions& options, const autotune::TuneOptions& tune)
@@ -92,7 +92,7 @@ class Batch {
     return InterruptRequested() ? kExitInterrupted : kExitOk;
   }
 
-  // After an interruption: what was not in vain.
+  // After an interruption: what has been achieved.
   void TellWhatIsKept() {
     line_.Clear();
     const auto done = std::count_if(outcomes_.begin(), outcomes_.end(),
@@ -107,7 +107,7 @@ class Batch {
     std::vector<TunedProblem> tuned;
     bool any = false;
     for (auto& outcome : outcomes_) {
-      // What an interruption cut short has not failed.
+      // A problem that was interrupted has not failed.
       if (!outcome || (!outcome->outcome && InterruptRequested())) continue;
       any = any || outcome->outcome;
       tuned.push_back(std::move(*outcome));
@@ -142,7 +142,7 @@ class Batch {
   std::vector<int> trials_;  // new ones of each problem; written by the thread that has it
 };
 
-// One worker a device: this program, as the verb `worker`.
+// One worker per device: this program, as the verb `worker`.
 Result<std::vector<autotune::WorkerOptions>> WorkersFor(const TuneVerbOptions& options) {
   std::error_code failure;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
@@ -169,7 +169,7 @@ Result<std::vector<autotune::WorkerOptions>> WorkersFor(const TuneVerbOptions& o
 }
 
 Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
-  // What is wrong with the device's options is told before a worker is started.
+  // Mistakes in the device's options are reported before a worker is started.
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   // Workers find users' functions in the store.
   std::optional<ProblemReader> reader(engine_options);
@@ -183,7 +183,7 @@ Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::vector<autotune::WorkerOptions> workers, WorkersFor(options));
   store::Store store = store::Store::Open({.directory = settings.store_directory});
   if (const auto warning = store.warning()) Tell("warning", *warning);
-  if (!store.durable()) Tell("warning", "choices are kept in memory and will be lost");
+  if (!store.durable()) Tell("warning", "choices are kept in memory and will not be saved");
 
   WatchForInterrupt();
   tune.stop = InterruptRequested;
@@ -208,14 +208,13 @@ Verb AddTune(CLI::App& app, const Settings& settings) {
                    "halving (the model's best, then what measurements suggest) or exhaustive (every schedule)")
       ->type_name("halving|exhaustive")
       ->capture_default_str();
-  verb->add_option("--devices", options->devices, "GPUs by number, each with a worker of its own: 0,1")
-      ->type_name("N,...");
+  verb->add_option("--devices", options->devices, "GPUs by number, one worker process each: 0,1")->type_name("N,...");
   verb->add_option("--shard", options->shard, "i/n: the i-th of n parts of the problems, from 1")->type_name("I/N");
   verb->add_option("--deadline", options->deadline_seconds,
                    "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator")
       ->type_name("SECONDS");
   AddFull(*verb, options->view);
-  verb->add_flag("--json", options->json, "one JSON object a problem, one a line, on stdout");
+  verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");
   verb->add_flag("--candidates", options->candidates, "with --json: every candidate with its prediction and its time");
   options->device.AddTo(*verb, {.plans = false});
   verb->footer(kTuneExamples);

@@ -27,9 +27,9 @@ Verb AddBench(CLI::App& app, const Settings& settings);
 Verb AddTune(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);
 Verb AddCompileFunction(CLI::App& app, const Settings& settings);
-// Explains verbs and what may be written in problems and schedules.
+// Explains verbs, and the keys of problems and schedules.
 Verb AddHelp(CLI::App& app, const Settings& settings);
-// Scripts for shells, and manual pages; both of the table of `app`.
+// Shell scripts, and manual pages; both from the table of `app`.
 Verb AddCompletion(CLI::App& app, const Settings& settings);
 Verb AddMan(CLI::App& app, const Settings& settings);
 Verb AddWorker(CLI::App& app, const Settings& settings);

@@ -13,7 +13,7 @@ namespace laneshift::tools {
 namespace {
 
 Result<int> Serve(const DeviceOptions& device, const Settings& settings) {
-  // Lines of the protocol go where standard output was; what anybody prints goes to standard error.
+  // Protocol lines go to the original standard output; everything else that is printed goes to standard error.
   const int output = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   const auto options = device.ToEngineOptions(settings);
@@ -34,7 +34,7 @@ Verb AddCompileFunction(CLI::App& app, const Settings&) {
 }
 
 Verb AddWorker(CLI::App& app, const Settings& settings) {
-  CLI::App* verb = app.add_subcommand("worker", "Serves `tune`: runs candidates in a process of its own");
+  CLI::App* verb = app.add_subcommand("worker", "Serves `tune`: runs candidates in a separate process");
   verb->group("");  // not for people
   auto device = std::make_shared<DeviceOptions>();
   device->AddTo(*verb, {.plans = false});

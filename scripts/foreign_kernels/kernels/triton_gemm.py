@@ -79,7 +79,7 @@ def gemm_persistent(case, m, n, k, type, specialize, programs=3, stages=3, warps
 @triton.jit
 def _grouped(sizes, a, b, c, N, K, GROUPS: tl.constexpr, PROGRAMS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
              BK: tl.constexpr):
-    """C[g] = A[g] * B[g] for groups of rows of their own number; tiles are dealt to programs one after the other."""
+    """C[g] = A[g] * B[g] for groups with different numbers of rows; tiles are dealt to programs one after the other."""
     tile = tl.program_id(0)
     before, row = 0, 0
     columns = tl.cdiv(N, BN)
@@ -191,7 +191,7 @@ def gemm_scaled(case, m, n, k, a, b, scales="ue8m0", vector=32, tile=(128, 128, 
 
 @triton.jit
 def _split_k(a, b, c, N, K, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """C += A * B: programs share K and add their parts by atomics."""
+    """C += A * B: split-K; programs add their partials by atomics."""
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     part = K // SPLITS

@@ -21,7 +21,7 @@ def softmax(case, rows, columns, type, **tolerance):
 
 @triton.jit
 def _norm_gradient(x, dy, weight, mean, scale, dx, dweight, locks, columns, GROUPS: tl.constexpr, WIDTH: tl.constexpr):
-    """dX of one row, and a share of dW that is added under a lock, as many locks as groups of rows."""
+    """dX of one row, and a partial dW that is added under a lock; there are as many locks as groups of rows."""
     row, at = tl.program_id(0), tl.arange(0, WIDTH)
     inside = at < columns
     values = tl.load(x + row * columns + at, inside, 0)
