@@ -182,6 +182,31 @@ TEST(DeviceRun, DoesWhatTheEmulatedRunDid) {
   EXPECT_EQ(*after, trace.after);
 }
 
+// The words of a drawn kernel, as they are compared: D of two runs is the same.
+TEST(DrawnKernel, LeavesTheSameWordsInEveryOrder) {
+  const auto kernels = DrawKernels(2, 3, "sm_90a");
+  ASSERT_TRUE(kernels.has_value()) << kernels.error().message;
+  ASSERT_EQ(kernels->size(), 2u);
+  for (const CheckedKernel& kernel : *kernels) {
+    std::vector<std::vector<std::byte>> outputs;
+    for (const AsyncOrder::Kind order : {AsyncOrder::kEager, AsyncOrder::kLate}) {
+      const auto engine = Engine::Open(
+          {.device = "emulator", .target = kernel.target, .store_directory = ":memory:", .async_order = {order, 0}});
+      ASSERT_TRUE(engine.has_value()) << engine.error().message;
+      RunSettings settings;
+      settings.keep_output = true;
+      settings.repeat = 0;
+      settings.constraint = *ParseSchedule(PrintSchedule(kernel.drawn->schedule));
+      const auto outcome = RunProblem(*engine, kernel.drawn->problem, settings);
+      ASSERT_TRUE(outcome.has_value()) << kernel.name << ": " << outcome.error().message;
+      EXPECT_EQ(outcome->plan.schedule, PrintSchedule(kernel.drawn->schedule));
+      outputs.push_back(outcome->output);
+    }
+    EXPECT_FALSE(outputs[0].empty());
+    EXPECT_EQ(outputs[0], outputs[1]) << kernel.name;
+  }
+}
+
 TEST(WordDifference, NamesTheFirstByte) {
   const std::vector<std::pair<std::string, std::vector<uint8_t>>> wanted = {{"a", {1, 2}}, {"b", {1, 2, 3, 4}}};
   auto got = wanted;
