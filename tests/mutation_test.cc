@@ -213,7 +213,8 @@ class Bench {
     options.async_order = *ParseAsyncOrder(order);
     options.emulator_multiprocessors = kMultiprocessors;
     // Our kernels do not rely on these lenient answers.
-    options.policies = {"read_fence=required", "queue_order=unordered", "proxy_fence=writer"};
+    options.policies = {"read_fence=required", "queue_order=unordered", "proxy_fence=writer", "tensor_fence=required",
+                        "load_wait=required"};
     const auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.has_value());
     tools::RunSettings settings;

@@ -30,7 +30,7 @@
 #include "laneshift/engine.h"
 #include "target/tensor_facts.h"
 #include "tests/fuzz/random_draw.h"
-#include "tests/grammar_draw.h"
+#include "tools/draw/grammar_draw.h"
 #include "tools/emulation/emulator_settings.h"
 #include "tools/record_text.h"
 
@@ -38,6 +38,15 @@ namespace laneshift::tests {
 namespace {
 
 using base::Cat;
+using tools::ChoicesOf;
+using tools::Dice;
+using tools::DrawFinite;
+using tools::DrawLegal;
+using tools::DrawProblem;
+using tools::DrawReach;
+using tools::DrawSchedule;
+using tools::DrawScheduleWord;
+using tools::DrawSteps;
 
 // A text of the form, and what came of it.
 struct Drawn {

@@ -38,7 +38,8 @@ uint64_t Mix(uint64_t seed, uint64_t index) {
 
 class Session {
  public:
-  Session(const LaunchFile& file, LaunchDirectory directory) : file_(file), directory_(std::move(directory)) {}
+  Session(const LaunchFile& file, LaunchDirectory directory, EmulationTrace* trace)
+      : file_(file), directory_(std::move(directory)), trace_(trace) {}
   ~Session() {
     if (context_ != nullptr) driver::CtxDestroy(context_);
   }
@@ -54,6 +55,8 @@ class Session {
   Result<BufferComparison> Compare(const LaunchExpectation& expectation);
   // The path of the file.
   Result<std::string> Write(const LaunchOutput& output);
+  // The rest of the trace.
+  Status TraceBuffers();
 
  private:
   Error At(const JsonNode& node, std::string_view what) const { return file_.tree->At(node, what); }
@@ -65,6 +68,7 @@ class Session {
 
   const LaunchFile& file_;
   LaunchDirectory directory_;
+  EmulationTrace* trace_;  // may be null
   device::CuContext context_ = nullptr;
   device::CuModule module_ = nullptr;
   std::vector<device::CuDevicePtr> addresses_;
@@ -134,9 +138,14 @@ Status Session::MakeBuffers() {
       return MakeError(ErrorCode::kResourceExhausted,
                        Cat("the device has no memory for the buffer '", buffer.name, "'"));
     addresses_.push_back(address);
-    if (std::holds_alternative<NoFill>(buffer.fill)) continue;
-    LS_ASSIGN(const std::vector<uint8_t> bytes, Contents(buffer.fill, buffer, *buffer.at));
-    driver::MemcpyHtoD(address, bytes.data(), bytes.size());
+    std::vector<uint8_t> bytes;
+    if (std::holds_alternative<NoFill>(buffer.fill)) {
+      if (trace_ != nullptr) bytes.resize(buffer.bytes);
+    } else {
+      LS_ASSIGN(bytes, Contents(buffer.fill, buffer, *buffer.at));
+      driver::MemcpyHtoD(address, bytes.data(), bytes.size());
+    }
+    if (trace_ != nullptr) trace_->before.push_back(std::move(bytes));
   }
   return Ok();
 }
@@ -232,6 +241,8 @@ bool MayGoOn(const LaunchStep& step) {
 Result<bool> Session::Run(const LaunchStep& step) {
   if (!MayGoOn(step)) return false;
   LS_ASSIGN(const CuFunction function, Find(step));
+  if (const char* name = nullptr; trace_ != nullptr && driver::FuncGetName(&name, function) == kCuSuccess)
+    trace_->kernels.emplace_back(name);
   std::vector<std::vector<uint8_t>> blocks;
   std::vector<void*> parameters;
   for (const LaunchArgument& argument : step.arguments) {
@@ -302,6 +313,14 @@ Result<BufferComparison> Session::Compare(const LaunchExpectation& expectation) 
   return comparison;
 }
 
+Status Session::TraceBuffers() {
+  for (size_t buffer = 0; trace_ != nullptr && buffer < file_.buffers.size(); ++buffer) {
+    LS_ASSIGN(std::vector<uint8_t> bytes, Download(buffer));
+    trace_->after.push_back(std::move(bytes));
+  }
+  return Ok();
+}
+
 Result<std::string> Session::Write(const LaunchOutput& output) {
   const LaunchBuffer& buffer = file_.buffers[output.buffer];
   auto path = directory_.ToWrite(output.path);
@@ -326,9 +345,10 @@ bool EmulationOutcome::Right() const {
 }
 
 Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::string& ptx, const LaunchFile& file,
-                                      const LaunchDirectory& directory, const emulator::Options& options) {
+                                      const LaunchDirectory& directory, const emulator::Options& options,
+                                      EmulationTrace* trace) {
   emulator::Configure(options);
-  Session session(file, directory);
+  Session session(file, directory, trace);
   LS_TRY(session.Open(ptx_name, ptx));
   // Before hours of work, not after.
   LS_TRY(session.CheckOutputs());
@@ -341,6 +361,7 @@ Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::st
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   outcome.report = emulator::TakeReport();
+  LS_TRY(session.TraceBuffers());
   for (const LaunchExpectation& expectation : file.expectations) {
     LS_ASSIGN(BufferComparison comparison, session.Compare(expectation));
     outcome.comparisons.push_back(std::move(comparison));

@@ -32,9 +32,17 @@ struct EmulationOutcome {
   bool Right() const;  // no fault, no hazard, nothing differs
 };
 
+// What a run made of its launch file, so that another device can do the same (tools/assembler_check/device_run.h).
+struct EmulationTrace {
+  // Of each buffer: its bytes before the first launch (zeros where the file says nothing) and after the last one.
+  std::vector<std::vector<uint8_t>> before, after;
+  std::vector<std::string> kernels;  // of each launch: the entry
+};
+
 // `ptx_name` names the module in errors; paths of the launch file are relative to `directory`. A fault of a kernel is
-// part of the outcome; outputs are written and compared all the same.
+// part of the outcome; outputs are written and compared all the same. `trace` may be null.
 Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::string& ptx, const LaunchFile& file,
-                                      const LaunchDirectory& directory, const emulator::Options& options);
+                                      const LaunchDirectory& directory, const emulator::Options& options,
+                                      EmulationTrace* trace = nullptr);
 
 }  // namespace laneshift::tools

@@ -96,12 +96,13 @@ class ProblemRun {
     }
     if (settings_.check) LS_TRY(Check(operands, uploaded, d));
     if (!settings_.out.empty()) LS_TRY(WriteNpy(settings_.out, d));
+    if (settings_.keep_output) outcome_.output = std::move(d.bytes);
     if (IsUnknownToNumpy(output_.type) && !settings_.out.empty()) {
       outcome_.notes.push_back(Cat(settings_.out, " holds the bits of ", DataTypeName(output_.type), " as uint",
                                    8 * DataTypeBytes(output_.type), ": NumPy lacks the type"));
     }
     if (!parts_.emulated) {
-      LS_TRY(Time(plan, uploaded));
+      if (settings_.repeat > 0) LS_TRY(Time(plan, uploaded));
     } else if (settings_.vs) {
       const std::string_view name = measure::PeerName(*settings_.vs);
       outcome_.notes.push_back(
@@ -139,7 +140,7 @@ class ProblemRun {
         outcome_.notes.push_back(Cat(nvrtc.error().message, "; checked on the host instead"));
       }
     }
-    return ChecksOnHost() || !settings_.out.empty() || (settings_.check && output_.Padded());
+    return ChecksOnHost() || !settings_.out.empty() || settings_.keep_output || (settings_.check && output_.Padded());
   }
 
   Status Execute(const Plan& plan, const DeviceOperands& operands) {

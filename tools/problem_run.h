@@ -3,6 +3,7 @@
 // Thread-safety: none; runs of one process follow each other.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,11 +23,12 @@ struct RunSettings {
   uint64_t seed = 12;
   bool check = false;
   std::optional<measure::Peer> vs{};  // the peer, timed interleaved with laneshift
-  int repeat = 20;                    // timed calls on a GPU
+  int repeat = 20;                    // timed calls on a GPU; 0: it is not timed
   int row = 1;                        // calls in a row per timing
   ScheduleConstraint constraint;
   // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.
   std::string a, b, c, bias, scale_a, scale_b, scale_d, out;
+  bool keep_output = false;  // RunOutcome::output
   std::vector<std::string> library_directories;
 };
 
@@ -44,6 +46,7 @@ struct RunOutcome {
   std::optional<double> emulate_ms;            // wall time of the emulation
   std::optional<double> time_us;               // on a GPU
   std::optional<double> cublas_us, cudnn_us;   // of the peer
+  std::vector<std::byte> output;               // D as it lies in memory, if it was asked for
   std::vector<std::string> notes;              // for people
   std::vector<std::string> failures;           // why it is not verified
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/cuda_toolkit.h"
+#include "base/text.h"
 #include "store/location.h"
 
 namespace laneshift::tools {
@@ -24,6 +25,11 @@ Settings Settings::FromEnvironment() {
   std::error_code unknown;
   settings.program = std::filesystem::read_symlink("/proc/self/exe", unknown);
   settings.library_directories = base::CudaLibraryDirectories();
+  settings.home = Variable("HOME");
+  const std::string path = Variable("PATH");
+  for (const std::string_view directory : base::Split(path, ':')) {
+    if (!directory.empty()) settings.program_directories.emplace_back(directory);
+  }
   return settings;
 }
 

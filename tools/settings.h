@@ -12,10 +12,12 @@
 namespace laneshift::tools {
 
 struct Settings {
-  std::string store_directory;  // store::UsualDirectory()
-  std::string system_store{};   // empty: the installed one
-  std::string version{};        // of this program
-  std::string program{};        // this one's path; empty: unknown
+  std::string store_directory;                     // store::UsualDirectory()
+  std::string system_store{};                      // empty: the installed one
+  std::string version{};                           // of this program
+  std::string program{};                           // this one's path; empty: unknown
+  std::vector<std::string> program_directories{};  // of PATH
+  std::string home{};                              // the user's directory; empty: unknown
   std::vector<std::string>
       library_directories;  // where to look for NVRTC, cuBLAS and cuDNN, in addition to the loader's path
 

@@ -35,6 +35,19 @@ TEST(DriverTable, RefusesWhatTheDeviceCannotRun) {
   EXPECT_EQ(device.log, "3:14: unknown instruction 'flub'");
 }
 
+TEST(DriverTable, TakesPtxUpToThatOfCuda134) {
+  TestDevice device({});
+  const auto module = [](const std::string& version) {
+    return ".version " + version + "\n.target sm_100a\n.entry k() { ret; }";
+  };
+  EXPECT_NE(device.Load(module("9.4"), "k"), nullptr) << device.log;
+  for (const std::string version : {"9.5", "10.0", "8.12"}) {
+    EXPECT_EQ(device.Load(module(version), "k"), nullptr);
+    EXPECT_EQ(device.load_result, device::kCuErrorUnsupportedPtxVersion);
+    EXPECT_EQ(device.log, "PTX version " + version + " is not known; 1.0 to 9.4 are");
+  }
+}
+
 TEST(DriverTable, CapturedGraphRunsWhenLaunched) {
   TestDevice device({});
   const device::CuFunction kernel = device.Load(kIncrement, "add_one");

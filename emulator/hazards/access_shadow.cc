@@ -361,8 +361,8 @@ void TensorShadow::Join(std::vector<Run>& runs) {
   runs.resize(kept + 1);
 }
 
-std::array<std::vector<TensorShadow::Run>, TensorShadow::kQuarters> TensorShadow::AllColumns() {
-  std::array<std::vector<Run>, kQuarters> all;
+std::array<std::vector<TensorShadow::Run>, TensorShadow::kGroups> TensorShadow::AllColumns() {
+  std::array<std::vector<Run>, kGroups> all;
   for (auto& runs : all) runs.push_back({0, TensorMemory::kColumns, {}});
   return all;
 }

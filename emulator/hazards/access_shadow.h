@@ -2,7 +2,7 @@
 // ordered behind that.
 //
 // Ordinary accesses are remembered per 32-bit word (the last write, and the reads since), completed asynchronous
-// operations per 16-byte granule, and per column and quarter of the lanes of Tensor Memory; granules of a KiB, and
+// operations per 16-byte granule, and per column and 16 lanes of Tensor Memory; granules of a KiB, and
 // columns side by side, that have seen the same are remembered together. An access is ordered behind
 // another one if the accessing lane knows a moment at which the other one was over (vector_clock.h). A write stands for
 // the reads before it, and reads stand for the write before them: each was checked when it happened.
@@ -135,7 +135,8 @@ class SharedShadow {
   void Forget(uint32_t begin, uint32_t end);
 
   // The first word of [begin, end) that was stored without a proxy fence after it. `fenced(moment, lane, had)`: whether
-  // there is one after the access of `lane` at that moment, when the lane had executed `had` of them.
+  // there is one after the access of `lane` at that moment, when the lane had executed `had` of them. Before a `write`,
+  // a load stands for the store that it saw: such words are left to FindUnfencedRead.
   struct Unfenced {
     uint32_t offset = 0;
     uint16_t agent = 0;
@@ -163,11 +164,11 @@ class SharedShadow {
     return any;
   }
   template <typename Fenced>
-  bool FindUnfenced(uint32_t begin, uint32_t end, Fenced fenced, Unfenced& found) const {
+  bool FindUnfenced(uint32_t begin, uint32_t end, bool write, Fenced fenced, Unfenced& found) const {
     bool any = false;
     ForEachOrdinary(begin, end, [&](uint32_t w) {
       const Word& word = words_[w];
-      if (any || word.writer == 0) return;
+      if (any || word.writer == 0 || (write && word.reader != 0)) return;
       const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
       const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
       if (fenced(WriterOf(word), lane, word.fences)) return;
@@ -271,23 +272,33 @@ class TensorShadow {
              read_at == other.read_at;
     }
   };
-  static constexpr int kQuarters = 4;
+  // Lanes are remembered by 16: two accumulators with M = 64 share columns, one in lanes 0 to 15 of each warp's 32 and
+  // one in lanes 16 to 31.
+  static constexpr int kGroupLanes = 16, kGroups = TensorMemory::kLanes / kGroupLanes;
+  struct Groups {
+    int begin, end;
+    bool Contains(int group) const { return begin <= group && group < end; }
+  };
+  // The groups that `range` has lanes of.
+  static Groups GroupsOf(const TensorRange& range) {
+    return {range.lane / kGroupLanes, (range.lane + range.lanes + kGroupLanes - 1) / kGroupLanes};
+  }
 
-  // Calls visit(first column, end, cell) for the columns [begin, end) of a quarter, until it returns false. Returns
+  // Calls visit(first column, end, cell) for the columns [begin, end) of a group, until it returns false. Returns
   // whether it never did.
   template <typename Visit>
-  bool ForEach(int quarter, int begin, int end, Visit visit) const {
-    for (const Run& run : runs_[static_cast<size_t>(quarter)]) {
+  bool ForEach(int group, int begin, int end, Visit visit) const {
+    for (const Run& run : runs_[static_cast<size_t>(group)]) {
       if (run.end <= begin) continue;
       if (run.begin >= end) break;
       if (!visit(std::max(run.begin, begin), std::min(run.end, end), run.cell)) return false;
     }
     return true;
   }
-  // Calls change(cell) for what the columns [begin, end) of a quarter have seen.
+  // Calls change(cell) for what the columns [begin, end) of a group have seen.
   template <typename Change>
-  void Update(int quarter, int begin, int end, Change change) {
-    std::vector<Run>& runs = runs_[static_cast<size_t>(quarter)];
+  void Update(int group, int begin, int end, Change change) {
+    std::vector<Run>& runs = runs_[static_cast<size_t>(group)];
     Cut(runs, begin);
     Cut(runs, end);
     for (Run& run : runs) {
@@ -296,8 +307,8 @@ class TensorShadow {
     Join(runs);
   }
   void Forget(int column, int columns) {
-    for (int quarter = 0; quarter < kQuarters; ++quarter)
-      Update(quarter, column, column + columns, [](Cell& cell) { cell = {}; });
+    for (int group = 0; group < kGroups; ++group)
+      Update(group, column, column + columns, [](Cell& cell) { cell = {}; });
   }
 
  private:
@@ -309,8 +320,8 @@ class TensorShadow {
   static void Cut(std::vector<Run>& runs, int column);
   static void Join(std::vector<Run>& runs);
 
-  std::array<std::vector<Run>, kQuarters> runs_ = AllColumns();
-  static std::array<std::vector<Run>, kQuarters> AllColumns();
+  std::array<std::vector<Run>, kGroups> runs_ = AllColumns();
+  static std::array<std::vector<Run>, kGroups> AllColumns();
 };
 
 }  // namespace laneshift::emulator

@@ -209,10 +209,14 @@ TEST(PublishedBugs, StandInTheManual) {
 }
 
 TEST(PublishedBugs, AreNoticedInNineOfTenCases) {
-  const auto always =
-      std::count_if(std::begin(kBugs), std::end(kBugs), [](const Bug& bug) { return bug.noticed == Noticed::kAlways; });
-  EXPECT_GE(std::size(kBugs), 20u);
-  EXPECT_GE(10 * always, 9 * static_cast<int64_t>(std::size(kBugs)));
+  const auto as = [](Noticed noticed) {
+    return std::count_if(std::begin(kBugs), std::end(kBugs), [&](const Bug& bug) { return bug.noticed == noticed; });
+  };
+  const auto bugs = static_cast<int64_t>(std::size(kBugs));
+  EXPECT_GE(bugs, 20);
+  EXPECT_GE(10 * (as(Noticed::kAlways) + as(Noticed::kManual)), 9 * bugs);
+  // What hardware does not show to be wrong is asked for: with --profile manual.
+  EXPECT_LE(10 * as(Noticed::kManual), bugs);
 }
 
 }  // namespace

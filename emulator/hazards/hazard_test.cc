@@ -31,6 +31,7 @@ Report RunBody(const std::string& body, Completion completion, device::CuResult&
   Options options;
   options.completion = completion;
   options.host_threads = 1;
+  options.policies.load_wait = LoadWait::kRequired;
   TestDevice device(options);
   const device::CuFunction kernel = device.Load(KernelText(body), "k");
   EXPECT_NE(kernel, nullptr) << device.log;
@@ -288,6 +289,34 @@ TEST(ReadFence, IsAskedForByPolicy) {
   const Report fenced = run("fence.proxy.async.shared::cta;\n", ReadFence::kRequired);
   EXPECT_TRUE(fenced.Clean()) << fenced.Print();
   EXPECT_EQ(uses(fenced), 0u);
+}
+
+// A word that a thread stores and every lane loads before a bulk copy overwrites it, as compilers reuse the word that
+// tcgen05.alloc has written: who has loaded it has seen the store arrive, and the question is the one above.
+TEST(ReadFence, IsTheQuestionOfAStoreThatWasLoaded) {
+  const auto run = [&](const std::string& load, ReadFence answer) {
+    Options options;
+    options.completion = Completion::kLate;
+    options.policies.read_fence = answer;
+    TestDevice device(options);
+    const std::string body = LS_INIT_BARRIER "@%p1 st.shared.b32 [buffer], %r1;\nbar.warp.sync -1;\n" + load +
+                             "bar.warp.sync -1;\n" LS_LOAD LS_WAIT;
+    const device::CuFunction kernel = device.Load(KernelText(body), "k");
+    EXPECT_NE(kernel, nullptr) << device.log;
+    device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(256, 1));
+    if (kernel != nullptr) {
+      EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 32, 0, {&out}), device::kCuSuccess);
+    }
+    return TakeReport();
+  };
+  const std::string load = "ld.shared.b32 %r5, [buffer];\n", fence = "fence.proxy.async.shared::cta;\n";
+  const Report loaded = run(load, ReadFence::kOptional), stored = run("", ReadFence::kOptional);
+  EXPECT_TRUE(loaded.Clean()) << loaded.Print();
+  EXPECT_EQ(loaded.counters.policies[static_cast<size_t>(Policy::kReadFence)], 1u);
+  EXPECT_FALSE(stored.Clean()) << "nobody has seen the store arrive";
+  EXPECT_FALSE(run(load, ReadFence::kRequired).Clean());
+  const Report fenced = run(load + fence, ReadFence::kRequired);
+  EXPECT_TRUE(fenced.Clean()) << fenced.Print();
 }
 
 // Reads of many lanes that a barrier has ordered are nobody's rivals any more, whoever reads next.

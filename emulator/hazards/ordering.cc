@@ -232,6 +232,8 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
                  NameOf(op.kind)));
       return true;
     }
+    NotePolicy(Policy::kTensorFence);
+    if (machine().policies.tensor_fence == TensorFence::kOptional) return false;
     const bool before = IsLaneAccess(earlier->kind) && earlier->issuer->before_fence < when;
     Hazard(HazardKind::kMissingTensorFence, op,
            Cat("column ", column, ": between the ", what, " of line ", earlier->line, " and this ", NameOf(op.kind),
@@ -239,23 +241,23 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
     return true;
   };
   // What came before an operation that is still under way and goes before this one goes before this one too.
-  const auto behind_pending = [&](int column, int quarter) {
+  const auto behind_pending = [&](int column, int group) {
     return std::any_of(op.after.begin(), op.after.end(), [&](const OpHandle& before) {
       return std::any_of(before->tensor.begin(), before->tensor.end(), [&](const AsyncOp::TensorUse& held) {
         return held.cta == use.cta && column >= held.range.column && column < held.range.column + held.range.columns &&
-               quarter * 32 >= held.range.lane / 32 * 32 && quarter * 32 < held.range.lane + held.range.lanes;
+               TensorShadow::GroupsOf(held.range).Contains(group);
       });
     });
   };
   const TensorShadow::Cell* fine = nullptr;  // mostly the same operations have touched the whole range
-  const auto is_fine = [&](int begin, int end, int quarter, const TensorShadow::Cell& cell) {
+  const auto is_fine = [&](int begin, int end, int group, const TensorShadow::Cell& cell) {
     if (fine != nullptr && fine->read.get() == cell.read.get() && fine->write.get() == cell.write.get()) return true;
     // The later of the two came behind the earlier one, and so does what comes behind the later.
     const bool read_last = cell.read && (!cell.write || cell.read_at > cell.written_at);
     const RecordRef& last = read_last ? cell.read : cell.write;
     if (last && lack_of(last, read_last ? cell.read_at : cell.written_at) != Lack::kNothing) {
       int column = begin;
-      while (column < end && behind_pending(column, quarter)) ++column;
+      while (column < end && behind_pending(column, group)) ++column;
       if (column == end) return true;
       if (cell.write && reported(cell.write, cell.written_at, column)) return false;
       if (use.write && cell.read && reported(cell.read, cell.read_at, column)) return false;
@@ -264,10 +266,11 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
     return true;
   };
   const int end = std::min<int>(use.range.column + use.range.columns, TensorMemory::kColumns);
-  for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
+  const TensorShadow::Groups groups = TensorShadow::GroupsOf(use.range);
+  for (int group = groups.begin; group < groups.end; ++group) {
     const bool all_fine = shadow.ForEach(
-        quarter, use.range.column, end,
-        [&](int first, int last, const TensorShadow::Cell& cell) { return is_fine(first, last, quarter, cell); });
+        group, use.range.column, end,
+        [&](int first, int last, const TensorShadow::Cell& cell) { return is_fine(first, last, group, cell); });
     if (!all_fine) return;
   }
 }
@@ -291,8 +294,9 @@ void Cluster::NoteUses(const AsyncOp& op, bool reads, bool writes) {
   const uint64_t now = Tick();
   for (const AsyncOp::TensorUse& use : op.tensor) {
     const int end = std::min<int>(use.range.column + use.range.columns, TensorMemory::kColumns);
-    for (int quarter = use.range.lane / 32; quarter * 32 < use.range.lane + use.range.lanes; ++quarter) {
-      use.cta->tensor_shadow().Update(quarter, use.range.column, end, [&](TensorShadow::Cell& cell) {
+    const TensorShadow::Groups groups = TensorShadow::GroupsOf(use.range);
+    for (int group = groups.begin; group < groups.end; ++group) {
+      use.cta->tensor_shadow().Update(group, use.range.column, end, [&](TensorShadow::Cell& cell) {
         (use.write ? cell.write : cell.read) = op.record;
         (use.write ? cell.written_at : cell.read_at) = now;
       });

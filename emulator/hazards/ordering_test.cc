@@ -6,6 +6,8 @@
 namespace laneshift::emulator {
 namespace {
 
+using base::Cat;
+
 constexpr Completion kAllOrders[] = {Completion::kEager, Completion::kLate, Completion::kRandom};
 
 struct Ran {
@@ -15,9 +17,10 @@ struct Ran {
 
 // A kernel of a cluster of CTAs that writes one word.
 Ran RunOrdered(const std::string& body, unsigned ctas, unsigned threads, Completion completion,
-               const Policies& policies = {}) {
+               const Policies& policies = {}, Profile profile = Profile::kB200) {
   const std::string text =
-      ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out) {\n"
+      Cat(".version 9.0\n.target ", profile == Profile::kB200 ? "sm_100a" : "sm_90a", "\n.address_size 64\n") +
+      ".visible .entry k(.param .u64 out) {\n"
       ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %rd<9>;\n"
       ".shared .align 128 .b8 buffer[16384]; .shared .align 8 .b64 bar; .shared .align 4 .b32 word; .shared .b32 "
       "flag;\n"
@@ -25,6 +28,7 @@ Ran RunOrdered(const std::string& body, unsigned ctas, unsigned threads, Complet
       "setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r1, 0;\n" +
       body + "ret;\n}\n";
   Options options;
+  options.profile = profile;
   options.completion = completion;
   options.policies = policies;
   options.seed = 3;
@@ -64,6 +68,52 @@ TEST(ClusterBarrier, WaitsForThreadsThatLive) {
     const Ran ran = RunOrdered(body, 2, 64, completion);
     EXPECT_EQ(ran.word, 4711u);
     EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+  }
+}
+
+// Two accumulators with M = 64 in the same columns, one in lanes 0 to 15 of each warp's 32 and one in lanes 16 to 31.
+// The epilogue has waited for the first one only, whether the second product is issued before or after it loads.
+TEST(HalvesOfLanes, AreOrderedByThemselves) {
+  const std::string spin = "mov.u32 %r6, 0;\nLOOP: add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, 20000; @%p4 bra LOOP;\n";
+  const auto run = [](const std::string& between, const std::string& load, Completion completion) {
+    return RunOrdered(
+        "mov.u32 %r3, buffer; add.u32 %r12, %r3, 8192; mov.u32 %r10, bar;\n"
+        "@%p0 mbarrier.init.shared::cta.b64 [%r10], 1; @%p0 mbarrier.init.shared::cta.b64 [%r12], 1;\n"
+        "setp.lt.u32 %p2, %r0, 32; @!%p2 bra READY;\n"
+        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [flag], 32;\n"
+        "READY: shl.b32 %r2, %r0, 6; add.u32 %r4, %r3, %r2; mov.u32 %r6, 0;\n"
+        "FILL: st.shared.b32 [%r4], 0x3c003c00; add.u32 %r4, %r4, 4; add.u32 %r6, %r6, 1;\n"
+        "setp.lt.u32 %p4, %r6, 16; @%p4 bra FILL;\nfence.proxy.async.shared::cta;\n"
+        "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; ld.shared.b32 %r9, [flag];\n"
+        "shr.u32 %r8, %r3, 4; and.b32 %r8, %r8, 0x3fff; cvt.u64.u32 %rd4, %r8; or.b64 %rd4, %rd4, 0x0000400000000000;\n"
+        "setp.ne.u32 %p3, %r0, %r0; add.u32 %r11, %r9, 0x100000; @!%p0 bra WAIT;\n"
+        "tcgen05.mma.cta_group::1.kind::f16 [%r9], %rd4, %rd4, 0x04020010, %p3;\n"
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r10];\n" +
+            between +
+            "tcgen05.mma.cta_group::1.kind::f16 [%r11], %rd4, %rd4, 0x04020010, %p3;\n"
+            "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r12];\n"
+            "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r10], 0; @!%p4 bra WAIT;\nbar.warp.sync -1;\n"
+            "tcgen05.fence::after_thread_sync; and.b32 %r5, %r0, -32; shl.b32 %r5, %r5, 16; add.u32 %r5, %r5, %r9;\n"
+            "add.u32 %r14, %r5, 0x100000;\n" +
+            load +
+            "tcgen05.wait::ld.sync.aligned; @%p0 st.global.b32 [%rd1], %r13;\n"
+            "WAIT2: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r12], 0; @!%p4 bra WAIT2;\n"
+            "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; @!%p2 bra DONE;\n"
+            "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;\nDONE:\n",
+        1, 128, completion);
+  };
+  for (const Completion completion : kAllOrders) {
+    for (const std::string& between : {std::string(), spin}) {
+      const Ran own = run(between, "tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r13}, [%r5], 1;\n", completion);
+      EXPECT_EQ(own.word, 0x41800000u) << "16 products of 1 and 1";
+      EXPECT_TRUE(own.report.Clean()) << own.report.Print();
+      for (const char* load : {"tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r13}, [%r14], 1;\n",
+                               "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r13}, [%r5];\n"}) {
+        const Report other = run(between, load, completion).report;
+        EXPECT_TRUE(Reports(other, HazardKind::kUnobservedCompletion) || Reports(other, HazardKind::kTensorRace))
+            << load << other.Print();
+      }
+    }
   }
 }
 
@@ -170,6 +220,43 @@ TEST(ProxyFenceBy, IsAPolicy) {
                            1, 64, Completion::kLate)
                            .report;
   EXPECT_TRUE(Reports(early, HazardKind::kMissingProxyFence)) << early.Print();
+}
+
+// One warpgroup stores an operand, the CTA meets, and the other warpgroup fences before its wgmma reads it. The
+// writers' own fence comes too late: they spin first.
+TEST(ProxyFenceBy, MayBeTheReadersOfAWarpWideOperation) {
+  const auto run = [](const std::string& by_readers, Completion completion, ProxyFenceBy answer) {
+    Policies policies;
+    policies.proxy_fence = answer;
+    return RunOrdered(
+               "mov.u32 %r3, buffer; setp.lt.u32 %p2, %r0, 128; @%p2 bra MEET;\n"
+               "shl.b32 %r2, %r0, 5; add.u32 %r4, %r3, %r2;\n"  // the operand is the 4 KiB at buffer + 4096
+               "st.shared.v4.b32 [%r4], {%r0, %r0, %r0, %r0}; st.shared.v4.b32 [%r4+16], {%r0, %r0, %r0, %r0};\n"
+               "MEET: bar.sync 0; @%p2 bra READERS; mov.u32 %r6, 0;\n"
+               "SPIN: add.u32 %r6, %r6, 1; setp.lt.u32 %p3, %r6, 20000; @%p3 bra SPIN;\n"
+               "fence.proxy.async.shared::cta; ret;\n"
+               "READERS: and.b32 %r5, %r0, 31; setp.eq.u32 %p5, %r5, 0;\n" +
+                   by_readers +
+                   "add.u32 %r8, %r3, 4096; shr.u32 %r8, %r8, 4; and.b32 %r8, %r8, 0x3fff; cvt.u64.u32 %rd2, %r8;\n"
+                   "setp.ne.u32 %p4, %r0, %r0; wgmma.fence.sync.aligned;\n"
+                   "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.u8 {%r20, %r21, %r22, %r23}, %rd2, %rd2, %p4;\n"
+                   "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n",
+               1, 256, completion, policies, Profile::kH200)
+        .report;
+  };
+  const std::string fence = "fence.proxy.async.shared::cta;\n", by_one_lane = "@%p5 " + fence;
+  for (const Completion completion : kAllOrders) {
+    for (const std::string& enough : {fence, by_one_lane + "bar.warp.sync -1;\n"}) {
+      const Report path = run(enough, completion, ProxyFenceBy::kPath);
+      EXPECT_TRUE(path.Clean()) << enough << path.Print();
+      EXPECT_TRUE(Reports(run(enough, completion, ProxyFenceBy::kWriter), HazardKind::kMissingProxyFence));
+    }
+    // Of a lane that has not told the others, or about other memory, it is not enough.
+    for (const std::string& lacking : {std::string(), by_one_lane, std::string("fence.proxy.async.global;\n")}) {
+      const Report path = run(lacking, completion, ProxyFenceBy::kPath);
+      EXPECT_TRUE(Reports(path, HazardKind::kMissingProxyFence)) << lacking << path.Print();
+    }
+  }
 }
 
 // CTA 1 writes its word and tells CTA 0, which reads it.

@@ -37,6 +37,73 @@ TEST(PolicyKernels, IssueCount) {
   }
 }
 
+// A warp stores to its quarter of Tensor Memory, another one loads there after a barrier of the CTA.
+Report LoadOfAnotherWarp(const std::string& before, const std::string& after, const std::string& use,
+                         const Policies& policies, std::vector<uint32_t>& words) {
+  const std::string text = KernelOf(base::Cat(
+      ".shared .align 4 .b32 slot;\nmov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; and.b32 %r8, %r1, 31;\n"
+      "ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r8, 4; add.s64 %rd3, %rd1, %rd2;\n"
+      "@!%p1 bra MEET;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\n"
+      "MEET: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n"
+      "ld.shared.b32 %r9, [slot]; @!%p1 bra SECOND;\n"
+      "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r8};\ntcgen05.wait::st.sync.aligned;\n",
+      before, "bar.sync 1, 64;\nbra DONE;\nSECOND: setp.lt.u32 %p2, %r1, 128; @%p2 bra DONE;\nbar.sync 1, 64;\n", after,
+      "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r10}, [%r9];\n", use,
+      "DONE: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; @!%p1 bra END;\n"
+      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;\nEND: ret;\n"));
+  Options options;
+  options.policies = policies;
+  options.completion = Completion::kLate;
+  TestDevice device(options);
+  const device::CuFunction kernel = device.Load(text, "k");
+  EXPECT_NE(kernel, nullptr) << device.log;
+  if (kernel == nullptr) return {};
+  device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(32, 99));
+  EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 160, 0, {&out}), device::kCuSuccess);
+  words = device.Download<uint32_t>(out, 32);
+  return TakeReport();
+}
+
+constexpr const char* kBefore = "tcgen05.fence::before_thread_sync;\n";
+constexpr const char* kAfter = "tcgen05.fence::after_thread_sync;\n";
+constexpr const char* kWaitAndStore = "tcgen05.wait::ld.sync.aligned;\nst.global.b32 [%rd3], %r10;\n";
+constexpr const char* kStoreAndWait = "st.global.b32 [%rd3], %r10;\ntcgen05.wait::ld.sync.aligned;\n";
+
+void ExpectCounted(const Report& report, Policy policy, uint64_t uses, bool clean) {
+  EXPECT_EQ(UsesOf(report, policy), uses) << report.Print();
+  EXPECT_EQ(report.Clean(), clean) << report.Print();
+}
+
+TEST(PolicyKernels, TensorFence) {
+  for (const TensorFence answer : {TensorFence::kOptional, TensorFence::kRequired}) {
+    Policies policies;
+    policies.tensor_fence = answer;
+    for (const auto& [before, after] : {std::pair("", ""), {kBefore, ""}, {kBefore, kAfter}}) {
+      std::vector<uint32_t> words;
+      const Report report = LoadOfAnotherWarp(before, after, kWaitAndStore, policies, words);
+      const bool whole = *before != 0 && *after != 0;
+      ExpectCounted(report, Policy::kTensorFence, whole ? 0 : 1, whole || answer == TensorFence::kOptional);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kMissingTensorFence);
+      for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(words[lane], lane);
+    }
+  }
+}
+
+TEST(PolicyKernels, LoadWait) {
+  for (const LoadWait answer : {LoadWait::kScoreboard, LoadWait::kRequired}) {
+    Policies policies;
+    policies.load_wait = answer;
+    for (const char* use : {kWaitAndStore, kStoreAndWait}) {
+      std::vector<uint32_t> words;
+      const Report report = LoadOfAnotherWarp(kBefore, kAfter, use, policies, words);
+      const bool waits = use == kWaitAndStore;
+      ExpectCounted(report, Policy::kLoadWait, waits ? 0 : 1, waits || answer == LoadWait::kScoreboard);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kPendingRegister);
+      for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(words[lane], lane);
+    }
+  }
+}
+
 // The row program of a pair, whose odd CTA loads a tile for both and is signalled for both; with the other answer each
 // CTA is signalled for its own.
 TEST(PolicyKernels, PairBarrier) {

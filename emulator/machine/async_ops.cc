@@ -226,7 +226,7 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   };
   bool unfenced = false;
   use.ForEachRun([&](uint32_t begin, uint32_t end) {
-    unfenced = unfenced || use.cta->shared_shadow->FindUnfenced(begin, end, fenced, stored);
+    unfenced = unfenced || use.cta->shared_shadow->FindUnfenced(begin, end, use.write, fenced, stored);
   });
   if (by_others) NotePolicy(Policy::kProxyFenceBy);
   if (unfenced) {
@@ -255,6 +255,9 @@ bool Cluster::AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space
   const uint8_t issuer = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
   const auto is_before = [&](const Warp::ProxyFenced& fence) {
     if ((fence.spaces & static_cast<uint8_t>(space)) == 0 || !covers(fence)) return false;
+    // What a whole warp issues (wgmma) comes after what all its lanes have executed.
+    if (issuer == kAllLanes && fence.moment.agent == user.knowledge.agent() && (user.live() & ~fence.lanes) == 0)
+      return true;
     for (uint32_t rest = fence.lanes; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<uint8_t>(std::countr_zero(rest));
       if (user.knowledge.Knows(issuer, {fence.moment.agent, lane, fence.moment.clock})) return true;

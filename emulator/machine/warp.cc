@@ -294,17 +294,20 @@ bool Warp::FollowMove(const Instruction& instruction, uint32_t mask) {
 }
 
 bool Warp::CheckOwned(const Instruction& instruction) {
-  bool reported = false;
+  bool told = false;
+  Cluster& cluster = cta_.cluster();
   const auto check = [&](const DecodedOperand& operand, bool is_destination) {
     if (operand.slot == kNoSlot || operand.bytes == 0 || !Owned(operand.slot)) return true;
-    if (!reported) {
+    const OpHandle load = LoadInto(operand.slot);
+    const bool waits = load != nullptr && cluster.machine().policies.load_wait == LoadWait::kScoreboard;
+    if (!told && load != nullptr) cluster.NotePolicy(Policy::kLoadWait);
+    if (!told && !waits) {
       Report(HazardKind::kPendingRegister, -1,
              base::Cat("'", kernel_.opcodes[instruction.opcode], "' ", is_destination ? "writes" : "reads",
                        " a register whose tcgen05.ld or wgmma has not been waited for"));
     }
-    reported = true;
-    const OpHandle load = LoadInto(operand.slot);
-    return load == nullptr || cta_.cluster().Await(load, *this, live_);
+    told = true;
+    return load == nullptr || cluster.Await(load, *this, live_);
   };
   for (uint32_t i = 0; i < instruction.operand_count; ++i) {
     const DecodedOperand& operand = instruction.operands[i];

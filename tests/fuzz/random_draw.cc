@@ -57,11 +57,11 @@ Draw MakeDraw(Dice& dice, std::string_view target) {
   // A few of those that are refused are judged too.
   Result<Problem> problem = Error{};
   for (int attempt = 0; attempt < 20 && !problem; ++attempt) {
-    draw.problem = tests::DrawProblem(dice, dice.Of(kinds), tests::DrawReach::kEmulated);
+    draw.problem = tools::DrawProblem(dice, dice.Of(kinds), tools::DrawReach::kEmulated);
     problem = ParseProblem(draw.ProblemText());
     if (dice.Chance(0.02)) break;
   }
-  if (problem) draw.schedule = tests::DrawSchedule(dice, *problem, chosen);
+  if (problem) draw.schedule = tools::DrawSchedule(dice, *problem, chosen);
   const int64_t order = dice.Below(3);
   if (order > 0) draw.async = order == 1 ? "late" : Cat("random:", dice.Below(1000));
   // On few multiprocessors a small problem has several tiles for each.

@@ -1,5 +1,5 @@
 // A random problem with a random constraint on its schedule, a target and a completion order, small enough for the
-// emulator (tests/grammar_draw.h).
+// emulator (tools/draw/grammar_draw.h).
 //
 // Thread-safety: none; values.
 #pragma once
@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "laneshift/result.h"
-#include "tests/grammar_draw.h"
+#include "tools/draw/grammar_draw.h"
 
 namespace laneshift::fuzz {
 
-using tests::Dice;
+using tools::Dice;
 
 struct Draw {
   std::vector<std::string> problem;   // words; the kind is the first

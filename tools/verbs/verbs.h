@@ -25,6 +25,7 @@ Verb AddProbe(CLI::App& app, const Settings& settings);
 Verb AddDoctor(CLI::App& app, const Settings& settings);
 Verb AddBench(CLI::App& app, const Settings& settings);
 Verb AddTune(CLI::App& app, const Settings& settings);
+Verb AddVerifyAssembler(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);
 Verb AddCompileFunction(CLI::App& app, const Settings& settings);
 // Explains verbs, and the keys of problems and schedules.

@@ -15,7 +15,7 @@
 #include "laneshift/schedule.h"
 #include "target/target.h"
 
-namespace laneshift::tests {
+namespace laneshift::tools {
 
 // Numbers for a draw, the same on every machine.
 class Dice {
@@ -70,4 +70,4 @@ double DrawFinite(Dice& dice);
 // The values of a key as its table describes them ("f16, bf16 or f32": the three; "1 to 64": none).
 std::vector<std::string> ChoicesOf(std::string_view values);
 
-}  // namespace laneshift::tests
+}  // namespace laneshift::tools

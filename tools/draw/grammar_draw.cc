@@ -1,4 +1,4 @@
-#include "tests/grammar_draw.h"
+#include "tools/draw/grammar_draw.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include "ir/grammar.h"
 #include "laneshift/problem.h"
 
-namespace laneshift::tests {
+namespace laneshift::tools {
 namespace {
 
 using base::Cat;
@@ -342,4 +342,4 @@ std::vector<std::string> DrawSchedule(Dice& dice, const Problem& problem, const 
   return words;
 }
 
-}  // namespace laneshift::tests
+}  // namespace laneshift::tools
