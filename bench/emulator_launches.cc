@@ -20,6 +20,9 @@ constexpr const char* kTiny = R"(
   .reg .b32 %r<4>; .reg .b64 %rd<4>;
   ld.param.u64 %rd0, [out];
   mov.u32 %r0, %tid.x;
+  mov.u32 %r1, %ntid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.u32 %r0, %r1, %r2, %r0;
   mul.wide.u32 %rd1, %r0, 4;
   add.s64 %rd0, %rd0, %rd1;
   st.global.b32 [%rd0], %r0;

@@ -102,6 +102,27 @@ CuResult DriverState::RunKernel(const KernelRun& run) {
   return run.function->kernel->lets_others_begin && options.faults == FaultReturn::kSticky ? kCuSuccess : RunHeld();
 }
 
+namespace {
+
+// What a launch took of one host thread, about, in microseconds: from what it did, so that a busy host changes nothing.
+double CostOf(const Counters& counters) {
+  return 0.1 * static_cast<double>(counters.warp_instructions) + 1e-4 * static_cast<double>(counters.mma_multiplies) +
+         1e-4 * static_cast<double>(counters.bytes_global_to_shared + counters.bytes_shared_to_global);
+}
+
+// Whether the launches are so small that others would hardly come before this thread is done with them.
+bool IsSmall(std::span<const KernelRun> runs) {
+  constexpr double kSmall = 50;
+  double cost = 0;
+  for (const KernelRun& run : runs) {
+    if (run.function->cluster_cost < 0) return false;
+    cost += run.function->cluster_cost * ClustersOf(run.shape);
+  }
+  return cost < kSmall;
+}
+
+}  // namespace
+
 CuResult DriverState::RunHeld() {
   if (held.empty()) return kCuSuccess;
   const std::vector<KernelRun> runs = std::exchange(held, {});
@@ -138,7 +159,7 @@ CuResult DriverState::RunHeld() {
   hazards.SetModules(std::move(texts));
   meter->BeginLaunch();
   const auto begun = std::chrono::steady_clock::now();
-  std::vector<GridResult> results = RunGrids(batch, crew, threads);
+  std::vector<GridResult> results = RunGrids(batch, crew, IsSmall(runs) ? 1 : threads);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   meter->EndLaunch();
   NoteUses(runs, results, took.count());
@@ -170,6 +191,7 @@ void DriverState::NoteUses(std::span<const KernelRun> runs, std::span<const Grid
   for (size_t i = 0; i < runs.size(); ++i) {
     const Counters& counters = results[i].counters;
     const auto own = static_cast<double>(counters.warp_instructions);
+    if (!results[i].fault) runs[i].function->cluster_cost = CostOf(counters) / ClustersOf(runs[i].shape);
     KernelUse& use = report.kernels[runs[i].function->kernel->name];
     ++use.launches;
     use.warp_instructions += counters.warp_instructions;

@@ -48,6 +48,7 @@ struct LoadedFunction {
   DriverLibrary* library = nullptr;  // that it was asked of, if any
   int max_dynamic_shared = 48 * 1024;
   bool large_clusters = false;
+  double cluster_cost = -1;  // of its last launch, about microseconds of one host thread; -1: there was none
 };
 
 // ---- What a stream or a graph does, one after the other ----

@@ -66,6 +66,7 @@ void AddMap(AsyncOp& op, const Located& map) {
 // The bytes of global memory that a copy touches.
 std::shared_ptr<const std::vector<AsyncOp::GlobalRange>> RangesOf(const CopyPlan& plan) {
   auto ranges = std::make_shared<std::vector<AsyncOp::GlobalRange>>();
+  ranges->reserve(plan.runs.size());
   for (const TensorRun& run : plan.runs) {
     if (run.global_bytes == 0) continue;
     if (!ranges->empty() && ranges->back().end == run.global) {

@@ -91,8 +91,8 @@ struct Form {
 // The rows of A (columns of B), K packed bytes each. In bytes all types are laid out alike: a register holds four
 // consecutive bytes of K, the lanes of a quad sixteen; with 16 rows every other register is eight rows below.
 using Bytes = std::vector<uint8_t>;
-Bytes Gather(Warp& w, const DecodedOperand& registers, size_t rows, size_t row_bytes) {
-  Bytes bytes(rows * row_bytes);
+void Gather(Warp& w, const DecodedOperand& registers, size_t rows, size_t row_bytes, Bytes& bytes) {
+  bytes.resize(rows * row_bytes);
   const uint32_t halves = rows == kMaxM ? 2 : 1;
   for (uint32_t r = 0; r < registers.count; ++r) {
     const auto* words = w.At<uint32_t>(registers.elements[r]);
@@ -101,7 +101,6 @@ Bytes Gather(Warp& w, const DecodedOperand& registers, size_t rows, size_t row_b
       std::memcpy(bytes.data() + row * row_bytes + column, &words[lane], 4);
     }
   }
-  return bytes;
 }
 
 // Row and column of element `index` of a lane's accumulator.
@@ -111,14 +110,14 @@ using Cells = std::array<uint32_t, kMaxM * kN>;
 
 Cells ReadAccumulator(Warp& w, const DecodedOperand& c, AccumulatorType type) {
   Cells cells{};
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    for (uint32_t r = 0; r < c.count; ++r) {
-      const uint32_t word = w.At<uint32_t>(c.elements[r])[lane];
+  for (uint32_t r = 0; r < c.count; ++r) {
+    const auto* words = w.At<uint32_t>(c.elements[r]);
+    for (size_t lane = 0; lane < kLanes; ++lane) {
       if (type == AccumulatorType::kF16) {
-        cells[CellOf(lane, 2 * r)] = word & 0xffff;
-        cells[CellOf(lane, 2 * r + 1)] = word >> 16;
+        cells[CellOf(lane, 2 * r)] = words[lane] & 0xffff;
+        cells[CellOf(lane, 2 * r + 1)] = words[lane] >> 16;
       } else {
-        cells[CellOf(lane, r)] = word;
+        cells[CellOf(lane, r)] = words[lane];
       }
     }
   }
@@ -126,11 +125,11 @@ Cells ReadAccumulator(Warp& w, const DecodedOperand& c, AccumulatorType type) {
 }
 
 void WriteAccumulator(Warp& w, const DecodedOperand& d, AccumulatorType type, const Cells& cells) {
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    for (uint32_t r = 0; r < d.count; ++r) {
-      w.At<uint32_t>(d.elements[r])[lane] = type == AccumulatorType::kF16
-                                                ? cells[CellOf(lane, 2 * r)] | cells[CellOf(lane, 2 * r + 1)] << 16
-                                                : cells[CellOf(lane, r)];
+  for (uint32_t r = 0; r < d.count; ++r) {
+    auto* words = w.At<uint32_t>(d.elements[r]);
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      words[lane] = type == AccumulatorType::kF16 ? cells[CellOf(lane, 2 * r)] | cells[CellOf(lane, 2 * r + 1)] << 16
+                                                  : cells[CellOf(lane, r)];
     }
   }
 }
@@ -145,7 +144,9 @@ SumOptions OptionsOf(Warp& w, const Form& form) {
 }
 
 void FusedSums(Warp& w, const Form& form, const Bytes& a, const Bytes& b, Cells& cells) {
-  OperandRows rows_a, rows_b;
+  OperandBuffers& buffers = w.cta().cluster().host().operands;
+  OperandRows &rows_a = buffers.a, &rows_b = buffers.b;
+  for (OperandRows* rows : {&rows_a, &rows_b}) rows->set_detail(OperandRows::Detail::kValuesAndExponents);
   rows_a.Load(OperandRows::Side::kA, form.a->element, Packing::kPlain, form.m, form.k, a.data(), form.RowBytes(),
               false);
   rows_b.Load(OperandRows::Side::kB, form.b->element, Packing::kPlain, kN, form.k, b.data(), form.RowBytes(), false);
@@ -230,8 +231,10 @@ Outcome Mma(Warp& w, const Instruction& i, uint32_t mask) {
   Outcome outcome;
   if (!WholeWarp(w, mask, outcome)) return outcome;
   const Form form = Form::Decode(i.modifiers);
-  const Bytes a = Gather(w, i[1], static_cast<size_t>(form.m), form.RowBytes());
-  const Bytes b = Gather(w, i[2], kN, form.RowBytes());
+  OperandBuffers& buffers = w.cta().cluster().host().operands;
+  Bytes &a = buffers.bytes_a, &b = buffers.bytes_b;
+  Gather(w, i[1], static_cast<size_t>(form.m), form.RowBytes(), a);
+  Gather(w, i[2], kN, form.RowBytes(), b);
   Cells cells = ReadAccumulator(w, i[3], form.d);
   switch (form.a->sum) {
     case Sum::kFused:

@@ -101,6 +101,7 @@ Outcome BulkReducePush(Warp& w, const Instruction& i, uint32_t mask) {
     op->effect = [to, from, bytes, reduction, element, at = barrier.offset,
                   weak = std::weak_ptr<AsyncOp>(op)](AsyncOp&) {
       ReduceElements(element, reduction, to.host, from.host, bytes);
+      to.cta->shared().MarkChanged(to.offset, bytes);
       return CompleteTransaction(weak.lock(), *to.cta, at, bytes);
     };
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;

@@ -107,7 +107,7 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     const auto* tensor_a = std::get_if<TensorAddress>(&request.a);
     const uint64_t key = PlanKey({request.b, tensor_a != nullptr ? tensor_a->Pack() : std::get<uint64_t>(request.a),
                                   uint64_t{request.d.Pack()} << 32 | request.instruction, request.accumulate});
-    auto planned = cluster.host().mma_plans.Find(request, key, [&] {
+    auto planned = cluster.host().kept().mma_plans.Find(request, key, [&] {
       std::vector<SharedWindow> windows;
       for (Cta* cta : ctas) windows.push_back(cta->shared().Window());
       return PlanMma(request, windows, cluster.machine().policies);
@@ -120,10 +120,8 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     op->order_key = uint64_t{request.d.Pack()} << 32 | static_cast<uint64_t>(plan->shape.m) << 16 |
                     static_cast<uint64_t>(plan->shape.n);
     if (cluster.checks()) NoteCollector(w, i, *plan, ctas, lane);
-    for (size_t c = 0; c < ctas.size(); ++c) {
-      AddTouched(*op, ctas[c], plan->touched[c]);
-      cluster.counters().mma_shared_bytes += BytesOf(*plan->touched[c].granules);
-    }
+    for (size_t c = 0; c < ctas.size(); ++c) AddTouched(*op, ctas[c], plan->touched[c]);
+    cluster.counters().mma_shared_bytes += plan->shared_bytes;
     op->effect = [plan, ctas](AsyncOp& self) {
       std::vector<CtaState> states;
       for (Cta* cta : ctas) states.push_back(cta->Units());

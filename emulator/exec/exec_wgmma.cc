@@ -84,7 +84,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   const WgmmaRequest request = RequestOf(w, i, lane);
   const uint64_t key = PlanKey({request.b_descriptor, request.a_descriptor.value_or(0), request.accumulate});
   auto planned =
-      cluster.host().wgmma_plans.Find(request, key, [&] { return PlanWgmma(request, cta.shared().Window()); });
+      cluster.host().kept().wgmma_plans.Find(request, key, [&] { return PlanWgmma(request, cta.shared().Window()); });
   if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
   const std::shared_ptr<const PlannedWgmma> plan = std::move(*planned);
   if (i[0].count != static_cast<uint32_t>(plan->d_registers)) {
@@ -105,7 +105,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   }
   op->shared.push_back(
       {&cta, {plan->shared_reads.front().begin, plan->shared_reads.back().end}, false, plan->granules});
-  cluster.counters().mma_shared_bytes += BytesOf(*plan->granules);
+  cluster.counters().mma_shared_bytes += plan->shared_bytes;
   Rendezvous& group = cta.warpgroups[first / 4];
   if (group.last && group.last->state == AsyncOp::State::kPending) op->after.push_back(group.last);
   group.last = op;

@@ -35,6 +35,7 @@ void AddTouched(AsyncOp& op, Cta* cta, const Touched& touched) {
     const SharedRange bounds{touched.shared_reads.front().begin, touched.shared_reads.back().end};
     op.shared.push_back({cta, bounds, false, touched.granules, touched.padded});
   }
+  op.tensor.reserve(op.tensor.size() + touched.tensor_reads.size() + touched.tensor_writes.size());
   for (const TensorRange& range : touched.tensor_reads) op.tensor.push_back({cta, range, false});
   for (const TensorRange& range : touched.tensor_writes) op.tensor.push_back({cta, range, true});
 }

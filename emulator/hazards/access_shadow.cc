@@ -184,12 +184,17 @@ uint64_t SharedShadow::Unsettled(uint32_t block, bool write, const VectorClock& 
 }
 
 template <bool kWrite>
-bool SharedShadow::IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge) {
+bool SharedShadow::IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge,
+                           KnownWord& known) {
   if ((word.flags & kSeveralWarps) != 0) return false;
-  if (word.reader != 0 && word.reader != thread && !knowledge.Knows(lane, ReaderOf(word))) return false;
   if (word.reader == thread && (word.flags & kSeveralLanes) != 0) return false;
-  if (word.writer == 0 || word.writer == thread || (kWrite && word.reader != 0)) return true;
-  return knowledge.Knows(lane, WriterOf(word));
+  const bool other_reader = word.reader != 0 && word.reader != thread;
+  const bool other_writer = word.writer != 0 && word.writer != thread && !(kWrite && word.reader != 0);
+  if ((!other_reader && !other_writer) || known.Is(word)) return true;
+  if (other_reader && !knowledge.Knows(lane, ReaderOf(word))) return false;
+  if (other_writer && !knowledge.Knows(lane, WriterOf(word))) return false;
+  known = {true, word.flags, word.writer, word.reader, word.write_clock, word.read_clock};
+  return true;
 }
 
 template <bool kWrite>
@@ -215,12 +220,13 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
     blocks_[block].ordinary |= granules.mask;
     const auto thread = static_cast<uint16_t>(now.agent * kLanes + static_cast<uint32_t>(lane) + 1);
     const uint8_t covered = BytesOf(begin >> 2, begin, access.bytes);
+    KnownWord known;
     for (uint32_t w = begin >> 2, end = w + words; w < end; ++w) {
       Word& word = words_[w];
-      if (!IsPlain<kWrite>(word, thread, static_cast<uint8_t>(lane), knowledge)) {
+      if (!IsPlain<kWrite>(word, thread, static_cast<uint8_t>(lane), knowledge, known)) {
         (this->*(kWrite ? &SharedShadow::WriteWord : &SharedShadow::ReadWord))(w, covered, access.Of(lane), rival);
       } else if constexpr (kWrite) {
-        word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, access.line, 0};
+        word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, 0, access.line, 0};
       } else {
         // What another thread has read before, and this one knows of, this one's reading stands for.
         if (word.reader != thread) word.bytes &= 0xf;
@@ -268,9 +274,11 @@ Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write,
 
 Rival SharedShadow::CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const {
   Rival rival;
+  const Word* fine = nullptr;  // words side by side have mostly seen the same
   ForEachOrdinary(begin, end, [&](uint32_t w) {
-    if (rival) return;
     const Word& word = words_[w];
+    if (rival || (fine != nullptr && word == *fine)) return;
+    fine = &word;
     if (write) rival = CheckReads(word, base_ + 4 * w, 0xf, issuer, lane, false);
     if (!rival && word.writer != 0 && !(write && word.reader != 0) && !issuer.Knows(lane, WriterOf(word))) {
       rival = {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr,
@@ -292,8 +300,28 @@ void SharedShadow::Segment::AddRead(const RecordRef& record) {
   reads[at] = record;
 }
 
+// The common case of NoteAsync: the operation reads what an earlier one has read in the last turn of a loop. False: it
+// is not that, and nothing has been done.
+bool SharedShadow::ReadSegment(std::vector<Segment>& segments, uint64_t mask, const RecordRef& record) {
+  const auto read = std::find_if(segments.begin(), segments.end(), [&](const Segment& s) { return s.mask == mask; });
+  if (read == segments.end()) return false;
+  for (const Segment& other : segments) {
+    if (&other != &*read && (other.mask & mask) != 0) return false;
+  }
+  read->AddRead(record);
+  for (Segment& other : segments) {
+    if (&other == &*read || !other.Alike(*read)) continue;
+    other.mask |= mask;
+    segments.erase(read);
+    return true;
+  }
+  std::rotate(read, read + 1, segments.end());
+  return true;
+}
+
 void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& record) {
   std::vector<Segment>& segments = blocks_[word.block].segments;
+  if (!write && ReadSegment(segments, word.mask, record)) return;
   // What the operation changes leaves its old segments and comes back in new ones.
   std::vector<Segment>& changed = changed_;
   uint64_t fresh = word.mask;
@@ -303,7 +331,7 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
     segment.mask &= ~common;
     if (write) continue;
     fresh &= ~common;
-    changed.push_back(segment);
+    changed.push_back(segment.mask == 0 ? std::move(segment) : segment);
     changed.back().mask = common;
     changed.back().AddRead(record);
   }
@@ -331,7 +359,7 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
 
 void SharedShadow::Forget(uint32_t begin, uint32_t end) {
   ForEachOrdinary(begin, end, [&](uint32_t w) {
-    DropReaders(words_[w]);
+    if ((words_[w].flags & kSeveralWarps) != 0) DropReaders(words_[w]);
     words_[w] = {};
   });
   const uint32_t first = (begin + 15) & ~15u, last = end & ~15u;

@@ -14,8 +14,10 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -166,9 +168,12 @@ class SharedShadow {
   template <typename Fenced>
   bool FindUnfenced(uint32_t begin, uint32_t end, bool write, Fenced fenced, Unfenced& found) const {
     bool any = false;
+    const Word* fine = nullptr;  // words side by side have mostly seen the same
     ForEachOrdinary(begin, end, [&](uint32_t w) {
       const Word& word = words_[w];
       if (any || word.writer == 0 || (write && word.reader != 0)) return;
+      if (fine != nullptr && word == *fine) return;
+      fine = &word;
       const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
       const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
       if (fenced(WriterOf(word), lane, word.fences)) return;
@@ -186,8 +191,12 @@ class SharedShadow {
     uint16_t fences, read_fences;
     uint8_t bytes;  // low half: written, high half: read
     uint8_t flags;
+    uint16_t none;  // so that there is no padding
     int32_t write_line, read_line;
+
+    bool operator==(const Word& other) const { return std::memcmp(this, &other, sizeof(Word)) == 0; }
   };
+  static_assert(std::has_unique_object_representations_v<Word>);
   enum : uint8_t { kStrongWrite = 1, kStrongReads = 2, kSeveralLanes = 4, kSeveralWarps = 8, kWarpWrite = 16 };
   struct Reader {
     Epoch moment;
@@ -229,12 +238,24 @@ class SharedShadow {
   void WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
   template <bool kWrite>
   LaneRivals AccessLanes(const WarpAccess& access);
+  static bool ReadSegment(std::vector<Segment>& segments, uint64_t mask, const RecordRef& record);
   // The granules of a block on which some lane may have to wait for an asynchronous operation.
   uint64_t Unsettled(uint32_t block, bool write, const VectorClock& known) const;
   // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but what it has
   // done itself or knows to be over.
+  // `known`: a word that this lane was found to know of before. Words side by side have mostly seen the same.
+  struct KnownWord {
+    bool any = false;
+    uint8_t flags = 0;
+    uint16_t writer = 0, reader = 0;
+    uint32_t write_clock = 0, read_clock = 0;
+    bool Is(const Word& word) const {
+      return any && word.write_clock == write_clock && word.read_clock == read_clock && word.writer == writer &&
+             word.reader == reader && word.flags == flags;
+    }
+  };
   template <bool kWrite>
-  static bool IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge);
+  static bool IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge, KnownWord& known);
   void AddReader(Word& word, uint8_t bytes, const Accessor& by);
   void AddWarp(Word& word, const Accessor& by);
   void DropReaders(Word& word);

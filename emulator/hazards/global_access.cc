@@ -1,6 +1,7 @@
 // Accesses of global memory, asked of GlobalOrder whether they are ordered. Part of Cluster; exists for hazards only.
 
 #include <algorithm>
+#include <bit>
 
 #include "base/text.h"
 #include "emulator/machine/access.h"
@@ -17,9 +18,12 @@ uint8_t ViewOf(int lane) { return lane < 0 ? kAllLanes : static_cast<uint8_t>(la
 }  // namespace
 
 GlobalOrder::Directory* Cluster::DirectoryOf(uint64_t address, uint64_t bytes, const Allocation* allocation) {
-  for (const auto& [known, directory] : directories_) {
-    if (known != nullptr && (allocation == nullptr ? known->Contains(address, bytes) : known == allocation))
-      return directory;
+  const auto is_it = [&](const Allocation* known) {
+    return known != nullptr && (allocation == nullptr ? known->Contains(address, bytes) : known == allocation);
+  };
+  if (is_it(directories_[last_directory_].first)) return directories_[last_directory_].second;
+  for (size_t d = 0; d < directories_.size(); ++d) {
+    if (is_it(directories_[d].first)) return directories_[last_directory_ = d].second;
   }
   if (allocation == nullptr) allocation = machine().memory->Find(address, bytes);
   if (allocation == nullptr) return nullptr;  // a fault, when the copy takes effect
@@ -48,7 +52,22 @@ void Cluster::CheckGlobal(Warp& warp, int lane, const Allocation& allocation, ui
   if (strong) access.flags = GlobalAccess::kStrong;
   const GlobalViewer viewer{&warp.knowledge, ViewOf(lane), number_};
   const GlobalRival rival = machine().order->Touch(*directory, address, bytes, write, viewer, access);
-  if (!rival) return;
+  if (rival) ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::CheckGlobal(Warp& warp, uint32_t mask, const Allocation& allocation,
+                          const std::array<uint64_t, kLanes>& addresses, uint32_t bytes, bool write) {
+  const auto first = static_cast<size_t>(std::countr_zero(mask));
+  GlobalOrder::Directory* const directory = DirectoryOf(addresses[first], bytes, &allocation);
+  if (directory == nullptr) return;
+  const GlobalOrder::LaneAccesses lanes{mask, bytes, addresses.data(), warp.global_proxy_fences.data(), write};
+  const GlobalViewer viewer{&warp.knowledge, 0, number_};
+  for (const auto& [lane, rival] :
+       machine().order->TouchLanes(*directory, lanes, viewer, AccessBy(warp, 0, warp.position().line)))
+    ReportRace(warp, lane, write, rival);
+}
+
+void Cluster::ReportRace(Warp& warp, int lane, bool write, const GlobalRival& rival) {
   SourcePlace place = warp.Here(lane);
   place.kernel = KernelAt(warp.kernel(), place.line);
   ReportGlobal(rival, place, write, "access");
@@ -57,13 +76,13 @@ void Cluster::CheckGlobal(Warp& warp, int lane, const Allocation& allocation, ui
 void Cluster::CheckGlobalUses(AsyncOp& op) {
   GlobalRival found;
   bool wrote = false;
+  GlobalAccess access = AccessBy(*op.warp, op.lane, op.at.line);
+  const GlobalViewer viewer{&op.warp->knowledge, ViewOf(op.lane), number_};
+  const GlobalOrder::Fenced fenced = [&](const GlobalAccess& store) { return StoreIsFenced(store, *op.warp, op.lane); };
   const auto check = [&](uint64_t begin, uint64_t end, bool write, uint8_t flags) {
     GlobalOrder::Directory* const directory = DirectoryOf(begin, end - begin);
     if (directory == nullptr) return;
-    GlobalAccess access = AccessBy(*op.warp, op.lane, op.at.line);
     access.flags = flags;
-    const GlobalViewer viewer{&op.warp->knowledge, ViewOf(op.lane), number_};
-    const auto fenced = [&](const GlobalAccess& store) { return StoreIsFenced(store, *op.warp, op.lane); };
     const GlobalRival rival = machine().order->Issue(*directory, begin, end, write, viewer, access, fenced);
     if (found || !rival) return;
     found = rival;

@@ -1,7 +1,8 @@
 #include "emulator/hazards/global_order.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <bit>
+#include <new>
 
 #include "base/check.h"
 
@@ -67,20 +68,36 @@ GlobalOrder::Directory* GlobalOrder::Find(const Allocation& allocation) {
   if (!fresh) return at->second.get();
   const uint64_t first = allocation.address() / kPageBytes;
   const uint64_t pages = (allocation.address() + allocation.bytes() - 1) / kPageBytes - first + 1;
-  // Zero pages of the host are null pointers, and cost nothing until they are touched.
-  auto* const table = static_cast<std::atomic<Page*>*>(std::calloc(pages, sizeof(std::atomic<Page*>)));
-  if (table == nullptr) return nullptr;
+  auto* const leaves = new (std::nothrow) std::atomic<Directory::Leaf*>[pages / Directory::kLeafPages + 1]();
+  if (leaves == nullptr) return nullptr;
   at->second = std::make_unique<Directory>();
   at->second->first = first;
-  at->second->pages.reset(table);
+  at->second->leaves.reset(leaves);
   return at->second.get();
 }
 
+// Looking first keeps host threads from fighting over the cache line.
+void GlobalOrder::NoteWrite(Directory& at, bool write) {
+  if (write && !at.written.load(std::memory_order_relaxed)) at.written.store(true, std::memory_order_relaxed);
+}
+
+GlobalOrder::Page* GlobalOrder::KnownPage(const Directory& at, uint64_t address) {
+  const uint64_t page = address / kPageBytes - at.first;
+  const auto* const leaf = at.leaves[page / Directory::kLeafPages].load(std::memory_order_acquire);
+  return leaf == nullptr ? nullptr : (*leaf)[page % Directory::kLeafPages].load(std::memory_order_acquire);
+}
+
 GlobalOrder::Page* GlobalOrder::PageAt(Directory& at, uint64_t address) {
-  std::atomic<Page*>& slot = at.pages[address / kPageBytes - at.first];
-  if (Page* const page = slot.load(std::memory_order_acquire); page != nullptr) return page;
+  if (Page* const page = KnownPage(at, address); page != nullptr) return page;
   const std::lock_guard lock(pages_mutex_);
-  if (Page* const page = slot.load(std::memory_order_acquire); page != nullptr) return page;
+  const uint64_t page = address / kPageBytes - at.first;
+  std::atomic<Directory::Leaf*>& root = at.leaves[page / Directory::kLeafPages];
+  if (root.load(std::memory_order_relaxed) == nullptr) {
+    at.owned.push_back(std::make_unique<Directory::Leaf>());
+    root.store(at.owned.back().get(), std::memory_order_release);
+  }
+  std::atomic<Page*>& slot = (*root.load(std::memory_order_relaxed))[page % Directory::kLeafPages];
+  if (Page* const known = slot.load(std::memory_order_relaxed); known != nullptr) return known;
   if (!Take(sizeof(Page))) return nullptr;
   pages_.push_back(std::make_unique<Page>());
   slot.store(pages_.back().get(), std::memory_order_release);
@@ -90,7 +107,10 @@ GlobalOrder::Page* GlobalOrder::PageAt(Directory& at, uint64_t address) {
 GlobalAccess* GlobalOrder::TableOf(Page& page, Table table) {
   std::unique_ptr<GlobalAccess[]>& cells = page.tables[table];
   const uint64_t count = kGrains[table].CellOf(kPageBytes);
-  if (cells == nullptr && Take(count * sizeof(GlobalAccess))) cells = std::make_unique<GlobalAccess[]>(count);
+  if (cells == nullptr && Take(count * sizeof(GlobalAccess))) {
+    cells = std::make_unique<GlobalAccess[]>(count);
+    if (IsWrite(table)) page.written.store(true, std::memory_order_relaxed);
+  }
   return cells.get();
 }
 
@@ -124,9 +144,11 @@ GlobalRival GlobalOrder::Check(const Page& page, Table table, uint64_t begin, ui
 GlobalRival GlobalOrder::Issue(Directory& directory, uint64_t begin, uint64_t end, bool write, const GlobalViewer& who,
                                const GlobalAccess& access, const Fenced& fenced) {
   GlobalRival rival;
+  NoteWrite(directory, write);
+  if (!directory.written.load(std::memory_order_relaxed)) return rival;  // as most operands
   ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
-    Page* const page = PageAt(directory, first);
-    if (page == nullptr) return;
+    Page* const page = write ? PageAt(directory, first) : KnownPage(directory, first);
+    if (page == nullptr || !(write || page->written.load(std::memory_order_relaxed))) return;
     const Lock lock(*page);
     if (!rival) rival = Check(*page, kBulkWrites, first, last, who, access, kNoFenceNeeded);
     if (!rival) rival = Check(*page, kWordWrites, first, last, who, access, fenced);
@@ -135,7 +157,7 @@ GlobalRival GlobalOrder::Issue(Directory& directory, uint64_t begin, uint64_t en
     if (!rival) rival = Check(*page, kBulkReads, first, last, who, access, kNoFenceNeeded);
     Note(*page, kBulkWrites, first, last, access);
   });
-  return blind_.load(std::memory_order_relaxed) && rival.access.cluster != who.cluster ? GlobalRival{} : rival;
+  return Believe(rival, who.cluster);
 }
 
 void GlobalOrder::Note(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access) {
@@ -157,21 +179,53 @@ void GlobalOrder::Note(Page& page, Table table, uint64_t begin, uint64_t end, co
 
 GlobalRival GlobalOrder::Touch(Directory& at, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
                                GlobalAccess access) {
+  NoteWrite(at, write);
   Page* const page = PageAt(at, address);
   if (page == nullptr) return {};
-  const uint64_t end = address + bytes;
   const Lock lock(*page);
-  GlobalRival rival = Check(*page, kWordWrites, address, end, who, access, kNoFenceNeeded);
-  if (!rival) rival = Check(*page, kBulkWrites, address, end, who, access, kNoFenceNeeded);
+  return Believe(TouchPage(*page, address, bytes, write, who, access), who.cluster);
+}
+
+GlobalRival GlobalOrder::TouchPage(Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
+                                   const GlobalAccess& access) {
+  const uint64_t end = address + bytes;
+  GlobalRival rival = Check(page, kWordWrites, address, end, who, access, kNoFenceNeeded);
+  if (!rival) rival = Check(page, kBulkWrites, address, end, who, access, kNoFenceNeeded);
   if (write) {
-    if (!rival) rival = Check(*page, kWordReads, address, end, who, access, kNoFenceNeeded);
-    if (!rival) rival = Check(*page, kBulkReads, address, end, who, access, kNoFenceNeeded);
+    if (!rival) rival = Check(page, kWordReads, address, end, who, access, kNoFenceNeeded);
+    if (!rival) rival = Check(page, kBulkReads, address, end, who, access, kNoFenceNeeded);
   }
-  Note(*page, write ? kWordWrites : kWordReads, address, end, access);
-  return blind_.load(std::memory_order_relaxed) && rival.access.cluster != who.cluster ? GlobalRival{} : rival;
+  Note(page, write ? kWordWrites : kWordReads, address, end, access);
+  return rival;
+}
+
+// A page is found and locked once for the lanes that share it.
+GlobalOrder::LaneRivals GlobalOrder::TouchLanes(Directory& at, const LaneAccesses& lanes, GlobalViewer who,
+                                                GlobalAccess access) {
+  LaneRivals rivals;
+  NoteWrite(at, lanes.write);
+  const auto page_of = [&](uint32_t rest) { return lanes.addresses[std::countr_zero(rest)] / kPageBytes; };
+  const auto touch = [&](Page& page, int lane) {
+    who.lane = access.lane = static_cast<uint8_t>(lane);
+    access.fences = static_cast<uint16_t>(lanes.fences[lane]);
+    const GlobalRival rival = TouchPage(page, lanes.addresses[lane], lanes.bytes, lanes.write, who, access);
+    if (Believe(rival, who.cluster)) rivals.emplace_back(lane, rival);
+  };
+  for (uint32_t rest = lanes.mask; rest != 0;) {
+    const uint64_t number = page_of(rest);
+    Page* const page = PageAt(at, number * kPageBytes);
+    if (page == nullptr) {
+      rest &= rest - 1;
+      continue;
+    }
+    const Lock lock(*page);
+    for (; rest != 0 && page_of(rest) == number; rest &= rest - 1) touch(*page, std::countr_zero(rest));
+  }
+  return rivals;
 }
 
 void GlobalOrder::Finish(Directory& directory, uint64_t begin, uint64_t end, bool write, const GlobalAccess& access) {
+  NoteWrite(directory, write);
   ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
     Page* const page = PageAt(directory, first);
     if (page == nullptr) return;

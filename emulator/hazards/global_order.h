@@ -14,7 +14,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -93,6 +92,15 @@ class GlobalOrder {
   // ordered behind.
   GlobalRival Touch(Directory& at, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
                     GlobalAccess access);
+  // The same of weak accesses by all lanes of `mask`, in their order: the lanes that are not ordered behind something.
+  struct LaneAccesses {
+    uint32_t mask, bytes;
+    const uint64_t* addresses;  // by lane
+    const uint32_t* fences;     // GlobalAccess::fences, by lane
+    bool write;
+  };
+  using LaneRivals = std::vector<std::pair<int, GlobalRival>>;
+  LaneRivals TouchLanes(Directory& at, const LaneAccesses& lanes, GlobalViewer who, GlobalAccess access);
   using Fenced = std::function<bool(const GlobalAccess&)>;
   // A bulk copy that is being issued. `fenced(access)`: whether a proxy fence stands behind that ordinary write. A
   // write is remembered as pending.
@@ -107,13 +115,14 @@ class GlobalOrder {
   VectorClock Released(const uint8_t* word);
 
  private:
-  static constexpr uint64_t kPageBytes = 4096;
+  static constexpr uint64_t kPageBytes = 1024;
   static constexpr uint64_t kMostBytes = uint64_t{1} << 30;
   static constexpr size_t kMostWords = 1 << 16;
   enum Table : uint8_t { kWordWrites, kWordReads, kBulkWrites, kBulkReads, kTables };
   // Tables come into being when they are needed: most pages are read by bulk copies and by nothing else.
   struct Page {
     std::atomic_flag busy;
+    std::atomic<bool> written{false};  // there is a table of writes
     std::array<std::unique_ptr<GlobalAccess[]>, kTables> tables;
   };
   static constexpr bool IsBulk(Table table) { return table == kBulkWrites || table == kBulkReads; }
@@ -132,12 +141,22 @@ class GlobalOrder {
     Page& page_;
   };
 
+  static void NoteWrite(Directory& at, bool write);
+  // nullptr: nothing of it was remembered yet.
+  static Page* KnownPage(const Directory& at, uint64_t address);
   Page* PageAt(Directory& at, uint64_t address);
   bool Take(uint64_t bytes);
   GlobalAccess* TableOf(Page& page, Table table);
   // What of [begin, end), which lies in one page, the table remembers that `who` does not know.
   GlobalRival Check(const Page& page, Table table, uint64_t begin, uint64_t end, const GlobalViewer& who,
                     const GlobalAccess& access, const Fenced& fenced) const;
+  // An ordinary access. REQUIRES: the page is locked.
+  GlobalRival TouchPage(Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
+                        const GlobalAccess& access);
+  // What is not known of other clusters is not reported.
+  GlobalRival Believe(const GlobalRival& rival, uint32_t cluster) const {
+    return blind_.load(std::memory_order_relaxed) && rival.access.cluster != cluster ? GlobalRival{} : rival;
+  }
   void Note(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access);
   // Calls visit(begin, end) for the parts of a range in single pages.
   template <typename Visit>
@@ -162,12 +181,15 @@ class GlobalOrder {
   std::atomic<bool> blind_{false};  // there were more words than may be: who knows whom is not known
 };
 
+// In two levels: a launch makes it anew, and most launches touch little of a large allocation.
 struct GlobalOrder::Directory {
-  struct Free {
-    void operator()(std::atomic<Page*>* freed) const { std::free(freed); }
-  };
-  uint64_t first = 0;  // page
-  std::unique_ptr<std::atomic<Page*>[], Free> pages;
+  static constexpr uint64_t kLeafPages = 128;
+  using Leaf = std::array<std::atomic<Page*>, kLeafPages>;
+
+  std::atomic<bool> written{false};  // something has been written there
+  uint64_t first = 0;                // page
+  std::unique_ptr<std::atomic<Leaf*>[]> leaves;
+  std::vector<std::unique_ptr<Leaf>> owned;  // the same
 };
 
 }  // namespace laneshift::emulator

@@ -87,9 +87,7 @@ bool GlobalLanes(Warp& warp, const WarpAddresses& lanes, bool write, HostBytes& 
     if (!write && !lanes.All(written)) return false;
     if (cluster.has_pending_global() && cluster.PendingGlobal(lanes.lowest, lanes.lowest + lanes.span(), write))
       return false;
-    ForLanes(lanes.mask, [&](int lane) {
-      cluster.CheckGlobal(warp, lane, *allocation, lanes.of[static_cast<size_t>(lane)], lanes.bytes, write, false);
-    });
+    cluster.CheckGlobal(warp, lanes.mask, *allocation, lanes.of, lanes.bytes, write);
   }
   if (write) lanes.ForEachPart([&](uint64_t begin, uint64_t count) { allocation->MarkWritten(begin, count); });
   lanes.Find(hosts, allocation->At(allocation->address()), allocation->address());

@@ -347,6 +347,7 @@ void Cluster::CheckTensorUse(const AsyncOp& op, const AsyncOp::TensorUse& use) {
         Cat("columns ", use.range.column, " to ", use.range.column + use.range.columns - 1, " are not all allocated"));
   }
   for (const OpHandle& other : unreleased_) {
+    if (op.in_chain) break;  // it follows them all
     if (other.get() == &op || other->state == AsyncOp::State::kReleased || other->tensor.empty() ||
         other->followed_by == op.serial)
       continue;
@@ -398,8 +399,19 @@ bool Cluster::FollowsInQueue(const AsyncOp& first, const AsyncOp& second, Policy
   return machine().policies.queue_order == QueueOrder::kInOrder;
 }
 
+// A kernel's loop issues one mma like the other: who follows the last one follows all of them, and nothing else that is
+// under way touches Tensor Memory.
+bool Cluster::JoinChain(AsyncOp& op) {
+  if (chain_ == nullptr || op.kind != AsyncKind::kMma || op.order_key != chain_->order_key || !OfOneQueue(*chain_, op))
+    return false;
+  op.after.push_back(chain_);
+  op.in_chain = true;
+  return true;
+}
+
 // Newest first, and none that an other one already follows: `after` stays short however many operations are pending.
 void Cluster::FindPredecessors(AsyncOp& op) {
+  if (JoinChain(op)) return;
   std::vector<AsyncOp*> open;
   PolicySet used;
   for (auto at = unreleased_.rbegin(); at != unreleased_.rend(); ++at) {
@@ -411,6 +423,12 @@ void Cluster::FindPredecessors(AsyncOp& op) {
     MarkFollowed(other, op.serial, open);
   }
   NotePolicies(used);
+  op.in_chain =
+      op.kind == AsyncKind::kMma && std::all_of(unreleased_.begin(), unreleased_.end(), [&](const OpHandle& other) {
+        return other->state == AsyncOp::State::kReleased || other->tensor.empty() ||
+               (other->kind == AsyncKind::kMma && other->order_key == op.order_key && OfOneQueue(*other, op) &&
+                other->followed_by == op.serial);
+      });
 }
 
 AsyncOp::~AsyncOp() {
@@ -453,6 +471,11 @@ bool Cluster::Issue(const OpHandle& op) {
   if (unreleased_.size() >= next_purge_) {
     std::erase_if(unreleased_, [](const OpHandle& old) { return old->state == AsyncOp::State::kReleased; });
     next_purge_ = std::max<size_t>(32, 2 * unreleased_.size());
+  }
+  if (op->in_chain) {
+    chain_ = op;
+  } else if (!op->tensor.empty()) {
+    chain_ = nullptr;
   }
   unreleased_.push_back(op);
   pending_.push_back(op);
@@ -513,7 +536,7 @@ bool Cluster::CompleteSomething() {
   return Complete(OpHandle(pending_.front()));
 }
 
-bool Cluster::CompleteAtRandom() { return Complete(OpHandle(pending_[random_() % pending_.size()])); }
+bool Cluster::CompleteAtRandom() { return Complete(OpHandle(pending_[(*random_)() % pending_.size()])); }
 
 void Cluster::ReleaseReads(const OpHandle& op) {
   if (op->reads_released || op->state == AsyncOp::State::kReleased) return;
@@ -540,6 +563,7 @@ void Cluster::Release(const OpHandle& op) {
   if (checks()) NoteUses(*op, !reads_released, true);
   op->after.clear();
   op->covered.clear();
+  if (chain_ == op) chain_ = nullptr;
 }
 
 bool Cluster::Await(const OpHandle& op, Warp& warp, uint32_t mask) {

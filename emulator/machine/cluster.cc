@@ -97,12 +97,13 @@ namespace {
 
 // All CTAs of a launch have memories of one size.
 std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
-  if (host.memories.empty()) {
+  std::vector<std::unique_ptr<CtaMemory>>& memories = host.kept().memories;
+  if (memories.empty()) {
     return std::make_unique<CtaMemory>(SharedBytesOf(launch), launch.machine->hazards != nullptr,
                                        *launch.machine->meter);
   }
-  std::unique_ptr<CtaMemory> memory = std::move(host.memories.back());
-  host.memories.pop_back();
+  std::unique_ptr<CtaMemory> memory = std::move(memories.back());
+  memories.pop_back();
   memory->Reset();
   return memory;
 }
@@ -114,8 +115,9 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
       ledger_(*launch.machine->meter),
       cancel_(std::move(cancel)),
       linear_index_(linear_index),
-      random_(Mix(Mix(launch.machine->seed, launch.serial), linear_index)),
       number_(launch.first_cluster + linear_index) {
+  if (launch.machine->completion == Completion::kRandom)
+    random_.emplace(Mix(Mix(launch.machine->seed, launch.serial), linear_index));
   const GridShape& shape = launch.shape;
   const std::array<uint32_t, 3> first = FirstCtaOf(shape, linear_index);
   for (size_t d = 0; d < 3; ++d) index_[d] = first[d] / shape.cluster[d];
@@ -135,7 +137,8 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
 Cluster::~Cluster() = default;
 
 void Cluster::Leave(HostThread& host) {
-  for (const auto& cta : ctas_) host.memories.push_back(cta->TakeMemory());
+  if (fault_) return;  // what was cut short may have changed more than it has marked
+  for (const auto& cta : ctas_) host.kept().memories.push_back(cta->TakeMemory());
 }
 
 void Cluster::NotePolicies(PolicySet used) {
@@ -165,7 +168,7 @@ bool Cluster::RunRound(bool& ran) {
       if (!warp->done()) warps.push_back(warp.get());
     }
   }
-  if (random) std::shuffle(warps.begin(), warps.end(), random_);
+  if (random) std::shuffle(warps.begin(), warps.end(), *random_);
   for (Warp* warp : warps) {
     for (size_t p = 0; p < warp->paths().size(); ++p) {
       Path& path = warp->paths()[p];
@@ -174,12 +177,12 @@ bool Cluster::RunRound(bool& ran) {
       }
       if (path.state != Path::State::kRunnable) continue;
       uint64_t executed = 0;
-      const uint64_t quantum = random ? 1 + random_() % 256 : kQuantum;
+      const uint64_t quantum = random ? 1 + (*random_)() % 256 : kQuantum;
       if (!warp->Run(p, quantum, executed)) return false;
       uncounted_ += executed;
       if (uncounted_ >= kQuantum) TellMeter();
       ran = ran || executed != 0;
-      if (random && !pending_.empty() && (random_() & 1) != 0 && !CompleteAtRandom()) return false;
+      if (random && !pending_.empty() && ((*random_)() & 1) != 0 && !CompleteAtRandom()) return false;
     }
   }
   return true;
@@ -262,7 +265,7 @@ bool Cluster::MayBeFollowed() const {
 bool Cluster::MakesWay() {
   if (!launch_.has_dependent || !MayBeFollowed()) return false;
   const Completion completion = machine().completion;
-  makes_way_ = completion == Completion::kEager || (completion == Completion::kRandom && (random_() & 1) != 0);
+  makes_way_ = completion == Completion::kEager || (completion == Completion::kRandom && ((*random_)() & 1) != 0);
   return makes_way_;
 }
 

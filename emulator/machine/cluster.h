@@ -177,6 +177,9 @@ class AsyncOp {
   RecordRef record;
   std::unique_ptr<VectorClock> issuer_knew;
   uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
+  // An mma of a chain: it follows all other operations on Tensor Memory that were under way when it was issued, and
+  // these are mma of its queue with its D and shape.
+  bool in_chain = false;
   // Host memory: of its effect beyond a few words, and, once it is issued, in all.
   uint64_t effect_bytes = 0, counted_bytes = 0;
   MemoryLedger* ledger = nullptr;
@@ -412,6 +415,9 @@ class Cluster {
   // An ordinary access of `lane` to global memory, in one aligned block of at most 32 bytes (global_access.cc).
   void CheckGlobal(Warp& warp, int lane, const Allocation& allocation, uint64_t address, uint32_t bytes, bool write,
                    bool strong);
+  // The same of weak accesses by all lanes of `mask`, one after the other.
+  void CheckGlobal(Warp& warp, uint32_t mask, const Allocation& allocation,
+                   const std::array<uint64_t, kLanes>& addresses, uint32_t bytes, bool write);
   // A strong access of `lane` to the word at `host`. `global`: clusters may synchronise by it.
   void SynchroniseAt(const uint8_t* host, bool global, Warp& warp, int lane, WordOrder order);
   uint32_t live_threads() const;
@@ -451,6 +457,7 @@ class Cluster {
   void CheckExit(Cta& cta);
   bool FollowsInQueue(const AsyncOp& first, const AsyncOp& second, PolicySet& used) const;
   void FindPredecessors(AsyncOp& op);
+  bool JoinChain(AsyncOp& op);
   bool FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const;
   // Whether a fence.proxy.async about `space` that `covers` accepts stands before what the lane does.
   template <typename Covers>
@@ -472,6 +479,7 @@ class Cluster {
   void CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use);
   std::string Describe(const Rival& rival) const;
   void ReportRace(Warp& warp, int lane, bool write, const Rival& rival);
+  void ReportRace(Warp& warp, int lane, bool write, const GlobalRival& rival);
   void NoteUses(const AsyncOp& op, bool reads, bool writes);
   static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
   // Begins the record of an operation that is being issued.
@@ -500,11 +508,12 @@ class Cluster {
   size_t next_warp_ = 0;
   bool makes_way_ = false;
   PendingRanges pending_global_;  // of operations that were not released yet
+  OpHandle chain_;  // the end of a chain; null where another operation has come since, or its end is released
   std::vector<TensorPair> pairs_;
   size_t next_purge_ = 32;
-  std::vector<OpHandle> unreleased_;  // in issue order; released ones are dropped now and then
-  std::vector<OpHandle> pending_;     // not yet complete, in issue order
-  std::mt19937_64 random_;
+  std::vector<OpHandle> unreleased_;       // in issue order; released ones are dropped now and then
+  std::vector<OpHandle> pending_;          // not yet complete, in issue order
+  std::optional<std::mt19937_64> random_;  // of random completion: making one costs as much as a small CTA
   // Addresses that have been mbarriers: their agents, and the phases of the objects that are gone.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<uint16_t, uint32_t>> barrier_agents_;
   // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
@@ -520,7 +529,7 @@ class Cluster {
   uint32_t number_;  // among the clusters that GlobalOrder knows
   // The allocations that were accessed last.
   std::array<std::pair<const Allocation*, GlobalOrder::Directory*>, 8> directories_{};
-  size_t next_directory_ = 0;
+  size_t next_directory_ = 0, last_directory_ = 0;
 };
 
 }  // namespace laneshift::emulator

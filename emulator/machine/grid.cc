@@ -90,24 +90,15 @@ class Queue {
   void Finish(Turn& turn) {
     Cluster& cluster = *turn.cluster;
     Grid& grid = grids_[turn.grid];
-    const DecodedKernel& kernel = *grid.launch.kernel;
     Counters counters = cluster.counters();
-    std::vector<uint64_t> opcodes(kernel.opcodes.size());
+    const std::lock_guard lock(mutex_);
     for (const auto& cta : cluster.ctas()) {
       for (const auto& warp : cta->warps) {
         counters.warp_instructions += warp->instructions();
         counters.thread_instructions += warp->thread_instructions();
-        for (size_t o = 0; o < opcodes.size(); ++o) opcodes[o] += warp->opcode_counts()[o];
+        for (size_t o = 0; o < grid.opcodes.size(); ++o) grid.opcodes[o] += warp->opcode_counts()[o];
       }
     }
-    for (size_t o = 0; o < opcodes.size(); ++o) {
-      if (opcodes[o] == 0) continue;
-      counters.opcodes[kernel.opcodes[o]] += opcodes[o];
-      const uint32_t row = kernel.opcode_rows[o];
-      if (counters.rows.size() <= row) counters.rows.resize(row + 1);
-      counters.rows[row] += opcodes[o];
-    }
-    const std::lock_guard lock(mutex_);
     --running_;
     ++news_;
     grid.result.counters.Add(counters);
@@ -133,7 +124,10 @@ class Queue {
 
   std::vector<GridResult> Results() {
     std::vector<GridResult> results;
-    for (Grid& grid : grids_) results.push_back(std::move(grid.result));
+    for (Grid& grid : grids_) {
+      NameOpcodes(grid);
+      results.push_back(std::move(grid.result));
+    }
     return results;
   }
 
@@ -146,7 +140,8 @@ class Queue {
           chains(Cancels(of) ? (clusters + 3) / 4 : clusters),
           unfinished(clusters),
           unfollowed(clusters),
-          followed(of.has_dependent ? clusters : 0) {}
+          followed(of.has_dependent ? clusters : 0),
+          opcodes(of.kernel->opcodes.size()) {}
 
     const Launch& launch;
     size_t number;
@@ -155,6 +150,7 @@ class Queue {
     std::deque<uint64_t> successors;                       // clusters whose predecessors have ended
     uint64_t unfinished, unfollowed;  // clusters that have not ended, and that do not let the next grid begin
     std::vector<bool> followed;
+    std::vector<uint64_t> opcodes;  // warp instructions, by opcode of the kernel
     std::atomic<bool> predecessors_ended{false};
     GridResult result;
   };
@@ -188,6 +184,18 @@ class Queue {
     for (Grid& other : grids_) {
       other.predecessors_ended.store(true, std::memory_order_release);
       if (other.unfinished != 0) return;
+    }
+  }
+  // Once for a grid: a map of names is slow.
+  static void NameOpcodes(Grid& grid) {
+    const DecodedKernel& kernel = *grid.launch.kernel;
+    Counters& counters = grid.result.counters;
+    for (size_t o = 0; o < grid.opcodes.size(); ++o) {
+      if (grid.opcodes[o] == 0) continue;
+      counters.opcodes[kernel.opcodes[o]] += grid.opcodes[o];
+      const uint32_t row = kernel.opcode_rows[o];
+      if (counters.rows.size() <= row) counters.rows.resize(row + 1);
+      counters.rows[row] += grid.opcodes[o];
     }
   }
   void SetFault(Grid& grid, Fault fault) {

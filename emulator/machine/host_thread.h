@@ -3,6 +3,7 @@
 // Thread-safety: none; each host thread has its own. Invariant: nothing in it changes a result.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -14,25 +15,39 @@
 
 namespace laneshift::emulator {
 
-struct HostThread {
-  // Drops what a launch with so much shared memory, and such checks, cannot use.
-  void Prepare(uint32_t shared_bytes, bool checks) {
-    if (shared_bytes == shared_bytes_ && checks == checks_) return;
-    shared_bytes_ = shared_bytes;
-    checks_ = checks;
-    mma_plans = {};
-    wgmma_plans = {};
-    memories.clear();
-  }
+class HostThread {
+ public:
+  // What is of use to launches with so much shared memory, and such checks.
+  struct Kept {
+    uint32_t shared_bytes = 0;
+    bool checks = false;
+    PlanCache<MmaRequest, PlannedMma> mma_plans;
+    PlanCache<WgmmaRequest, PlannedWgmma> wgmma_plans;
+    std::vector<std::unique_ptr<CtaMemory>> memories;  // of CTAs that have ended, not yet reset
+  };
 
-  PlanCache<MmaRequest, PlannedMma> mma_plans;
-  PlanCache<WgmmaRequest, PlannedWgmma> wgmma_plans;
+  HostThread() { kept_.push_back(std::make_unique<Kept>()); }
+  // A launch with so much shared memory, and such checks, comes next: kept() is what earlier ones like it have left. A
+  // program often launches a few kernels in turn, so that those of the last few sizes are kept.
+  void Prepare(uint32_t shared_bytes, bool checks) {
+    constexpr size_t kSizes = 4;
+    auto known = std::find_if(kept_.begin(), kept_.end(), [&](const auto& kept) {
+      return kept->shared_bytes == shared_bytes && kept->checks == checks;
+    });
+    if (known == kept_.end()) {
+      if (kept_.size() == kSizes) kept_.pop_back();
+      known = kept_.insert(kept_.end(), std::make_unique<Kept>());
+      (*known)->shared_bytes = shared_bytes;
+      (*known)->checks = checks;
+    }
+    std::rotate(kept_.begin(), known, known + 1);
+  }
+  Kept& kept() { return *kept_.front(); }
+
   OperandBuffers operands;
-  std::vector<std::unique_ptr<CtaMemory>> memories;  // of CTAs that have ended, not yet reset
 
  private:
-  uint32_t shared_bytes_ = 0;  // of each of them, and what plans go by
-  bool checks_ = false;
+  std::vector<std::unique_ptr<Kept>> kept_;  // the last used first; never empty
 };
 
 }  // namespace laneshift::emulator

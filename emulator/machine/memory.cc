@@ -174,17 +174,52 @@ SharedMemory::SharedMemory(uint32_t bytes)
       written_(bytes + 16u),
       blocks_((kSharedBase + bytes) / GranuleWord::kBlockBytes + 2) {}
 
+// Only what was written: of the 227 KiB of a window a small kernel touches little.
 void SharedMemory::Reset() {
-  std::fill(bytes_.begin(), bytes_.end(), uint8_t{0});
-  std::fill(written_.begin(), written_.end(), uint8_t{0});
-  std::fill(blocks_.begin(), blocks_.end(), Block{});
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    const uint64_t touched = blocks_[b].written | blocks_[b].in_part;
+    if (touched != 0) {
+      const size_t begin = b * GranuleWord::kBlockBytes - kSharedBase;
+      const size_t count = std::min<size_t>(GranuleWord::kBlockBytes, bytes_.size() - begin);
+      std::fill_n(&bytes_[begin], count, uint8_t{0});
+      if (blocks_[b].in_part != 0) std::fill_n(&written_[begin], count, uint8_t{0});
+    }
+    blocks_[b] = {};
+  }
 }
 
 void SharedMemory::MarkWritten(uint32_t offset, uint32_t count) {
-  std::fill_n(&written_[offset - kSharedBase], count, uint8_t{1});
-  const uint32_t first = (offset + 15) & ~15u, last = (offset + count) & ~15u;
-  if (first >= last) return;
-  ForEachGranuleWord({first, last}, [&](GranuleWord word) { BlockOf(word).written |= word.mask; });
+  // A loop writes again what it has written in its first turn.
+  const bool one = offset % 16 + count <= 16;
+  if (one && (BlockAt(offset).written >> (offset / 16 % 64) & 1) != 0) return;
+  const uint32_t end = offset + count, first = (offset + 15) & ~15u, last = end & ~15u;
+  if (first < last) ForEachGranuleWord({first, last}, [&](GranuleWord word) { BlockOf(word).written |= word.mask; });
+  if (first > last) return MarkPart(offset, end);
+  if (offset < first) MarkPart(offset, first);
+  if (last < end) MarkPart(last, end);
+}
+
+void SharedMemory::MarkPart(uint32_t begin, uint32_t end) {
+  Block& block = BlockAt(begin);
+  const uint64_t granule = GranuleWord::Of(begin, end).mask;
+  if ((block.written & granule) != 0) return;
+  block.in_part |= granule;
+  std::fill_n(&written_[begin - kSharedBase], end - begin, uint8_t{1});
+}
+
+bool SharedMemory::Written(uint32_t offset, uint32_t count) const {
+  bool all = true;
+  ForEachGranuleWord({offset, offset + count}, [&](GranuleWord word) {
+    const Block& block = blocks_[word.block];
+    const uint64_t missing = word.mask & ~block.written;
+    all = all && (missing & ~block.in_part) == 0;
+    for (uint64_t rest = all ? missing : 0; rest != 0; rest &= rest - 1) {
+      const uint32_t at = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
+      const uint32_t begin = std::max(at, offset), end = std::min(at + 16, offset + count);
+      all = all && std::memchr(&written_[begin - kSharedBase], 0, end - begin) == nullptr;
+    }
+  });
+  return all;
 }
 
 bool SharedMemory::Written(GranuleWord word) {

@@ -134,11 +134,13 @@ class SharedMemory {
   uint8_t* At(uint32_t offset) { return &bytes_[offset - kSharedBase]; }
   SharedWindow Window() { return {std::span(bytes_.data(), size_), kSharedBase}; }
 
+  // Whoever writes to its bytes says so here, for Reset too.
   void MarkWritten(uint32_t offset, uint32_t count);
-  bool Written(uint32_t offset, uint32_t count) const {
-    return std::memchr(&written_[offset - kSharedBase], 0, count) == nullptr;
+  // Changed by what leaves unwritten what nothing has written.
+  void MarkChanged(uint32_t offset, uint32_t count) {
+    ForEachGranuleWord({offset, offset + count}, [&](GranuleWord word) { BlockOf(word).in_part |= word.mask; });
   }
-
+  bool Written(uint32_t offset, uint32_t count) const;
   // Whether all bytes of the granules were written.
   bool Written(GranuleWord word);
 
@@ -147,6 +149,7 @@ class SharedMemory {
     uint32_t reads = 0, writes = 0;  // operations not yet waited for that touch it
     uint64_t barriers = 0;           // granules that hold a live mbarrier object
     uint64_t written = 0;            // granules known to be written
+    uint64_t in_part = 0;            // granules that were changed, and of which written_ knows the written bytes
     bool Quiet(uint64_t mask, bool write) const {
       return writes == 0 && (reads == 0 || !write) && (barriers & mask) == 0;
     }
@@ -159,9 +162,12 @@ class SharedMemory {
   void SetBarrier(uint32_t offset, bool live);
 
  private:
+  // Bytes of one granule.
+  void MarkPart(uint32_t begin, uint32_t end);
+
   uint32_t size_;
-  std::vector<uint8_t> bytes_, written_;
-  std::vector<Block> blocks_;  // from offset 0
+  std::vector<uint8_t> bytes_, written_;  // written_: by byte, of granules that were written in part
+  std::vector<Block> blocks_;             // from offset 0
 };
 
 }  // namespace laneshift::emulator

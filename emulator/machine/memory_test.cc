@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/machine/cluster.h"
+#include "emulator/machine/host_thread.h"
 #include "emulator/machine/plan_cache.h"
 
 namespace laneshift::emulator {
@@ -42,6 +43,32 @@ TEST(SharedMemory, GranulesAreWrittenWhenAllTheirBytesAre) {
   EXPECT_FALSE(memory.Written(GranuleWord::Of(0x410, 0x440)));
 }
 
+TEST(SharedMemory, IsAsNewAfterAReset) {
+  // Up to the end of a window that is no whole number of KiB.
+  SharedMemory memory(4096 + 24);
+  const auto change = [&](uint32_t begin, uint32_t end) {
+    for (uint32_t at = begin; at < end; ++at) *memory.At(at) = 0xee;
+  };
+  const std::pair<uint32_t, uint32_t> parts[] = {
+      {0x403, 0x404}, {0x7f8, 0x818}, {0xc00, 0x1000}, {0x1004, 0x100c}, {0x1400, 0x1418}};
+  for (const auto& [begin, end] : parts) {
+    change(begin, end);
+    memory.MarkWritten(begin, end - begin);
+    EXPECT_TRUE(memory.Written(begin, end - begin));
+    EXPECT_FALSE(memory.Written(begin - 1, 2));
+  }
+  change(0x1200, 0x1240);
+  memory.MarkChanged(0x1200, 0x40);
+  EXPECT_FALSE(memory.Written(0x1200, 4));
+  memory.SetBarrier(0x1300, true);
+  memory.Reset();
+  for (uint32_t at = kSharedBase; at < kSharedBase + memory.size(); ++at) {
+    ASSERT_EQ(*memory.At(at), 0) << at;
+    ASSERT_FALSE(memory.Written(at, 1)) << at;
+    ASSERT_FALSE(memory.HoldsBarrier(at)) << at;
+  }
+}
+
 TEST(PlanCache, GivesThePlanOfTheRequestAlsoWhenKeysMeet) {
   struct Plan {
     int request;
@@ -59,9 +86,35 @@ TEST(PlanCache, GivesThePlanOfTheRequestAlsoWhenKeysMeet) {
   EXPECT_EQ(find(1), 1);
   EXPECT_EQ(find(1), 1);
   EXPECT_EQ(made, 1);
-  EXPECT_EQ(find(2), 2);
-  EXPECT_EQ(find(1), 1);
-  EXPECT_EQ(made, 3);
+  // Those that a loop asks for in turn stay.
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int request = 1; request <= 4; ++request) EXPECT_EQ(find(request), request);
+  }
+  EXPECT_EQ(made, 4);
+  EXPECT_EQ(find(5), 5);
+  EXPECT_EQ(find(4), 4);
+  EXPECT_EQ(made, 5);
+  EXPECT_EQ(find(1), 1);  // the one that was not asked for the longest
+  EXPECT_EQ(made, 6);
+}
+
+TEST(HostThread, KeepsWhatTheLastFewSizesOfLaunchesHaveLeft) {
+  HostThread host;
+  for (const uint32_t bytes : {1024u, 2048u, 4096u, 8192u}) {
+    host.Prepare(bytes, true);
+    EXPECT_TRUE(host.kept().memories.empty());
+    host.kept().memories.emplace_back();
+  }
+  for (const uint32_t bytes : {2048u, 8192u, 4096u, 1024u}) {
+    host.Prepare(bytes, true);
+    EXPECT_EQ(host.kept().memories.size(), 1u) << bytes;
+  }
+  host.Prepare(1024, false);
+  EXPECT_TRUE(host.kept().memories.empty());
+  host.Prepare(2048, true);  // the one that was not used the longest
+  EXPECT_TRUE(host.kept().memories.empty());
+  host.Prepare(1024, true);
+  EXPECT_EQ(host.kept().memories.size(), 1u);
 }
 
 }  // namespace

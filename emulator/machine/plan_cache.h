@@ -6,6 +6,7 @@
 // memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -23,24 +24,34 @@ inline uint64_t PlanKey(std::initializer_list<uint64_t> parts) {
   return key;
 }
 
-// Each request has one place, where it displaces the one before it.
+// Each request has a few places, where it displaces the one that was not asked for the longest. With one place, two
+// requests of a kernel's loop that met there displaced each other in every turn of it.
 template <typename Request, typename Plan>
 class PlanCache {
  public:
   // The plan of `request`; `make` gives it as a Result<Plan> when it is not known. `key` tells requests apart, mostly.
   template <typename Make>
   Result<std::shared_ptr<const Plan>> Find(const Request& request, uint64_t key, Make make) {
-    std::shared_ptr<const Plan>& place = places_[(key * 0x9e3779b97f4a7c15u) >> (64 - kBits)];
-    if (place == nullptr || !(place->request == request)) {
+    auto& places = places_[(key * 0x9e3779b97f4a7c15u) >> (64 - kBits)];
+    auto at = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+      return place.key == key && place.plan != nullptr && place.plan->request == request;
+    });
+    if (at == places.end()) {
       LS_ASSIGN(Plan plan, make());
-      place = std::make_shared<const Plan>(std::move(plan));
+      --at;
+      *at = {key, std::make_shared<const Plan>(std::move(plan))};
     }
-    return place;
+    if (at != places.begin()) std::rotate(places.begin(), at, at + 1);
+    return places.front().plan;
   }
 
  private:
-  static constexpr int kBits = 10;
-  std::array<std::shared_ptr<const Plan>, 1 << kBits> places_;
+  struct Place {
+    uint64_t key = 0;
+    std::shared_ptr<const Plan> plan;
+  };
+  static constexpr int kBits = 8;
+  std::array<std::array<Place, 4>, 1 << kBits> places_;
 };
 
 }  // namespace laneshift::emulator

@@ -191,8 +191,22 @@ Status AddGranules(const MatrixDescriptor& descriptor, const OperandTile& tile, 
   return Ok();
 }
 
+std::vector<uint32_t> PieceOffsets(const MatrixDescriptor& descriptor, const OperandTile& tile) {
+  std::vector<uint32_t> pieces;
+  if (tile.major != OperandMajor::kK) return pieces;
+  ForEachRun(descriptor, tile, [&](int, int, uint32_t address, int) { pieces.push_back(address); });
+  return pieces;
+}
+
 void GatherTile(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, uint8_t* to,
-                size_t row_bytes) {
+                size_t row_bytes, std::span<const uint32_t> pieces) {
+  if (!pieces.empty() && row_bytes == static_cast<size_t>(tile.k_bytes)) {
+    for (const uint32_t piece : pieces) {
+      std::memcpy(to, window.At(piece), 16);
+      to += 16;
+    }
+    return;
+  }
   if (tile.major == OperandMajor::kK) {
     ForEachRun(descriptor, tile, [&](int mn, int byte, uint32_t address, int) {
       std::memcpy(to + static_cast<size_t>(mn) * row_bytes + byte, window.At(address), 16);

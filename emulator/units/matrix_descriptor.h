@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -58,9 +59,14 @@ Status AddGranules(const MatrixDescriptor& descriptor, const OperandTile& tile, 
 Result<std::vector<SharedRange>> TouchedGranules(const MatrixDescriptor& descriptor, const OperandTile& tile,
                                                  const SharedWindow& window);
 
+// Where the pieces of 16 bytes of a K-major tile lie, row after row: what GatherTile would compute again for each
+// execution of one instruction. Empty for other tiles.
+std::vector<uint32_t> PieceOffsets(const MatrixDescriptor& descriptor, const OperandTile& tile);
+
 // Copies the tile to packed rows: row mn at to + mn * row_bytes, K contiguous, whatever the major.
 // REQUIRES: TouchedGranules or AddGranules succeeded for the same arguments.
+// `pieces`: PieceOffsets of the tile, or nothing.
 void GatherTile(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, uint8_t* to,
-                size_t row_bytes);
+                size_t row_bytes, std::span<const uint32_t> pieces = {});
 
 }  // namespace laneshift::emulator

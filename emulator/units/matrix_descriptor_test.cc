@@ -150,6 +150,10 @@ TEST(MatrixDescriptor, GatherAndGranulesAgreeWithTheAddresses) {
     if (!ranges) continue;
     std::vector<uint8_t> got(static_cast<size_t>(tile.mn) * 48, 0xee);
     GatherTile(d, tile, window, got.data(), 48);
+    std::vector<uint8_t> packed(static_cast<size_t>(tile.mn * 32)), by_pieces(packed.size());
+    GatherTile(d, tile, window, packed.data(), 32);
+    GatherTile(d, tile, window, by_pieces.data(), 32, PieceOffsets(d, tile));
+    ASSERT_EQ(by_pieces, packed);
     std::set<uint32_t> granules;
     for (int mn = 0; mn < tile.mn; ++mn) {
       for (int byte = 0; byte < 32; ++byte) {

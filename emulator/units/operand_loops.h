@@ -62,10 +62,16 @@ LS_INLINE void ExponentsOf(const VectorOf<uint32_t, kFloats>& words, int least, 
 
 template <int kFloats>
 LS_INLINE int GreatestOf(const VectorOf<int32_t, kFloats>& exponents) {
-  int32_t all[kFloats], greatest = OperandRows::kZeroExponent;
-  std::memcpy(all, &exponents, sizeof(all));
-  for (const int32_t exponent : all) greatest = std::max(greatest, exponent);
-  return greatest;
+  if constexpr (kFloats > 4) {
+    VectorOf<int32_t, kFloats / 2> low, high;
+    std::memcpy(&low, &exponents, sizeof(low));
+    std::memcpy(&high, reinterpret_cast<const char*>(&exponents) + sizeof(low), sizeof(high));
+    return GreatestOf<kFloats / 2>(low > high ? low : high);
+  } else {
+    int32_t greatest = OperandRows::kZeroExponent;
+    for (int i = 0; i < kFloats; ++i) greatest = std::max(greatest, exponents[i]);
+    return greatest;
+  }
 }
 
 template <int kFloats, bool kExponents>

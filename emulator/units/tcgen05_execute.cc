@@ -70,7 +70,8 @@ class Execution {
     std::vector<uint8_t>& tiles = buffers_.bytes_b;
     tiles.resize(per_cta * ctas_.size() * b_row_bytes_);
     for (size_t cta = 0; cta < ctas_.size(); ++cta) {
-      GatherTile(plan_.b, plan_.tile_b, ctas_[cta].shared, tiles.data() + cta * per_cta * b_row_bytes_, b_row_bytes_);
+      GatherTile(plan_.b, plan_.tile_b, ctas_[cta].shared, tiles.data() + cta * per_cta * b_row_bytes_, b_row_bytes_,
+                 plan_.pieces_b);
     }
     b_ = tiles.data() + static_cast<size_t>(plan_.zero_columns.shift) * b_row_bytes_;
     for (size_t n = 0; n < plan_.zero_columns.zero.size(); ++n) {
@@ -85,7 +86,7 @@ class Execution {
     const auto* address = std::get_if<TensorAddress>(&plan_.request.a);
     const CtaState& state = ctas_[static_cast<size_t>(cta)];
     if (address == nullptr) {
-      GatherTile(plan_.a, plan_.tile_a, state.shared, bytes.data(), kStepBytes);
+      GatherTile(plan_.a, plan_.tile_a, state.shared, bytes.data(), kStepBytes, plan_.pieces_a);
     } else {
       for (int m = 0; m < rows_; ++m) {
         const int lane = LaneOf(plan_.layout, m, SourceOf(group), address->lane);

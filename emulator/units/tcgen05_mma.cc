@@ -241,7 +241,10 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
     touched.granules = granules.Words();
     LS_ASSIGN(touched.padded, PaddedOf(plan, a != nullptr, window));
     LS_TRY(PlanTensorRanges(request, plan, cta, touched));
+    plan.shared_bytes += BytesOf(*touched.granules);
   }
+  plan.pieces_b = PieceOffsets(plan.b, plan.tile_b);
+  if (a != nullptr) plan.pieces_a = PieceOffsets(plan.a, plan.tile_a);
   return plan;
 }
 

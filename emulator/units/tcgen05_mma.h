@@ -46,12 +46,14 @@ struct PlannedMma {
   MmaRequest request;
   Tcgen05Descriptor shape;
   DataPathLayout layout = DataPathLayout::kD;
-  MatrixDescriptor a, b;       // a only when it is in shared memory
-  OperandTile tile_a, tile_b;  // the part of one CTA
-  ZeroColumns zero_columns;    // .ws
+  MatrixDescriptor a, b;                     // a only when it is in shared memory
+  OperandTile tile_a, tile_b;                // the part of one CTA
+  std::vector<uint32_t> pieces_a, pieces_b;  // of these, in shared memory
+  ZeroColumns zero_columns;                  // .ws
   int ctas = 1;
   int64_t multiplies = 0;                             // M x N x dense K, for counters
   std::array<Touched, 2> touched;                     // per CTA
+  uint64_t shared_bytes = 0;                          // that all of them read
   std::array<std::array<uint32_t, 4>, 2> disabled{};  // per CTA: bit b of word v is lane 32v+b of D, not written
   std::optional<PlannedShift> shift;                  // .ashift
   Policies policies;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -57,6 +58,7 @@ class Walk {
  public:
   Walk(const TensorMap& map, const TensorCopy& copy, Direction direction, int64_t elements, CopyPlan& plan)
       : map_(map), copy_(copy), direction_(direction), row_(RowShapeOf(map, elements)), plan_(plan) {
+    row_bytes_ = ToBytes(elements);
     plan_.runs.clear();
     plan_.transaction_bytes = 0;
     plan_.shared_bytes = 0;
@@ -70,21 +72,22 @@ class Walk {
   // `global` + start_bytes.
   void Row(uint32_t index, bool outside, uint64_t global, int64_t start_bytes) {
     const uint32_t linear = copy_.shared + index * row_.pitch;
-    const int64_t row_bytes = row_.elements * row_.global_bits / 8;
-    // The part of the row that exists, in global bytes from its start.
-    int64_t first = outside ? row_bytes : std::clamp<int64_t>(-start_bytes, 0, row_bytes);
-    int64_t last = outside ? row_bytes : std::clamp<int64_t>(end_bytes_ - start_bytes, first, row_bytes);
-    if (first == last) first = last = row_bytes;
-    if (row_.padded) {
-      PaddedRow(linear, first, last, global + static_cast<uint64_t>(start_bytes));
-    } else {
-      Part(linear, 0, first, 0);
-      Part(linear, first, last, global + static_cast<uint64_t>(start_bytes));
-      Part(linear, last, row_bytes, 0);
-    }
-    plan_.transaction_bytes += static_cast<uint32_t>(row_bytes);
+    plan_.transaction_bytes += static_cast<uint32_t>(row_bytes_);
     plan_.shared_bytes = std::max(plan_.shared_bytes, (index + 1) * row_.pitch);
+    const uint64_t from = global + static_cast<uint64_t>(start_bytes);
+    const bool whole = !outside && start_bytes >= 0 && start_bytes + row_bytes_ <= end_bytes_;
+    if (whole && !row_.padded) return Part(linear, 0, row_bytes_, from);
+    // The part of the row that exists, in global bytes from its start.
+    int64_t first = outside ? row_bytes_ : std::clamp<int64_t>(-start_bytes, 0, row_bytes_);
+    int64_t last = outside ? row_bytes_ : std::clamp<int64_t>(end_bytes_ - start_bytes, first, row_bytes_);
+    if (first == last) first = last = row_bytes_;
+    if (row_.padded) return PaddedRow(linear, first, last, from);
+    Part(linear, 0, first, 0);
+    Part(linear, first, last, from);
+    Part(linear, last, row_bytes_, 0);
   }
+  // So many rows will come.
+  void Expect(size_t rows) { plan_.runs.reserve(rows); }
 
   int64_t ToBytes(int64_t elements) const { return elements * row_.global_bits / 8; }
 
@@ -116,6 +119,7 @@ class Walk {
   RowShape row_;
   CopyPlan& plan_;
   int64_t end_bytes_ = 0;
+  int64_t row_bytes_ = 0;  // in global memory
 };
 
 Status CheckCopy(const TensorMap& map, const TensorCopy& copy, Direction direction) {
@@ -147,20 +151,26 @@ Status WalkTile(const TensorMap& map, const TensorCopy& copy, Walk& walk) {
   const auto rank = static_cast<size_t>(map.rank);
   for (size_t i = 1; i < rank; ++i) count[i] = (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
   const int64_t start = walk.ToBytes(copy.coordinates[0]);
+  walk.Expect(size_t{count[1]} * count[2] * count[3] * count[4]);
   std::array<uint32_t, 5> j{};
   uint32_t index = 0;
+  // Moves `global` to place j of dimension i; false: that is outside.
+  const auto enter = [&](size_t i, uint64_t& global) {
+    if (i >= rank) return true;
+    const int64_t at = copy.coordinates[i] + int64_t{j[i]} * map.element_strides[i];
+    global += static_cast<uint64_t>(at) * map.strides[i];
+    return at >= 0 && at < static_cast<int64_t>(map.dims[i]);
+  };
   for (j[4] = 0; j[4] < count[4]; ++j[4]) {
     for (j[3] = 0; j[3] < count[3]; ++j[3]) {
       for (j[2] = 0; j[2] < count[2]; ++j[2]) {
+        uint64_t plane = map.address;
+        bool inside = true;
+        for (const size_t i : {4, 3, 2}) inside = enter(i, plane) && inside;
         for (j[1] = 0; j[1] < count[1]; ++j[1]) {
-          bool outside = false;
-          uint64_t global = map.address;
-          for (size_t i = 1; i < rank; ++i) {
-            const int64_t at = copy.coordinates[i] + int64_t{j[i]} * map.element_strides[i];
-            outside |= at < 0 || at >= static_cast<int64_t>(map.dims[i]);
-            global += static_cast<uint64_t>(at) * map.strides[i];
-          }
-          walk.Row(index++, outside, global, start);
+          uint64_t global = plane;
+          const bool row_inside = enter(1, global) && inside;
+          walk.Row(index++, !row_inside, global, start);
         }
       }
     }
@@ -231,6 +241,7 @@ Status WalkIm2col(const TensorMap& map, const TensorCopy& copy, Walk& walk) {
     cursor.at[s] = start;
   }
   cursor.at[cursor.spatial()] = copy.coordinates[cursor.spatial() + 1];
+  walk.Expect(map.pixels);
   for (uint32_t q = 0; q < map.pixels; ++q) {
     walk.Row(q, cursor.Outside(offsets), cursor.Address(offsets), walk.ToBytes(copy.coordinates[0]));
     cursor.Advance(cursor.spatial(), 0, map.element_strides[cursor.spatial() + 1]);
@@ -298,13 +309,13 @@ uint32_t RoundToTf32(uint32_t word) {
   return (word + 0xfff + (word >> 13 & 1)) & 0xffffe000;
 }
 
-// A swizzle splits rows into 16-byte words, for which a call costs more than the copy.
-void CopyPiece(uint8_t* to, const uint8_t* from, uint32_t bytes) {
-  if (bytes == 16) {
-    std::memcpy(to, from, 16);
-  } else {
-    std::memcpy(to, from, bytes);
-  }
+// Calls copy(at, offset, count) as ForEachPiece does, but 16 bytes at a time where these lie together in a swizzled
+// run: a copy of known length is an instruction or two, one of another length a call.
+template <typename Copy>
+void ForEachCopied(const TensorRun& run, Copy copy) {
+  if (run.flip == 0 || ((run.shared | run.bytes | run.flip) & 15) != 0) return run.ForEachPiece(copy);
+  constexpr std::integral_constant<uint32_t, 16> kPiece{};
+  for (uint32_t at = 0; at < run.bytes; at += kPiece) copy(at, (run.shared + at) ^ run.flip, kPiece);
 }
 
 }  // namespace
@@ -369,10 +380,14 @@ void LoadRun(const TensorMap& map, const TensorRun& run, const uint8_t* global, 
     return;
   }
   const bool rounds = map.element == TensorElement::kTf32 || map.element == TensorElement::kTf32Ftz;
+  if (!rounds) {
+    return ForEachCopied(
+        run, [&](uint32_t at, uint32_t offset, auto count) { std::memcpy(shared.At(offset), global + at, count); });
+  }
   run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
     uint8_t* to = shared.At(offset);
-    CopyPiece(to, global + at, count);
-    for (uint32_t i = 0; rounds && i < count; i += 4) {
+    std::memcpy(to, global + at, count);
+    for (uint32_t i = 0; i < count; i += 4) {
       uint32_t word;
       std::memcpy(&word, to + i, sizeof(word));
       word = RoundToTf32(word);
@@ -383,8 +398,13 @@ void LoadRun(const TensorMap& map, const TensorRun& run, const uint8_t* global, 
 
 void StoreRun(const TensorMap& map, const TensorRun& run, uint8_t* global, const SharedWindow& shared) {
   if (map.element != TensorElement::k16U6Align16B) {
+    // What is written ends where the tensor does.
+    if (run.global_bytes == run.bytes) {
+      return ForEachCopied(
+          run, [&](uint32_t at, uint32_t offset, auto count) { std::memcpy(global + at, shared.At(offset), count); });
+    }
     run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
-      CopyPiece(global + at, shared.At(offset), std::min<uint32_t>(count, run.global_bytes));
+      std::memcpy(global + at, shared.At(offset), std::min<uint32_t>(count, run.global_bytes));
     });
     return;
   }

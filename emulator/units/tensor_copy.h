@@ -29,7 +29,7 @@ struct TensorRun {
 
   // The swizzle permutes the run's bytes among themselves.
   bool FillsItsRange() const {
-    return flip == 0 || (std::has_single_bit(bytes) && shared % bytes == 0 && flip < bytes);
+    return flip == 0 || (std::has_single_bit(bytes) && (shared & (bytes - 1u)) == 0 && flip < bytes);
   }
   // Calls visit(at, offset, count): bytes [at, at + count) of the run lie at window offset `offset`.
   template <typename Visit>

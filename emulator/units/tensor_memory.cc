@@ -32,15 +32,7 @@ void ForEachMark(const TensorRange& r, Visit visit) {
 
 TensorMemory::TensorMemory() : cells_(static_cast<size_t>(kLanes) * kColumns, kPoison) {}
 
-void TensorMemory::Reset() {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    auto& marks = written_[static_cast<size_t>(lane)];
-    for (size_t word = 0; word < marks.size(); ++word) {
-      if (marks[word] != 0) std::fill_n(Row(lane) + 64 * word, 64, kPoison);
-      marks[word] = 0;
-    }
-  }
-}
+void TensorMemory::Reset() { Poison({0, kLanes, 0, kColumns}); }
 
 void TensorMemory::MarkWritten(const TensorRange& range) {
   ForEachMark(range, [this](int lane, int word, uint64_t mask) {
@@ -48,13 +40,15 @@ void TensorMemory::MarkWritten(const TensorRange& range) {
   });
 }
 
+// Cells without a mark hold the poison already.
 void TensorMemory::Poison(const TensorRange& range) {
   ForEachMark(range, [this](int lane, int word, uint64_t mask) {
-    written_[static_cast<size_t>(lane)][static_cast<size_t>(word)] &= ~mask;
+    uint64_t& marks = written_[static_cast<size_t>(lane)][static_cast<size_t>(word)];
+    if ((marks & mask) == 0) return;
+    const int first = std::countr_zero(mask);
+    std::fill_n(Row(lane) + 64 * word + first, std::popcount(mask), kPoison);
+    marks &= ~mask;
   });
-  for (int lane = range.lane; lane < range.lane + range.lanes; ++lane) {
-    std::fill_n(Row(lane) + range.column, range.columns, kPoison);
-  }
 }
 
 std::optional<TensorAddress> TensorMemory::FirstUnwritten(const TensorRange& range) const {

@@ -120,6 +120,9 @@ Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& 
   }
   plan.shared_reads = reads.Ranges();
   plan.granules = reads.Words();
+  plan.shared_bytes = BytesOf(*plan.granules);
+  plan.pieces_b = PieceOffsets(plan.b, TileOf(request.b, request.transpose_b, request.n, ColumnBytes(request)));
+  if (request.a_descriptor) plan.pieces_a = PieceOffsets(plan.a, TileOf(request.a, request.transpose_a, kM));
   return plan;
 }
 
@@ -136,7 +139,7 @@ Status ExecuteWgmma(const PlannedWgmma& plan, SumArithmetic arithmetic, const Sh
   OperandRows &rows_a = buffers.a, &rows_b = buffers.b;
   for (OperandRows* rows : {&rows_a, &rows_b}) rows->set_detail(DetailFor(arithmetic));
   if (r.a_descriptor) {
-    GatherTile(plan.a, TileOf(r.a, r.transpose_a, kM), window, bytes.data(), kStepBytes);
+    GatherTile(plan.a, TileOf(r.a, r.transpose_a, kM), window, bytes.data(), kStepBytes, plan.pieces_a);
   } else {
     for (int thread = 0; thread < 128; ++thread) {
       for (int reg = 0; reg < 4; ++reg) {
@@ -152,7 +155,7 @@ Status ExecuteWgmma(const PlannedWgmma& plan, SumArithmetic arithmetic, const Sh
     rows_a.Load(OperandRows::Side::kA, r.a, Packing::kPlain, kM, r.k, bytes.data(), kStepBytes, r.negate_a);
   }
   const auto pitch = static_cast<size_t>(column_bytes);
-  GatherTile(plan.b, TileOf(r.b, r.transpose_b, r.n, column_bytes), window, bytes.data(), pitch);
+  GatherTile(plan.b, TileOf(r.b, r.transpose_b, r.n, column_bytes), window, bytes.data(), pitch, plan.pieces_b);
   rows_b.Load(OperandRows::Side::kB, r.b, Packing::kPlain, r.n, r.k, bytes.data(), pitch, r.negate_b);
 
   SumOptions options;

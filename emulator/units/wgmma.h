@@ -35,9 +35,11 @@ struct WgmmaRequest {
 struct PlannedWgmma {
   WgmmaRequest request;
   MatrixDescriptor a, b;
+  std::vector<uint32_t> pieces_a, pieces_b;  // PieceOffsets of them
   std::vector<SharedRange> shared_reads;
   std::shared_ptr<const GranuleWords> granules;  // the same
-  int d_registers = 0;                           // per thread
+  uint64_t shared_bytes = 0;
+  int d_registers = 0;  // per thread
   int64_t multiplies = 0;
 };
 Result<PlannedWgmma> PlanWgmma(const WgmmaRequest& request, const SharedWindow& window);
