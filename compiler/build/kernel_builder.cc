@@ -50,7 +50,7 @@ KernelBuilder::KernelBuilder(std::string name, const Schedule& schedule, const t
                              DataType operand_type, EpilogueTerms terms)
     : schedule_(schedule),
       target_(target),
-      in_tensor_memory_(target.mma.accumulators == target::AccumulatorSpace::kTensorMemory),
+      in_tensor_memory_(target.mma.AccumulatesInTensorMemory()),
       terms_(std::move(terms)) {
   program_.name = std::move(name);
   program_.target = target.name;
