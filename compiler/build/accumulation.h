@@ -23,7 +23,7 @@ struct ProductTile {
 
 // Channels of a main loop whose blocks of K have a slot each.
 struct RingSlots {
-  int ring = -1;
+  int ring = -1;      // channel
   int resident = -1;  // of B, where it is; else -1: B is the second tile of the ring
 };
 
