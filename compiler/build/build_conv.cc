@@ -77,9 +77,15 @@ class ConvParts {
   // REQUIRES: all outlive the parts.
   ConvParts(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
 
-  KernelParts Make();
+  KernelParts Make() const;
 
  private:
+  // Channels of operands; x and w may share one.
+  struct Channels {
+    std::vector<ir::Channel> all{};
+    int x = 0, w = 0, a = -1;
+    LaneMoves moves{};  // of A in Tensor Memory
+  };
   // A in Tensor Memory, moved by lanes.
   bool Shifts() const { return schedule_.reuse == Reuse::kLaneShift; }
   bool Fuses() const { return Shifts() && schedule_.shift == ShiftForm::kFused; }
@@ -94,11 +100,11 @@ class ConvParts {
   KLoop MakeKLoop() const;
   SharedLayout Tile(Axis axis, int rows) const;
   int SpareRows() const;
-  void AddEdgeTiles(ir::Channel& x);
-  void AddChannels(KernelParts& parts);
-  void AddActivations(KernelParts& parts) const;
-  void AddFilters(KernelParts& parts) const;
-  void AddMainloop(KernelParts& parts) const;
+  Channels MakeChannels() const;
+  void AddEdgeTiles(ir::Channel& x, LaneMoves& moves) const;
+  std::unique_ptr<OperandLoader> MakeActivations(const Channels& channels) const;
+  void AddFilters(const Channels& channels, KernelParts& parts) const;
+  std::unique_ptr<Mainloop> MakeMainloop(const Channels& channels) const;
 
   const ConvProblem& problem_;
   const Schedule& schedule_;
@@ -106,9 +112,7 @@ class ConvParts {
   const OperandParts cluster_;
   const ConvGeometry geometry_;
   const KLoop k_;
-  LaneMoves moves_;
-  SharedLayout x_tile_, w_tile_;
-  int x_channel_ = 0, w_channel_ = 0, a_channel_ = -1;  // x and w may share one
+  const SharedLayout x_tile_, w_tile_;
 };
 
 ConvParts::ConvParts(const ConvProblem& problem, const Schedule& schedule, const target::Target& target)
@@ -117,11 +121,9 @@ ConvParts::ConvParts(const ConvProblem& problem, const Schedule& schedule, const
       target_(target),
       cluster_(schedule, ir::JoinsHalves(problem.epilogue)),
       geometry_(GeometryOf(problem, schedule)),
-      k_(MakeKLoop()) {
-  if (geometry_.Reuses()) moves_ = LaneMovesOf(geometry_);
-  x_tile_ = Tile(Axis::kM, Whole(schedule.tile_m + SpareRows(), kRowGroup * cluster_.Count(Operand::kA)));
-  w_tile_ = Tile(Axis::kN, cluster_.ColumnsOfB());
-}
+      k_(MakeKLoop()),
+      x_tile_(Tile(Axis::kM, Whole(schedule.tile_m + SpareRows(), kRowGroup * cluster_.Count(Operand::kA)))),
+      w_tile_(Tile(Axis::kN, cluster_.ColumnsOfB())) {}
 
 // Where threads gather activations, K is one run over all taps; with reuse the columns of a filter row are unrolled.
 KLoop ConvParts::MakeKLoop() const {
@@ -155,60 +157,60 @@ int ConvParts::SpareRows() const {
   return rows;
 }
 
-void ConvParts::AddEdgeTiles(ir::Channel& x) {
-  moves_.edge_tiles.assign(geometry_.phases.size(), -1);
+void ConvParts::AddEdgeTiles(ir::Channel& x, LaneMoves& moves) const {
+  moves.edge_tiles.assign(geometry_.phases.size(), -1);
   for (size_t i = 0; i < geometry_.phases.size(); ++i) {
-    const int rows = static_cast<int>(moves_.rows[i].size()) * ir::kRefreshedRows;
+    const int rows = static_cast<int>(moves.rows[i].size()) * ir::kRefreshedRows;
     if (rows == 0) continue;
-    moves_.edge_tiles[i] = static_cast<int>(x.tiles.size());
+    moves.edge_tiles[i] = static_cast<int>(x.tiles.size());
     x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, Whole(rows, kRowGroup))});
   }
 }
 
-void ConvParts::AddChannels(KernelParts& parts) {
+ConvParts::Channels ConvParts::MakeChannels() const {
+  Channels channels;
+  if (Shifts()) channels.moves = LaneMovesOf(geometry_);
   const bool own_filters = IsResident() || geometry_.Reuses();
   ir::Channel x{.name = own_filters ? "x" : "xw", .stages = schedule_.stages};
   if (geometry_.Reuses()) {
     for (size_t i = 0; i < geometry_.phases.size(); ++i) x.tiles.push_back({base::Cat("x", i), x_tile_});
-    if (Shifts() && !Fuses()) AddEdgeTiles(x);
+    if (Shifts() && !Fuses()) AddEdgeTiles(x, channels.moves);
   } else {
     x.tiles.push_back({"x", x_tile_});
     if (!own_filters) x.tiles.push_back({"w", w_tile_});
   }
-  parts.channels.push_back(std::move(x));
+  channels.all.push_back(std::move(x));
   if (own_filters) {
     const int slots = KnowsFilter() ? KnownBlocks() : IsResident() ? schedule_.b_keep : schedule_.filter_stages;
-    parts.channels.push_back(
+    channels.all.push_back(
         {.name = std::string(kFilterRing), .stages = slots, .tiles = {{"w", w_tile_}}, .stays = IsResident()});
-    w_channel_ = 1;
+    channels.w = 1;
   }
-  if (!Shifts()) return;
-  a_channel_ = static_cast<int>(parts.channels.size());
-  parts.channels.push_back({.name = "a",
-                            .space = ir::Space::kTensor,
-                            .stages = kOperandsInTensorMemory,
-                            .rows = schedule_.tile_m,
-                            .columns = schedule_.tile_k * static_cast<int>(DataTypeBytes(problem_.x)) / kCellBytes,
-                            .own = true});
+  if (!Shifts()) return channels;
+  channels.a = static_cast<int>(channels.all.size());
+  channels.all.push_back({.name = "a",
+                          .space = ir::Space::kTensor,
+                          .stages = kOperandsInTensorMemory,
+                          .rows = schedule_.tile_m,
+                          .columns = schedule_.tile_k * static_cast<int>(DataTypeBytes(problem_.x)) / kCellBytes,
+                          .own = true});
+  return channels;
 }
 
-void ConvParts::AddActivations(KernelParts& parts) const {
-  const LoadTarget to{.path = schedule_.a_load, .channel = x_channel_};
-  if (Gathers()) {
-    parts.loaders.push_back(std::make_unique<GatherLoader>(to, problem_, geometry_, schedule_.tile_k));
-    return;
-  }
-  const bool maps_edges = moves_.Refreshes() && geometry_.halo > 0;
+std::unique_ptr<OperandLoader> ConvParts::MakeActivations(const Channels& channels) const {
+  const LoadTarget to{.path = schedule_.a_load, .channel = channels.x};
+  if (Gathers()) return std::make_unique<GatherLoader>(to, problem_, geometry_, schedule_.tile_k);
+  const bool maps_edges = channels.moves.Refreshes() && geometry_.halo > 0;
   const PixelTiles tiles{
       .box = Pieces() > 1 ? Tile(Axis::kM, ir::kPartitionLanes) : cluster_.BoxOf(x_tile_, Operand::kA),
       .edge = maps_edges ? Tile(Axis::kM, 1) : SharedLayout{},
       .pieces = Pieces(),
       .piece_rows = geometry_.TileRows(schedule_) / Pieces(),
       .step_w = problem_.stride[kWidth]};
-  parts.loaders.push_back(std::make_unique<PixelLoader>(to, tiles, geometry_, moves_, cluster_));
+  return std::make_unique<PixelLoader>(to, tiles, geometry_, channels.moves, cluster_);
 }
 
-void ConvParts::AddFilters(KernelParts& parts) const {
+void ConvParts::AddFilters(const Channels& channels, KernelParts& parts) const {
   FilterOperand filter{.tile = w_tile_,
                        .k = k_,
                        // Threads that gather take a filter as one run of K; where it has gaps they look each tap up.
@@ -216,37 +218,33 @@ void ConvParts::AddFilters(KernelParts& parts) const {
                        .planes = geometry_.planes,
                        .known = KnowsFilter()};
   for (const ConvGeometry::Column& column : geometry_.columns) filter.columns.push_back(column.s);
-  LoadTarget to{.path = schedule_.b_load, .channel = w_channel_};
+  LoadTarget to{.path = schedule_.b_load, .channel = channels.w};
   if (IsResident()) {
     parts.resident = std::make_unique<ResidentFilterLoader>(to, filter, cluster_);
     return;
   }
-  to.tile = w_channel_ == x_channel_ ? 1 : 0;
+  to.tile = channels.w == channels.x ? 1 : 0;
   if (geometry_.Reuses()) to.slots_of_block = static_cast<int>(filter.columns.size());
   parts.loaders.push_back(std::make_unique<FilterLoader>(to, filter, cluster_));
 }
 
-void ConvParts::AddMainloop(KernelParts& parts) const {
+std::unique_ptr<Mainloop> ConvParts::MakeMainloop(const Channels& channels) const {
   if (!geometry_.Reuses()) {
-    const RingSlots slots{.ring = x_channel_, .resident = IsResident() ? w_channel_ : -1};
-    parts.mainloop = std::make_unique<TapMainloop>(k_, slots);
-    return;
+    return std::make_unique<TapMainloop>(k_, RingSlots{.ring = channels.x, .resident = IsResident() ? channels.w : -1});
   }
   const FilterRow row{.k = k_,
                       .columns = geometry_.columns,
-                      .activations = x_channel_,
-                      .filters = w_channel_,
+                      .activations = channels.x,
+                      .filters = channels.w,
                       .resident = IsResident()};
-  if (Shifts()) {
-    const LaneShiftMainloop::Moves moves{
-        .channel = a_channel_, .fused = Fuses(), .lanes = moves_, .facts = target_.tensor_facts};
-    parts.mainloop = std::make_unique<LaneShiftMainloop>(row, moves);
-  } else {
-    parts.mainloop = std::make_unique<RowOffsetMainloop>(row);
-  }
+  if (!Shifts()) return std::make_unique<RowOffsetMainloop>(row);
+  return std::make_unique<LaneShiftMainloop>(
+      row, LaneShiftMainloop::Moves{
+               .channel = channels.a, .fused = Fuses(), .lanes = channels.moves, .facts = target_.tensor_facts});
 }
 
-KernelParts ConvParts::Make() {
+KernelParts ConvParts::Make() const {
+  Channels channels = MakeChannels();
   KernelParts parts{.name = "conv",
                     .operand_type = problem_.x,
                     .terms = {.type = problem_.y,
@@ -260,10 +258,11 @@ KernelParts ConvParts::Make() {
                               .orders_sums = ir::OrdersSums(problem_.epilogue, problem_.numerics)},
                     .kept_rows = geometry_.lost > 0 ? geometry_.TileRows(schedule_) : 0,
                     .k = k_};
-  AddChannels(parts);
-  AddActivations(parts);
-  AddFilters(parts);
-  AddMainloop(parts);
+  parts.loaders.reserve(2);
+  parts.loaders.push_back(MakeActivations(channels));
+  AddFilters(channels, parts);
+  parts.mainloop = MakeMainloop(channels);
+  parts.channels = std::move(channels.all);
   parts.output = std::make_unique<PixelOutput>(problem_, geometry_, Gathers());
   return parts;
 }
@@ -271,7 +270,7 @@ KernelParts ConvParts::Make() {
 }  // namespace
 
 ir::Program BuildConv(const ConvProblem& problem, const Schedule& schedule, const target::Target& target) {
-  ConvParts parts(problem, schedule, target);
+  const ConvParts parts(problem, schedule, target);
   return JoinKernel(parts.Make(), schedule, target);
 }
 

@@ -78,17 +78,18 @@ ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, cons
                               .steps = problem.epilogue,
                               .orders_sums = ir::OrdersSums(problem.epilogue, problem.numerics)},
                     .k = {.tile_k = schedule.tile_k}};
-  parts.loaders.push_back(
-      std::make_unique<MatrixLoader>(LoadTarget{.path = schedule.a_load, .channel = 0}, a, cluster));
+  const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
+  parts.loaders.reserve(2);
+  parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));
   if (resident) {
-    parts.channels = {{.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}},
-                      {.name = "b", .stages = schedule.b_keep, .tiles = {{"b", b.tile}}, .stays = true}};
-    const LoadTarget to{.path = schedule.b_load, .channel = 1};
-    parts.resident = std::make_unique<ResidentMatrixLoader>(to, b, parts.k, cluster);
+    parts.channels.push_back({.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}});
+    parts.channels.push_back({.name = "b", .stages = schedule.b_keep, .tiles = {{"b", b.tile}}, .stays = true});
+    const LoadTarget of_b{.path = schedule.b_load, .channel = 1};
+    parts.resident = std::make_unique<ResidentMatrixLoader>(of_b, b, parts.k, cluster);
   } else {
-    parts.channels = {{.name = "ab", .stages = schedule.stages, .tiles = {{"a", a.tile}, {"b", b.tile}}}};
-    const LoadTarget to{.path = schedule.b_load, .channel = 0, .tile = 1};
-    parts.loaders.push_back(std::make_unique<MatrixLoader>(to, b, cluster));
+    parts.channels.push_back({.name = "ab", .stages = schedule.stages, .tiles = {{"a", a.tile}, {"b", b.tile}}});
+    const LoadTarget of_b{.path = schedule.b_load, .channel = 0, .tile = 1};
+    parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
   parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   parts.output = std::make_unique<MatrixOutput>(problem);

@@ -134,7 +134,7 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
                                                     .warps = plan.warps,
                                                     .in_tensor_memory = plan.in_tensor_memory,
                                                     .bulk = plan.bulk_stores});
-  if (needs.rings.size() != 1) return stagings.back();
+  if (needs.rings.size() != 1 || stagings.size() == 1) return stagings.back();
   RingDepth depth(needs, target);
   const auto depth_with = [&](const Staging& staging) {
     return depth.With(BuffersOf(plan, staging, schedule.d_store));

@@ -35,7 +35,7 @@ int AddChannel(ir::Program& program, ir::Channel channel) {
   return static_cast<int>(program.channels.size()) - 1;
 }
 
-ir::Program DeclareProgram(KernelParts& parts, const Schedule& schedule, const target::Target& target) {
+ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, const target::Target& target) {
   ir::Program program;
   program.name = parts.name;
   program.target = target.name;
@@ -48,7 +48,6 @@ ir::Program DeclareProgram(KernelParts& parts, const Schedule& schedule, const t
   program.ctas = schedule.ctas;
   program.kept_rows = parts.kept_rows;
   program.operand_type = parts.operand_type;
-  program.channels = std::move(parts.channels);
   return program;
 }
 
@@ -115,6 +114,16 @@ void DeclareParams(const KernelParts& parts, const Schedule& schedule, const Cta
   if (schedule.split_k > 1) params.push_back({Binding::kWorkspace, {}});
 }
 
+// By which paths operands come: with each tile, or once.
+bool StreamsBy(const KernelParts& parts, LoadPath path) {
+  return std::any_of(parts.loaders.begin(), parts.loaders.end(),
+                     [&](const auto& loader) { return loader->target().path == path; });
+}
+bool IsResidentBy(const KernelParts& parts, LoadPath path) {
+  return parts.resident != nullptr && parts.resident->target().path == path;
+}
+bool LoadsBy(const KernelParts& parts, LoadPath path) { return StreamsBy(parts, path) || IsResidentBy(parts, path); }
+
 // The roles of a kernel, once everything is declared.
 class Roles {
  public:
@@ -124,13 +133,8 @@ class Roles {
   void Write();
 
  private:
-  bool LoadsBy(LoadPath path) const;
-  bool StreamsBy(LoadPath path) const;
-  bool IsResidentBy(LoadPath path) const {
-    return parts_.resident != nullptr && parts_.resident->target().path == path;
-  }
   // Whether what is resident comes by a role of its own.
-  bool LoadsResidentApart() const { return IsResidentBy(LoadPath::kTma) && StreamsBy(LoadPath::kTma); }
+  bool LoadsResidentApart() const { return IsResidentBy(parts_, LoadPath::kTma) && StreamsBy(parts_, LoadPath::kTma); }
   void AddRole(ir::Role role, const std::function<void(Builder&)>& write);
   void AddLoads(LoadPath path);
   void AddResidentLoads();
@@ -198,12 +202,6 @@ void Roles::Write() {
   for (int consumer = 0; consumer < plan_.consumers; ++consumer) AddConsumer(consumer);
 }
 
-bool Roles::StreamsBy(LoadPath path) const {
-  return std::any_of(parts_.loaders.begin(), parts_.loaders.end(),
-                     [&](const auto& loader) { return loader->target().path == path; });
-}
-bool Roles::LoadsBy(LoadPath path) const { return StreamsBy(path) || IsResidentBy(path); }
-
 void Roles::AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
   std::vector<ir::Op> body;
   Builder b(program_, body);
@@ -213,9 +211,9 @@ void Roles::AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
 }
 
 void Roles::AddLoads(LoadPath path) {
-  if (!LoadsBy(path)) return;
+  if (!LoadsBy(parts_, path)) return;
   const bool bulk = path == LoadPath::kTma;
-  const int first_free_warp = LoadsBy(LoadPath::kTma) ? kLoadWarp + 1 : kLoadWarp;
+  const int first_free_warp = LoadsBy(parts_, LoadPath::kTma) ? kLoadWarp + 1 : kLoadWarp;
   const int first_copy_warp = channels_.grants >= 0    ? kScheduleWarp + 1
                               : plan_.in_tensor_memory ? kMmaWarp + 1
                                                        : first_free_warp;
@@ -230,7 +228,7 @@ void Roles::AddLoads(LoadPath path) {
     if (loader->target().path == path) loaders.push_back(loader.get());
   }
   AddRole(role, [&](Builder& b) {
-    if (IsResidentBy(path) && !LoadsResidentApart()) parts_.resident->Load(b);
+    if (IsResidentBy(parts_, path) && !LoadsResidentApart()) parts_.resident->Load(b);
     if (loaders.empty()) return;
     tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
   });
@@ -356,10 +354,11 @@ void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
 }  // namespace
 
 ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target) {
-  const bool copies = schedule.a_load == LoadPath::kCopy || schedule.b_load == LoadPath::kCopy;
+  const bool copies = LoadsBy(parts, LoadPath::kCopy);
   const bool unrolls =
       std::any_of(parts.loaders.begin(), parts.loaders.end(), [](const auto& loader) { return loader->Unrolls(); });
   ir::Program program = DeclareProgram(parts, schedule, target);
+  program.channels = std::move(parts.channels);
   const Channels channels = DeclareChannels(schedule, target, program);
   const CtaPlan plan = PlanCta({program, channels.rings, copies, unrolls}, schedule, parts.terms, target);
   program.buffers = plan.buffers;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "compiler/build/lane_moves.h"
 #include "compiler/build/operand_loader.h"
@@ -24,10 +26,15 @@ struct PixelTiles {
 
 class PixelLoader final : public OperandLoader {
  public:
-  // REQUIRES: geometry, moves and parts outlive the loader.
-  PixelLoader(const LoadTarget& target, const PixelTiles& tiles, const ConvGeometry& geometry, const LaneMoves& moves,
+  // REQUIRES: geometry and parts outlive the loader.
+  PixelLoader(const LoadTarget& target, const PixelTiles& tiles, const ConvGeometry& geometry, LaneMoves moves,
               const OperandParts& parts)
-      : OperandLoader(target), tiles_(tiles), geometry_(geometry), walk_(geometry), moves_(moves), parts_(parts) {}
+      : OperandLoader(target),
+        tiles_(tiles),
+        geometry_(geometry),
+        walk_(geometry),
+        moves_(std::move(moves)),
+        parts_(parts) {}
 
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
@@ -46,7 +53,7 @@ class PixelLoader final : public OperandLoader {
   const PixelTiles tiles_;
   const ConvGeometry& geometry_;
   const PixelWalk walk_;
-  const LaneMoves& moves_;
+  const LaneMoves moves_;
   const OperandParts& parts_;
 };
 
