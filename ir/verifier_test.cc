@@ -258,7 +258,7 @@ constexpr Broken kBrokenConvolutions[] = {
     {6, kShift, "          send %116\n", "          tensor.copy %116, %116 tile=x0\n          send %116\n", "does not stand in a role of kind load"},
     {6, kShift, "          send %116\n", "          tensor.refresh %116, %116 tile=edge0 row=0\n          send %116\n", "does not stand in a role of kind load"},
     {6, kShift, "kind=mma warps=1+1 elected", "kind=mma warps=1+1", "it is for one thread"},
-    {6, kGather, "      send %25\n", "      tma.load.pixels %25, %26, %20, %20, %19, %26, %26 tile=x map=map_a\n      send %25\n", "does not stand in a role of kind copy"},
+    {6, kGather, "      send %22\n", "      tma.load.pixels %22, %23, %20, %20, %19, %23, %23 tile=x map=map_a\n      send %22\n", "does not stand in a role of kind copy"},
     {6, kOffset, "          send %44\n", "          copy.load.pixels %44, %45, %20, %9 tile=x0 vector=8\n          send %44\n", "does not stand in a role of kind load"},
     {7, kPixels, "%20, %50, %53 tile=x", "%20, %50 tile=x", "a walk has a channel, 3 or 4 starts and 2 or 3 offsets"},
     {7, kPixels, "%104, %107, %108 buffer", "%104, %107 buffer", "a walk starts at 3 or 4 indices"},

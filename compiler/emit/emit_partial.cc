@@ -71,7 +71,7 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   Emitter& e = cx.e;
   auto& b = e.ir();
   const int registers = fragment.layout.Registers();
-  const bool registers_hold = cx.target.mma.accumulators == target::AccumulatorSpace::kRegisters;
+  const bool registers_hold = !cx.target.mma.AccumulatesInTensorMemory();
   const int held = registers_hold ? cx.blocks * cx.program.Columns() / 2 : 0;
   const int limit = cx.registers == 0 ? kSumRegisters : std::min(kSumRegisters, cx.registers - kOtherRegisters);
   const int at_once = std::clamp((limit - held - registers) / registers, 1, kMostAtOnce);

@@ -7,7 +7,7 @@
 namespace laneshift::compiler {
 namespace {
 
-constexpr const char* kEntry = "laneshift_tensor_probe";
+constexpr const char* kTensorProbeEntry = "laneshift_tensor_probe";
 constexpr int kRowWords = 8;  // 32 bytes: the K of one product
 constexpr int kProductN = 16;
 constexpr int kFreshRows = 4;
@@ -37,7 +37,7 @@ class ProbeEmitter {
   ProbeEmitter(const target::Target& target, llvm::Module& module) : e_(module, target), b_(e_.ir()) {}
 
   void Emit() {
-    e_.BeginKernel(kEntry, {e_.I64()}, static_cast<int>(kProbeThreads));
+    e_.BeginKernel(kTensorProbeEntry, {e_.I64()}, static_cast<int>(kProbeThreads));
     shared_ = e_.DynamicShared();
     thread_ = e_.ThreadIndex();
     warp_ = e_.BroadcastLane0(b_.CreateLShr(thread_, 5));
@@ -166,7 +166,7 @@ Result<PtxModule> EmitTensorProbe(const target::Target& target) {
   }
   LS_ASSIGN(BackendText text,
             CompileModule(target, false, [&](llvm::Module& module) { ProbeEmitter(target, module).Emit(); }));
-  return PtxModule{.ptx = std::move(text.ptx), .entry = kEntry, .llvm_ir = {}};
+  return PtxModule{.ptx = std::move(text.ptx), .entry = kTensorProbeEntry, .llvm_ir = {}};
 }
 
 }  // namespace laneshift::compiler

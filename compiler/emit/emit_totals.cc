@@ -9,10 +9,10 @@
 namespace laneshift::compiler {
 namespace {
 
-constexpr int kQuad = 4;                               // columns of a lane
-constexpr int kQuads = ir::TotalLines::kUnit / kQuad;  // of a warp
-constexpr int kStreams = kWarpThreads / kQuads;        // lines that it reads at once
-constexpr int kAhead = 8;                              // loads of a lane under way
+constexpr int kLaneColumns = 4;                               // columns of a lane
+constexpr int kQuads = ir::TotalLines::kUnit / kLaneColumns;  // of a warp
+constexpr int kStreams = kWarpThreads / kQuads;               // lines that it reads at once
+constexpr int kAhead = 8;                                     // loads of a lane under way
 
 class TotalsAdder {
  public:
@@ -24,7 +24,7 @@ class TotalsAdder {
     stream_ = b_.CreateUDiv(cx.lane, e_.C32(kQuads));
     Value* quad = b_.CreateURem(cx.lane, e_.C32(kQuads));
     column_ = b_.CreateAdd(column, b_.CreateMul(cx.warp, e_.C32(ir::TotalLines::kUnit)));
-    column_ = b_.CreateAdd(column_, b_.CreateMul(quad, e_.C32(kQuad)));
+    column_ = b_.CreateAdd(column_, b_.CreateMul(quad, e_.C32(kLaneColumns)));
     from_ = b_.CreateAdd(cx.Param(ir::BaseOfLines(attrs.total)), b_.CreateMul(Wide(column_), e_.C64(4)));
     for (Variable& sum : sums_) sum = e_.NewVariable(e_.F32(), Zero());
   }
@@ -32,7 +32,8 @@ class TotalsAdder {
   void Emit() {
     // Of the lanes that have the same columns at the end, four have one of them each.
     Value* own_column = b_.CreateAdd(column_, stream_);
-    Value* stores = b_.CreateAnd(b_.CreateICmpULT(stream_, e_.C32(kQuad)), b_.CreateICmpULT(own_column, length_));
+    Value* stores =
+        b_.CreateAnd(b_.CreateICmpULT(stream_, e_.C32(kLaneColumns)), b_.CreateICmpULT(own_column, length_));
     Value* to = b_.CreateAdd(cx_.Param(ir::EpilogueBase(attrs_.total)), b_.CreateMul(Wide(own_column), e_.C64(4)));
     Value* before = Zero();
     if (attrs_.section > 0) {
@@ -42,7 +43,7 @@ class TotalsAdder {
       before = b_.CreateBitCast(e_.LoadGlobal(to, 1, stores)[0], e_.F32());
     }
     // What lies behind the end of a line was never written.
-    Value* whole = b_.CreateICmpULE(b_.CreateAdd(column_, e_.C32(kQuad)), length_);
+    Value* whole = b_.CreateICmpULE(b_.CreateAdd(column_, e_.C32(kLaneColumns)), length_);
     e_.If(
         whole, [&] { AddLines(true); }, [&] { AddLines(false); });
     Value* sum = OwnOf(JoinedSums());
@@ -71,7 +72,7 @@ class TotalsAdder {
       }
       // Behind the last line zeros were loaded.
       for (size_t i = 0; i < loaded.size(); ++i) {
-        const Variable& sum = sums_[i % kQuad];
+        const Variable& sum = sums_[i % kLaneColumns];
         e_.Store(sum, b_.CreateFAdd(e_.Load(sum), b_.CreateBitCast(loaded[i], e_.F32())));
       }
     });
@@ -79,9 +80,9 @@ class TotalsAdder {
 
   std::vector<Value*> LoadQuad(Value* line, Value* there, bool whole) {
     Value* address = b_.CreateAdd(from_, b_.CreateMul(Wide(line), pitch_bytes_));
-    if (whole) return e_.LoadGlobal(address, kQuad, there);
+    if (whole) return e_.LoadGlobal(address, kLaneColumns, there);
     std::vector<Value*> words;
-    for (int i = 0; i < kQuad; ++i) {
+    for (int i = 0; i < kLaneColumns; ++i) {
       Value* inside = b_.CreateAnd(there, b_.CreateICmpULT(b_.CreateAdd(column_, e_.C32(i)), length_));
       words.push_back(e_.LoadGlobal(b_.CreateAdd(address, e_.C64(4 * i)), 1, inside)[0]);
     }
@@ -89,8 +90,8 @@ class TotalsAdder {
   }
 
   // Both of two lanes add the same two numbers, so that all end with the same bits.
-  std::array<Value*, kQuad> JoinedSums() {
-    std::array<Value*, kQuad> sums{};
+  std::array<Value*, kLaneColumns> JoinedSums() {
+    std::array<Value*, kLaneColumns> sums{};
     for (size_t i = 0; i < sums.size(); ++i) sums[i] = e_.Load(sums_[i]);
     for (int lanes = kQuads; lanes < kWarpThreads; lanes *= 2) {
       for (Value*& sum : sums) {
@@ -101,9 +102,9 @@ class TotalsAdder {
     return sums;
   }
 
-  Value* OwnOf(const std::array<Value*, kQuad>& sums) {
+  Value* OwnOf(const std::array<Value*, kLaneColumns>& sums) {
     Value* own = sums[0];
-    for (int i = 1; i < kQuad; ++i) own = b_.CreateSelect(b_.CreateICmpEQ(stream_, e_.C32(i)), sums[i], own);
+    for (int i = 1; i < kLaneColumns; ++i) own = b_.CreateSelect(b_.CreateICmpEQ(stream_, e_.C32(i)), sums[i], own);
     return own;
   }
 
@@ -115,7 +116,7 @@ class TotalsAdder {
   Value *length_, *lines_, *pitch_bytes_;  // of a line; of all; from line to line
   Value *stream_, *column_;                // the lane's first line and column
   Value* from_;                            // its first element
-  std::array<Variable, kQuad> sums_{};
+  std::array<Variable, kLaneColumns> sums_{};
 };
 
 }  // namespace

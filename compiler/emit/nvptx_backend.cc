@@ -36,7 +36,7 @@ using base::Cat;
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 
 // ptxas optimises; here only what makes the text small. O2 made the same machine code and took five times as long.
-constexpr const char* kPipeline = "function(sroa,early-cse,simplifycfg)";
+constexpr const char* kLlvmPasses = "function(sroa,early-cse,simplifycfg)";
 
 // LLVM reports an instruction that it cannot select by its fatal-error handler and would abort the user's process.
 struct FatalError : std::runtime_error {
@@ -138,7 +138,7 @@ Status RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
   builder->registerFunctionAnalyses(held->functions);
   builder->registerLoopAnalyses(held->loops);
   builder->crossRegisterProxies(held->loops, held->functions, held->graphs, held->modules);
-  if (auto error = builder->parsePassPipeline(held->passes, kPipeline)) {
+  if (auto error = builder->parsePassPipeline(held->passes, kLlvmPasses)) {
     return MakeError(ErrorCode::kInternal, "LLVM pass pipeline: " + llvm::toString(std::move(error)));
   }
   held->passes.run(module, held->modules);

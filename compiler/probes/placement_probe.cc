@@ -10,13 +10,13 @@
 namespace laneshift::compiler {
 namespace {
 
-constexpr const char* kEntry = "laneshift_placement_probe";
+constexpr const char* kPlacementEntry = "laneshift_placement_probe";
 constexpr int kWordBytes = 4;
 
 void EmitKernel(const target::Target& target, llvm::Module& module) {
   Emitter e(module, target);
   llvm::IRBuilder<>& b = e.ir();
-  e.BeginKernel(kEntry, {e.I64()}, static_cast<int>(kPlacementThreads));
+  e.BeginKernel(kPlacementEntry, {e.I64()}, static_cast<int>(kPlacementThreads));
   Value* offset = b.CreateMul(b.CreateZExt(e.CtaIndex(), e.I64()), e.C64(kWordBytes));
   e.StoreGlobalElement(kWordBytes, b.CreateAdd(e.Parameter(0), offset), e.SmIndex(),
                        b.CreateICmpEQ(e.ThreadIndex(), e.C32(0)));
@@ -27,7 +27,7 @@ void EmitKernel(const target::Target& target, llvm::Module& module) {
 
 Result<PtxModule> EmitPlacementProbe(const target::Target& target) {
   LS_ASSIGN(BackendText text, CompileModule(target, false, [&](llvm::Module& module) { EmitKernel(target, module); }));
-  return PtxModule{.ptx = std::move(text.ptx), .entry = kEntry, .llvm_ir = {}};
+  return PtxModule{.ptx = std::move(text.ptx), .entry = kPlacementEntry, .llvm_ir = {}};
 }
 
 std::vector<int> GpcSizes(std::span<const Placement> placements) {

@@ -12,7 +12,7 @@ using target::RefreshLane;
 using target::ShiftScope;
 
 constexpr int kLanes = 128;
-constexpr int kGroup = 32;  // lanes of a partition
+constexpr int kLaneGroup = 32;  // lanes of a partition
 
 // An answer, and the row that each lane would hold if it were the right one; fresh rows count from kLanes on.
 template <typename Answer>
@@ -22,11 +22,11 @@ struct Prediction {
 };
 
 int Stays(int lane) { return lane; }
-int MovesInGroups(int lane) { return lane % kGroup == kGroup - 1 ? lane : lane + 1; }
-int MovesInFirstGroup(int lane) { return lane < kGroup - 1 ? lane + 1 : lane; }
+int MovesInGroups(int lane) { return lane % kLaneGroup == kLaneGroup - 1 ? lane : lane + 1; }
+int MovesInFirstGroup(int lane) { return lane < kLaneGroup - 1 ? lane + 1 : lane; }
 int MovesInCta(int lane) { return lane < kLanes - 1 ? lane + 1 : lane; }
-int FreshAtLast(int lane) { return lane % kGroup == kGroup - 1 ? kLanes + lane / kGroup : lane; }
-int FreshAtFirst(int lane) { return lane % kGroup == 0 ? kLanes + lane / kGroup : lane; }
+int FreshAtLast(int lane) { return lane % kLaneGroup == kLaneGroup - 1 ? kLanes + lane / kLaneGroup : lane; }
+int FreshAtFirst(int lane) { return lane % kLaneGroup == 0 ? kLanes + lane / kLaneGroup : lane; }
 
 constexpr Prediction<ShiftScope> kShifts[] = {
     {ShiftScope::kGroups, MovesInGroups}, {ShiftScope::kAddressed, MovesInFirstGroup}, {ShiftScope::kCta, MovesInCta}};

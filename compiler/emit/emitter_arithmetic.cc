@@ -1,0 +1,124 @@
+// How the emitter spells functions of one number, users' functions and conversions between element types.
+#include "base/check.h"
+#include "compiler/emit/emitter.h"
+#include "compiler/emit/ptx_words.h"
+#include "ir/element_type.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace laneshift::compiler {
+
+using llvm::Type;
+namespace nv = llvm::Intrinsic;
+
+Value* Emitter::Exp2(Value* x) { return PureAsm("ex2.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::Reciprocal(Value* x) { return PureAsm("rcp.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::RoundToInteger(Value* x) { return PureAsm("cvt.rni.f32.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::CutToHalf(Value* x) {
+  return PureAsm("{ .reg .b16 half; cvt.rz.f16.f32 half, $1; cvt.f32.f16 $0, half; }", "=f,f", F32(), {x});
+}
+Value* Emitter::Tanh(Value* x) { return PureAsm("tanh.approx.f32 $0, $1;", "=f,f", F32(), {x}); }
+
+std::vector<Value*> Emitter::UserFunction(const FunctionCode& code, Value* inside,
+                                          const std::vector<Value*>& arguments) {
+  // Early clobbers: a result may be written while parameters are still to be read.
+  std::string constraints = AsmConstraints("=&f", code.results);
+  std::vector<Value*> values;
+  if (code.guarded) {
+    constraints += ",b";
+    values.push_back(inside);
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    constraints += code.wide[i] ? ",l" : ",f";
+    values.push_back(arguments[i]);
+  }
+  const std::vector<Type*> types(static_cast<size_t>(code.results), F32());
+  Type* result = code.results == 1 ? F32() : llvm::StructType::get(b_.getContext(), types);
+  Value* call = code.pure ? PureAsm(code.statement, constraints, result, values)
+                          : Asm(code.statement, constraints + ",~{memory}", result, values);
+  return code.results == 1 ? std::vector<Value*>{call} : Unpack(call, code.results);
+}
+
+// ---- conversions
+
+std::vector<Value*> Emitter::JoinHalves(const std::vector<Value*>& halves) {
+  std::vector<Value*> words;
+  for (size_t i = 0; i < halves.size(); i += 2) {
+    Value* low = b_.CreateZExt(halves[i], I32());
+    words.push_back(b_.CreateOr(low, b_.CreateShl(b_.CreateZExt(halves[i + 1], I32()), 16)));
+  }
+  return words;
+}
+
+Value* Emitter::FunnelShiftRight(Value* high, Value* low, Value* bits) {
+  return Intrinsic(llvm::Intrinsic::fshr, {high, low, bits}, {I32()});
+}
+
+std::vector<Value*> Emitter::JoinElements(int bytes, const std::vector<Value*>& elements) {
+  if (bytes == 2) return JoinHalves(elements);
+  std::vector<Value*> halves;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    halves.push_back(b_.CreateOr(elements[i], b_.CreateShl(elements[i + 1], 8)));
+  }
+  return JoinHalves(halves);
+}
+
+Value* Emitter::NarrowHalf(DataType type, const std::vector<Value*>& values) {
+  if (ir::IsEightBit(type)) {
+    const unsigned id = type == DataType::kE4m3 ? nv::nvvm_ff_to_e4m3x2_rn : nv::nvvm_ff_to_e5m2x2_rn;
+    return Intrinsic(id, {values.size() > 1 ? values[1] : llvm::ConstantFP::get(F32(), 0), values[0]});
+  }
+  LS_CHECK(type != DataType::kF32 && values.size() == 1, values.size(), " of ", DataTypeName(type), " in 16 bits");
+  Type* narrow = type == DataType::kF16 ? b_.getHalfTy() : b_.getBFloatTy();
+  return b_.CreateBitCast(b_.CreateFPTrunc(values[0], narrow), I16());
+}
+
+std::vector<Value*> Emitter::NarrowWords(DataType type, const std::vector<Value*>& values) {
+  std::vector<Value*> words;
+  if (type == DataType::kF32) {
+    for (Value* value : values) words.push_back(b_.CreateBitCast(value, I32()));
+    return words;
+  }
+  if (ir::IsEightBit(type)) {
+    for (size_t i = 0; i < values.size(); i += 2) words.push_back(NarrowHalf(type, {values[i], values[i + 1]}));
+    return JoinHalves(words);
+  }
+  const unsigned id = type == DataType::kF16 ? nv::nvvm_ff2f16x2_rn : nv::nvvm_ff2bf16x2_rn;
+  for (size_t i = 0; i < values.size(); i += 2) {
+    words.push_back(b_.CreateBitCast(Intrinsic(id, {values[i + 1], values[i]}), I32()));
+  }
+  return words;
+}
+
+std::vector<Value*> Emitter::WidenHalf(DataType type, Value* half, int count) {
+  if (ir::IsEightBit(type)) {
+    const unsigned id = type == DataType::kE4m3 ? nv::nvvm_e4m3x2_to_f16x2_rn : nv::nvvm_e5m2x2_to_f16x2_rn;
+    Value* pair = Intrinsic(id, {half});
+    std::vector<Value*> values;
+    for (int i = 0; i < count; ++i) {
+      values.push_back(b_.CreateFPExt(b_.CreateExtractElement(pair, static_cast<uint64_t>(i)), F32()));
+    }
+    return values;
+  }
+  if (type == DataType::kBf16) return {b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(half, I32()), 16), F32())};
+  return {b_.CreateFPExt(b_.CreateBitCast(half, b_.getHalfTy()), F32())};
+}
+
+std::vector<Value*> Emitter::WidenWords(DataType type, const std::vector<Value*>& words) {
+  std::vector<Value*> values;
+  for (Value* word : words) {
+    if (type == DataType::kF32) {
+      values.push_back(b_.CreateBitCast(word, F32()));
+      continue;
+    }
+    for (int half = 0; half < 2; ++half) {
+      for (Value* value : WidenHalf(type, Half(word, half), ir::IsEightBit(type) ? 2 : 1)) values.push_back(value);
+    }
+  }
+  return values;
+}
+
+Value* Emitter::Half(Value* word, int index) {
+  return b_.CreateTrunc(index == 0 ? word : b_.CreateLShr(word, 16), I16());
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,81 @@
+// How the emitter spells bulk tensor copies.
+#include "base/check.h"
+#include "compiler/emit/emitter.h"
+#include "compiler/emit/ptx_words.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace laneshift::compiler {
+
+namespace nv = llvm::Intrinsic;
+
+void Emitter::PrefetchTensorMap(Value* map) {
+  // As asm: the intrinsic comes out twice, once for the parameter and once for its generic address.
+  Asm("prefetch.tensormap [$0];", "l,~{memory}", b_.getVoidTy(), {b_.CreatePtrToInt(map, I64())});
+}
+
+Emitter::BulkLoad Emitter::BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask) {
+  if (mask == nullptr && ctas_ == 1 && target_.Has(target::Feature::kTmaToCta))
+    return {true, {to, barrier, map}, {C64(0), False()}};
+  if (ctas_ > 1) {
+    // The pair's ranks differ in the last bit: without it the own barrier's address is that of the leader's.
+    constexpr uint32_t kRankBit = 1u << 24;
+    barrier = b_.CreateIntToPtr(b_.CreateAnd(SharedAddress(barrier), C32(~kRankBit)), barrier->getType());
+  }
+  Value* flag = mask == nullptr ? False() : True();
+  if (mask == nullptr) mask = b_.getInt16(0);
+  const uint32_t group = ctas_ > 1 ? static_cast<uint32_t>(ctas_) : 0;
+  return {false,
+          {b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace)), barrier, map},
+          {mask, C64(0), flag, False(), C32(group)}};
+}
+
+void Emitter::TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask) {
+  LS_CHECK(at.size() == 3 || at.size() == 4, "a box at ", at.size(), " coordinates");
+  BulkLoad load = BulkLoadOf(to, barrier, map, mask);
+  std::vector<Value*>& arguments = load.place;
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  arguments.insert(arguments.end(), load.flags.begin(), load.flags.end());
+  if (at.size() == 3) {
+    Intrinsic(load.to_cta ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d : nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d,
+              arguments);
+  } else {
+    Intrinsic(load.to_cta ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_4d : nv::nvvm_cp_async_bulk_tensor_g2s_tile_4d,
+              arguments);
+  }
+}
+
+void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {
+  Intrinsic(nv::nvvm_cp_async_bulk_tensor_s2g_tile_3d, {from, map, inner, outer, batch, C64(0), False()});
+}
+void Emitter::TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+                            const std::vector<Value*>& offsets, Value* mask) {
+  LS_CHECK(at.size() == offsets.size() + 2 && (at.size() == 4 || at.size() == 5), "im2col load of ", at.size(),
+           " coordinates");
+  const bool planes = at.size() == 5;
+  BulkLoad load = BulkLoadOf(to, barrier, map, mask);
+  std::vector<Value*>& arguments = load.place;
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  for (Value* offset : offsets) arguments.push_back(b_.CreateTrunc(offset, I16()));
+  arguments.insert(arguments.end(), load.flags.begin(), load.flags.end());
+  if (load.to_cta) {
+    Intrinsic(
+        planes ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_cta_im2col_4d,
+        arguments);
+  } else {
+    Intrinsic(planes ? nv::nvvm_cp_async_bulk_tensor_g2s_im2col_5d : nv::nvvm_cp_async_bulk_tensor_g2s_im2col_4d,
+              arguments);
+  }
+}
+
+void Emitter::TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at) {
+  std::vector<Value*> arguments = {from, map};
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  arguments.insert(arguments.end(), {C64(0), False()});
+  Intrinsic(at.size() == 5 ? nv::nvvm_cp_async_bulk_tensor_s2g_im2col_5d : nv::nvvm_cp_async_bulk_tensor_s2g_im2col_4d,
+            arguments);
+}
+
+void Emitter::BulkCommit() { Intrinsic(nv::nvvm_cp_async_bulk_commit_group); }
+void Emitter::BulkWaitRead(int pending) { Intrinsic(nv::nvvm_cp_async_bulk_wait_group_read, {C32(pending)}); }
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,142 @@
+// How the emitter spells matrix instructions and Tensor Memory: tcgen05 and wgmma.
+#include "base/check.h"
+#include "base/text.h"
+#include "compiler/emit/emitter.h"
+#include "compiler/emit/mma_descriptor.h"
+#include "compiler/emit/ptx_words.h"
+#include "ir/element_type.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace laneshift::compiler {
+
+using base::Cat;
+using llvm::Type;
+namespace nv = llvm::Intrinsic;
+
+namespace {
+
+llvm::ConstantInt* KindOf(llvm::IRBuilder<>& b, const ir::MmaInstruction& instruction) {
+  return b.getInt32(static_cast<uint32_t>(ir::InfoOf(instruction.kind).llvm));
+}
+
+}  // namespace
+
+// ---- tcgen05
+
+void Emitter::TensorAlloc(Value* slot, int columns) {
+  LS_CHECK(target_.Has(target::Feature::kTensorMemory), "tcgen05 on ", target_.name);
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_alloc_shared_cg1 : nv::nvvm_tcgen05_alloc_shared_cg2, {slot, C32(columns)});
+}
+void Emitter::TensorRelinquish() {
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_relinq_alloc_permit_cg1 : nv::nvvm_tcgen05_relinq_alloc_permit_cg2);
+}
+void Emitter::TensorDealloc(Value* address, int columns) {
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_dealloc_cg1 : nv::nvvm_tcgen05_dealloc_cg2,
+            {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), C32(columns)});
+}
+void Emitter::TensorFence(bool after) {
+  Intrinsic(after ? nv::nvvm_tcgen05_fence_after_thread_sync : nv::nvvm_tcgen05_fence_before_thread_sync);
+}
+
+void Emitter::TensorMma(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
+                        Value* accumulate, Value* disabled) {
+  constexpr uint32_t kCollectorDiscard = 0;
+  std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor,
+                                   C32(DescriptorOf(instruction).Bits()), accumulate};
+  if (disabled != nullptr) {
+    LS_CHECK(ctas_ == 1, "lanes of one CTA are left out of a pair's product");
+    arguments.insert(arguments.end(), {disabled, KindOf(b_, instruction), C32(kCollectorDiscard)});
+    Intrinsic(nv::nvvm_tcgen05_mma_shared_disable_output_lane_cg1, arguments);
+    return;
+  }
+  arguments.insert(arguments.end(),
+                   {KindOf(b_, instruction), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
+  Intrinsic(nv::nvvm_tcgen05_mma_shared, arguments);
+}
+void Emitter::TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value* a, Value* b_descriptor,
+                         Value* accumulate, Value* disabled, bool shift) {
+  constexpr uint32_t kCtaGroup1 = 1, kCollectorDiscard = 0;
+  LS_CHECK(ctas_ == 1, "A in Tensor Memory is for one CTA");
+  std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
+                                   b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor,
+                                   C32(DescriptorOf(instruction).Bits()), accumulate};
+  if (disabled != nullptr) {
+    arguments.insert(arguments.end(), {disabled, KindOf(b_, instruction), C32(kCollectorDiscard)});
+    Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1_ashift
+                    : nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1,
+              arguments);
+    return;
+  }
+  arguments.insert(arguments.end(), {KindOf(b_, instruction), C32(kCtaGroup1), C32(kCollectorDiscard)});
+  Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
+}
+void Emitter::TensorCopy(Value* address, Value* descriptor) {
+  Intrinsic(nv::nvvm_tcgen05_cp_128x256b_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
+}
+void Emitter::TensorRefresh(Value* address, Value* descriptor) {
+  constexpr uint32_t kLastLane = 31u << 16;  // of each 32: the four rows go 32 lanes apart
+  Value* lanes = b_.CreateOr(address, C32(kLastLane));
+  Intrinsic(nv::nvvm_tcgen05_cp_4x256b_cg1, {b_.CreateIntToPtr(lanes, Pointer(kTensorSpace)), descriptor});
+}
+void Emitter::TensorShift(Value* address, int partition) {
+  constexpr uint32_t kPartition = 32u << 16;
+  if (partition != 0) address = b_.CreateAdd(address, C32(static_cast<uint32_t>(partition) * kPartition));
+  Intrinsic(nv::nvvm_tcgen05_shift_down_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace))});
+}
+void Emitter::TensorCommit(Value* barrier, Value* mask) {
+  if (mask == nullptr) {
+    LS_CHECK(ctas_ == 1, "a pair commits to both of its CTAs");
+    Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier});
+    return;
+  }
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_commit_mc_shared_cg1 : nv::nvvm_tcgen05_commit_mc_shared_cg2,
+            {barrier, mask});
+}
+
+std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout& layout) {
+  const bool rows = layout.kind == ir::FragmentKind::kRowPerLane;
+  const int count = layout.Registers();
+  const int repeat = rows ? count : count / 4;
+  const std::string load = Cat("tcgen05.ld.sync.aligned.", rows ? "32x32b" : "16x256b", ".x", repeat, ".b32 {",
+                               AsmOperands(0, count), "}, [$", count, "];");
+  // One statement: between the load and its wait nothing may touch the registers, and LLVM would move things there.
+  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
+  return Unpack(
+      Asm(load + "\n\ttcgen05.wait::ld.sync.aligned;", AsmConstraints("=f", count) + ",r,~{memory}", result, {address}),
+      count);
+}
+
+// ---- wgmma
+
+void Emitter::DeclareAccumulators(int count) {
+  LS_CHECK(target_.Has(target::Feature::kWgmma), "wgmma on ", target_.name);
+  accumulator_ += accumulator_.empty() ? "acc" : "_";
+  accumulators_ = count;
+  Asm(Cat(".reg .f32 ", accumulator_, "<", count, ">;"), "", b_.getVoidTy(), {});
+}
+void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
+void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
+void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_aligned, {C64(pending)}); }
+
+void Emitter::Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
+                    Value* accumulate) {
+  const auto& [kind, a, b, m, n, k] = instruction;
+  LS_CHECK(first + n / 2 <= accumulators_, "wgmma n=", n, " from ", first, " on with ", accumulators_, " accumulators");
+  std::string text = Cat("wgmma.mma_async.sync.aligned.m", m, "n", n, "k", k, ".f32.", DataTypeName(a.type), ".",
+                         DataTypeName(b.type), " {");
+  for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "" : ", ", accumulator_, first + i);
+  text += "}, $0, $1, $2, 1, 1";
+  // The form for 8-bit types has no transpositions.
+  if (!ir::IsEightBit(a.type)) text += Cat(", ", a.mn_major ? 1 : 0, ", ", b.mn_major ? 1 : 0);
+  LS_CHECK(!ir::IsEightBit(a.type) || (!a.mn_major && !b.mn_major), "wgmma reads 8-bit operands along k");
+  Asm(text + ";", "l,l,b,~{memory}", b_.getVoidTy(), {a_descriptor, b_descriptor, accumulate});
+}
+
+std::vector<Value*> Emitter::ReadAccumulators(int first, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += Cat(i == 0 ? "" : "\n\t", "mov.f32 $", i, ", ", accumulator_, first + i, ";");
+  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
+  return Unpack(Asm(text, AsmConstraints("=f", count), result, {}), count);
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,78 @@
+// How the emitter spells what threads, CTAs and grids wait for, and cluster launch control.
+#include "base/check.h"
+#include "compiler/emit/emitter.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace laneshift::compiler {
+
+namespace nv = llvm::Intrinsic;
+
+void Emitter::BarrierSync(int id) { Intrinsic(nv::nvvm_barrier_cta_sync_aligned_all, {C32(id)}); }
+void Emitter::BarrierSync(Value* id, int threads) {
+  Intrinsic(nv::nvvm_barrier_cta_sync_aligned_count, {id, C32(threads)});
+}
+Value* Emitter::BarrierAny(Value* id, int threads, Value* any) {
+  return Intrinsic(nv::nvvm_barrier_cta_red_or_aligned_count, {id, C32(threads), any});
+}
+void Emitter::WarpSync() { Intrinsic(nv::nvvm_bar_warp_sync, {C32(~0u)}); }
+void Emitter::MbarrierInit(Value* barrier, int arrivals) {
+  Intrinsic(nv::nvvm_mbarrier_init_shared, {barrier, C32(arrivals)});
+}
+void Emitter::FenceMbarrierInit() { Intrinsic(nv::nvvm_fence_mbarrier_init_release_cluster); }
+
+void Emitter::MbarrierWait(Value* barrier, Value* parity) {
+  llvm::BasicBlock* spin = NewBlock();
+  llvm::BasicBlock* end = NewBlock();
+  b_.CreateBr(spin);
+  b_.SetInsertPoint(spin);
+  b_.CreateCondBr(Intrinsic(nv::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {barrier, parity}), end, spin);
+  b_.SetInsertPoint(end);
+}
+
+void Emitter::MbarrierExpect(Value* barrier, int bytes) {
+  Intrinsic(nv::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, C32(bytes)});
+}
+void Emitter::MbarrierArrive(Value* barrier) {
+  Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cta, {barrier, C32(1)});
+}
+void Emitter::MbarrierArriveAt(Value* barrier, Value* rank) {
+  Value* remote = Intrinsic(nv::nvvm_mapa_shared_cluster, {barrier, rank});
+  Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cluster, {remote, C32(1)});
+}
+void Emitter::ClusterSync() {
+  Intrinsic(nv::nvvm_barrier_cluster_arrive_aligned);
+  Intrinsic(nv::nvvm_barrier_cluster_wait_aligned);
+}
+void Emitter::GridWait() { Intrinsic(nv::nvvm_griddepcontrol_wait); }
+void Emitter::LaunchDependents() { Intrinsic(nv::nvvm_griddepcontrol_launch_dependents); }
+void Emitter::FenceProxyAsyncShared() { Intrinsic(nv::nvvm_fence_proxy_async_shared_cta); }
+
+void Emitter::SetMaxRegisters(int registers, bool increase) {
+  LS_CHECK(target_.Has(target::Feature::kSetMaxNReg), "setmaxnreg on ", target_.name);
+  Intrinsic(increase ? nv::nvvm_setmaxnreg_inc_sync_aligned_u32 : nv::nvvm_setmaxnreg_dec_sync_aligned_u32,
+            {C32(registers)});
+}
+
+void Emitter::RequestCluster(Value* answer, Value* barrier, bool multicast) {
+  LS_CHECK(target_.Has(target::Feature::kLaunchControl), "cluster launch control on ", target_.name);
+  Intrinsic(multicast ? nv::nvvm_clusterlaunchcontrol_try_cancel_async_multicast_shared
+                      : nv::nvvm_clusterlaunchcontrol_try_cancel_async_shared,
+            {answer, barrier});
+}
+Emitter::Grant Emitter::ReadAnswer(Value* pointer) {
+  auto* words = llvm::FixedVectorType::get(I64(), 2);
+  Value* answer = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
+  // One statement: the first CTA of a request that was refused is undefined, and LLVM would ask for it in any case.
+  auto* result = llvm::StructType::get(b_.getContext(), {I32(), I32()});
+  const std::vector<Value*> read =
+      Unpack(Asm("{\n\t.reg .b128 answer;\n\t.reg .pred granted;\n\tmov.b128 answer, {$2, $3};\n\t"
+                 "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 granted, answer;\n\t"
+                 "selp.b32 $0, 1, 0, granted;\n\tmov.b32 $1, 0;\n\t"
+                 "@granted clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 $1, answer;\n\t}",
+                 "=&r,=&r,l,l,~{memory}", result,
+                 {b_.CreateExtractElement(answer, uint64_t{0}), b_.CreateExtractElement(answer, uint64_t{1})}),
+             2);
+  return {read[0], read[1]};
+}
+
+}  // namespace laneshift::compiler
