@@ -39,7 +39,7 @@ struct CtaPlan {
   bool in_tensor_memory = false;  // where accumulators are
   bool rows_along_n = false;      // rows of the accumulator are columns of D
   bool bulk_stores = false;       // D leaves through staging buffers by the TMA
-  int consumers = 1;              // roles with an epilogue; of several each has every so-manieth tile
+  int consumers = 1;              // roles with an epilogue; two take the tiles of the CTA alternately (ping-pong)
   int warps = 4;                  // of each of them
   int blocks = 1;                 // of which a register accumulator consists, all side by side
   int columns = 0;                // of a block
