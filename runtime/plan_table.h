@@ -29,7 +29,7 @@ struct PreparedLaunch {
 struct PreparedPlan {
   Problem problem{};  // complete
   PointerRules pointers{};
-  // One behind the other: what copies operands into the workspace, the product, what adds up its totals.
+  // Those of compiler::KernelPlan, one after another.
   std::vector<PreparedLaunch> launches{};
   size_t workspace_bytes = 0;  // of all of them together
   ScheduleConstraint alone{};  // admits schedules that need no workspace

@@ -113,8 +113,7 @@ class ConvBuilder : public KernelBuilder {
     }
     if (KeepsFilter() || geometry_.Reuses()) {
       const int slots = KnowsFilter() ? KnownBlocks() : KeepsFilter() ? schedule().b_keep : schedule().filter_stages;
-      w_channel_ = AddChannel(
-          {.name = std::string(kFilterRing), .stages = slots, .tiles = {{"w", w_tile_}}, .stays = KeepsFilter()});
+      w_channel_ = AddChannel({.name = "w", .stages = slots, .tiles = {{"w", w_tile_}}, .stays = KeepsFilter()});
     }
     if (Gathers()) {
       AddParams({Binding::kBaseA, Binding::kPitchA, Binding::kRowA});
