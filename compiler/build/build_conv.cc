@@ -281,10 +281,8 @@ class ConvBuilder : public KernelBuilder {
   }
 
   // Where taps of a row are unrolled, each column of the filter has a tile of its own.
-  ValueId SlotsOfTile(Builder& b, int channel) const override {
-    const ValueId blocks = BlocksOfTile(b);
-    if (!geometry_.Reuses() || channel != w_channel_) return blocks;
-    return b.Mul({blocks, b.Constant(static_cast<int>(geometry_.columns.size()))});
+  int SlotsOfBlock(int channel) const override {
+    return geometry_.Reuses() && channel == w_channel_ ? static_cast<int>(geometry_.columns.size()) : 1;
   }
 
   // Number of a tap in the filter, its column given apart.

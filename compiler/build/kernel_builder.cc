@@ -40,8 +40,6 @@ constexpr int kWidestPanel = 64;  // columns
 // one.
 constexpr int kGrants = 2;
 
-constexpr int kEveryTurn = -1;  // of roles that take none
-
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
 constexpr int kAddresses = 24;  // registers of a thread beside those of sums and operands
@@ -87,6 +85,13 @@ ir::Program KernelBuilder::Build() {
   if (schedule_.scheduler == Scheduler::kClc)
     grants_ = AddChannel({.name = "grants", .space = ir::Space::kGrants, .stages = kGrants});
   if (Turns() > 1) turns_ = AddChannel({.name = "turns", .space = ir::Space::kTurns, .stages = 1});
+  tiles_ = {.tile_m = program_.TileRows(),
+            .tile_n = schedule_.tile_n,
+            .raster = schedule_.raster,
+            .sections = schedule_.split_k,
+            .turns = Turns(),
+            .grants = grants_,
+            .blocks = [this](Builder& b) { return BlocksOfTile(b); }};
   PlanEpilogue();
   AddOutputs();
   if (SharesTiles()) AddParam(Binding::kWorkspace);
@@ -251,68 +256,8 @@ void KernelBuilder::AddMapsOfD() {
   AddParam(Binding::kMapDRest, box);
 }
 
-void KernelBuilder::ForEach(Builder& b, ValueId count, const std::function<void(ValueId)>& write) {
-  const ValueId index = b.For({b.Constant(0), count});
-  b.InBody([&] { write(index); });
-}
-
-void KernelBuilder::ForEachTile(Builder& b, int turn, const std::function<void(const Tile&)>& write) {
-  const ValueId tile_m = b.Constant(program_.TileRows());
-  const ValueId tile_n = b.Constant(schedule_.tile_n);
-  const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
-  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
-  const bool granted = grants_ >= 0;
-  const ValueId batch = b.ParamValue(Binding::kBatch);
-  const int raster = schedule_.raster;
-  const ValueId first =
-      SharesTiles()
-          ? b.Shares({rows, columns, batch, BlocksOfTile(b)}, {.raster = raster, .sections = schedule_.split_k})
-          : b.Tiles({rows, columns, batch},
-                    {.raster = raster, .granted = granted, .turn = std::max(turn, 0), .turns = turn < 0 ? 1 : Turns()});
-  b.InBody([&] {
-    write({first, tile_m, tile_n});
-    if (!granted) return;
-    const ValueId answer = b.Take({}, {.channel = grants_});
-    b.TilesNext({answer});
-    b.Release({answer});
-  });
-}
-
-KernelBuilder::Corner KernelBuilder::ShareOf(const Tile& tile) const {
-  Corner corner{ir::kNoValue, ir::kNoValue, Builder::Argument(tile.first, 2)};
-  if (!SharesTiles()) return corner;
-  corner.first = Builder::Argument(tile.first, 3);
-  corner.end = Builder::Argument(tile.first, 4);
-  corner.number = Builder::Argument(tile.first, 5);
-  corner.section = Builder::Argument(tile.first, 6);
-  corner.sections = Builder::Argument(tile.first, 7);
-  return corner;
-}
-
-KernelBuilder::Corner KernelBuilder::CornerOf(Builder& b, const Tile& tile) const {
-  Corner corner = ShareOf(tile);
-  corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
-  corner.column = b.Mul({Builder::Argument(tile.first, 1), tile.columns});
-  return corner;
-}
-
-void KernelBuilder::ForEachCorner(Builder& b, const std::function<void(const Corner&)>& write) {
-  ForEachTile(b, kEveryTurn, [&](const Tile& tile) { write(CornerOf(b, tile)); });
-}
-
-// The next tile is that of the role that takes turns with this one.
 void KernelBuilder::PassTile(Builder& b) const {
-  for (const int channel : operand_channels_) b.Pass({SlotsOfTile(b, channel)}, {.channel = channel});
-}
-
-void KernelBuilder::ForEachBlock(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
-  if (!SharesTiles()) return ForEach(b, BlocksOfTile(b), write);
-  const ValueId block = b.For({corner.first, corner.end});
-  b.InBody([&] { write(block); });
-}
-
-ValueId KernelBuilder::IsLater(Builder& b, const Corner& corner, ValueId block) const {
-  return b.Less({SharesTiles() ? corner.first : b.Constant(0), block});
+  for (const int channel : operand_channels_) tiles_.PassTile(b, channel, SlotsOfBlock(channel));
 }
 
 void KernelBuilder::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId accumulate,
@@ -445,7 +390,7 @@ void KernelBuilder::AddLoadRole(LoadPath path) {
                       .registers = Registers().load};
   AddRole(role, [&](Builder& b) {
     if (KeepsBy(path) && !KeepsApart()) WriteKeptLoads(b);
-    if (StreamsBy(path)) ForEachCorner(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
+    if (StreamsBy(path)) tiles_.ForEachCorner(b, [&](const Corner& corner) { WriteLoads(b, path, corner); });
   });
 }
 
@@ -471,7 +416,7 @@ void KernelBuilder::AddMmaRole() {
                       .leader = schedule_.ctas > 1};
   AddRole(role, [&](Builder& b) {
     AwaitKept(b);
-    ForEachCorner(b, [&](const Corner& corner) {
+    tiles_.ForEachCorner(b, [&](const Corner& corner) {
       if (terms_.promotes) return WriteProducts(b, ir::kNoValue, corner);
       const ValueId accumulator = b.Put({}, {.channel = accumulators_});
       WriteProducts(b, accumulator, corner);
@@ -485,7 +430,7 @@ void KernelBuilder::AddScheduleRole() {
   const ir::Role role{
       .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = true};
   AddRole(role, [&](Builder& b) {
-    ForEachTile(b, kEveryTurn, [&](const Tile&) {
+    tiles_.ForEachTile(b, TileLoop::kEveryTurn, [&](const Tile&) {
       const ValueId answer = b.Put({}, {.channel = grants_});
       b.Request({answer});
       b.Send({answer});
@@ -505,7 +450,7 @@ void KernelBuilder::AddEpilogueRole(int turn) {
   AddRole(role, [&](Builder& b) {
     if (!in_tensor_memory_) AwaitKept(b);
     LoadTensorFactors(b);
-    ForEachTile(b, turn, [&](const Tile& tile) {
+    tiles_.ForEachTile(b, turn, [&](const Tile& tile) {
       if (turn > 0) PassTile(b);
       WriteTurn(b, turn, tile);
       if (turn < Turns() - 1) PassTile(b);
@@ -516,15 +461,15 @@ void KernelBuilder::AddEpilogueRole(int turn) {
 
 void KernelBuilder::WriteTurn(Builder& b, int turn, const Tile& tile) {
   if (in_tensor_memory_ && !terms_.promotes) {
-    const Corner corner = CornerOf(b, tile);
+    const Corner corner = tiles_.CornerOf(b, tile);
     return WriteTile(b, b.Take({}, {.channel = accumulators_}), corner);
   }
   if (!terms_.promotes) {
     // Where the tile lies is found behind the products, which need not wait for it.
-    WriteProductsInTurn(b, turn, ShareOf(tile));
-    return WriteTile(b, ir::kNoValue, CornerOf(b, tile));
+    WriteProductsInTurn(b, turn, tiles_.ShareOf(tile));
+    return WriteTile(b, ir::kNoValue, tiles_.CornerOf(b, tile));
   }
-  const Corner corner = CornerOf(b, tile);
+  const Corner corner = tiles_.CornerOf(b, tile);
   place_ = corner;
   place_.row = FirstRow(b, corner);
   WriteSums(b, turn, corner);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/build/staging.h"
+#include "compiler/build/tile_loop.h"
 #include "ir/builder.h"
 #include "ir/program.h"
 #include "laneshift/schedule.h"
@@ -49,14 +50,6 @@ class KernelBuilder {
   ir::Program Build();
 
  protected:
-  // Element coordinates of the corner of an output tile. Where CTAs share tiles, also the K blocks of this CTA's
-  // section, from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
-  struct Corner {
-    ir::ValueId row, column, batch;
-    ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
-    ir::ValueId number = ir::kNoValue, section = ir::kNoValue, sections = ir::kNoValue;
-  };
-
   KernelBuilder(std::string name, const Schedule& schedule, const target::Target& target, DataType operand_type,
                 EpilogueTerms terms);
 
@@ -77,8 +70,8 @@ class KernelBuilder {
   // Turns of the loop over K of one tile; equal to KBlocksOf (bindings.h). Where blocks of K have an accumulator each,
   // so many come of a tile.
   virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
-  // Slots of an operand channel that one tile takes.
-  virtual ir::ValueId SlotsOfTile(ir::Builder& b, int /*channel*/) const { return BlocksOfTile(b); }
+  // Slots of an operand channel that one turn of that loop takes.
+  virtual int SlotsOfBlock(int /*channel*/) const { return 1; }
   // The loop over K: Multiply(), ReleaseOperand() and Promote() for each slot, or ForEachProduct(). `accumulator` is
   // kNoValue for registers, and where each block of K has an accumulator of its own.
   virtual void WriteProducts(ir::Builder& b, ir::ValueId accumulator, const Corner& corner) = 0;
@@ -132,18 +125,19 @@ class KernelBuilder {
   void AddParams(std::initializer_list<ir::Binding> bindings) {
     for (const ir::Binding binding : bindings) AddParam(binding);
   }
-  // Calls `write(index)` inside a loop from 0 up to below `count`.
-  static void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
   bool SharesTiles() const { return schedule_.split_k > 1; }
-  // Calls `write(block)` for each turn of the loop over K that this CTA makes.
-  void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;
+  void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const {
+    tiles_.ForEachBlock(b, corner, write);
+  }
+  // Whether this CTA made a turn of this tile before the one of `block`.
+  ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId block) const {
+    return tiles_.IsLater(b, corner, block);
+  }
   // The same for products: `write` issues them into the accumulator `sums`, ends with FinishProduct() and returns their
   // factors. Where sums are promoted and registers hold two accumulators, these take turns: the sums of one are added
   // while the products of the other run.
   void ForEachProduct(ir::Builder& b, const Corner& corner,
                       const std::function<ir::ValueId(ir::ValueId block, int sums)>& write) const;
-  // Whether this CTA made a turn of this tile before the one of `block`.
-  ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId block) const;
   // One product of an A and a B tile, added to the accumulator where `accumulate` holds.
   void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId accumulate,
                 ir::MmaAttrs attrs) const;
@@ -179,16 +173,6 @@ class KernelBuilder {
   int RingDepth(const Staging& staging) const;
   std::vector<ir::Buffer> BuffersOf(const Staging& staging) const;
   void PlanEpilogue();
-  // A turn of a loop over tiles: the loop's first argument, and the extents of a tile, which are defined before it.
-  struct Tile {
-    ir::ValueId first, rows, columns;
-  };
-  // Calls `write` inside a loop over the tiles that are the role's.
-  void ForEachTile(ir::Builder& b, int turn, const std::function<void(const Tile&)>& write);
-  void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write);
-  // The share of the work that a turn of that loop is, and where its tile lies too.
-  Corner ShareOf(const Tile& tile) const;
-  Corner CornerOf(ir::Builder& b, const Tile& tile) const;
   void PassTile(ir::Builder& b) const;
   void AddRole(ir::Role role, const std::function<void(ir::Builder&)>& write);
   void AddLoadRole(LoadPath path);
@@ -273,6 +257,7 @@ class KernelBuilder {
   const bool in_tensor_memory_;
   const EpilogueTerms terms_;
   ir::Program program_;
+  TileLoop tiles_;  // complete once all channels are there
   std::vector<int> operand_channels_;  // shared ones whose slots are refilled, in the order in which they were added
   int kept_ = -1;                      // channel of the operand that stays, or -1
   int accumulators_ = -1;              // channel

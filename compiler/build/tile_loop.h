@@ -1,0 +1,55 @@
+// TileLoop: how a role of a kernel goes through the output tiles that are its CTA's, and through the blocks of K of each.
+//
+// Thread-safety: a value.
+#pragma once
+
+#include <functional>
+
+#include "ir/builder.h"
+
+namespace laneshift::compiler {
+
+// Calls `write(index)` inside a loop from 0 up to below `count`.
+void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
+
+// Element coordinates of the corner of an output tile. Where CTAs share tiles, also the K blocks of this CTA's section,
+// from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
+struct Corner {
+  ir::ValueId row, column, batch;
+  ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
+  ir::ValueId number = ir::kNoValue, section = ir::kNoValue, sections = ir::kNoValue;
+};
+
+// One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.
+struct Tile {
+  ir::ValueId first, rows, columns;
+};
+
+struct TileLoop {
+  static constexpr int kEveryTurn = -1;  // of roles that go through all tiles of the CTA
+
+  int tile_m = 0, tile_n = 0;  // rows and columns of D that a tile gives
+  int raster = 1;
+  int sections = 1;  // of K, at most
+  int turns = 1;     // roles that take turns at tiles
+  int grants = -1;   // channel, or -1 for a fixed order of tiles
+  // Iterations of the loop over K of one tile; equal to KBlocksOf (bindings.h).
+  std::function<ir::ValueId(ir::Builder&)> blocks{};
+
+  bool SharesTiles() const { return sections > 1; }
+  // Calls `write` inside a loop over the tiles that are the role's: every one, or the `turn`-th of each `turns`.
+  void ForEachTile(ir::Builder& b, int turn, const std::function<void(const Tile&)>& write) const;
+  void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write) const;
+  // The share of the work that an iteration of that loop is, and where its tile lies too.
+  Corner ShareOf(const Tile& tile) const;
+  Corner CornerOf(ir::Builder& b, const Tile& tile) const;
+  // The next tile is that of the role that takes turns with this one: its slots of a channel are not this role's.
+  void PassTile(ir::Builder& b, int channel, int slots_of_block) const;
+
+  // Calls `write(block)` for each block of K of the tile that is this CTA's.
+  void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;
+  // Whether this CTA had a block of this tile before `block`.
+  ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId block) const;
+};
+
+}  // namespace laneshift::compiler
