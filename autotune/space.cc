@@ -163,9 +163,9 @@ class ShapeList {
       // better reason.
       const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
       const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
-      if (!InTensorMemory()) AddTall(variant);
+      if (!target_.mma.AccumulatesInTensorMemory()) AddTall(variant);
       // Sums that go through registers after each block would be waited for within a turn.
-      if (!InTensorMemory() && !compiler::Promotes(problem_, target_)) {
+      if (!target_.mma.AccumulatesInTensorMemory() && !compiler::Promotes(problem_, target_)) {
         for (const int rows : kTurnRows) AddTurns(variant, rows);
       }
       for (const int rows : kRows) {
@@ -179,8 +179,6 @@ class ShapeList {
   }
 
  private:
-  bool InTensorMemory() const { return target_.mma.accumulators == target::AccumulatorSpace::kTensorMemory; }
-
   // Columns of the instruction where they are m: those of the table, but that one tile with all of m is enough, and
   // those that leave nothing over where few tiles have all of m.
   std::vector<int> TransposedColumns() const {
@@ -206,7 +204,7 @@ class ShapeList {
       AddClusters(shape);
       AddKept(shape);
       AddSections(shape);
-      if (InTensorMemory() && side == RowSide::kM) {
+      if (target_.mma.AccumulatesInTensorMemory() && side == RowSide::kM) {
         shape.acc_stages = 1;
         Add(shape);
       }
@@ -241,8 +239,8 @@ class ShapeList {
     return {.tile_m = side == RowSide::kM ? rows : columns,
             .tile_n = side == RowSide::kM ? columns : rows,
             .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
-            .acc_stages = InTensorMemory() ? 2 : 1,
-            .math_warpgroups = InTensorMemory() ? 1 : std::min(rows / 64, 2),
+            .acc_stages = target_.mma.AccumulatesInTensorMemory() ? 2 : 1,
+            .math_warpgroups = target_.mma.AccumulatesInTensorMemory() ? 1 : std::min(rows / 64, 2),
             .a_load = variant.a_load,
             .b_load = variant.b_load,
             .reuse = variant.reuse,

@@ -40,6 +40,8 @@ struct MmaUnit {
   bool narrow_columns;     // the columns are multiples of 8 whatever the rows; else of 16, unless there are 64 rows
   bool transposes_8_bit;   // operands of 8 bits may be contiguous along M or N
   bool moves_lanes;        // rows of A lie in lanes that can be moved, and products leave out lanes
+
+  bool AccumulatesInTensorMemory() const { return accumulators == AccumulatorSpace::kTensorMemory; }
 };
 
 // The product that a target stands for where no device is at hand, and whose figures were published or fitted.

@@ -1,4 +1,9 @@
-#include "compiler/build/kernel_builder.h"
+// The parts of a GEMM's kernel: both operands are matrices.
+#include <utility>
+
+#include "compiler/build/kernel_frame.h"
+#include "compiler/build/matrix_loader.h"
+#include "compiler/build/ring_mainloop.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_reach.h"
 #include "compiler/passes.h"
@@ -10,156 +15,84 @@ using ir::Axis;
 using ir::Binding;
 using ir::Builder;
 using ir::Operand;
-using ir::SharedLayout;
 using ir::ValueId;
 
 // What one CTA holds of a tile, as it is stored, or along K where it is transposed on its way.
-SharedLayout OperandTile(const GemmProblem& problem, const Schedule& schedule, Operand operand, bool transposed) {
+MatrixOperand OperandOf(const GemmProblem& problem, const Schedule& schedule, Operand operand,
+                        const target::Target& target) {
   StoredOperand stored = Stored(problem, operand);
+  const bool transposed = Transposes(problem, operand, target);
   if (transposed) std::swap(stored.inner_axis, stored.outer_axis);
   const auto extent = [&](Axis axis) {
     return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n / schedule.ctas : schedule.tile_k;
   };
   const int inner = extent(stored.inner_axis);
-  return {.type = stored.type,
-          .outer_axis = stored.outer_axis,
-          .inner_axis = stored.inner_axis,
-          .outer = extent(stored.outer_axis),
-          .inner = inner,
-          .swizzle = ir::WidestSwizzle(inner * static_cast<int>(DataTypeBytes(stored.type)))};
+  return {.operand = operand,
+          .tile = {.type = stored.type,
+                   .outer_axis = stored.outer_axis,
+                   .inner_axis = stored.inner_axis,
+                   .outer = extent(stored.outer_axis),
+                   .inner = inner,
+                   .swizzle = ir::WidestSwizzle(inner * static_cast<int>(DataTypeBytes(stored.type)))},
+          .transposed = transposed};
 }
 
-class GemmBuilder : public KernelBuilder {
+class MatrixOutput final : public OutputTensor {
  public:
-  GemmBuilder(const GemmProblem& problem, const Schedule& schedule, const target::Target& target)
-      : KernelBuilder("gemm", schedule, target, problem.a,
-                      {.type = problem.d,
-                       .c_type = problem.c,
-                       .adds_c = problem.beta != 0,
-                       .bias = problem.bias,
-                       .scale = problem.scale,
-                       .promotes = Promotes(problem, target),
-                       .steps = problem.epilogue,
-                       .orders_sums = ir::OrdersSums(problem.epilogue, problem.numerics)}),
-        problem_(problem),
-        transposes_a_(Transposes(problem, Operand::kA, target)),
-        transposes_b_(Transposes(problem, Operand::kB, target)) {}
+  explicit MatrixOutput(const GemmProblem& problem) : problem_(problem) {}
 
- private:
-  bool Stays(Operand operand) const override { return operand == Operand::kB && schedule().b_keep > 0; }
-  bool IsTransposed(Operand operand) const { return operand == Operand::kA ? transposes_a_ : transposes_b_; }
-
-  void AddOperandParams(Operand operand, bool by_tma, const SharedLayout& box) {
-    if (by_tma) return AddParam(ir::MapOf(operand), box);
-    AddParams({ir::BaseOf(operand), ir::PitchOf(operand), ir::StrideOf(operand)});
+  void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
+    params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::StrideOf(operand), {}}});
   }
-
-  void AddOperands() override {
-    a_tile_ = OperandTile(problem_, schedule(), Operand::kA, transposes_a_);
-    b_tile_ = OperandTile(problem_, schedule(), Operand::kB, transposes_b_);
-    if (Stays(Operand::kB)) {
-      operands_ = AddChannel({.name = "a", .stages = schedule().stages, .tiles = {{"a", a_tile_}}});
-      AddChannel({.name = "b", .stages = schedule().b_keep, .tiles = {{"b", b_tile_}}, .stays = true});
-    } else {
-      operands_ = AddChannel({.name = "ab", .stages = schedule().stages, .tiles = {{"a", a_tile_}, {"b", b_tile_}}});
-    }
-    AddOperandParams(Operand::kA, schedule().a_load == LoadPath::kTma, PartOf(a_tile_, Operand::kA));
-    AddOperandParams(Operand::kB, schedule().b_load == LoadPath::kTma, PartOf(b_tile_, Operand::kB));
+  void AddSizes(std::vector<ir::Param>& params) const override {
+    for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
   }
-
-  void AddOutputs() override {
-    const bool bulk = schedule().d_store == StorePath::kTma;
-    bulk ? AddMapsOfD() : AddOperandParams(Operand::kD, false, {});
-    if (bulk && terms().HasMatrices()) AddParams({Binding::kPitchD, Binding::kStrideD});
-    if (problem_.beta != 0) AddOperandParams(Operand::kC, false, {});
-    if (problem_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
-    AddFactorParams();
-    AddEpilogueParams();
-    AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kAlpha});
-    if (problem_.beta != 0) AddParam(Binding::kBeta);
+  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
+  std::vector<ValueId> StoreStart(Builder&, ValueId row, const Corner& corner) const override {
+    return {row, corner.batch};
   }
-
-  ValueId BlocksOfTile(Builder& b) const override {
-    return b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(schedule().tile_k)});
-  }
-
-  void WriteLoads(Builder& b, LoadPath path, const Corner& corner) override {
-    const ValueId column = ColumnOfB(b, corner.column);
-    ForEachBlock(b, corner, [&](ValueId block) {
-      const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
-      const ValueId slot = b.Put({}, {.channel = operands_});
-      for (const Operand operand : {Operand::kA, Operand::kB}) {
-        if (PathOf(operand) != path || Stays(operand)) continue;
-        LoadTile(b, operand, slot, {corner.row, column, depth, corner.batch});
-      }
-      b.Send({slot});
-    });
-  }
-
-  // Where a tile begins in the operands.
-  struct Start {
-    ValueId row, column, depth, batch;
-
-    ValueId Along(Axis axis) const { return axis == Axis::kM ? row : axis == Axis::kN ? column : depth; }
-  };
-  void LoadTile(Builder& b, Operand operand, ValueId slot, const Start& start) {
-    const SharedLayout& tile = operand == Operand::kA ? a_tile_ : b_tile_;
-    std::vector<ValueId> at = {slot, start.Along(tile.inner_axis), start.Along(tile.outer_axis), start.batch};
-    // In a slot with a tile of A it comes second.
-    const int index = operand == Operand::kB && !Stays(Operand::kB) ? 1 : 0;
-    const bool halves = operand == Operand::kB && JoinsHalves();
-    if (PathOf(operand) == LoadPath::kTma) {
-      at[2] = PartStart(b, at[2], operand, PartOf(tile, operand).outer);
-      b.TmaLoad(at, {.tile = index, .operand = operand, .to = ReachOf(operand), .halves = halves});
-    } else {
-      b.CopyLoad(at, {.tile = index, .operand = operand, .transposed = IsTransposed(operand), .halves = halves});
-    }
-  }
-
-  void WriteKeptLoads(Builder& b) override {
-    const ValueId zero = b.Constant(0);
-    const ValueId column = KeptColumn(b);
-    ForEach(b, KeptSlots(b), [&](ValueId block) {
-      const ValueId slot = b.Put({}, {.channel = KeptChannel()});
-      LoadTile(b, Operand::kB, slot, {zero, column, b.Mul({block, b.Constant(schedule().tile_k)}), zero});
-      b.Send({slot});
-    });
-  }
-  ValueId KeptSlots(Builder& b) const override { return BlocksOfTile(b); }
-
-  void WriteProducts(Builder& b, ValueId accumulator, const Corner& corner) override {
-    ForEachProduct(b, corner, [&](ValueId block, int sums) {
-      const ValueId factors = LoadFactors(b, block);
-      const ValueId slot = b.Take({}, {.channel = operands_});
-      const ValueId later = IsLater(b, corner, block);
-      if (Stays(Operand::kB)) {
-        Multiply(b, accumulator, slot, KeptSlot(b, block), later, {.a_tile = 0, .b_tile = 0, .sums = sums});
-      } else {
-        Multiply(b, accumulator, slot, slot, later, {.sums = sums});
-      }
-      FinishProduct(b, slot, later, sums);
-      return factors;
-    });
-  }
-
-  std::vector<ValueId> StoreStart(Builder&, ValueId row, const Corner& corner) override { return {row, corner.batch}; }
-  void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner&, const std::vector<ValueId>& start,
-                      const ir::BulkStoreAttrs& attrs) override {
+  void BulkStore(Builder& b, ValueId copy, ValueId column, const Corner&, const std::vector<ValueId>& start,
+                 const ir::BulkStoreAttrs& attrs) const override {
     b.TmaStore({copy, column, start[0], start[1]}, attrs);
   }
 
-  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
-
+ private:
   const GemmProblem& problem_;
-  const bool transposes_a_, transposes_b_;
-  SharedLayout a_tile_, b_tile_;
-  int operands_ = -1;  // channel
 };
 
 }  // namespace
 
 ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
-  return GemmBuilder(problem, schedule, target).Build();
+  const OperandParts cluster(schedule, ir::JoinsHalves(problem.epilogue));
+  const MatrixOperand a = OperandOf(problem, schedule, Operand::kA, target);
+  const MatrixOperand b = OperandOf(problem, schedule, Operand::kB, target);
+  const bool resident = schedule.b_keep > 0;
+  KernelParts parts{.name = "gemm",
+                    .operand_type = problem.a,
+                    .terms = {.type = problem.d,
+                              .c_type = problem.c,
+                              .adds_c = problem.beta != 0,
+                              .bias = problem.bias,
+                              .scale = problem.scale,
+                              .promotes = Promotes(problem, target),
+                              .steps = problem.epilogue,
+                              .orders_sums = ir::OrdersSums(problem.epilogue, problem.numerics)},
+                    .k = {.tile_k = schedule.tile_k}};
+  parts.loaders.push_back(
+      std::make_unique<MatrixLoader>(LoadTarget{.path = schedule.a_load, .channel = 0}, a, cluster));
+  if (resident) {
+    parts.channels = {{.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}},
+                      {.name = "b", .stages = schedule.b_keep, .tiles = {{"b", b.tile}}, .stays = true}};
+    const LoadTarget to{.path = schedule.b_load, .channel = 1};
+    parts.resident = std::make_unique<ResidentMatrixLoader>(to, b, parts.k, cluster);
+  } else {
+    parts.channels = {{.name = "ab", .stages = schedule.stages, .tiles = {{"a", a.tile}, {"b", b.tile}}}};
+    const LoadTarget to{.path = schedule.b_load, .channel = 0, .tile = 1};
+    parts.loaders.push_back(std::make_unique<MatrixLoader>(to, b, cluster));
+  }
+  parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
+  parts.output = std::make_unique<MatrixOutput>(problem);
+  return JoinKernel(std::move(parts), schedule, target);
 }
 
 }  // namespace laneshift::compiler

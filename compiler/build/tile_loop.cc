@@ -35,7 +35,7 @@ void TileLoop::ForEachTile(Builder& b, int turn, const std::function<void(const 
 }
 
 Corner TileLoop::ShareOf(const Tile& tile) const {
-  Corner corner{ir::kNoValue, ir::kNoValue, Builder::Argument(tile.first, 2)};
+  Corner corner{.batch = Builder::Argument(tile.first, 2)};
   if (!SharesTiles()) return corner;
   corner.first = Builder::Argument(tile.first, 3);
   corner.end = Builder::Argument(tile.first, 4);
@@ -60,16 +60,6 @@ void TileLoop::PassTile(Builder& b, int channel, int slots_of_block) const {
   ValueId slots = blocks(b);
   if (slots_of_block > 1) slots = b.Mul({slots, b.Constant(slots_of_block)});
   b.Pass({slots}, {.channel = channel});
-}
-
-void TileLoop::ForEachBlock(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
-  if (!SharesTiles()) return ForEach(b, blocks(b), write);
-  const ValueId block = b.For({corner.first, corner.end});
-  b.InBody([&] { write(block); });
-}
-
-ValueId TileLoop::IsLater(Builder& b, const Corner& corner, ValueId block) const {
-  return b.Less({SharesTiles() ? corner.first : b.Constant(0), block});
 }
 
 }  // namespace laneshift::compiler

@@ -1,4 +1,4 @@
-// TileLoop: how a role of a kernel goes through the output tiles that are its CTA's, and through the blocks of K of each.
+// TileLoop: how a role of a kernel goes through the output tiles that are its CTA's.
 //
 // Thread-safety: a value.
 #pragma once
@@ -15,9 +15,11 @@ void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::Val
 // Element coordinates of the corner of an output tile. Where CTAs share tiles, also the K blocks of this CTA's section,
 // from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
 struct Corner {
-  ir::ValueId row, column, batch;
+  ir::ValueId row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
   ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
   ir::ValueId number = ir::kNoValue, section = ir::kNoValue, sections = ir::kNoValue;
+
+  bool IsSection() const { return first != ir::kNoValue; }
 };
 
 // One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.
@@ -33,7 +35,7 @@ struct TileLoop {
   int sections = 1;  // of K, at most
   int turns = 1;     // roles that take turns at tiles
   int grants = -1;   // channel, or -1 for a fixed order of tiles
-  // Iterations of the loop over K of one tile; equal to KBlocksOf (bindings.h).
+  // Iterations of the loop over K of one tile.
   std::function<ir::ValueId(ir::Builder&)> blocks{};
 
   bool SharesTiles() const { return sections > 1; }
@@ -45,11 +47,6 @@ struct TileLoop {
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;
   // The next tile is that of the role that takes turns with this one: its slots of a channel are not this role's.
   void PassTile(ir::Builder& b, int channel, int slots_of_block) const;
-
-  // Calls `write(block)` for each block of K of the tile that is this CTA's.
-  void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;
-  // Whether this CTA had a block of this tile before `block`.
-  ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId block) const;
 };
 
 }  // namespace laneshift::compiler

@@ -70,7 +70,7 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   Emitter& e = cx.e;
   auto& b = e.ir();
   const int registers = fragment.layout.Registers();
-  const bool registers_hold = cx.target.mma.accumulators == target::AccumulatorSpace::kRegisters;
+  const bool registers_hold = !cx.target.mma.AccumulatesInTensorMemory();
   const int held = registers_hold ? cx.blocks * cx.program.Columns() / 2 : 0;
   const int at_once = std::clamp((kSumRegisters - held - registers) / registers, 1, kMostAtOnce);
   Value* shared = b.CreateICmpULT(e.C32(1), pieces);

@@ -82,8 +82,6 @@ Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_vie
                      two_can ? "math=2, or " : "", "at most ", most / blocks, " columns, or fewer rows"));
 }
 
-bool InTensorMemory(const Target& target) { return target.mma.accumulators == target::AccumulatorSpace::kTensorMemory; }
-
 // `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
 Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most) {
   const bool along_m = s.rows == RowSide::kM;
@@ -91,7 +89,7 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
   const int columns = along_m ? s.tile_n : s.tile_m;
   const std::string_view row_side = along_m ? "m" : "n";
   const std::string_view column_side = along_m ? "n" : "m";
-  if (InTensorMemory(target)) {
+  if (target.mma.AccumulatesInTensorMemory()) {
     if (rows != 64 && rows != 128) {
       return Refused(Cat("tile ", row_side, "=", rows, " is no tcgen05.mma shape of one CTA; use 64 or 128"));
     }
@@ -121,7 +119,7 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
 
 Status CheckRings(const Schedule& s, const Target& target) {
   if (s.stages < 2 || s.stages > 16) return Refused(Cat("stages=", s.stages, " is not supported; use 2 to 16"));
-  const int most = InTensorMemory(target) ? 2 : 1;
+  const int most = target.mma.AccumulatesInTensorMemory() ? 2 : 1;
   if (s.acc_stages < 1 || s.acc_stages > most) {
     return Refused(
         Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
@@ -212,7 +210,7 @@ Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
 Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const Target& target) {
   if (s.ctas != 1)
     return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are those of one CTA; use ctas=1"));
-  const bool tensor_memory = InTensorMemory(target);
+  const bool tensor_memory = target.mma.AccumulatesInTensorMemory();
   const int together = Together(s);
   const bool along_m = s.rows == RowSide::kM;
   const int rows = along_m ? s.tile_m : s.tile_n;
@@ -411,7 +409,7 @@ Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target
   if (geometry.known_filter && s.b_keep > 0)
     return Refused("a small gathered filter stays anyway, all of it; use b_keep=0");
   LS_TRY(CheckKept(KeptOf(problem, s), s));
-  if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !InTensorMemory(target) && Promotes(problem, target))
+  if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !target.mma.AccumulatesInTensorMemory() && Promotes(problem, target))
     return Refused(
         "sums in registers are added up where a tile is released, and filters that stay are not; use "
         "b_keep=0 or reuse=im2col");

@@ -1,0 +1,69 @@
+// Accumulation: how the product of an A and a B tile is issued, where its sums are, and when what was multiplied may be
+// refilled. All main loops multiply by it.
+//
+// Where a problem promotes its sums, each block of K is summed in the accumulator, and that sum is added to f32
+// registers: on a target with Tensor Memory by the epilogue's role, else by the role that multiplies.
+//
+// Thread-safety: a value; all functions are pure but for the ops that they append.
+#pragma once
+
+#include <vector>
+
+#include "compiler/build/cta_plan.h"
+#include "compiler/build/tile_loop.h"
+
+namespace laneshift::compiler {
+
+// The tile that a role multiplies.
+struct ProductTile {
+  Corner corner{};
+  ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has one of its own
+  ir::ValueId warp_row = ir::kNoValue;     // of D, at which the warp's sums begin; none where the role adds none up
+};
+
+// Channels of a main loop whose blocks of K have a slot each.
+struct RingSlots {
+  int ring = -1;
+  int resident = -1;  // of B, where it is; else -1: B is the second tile of the ring
+};
+
+struct Accumulation {
+  bool in_tensor_memory = false;
+  bool rows_along_n = false;  // the rows of a product are those of B
+  bool promotes = false;
+  bool two_sums = false;     // CtaPlan
+  int channel = -1;          // of accumulators in Tensor Memory
+  std::vector<int> rings{};  // of operands, whose slots are released by role
+  std::vector<ColumnRun> runs{};
+  ir::FragmentKind fragment{};
+  int scale_runs = 0;  // scale factors of B along a tile; 0: blocks of K have none
+
+  // One product, added to the accumulator where `later` holds. `a_slot` holds tile `attrs.a_tile`, `b_slot`
+  // `attrs.b_tile`.
+  void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId later,
+                ir::MmaAttrs attrs) const;
+  // The same of the tile of A in `slot`, with B's in `of_b`, or second in `slot` where that is kNoValue; into the first
+  // or second of two register accumulators.
+  struct SlotPair {
+    ir::ValueId slot, of_b;
+  };
+  void MultiplySlot(ir::Builder& b, ir::ValueId accumulator, const SlotPair& slots, ir::ValueId later, int into) const;
+  // The slot's products are issued; `later` tells whether the role has had a slot of this ring before in this tile.
+  void Release(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
+  // The same where products go to the first or second of two register accumulators.
+  void ReleaseOfPair(ir::Builder& b, ir::ValueId slot, int sums) const;
+  // Waits for all products and releases the slots whose release lags.
+  void Drain(ir::Builder& b) const;
+
+  // The scale factors of the tile for a block of K, or kNoValue if it has none or the role adds no sums. Loaded early:
+  // they take as long as the products.
+  ir::ValueId LoadScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId block) const;
+  // Where the role that multiplies promotes: adds the sums of the products since the last call to those of the tile.
+  // After the release of what was multiplied.
+  void Promote(ir::Builder& b, ir::ValueId scale_factors) const;
+  // Adds register accumulator `sums`, or the one in a slot, to the sums of the tile.
+  void AddRegisters(ir::Builder& b, ir::ValueId scale_factors, int sums) const;
+  void AddSlot(ir::Builder& b, ir::ValueId slot, ir::ValueId scale_factors) const;
+};
+
+}  // namespace laneshift::compiler

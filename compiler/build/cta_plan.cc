@@ -1,0 +1,190 @@
+#include "compiler/build/cta_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "compiler/compile.h"
+#include "compiler/passes.h"
+#include "ir/element_type.h"
+
+namespace laneshift::compiler {
+namespace {
+
+// For two math warpgroups and the loading one: together at most what the CTA is launched with, 3 x 168.
+constexpr RegisterSplit kTmaOnly = {40, 232};
+constexpr RegisterSplit kWithCopies = {88, 208};
+constexpr RegisterSplit kWithUnrolledGather = {104, 200};
+constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns, and one block
+constexpr int kNarrow = 128;
+constexpr int kWidestPanel = 64;  // columns
+constexpr int kAddresses = 24;    // registers of a thread besides those of sums and operands
+
+int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks; }
+
+// Load 0: as launched.
+RegisterSplit RegistersOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, bool promotes) {
+  if (plan.in_tensor_memory || schedule.math_warpgroups < 2) return {0, 0};
+  if (!needs.copies) return kTmaOnly;
+  if (AccumulatorColumns(plan) <= kNarrow && !promotes) return kNarrowWithCopies;
+  return needs.unrolls ? kWithUnrolledGather : kWithCopies;
+}
+
+int MostRegisters(const CtaPlan& plan) {
+  constexpr int kMost = 255;
+  return plan.registers.math > 0 ? plan.registers.math : kMost;
+}
+
+// Registers that a lane needs for a panel: of a matrix one for each element, or half of one where elements have 16 bits
+// or fewer, and addresses where each is of another row; of a vector one for each row or column that the lane has.
+int PanelRegisters(const CtaPlan& plan, const EpilogueTerms& terms, int columns) {
+  const ir::FragmentLayout layout{plan.fragment, columns};
+  const int elements = layout.Registers();
+  const int across = layout.kind == ir::FragmentKind::kRowPerLane ? 1 : 2;
+  const int along = elements / across;
+  const auto of_matrix = [&](DataType type) {
+    return (type == DataType::kF32 ? elements : elements / 2) + (plan.rows_along_n ? 2 * along : 0);
+  };
+  const int row_vector = plan.rows_along_n ? along : across, column_vector = plan.rows_along_n ? across : along;
+  int registers = elements + (terms.adds_c ? of_matrix(terms.c_type) : 0);
+  if (terms.bias != BiasAxis::kNone) registers += terms.bias == BiasAxis::kM ? row_vector : column_vector;
+  for (const EpilogueStep& step : terms.steps) {
+    switch (ir::InfoOf(step.kind).operand) {
+      case ir::StepOperand::kMatrix:
+      case ir::StepOperand::kOutput:
+        registers += of_matrix(ir::OperandTypeOf(step, terms.type));
+        break;
+      case ir::StepOperand::kRowVector:
+        registers += row_vector;
+        break;
+      case ir::StepOperand::kRowTotal:
+        registers += elements;
+        break;
+      case ir::StepOperand::kColumnVector:
+      case ir::StepOperand::kColumnTotal:
+        registers += column_vector;
+        break;
+      case ir::StepOperand::kNone:
+      case ir::StepOperand::kBlocks:
+      case ir::StepOperand::kTotal:
+      case ir::StepOperand::kTable:
+        break;
+    }
+  }
+  return registers;
+}
+
+// Columns of the accumulator that the epilogue treats at once: fewer where the registers of the operands of its steps
+// would not fit, besides an accumulator that is in registers itself.
+int WidestPanel(const CtaPlan& plan, const EpilogueTerms& terms) {
+  constexpr int kLeastSpan = 32;
+  const int limit = MostRegisters(plan);
+  const int held = plan.in_tensor_memory ? 0 : AccumulatorColumns(plan) / 2 * (terms.promotes ? 2 : 1);
+  const int least = std::max(16, plan.joined_columns * kLeastSpan / static_cast<int>(DataTypeBytes(terms.type)));
+  int panel = kWidestPanel;
+  while (panel > least && held + kAddresses + PanelRegisters(plan, terms, panel) > limit) panel /= 2;
+  return panel;
+}
+
+std::vector<ir::Buffer> BuffersOf(const CtaPlan& plan, const Staging& staging, StorePath store) {
+  std::vector<ir::Buffer> buffers;
+  for (int consumer = 0; consumer < plan.consumers && store != StorePath::kDirect; ++consumer) {
+    buffers.push_back({.name = plan.consumers > 1 ? "out" + std::to_string(consumer) : "out",
+                       .layout = staging.layout,
+                       .copies = staging.copies,
+                       .warps = plan.warps,
+                       .sharers = staging.sharers});
+  }
+  return buffers;
+}
+
+// Stages of the one ring of operands for which staging leaves shared memory.
+class RingDepth {
+ public:
+  RingDepth(const CtaNeeds& needs, const target::Target& target)
+      : smem_bytes_(target.smem_bytes), ring_(static_cast<size_t>(needs.rings[0])) {
+    trial_.channels = needs.program.channels;
+    trial_.channels[ring_].stages = 1;
+  }
+  int With(std::vector<ir::Buffer> buffers) {
+    trial_.buffers = std::move(buffers);
+    const int spare = smem_bytes_ - PlaceShared(trial_);
+    return 1 + std::max(0, spare) / (trial_.channels[ring_].StageBytes() + 2 * ir::kBarrierBytes);
+  }
+
+ private:
+  const int smem_bytes_;
+  const size_t ring_;
+  ir::Program trial_;
+};
+
+// The fastest way that costs the ring of operands no stage that is of use, whatever its depth is now; of several rings
+// none is cut.
+Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
+                  const target::Target& target) {
+  const bool gated = ir::IsGated(terms.steps);
+  const std::vector<Staging> stagings = StagingsOf({.type = terms.type,
+                                                    .fragment = plan.fragment,
+                                                    .transposed = plan.rows_along_n,
+                                                    .columns = plan.columns,
+                                                    .blocks = plan.blocks,
+                                                    .joined = plan.joined_columns,
+                                                    .joined_rows = gated ? 2 / plan.joined_columns : 1,
+                                                    .widest = WidestPanel(plan, terms),
+                                                    .warps = plan.warps,
+                                                    .in_tensor_memory = plan.in_tensor_memory,
+                                                    .bulk = plan.bulk_stores});
+  if (needs.rings.size() != 1) return stagings.back();
+  RingDepth depth(needs, target);
+  const auto depth_with = [&](const Staging& staging) {
+    return depth.With(BuffersOf(plan, staging, schedule.d_store));
+  };
+  const int enough = std::min(depth_with(stagings.back()), std::max(kUsefulStages, schedule.stages));
+  return *std::find_if(stagings.begin(), stagings.end(),
+                       [&](const Staging& staging) { return depth_with(staging) >= enough; });
+}
+
+// Two warpgroups that share a tile multiply during each other's sums anyway, and gain only where these wait for scale
+// factors (measured on an H200).
+bool AlternatesSums(const CtaPlan& plan, const EpilogueTerms& terms) {
+  const int sums = 3 * AccumulatorColumns(plan) / 2;  // of two accumulators and the tile
+  const bool pays = plan.warps == ir::kWarpgroupWarps || terms.scale == Scaling::kBlock;
+  return terms.promotes && !plan.in_tensor_memory && pays && sums + kAddresses <= MostRegisters(plan);
+}
+
+}  // namespace
+
+std::vector<ColumnRun> CtaPlan::Runs() const {
+  std::vector<ColumnRun> runs;
+  int column = 0;
+  for (int block = 0; block < blocks; ++block) {
+    for (const int count : PiecesOf(columns)) {
+      runs.push_back({column, count});
+      column += count;
+    }
+  }
+  return runs;
+}
+
+CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
+                const target::Target& target) {
+  const int consumers = schedule.consumers == Consumers::kPingpong ? 2 : 1;
+  CtaPlan plan{.in_tensor_memory = target.mma.AccumulatesInTensorMemory(),
+               .rows_along_n = schedule.rows == RowSide::kN,
+               .bulk_stores = schedule.d_store == StorePath::kTma,
+               .consumers = consumers,
+               .warps = 4 * schedule.math_warpgroups / consumers,
+               .columns = needs.program.Columns(),
+               .joined_columns = ir::IsGated(terms.steps) && schedule.rows != RowSide::kN ? 2 : 1,
+               .buffers = {}};
+  const int rows = needs.program.Rows();
+  if (!plan.in_tensor_memory) plan.blocks = rows / (kWarpRows * plan.warps);
+  plan.registers = RegistersOf(plan, needs, schedule, terms.promotes);
+  plan.fragment = ir::AccumulatorFragment(rows / plan.blocks / (plan.warps / 4));
+  plan.staging = StagingOf(plan, needs, schedule, terms, target);
+  plan.buffers = BuffersOf(plan, plan.staging, schedule.d_store);
+  plan.two_sums = AlternatesSums(plan, terms);
+  return plan;
+}
+
+}  // namespace laneshift::compiler

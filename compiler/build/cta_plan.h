@@ -1,0 +1,70 @@
+// CtaPlan: how a CTA divides its warps, its registers and the shared memory that operands leave. Decided once the
+// channels are declared and before an op is written; all roles follow it.
+//
+// Thread-safety: a value.
+#pragma once
+
+#include <vector>
+
+#include "compiler/build/epilogue_terms.h"
+#include "compiler/build/staging.h"
+#include "ir/program.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+// Warps of a CTA. Warp 0 issues bulk copies, warp 1 MMAs, warp 2 requests for work, warp 3 the bulk copies of a
+// resident operand; the warps left in the first warpgroup copy what the TMA cannot reach. Then come the warps of the
+// epilogue, which must start at a multiple of four to own their lanes of Tensor Memory or to form warpgroups.
+constexpr int kLoadWarp = 0;
+constexpr int kMmaWarp = 1;
+constexpr int kScheduleWarp = 2;
+constexpr int kKeepWarp = 3;
+constexpr int kEpilogueWarp = 4;
+
+constexpr int kWarpRows = 16;  // of a register accumulator
+
+// Registers of a thread after setmaxnreg; 0: as launched.
+struct RegisterSplit {
+  int load = 0, math = 0;
+};
+
+// Columns of the accumulator, from the first one on.
+struct ColumnRun {
+  int column = 0, columns = 0;
+};
+
+struct CtaPlan {
+  bool in_tensor_memory = false;  // where accumulators are
+  bool rows_along_n = false;      // rows of the accumulator are columns of D
+  bool bulk_stores = false;       // D leaves through staging buffers by the TMA
+  int consumers = 1;              // roles with an epilogue; of several each has every so-manieth tile
+  int warps = 4;                  // of each of them
+  int blocks = 1;                 // of which a register accumulator consists, all side by side
+  int columns = 0;                // of a block
+  int joined_columns = 1;         // columns of the accumulator that make one of D
+  RegisterSplit registers{};
+  ir::FragmentKind fragment{};  // in which accumulators are read
+  Staging staging{};
+  std::vector<ir::Buffer> buffers;  // for staging, one for each consumer
+  bool two_sums = false;            // promoted products take two register accumulators alternately
+
+  // The whole accumulator in runs that are treated at once.
+  std::vector<ColumnRun> Runs() const;
+  // The widths in which `count` columns are treated.
+  std::vector<int> PiecesOf(int count) const { return staging.PiecesOf(count, in_tensor_memory); }
+};
+
+// What decides the plan, besides the schedule and the terms.
+struct CtaNeeds {
+  const ir::Program& program;     // its tile and all its channels
+  const std::vector<int>& rings;  // the channels of operands that come anew with each tile
+  bool copies = false;            // threads load an operand,
+  bool unrolls = false;           // by code that is unrolled over a filter: it holds more addresses than copies do
+};
+
+CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
+                const target::Target& target);
+
+}  // namespace laneshift::compiler

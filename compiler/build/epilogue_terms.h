@@ -1,0 +1,28 @@
+// EpilogueTerms: what happens to a sum on its way to memory, as far as the problem says it.
+//
+// Thread-safety: a value.
+#pragma once
+
+#include "ir/epilogue_steps.h"
+#include "ir/op.h"
+
+namespace laneshift::compiler {
+
+struct EpilogueTerms {
+  DataType type = DataType::kBf16;  // of D
+  DataType c_type = DataType::kBf16;
+  bool adds_c = false;
+  BiasAxis bias = BiasAxis::kNone;
+  Scaling scale = Scaling::kNone;
+  bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
+  ir::RowMap rows = ir::RowMap::kMatrix;
+  Epilogue steps{};
+  bool orders_sums = false;  // reductions of the steps are added in a fixed order
+
+  // Whether a step needs to know where the rows of D are.
+  bool HasMatrices() const;
+  // Whether anything is stored with the precision of f32.
+  bool KeepsF32() const;
+};
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,372 @@
+#include "compiler/build/kernel_frame.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/build/accumulation.h"
+#include "compiler/build/cta_plan.h"
+#include "compiler/build/tile_epilogue.h"
+#include "compiler/build/tile_loop.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+using ir::Builder;
+using ir::Operand;
+using ir::RoleKind;
+using ir::ValueId;
+
+// Answers under way: with two, a request for the tile after the next one is out while the epilogue has the current one.
+constexpr int kGrants = 2;
+constexpr size_t kUsualParams = 32;
+
+// Channels by purpose; -1: there is none.
+struct Channels {
+  std::vector<int> rings;  // of operands that come anew with each tile, in the order in which they were declared
+  int resident = -1;       // of the operand that stays
+  int accumulators = -1;   // in Tensor Memory
+  int grants = -1;         // of answers of cluster launch control
+  int turns = -1;          // in which two consumers take turns at the tensor core
+};
+
+int AddChannel(ir::Program& program, ir::Channel channel) {
+  program.channels.push_back(std::move(channel));
+  return static_cast<int>(program.channels.size()) - 1;
+}
+
+ir::Program DeclareProgram(KernelParts& parts, const Schedule& schedule, const target::Target& target) {
+  ir::Program program;
+  program.name = parts.name;
+  program.target = target.name;
+  program.tile_m = schedule.tile_m;
+  program.tile_n = schedule.tile_n;
+  program.tile_k = schedule.tile_k;
+  program.row_axis = schedule.rows == RowSide::kM ? ir::Axis::kM : ir::Axis::kN;
+  program.cluster_m = schedule.cluster_m;
+  program.cluster_n = schedule.cluster_n;
+  program.ctas = schedule.ctas;
+  program.kept_rows = parts.kept_rows;
+  program.operand_type = parts.operand_type;
+  program.channels = std::move(parts.channels);
+  return program;
+}
+
+Channels DeclareChannels(const Schedule& schedule, const target::Target& target, ir::Program& program) {
+  Channels channels;
+  for (size_t i = 0; i < program.channels.size(); ++i) {
+    const ir::Channel& channel = program.channels[i];
+    if (channel.stays) {
+      channels.resident = static_cast<int>(i);
+    } else if (channel.space == ir::Space::kShared) {
+      channels.rings.push_back(static_cast<int>(i));
+    }
+  }
+  if (target.mma.AccumulatesInTensorMemory()) {
+    channels.accumulators = AddChannel(program, {.name = "acc",
+                                                 .space = ir::Space::kTensor,
+                                                 .stages = schedule.acc_stages,
+                                                 .rows = program.Rows(),
+                                                 .columns = program.Columns()});
+  }
+  if (schedule.scheduler == Scheduler::kClc) {
+    channels.grants = AddChannel(program, {.name = "grants", .space = ir::Space::kGrants, .stages = kGrants});
+  }
+  if (schedule.consumers == Consumers::kPingpong) {
+    channels.turns = AddChannel(program, {.name = "turns", .space = ir::Space::kTurns, .stages = 1});
+  }
+  return channels;
+}
+
+// Where bulk stores write D: its tensor map, and that of the columns after whole panels, where there are any.
+void AddMapsOfD(const CtaPlan& plan, std::vector<ir::Param>& params) {
+  ir::SharedLayout box = plan.staging.layout;
+  params.push_back({Binding::kMapD, box});
+  const int rest = plan.columns % plan.staging.panel;
+  if (plan.rows_along_n || rest == 0) return;
+  box.inner = rest / plan.joined_columns;
+  params.push_back({Binding::kMapDRest, box});
+}
+
+// Operands first, then what the epilogue reads and writes, then sizes and scalars: the order of the kernel's
+// parameters.
+void DeclareParams(const KernelParts& parts, const Schedule& schedule, const CtaPlan& plan, ir::Program& program) {
+  const EpilogueTerms& terms = parts.terms;
+  std::vector<ir::Param>& params = program.params;
+  params.reserve(kUsualParams);
+  for (const auto& loader : parts.loaders) loader->AddParams(params);
+  if (parts.resident != nullptr) parts.resident->AddParams(params);
+  if (plan.bulk_stores) {
+    AddMapsOfD(plan, params);
+  } else {
+    params.push_back({Binding::kBaseD, {}});
+  }
+  if (!plan.bulk_stores || terms.HasMatrices()) parts.output->AddPitches(Operand::kD, params);
+  if (terms.adds_c) {
+    params.push_back({Binding::kBaseC, {}});
+    parts.output->AddPitches(Operand::kC, params);
+  }
+  if (terms.bias != BiasAxis::kNone) params.push_back({Binding::kBaseBias, {}});
+  AddScaleParams(terms, params);
+  DeclareSteps(terms, program);
+  parts.output->AddSizes(params);
+  params.push_back({Binding::kAlpha, {}});
+  if (terms.adds_c) params.push_back({Binding::kBeta, {}});
+  if (schedule.split_k > 1) params.push_back({Binding::kWorkspace, {}});
+}
+
+// The roles of a kernel, once everything is declared.
+class Roles {
+ public:
+  Roles(const KernelParts& parts, const Schedule& schedule, const Channels& channels, const CtaPlan& plan,
+        ir::Program& program);
+
+  void Write();
+
+ private:
+  bool LoadsBy(LoadPath path) const;
+  bool StreamsBy(LoadPath path) const;
+  bool IsResidentBy(LoadPath path) const {
+    return parts_.resident != nullptr && parts_.resident->target().path == path;
+  }
+  // Whether what is resident comes by a role of its own.
+  bool LoadsResidentApart() const { return IsResidentBy(LoadPath::kTma) && StreamsBy(LoadPath::kTma); }
+  void AddRole(ir::Role role, const std::function<void(Builder&)>& write);
+  void AddLoads(LoadPath path);
+  void AddResidentLoads();
+  void AddProducts();
+  void AddRequests();
+  void AddConsumer(int consumer);
+  void AwaitResident(Builder& b) const;
+  void PassTile(Builder& b) const;
+  void WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const;
+  void MultiplyInTurn(Builder& b, int consumer, const ProductTile& tile) const;
+  void AddUpSlots(Builder& b, const ProductTile& tile) const;
+
+  const KernelParts& parts_;
+  const Schedule& schedule_;
+  const Channels& channels_;
+  const CtaPlan& plan_;
+  ir::Program& program_;
+  const TileLoop tiles_;
+  const Accumulation sums_;
+  const TileEpilogue epilogue_;
+};
+
+TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channels& channels, const CtaPlan& plan,
+                const ir::Program& program) {
+  return {.tile_m = program.TileRows(),
+          .tile_n = schedule.tile_n,
+          .raster = schedule.raster,
+          .sections = schedule.split_k,
+          .turns = plan.consumers,
+          .grants = channels.grants,
+          .blocks = [&k = parts.k](Builder& b) { return k.Blocks(b); }};
+}
+
+Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule, const Channels& channels,
+                            const CtaPlan& plan) {
+  Accumulation sums{.in_tensor_memory = plan.in_tensor_memory,
+                    .rows_along_n = plan.rows_along_n,
+                    .promotes = terms.promotes,
+                    .two_sums = plan.two_sums,
+                    .channel = channels.accumulators,
+                    .rings = channels.rings,
+                    .fragment = plan.fragment};
+  if (terms.promotes) sums.runs = plan.Runs();
+  if (terms.scale == Scaling::kBlock) sums.scale_runs = std::max(1, schedule.tile_n / static_cast<int>(kScaleRun));
+  return sums;
+}
+
+Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels& channels, const CtaPlan& plan,
+             ir::Program& program)
+    : parts_(parts),
+      schedule_(schedule),
+      channels_(channels),
+      plan_(plan),
+      program_(program),
+      tiles_(LoopOf(parts, schedule, channels, plan, program)),
+      sums_(AccumulationOf(parts.terms, schedule, channels, plan)),
+      epilogue_(parts.terms, plan, schedule.d_store, program, *parts.output) {}
+
+void Roles::Write() {
+  AddLoads(LoadPath::kTma);
+  if (LoadsResidentApart()) AddResidentLoads();
+  if (plan_.in_tensor_memory) AddProducts();
+  if (channels_.grants >= 0) AddRequests();
+  AddLoads(LoadPath::kCopy);
+  for (int consumer = 0; consumer < plan_.consumers; ++consumer) AddConsumer(consumer);
+}
+
+bool Roles::StreamsBy(LoadPath path) const {
+  return std::any_of(parts_.loaders.begin(), parts_.loaders.end(),
+                     [&](const auto& loader) { return loader->target().path == path; });
+}
+bool Roles::LoadsBy(LoadPath path) const { return StreamsBy(path) || IsResidentBy(path); }
+
+void Roles::AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
+  std::vector<ir::Op> body;
+  Builder b(program_, body);
+  write(b);
+  role.body = std::move(body);
+  program_.roles.push_back(std::move(role));
+}
+
+void Roles::AddLoads(LoadPath path) {
+  if (!LoadsBy(path)) return;
+  const bool bulk = path == LoadPath::kTma;
+  const int first_free_warp = LoadsBy(LoadPath::kTma) ? kLoadWarp + 1 : kLoadWarp;
+  const int first_copy_warp = channels_.grants >= 0    ? kScheduleWarp + 1
+                              : plan_.in_tensor_memory ? kMmaWarp + 1
+                                                       : first_free_warp;
+  const ir::Role role{.name = bulk ? "load" : "copy",
+                      .kind = bulk ? RoleKind::kLoad : RoleKind::kCopy,
+                      .first_warp = bulk ? kLoadWarp : first_copy_warp,
+                      .warps = bulk ? 1 : kEpilogueWarp - first_copy_warp,
+                      .elected = bulk,
+                      .registers = plan_.registers.load};
+  std::vector<const OperandLoader*> loaders;
+  for (const auto& loader : parts_.loaders) {
+    if (loader->target().path == path) loaders.push_back(loader.get());
+  }
+  AddRole(role, [&](Builder& b) {
+    if (IsResidentBy(path) && !LoadsResidentApart()) parts_.resident->Load(b);
+    if (loaders.empty()) return;
+    tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
+  });
+}
+
+// What is resident is as much as many a tile: a warp of its own issues it, so that the first tiles of the other operand
+// are on their way at the same time.
+void Roles::AddResidentLoads() {
+  const ir::Role role{.name = "keep",
+                      .kind = RoleKind::kLoad,
+                      .first_warp = kKeepWarp,
+                      .warps = 1,
+                      .elected = true,
+                      .registers = plan_.registers.load};
+  AddRole(role, [&](Builder& b) { parts_.resident->Load(b); });
+}
+
+void Roles::AwaitResident(Builder& b) const {
+  if (parts_.resident != nullptr) b.Await({parts_.resident->Slots(b)}, {.channel = channels_.resident});
+}
+
+// The MMA issuer of targets with Tensor Memory.
+void Roles::AddProducts() {
+  const ir::Role role{.name = "mma",
+                      .kind = RoleKind::kMma,
+                      .first_warp = kMmaWarp,
+                      .warps = 1,
+                      .elected = true,
+                      .leader = schedule_.ctas > 1};
+  AddRole(role, [&](Builder& b) {
+    AwaitResident(b);
+    tiles_.ForEachCorner(b, [&](const Corner& corner) {
+      ProductTile tile{.corner = corner};
+      if (parts_.terms.promotes) return parts_.mainloop->Write(b, sums_, tile);
+      tile.accumulator = b.Put({}, {.channel = channels_.accumulators});
+      parts_.mainloop->Write(b, sums_, tile);
+      b.Send({tile.accumulator});
+    });
+  });
+}
+
+// Asks for the next tile while the current one is computed.
+void Roles::AddRequests() {
+  const ir::Role role{
+      .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = true};
+  AddRole(role, [&](Builder& b) {
+    tiles_.ForEachTile(b, TileLoop::kEveryTurn, [&](const Tile&) {
+      const ValueId answer = b.Put({}, {.channel = channels_.grants});
+      b.Request({answer});
+      b.Send({answer});
+    });
+  });
+}
+
+// Reads accumulators out and writes D; on targets without Tensor Memory it also multiplies.
+void Roles::AddConsumer(int consumer) {
+  const bool multiplies = !plan_.in_tensor_memory;
+  ir::Role role{.name = multiplies ? "math" : "epilogue",
+                .kind = multiplies ? RoleKind::kMath : RoleKind::kEpilogue,
+                .first_warp = kEpilogueWarp + consumer * plan_.warps,
+                .warps = plan_.warps,
+                .registers = plan_.registers.math};
+  if (plan_.consumers > 1) role.name += std::to_string(consumer);
+  AddRole(role, [&](Builder& b) {
+    if (multiplies) AwaitResident(b);
+    const TileEpilogue::Role of_role = epilogue_.Begin(b, consumer);
+    tiles_.ForEachTile(b, consumer, [&](const Tile& tile) {
+      if (consumer > 0) PassTile(b);
+      WriteConsumedTile(b, consumer, tile, of_role);
+      if (consumer < plan_.consumers - 1) PassTile(b);
+    });
+    epilogue_.End(b, of_role);
+  });
+}
+
+// The next tile is the other consumer's.
+void Roles::PassTile(Builder& b) const {
+  for (const int ring : channels_.rings) {
+    const auto loader = std::find_if(parts_.loaders.begin(), parts_.loaders.end(),
+                                     [&](const auto& one) { return one->target().channel == ring; });
+    tiles_.PassTile(b, ring, (*loader)->target().slots_of_block);
+  }
+}
+
+void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {
+  if (!parts_.terms.promotes && plan_.in_tensor_memory) {
+    const Corner corner = tiles_.CornerOf(b, tile);
+    return epilogue_.WriteTile(b, role, b.Take({}, {.channel = channels_.accumulators}), corner, ir::kNoValue);
+  }
+  if (!parts_.terms.promotes) {
+    // Where the tile lies is found after the products, which need not wait for it.
+    MultiplyInTurn(b, consumer, {.corner = tiles_.ShareOf(tile)});
+    return epilogue_.WriteTile(b, role, ir::kNoValue, tiles_.CornerOf(b, tile), ir::kNoValue);
+  }
+  ProductTile product{.corner = tiles_.CornerOf(b, tile)};
+  product.warp_row = epilogue_.FirstRow(b, product.corner);
+  b.ClearSums({}, {.fragment = plan_.fragment});
+  plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInTurn(b, consumer, product);
+  epilogue_.WriteTile(b, role, ir::kNoValue, product.corner, product.warp_row);
+}
+
+// Products into registers. The turn ends when the last ones are issued: those of the other consumer queue up after
+// them.
+void Roles::MultiplyInTurn(Builder& b, int consumer, const ProductTile& tile) const {
+  const ir::ChannelAttrs of_turns{.channel = channels_.turns};
+  ValueId own = ir::kNoValue;
+  if (channels_.turns >= 0) own = consumer == 0 ? b.Put({}, of_turns) : b.Take({}, of_turns);
+  parts_.mainloop->Write(b, sums_, tile);
+  if (channels_.turns >= 0) consumer == 0 ? b.Send({own}) : b.Release({own});
+  if (!parts_.terms.promotes) sums_.Drain(b);
+}
+
+// The sums of a tile in Tensor Memory, a block of K at a time.
+void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
+  parts_.k.ForEachNumber(b, tile.corner, [&](ValueId number) {
+    const ValueId scale_factors = sums_.LoadScaleFactors(b, tile, number);
+    const ValueId accumulator = b.Take({}, {.channel = channels_.accumulators});
+    sums_.AddSlot(b, accumulator, scale_factors);
+    b.Release({accumulator});
+  });
+}
+
+}  // namespace
+
+ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target) {
+  const bool copies = schedule.a_load == LoadPath::kCopy || schedule.b_load == LoadPath::kCopy;
+  const bool unrolls =
+      std::any_of(parts.loaders.begin(), parts.loaders.end(), [](const auto& loader) { return loader->Unrolls(); });
+  ir::Program program = DeclareProgram(parts, schedule, target);
+  const Channels channels = DeclareChannels(schedule, target, program);
+  const CtaPlan plan = PlanCta({program, channels.rings, copies, unrolls}, schedule, parts.terms, target);
+  program.buffers = plan.buffers;
+  DeclareParams(parts, schedule, plan, program);
+  Roles(parts, schedule, channels, plan, program).Write();
+  program.threads = 32 * (kEpilogueWarp + plan.consumers * plan.warps);
+  return program;
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,37 @@
+// The frame of a kernel: it declares the program, plans the CTA and joins the parts that a kind of problem chooses into
+// roles. A kind of problem is a set of loaders, a main loop and the addressing of D (build_gemm.cc, build_conv.cc).
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/build/epilogue_terms.h"
+#include "compiler/build/k_loop.h"
+#include "compiler/build/mainloop.h"
+#include "compiler/build/operand_loader.h"
+#include "compiler/build/output_tensor.h"
+#include "ir/program.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+struct KernelParts {
+  std::string name;
+  DataType operand_type{};  // of A
+  EpilogueTerms terms{};
+  int kept_rows = 0;  // ir::Program
+  KLoop k{};
+  std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own
+  std::vector<std::unique_ptr<OperandLoader>> loaders{};  // A's first
+  std::unique_ptr<ResidentLoader> resident{};             // of B, or null
+  std::unique_ptr<Mainloop> mainloop{};
+  std::unique_ptr<OutputTensor> output{};
+};
+
+ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,61 @@
+#include "compiler/build/matrix_loader.h"
+
+namespace laneshift::compiler {
+
+using ir::Axis;
+using ir::Builder;
+using ir::Operand;
+using ir::ValueId;
+
+namespace {
+
+ValueId Along(const MatrixStart& start, Axis axis) {
+  return axis == Axis::kM ? start.row : axis == Axis::kN ? start.column : start.depth;
+}
+
+void LoadMatrixTile(Builder& b, const MatrixOperand& matrix, const LoadTarget& target, const OperandParts& parts,
+                    ValueId slot, const MatrixStart& start) {
+  const ir::SharedLayout& tile = matrix.tile;
+  std::vector<ValueId> at = {slot, Along(start, tile.inner_axis), Along(start, tile.outer_axis), start.batch};
+  const bool halves = matrix.operand == Operand::kB && parts.JoinsHalves();
+  if (target.path == LoadPath::kTma) {
+    at[2] = parts.Start(b, at[2], matrix.operand, parts.BoxOf(tile, matrix.operand).outer);
+    b.TmaLoad(at,
+              {.tile = target.tile, .operand = matrix.operand, .to = parts.ReachOf(matrix.operand), .halves = halves});
+  } else {
+    b.CopyLoad(at, {.tile = target.tile, .operand = matrix.operand, .transposed = matrix.transposed, .halves = halves});
+  }
+}
+
+}  // namespace
+
+void MatrixOperand::AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const {
+  if (path == LoadPath::kTma) {
+    params.push_back({ir::MapOf(operand), parts.BoxOf(tile, operand)});
+  } else {
+    params.insert(params.end(), {{ir::BaseOf(operand), {}}, {ir::PitchOf(operand), {}}, {ir::StrideOf(operand), {}}});
+  }
+}
+
+OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corner) const {
+  MatrixStart start{.row = corner.row, .column = corner.column, .depth = ir::kNoValue, .batch = corner.batch};
+  if (matrix_.operand == Operand::kB) start.column = parts_.ColumnOfB(b, corner.column);
+  return [this, start](Builder& into, ValueId slot, const KBlock& block, int) {
+    MatrixStart at = start;
+    at.depth = block.first;
+    LoadMatrixTile(into, matrix_, target(), parts_, slot, at);
+  };
+}
+
+void ResidentMatrixLoader::Load(Builder& b) const {
+  const ValueId zero = b.Constant(0);
+  const ValueId column = parts_.ColumnOfResidentB(b);
+  ForEach(b, Slots(b), [&](ValueId number) {
+    const ValueId slot = b.Put({}, {.channel = target().channel});
+    const ValueId depth = b.Mul({number, b.Constant(k_.tile_k)});
+    LoadMatrixTile(b, matrix_, target(), parts_, slot, {zero, column, depth, zero});
+    b.Send({slot});
+  });
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,57 @@
+// Loaders of an operand that is a matrix: a block of K is one tile of it, by bulk tensor copies or by copies of
+// threads.
+//
+// Thread-safety: values.
+#pragma once
+
+#include "compiler/build/operand_loader.h"
+#include "compiler/build/operand_parts.h"
+
+namespace laneshift::compiler {
+
+// An operand of a GEMM as its tiles lie in shared memory.
+struct MatrixOperand {
+  ir::Operand operand{};
+  ir::SharedLayout tile{};  // that one CTA holds
+  bool transposed = false;  // by the threads that copy it, on its way
+
+  void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
+};
+
+// Where a tile begins in the matrices.
+struct MatrixStart {
+  ir::ValueId row, column, depth, batch;
+};
+
+class MatrixLoader final : public OperandLoader {
+ public:
+  // REQUIRES: `parts` outlives the loader.
+  MatrixLoader(const LoadTarget& target, const MatrixOperand& matrix, const OperandParts& parts)
+      : OperandLoader(target), matrix_(matrix), parts_(parts) {}
+
+  void AddParams(std::vector<ir::Param>& params) const override { matrix_.AddParams(target().path, parts_, params); }
+  LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
+
+ private:
+  const MatrixOperand matrix_;
+  const OperandParts& parts_;
+};
+
+// B, all of its blocks of K.
+class ResidentMatrixLoader final : public ResidentLoader {
+ public:
+  // REQUIRES: `parts` outlives the loader.
+  ResidentMatrixLoader(const LoadTarget& target, const MatrixOperand& matrix, const KLoop& k, const OperandParts& parts)
+      : ResidentLoader(target), matrix_(matrix), k_(k), parts_(parts) {}
+
+  void AddParams(std::vector<ir::Param>& params) const override { matrix_.AddParams(target().path, parts_, params); }
+  void Load(ir::Builder& b) const override;
+  ir::ValueId Slots(ir::Builder& b) const override { return k_.Blocks(b); }
+
+ private:
+  const MatrixOperand matrix_;
+  const KLoop k_;
+  const OperandParts& parts_;
+};
+
+}  // namespace laneshift::compiler

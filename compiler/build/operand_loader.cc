@@ -1,0 +1,25 @@
+#include "compiler/build/operand_loader.h"
+
+namespace laneshift::compiler {
+
+using ir::Builder;
+using ir::ValueId;
+
+void LoadTile(Builder& b, const KLoop& k, const Corner& corner, const std::vector<const OperandLoader*>& loaders) {
+  // The last operand finds its place first: the order decides the code of kernels that have been measured.
+  std::vector<OperandLoader::LoadBlock> loads(loaders.size());
+  for (size_t i = loaders.size(); i-- > 0;) loads[i] = loaders[i]->StartTile(b, corner);
+  k.ForEachBlock(b, corner, [&](const KBlock& block) {
+    for (size_t begin = 0, end = 0; begin < loaders.size(); begin = end) {
+      const LoadTarget& target = loaders[begin]->target();
+      while (end < loaders.size() && loaders[end]->target().channel == target.channel) ++end;
+      for (int i = 0; i < target.slots_of_block; ++i) {
+        const ValueId slot = b.Put({}, {.channel = target.channel});
+        for (size_t l = begin; l < end; ++l) loads[l](b, slot, block, i);
+        b.Send({slot});
+      }
+    }
+  });
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,31 @@
+// RingMainloop: K is that of matrices; each block is one slot with a tile of A, and one of B unless B is resident.
+//
+// Thread-safety: a value.
+#pragma once
+
+#include "compiler/build/k_loop.h"
+#include "compiler/build/mainloop.h"
+
+namespace laneshift::compiler {
+
+class RingMainloop final : public Mainloop {
+ public:
+  RingMainloop(const KLoop& k, const RingSlots& slots) : k_(k), slots_(slots) {}
+
+  void Write(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const override;
+
+ private:
+  // A product that is issued: what is to be released and added up after it.
+  struct Issued {
+    ir::ValueId slot, later, scale_factors;
+  };
+  // Multiplies block `number` into register accumulator `into`.
+  Issued Multiply(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number,
+                  int into) const;
+  void WriteAlternating(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const;
+
+  const KLoop k_;
+  const RingSlots slots_;
+};
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,176 @@
+#include "compiler/build/tile_epilogue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace laneshift::compiler {
+
+using ir::Binding;
+using ir::Builder;
+using ir::Operand;
+using ir::ValueId;
+
+void TileEpilogue::End(Builder& b, const Role& role) const {
+  if (plan_.bulk_stores) b.BulkWait({}, {.pending = 0, .buffer = role.buffer});
+}
+
+ValueId TileEpilogue::FirstRow(Builder& b, const Corner& corner) const {
+  return b.Add({plan_.rows_along_n ? corner.column : corner.row, b.WarpRow({}, {.rows = steps_.RowsOfWarp()})});
+}
+
+void TileEpilogue::ForEachPanel(Builder& b, const std::function<void(const Panel&)>& write) const {
+  const int all = plan_.columns, panel = plan_.staging.panel;
+  if (InLoop()) {
+    const int whole = all / panel, rest = all % panel;
+    ForEach(b, b.Constant(whole), [&](ValueId number) {
+      write({.number = number, .first = b.Mul({number, b.Constant(panel)}), .columns = panel});
+    });
+    if (rest > 0) write({.number = b.Constant(whole), .first = b.Constant(whole * panel), .columns = rest});
+    return;
+  }
+  // Registers cannot be indexed at run time: unrolled. Blocks of the same columns follow each other, so that what is
+  // known of columns is held for one panel only.
+  int index = 0;
+  for (int column = 0; column < all; column += panel) {
+    for (int block = 0; block < plan_.blocks; ++block, ++index) {
+      write({.number = b.Constant(index),
+             .first = b.Constant(block * all + column),
+             .columns = std::min(panel, all - column),
+             .block = block,
+             .column = column,
+             .index = index});
+    }
+  }
+}
+
+void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& panel,
+                               const std::function<void(const Part&)>& write) const {
+  int offset = 0, number = 0;
+  for (const int columns : plan_.PiecesOf(panel.columns)) {
+    Part part{.fragment = ir::kNoValue, .first = panel.first, .offset = offset, .columns = columns, .number = number};
+    if (offset > 0) part.first = b.Add({panel.first, b.Constant(offset)});
+    const int column = panel.block * plan_.columns + panel.column + offset;
+    if (InLoop()) {
+      part.fragment = b.AccRead({accumulator, part.first}, {.columns = columns, .fragment = plan_.fragment});
+    } else if (terms_.promotes) {
+      part.fragment = b.ReadSums({}, {.column = column, .columns = columns, .fragment = plan_.fragment});
+    } else {
+      part.fragment = b.AccRegisters({}, {.column = column, .columns = columns});
+    }
+    write(part);
+    offset += columns;
+    ++number;
+  }
+}
+
+void TileEpilogue::WriteTile(Builder& b, const Role& role, ValueId accumulator, const Corner& corner,
+                             ValueId first_row) const {
+  const Source source{role, accumulator, corner};
+  if (!corner.IsSection()) {
+    WritePanels(b, source, first_row);
+  } else {
+    StorePartials(b, source);
+    // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
+    const ValueId last = b.PartialArrive({corner.number, corner.sections}, {.sharers = plan_.staging.sharers});
+    b.If({last});
+    b.InBody([&] { WritePanels(b, source, first_row); });
+  }
+  if (InLoop()) b.Release({accumulator});
+}
+
+// Of a tile that is cut, the sums of this CTA's section.
+void TileEpilogue::StorePartials(Builder& b, const Source& source) const {
+  const Corner& corner = source.corner;
+  b.If({b.Less({b.Constant(1), corner.sections})});
+  b.InBody([&] {
+    const ValueId piece = b.Add({b.Mul({corner.number, corner.sections}), corner.section});
+    ForEachPanel(b, [&](const Panel& panel) {
+      ForEachPart(b, source.accumulator, panel, [&](const Part& part) {
+        b.PartialStore({part.fragment, part.first, piece});
+      });
+    });
+  });
+}
+
+// A tile begins with the first copy: where the panels of a loop are no multiple of the copies, the last store of the
+// tile before may still read that one. Where sums are in registers, the products of this tile came in between.
+bool TileEpilogue::Alternates() const {
+  const int panels = (plan_.columns + plan_.staging.panel - 1) / plan_.staging.panel;
+  return InLoop() && panels % plan_.staging.copies == 0;
+}
+
+// Until the store that has read the copy at hand last has done so.
+void TileEpilogue::AwaitCopy(Builder& b, const Role& role, const Panel& panel) const {
+  const int copies = plan_.staging.copies;
+  if (InLoop() || panel.index >= copies) b.BulkWait({}, {.pending = copies - 1, .buffer = role.buffer});
+}
+
+void TileEpilogue::WritePanels(Builder& b, const Source& source, ValueId first_row) const {
+  if (first_row == ir::kNoValue) first_row = FirstRow(b, source.corner);
+  std::vector<ValueId> owns = {first_row};
+  for (int block = 1; block < plan_.blocks; ++block) {
+    owns.push_back(b.Add({first_row, b.Constant(block * kWarpRows * plan_.warps)}));
+  }
+  std::vector<std::vector<ValueId>> starts(owns.size());
+  for (size_t block = 0; block < owns.size() && plan_.bulk_stores && !plan_.rows_along_n; ++block) {
+    starts[block] = output_.StoreStart(b, owns[block], source.corner);
+  }
+  if (plan_.bulk_stores && !Alternates()) b.BulkWait({}, {.pending = 0, .buffer = source.role.buffer});
+  ForEachPanel(b, [&](const Panel& panel) {
+    const auto block = static_cast<size_t>(panel.block);
+    WritePanel(b, source, panel, owns[block], starts[block]);
+  });
+}
+
+// `own`: where the accumulator's rows that the warp holds begin in D; `start`: the same for bulk stores, unless rows of
+// D are columns of the accumulator.
+void TileEpilogue::WritePanel(Builder& b, const Source& source, const Panel& panel, ValueId own,
+                              std::vector<ValueId> start) const {
+  const Corner& corner = source.corner;
+  const Staging& staging = plan_.staging;
+  const int buffer = source.role.buffer;
+  ValueId copy = ir::kNoValue;
+  Piece first{};
+  ForEachPart(b, source.accumulator, panel, [&](const Part& part) {
+    Piece piece = PieceOf(b, panel, part, corner, own);
+    if (plan_.bulk_stores && plan_.rows_along_n) start = output_.StoreStart(b, piece.row, corner);
+    steps_.Write(b, piece, source.role.scales);
+    if (store_ == StorePath::kDirect) {
+      b.GlobalStore(piece.Operands(), steps_.AccessOf(Operand::kD, part.columns));
+      return;
+    }
+    if (part.offset == 0) {
+      first = piece;
+      copy = b.Rem({panel.number, b.Constant(staging.copies)});
+      if (plan_.bulk_stores) AwaitCopy(b, source.role, panel);
+    }
+    b.StageStore({piece.fragment, copy}, {.buffer = buffer, .column = part.offset / plan_.joined_columns});
+  });
+  if (plan_.bulk_stores) {
+    const Binding map = panel.columns < staging.panel ? Binding::kMapDRest : Binding::kMapD;
+    output_.BulkStore(b, copy, first.column, corner, start, {.buffer = buffer, .map = map});
+  } else if (copy != ir::kNoValue) {
+    const int whole = 16 / static_cast<int>(DataTypeBytes(terms_.type));
+    const bool words = output_.AccessWidthOf(Operand::kD, whole) < whole;
+    b.StoreRows({copy, first.row, first.column, corner.batch}, {.buffer = buffer, .rows = terms_.rows, .words = words});
+  }
+}
+
+// A part of a panel at its place in the tile; of sections, their sum.
+Piece TileEpilogue::PieceOf(Builder& b, const Panel& panel, const Part& part, const Corner& corner, ValueId own) const {
+  const bool along_n = plan_.rows_along_n;
+  const ValueId first = panel.block > 0 ? b.Constant(panel.column + part.offset) : part.first;
+  Piece piece{.fragment = part.fragment, .row = own, .column = own, .batch = corner.batch, .columns = part.columns};
+  piece.own = own;
+  piece.tile = along_n ? corner.row : corner.column;
+  piece.part = part.number;
+  if (terms_.orders_sums) piece.panel = InLoop() ? panel.number : b.Constant(panel.column / plan_.staging.panel);
+  (along_n ? piece.row : piece.column) = b.Add({piece.tile, first});
+  if (corner.IsSection()) {
+    piece.fragment =
+        b.PartialSum({part.fragment, part.first, b.Mul({corner.number, corner.sections}), corner.sections});
+  }
+  return piece;
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,76 @@
+// TileEpilogue: how a tile leaves its accumulator: panels of its columns, each in pieces, through a staging buffer or
+// straight to D. Where CTAs share a tile, their sums go through the workspace first.
+//
+// Thread-safety: a value; all functions are pure but for the ops that they append.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "compiler/build/piece_steps.h"
+
+namespace laneshift::compiler {
+
+class TileEpilogue {
+ public:
+  // What one role has for all its tiles.
+  struct Role {
+    int buffer = -1;  // for staging
+    TensorScales scales{};
+  };
+
+  // REQUIRES: all outlive the epilogue, and the declarations of `program` are complete when the first op is written.
+  TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, const ir::Program& program,
+               const OutputTensor& output)
+      : terms_(terms), plan_(plan), store_(store), output_(output), steps_(terms, plan, program, output) {}
+
+  // Once a role, before its tiles and after them.
+  Role Begin(ir::Builder& b, int buffer) const { return {.buffer = buffer, .scales = steps_.LoadTensorScales(b)}; }
+  void End(ir::Builder& b, const Role& role) const;
+  // Where the rows of the accumulator that the warp holds begin in D, those of its first block.
+  ir::ValueId FirstRow(ir::Builder& b, const Corner& corner) const;
+  // `accumulator`: its slot, or kNoValue for registers. `first_row`: FirstRow, or kNoValue if it is still to be found.
+  void WriteTile(ir::Builder& b, const Role& role, ir::ValueId accumulator, const Corner& corner,
+                 ir::ValueId first_row) const;
+
+ private:
+  // What is being written.
+  struct Source {
+    const Role& role;
+    ir::ValueId accumulator;
+    const Corner& corner;
+  };
+  // A part of an accumulator that leaves at once.
+  struct Panel {
+    ir::ValueId number, first;  // its first column in the accumulator
+    int columns = 0;
+    int block = 0, column = 0;  // where registers hold it: the block, and the first column there
+    int index = -1;             // its number, where that is known
+  };
+  // A part of a panel that the epilogue treats at once.
+  struct Part {
+    ir::ValueId fragment, first;  // its first column in the accumulator
+    int offset = 0, columns = 0;  // in the panel
+    int number = 0;               // of the parts
+  };
+  // Whether panels are a loop over columns of Tensor Memory.
+  bool InLoop() const { return plan_.in_tensor_memory && !terms_.promotes; }
+  void ForEachPanel(ir::Builder& b, const std::function<void(const Panel&)>& write) const;
+  void ForEachPart(ir::Builder& b, ir::ValueId accumulator, const Panel& panel,
+                   const std::function<void(const Part&)>& write) const;
+  void StorePartials(ir::Builder& b, const Source& source) const;
+  void WritePanels(ir::Builder& b, const Source& source, ir::ValueId first_row) const;
+  void WritePanel(ir::Builder& b, const Source& source, const Panel& panel, ir::ValueId own,
+                  std::vector<ir::ValueId> start) const;
+  Piece PieceOf(ir::Builder& b, const Panel& panel, const Part& part, const Corner& corner, ir::ValueId own) const;
+  bool Alternates() const;
+  void AwaitCopy(ir::Builder& b, const Role& role, const Panel& panel) const;
+
+  const EpilogueTerms& terms_;
+  const CtaPlan& plan_;
+  const StorePath store_;
+  const OutputTensor& output_;
+  const PieceSteps steps_;
+};
+
+}  // namespace laneshift::compiler
