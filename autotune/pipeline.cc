@@ -9,6 +9,7 @@
 #include "base/integer_math.h"
 #include "compiler/contraction/bindings.h"
 #include "compiler/plan/constant_indices.h"
+#include "compiler/plan/work_plan.h"
 #include "ir/epilogue_steps.h"
 #include "ir/mma.h"
 #include "ir/stored_tensor.h"
@@ -34,18 +35,19 @@ double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
 class StepWriter {
  public:
   StepWriter(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
-             const target::Target& target, const ir::Role& role)
+             const target::Target& target, const ir::Role& role, int64_t slices)
       : problem_(problem),
         program_(program),
         target_(target),
         role_(role),
         indices_(numbers, program),
-        slots_(program.values.size(), -1) {}
+        slots_(program.values.size(), -1),
+        slices_(slices) {}
 
   PipelineRole Write() {
     bool behind = false;
     for (const Op& op : role_.body) {
-      if (op.kind == OpKind::kShares) CutSections(op);
+      if (op.kind == OpKind::kShares) NoteSlice(op);
       if (const auto* tiles = std::get_if<ir::TilesAttrs>(&op.attrs)) {
         steps_.turn = tiles->turn;
         steps_.turns = tiles->turns;
@@ -62,18 +64,12 @@ class StepWriter {
 
   // MMAs of one tile, and those that are listed.
   double products() const { return products_; }
-  // The number of split-K slices per tile.
-  int64_t sections() const { return sections_; }
 
  private:
-  // The tiles that do not fill a round are all tiles, or are in addition to a round of whole ones.
-  void CutSections(const Op& op) {
-    const int64_t blocks = indices_.At(op.operands[3]);
-    int64_t tiles = 1;
-    for (size_t i = 0; i < 3; ++i) tiles *= indices_.At(op.operands[i]);
-    if (tiles < target_.default_sm_count) sections_ = std::min<int64_t>(op.As<ir::SharesAttrs>().sections, blocks);
+  // The longest slice stands for all.
+  void NoteSlice(const Op& op) {
     indices_.Set(op.result + 3, 0);
-    indices_.Set(op.result + 4, base::CeilDiv(blocks, sections_));
+    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[3]), slices_));
   }
 
   // Of consecutive loops over slots the later ones are not listed once one was shortened.
@@ -113,7 +109,7 @@ class StepWriter {
         return WriteStore(op, steps);
       case OpCategory::kSplitK:
         return WriteSplitK(op, steps);
-      // These take no time themselves; kernels that only move memory are timed by pack_time.h and totals_time.h.
+      // These take no time themselves; kernels that only move memory are timed by move_time.h.
       case OpCategory::kIndex:
       case OpCategory::kWork:
       case OpCategory::kMemory:
@@ -253,12 +249,12 @@ class StepWriter {
   }
 
   void WriteSplitK(const Op& op, StepList& steps) {
-    if (sections_ == 1) return;
+    if (slices_ == 1) return;
     if (op.kind == OpKind::kPartialStore)
       return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = Elements() * kSumBytes, .row_bytes = kQuadBytes});
     if (op.kind == OpKind::kPartialSum)
       return Add(steps,
-                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(sections_)});
+                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(slices_)});
     // After the stores have completed, the counter answers.
     for (int i = 0; i < 2; ++i) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = kSumBytes});
   }
@@ -405,8 +401,8 @@ class StepWriter {
   PipelineRole steps_;
   compiler::ConstantIndices indices_;
   std::vector<int> slots_;  // the channel of each value that is a slot
+  const int64_t slices_;    // of each tile along K
   double products_ = 0;
-  int64_t sections_ = 1;
   int columns_ = 0;
   double staged_bytes_ = 0;  // since the last store
 };
@@ -530,15 +526,16 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   Pipeline pipeline;
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
   if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
-  int64_t sections = 1;
+  const compiler::WorkPlan work = compiler::PlanWork(problem, schedule);
+  // Tiles that fill no wave are all there are, or are taken for a wave of whole ones.
+  const int64_t slices = work.SlicesOn(target.default_sm_count);
   for (const ir::Channel& channel : program.channels) {
     pipeline.rings.push_back({.stages = channel.stages, .turns = channel.space == ir::Space::kTurns});
   }
   for (const ir::Role& role : program.roles) {
-    StepWriter writer(problem, numbers, program, target, role);
+    StepWriter writer(problem, numbers, program, target, role, slices);
     pipeline.roles.push_back(writer.Write());
     const PipelineRole& written = pipeline.roles.back();
-    sections = std::max(sections, writer.sections());
     if (writer.products() > 0) {
       pipeline.products = writer.products();
       pipeline.counted = CountOf(written, StepKind::kProduct);
@@ -548,29 +545,22 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   std::stable_partition(pipeline.roles.begin(), pipeline.roles.end(),
                         [](const PipelineRole& role) { return role.tile.size() == 0; });
   CountUsers(pipeline);
-  const auto size = [&](ir::Binding binding) { return numbers.SizeOf(binding); };
-  // The CTAs of a cluster have adjacent tiles, and also multiply those that begin outside.
-  const auto tiles_of = [](int64_t extent, int64_t tile, int64_t cluster) {
-    return static_cast<double>(base::CeilDiv(extent, tile * cluster) * cluster);
-  };
-  pipeline.tile_rows = tiles_of(size(ir::Binding::kM), program.TileRows(), program.cluster_m);
-  pipeline.tile_columns = tiles_of(size(ir::Binding::kN), program.tile_n, program.cluster_n);
-  pipeline.tiles =
-      pipeline.tile_rows * pipeline.tile_columns * static_cast<double>(size(ir::Binding::kBatch) * sections);
-  pipeline.raster = schedule.raster;
-  if (schedule.b_keep > 0) pipeline.cta_multiple = pipeline.tile_columns;
-  if (schedule.scheduler == Scheduler::kClc) pipeline.order = TileOrder::kTaken;
+  pipeline.tile_rows = static_cast<double>(work.tile_rows);
+  pipeline.tile_columns = static_cast<double>(work.tile_columns);
+  pipeline.tiles = static_cast<double>(work.Tiles() * slices);
+  pipeline.raster = work.raster;
+  pipeline.cta_multiple = static_cast<double>(work.column_step);
+  if (work.source == compiler::WorkSource::kLaunchControl) pipeline.order = TileOrder::kTaken;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };
-  CountOutside(pipeline, outside(size(ir::Binding::kM), pipeline.tile_rows, program.TileRows()),
-               outside(size(ir::Binding::kN), pipeline.tile_columns, program.tile_n));
-  if (const int64_t k = size(ir::Binding::kK); k % program.tile_k != 0)
+  CountOutside(pipeline, outside(work.rows, pipeline.tile_rows, work.tile_m),
+               outside(work.columns, pipeline.tile_columns, work.tile_n));
+  if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);
   std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
-  pipeline.packs = PackWorkOf(problem, schedule);
-  pipeline.totals = TotalsWorkOf(problem, schedule, program);
+  pipeline.moves = compiler::MovesOf(problem, schedule, program);
   return pipeline;
 }
 

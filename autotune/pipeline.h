@@ -12,9 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "autotune/pack_time.h"
-#include "autotune/totals_time.h"
-#include "compiler/compile.h"
+#include "compiler/plan/kernel_plan.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
@@ -146,8 +144,7 @@ struct Pipeline {
   OperandReads a, b;
   double stored_bytes = 0;       // of the whole problem
   double store_row_bytes = 128;  // contiguous bytes of one store
-  PackWork packs;                // before it
-  TotalsWork totals;             // after it
+  compiler::PlanMoves moves;     // of the kernels before and after it
   bool cold = true;              // the operands come from memory, and not from the L2 cache
 };
 

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/move_time.h"
 #include "autotune/pipeline.h"
 #include "autotune/timing_model.h"
-#include "compiler/contraction/bindings.h"
 #include "compiler/contraction/conv_geometry.h"
 #include "compiler/legality/conv_reach.h"
+#include "compiler/plan/work_plan.h"
 #include "ir/epilogue_steps.h"
 
 namespace laneshift::autotune {
@@ -16,49 +17,31 @@ namespace {
 constexpr double kWidestRow = 128;  // bytes of a row of a bulk copy
 constexpr double kRounding = 1 - 1e-9;
 
-// The problem as a matrix product: no kernel multiplies less.
-struct Extents {
-  double rows = 0, columns = 0, depth = 0;  // m, n and K, whose blocks are whole
-  double batch = 1;
-  double tile_rows = 0;  // of D, computed by a tile
+// What loads bring for one tile: no kernel brings less.
+struct Operands {
+  double depth = 0;  // K, whose blocks are whole
   double element_bytes = 0;
-  double taps = 1;    // of K, that one load of activations may serve
-  double blocks = 0;  // iterations of the K loop
+  double taps = 1;  // of K, that one load of activations may serve
   bool b_stays = false;
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
 
-Extents ExtentsOf(const GemmProblem& p, const Schedule& shape) {
+Operands OperandsOf(const GemmProblem& p, const Schedule& shape) {
   return {.depth = WholeBlocks(static_cast<double>(p.k), shape.tile_k),
-          .tile_rows = static_cast<double>(shape.tile_m),
           .element_bytes = static_cast<double>(DataTypeBytes(p.a)),
           .b_stays = shape.b_keep > 0};
 }
-Extents ExtentsOf(const ConvProblem& p, const Schedule& shape) {
+Operands OperandsOf(const ConvProblem& p, const Schedule& shape) {
   const auto channels = static_cast<double>(p.c / p.groups);
   const auto taps = static_cast<double>(p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth]);
   // Threads gather K as one run; bulk copies load the channels of a tap.
   const bool gathers = shape.a_load == LoadPath::kCopy;
   const compiler::ConvGeometry geometry = compiler::GeometryOf(p, shape);
   return {.depth = gathers ? channels * taps : taps * WholeBlocks(channels, shape.tile_k),
-          .tile_rows = static_cast<double>(geometry.lost > 0 ? geometry.TileRows(shape) : shape.tile_m),
           .element_bytes = static_cast<double>(DataTypeBytes(p.x)),
           .taps = shape.reuse > Reuse::kIm2col ? static_cast<double>(p.filter[kWidth]) : 1,
           .b_stays = shape.b_keep > 0 || geometry.known_filter};
 }
-// With the sizes at which the kernel is launched.
-template <typename Kind>
-Extents Complete(const Problem& problem, const Kind& kind, const Schedule& shape) {
-  const compiler::ProblemNumbers numbers(problem, shape);
-  const auto size = [&](ir::Binding binding) { return static_cast<double>(numbers.SizeOf(binding)); };
-  Extents extents = ExtentsOf(kind, shape);
-  extents.rows = size(ir::Binding::kM);
-  extents.columns = size(ir::Binding::kN);
-  extents.batch = size(ir::Binding::kBatch);
-  extents.blocks = static_cast<double>(compiler::KBlocksOf(problem, shape));
-  return extents;
-}
-
 // Clocks that threads take to gather the pixels of a tile.
 double GatherClocks(const GemmProblem&, const Schedule&, const Machine&, double) { return 0; }
 double GatherClocks(const ConvProblem& problem, const Schedule& shape, const Machine& machine, double depth) {
@@ -70,20 +53,20 @@ double GatherClocks(const ConvProblem& problem, const Schedule& shape, const Mac
 
 class ShapeBound {
  public:
-  ShapeBound(const Extents& extents, double gather_clocks, bool gated, const Schedule& shape,
-             const target::Target& target, const Machine& machine)
-      : e_(extents), gather_(gather_clocks), gated_(gated), s_(shape), target_(target), m_(machine) {
-    // The CTAs of a cluster have adjacent tiles, and also multiply those that begin outside.
-    tile_rows_ = WholeBlocks(std::ceil(e_.rows / e_.tile_rows), s_.cluster_m);
-    tile_columns_ = WholeBlocks(std::ceil(e_.columns / s_.tile_n), s_.cluster_n);
-    tiles_ = tile_rows_ * tile_columns_ * e_.batch;
-    elements_ = static_cast<double>(s_.tile_m) * s_.tile_n;
-  }
+  ShapeBound(const compiler::WorkPlan& work, const Operands& operands, double gather_clocks, bool gated,
+             const Schedule& shape, const target::Target& target, const Machine& machine)
+      : work_(work),
+        e_(operands),
+        gather_(gather_clocks),
+        gated_(gated),
+        s_(shape),
+        target_(target),
+        m_(machine),
+        tiles_(static_cast<double>(work.Tiles())),
+        elements_(static_cast<double>(shape.tile_m) * shape.tile_n) {}
 
   double Microseconds() const {
-    // Tiles that fill a round are not split.
-    const bool cut = tiles_ < target_.default_sm_count;
-    const double clocks = Clocks(cut ? std::min<double>(s_.split_k, e_.blocks) : 1);
+    const double clocks = Clocks(static_cast<double>(work_.SlicesOn(target_.default_sm_count)));
     return LeastMicroseconds(clocks, tiles_ * ProductClocks() / m_.sm_count, m_);
   }
 
@@ -99,7 +82,12 @@ class ShapeBound {
     return e_.depth * e_.element_bytes / kStepBytes * units * std::max(multiply, read);
   }
 
-  // Of the path from L2, for all bulk copies of a tile: rows inside the tensors, and those outside.
+  // Rows or columns inside of D that a tile has on average.
+  static double PerTile(int64_t extent, int64_t tiles) {
+    return static_cast<double>(extent) / static_cast<double>(tiles);
+  }
+
+  // Of the way from L2, for all bulk copies of a tile: rows inside of the tensors, and those outside.
   double LoadClocks(double sections) const {
     const double rounds = std::ceil(tiles_ * sections / m_.sm_count);
     const double active = std::min<double>(m_.sm_count, tiles_ * sections / rounds);
@@ -111,9 +99,10 @@ class ShapeBound {
     const double row_bytes = e_.depth * e_.element_bytes;
     double sum = 0;
     if (s_.a_load != LoadPath::kCopy)
-      sum += clocks(e_.rows / tile_rows_, e_.tile_rows, row_bytes / e_.taps, s_.cluster_n);
+      sum += clocks(PerTile(work_.rows, work_.tile_rows), work_.tile_m, row_bytes / e_.taps, s_.cluster_n);
     // A CTA of a pair holds its part of B.
-    const double b_columns = e_.columns / tile_columns_ / s_.ctas, b_all = static_cast<double>(s_.tile_n) / s_.ctas;
+    const double b_columns = PerTile(work_.columns, work_.tile_columns) / s_.ctas,
+                 b_all = static_cast<double>(s_.tile_n) / s_.ctas;
     const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
     if (s_.b_load != LoadPath::kCopy && !e_.b_stays) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
     return sum;
@@ -149,13 +138,14 @@ class ShapeBound {
     return std::max({tensor, loads, role, stores, parts / sections * gather_}) * WalkStretch(order, parts, m_);
   }
 
-  const Extents e_;
+  const compiler::WorkPlan work_;
+  const Operands e_;
   const double gather_;
   const bool gated_;
   const Schedule& s_;
   const target::Target& target_;
   const Machine& m_;
-  double tile_rows_ = 0, tile_columns_ = 0, tiles_ = 0, elements_ = 0;
+  const double tiles_, elements_;  // of the whole problem; of a tile
 };
 
 }  // namespace
@@ -163,13 +153,14 @@ class ShapeBound {
 double LeastTime(const Problem& problem, const Schedule& shape, const target::Target& target, const Machine& machine) {
   return std::visit(
       [&](const auto& kind) {
-        const Extents extents = Complete(problem, kind, shape);
-        const double gather = GatherClocks(kind, shape, machine, extents.depth);
+        const Operands operands = OperandsOf(kind, shape);
+        const double gather = GatherClocks(kind, shape, machine, operands.depth);
         const bool gated = ir::IsGated(kind.epilogue);
-        const double us = ShapeBound(extents, gather, gated, shape, target, machine).Microseconds();
-        const double beside_us =
-            PackTime(PackWorkOf(problem, shape), machine) + TotalsTime(LeastTotalsWork(problem), machine);
-        return (beside_us + us + machine.launch_us) * kRounding;
+        const double us =
+            ShapeBound(compiler::PlanWork(kind, shape), operands, gather, gated, shape, target, machine).Microseconds();
+        const compiler::PlanMoves moves = compiler::LeastMovesOf(problem, shape);
+        const double moves_us = MoveTime(moves.before, machine) + MoveTime(moves.after, machine);
+        return (moves_us + us + machine.launch_us) * kRounding;
       },
       problem);
 }

@@ -14,6 +14,7 @@
 #include "compiler/legality/kept_operand.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_reach.h"
+#include "compiler/plan/work_plan.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -308,37 +309,35 @@ class ShapeList {
 
   // Split-K if tiles leave half of the SMs of a round idle.
   void AddSections(Schedule shape) {
-    const int64_t tiles = TilesOf(shape);
-    const int64_t rest = tiles % target_.default_sm_count;
-    if (tiles > 4 * target_.default_sm_count) return;
+    const compiler::WorkPlan work = compiler::PlanWork(problem_, shape);
+    const int64_t rest = work.Rest(target_.default_sm_count);
+    if (work.Tiles() > 4 * target_.default_sm_count) return;
     for (const int sections : kSections) {
       if (rest * sections > 2 * target_.default_sm_count) return;
       shape.split_k = sections;
       if (rest > 0) Add(shape);
     }
   }
-  int64_t TilesOf(const Schedule& shape) const {
-    return base::CeilDiv(RowsOf(problem_), shape.tile_m) * base::CeilDiv(ColumnsOf(problem_), shape.tile_n);
-  }
+  int64_t TilesOf(const Schedule& shape) const { return compiler::PlanWork(problem_, shape).Tiles(); }
 
   // In bands of the default height; if the cache cannot hold the operands, also in those for which a wave of tiles
   // reads least.
   void Add(Schedule shape) {
     AddPoint(shape);
     if (!bands_matter_ || shape.tile_m * shape.tile_n < kClusterArea || shape.split_k > 1) return;
-    const double usual = WaveRows(shape, shape.raster) * (1 - kRasterGain);
+    const compiler::WorkPlan work = compiler::PlanWork(problem_, shape);
+    const double usual = WaveRows(work, shape, shape.raster) * (1 - kRasterGain);
     int best = shape.raster;
     for (const int raster : kRasters) {
-      if (WaveRows(shape, raster) < std::min(usual, WaveRows(shape, best))) best = raster;
+      if (WaveRows(work, shape, raster) < std::min(usual, WaveRows(work, shape, best))) best = raster;
     }
     if (best == shape.raster) return;
     shape.raster = best;
     AddPoint(shape);
   }
   // Rows of A and of B that the tiles computed at once read.
-  double WaveRows(const Schedule& shape, int raster) const {
-    const auto rows = static_cast<double>(base::CeilDiv(RowsOf(problem_), shape.tile_m));
-    const auto columns = static_cast<double>(base::CeilDiv(ColumnsOf(problem_), shape.tile_n));
+  double WaveRows(const compiler::WorkPlan& work, const Schedule& shape, int raster) const {
+    const auto rows = static_cast<double>(work.tile_rows), columns = static_cast<double>(work.tile_columns);
     const TileWindow window = WindowOf(rows, columns, raster, target_.default_sm_count);
     return window.rows * shape.tile_m + window.columns * shape.tile_n;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "autotune/move_time.h"
 #include "autotune/simulation.h"
 #include "compiler/compile.h"
 
@@ -215,7 +216,7 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
   const auto [spread, reads, share] = SharesOf(pipeline, machine);
   const Floors floors = FloorsOf(pipeline, machine, spread, reads, BusyOf(pipeline, machine, share, spread.rounds));
   const double us = std::max(floors.busy_us, floors.memory_us);
-  return (PackTime(pipeline.packs, machine) + us + TotalsTime(pipeline.totals, machine) + machine.launch_us) *
+  return (MoveTime(pipeline.moves.before, machine) + us + MoveTime(pipeline.moves.after, machine) + machine.launch_us) *
          kRounding;
 }
 
@@ -249,8 +250,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const double rows_us = pipeline.stored_bytes / pipeline.store_row_bytes * machine.store_row / 1e6;
   spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
-  spend(Bound::kPack, PackTime(pipeline.packs, machine));
-  spend(Bound::kTotals, TotalsTime(pipeline.totals, machine));
+  spend(Bound::kPack, MoveTime(pipeline.moves.before, machine));
+  spend(Bound::kTotals, MoveTime(pipeline.moves.after, machine));
   spend(Bound::kLaunch, machine.launch_us);
   return p;
 }

@@ -1,18 +1,15 @@
 #include "compiler/compile.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "base/fingerprint.h"
-#include "base/integer_math.h"
 #include "base/text.h"
-#include "compiler/contraction/bindings.h"
 #include "compiler/emit/llvm_version.h"
 #include "compiler/legality/check_numerics.h"
 #include "compiler/legality/check_schedule.h"
 #include "compiler/passes.h"
-#include "compiler/plan/constant_indices.h"
 #include "compiler/plan/packing.h"
+#include "ir/operand_rings.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -60,15 +57,12 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedul
 }
 
 // Bytes of a stage of a ring, its barriers included.
-int StageBytes(const ir::Channel& ring) { return ring.StageBytes() + 2 * ir::kBarrierBytes; }
-template <typename Program>
-// Filters that stay have none.
-auto* FilterRing(Program& program) {
-  const auto ring = std::find_if(program.channels.begin(), program.channels.end(), [](const ir::Channel& channel) {
-    return channel.name == kFilterRing && !channel.stays;
-  });
-  return ring != program.channels.end() ? &*ring : nullptr;
+int StageBytes(const ir::Program& program, int ring) {
+  return program.channels.at(static_cast<size_t>(ring)).StageBytes() + 2 * ir::kBarrierBytes;
 }
+
+// B has a ring of its own where activations are loaded once for several of its tiles.
+bool HasOwnRing(const ir::OperandRings& rings) { return rings.b >= 0 && rings.b != rings.a; }
 
 }  // namespace
 
@@ -80,18 +74,18 @@ Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& sched
 Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target) {
   LS_ASSIGN(ir::Program program, BuildChecked(problem, schedule, target));
   LS_TRY(AssignStorage(program, target));
-  const ir::Channel* filters = FilterRing(program);
+  const ir::OperandRings rings = ir::RingsOf(program);
   const Footprint footprint{.smem_bytes = program.smem_bytes,
-                            .stage_bytes = StageBytes(program.channels[0]),
-                            .filter_stage_bytes = filters != nullptr ? StageBytes(*filters) : 0,
+                            .stage_bytes = StageBytes(program, rings.a),
+                            .filter_stage_bytes = HasOwnRing(rings) ? StageBytes(program, rings.b) : 0,
                             .tmem_columns = program.tmem_columns};
   return Sketch{std::move(program), footprint};
 }
 
 void DeepenRings(ir::Program& program, const Schedule& schedule) {
-  program.channels[0].stages = schedule.stages;
-  ir::Channel* filters = FilterRing(program);
-  if (filters != nullptr) filters->stages = schedule.filter_stages;
+  const ir::OperandRings rings = ir::RingsOf(program);
+  program.channels.at(static_cast<size_t>(rings.a)).stages = schedule.stages;
+  if (HasOwnRing(rings)) program.channels.at(static_cast<size_t>(rings.b)).stages = schedule.filter_stages;
 }
 
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
@@ -114,36 +108,6 @@ const std::string& Generator() {
 
 std::string KernelKey(const ir::Program& program) {
   return base::Fingerprinter().Text("generator", Generator()).Text("program", ir::PrintProgram(program)).Finish().Hex();
-}
-
-int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
-  const ProblemNumbers numbers(problem, schedule);
-  return base::CeilDiv(numbers.SizeOf(ir::Binding::kM), int64_t{program.TileRows()} * program.cluster_m) *
-         base::CeilDiv(numbers.SizeOf(ir::Binding::kN), int64_t{program.tile_n} * program.cluster_n) *
-         numbers.SizeOf(ir::Binding::kBatch);
-}
-
-LaunchGeometry PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most) {
-  const auto cluster = static_cast<unsigned>(program.ClusterSize());
-  const int64_t tiles = ClusterTiles(problem, schedule, program);
-  const int64_t sections = std::min<int64_t>(schedule.split_k, KBlocksOf(problem, schedule));
-  const int64_t running =
-      std::min({tiles * sections, int64_t{most}, int64_t{ir::WorkspaceLayout::kMostTiles} / cluster});
-  int64_t clusters = program.TakesOver() ? tiles : running;
-  // What stays is of one column of tiles: in rounds of whole rows, a CTA comes back to its own.
-  if (schedule.b_keep > 0) {
-    const int64_t columns = base::CeilDiv(ProblemNumbers(problem, schedule).SizeOf(ir::Binding::kN), program.tile_n);
-    if (columns > 1) clusters = std::max(columns, clusters / columns * columns);
-  }
-  LaunchGeometry shape{.grid = static_cast<unsigned>(clusters) * cluster,
-                       .cluster = cluster,
-                       .threads = static_cast<unsigned>(program.threads),
-                       .smem_bytes = static_cast<unsigned>(program.smem_bytes)};
-  if (program.FindParam(ir::Binding::kWorkspace) != nullptr) {
-    const int64_t pieces = tiles % clusters * cluster * sections;
-    shape.workspace_bytes = static_cast<size_t>(ir::WorkspaceOf(program).Bytes(pieces));
-  }
-  return shape;
 }
 
 }  // namespace laneshift::compiler

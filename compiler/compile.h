@@ -7,8 +7,6 @@
 // Thread-safety: pure functions; EmitPtx may be called from any number of threads.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -62,7 +60,7 @@ struct PassDump {
   std::string text;
 };
 
-// Of the kernel that multiplies; kernels that pack its operands come before it (compiler/plan/packing.h).
+// Of the kernel that multiplies; compiler/plan/kernel_plan.h has all kernels of a plan.
 // Runs the passes of kPipeline (compile.cc): build, lower channels, assign storage; verified after each.
 // ENSURES: the result is lowered and has its storage. Errors as ValidateSchedule.
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
@@ -89,17 +87,12 @@ Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& targ
 // Identifies a kernel: equal keys have equal PTX. Stable across processes.
 std::string KernelKey(const ir::Program& program);
 
-// What a launch needs, computed from sizes alone. Tiles are walked by at most `most` persistent clusters, each of
-// `cluster` CTAs, or each cluster begins with one and takes over others. A CTA alone is a cluster of one.
+// The grid of a launch and what its CTAs take.
 struct LaunchGeometry {
-  unsigned grid = 1;  // CTAs
-  unsigned cluster = 1;
+  unsigned grid = 1;     // CTAs
+  unsigned cluster = 1;  // CTAs of one
   unsigned threads = 0;
   unsigned smem_bytes = 0;
-  size_t workspace_bytes = 0;  // device memory in which CTAs add up their sums (ir::WorkspaceLayout)
 };
-LaunchGeometry PlanLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int most);
-// Turns of all clusters together: output tiles, or blocks of them that a cluster computes at once.
-int64_t ClusterTiles(const Problem& problem, const Schedule& schedule, const ir::Program& program);
 
 }  // namespace laneshift::compiler

@@ -293,23 +293,5 @@ TEST(CheckSchedule, NamesTheRule) {
   }
 }
 
-// A cluster is launched as a whole, at most so many as run at one time; where clusters take over others, all of them.
-TEST(PlanLaunch, CountsClusters) {
-  const target::Target& target = target::NamedTarget("sm_100a");
-  const auto launch = [&](const char* problem, const char* schedule, int most) {
-    return PlanLaunch(*ParseProblem(problem), ScheduleFor(target, schedule), Build(problem, schedule, target), most);
-  };
-  const LaunchGeometry few = launch("gemm m=300 n=200 k=64", "tile=64x64 cluster=2x2", 100);
-  EXPECT_EQ(few.cluster, 4u);
-  EXPECT_EQ(few.grid, 4u * 3 * 2);
-  EXPECT_EQ(launch("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2", 37).grid, 4u * 37);
-  EXPECT_EQ(launch("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2 scheduler=clc", 37).grid, 64u * 64);
-  // Of B that stays a cluster has one column of tiles.
-  EXPECT_EQ(launch("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 37).grid, 35u);
-  EXPECT_EQ(launch("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1 cluster=2x1", 37).grid, 70u);
-  EXPECT_EQ(launch("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 3).grid, 5u);
-  EXPECT_EQ(launch("gemm m=4096 n=64 k=64", "tile=64x64 b_keep=1", 37).grid, 37u);
-}
-
 }  // namespace
 }  // namespace laneshift::compiler

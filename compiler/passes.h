@@ -15,9 +15,6 @@ namespace laneshift::compiler {
 // REQUIRES: the schedule passed CheckSchedule. ENSURES: Stage::kScheduled.
 ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
 
-// The channel of filter tiles of a convolution that loads activations once for a filter row.
-inline constexpr std::string_view kFilterRing = "w";
-
 // The same for a convolution: an implicit GEMM over the positions of a walk.
 ir::Program BuildConv(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
 

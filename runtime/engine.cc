@@ -11,8 +11,7 @@
 #include "base/host_memory.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "compiler/plan/packing.h"
-#include "compiler/plan/totals.h"
+#include "compiler/plan/kernel_plan.h"
 #include "device/launch.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
@@ -89,79 +88,55 @@ class PlanMaker {
   Result<std::unique_ptr<runtime::PreparedPlan>> Make() && {
     plan_->problem = problem_;
     plan_->pointers = runtime::PointerRules(problem_);
-    LS_ASSIGN(const ir::Program program, compiler::BuildProgram(problem_, chosen_.schedule, *chosen_.target));
-    if (Status made = MakeLaunches(program); !made)
-      return made.error().Within(Cat("compiling ", PrintProblem(problem_), " for ", core_.parts.target.name));
+    const compiler::GridLimits limits{
+        .sm_count = core_.parts.device.facts().sm_count,
+        .resident_clusters = [this](const ir::Program& program) { return LoadProduct(program); }};
+    LS_ASSIGN(compiler::KernelPlan kernels, compiler::PlanKernels(problem_, chosen_.schedule, *chosen_.target, limits));
+    for (compiler::PlannedLaunch& launch : kernels.launches) LS_TRY(Add(std::move(launch)));
+    plan_->workspace_bytes = kernels.workspace.Bytes();
     LS_ASSIGN(plan_->alone, runtime::WithoutWorkspace(chosen_.schedule));
-    Describe(core_.parts, chosen_, cost_, product_, *plan_);
+    Describe(core_.parts, chosen_, cost_, plan_->launches[product_at_], *plan_);
     return std::move(plan_);
   }
 
  private:
-  int SmCount() const { return core_.parts.device.facts().sm_count; }
-
   // The kernel of a program; accumulates the cost of making it.
   Result<std::shared_ptr<const runtime::LoadedKernel>> Load(const ir::Program& program) {
-    LS_ASSIGN(const runtime::FoundKernel found,
-              core_.kernels.Get(program, {PrintProblem(problem_), PrintSchedule(chosen_.schedule)}));
-    cost_.cache = std::max(cost_.cache, found.cache);
-    cost_.ptx_ms += found.ptx_ms;
-    cost_.assemble_ms += found.assemble_ms;
-    return found.loaded;
+    auto found = core_.kernels.Get(program, {PrintProblem(problem_), PrintSchedule(chosen_.schedule)});
+    if (!found) return Compiling(found.error());
+    cost_.cache = std::max(cost_.cache, found->cache);
+    cost_.ptx_ms += found->ptx_ms;
+    cost_.assemble_ms += found->assemble_ms;
+    return found->loaded;
   }
 
-  Status MakeLaunches(const ir::Program& program) {
-    LS_TRY(LoadProduct(program));
-    const compiler::PackedPlaces places =
-        compiler::PlacesOf(problem_, chosen_.schedule, product_.shape.workspace_bytes);
-    if (compiler::PacksAny(chosen_.schedule)) LS_TRY(AddPack(places));
-    const std::vector<compiler::OrderedTotal> totals =
-        compiler::TotalsOf(problem_, chosen_.schedule, program, places.workspace_bytes);
-    for (const compiler::OrderedTotal& total : totals)
-      compiler::PlaceInWorkspace(product_.params, total.base, total.begin);
-    plan_->launches.push_back(product_);
-    const std::vector<compiler::TotalsPass> passes = compiler::PassesOf(totals);
-    for (const compiler::TotalsPass& pass : passes) LS_TRY(AddTotals(pass));
-    plan_->workspace_bytes = compiler::WorkspaceBytes(passes, places.workspace_bytes);
-    return Ok();
+  // How many clusters run at one time, the driver knows of a loaded kernel.
+  Result<int> LoadProduct(const ir::Program& program) {
+    LS_ASSIGN(product_, Load(program));
+    auto most = MostClusters(core_.parts.device, product_->kernel, program);
+    if (!most) return Compiling(most.error());
+    return most;
   }
 
-  Status LoadProduct(const ir::Program& program) {
-    LS_ASSIGN(product_.kernel, Load(program));
-    LS_ASSIGN(const int most, MostClusters(core_.parts.device, product_.kernel->kernel, program));
-    product_.params = compiler::BindParams(problem_, chosen_.schedule, program);
-    product_.shape = compiler::PlanLaunch(problem_, chosen_.schedule, program, most);
-    // Otherwise CTAs of a kernel that may start early would be placed on SMs in pairs, where the previous kernel has
-    // left most room.
-    if (core_.overlap == device::GridOverlap::kProgrammatic) {
-      product_.shape.smem_bytes =
-          std::max(product_.shape.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen_.target)));
+  Error Compiling(const Error& error) const {
+    return error.Within(Cat("compiling ", PrintProblem(problem_), " for ", core_.parts.target.name));
+  }
+
+  Status Add(compiler::PlannedLaunch launch) {
+    runtime::PreparedLaunch prepared{.params = std::move(launch.params), .shape = launch.geometry};
+    if (launch.purpose != compiler::LaunchPurpose::kProduct) {
+      LS_ASSIGN(prepared.kernel, Load(launch.program));
+    } else {
+      prepared.kernel = product_;
+      // Otherwise CTAs of a kernel that may start early would be placed on SMs in pairs, where the previous kernel has
+      // left most room.
+      if (core_.overlap == device::GridOverlap::kProgrammatic) {
+        prepared.shape.smem_bytes =
+            std::max(prepared.shape.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen_.target)));
+      }
+      product_at_ = plan_->launches.size();
     }
-    return Ok();
-  }
-
-  // The packed copies of operands, which the main kernel reads.
-  Status AddPack(const compiler::PackedPlaces& places) {
-    const auto& gemm = std::get<GemmProblem>(problem_);
-    LS_ASSIGN(const ir::Program program, compiler::BuildPack(gemm, chosen_.schedule, *chosen_.target));
-    runtime::PreparedLaunch pack{.params = compiler::BindParams(problem_, chosen_.schedule, program),
-                                 .shape = compiler::PackLaunch(gemm, chosen_.schedule, program, SmCount())};
-    LS_ASSIGN(pack.kernel, Load(program));
-    compiler::PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, places.begin);
-    for (const auto& [operand, begin] : {std::pair(ir::Operand::kA, places.a), std::pair(ir::Operand::kB, places.b)}) {
-      if (!compiler::IsPacked(chosen_.schedule, operand)) continue;
-      compiler::PlaceInWorkspace(product_.params, ir::BaseOf(operand), begin);
-    }
-    plan_->launches.push_back(std::move(pack));
-    return Ok();
-  }
-
-  Status AddTotals(const compiler::TotalsPass& pass) {
-    LS_ASSIGN(const ir::Program program, compiler::BuildTotals(pass, *chosen_.target));
-    runtime::PreparedLaunch launch{.params = compiler::BindTotals(pass, program),
-                                   .shape = compiler::TotalsLaunch(pass, program, SmCount())};
-    LS_ASSIGN(launch.kernel, Load(program));
-    plan_->launches.push_back(std::move(launch));
+    plan_->launches.push_back(std::move(prepared));
     return Ok();
   }
 
@@ -169,7 +144,8 @@ class PlanMaker {
   const Problem& problem_;
   const runtime::ChosenSchedule& chosen_;
   std::unique_ptr<runtime::PreparedPlan> plan_;
-  runtime::PreparedLaunch product_{};
+  std::shared_ptr<const runtime::LoadedKernel> product_{};
+  size_t product_at_ = 0;  // among the launches
   runtime::FoundKernel cost_{.loaded = {}, .cache = CacheState::kMemory};
 };
 

@@ -29,8 +29,7 @@ struct PreparedLaunch {
 struct PreparedPlan {
   Problem problem{};  // complete
   PointerRules pointers{};
-  // In launch order: the kernel that packs operands into the workspace, the main kernel, and those that add partial
-  // rows of reductions.
+  // Those of compiler::KernelPlan, in launch order.
   std::vector<PreparedLaunch> launches{};
   size_t workspace_bytes = 0;  // of all of them together
   ScheduleConstraint alone{};  // admits schedules that need no workspace

@@ -136,7 +136,8 @@ TEST(Totals, AreCleanForTheAssembler) {
     for (const size_t count : {1, 2, kMaxEpilogueOperands}) {
       const std::vector<compiler::OrderedTotal> totals(count,
                                                        {.base = ir::Binding::kBaseE0, .length = 9, .lines = 5000});
-      for (const compiler::TotalsPass& pass : compiler::PassesOf(totals)) {
+      compiler::PlanWorkspace workspace;
+      for (const compiler::TotalsPass& pass : compiler::PassesOf(totals, workspace)) {
         const auto program = compiler::BuildTotals(pass, target);
         ASSERT_TRUE(program.has_value()) << program.error().message;
         const Status assembled = Assemble(*assembler, *program, target);

@@ -19,8 +19,7 @@
 #include "autotune/ranking.h"
 #include "base/text.h"
 #include "compiler/compile.h"
-#include "compiler/plan/packing.h"
-#include "compiler/plan/totals.h"
+#include "compiler/plan/kernel_plan.h"
 #include "ir/proof/channel_proof.h"
 #include "laneshift/engine.h"
 #include "store/store.h"
@@ -57,13 +56,12 @@ enum Kernel {
   kTotals90
 };
 // Which kernel of the plan.
-enum class Launch { kProduct, kPack, kTotals };
 struct KernelFacts {
   const char* target;
   const char* problem;
   const char* schedule;
   int orders = 100;  // random ones that the unbroken kernel is run in
-  Launch launch = Launch::kProduct;
+  compiler::LaunchPurpose launch = compiler::LaunchPurpose::kProduct;
   friend void PrintTo(const KernelFacts& facts, std::ostream* out) { *out << facts.target << " " << facts.problem; }
 };
 constexpr int kMultiprocessors = 8;  // of the emulated device, so that a small problem has several tiles for each
@@ -89,8 +87,8 @@ constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=256 n=184 k=200", "tile=64x32x64 stages=2 cluster=2x2", 20},
     {"sm_100a", "gemm m=1024 n=80 k=136", "tile=128x32x64 stages=2 acc=1 cluster=4x1 ctas=2", 10},
     {"sm_100a", "gemm m=256 n=144 k=136", "tile=64x32x64 stages=2 cluster=2x1 scheduler=clc", 20},
-    {"sm_100a", "gemm m=104 n=184 k=337", kPacked, 5, Launch::kPack},
-    {"sm_90a", "gemm m=104 n=184 k=337", kPacked, 5, Launch::kPack},
+    {"sm_100a", "gemm m=104 n=184 k=337", kPacked, 5, compiler::LaunchPurpose::kPack},
+    {"sm_90a", "gemm m=104 n=184 k=337", kPacked, 5, compiler::LaunchPurpose::kPack},
     {"sm_100a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=1024 n=384 k=72", kSharing, 20},
@@ -98,7 +96,7 @@ constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=1024 n=32 k=200", kStaying, 20},
     {"sm_90a", "gemm m=1024 n=32 k=200", kStaying, 20},
     {"sm_90a", kOrderedSum, kInRows, 10},
-    {"sm_90a", kOrderedSum, kInRows, 5, Launch::kTotals},
+    {"sm_90a", kOrderedSum, kInRows, 5, compiler::LaunchPurpose::kReduce},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
@@ -230,18 +228,10 @@ class Bench {
     const target::Target& target = target::NamedTarget(facts_.target);
     const Problem problem = *ParseProblem(facts_.problem);
     const Schedule schedule = ScheduleOf(facts_);
-    const auto product = compiler::BuildProgram(problem, schedule, target);
-    switch (facts_.launch) {
-      case Launch::kProduct:
-        return compiler::KernelKey(*product);
-      case Launch::kPack:
-        return compiler::KernelKey(*compiler::BuildPack(std::get<GemmProblem>(problem), schedule, target));
-      case Launch::kTotals: {
-        const auto passes = compiler::PassesOf(compiler::TotalsOf(problem, schedule, *product, 0));
-        return compiler::KernelKey(*compiler::BuildTotals(passes.back(), target));
-      }
-    }
-    return {};
+    const auto plan = compiler::PlanKernels(problem, schedule, target, {});
+    const auto launch = std::find_if(plan->launches.begin(), plan->launches.end(),
+                                     [&](const auto& planned) { return planned.purpose == facts_.launch; });
+    return compiler::KernelKey(launch->program);
   }
 
   KernelFacts facts_;

@@ -1,10 +1,10 @@
 #include "tools/compilation.h"
 
+#include <algorithm>
 #include <cstdio>
 
+#include "base/check.h"
 #include "base/output_file.h"
-#include "compiler/plan/packing.h"
-#include "compiler/plan/totals.h"
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
 #include "runtime/stopwatch.h"
@@ -12,15 +12,13 @@
 
 namespace laneshift::tools {
 
-namespace {
-
-Result<CompiledKernel> CompileKernel(ir::Program program, const target::Target& target, Keep keep) {
-  LS_ASSIGN(compiler::PtxModule module,
-            compiler::EmitPtx(program, target, {.with_llvm_ir = keep == Keep::kPtxAndLlvm}));
-  return CompiledKernel{std::move(program), std::move(module)};
+const CompiledKernel& Compilation::Product() const {
+  const auto product = std::find_if(kernels.begin(), kernels.end(), [](const CompiledKernel& kernel) {
+    return kernel.purpose == compiler::LaunchPurpose::kProduct;
+  });
+  LS_CHECK(product != kernels.end(), "a plan without a kernel that multiplies");
+  return *product;
 }
-
-}  // namespace
 
 Result<Compilation> CompileProblem(const Problem& problem, const std::string& schedule, Keep keep,
                                    ProblemReader& reader) {
@@ -32,25 +30,19 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& sc
   result.target = chosen.target;
   result.schedule = chosen.schedule;
   result.choice = chosen.origin;
-  LS_ASSIGN(result.program, compiler::BuildProgram(problem, result.schedule, *result.target, &result.passes));
-  LS_ASSIGN(const compiler::FunctionTexts functions, reader.TextsOf(result.program));
-  const runtime::Stopwatch watch;
-  LS_ASSIGN(result.module, compiler::EmitPtx(result.program, *result.target,
-                                             {.with_llvm_ir = keep == Keep::kPtxAndLlvm, .functions = functions}));
-  result.ptx_ms = watch.Milliseconds();
-  if (compiler::PacksAny(result.schedule)) {
-    LS_ASSIGN(ir::Program program,
-              compiler::BuildPack(std::get<GemmProblem>(problem), result.schedule, *result.target));
-    LS_ASSIGN(result.pack, CompileKernel(std::move(program), *result.target, keep));
+  LS_ASSIGN(compiler::KernelPlan plan,
+            compiler::PlanKernels(problem, result.schedule, *result.target,
+                                  {.sm_count = result.target->default_sm_count}, &result.passes));
+  result.workspace = plan.workspace;
+  for (compiler::PlannedLaunch& launch : plan.launches) {
+    LS_ASSIGN(const compiler::FunctionTexts functions, reader.TextsOf(launch.program));
+    const runtime::Stopwatch watch;
+    LS_ASSIGN(compiler::PtxModule module,
+              compiler::EmitPtx(launch.program, *result.target,
+                                {.with_llvm_ir = keep == Keep::kPtxAndLlvm, .functions = functions}));
+    if (launch.purpose == compiler::LaunchPurpose::kProduct) result.ptx_ms = watch.Milliseconds();
+    result.kernels.push_back({launch.purpose, std::move(launch.program), std::move(module)});
   }
-  const auto totals = compiler::TotalsOf(problem, result.schedule, result.program, /*behind=*/0);
-  const std::vector<compiler::TotalsPass> passes = compiler::PassesOf(totals);
-  for (const compiler::TotalsPass& pass : passes) {
-    LS_ASSIGN(ir::Program program, compiler::BuildTotals(pass, *result.target));
-    LS_ASSIGN(CompiledKernel kernel, CompileKernel(std::move(program), *result.target, keep));
-    result.totals.push_back(std::move(kernel));
-  }
-  if (!totals.empty()) result.totals_bytes = compiler::WorkspaceBytes(passes, 0) - totals.front().begin;
   return result;
 }
 

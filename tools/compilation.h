@@ -3,11 +3,11 @@
 // Thread-safety: values; valid as long as the reader that they were made with.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/compile.h"
+#include "compiler/plan/kernel_plan.h"
 #include "laneshift/engine.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
@@ -16,9 +16,8 @@
 
 namespace laneshift::tools {
 
-// A kernel before the main kernel, which packs operands (compiler/plan/packing.h), or after it, which adds partial rows
-// of reductions (compiler/plan/totals.h).
 struct CompiledKernel {
+  compiler::LaunchPurpose purpose{};
   ir::Program program;
   compiler::PtxModule module;
 };
@@ -28,13 +27,13 @@ struct Compilation {
   const target::Target* target = nullptr;
   Schedule schedule;
   ChoiceOrigin choice = ChoiceOrigin::kRule;  // why it is that one
-  ir::Program program;
-  std::vector<compiler::PassDump> passes;
-  compiler::PtxModule module;
-  std::optional<CompiledKernel> pack;
-  std::vector<CompiledKernel> totals;
-  size_t totals_bytes = 0;  // of the workspace, for the partial rows of reductions
-  double ptx_ms = 0;        // tile program to PTX, of the main kernel
+  std::vector<CompiledKernel> kernels;        // all of the plan, in the order in which they are launched
+  compiler::PlanWorkspace workspace;
+  std::vector<compiler::PassDump> passes;  // of the product's program
+  double ptx_ms = 0;                       // tile program to PTX, of the product's kernel
+
+  // The kernel that multiplies.
+  const CompiledKernel& Product() const;
 };
 
 enum class Keep { kPtx, kPtxAndLlvm };

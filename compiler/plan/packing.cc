@@ -17,8 +17,6 @@ using ir::Builder;
 using ir::Operand;
 using ir::ValueId;
 
-constexpr Operand kPackable[] = {Operand::kA, Operand::kB};
-
 // Each warp copies rows of kRowBytes, a 16-byte piece a lane, kRowsOfWarp of them at once: enough under way to hide the
 // latency of memory where an SM has 16 such warps, and registers allow more.
 constexpr int kPackWarps = 4;  // for each operand
@@ -111,12 +109,12 @@ bool IsPacked(const Schedule& schedule, Operand operand) {
 }
 
 bool PacksAny(const Schedule& schedule) {
-  return std::any_of(std::begin(kPackable), std::end(kPackable),
+  return std::any_of(std::begin(kPackableOperands), std::end(kPackableOperands),
                      [&](Operand operand) { return IsPacked(schedule, operand); });
 }
 
 Status CheckPacks(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
-  for (const Operand operand : kPackable) {
+  for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand) || !Transposes(problem, operand, target)) continue;
     const std::string_view name = ir::OperandName(operand);
     return MakeError(ErrorCode::kUnsupported,
@@ -128,7 +126,7 @@ Status CheckPacks(const GemmProblem& problem, const Schedule& schedule, const ta
 }
 
 Status CheckPacks(const ConvProblem&, const Schedule& schedule, const target::Target&) {
-  for (const Operand operand : kPackable) {
+  for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand)) continue;
     const std::string_view name = ir::OperandName(operand);
     return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ",
@@ -157,19 +155,9 @@ StoredOperand StoredForProduct(const GemmProblem& problem, const Schedule& sched
   return IsPacked(schedule, operand) ? Packed(stored) : stored;
 }
 
-PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t product_bytes) {
-  PackedPlaces places{.workspace_bytes = product_bytes};
-  if (!PacksAny(schedule)) return places;
-  const auto& gemm = std::get<GemmProblem>(problem);
-  const auto behind = std::max(static_cast<int64_t>(product_bytes), ir::WorkspaceLayout::kCounterBytes);
-  places.begin = places.workspace_bytes = static_cast<size_t>(base::RoundUp(behind, ir::kPackedLine));
-  for (const Operand operand : kPackable) {
-    if (!IsPacked(schedule, operand)) continue;
-    (operand == Operand::kA ? places.a : places.b) = places.workspace_bytes;
-    const StoredOperand copy = Packed(Stored(gemm, operand));
-    places.workspace_bytes += static_cast<size_t>(copy.batch_stride * gemm.batch * DataTypeBytes(copy.type));
-  }
-  return places;
+int64_t PackedBytes(const GemmProblem& problem, Operand operand) {
+  const StoredOperand copy = Packed(Stored(problem, operand));
+  return copy.batch_stride * problem.batch * DataTypeBytes(copy.type);
 }
 
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
@@ -187,14 +175,14 @@ Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedu
   program.tile_m = kPackWarps * kRowsOfWarp;
   program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
   program.tile_k = 1;
-  for (const Operand operand : kPackable) {
+  for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand)) continue;
     for (const Binding binding : {ir::BaseOf(operand), ir::PitchOf(operand), ir::StrideOf(operand)})
       program.params.push_back({binding});
   }
   for (const Binding binding : {Binding::kWorkspace, Binding::kM, Binding::kN, Binding::kK, Binding::kBatch})
     program.params.push_back({binding});
-  for (const Operand operand : kPackable) {
+  for (const Operand operand : kPackableOperands) {
     if (IsPacked(schedule, operand)) AddRole(problem, schedule, operand, program);
   }
   return LowerProgram(std::move(program), target);
@@ -204,7 +192,7 @@ LaunchGeometry PackLaunch(const GemmProblem& problem, const Schedule& schedule, 
                           int sm_count) {
   // A CTA copies a tile of each operand.
   int64_t tiles = 0;
-  for (const Operand operand : kPackable) {
+  for (const Operand operand : kPackableOperands) {
     if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(problem, Stored(problem, operand), program));
   }
   return LaunchOver(tiles, program, sm_count);

@@ -5,9 +5,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "compiler/compile.h"
 #include "compiler/legality/tma_reach.h"
@@ -18,6 +16,7 @@
 
 namespace laneshift::compiler {
 
+inline constexpr ir::Operand kPackableOperands[] = {ir::Operand::kA, ir::Operand::kB};
 bool IsPacked(const Schedule& schedule, ir::Operand operand);
 bool PacksAny(const Schedule& schedule);
 
@@ -35,15 +34,8 @@ PackedProduct ProductOf(const GemmProblem& problem, const Schedule& schedule);
 // The operand as the product's kernel reads it.
 StoredOperand StoredForProduct(const GemmProblem& problem, const Schedule& schedule, ir::Operand operand);
 
-// A workspace begins with the counters of CTAs that share tiles, whose place is the same in every plan (ir/layout.h);
-// behind what the product needs come the copies, one behind the other.
-struct PackedPlaces {
-  size_t begin = 0;            // of the first copy, in bytes
-  size_t a = 0, b = 0;         // of each copy that there is
-  size_t workspace_bytes = 0;  // of all kernels together
-};
-// `product_bytes`: what the product's kernel needs of the workspace.
-PackedPlaces PlacesOf(const Problem& problem, const Schedule& schedule, size_t product_bytes);
+// What the copy takes of the workspace: rows at lines of ir::kPackedLine bytes.
+int64_t PackedBytes(const GemmProblem& problem, ir::Operand operand);
 
 // The parameter that is the size of a matrix along an axis.
 ir::Binding SizeAlong(ir::Axis axis);
@@ -52,8 +44,8 @@ ir::Binding SizeAlong(ir::Axis axis);
 // whatever a schedule asks for that CheckPacks refuses.
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, ir::Operand operand);
 
-// The kernel that makes the copies; its workspace begins where the first one does. Its parameters are those of the
-// problem. Lowered, with its storage. REQUIRES: the schedule packs an operand, and keeps the rules of CheckPacks.
+// The kernel that makes the copies, one after the other from where its workspace begins. Its parameters are those of
+// the problem. Lowered, with its storage. REQUIRES: the schedule packs an operand, and keeps the rules of CheckPacks.
 Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
 LaunchGeometry PackLaunch(const GemmProblem& problem, const Schedule& schedule, const ir::Program& program,
                           int sm_count);

@@ -16,21 +16,11 @@ const GemmProblem& Gemm(const Problem& problem) { return std::get<GemmProblem>(p
 
 Schedule Decided(const char* text) { return ParseSchedule(text)->value; }
 
-TEST(PlacesOf, PutsCopiesBehindCountersAndSums) {
+TEST(PackedBytes, CountsRowsAtWholeLines) {
   const Problem problem = *ParseProblem("gemm m=100 n=60 k=65 batch=3 b_major=n");
-  EXPECT_EQ(PlacesOf(problem, Decided("a_load=copy"), 0).workspace_bytes, 0u);
-  EXPECT_EQ(PlacesOf(problem, Decided("a_load=copy"), 77).workspace_bytes, 77u);
-  const auto counters = static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes);
-  for (const size_t product_bytes : {size_t{0}, counters + 200}) {
-    const PackedPlaces places = PlacesOf(problem, Decided("a_load=pack b_load=pack"), product_bytes);
-    EXPECT_EQ(places.begin, product_bytes == 0 ? counters : counters + 256);
-    EXPECT_EQ(places.a, places.begin);
-    // Rows of 65 and of 60 elements become 128 of 2 bytes and 64.
-    EXPECT_EQ(places.b, places.a + size_t{3} * 100 * 128 * 2);
-    EXPECT_EQ(places.workspace_bytes, places.b + size_t{3} * 65 * 64 * 2);
-  }
-  const PackedPlaces alone = PlacesOf(problem, Decided("b_load=pack"), 0);
-  EXPECT_EQ(alone.b, alone.begin);
+  // Rows of 65 and of 60 elements become 128 of 2 bytes and 64.
+  EXPECT_EQ(PackedBytes(Gemm(problem), ir::Operand::kA), 3 * 100 * 128 * 2);
+  EXPECT_EQ(PackedBytes(Gemm(problem), ir::Operand::kB), 3 * 65 * 64 * 2);
 }
 
 TEST(BytesToPack, CountsWhatIsRead) {

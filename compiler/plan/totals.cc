@@ -23,9 +23,9 @@ constexpr int kWarps = 4;
 constexpr int kMostLines = 1024;
 constexpr int kSection = 256;
 
-constexpr size_t kAlignment = 128;  // of each total's lines
-
-size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+void PlaceLines(OrderedTotal& total, PlanWorkspace& workspace) {
+  total.begin = workspace.Add(WorkspaceUse::kPartialRows, static_cast<size_t>(total.Bytes()));
+}
 
 // The totals of a program, each once.
 class TotalsReader {
@@ -110,40 +110,25 @@ bool OrdersSums(const Problem& problem) {
 }
 
 std::vector<OrderedTotal> TotalsOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
-                                   size_t behind) {
+                                   PlanWorkspace& workspace) {
   if (!OrdersSums(problem)) return {};
   std::vector<OrderedTotal> totals = TotalsReader(problem, schedule, program).Take();
-  // The counters' place is the same in every plan (ir/layout.h).
-  size_t end = std::max(behind, static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes));
-  for (OrderedTotal& total : totals) {
-    total.begin = Aligned(end);
-    end = total.begin + static_cast<size_t>(total.Bytes());
-  }
+  for (OrderedTotal& total : totals) PlaceLines(total, workspace);
   return totals;
 }
 
-std::vector<TotalsPass> PassesOf(const std::vector<OrderedTotal>& totals) {
+std::vector<TotalsPass> PassesOf(const std::vector<OrderedTotal>& totals, PlanWorkspace& workspace) {
   if (totals.empty()) return {};
   TotalsPass fold{.section = kSection, .from = {}}, last{.from = totals};
-  size_t end = WorkspaceBytes({last}, 0);
   for (OrderedTotal& total : last.from) {
     if (total.lines <= kMostLines) continue;
     fold.from.push_back(total);
     total.lines = base::CeilDiv(total.lines, kSection);
-    total.begin = Aligned(end);
-    end = total.begin + static_cast<size_t>(total.Bytes());
+    PlaceLines(total, workspace);
     fold.to.push_back(total);
   }
   if (fold.from.empty()) return {last};
   return {fold, last};
-}
-
-size_t WorkspaceBytes(const std::vector<TotalsPass>& passes, size_t behind) {
-  for (const TotalsPass& pass : passes) {
-    for (const OrderedTotal& total : pass.from)
-      behind = std::max(behind, total.begin + static_cast<size_t>(total.Bytes()));
-  }
-  return behind;
 }
 
 Result<ir::Program> BuildTotals(const TotalsPass& pass, const target::Target& target) {

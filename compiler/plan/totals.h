@@ -12,6 +12,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/contraction/bindings.h"
+#include "compiler/plan/plan_workspace.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
@@ -32,10 +33,10 @@ struct OrderedTotal {
   bool operator==(const OrderedTotal&) const = default;
 };
 
-// In the order of the steps; as the product's program stores them, at any stage. `behind`: what other kernels of the
-// plan need of the workspace.
+// In the order of the steps; as the product's program stores them, at any stage. Their lines are added to the
+// workspace.
 std::vector<OrderedTotal> TotalsOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
-                                   size_t behind);
+                                   PlanWorkspace& workspace);
 
 // One kernel behind the product's: what it adds up, and where to.
 struct TotalsPass {
@@ -43,11 +44,8 @@ struct TotalsPass {
   std::vector<OrderedTotal> from;
   std::vector<OrderedTotal> to{};  // without a section, nothing
 };
-// None where there are no totals.
-std::vector<TotalsPass> PassesOf(const std::vector<OrderedTotal>& totals);
-
-// Bytes of the workspace, of all kernels together.
-size_t WorkspaceBytes(const std::vector<TotalsPass>& passes, size_t behind);
+// None where there are no totals. Lines that sections become are added to the workspace.
+std::vector<TotalsPass> PassesOf(const std::vector<OrderedTotal>& totals, PlanWorkspace& workspace);
 
 // Lowered, with its storage. It depends on how many totals there are, and on nothing else of the problem.
 Result<ir::Program> BuildTotals(const TotalsPass& pass, const target::Target& target);

@@ -23,7 +23,8 @@ std::vector<Lines> LinesOf(const char* target_name, const std::string& text, con
   const auto program = BuildProgram(problem, decided, target);
   EXPECT_TRUE(program) << program.error().message;
   std::vector<Lines> lines;
-  for (const OrderedTotal& total : TotalsOf(problem, decided, *program, 0))
+  PlanWorkspace workspace;
+  for (const OrderedTotal& total : TotalsOf(problem, decided, *program, workspace))
     lines.push_back({total.length, total.lines});
   return lines;
 }
@@ -74,34 +75,42 @@ TEST(TotalsOf, IsNothingWhereTheOrderIsFree) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 epilogue=sum_n");
   const Schedule schedule = ParseSchedule("tile=64x64x64")->value;
-  EXPECT_TRUE(TotalsOf(problem, schedule, *BuildProgram(problem, schedule, target), 0).empty());
+  PlanWorkspace workspace;
+  EXPECT_TRUE(TotalsOf(problem, schedule, *BuildProgram(problem, schedule, target), workspace).empty());
+  EXPECT_EQ(workspace.Bytes(), 0u);
   const Problem amax = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=amax_n");
   EXPECT_FALSE(OrdersSums(amax));
 }
 
-OrderedTotal Total(int64_t length, int64_t lines, size_t begin) {
+OrderedTotal Total(int64_t length, int64_t lines, size_t begin = 0) {
   return {.base = ir::Binding::kBaseE2, .length = length, .lines = lines, .begin = begin};
+}
+std::vector<TotalsPass> Passes(const std::vector<OrderedTotal>& totals) {
+  PlanWorkspace workspace;
+  return PassesOf(totals, workspace);
 }
 
 TEST(PassesOf, AddsSectionsOfManyLinesFirst) {
-  EXPECT_TRUE(PassesOf({}).empty());
-  EXPECT_EQ(PassesOf({Total(9, 1024, 0)}).size(), 1u);
-  const std::vector<OrderedTotal> totals = {Total(9, 1025, 128), Total(20, 3, 65792)};
-  const std::vector<TotalsPass> passes = PassesOf(totals);
+  EXPECT_TRUE(Passes({}).empty());
+  EXPECT_EQ(Passes({Total(9, 1024)}).size(), 1u);
+  PlanWorkspace workspace;
+  std::vector<OrderedTotal> totals = {Total(9, 1025), Total(20, 3)};
+  for (OrderedTotal& total : totals)
+    total.begin = workspace.Add(WorkspaceUse::kPartialRows, static_cast<size_t>(total.Bytes()));
+  const size_t end = workspace.Bytes();
+  const std::vector<TotalsPass> passes = PassesOf(totals, workspace);
   ASSERT_EQ(passes.size(), 2u);
   EXPECT_EQ(passes[0].from, std::vector{totals[0]});
-  // Rows of 16 and of 24 elements; behind both of them, at a line of memory.
-  const size_t end = 65792 + 3 * 24 * 4;
+  // Rows of 16 elements; after both of them, at a line of memory.
   const OrderedTotal folded = Total(9, 5, (end + 127) / 128 * 128);
   EXPECT_EQ(passes[0].to, std::vector{folded});
   EXPECT_EQ(passes[1].section, 0);
   EXPECT_EQ(passes[1].from, (std::vector{folded, totals[1]}));
-  EXPECT_EQ(WorkspaceBytes(passes, 0), folded.begin + 5 * 16 * 4);
-  EXPECT_EQ(WorkspaceBytes({}, 77), 77u);
+  EXPECT_EQ(workspace.Bytes(), folded.begin + 5 * 16 * 4);
 }
 
 TEST(BindTotals, PassesLinesOfTheWorkspaceAndTheCallersTotals) {
-  const std::vector<TotalsPass> passes = PassesOf({Total(9, 2000, 128)});
+  const std::vector<TotalsPass> passes = Passes({Total(9, 2000, 128)});
   for (const TotalsPass& pass : passes) {
     const auto program = BuildTotals(pass, target::NamedTarget("sm_90a"));
     ASSERT_TRUE(program) << program.error().message;
@@ -118,14 +127,14 @@ TEST(BindTotals, PassesLinesOfTheWorkspaceAndTheCallersTotals) {
 TEST(TotalsLaunch, HasACtaForEach32Columns) {
   const target::Target& target = target::NamedTarget("sm_90a");
   const auto grid = [&](const TotalsPass& pass) { return TotalsLaunch(pass, *BuildTotals(pass, target), 10).grid; };
-  EXPECT_EQ(grid(PassesOf({Total(33, 5, 0), Total(1, 5, 0)})[0]), 3u);
-  EXPECT_EQ(grid(PassesOf({Total(33, 1025, 0)})[0]), 2u * 5);
-  EXPECT_EQ(grid(PassesOf({Total(1 << 20, 5, 0)})[0]), 640u);
+  EXPECT_EQ(grid(Passes({Total(33, 5), Total(1, 5)})[0]), 3u);
+  EXPECT_EQ(grid(Passes({Total(33, 1025)})[0]), 2u * 5);
+  EXPECT_EQ(grid(Passes({Total(1 << 20, 5)})[0]), 640u);
 }
 
 // BLESS=1 rewrites it.
 TEST(BuildTotals, IsTheGoldenProgram) {
-  const std::vector<TotalsPass> passes = PassesOf({Total(9, 2000, 0), Total(9, 5, 0)});
+  const std::vector<TotalsPass> passes = Passes({Total(9, 2000), Total(9, 5)});
   const std::string text = ir::PrintProgram(*BuildTotals(passes[1], target::NamedTarget("sm_90a")));
   const std::string path = std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/totals_sm_90a_lowered.tir";
   if (std::getenv("BLESS") != nullptr) std::ofstream(path) << text;

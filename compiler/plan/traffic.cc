@@ -8,6 +8,7 @@
 #include "compiler/compile.h"
 #include "compiler/contraction/bindings.h"
 #include "compiler/plan/constant_indices.h"
+#include "compiler/plan/work_plan.h"
 #include "ir/mma.h"
 
 namespace laneshift::compiler {
@@ -195,15 +196,12 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
     once += walk.Beside(role.body);
     tile += walk.OfOneTile(role.body);
   }
-  const int64_t turns = ClusterTiles(problem, schedule, program);
-  const int64_t at_one_time = std::max(1, sm_count / program.ClusterSize());
-  const int64_t ctas = PlanLaunch(problem, schedule, program, at_one_time).grid;
-  // With scheduler=clc the grid has a cluster for each tile; those that run take the tiles of the others.
-  const int64_t clusters = std::min(ctas / program.ClusterSize(), at_one_time);
-  KernelTraffic traffic{.all = tile * (turns * program.ClusterSize()),
-                        .busiest = tile * base::CeilDiv(turns, clusters)};
-  if (schedule.split_k > 1) traffic.busiest = tile.Share(turns, clusters);
-  traffic.all += once * (clusters * program.ClusterSize());
+  // Where clusters take over the units of others, those that run share them all.
+  const WorkPlan work = PlanWork(problem, schedule);
+  const WorkShares shares = DivideWork(work, std::max(1, sm_count / work.ClusterSize()));
+  KernelTraffic traffic{.all = tile * work.Tiles(), .busiest = tile * shares.waves};
+  if (work.cuts_k) traffic.busiest = tile.Share(work.Units(), shares.resident);
+  traffic.all += once * (shares.resident * work.ClusterSize());
   traffic.busiest += once;
   return traffic;
 }

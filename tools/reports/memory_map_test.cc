@@ -23,7 +23,8 @@ TEST(MemoryMap, RegionsOfACompiledProgramDoNotOverlapAndFit) {
     ProblemReader reader = ProblemReader::ForLooking(target, {.store_directory = ":memory:"});
     const auto compilation = CompileProblem(*problem, "", Keep::kPtx, reader);
     ASSERT_TRUE(compilation.has_value()) << compilation.error().message;
-    const auto regions = SharedRegions(compilation->program);
+    const ir::Program& program = compilation->Product().program;
+    const auto regions = SharedRegions(program);
     ASSERT_FALSE(regions.empty());
     int64_t end = 0;
     for (const Region& region : regions) {
@@ -31,8 +32,8 @@ TEST(MemoryMap, RegionsOfACompiledProgramDoNotOverlapAndFit) {
       EXPECT_GT(region.size, 0) << region.what;
       end = region.begin + region.size;
     }
-    EXPECT_LE(end, compilation->program.smem_bytes);
-    EXPECT_EQ(TensorRegions(compilation->program).empty(), compilation->program.tmem_columns == 0);
+    EXPECT_LE(end, program.smem_bytes);
+    EXPECT_EQ(TensorRegions(program).empty(), program.tmem_columns == 0);
   }
 }
 

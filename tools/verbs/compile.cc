@@ -106,17 +106,20 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
       const Compilation compilation,
       CompileProblem(problems[0], options.schedule, form == Form::kLlvm ? Keep::kPtxAndLlvm : Keep::kPtx, reader));
   const Output code{form, options.ptxas, *compilation.target};
-  LS_ASSIGN(const std::string output, code.Of(compilation.program, compilation.module));
+  const CompiledKernel& product = compilation.Product();
+  LS_ASSIGN(const std::string output, code.Of(product.program, product.module));
   if (options.output.empty() && form == Form::kCubin) {
     return MakeError(ErrorCode::kInvalidArgument, "a cubin is binary; say where to write it with -o FILE");
   }
   Json pack = nullptr, totals = Json::array();
-  if (compilation.pack) {
-    LS_ASSIGN(pack, WriteKernel(*compilation.pack, code, options.output));
-  }
-  for (const CompiledKernel& kernel : compilation.totals) {
+  for (const CompiledKernel& kernel : compilation.kernels) {
+    if (&kernel == &product) continue;
     LS_ASSIGN(Json written, WriteKernel(kernel, code, options.output));
-    totals.push_back(std::move(written));
+    if (kernel.purpose == compiler::LaunchPurpose::kPack) {
+      pack = std::move(written);
+    } else {
+      totals.push_back(std::move(written));
+    }
   }
   if (!options.json) {
     LS_TRY(WriteOutput(options.output, output));
@@ -131,8 +134,8 @@ Result<int> Compile(const CompileOptions& options, const Settings& settings) {
                {"target", compilation.target->name},
                {"schedule", PrintSchedule(compilation.schedule)},
                {"choice", ChoiceOriginName(compilation.choice)},
-               {"entry", compilation.module.entry},
-               {"key", compiler::KernelKey(compilation.program)},
+               {"entry", product.module.entry},
+               {"key", compiler::KernelKey(product.program)},
                {"ptx_ms", compilation.ptx_ms},
                {"emit", options.emit},
                {"bytes", output.size()},

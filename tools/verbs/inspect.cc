@@ -21,6 +21,7 @@ namespace laneshift::tools {
 namespace {
 
 using base::Cat;
+using compiler::LaunchPurpose;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kInspectExamples = R"(
@@ -89,59 +90,69 @@ Json ResourcesJson(const Resources& resources) {
           {"spill_load_bytes", r.spill_load_bytes}, {"advisories", r.advisories}};
 }
 
-// The assembler's output for the kernels of a compilation.
-struct Assembled {
-  Resources product, pack;
-  std::vector<Resources> totals;
+// A kernel of a compilation, and what the assembler says of it.
+struct AssembledKernel {
+  const CompiledKernel& compiled;
+  Resources resources;
 };
+// Of all kernels, in order.
+using Assembled = std::vector<AssembledKernel>;
 Assembled AssembleAll(const Compilation& c, const std::string& ptxas) {
-  Assembled all{.product = ResourcesOf(c.module.ptx, c.target->name, ptxas), .pack = {}, .totals = {}};
-  for (const CompiledKernel& kernel : c.totals)
-    all.totals.push_back(ResourcesOf(kernel.module.ptx, c.target->name, ptxas));
-  if (c.pack) all.pack = ResourcesOf(c.pack->module.ptx, c.target->name, ptxas);
+  Assembled all;
+  for (const CompiledKernel& kernel : c.kernels)
+    all.push_back({kernel, ResourcesOf(kernel.module.ptx, c.target->name, ptxas)});
   return all;
 }
+const AssembledKernel& ProductOf(const Assembled& assembled, const Compilation& c) {
+  return *std::find_if(assembled.begin(), assembled.end(),
+                       [&](const AssembledKernel& kernel) { return &kernel.compiled == &c.Product(); });
+}
 
-Json KernelJson(const CompiledKernel& kernel, const Resources& resources, bool with_ptx) {
+Json KernelJson(const AssembledKernel& assembled, bool with_ptx) {
+  const CompiledKernel& kernel = assembled.compiled;
   Json json = {{"entry", kernel.module.entry},
                {"key", compiler::KernelKey(kernel.program)},
                {"threads", kernel.program.threads},
-               {"resources", ResourcesJson(resources)},
+               {"resources", ResourcesJson(assembled.resources)},
                {"program", ir::PrintProgram(kernel.program)}};
   if (with_ptx) json["ptx"] = kernel.module.ptx;
   return json;
 }
 
-Json TotalsJson(const Compilation& c, const Assembled& assembled, bool with_ptx) {
-  Json json = Json::array();
-  for (size_t i = 0; i < c.totals.size(); ++i) json.push_back(KernelJson(c.totals[i], assembled.totals[i], with_ptx));
-  return json;
-}
-
 void PrintJson(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
                const std::vector<compiler::PassDump>& passes, bool with_ptx) {
+  const CompiledKernel& product = c.Product();
+  Json pack = nullptr, totals = Json::array();
+  for (const AssembledKernel& kernel : assembled) {
+    if (&kernel.compiled == &product) continue;
+    if (kernel.compiled.purpose == LaunchPurpose::kPack) {
+      pack = KernelJson(kernel, with_ptx);
+    } else {
+      totals.push_back(KernelJson(kernel, with_ptx));
+    }
+  }
   Json json = {{"problem", PrintProblem(c.problem)},
                {"target", c.target->name},
                {"schedule", PrintSchedule(c.schedule)},
                {"choice", ChoiceOriginName(c.choice)},
-               {"entry", c.module.entry},
-               {"key", compiler::KernelKey(c.program)},
-               {"threads", c.program.threads},
-               {"smem_bytes", c.program.smem_bytes},
-               {"tmem_columns", c.program.tmem_columns},
-               {"smem_map", MapJson(SharedRegions(c.program))},
-               {"tmem_map", MapJson(TensorRegions(c.program))},
-               {"resources", ResourcesJson(assembled.product)},
-               {"pack", c.pack ? KernelJson(*c.pack, assembled.pack, with_ptx) : Json(nullptr)},
-               {"totals", TotalsJson(c, assembled, with_ptx)},
-               {"totals_bytes", c.totals_bytes}};
+               {"entry", product.module.entry},
+               {"key", compiler::KernelKey(product.program)},
+               {"threads", product.program.threads},
+               {"smem_bytes", product.program.smem_bytes},
+               {"tmem_columns", product.program.tmem_columns},
+               {"smem_map", MapJson(SharedRegions(product.program))},
+               {"tmem_map", MapJson(TensorRegions(product.program))},
+               {"resources", ResourcesJson(ProductOf(assembled, c).resources)},
+               {"pack", std::move(pack)},
+               {"totals", std::move(totals)},
+               {"totals_bytes", c.workspace.BytesFor(compiler::WorkspaceUse::kPartialRows)}};
   Json census = Json::object();
-  for (const OpcodeCount& row : Census(c.module.ptx)) census[row.opcode] = row.count;
+  for (const OpcodeCount& row : Census(product.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
   if (!modes.empty()) json["modes"] = ReuseModesJson(modes);
   json["passes"] = Json::array();
   for (const compiler::PassDump& dump : passes) json["passes"].push_back({{"pass", dump.pass}, {"text", dump.text}});
-  if (with_ptx) json["ptx"] = c.module.ptx;
+  if (with_ptx) json["ptx"] = product.module.ptx;
   std::printf("%s\n", JsonLine(json).c_str());
 }
 
@@ -195,60 +206,68 @@ std::string ResourcesText(const Resources& resources) {
   return text;
 }
 
-// A kernel before or after the main kernel.
-void PrintKernel(const Pages& pages, const std::string& what, const CompiledKernel& kernel, const Resources& resources,
-                 bool with_ptx) {
-  pages.Title(Cat(what, ": ", kernel.program.threads, " threads a CTA"));
-  pages.Item("kernel", compiler::KernelKey(kernel.program));
-  pages.Prose(ResourcesText(resources));
-  pages.Text(Cat("\n", ir::PrintProgram(kernel.program)));
-  if (with_ptx) pages.Text(kernel.module.ptx);
+// What a kernel does next to the product's.
+std::string TaskOf(const CompiledKernel& kernel, const Compilation& c) {
+  switch (kernel.purpose) {
+    case LaunchPurpose::kPack:
+      return "first, a kernel packs operands";
+    case LaunchPurpose::kProduct:
+      return "a kernel multiplies";
+    case LaunchPurpose::kFold:
+      return "afterwards, a kernel adds groups of partial rows of reductions";
+    case LaunchPurpose::kReduce: {
+      const auto bytes = static_cast<double>(c.workspace.BytesFor(compiler::WorkspaceUse::kPartialRows));
+      return Cat("afterwards, a kernel adds the partial rows of reductions (", PrintBytes(bytes), " of workspace)");
+    }
+  }
+  return {};
 }
 
-void PrintTotals(const Pages& pages, const Compilation& c, const Assembled& assembled, bool with_ptx) {
-  for (size_t i = 0; i < c.totals.size(); ++i) {
-    const bool last = i + 1 == c.totals.size();
-    const std::string what = last ? Cat("afterwards, a kernel adds the partial rows of reductions (",
-                                        PrintBytes(static_cast<double>(c.totals_bytes)), " of workspace)")
-                                  : std::string("afterwards, a kernel adds groups of partial rows of reductions");
-    PrintKernel(pages, what, c.totals[i], assembled.totals[i], with_ptx);
-  }
+void PrintKernel(const Pages& pages, const AssembledKernel& assembled, const Compilation& c, bool with_ptx) {
+  const CompiledKernel& kernel = assembled.compiled;
+  pages.Title(Cat(TaskOf(kernel, c), ": ", kernel.program.threads, " threads a CTA"));
+  pages.Item("kernel", compiler::KernelKey(kernel.program));
+  pages.Prose(ResourcesText(assembled.resources));
+  pages.Text(Cat("\n", ir::PrintProgram(kernel.program)));
+  if (with_ptx) pages.Text(kernel.module.ptx);
 }
 
 void PrintPages(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
                 const std::vector<compiler::PassDump>& passes, bool with_ptx, ScheduleView view) {
   const Pages pages;
+  const CompiledKernel& product = c.Product();
   pages.Item("problem", PrintProblem(c.problem));
   pages.Item("target", c.target->name);
   pages.Item("schedule", ShowSchedule(PrintSchedule(c.schedule), view));
-  pages.Item("kernel", compiler::KernelKey(c.program));
-  if (c.pack) PrintKernel(pages, "first, a kernel packs operands", *c.pack, assembled.pack, with_ptx);
-  PrintTotals(pages, c, assembled, with_ptx);
-  pages.Title(Cat("roles: ", c.program.threads, " threads a CTA"));
-  pages.Text(RolesTable(c.program, pages.Plain()));
-  pages.Title(Cat("shared memory: ", c.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));
-  pages.Text(DrawMap(SharedRegions(c.program), c.program.smem_bytes, "byte", pages.Plain()));
-  if (c.program.tmem_columns > 0) {
-    pages.Title(Cat("Tensor Memory: ", c.program.tmem_columns, " of ", c.target->tmem_columns, " columns"));
-    pages.Text(DrawMap(TensorRegions(c.program), c.program.tmem_columns, "column", pages.Plain()));
+  pages.Item("kernel", compiler::KernelKey(product.program));
+  for (const AssembledKernel& kernel : assembled) {
+    if (&kernel.compiled != &product) PrintKernel(pages, kernel, c, with_ptx);
+  }
+  pages.Title(Cat("roles: ", product.program.threads, " threads a CTA"));
+  pages.Text(RolesTable(product.program, pages.Plain()));
+  pages.Title(Cat("shared memory: ", product.program.smem_bytes, " of ", c.target->smem_bytes, " bytes"));
+  pages.Text(DrawMap(SharedRegions(product.program), product.program.smem_bytes, "byte", pages.Plain()));
+  if (product.program.tmem_columns > 0) {
+    pages.Title(Cat("Tensor Memory: ", product.program.tmem_columns, " of ", c.target->tmem_columns, " columns"));
+    pages.Text(DrawMap(TensorRegions(product.program), product.program.tmem_columns, "column", pages.Plain()));
   }
   if (!modes.empty()) {
     pages.Title("reuse of activations");
     pages.Text(ReuseModesText(modes, pages.Plain(), view));
   }
   pages.Title("registers");
-  pages.Prose(ResourcesText(assembled.product));
+  pages.Prose(ResourcesText(ProductOf(assembled, c).resources));
   for (const compiler::PassDump& dump : passes) {
     pages.Title(Cat("tile program after ", dump.pass));
     pages.Text(dump.text);
   }
   pages.Title("instruction census");
   TextTable census({{"count", Align::kRight}, {"opcode"}});
-  for (const OpcodeCount& row : Census(c.module.ptx)) census.Add({{Cat(row.count)}, {row.opcode}});
+  for (const OpcodeCount& row : Census(product.module.ptx)) census.Add({{Cat(row.count)}, {row.opcode}});
   pages.Text(census.Print(pages.Plain()));
   if (!with_ptx) return;
   pages.Title(Cat("PTX (", PrintDuration(c.ptx_ms), ")"));
-  pages.Text(c.module.ptx);
+  pages.Text(product.module.ptx);
 }
 
 // The modes of a convolution, compared for the target's usual number of SMs.

@@ -1,0 +1,126 @@
+#include "compiler/plan/kernel_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/plan/packing.h"
+#include "compiler/plan/totals.h"
+
+namespace laneshift::compiler {
+namespace {
+
+// Decides the launches of one plan.
+class KernelPlanner {
+ public:
+  KernelPlanner(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                const GridLimits& limits)
+      : problem_(problem), schedule_(schedule), target_(target), limits_(limits) {}
+
+  Result<KernelPlan> Plan(std::vector<PassDump>* dumps) && {
+    LS_TRY(MakeProduct(dumps));
+    if (PacksAny(schedule_)) LS_TRY(AddPack());
+    const std::vector<OrderedTotal> totals = TotalsOf(problem_, schedule_, product_.program, plan_.workspace);
+    for (const OrderedTotal& total : totals) PlaceInWorkspace(product_.params, total.base, total.begin);
+    plan_.launches.push_back(std::move(product_));
+    for (const TotalsPass& pass : PassesOf(totals, plan_.workspace)) LS_TRY(AddReduction(pass));
+    return std::move(plan_);
+  }
+
+ private:
+  Status MakeProduct(std::vector<PassDump>* dumps) {
+    product_.purpose = LaunchPurpose::kProduct;
+    LS_ASSIGN(product_.program, BuildProgram(problem_, schedule_, target_, dumps));
+    int most = std::max(1, limits_.sm_count / product_.program.ClusterSize());
+    if (limits_.resident_clusters) {
+      LS_ASSIGN(most, limits_.resident_clusters(product_.program));
+    }
+    const WorkShares shares = DivideWork(PlanWork(problem_, schedule_), most);
+    product_.params = BindParams(problem_, schedule_, product_.program);
+    product_.geometry = GeometryOf(product_.program, shares);
+    if (product_.program.FindParam(ir::Binding::kWorkspace) != nullptr) {
+      const int64_t bytes = ir::WorkspaceOf(product_.program).Bytes(shares.partials);
+      plan_.workspace.Add(WorkspaceUse::kSplitK, static_cast<size_t>(bytes));
+    }
+    return Ok();
+  }
+
+  // The copies of operands, which the product then reads.
+  Status AddPack() {
+    const auto& gemm = std::get<GemmProblem>(problem_);
+    LS_ASSIGN(ir::Program program, BuildPack(gemm, schedule_, target_));
+    PlannedLaunch pack{.purpose = LaunchPurpose::kPack,
+                       .params = BindParams(problem_, schedule_, program),
+                       .geometry = PackLaunch(gemm, schedule_, program, limits_.sm_count)};
+    bool first = true;
+    for (const ir::Operand operand : kPackableOperands) {
+      if (!IsPacked(schedule_, operand)) continue;
+      const auto bytes = static_cast<size_t>(PackedBytes(gemm, operand));
+      const size_t begin = plan_.workspace.Add(WorkspaceUse::kPackedCopy, bytes);
+      PlaceInWorkspace(product_.params, ir::BaseOf(operand), begin);
+      // The kernel finds the second copy after the first.
+      if (std::exchange(first, false)) PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, begin);
+    }
+    pack.program = std::move(program);
+    plan_.launches.push_back(std::move(pack));
+    return Ok();
+  }
+
+  Status AddReduction(const TotalsPass& pass) {
+    LS_ASSIGN(ir::Program program, BuildTotals(pass, target_));
+    PlannedLaunch launch{.purpose = pass.section > 0 ? LaunchPurpose::kFold : LaunchPurpose::kReduce,
+                         .params = BindTotals(pass, program),
+                         .geometry = TotalsLaunch(pass, program, limits_.sm_count)};
+    launch.program = std::move(program);
+    plan_.launches.push_back(std::move(launch));
+    return Ok();
+  }
+
+  const Problem& problem_;
+  const Schedule& schedule_;
+  const target::Target& target_;
+  const GridLimits& limits_;
+  KernelPlan plan_;
+  PlannedLaunch product_;
+};
+
+// A copy is read once and written once.
+MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
+  MoveWork work;
+  if (!PacksAny(schedule)) return work;
+  for (const ir::Operand operand : kPackableOperands) work.bytes += 2 * BytesToPack(problem, schedule, operand);
+  work.kernels = work.bytes > 0 ? 1 : 0;
+  return work;
+}
+
+}  // namespace
+
+Result<KernelPlan> PlanKernels(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                               const GridLimits& limits, std::vector<PassDump>* dumps) {
+  return KernelPlanner(problem, schedule, target, limits).Plan(dumps);
+}
+
+LaunchGeometry GeometryOf(const ir::Program& product, const WorkShares& shares) {
+  const auto cluster = static_cast<unsigned>(product.ClusterSize());
+  return {.grid = static_cast<unsigned>(shares.clusters) * cluster,
+          .cluster = cluster,
+          .threads = static_cast<unsigned>(product.threads),
+          .smem_bytes = static_cast<unsigned>(product.smem_bytes)};
+}
+
+PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Program& product) {
+  PlanMoves moves{.before = PackMoves(problem, schedule)};
+  if (!OrdersSums(problem)) return moves;
+  PlanWorkspace workspace;
+  for (const TotalsPass& pass : PassesOf(TotalsOf(problem, schedule, product, workspace), workspace)) {
+    ++moves.after.kernels;
+    for (const OrderedTotal& total : pass.from) moves.after.bytes += total.Bytes();
+    for (const OrderedTotal& total : pass.to) moves.after.bytes += total.Bytes();
+  }
+  return moves;
+}
+
+PlanMoves LeastMovesOf(const Problem& problem, const Schedule& schedule) {
+  return {.before = PackMoves(problem, schedule), .after = {.kernels = OrdersSums(problem) ? 1 : 0}};
+}
+
+}  // namespace laneshift::compiler

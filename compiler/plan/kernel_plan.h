@@ -1,0 +1,72 @@
+// KernelPlan: all kernels that one execution of a problem launches, in order, and the workspace that they share. What
+// is launched, with which parameters, and what lies where is decided here; the runtime loads the kernels, fills in the
+// caller's addresses and launches.
+//
+//   pack     copies operands that the TMA cannot address to where it can (compiler/plan/packing.h)
+//   product  the kernel that multiplies: the tile program of problem and schedule
+//   fold     makes few partial rows of very many
+//   reduce   adds up partial rows in a fixed order (compiler/plan/totals.h)
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "compiler/contraction/bindings.h"
+#include "compiler/plan/plan_workspace.h"
+#include "compiler/plan/work_plan.h"
+#include "ir/program.h"
+#include "laneshift/problem.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+enum class LaunchPurpose : uint8_t { kPack, kProduct, kFold, kReduce };
+
+struct PlannedLaunch {
+  LaunchPurpose purpose{};
+  ir::Program program{};             // lowered, with its storage
+  std::vector<BoundParam> params{};  // of the program, in order; what lies in the workspace has its place
+  LaunchGeometry geometry{};
+};
+
+struct KernelPlan {
+  std::vector<PlannedLaunch> launches{};  // one after another on one stream; exactly one is the product
+  PlanWorkspace workspace{};              // zero before its first use
+};
+
+// What of a device decides how large grids are.
+struct GridLimits {
+  int sm_count = 1;
+  // Clusters of the product's kernel that run at one time, with one CTA on an SM. Unset: as many as the SMs hold.
+  std::function<Result<int>(const ir::Program& product)> resident_clusters{};
+};
+
+// Errors as BuildProgram, and those of `resident_clusters`. `dumps`: the product's tile program after each pass.
+Result<KernelPlan> PlanKernels(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                               const GridLimits& limits, std::vector<PassDump>* dumps = nullptr);
+
+// The grid of the product's kernel.
+LaunchGeometry GeometryOf(const ir::Program& product, const WorkShares& shares);
+
+// Kernels of a plan that only move memory.
+struct MoveWork {
+  int kernels = 0;
+  int64_t bytes = 0;  // read and written
+  bool operator==(const MoveWork&) const = default;
+};
+// Those before the product's kernel and those after it, for estimates: no program of theirs is built.
+struct PlanMoves {
+  MoveWork before{}, after{};
+};
+// `product`: the schedule's program, at any stage.
+PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Program& product);
+// No more than those of any program of the schedule.
+PlanMoves LeastMovesOf(const Problem& problem, const Schedule& schedule);
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,141 @@
+#include "compiler/plan/kernel_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compiler/plan/totals.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using Purposes = std::vector<LaunchPurpose>;
+constexpr auto kCounters = static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes);
+
+struct Planned {
+  Problem problem;
+  Schedule schedule;
+  KernelPlan plan;
+
+  Purposes purposes() const {
+    Purposes purposes;
+    for (const PlannedLaunch& launch : plan.launches) purposes.push_back(launch.purpose);
+    return purposes;
+  }
+  const PlannedLaunch& Product() const {
+    return *std::find_if(plan.launches.begin(), plan.launches.end(),
+                         [](const auto& launch) { return launch.purpose == LaunchPurpose::kProduct; });
+  }
+};
+
+Planned PlanOf(const char* problem, const char* schedule, const GridLimits& limits = {.sm_count = 10},
+               const char* target = "sm_90a") {
+  Planned planned{*ParseProblem(problem), ParseSchedule(schedule)->value, {}};
+  auto plan = PlanKernels(planned.problem, planned.schedule, target::NamedTarget(target), limits);
+  EXPECT_TRUE(plan) << problem << ": " << plan.error().message;
+  if (plan) planned.plan = std::move(*plan);
+  return planned;
+}
+
+std::optional<size_t> PlaceOf(const PlannedLaunch& launch, ir::Binding binding) {
+  for (const BoundParam& bound : launch.params) {
+    if (bound.param.binding == binding) return bound.in_workspace;
+  }
+  ADD_FAILURE() << "no parameter " << ir::InfoOf(binding).name;
+  return {};
+}
+
+TEST(PlanWorkspace, PutsRegionsAfterTheCounters) {
+  PlanWorkspace workspace;
+  EXPECT_EQ(workspace.Bytes(), 0u);
+  EXPECT_EQ(workspace.Add(WorkspaceUse::kPackedCopy, 100), kCounters);
+  EXPECT_EQ(workspace.Add(WorkspaceUse::kPartialRows, 7), kCounters + 128);
+  EXPECT_EQ(workspace.Add(WorkspaceUse::kPartialRows, 9), kCounters + 256);
+  EXPECT_EQ(workspace.Bytes(), kCounters + 256 + 9);
+  EXPECT_EQ(workspace.BytesFor(WorkspaceUse::kPartialRows), 128u + 9);
+  EXPECT_EQ(workspace.BytesFor(WorkspaceUse::kSplitK), 0u);
+
+  PlanWorkspace shared;
+  EXPECT_EQ(shared.Add(WorkspaceUse::kSplitK, kCounters + 200), 0u);
+  EXPECT_EQ(shared.Add(WorkspaceUse::kPackedCopy, 1), kCounters + 256);
+}
+
+TEST(PlanKernels, IsOneKernelWhereThatIsEnough) {
+  const Planned planned = PlanOf("gemm m=64 n=64 k=64", "tile=64x64x64 acc=1");
+  EXPECT_EQ(planned.purposes(), Purposes{LaunchPurpose::kProduct});
+  EXPECT_EQ(planned.plan.workspace.Bytes(), 0u);
+  EXPECT_EQ(planned.Product().program.stage, ir::Stage::kLowered);
+}
+
+// The copies are where the product reads; the second one is found by the kernel after the first.
+TEST(PlanKernels, PacksBeforeTheProduct) {
+  const Planned planned =
+      PlanOf("gemm m=100 n=60 k=65 batch=3 b_major=n", "tile=64x64x64 acc=1 a_load=pack b_load=pack d_store=rows");
+  ASSERT_EQ(planned.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kProduct}));
+  const size_t b_begin = kCounters + size_t{3} * 100 * 128 * 2;
+  EXPECT_EQ(PlaceOf(planned.plan.launches[0], ir::Binding::kWorkspace), kCounters);
+  EXPECT_EQ(PlaceOf(planned.plan.launches[0], ir::Binding::kBaseA), std::nullopt) << "the caller's";
+  EXPECT_EQ(PlaceOf(planned.Product(), ir::Binding::kMapA), kCounters);
+  EXPECT_EQ(PlaceOf(planned.Product(), ir::Binding::kMapB), b_begin);
+  EXPECT_EQ(planned.plan.workspace.Bytes(), b_begin + size_t{3} * 65 * 64 * 2);
+
+  const Planned only_b =
+      PlanOf("gemm m=100 n=60 k=65 b_major=n lda=72", "tile=64x64x64 acc=1 b_load=pack d_store=rows");
+  EXPECT_EQ(PlaceOf(only_b.plan.launches[0], ir::Binding::kWorkspace), kCounters);
+  EXPECT_EQ(PlaceOf(only_b.Product(), ir::Binding::kMapB), kCounters);
+}
+
+TEST(PlanKernels, ReducesAfterTheProduct) {
+  const Planned few = PlanOf("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
+  ASSERT_EQ(few.purposes(), (Purposes{LaunchPurpose::kProduct, LaunchPurpose::kReduce}));
+  EXPECT_EQ(PlaceOf(few.Product(), ir::Binding::kBaseE0), kCounters);
+  EXPECT_EQ(PlaceOf(few.plan.launches[1], ir::BaseOfLines(0)), kCounters);
+  EXPECT_EQ(PlaceOf(few.plan.launches[1], ir::EpilogueBase(0)), std::nullopt) << "the caller's";
+  EXPECT_EQ(few.plan.workspace.BytesFor(WorkspaceUse::kPartialRows), 19u * 200 * 4);
+
+  const Planned many = PlanOf("gemm m=40000 n=40 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
+  ASSERT_EQ(many.purposes(), (Purposes{LaunchPurpose::kProduct, LaunchPurpose::kFold, LaunchPurpose::kReduce}));
+  EXPECT_EQ(PlaceOf(many.plan.launches[1], ir::EpilogueBase(0)), PlaceOf(many.plan.launches[2], ir::BaseOfLines(0)));
+}
+
+// Split-K's region is as large as the clusters that the device runs at one time leave tiles over.
+TEST(PlanKernels, AsksTheDeviceHowManyClustersRun) {
+  const char *problem = "gemm m=640 n=128 k=1024", *schedule = "tile=64x64x64 acc=1 split_k=4";
+  const Planned by_sms = PlanOf(problem, schedule, {.sm_count = 16});
+  EXPECT_EQ(by_sms.Product().geometry.grid, 16u);
+  EXPECT_EQ(by_sms.plan.workspace.Bytes(), kCounters + 4u * 4 * 64 * 64 * 4);
+  int asked = 0;
+  const Planned by_device =
+      PlanOf(problem, schedule,
+             {.sm_count = 16, .resident_clusters = [&](const ir::Program&) { return Result<int>(++asked * 19); }});
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(by_device.Product().geometry.grid, 19u);
+  EXPECT_EQ(by_device.plan.workspace.Bytes(), kCounters + 1u * 4 * 64 * 64 * 4);
+  const auto refused = PlanKernels(by_sms.problem, by_sms.schedule, target::NamedTarget("sm_90a"),
+                                   {.resident_clusters = [](const ir::Program&) {
+                                     return Result<int>(MakeError(ErrorCode::kDriver, "no such kernel"));
+                                   }});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "no such kernel");
+}
+
+TEST(MovesOf, CountsWhatThePlansKernelsMove) {
+  const Planned packs =
+      PlanOf("gemm m=100 n=60 k=65 batch=3", "tile=64x64x64 acc=1 a_load=pack b_load=pack d_store=rows");
+  const PlanMoves packed = MovesOf(packs.problem, packs.schedule, packs.Product().program);
+  EXPECT_EQ(packed.before, (MoveWork{1, 2 * 3 * (100 + 60) * 65 * 2}));
+  EXPECT_EQ(packed.after, MoveWork{});
+  EXPECT_EQ(LeastMovesOf(packs.problem, packs.schedule).before, packed.before);
+
+  const Planned sums = PlanOf("gemm m=40000 n=40 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
+  const PlanMoves moves = MovesOf(sums.problem, sums.schedule, sums.Product().program);
+  EXPECT_EQ(moves.before, MoveWork{});
+  // 2500 partial rows become 10, which both kernels move.
+  EXPECT_EQ(moves.after, (MoveWork{2, (2500 + 10 + 10) * 40 * 4}));
+  EXPECT_EQ(LeastMovesOf(sums.problem, sums.schedule).after, (MoveWork{1, 0}));
+}
+
+}  // namespace
+}  // namespace laneshift::compiler

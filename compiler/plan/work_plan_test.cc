@@ -1,0 +1,95 @@
+#include "compiler/plan/work_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/compile.h"
+#include "compiler/plan/kernel_plan.h"
+
+namespace laneshift::compiler {
+namespace {
+
+WorkPlan WorkOf(const char* problem, const char* schedule) {
+  return PlanWork(*ParseProblem(problem), ParseSchedule(schedule)->value);
+}
+WorkShares SharesOf(const char* problem, const char* schedule, int64_t most) {
+  return DivideWork(WorkOf(problem, schedule), most);
+}
+
+// A cluster is one unit, and hangs over D where its last CTAs have nothing.
+TEST(PlanWork, CountsWholeClusters) {
+  const WorkPlan work = WorkOf("gemm m=300 n=200 k=64 batch=3", "tile=64x64 cluster=2x2");
+  EXPECT_EQ(work.tile_rows, 6);
+  EXPECT_EQ(work.tile_columns, 4);
+  EXPECT_EQ(work.Tiles(), 6 * 4 * 3);
+  EXPECT_EQ(work.Units(), 3 * 2 * 3);
+  EXPECT_EQ(work.Rest(10), 2);
+}
+
+// Each matrix of a batch, and each group, has tiles of its own; a walk has positions that are no output.
+TEST(PlanWork, CountsTilesOfTheKernel) {
+  EXPECT_EQ(WorkOf("gemm m=64 n=8 k=64 batch=5", "tile=64x64").Tiles(), 5);
+  EXPECT_EQ(WorkOf("conv n=2 h=20 w=10 c=128 k=64 r=1 s=1 groups=2", "reuse=im2col tile=128x32x64").Tiles(), 4 * 2);
+  const char* conv = "conv n=1 h=8 w=126 c=64 k=64 r=3 s=3 pad=1";
+  EXPECT_EQ(WorkOf(conv, "reuse=im2col tile=128x64x64").tile_rows, 8);
+  const WorkPlan lost = WorkOf(conv, "reuse=lane_shift shift=fused tile=128x64x64 d_store=rows");
+  EXPECT_EQ(lost.tile_m, 120) << "two of each 32 rows are lost";
+  EXPECT_EQ(lost.tile_rows, (8 * 128 + 119) / 120);
+}
+
+TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
+  EXPECT_EQ(WorkOf("gemm m=64 n=64 k=1024", "tile=64x64x64 split_k=4").slices, 4);
+  EXPECT_EQ(WorkOf("gemm m=64 n=64 k=128", "tile=64x64x64 split_k=4").slices, 2);
+  const WorkPlan work = WorkOf("gemm m=640 n=64 k=1024", "tile=64x64x64 split_k=4");
+  EXPECT_EQ(work.SlicesOn(11), 4);
+  EXPECT_EQ(work.SlicesOn(10), 1) << "a whole wave is not cut";
+}
+
+// A cluster is launched as a whole, at most so many as run at one time; where clusters take over others, all of them.
+TEST(DivideWork, CountsClusters) {
+  EXPECT_EQ(SharesOf("gemm m=300 n=200 k=64", "tile=64x64 cluster=2x2", 100).clusters, 3 * 2);
+  EXPECT_EQ(SharesOf("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2", 37).clusters, 37);
+  const WorkShares taken = SharesOf("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2 scheduler=clc", 37);
+  EXPECT_EQ(taken.clusters, 32 * 32);
+  EXPECT_EQ(taken.resident, 37);
+  EXPECT_EQ(taken.waves, (32 * 32 + 36) / 37);
+  // Of a B that stays a cluster has one column of tiles.
+  EXPECT_EQ(SharesOf("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 37).clusters, 35);
+  EXPECT_EQ(SharesOf("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1 cluster=2x1", 37).clusters, 35);
+  EXPECT_EQ(SharesOf("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 3).clusters, 5);
+  EXPECT_EQ(SharesOf("gemm m=4096 n=64 k=64", "tile=64x64 b_keep=1", 37).clusters, 37);
+}
+
+// Only what fills no wave is cut, and its partial accumulators lie in the workspace.
+TEST(DivideWork, CutsTheLastWave) {
+  const WorkShares shares = SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64 split_k=4", 16);
+  EXPECT_EQ(shares.clusters, 16);
+  EXPECT_EQ(shares.cut, 4);
+  EXPECT_EQ(shares.partials, 4 * 4);
+  EXPECT_EQ(SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64", 16).partials, 0);
+  const WorkShares pairs = SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64 split_k=4 cluster=2x1", 8);
+  EXPECT_EQ(pairs.cut, 2);
+  EXPECT_EQ(pairs.partials, 2 * 2 * 4);
+}
+
+// The counters of tiles that are cut bound the grid.
+TEST(DivideWork, HasNoMoreClustersThanCounters) {
+  EXPECT_EQ(SharesOf("gemm m=65536 n=4096 k=64", "tile=64x64", 1000).clusters, ir::WorkspaceLayout::kMostTiles);
+  EXPECT_EQ(SharesOf("gemm m=65536 n=4096 k=64", "tile=64x64 cluster=2x1", 1000).clusters,
+            ir::WorkspaceLayout::kMostTiles / 2);
+}
+
+TEST(GeometryOf, LaunchesWholeClusters) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const Problem problem = *ParseProblem("gemm m=300 n=200 k=64");
+  const Schedule schedule = ParseSchedule("tile=64x64x64 cluster=2x2 stages=2 acc=1")->value;
+  const auto program = BuildProgram(problem, schedule, target);
+  ASSERT_TRUE(program) << program.error().message;
+  const LaunchGeometry geometry = GeometryOf(*program, DivideWork(PlanWork(problem, schedule), 100));
+  EXPECT_EQ(geometry.grid, 4u * 3 * 2);
+  EXPECT_EQ(geometry.cluster, 4u);
+  EXPECT_EQ(geometry.threads, static_cast<unsigned>(program->threads));
+  EXPECT_EQ(geometry.smem_bytes, static_cast<unsigned>(program->smem_bytes));
+}
+
+}  // namespace
+}  // namespace laneshift::compiler

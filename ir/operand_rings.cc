@@ -1,0 +1,46 @@
+#include "ir/operand_rings.h"
+
+#include <utility>
+#include <vector>
+
+namespace laneshift::ir {
+namespace {
+
+class RingFinder {
+ public:
+  explicit RingFinder(const Program& program) : program_(program) {
+    for (const Role& role : program.roles) Visit(role.body);
+  }
+  OperandRings rings() const { return rings_; }
+
+ private:
+  void Visit(const std::vector<Op>& body) {
+    for (const Op& op : body) {
+      if (const auto* channel = std::get_if<ChannelAttrs>(&op.attrs)) slots_.emplace_back(op.result, channel->channel);
+      if (const auto* cursor = std::get_if<CursorAttrs>(&op.attrs)) slots_.emplace_back(op.result, cursor->channel);
+      const OpCategory category = InfoOf(op.kind).category;
+      if (category == OpCategory::kBulkLoad || category == OpCategory::kThreadLoad) Note(op);
+      Visit(op.body);
+    }
+  }
+
+  // Positions of a walk are rows of A.
+  void Note(const Op& load) {
+    const auto* tile = std::get_if<LoadAttrs>(&load.attrs);
+    const bool of_b = tile != nullptr && tile->operand == Operand::kB;
+    for (const auto& [slot, channel] : slots_) {
+      if (slot != load.operands[0] || program_.channels[static_cast<size_t>(channel)].stays) continue;
+      (of_b ? rings_.b : rings_.a) = channel;
+    }
+  }
+
+  const Program& program_;
+  std::vector<std::pair<ValueId, int>> slots_;
+  OperandRings rings_;
+};
+
+}  // namespace
+
+OperandRings RingsOf(const Program& program) { return RingFinder(program).rings(); }
+
+}  // namespace laneshift::ir
