@@ -13,7 +13,7 @@ using base::Cat;
 constexpr std::string_view kStatusNames[] = {"assembled", "too old", "refused"};
 constexpr std::string_view kWordsNames[] = {"not compared", "equal", "different", "fault"};
 
-// ptxas's words for a version or a target that came after it.
+// ptxas's messages for a version or a target that is newer than it.
 bool SaysTooOld(std::string_view message) {
   constexpr std::string_view kWords[] = {"Unsupported .version", "is not defined for option 'gpu-name'",
                                          "SM version specified by .target is higher", "Unsupported .target"};

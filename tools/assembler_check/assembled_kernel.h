@@ -1,4 +1,4 @@
-// AssembledKernel: what one ptxas made of one kernel, and what is to be said of it.
+// AssembledKernel: the result of one ptxas for one kernel, and its findings.
 //
 // Thread-safety: values.
 #pragma once
@@ -20,7 +20,7 @@ enum class AssembledAs : uint8_t {
 // "assembled", "too old", "refused".
 std::string_view NameOf(AssembledAs status);
 
-// What became of the words that a GPU computed with the machine code.
+// The outcome of comparing the words that a GPU computed with the machine code.
 enum class WordsAs : uint8_t {
   kNotCompared,
   kEqual,
@@ -38,7 +38,7 @@ struct AssembledKernel {
   WordsAs words = WordsAs::kNotCompared;
   std::string words_message{};  // why not, or where they differ first
 
-  // Nothing: it is as it should be.
+  // Empty: no finding.
   std::string FailureOf(const CheckedKernel& kernel) const;
 };
 
@@ -46,8 +46,8 @@ struct AssembledKernel {
 std::vector<std::vector<AssembledKernel>> AssembleAll(const std::vector<CheckedKernel>& kernels,
                                                       const std::vector<device::PtxAssembler>& assemblers);
 
-// In what the machine code of one kernel differs between the assemblers that took it, one line a figure
-// ("registers: 168 (ptxas 12.8.93), 152 (ptxas 13.0.88)"). No lines: in nothing that ptxas tells.
+// The differences between the machine codes of one kernel by the assemblers that accepted it, one line per figure
+// ("registers: 168 (ptxas 12.8.93), 152 (ptxas 13.0.88)"). No lines: no figure that ptxas reports differs.
 std::vector<std::string> DifferencesOf(const std::vector<AssembledKernel>& made,
                                        const std::vector<device::PtxAssembler>& assemblers);
 

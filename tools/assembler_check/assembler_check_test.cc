@@ -1,4 +1,4 @@
-// verify-assembler with assemblers that are scripts: what it finds, what it makes of their answers, and how it ends.
+// verify-assembler with scripts as assemblers: what it finds, how it judges their answers, and how it ends.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -112,7 +112,7 @@ TEST_F(VerifyAssembler, WantsItsOwnKernelsTidyAndDrawsThemAlike) {
   const auto first = Verify(with(tidy), 0), second = Verify(with(tidy), 0), failed = Verify(with(spills), 1);
   ASSERT_EQ(first.size(), 5u);
   EXPECT_EQ(first, second);
-  EXPECT_NE(first[0]["target"], first[1]["target"]) << "both targets, in turns";
+  EXPECT_NE(first[0]["target"], first[1]["target"]) << "both targets, alternating";
   EXPECT_NE(std::string(first[0]["kernel"]).find("--schedule"), std::string::npos);
   EXPECT_NE(std::string(failed[0]["results"][0]["failure"]).find("spills"), std::string::npos);
 }
@@ -157,7 +157,7 @@ TEST_F(VerifyAssembler, RefusesInOneLine) {
   EXPECT_NE(refused({"--assembler", good, "--target", "sm_80"}, 3).find("sm_80"), std::string::npos);
 }
 
-// The launches of a file once more by another device: here an emulated one, which takes PTX in the place of a cubin.
+// The launches of a file repeated on another device: here an emulated one, which takes PTX instead of a cubin.
 TEST(DeviceRun, DoesWhatTheEmulatedRunDid) {
   const std::string directory = LANESHIFT_SOURCE_DIR "/examples/emulate";
   const auto ptx = base::ReadFile(directory + "/scale.ptx", 1 << 20);

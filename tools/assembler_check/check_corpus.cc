@@ -18,10 +18,10 @@ namespace {
 using base::Cat;
 
 constexpr uint64_t kMaxPtxBytes = uint64_t{256} << 20;
-// Draws that a rule refuses, or that make a kernel once more, for each one that counts.
+// The number of draws, refused by a rule or repeating a kernel, per draw that counts.
 constexpr int kDrawsPerKernel = 40;
 
-// A problem with a schedule that fits it, and its kernel's key and PTX; nothing where a rule refuses it.
+// A problem with a schedule that fits it, and its kernel's key and PTX; nothing if a rule refuses it.
 std::optional<std::pair<std::string, CheckedKernel>> DrawKernel(Dice& dice, const target::Target& target) {
   const std::vector<std::string_view> kinds = ir::ProblemKinds();
   const auto problem = ParseProblem(base::Join(DrawProblem(dice, dice.Of(kinds), DrawReach::kEmulated), " "));

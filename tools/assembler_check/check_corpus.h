@@ -1,4 +1,4 @@
-// What verify-assembler assembles: kernels of our own, drawn from a seed, and PTX files that the user names.
+// The inputs of verify-assembler: our own kernels, drawn from a seed, and PTX files that the user names.
 //
 // Thread-safety: values.
 #pragma once
@@ -26,11 +26,11 @@ struct CheckedKernel {
   std::optional<DrawnProblem> drawn{};
   std::string launch_path{};  // of the launch file; empty: none
 
-  // Whether a spill, a stack frame or an advisory is a failure: of our own kernels, none of which needs them.
+  // Whether a spill, a stack frame or an advisory is a failure: for our own kernels, none of which needs them.
   bool MustBeTidy() const { return drawn.has_value(); }
 };
 
-// `count` different kernels. `target`: "sm_100a" or "sm_90a"; empty: both, in turns. Equal seeds draw alike.
+// `count` different kernels. `target`: "sm_100a" or "sm_90a"; empty: both, alternating. Equal seeds draw alike.
 Result<std::vector<CheckedKernel>> DrawKernels(int count, uint64_t seed, const std::string& target);
 
 // PTX files, each with the launch file (.json) that follows it, if one does. The Error names the file.

@@ -97,7 +97,7 @@ Result<std::vector<std::vector<uint8_t>>> RunOnDevice(const device::Device& devi
     LS_TRY(buffer.CopyFromHost(stream, bytes.data(), bytes.size()));
     buffers.push_back(std::move(buffer));
   }
-  // A launch that a fault kept the emulator from has no entry in the trace.
+  // A launch that the emulator could not run because of a fault has no entry in the trace.
   for (size_t step = 0; step < trace.kernels.size(); ++step)
     LS_TRY(LaunchStepOnDevice(module, trace.kernels[step], file.launches[step], buffers, stream));
   std::vector<std::vector<uint8_t>> after;

@@ -1,4 +1,4 @@
-// RunOnDevice: what an emulated run did with its buffers and launches (EmulationTrace), done again on another device.
+// RunOnDevice: repeats an emulated run, with its buffers and launches (EmulationTrace), on another device.
 //
 // Thread-safety: none.
 #pragma once

@@ -14,7 +14,7 @@ namespace {
 using base::Cat;
 namespace fs = std::filesystem;
 
-// The directories in `parent` whose names begin so.
+// The directories in `parent` whose names begin with the prefix.
 std::vector<std::string> DirectoriesNamed(const fs::path& parent, std::string_view beginning) {
   std::vector<std::string> found;
   std::error_code unreadable;
@@ -37,7 +37,7 @@ void AddProgramsNamed(const fs::path& directory, std::string_view beginning, std
   to.insert(to.end(), found.begin(), found.end());
 }
 
-// Where the wheels of nvidia-cuda-nvcc (12 and 13) and of triton have it.
+// Where the wheels of nvidia-cuda-nvcc (12 and 13) and of triton install it.
 void AddOfPackages(const fs::path& packages, std::vector<std::string>& to) {
   for (const char* beginning : {"cuda_nvcc", "cu1"}) {
     for (const std::string& toolkit : DirectoriesNamed(packages / "nvidia", beginning))
@@ -102,7 +102,7 @@ Result<std::vector<device::PtxAssembler>> FindAssemblers(const std::vector<std::
   }
   if (search == AssemblerSearch::kMachine) {
     for (const std::string& path : AssemblersOfMachine(settings)) {
-      // What only looks like one is passed over: nobody has named it.
+      // A file that only looks like a ptxas is skipped, because nobody has named it.
       auto found = device::PtxAssembler::Find({.path = path});
       if (found && !versions.contains(found->id())) add(std::move(*found));
     }

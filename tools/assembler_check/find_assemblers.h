@@ -1,5 +1,5 @@
-// FindAssemblers: every ptxas of this machine: of CUDA toolkits, of PATH, and of the Python packages that bring one
-// (nvidia-cuda-nvcc, triton).
+// FindAssemblers: every ptxas of this machine: of CUDA toolkits, of PATH, and of Python packages (nvidia-cuda-nvcc,
+// triton).
 //
 // Thread-safety: reads the file system, keeps nothing.
 #pragma once
@@ -12,12 +12,12 @@
 
 namespace laneshift::tools {
 
-// Whether ptxas is also looked for where it usually is.
+// Whether ptxas is also searched in the usual places.
 enum class AssemblerSearch : uint8_t { kMachine, kOnlyNamed };
 
-// `named`: each a ptxas, or a directory that has some: a toolkit, a virtual environment, or what `pip --target` made.
-// Of several with one version that nobody named the first one stands for all. The Error says which of `named` is no
-// ptxas and has none; kNotFound: there is none at all.
+// `named`: each a ptxas, or a directory that contains some: a toolkit, a virtual environment, or a `pip --target`
+// directory. Of several unnamed ones with one version the first is used. The Error says which of `named` is not a ptxas
+// and contains none; kNotFound: there is none at all.
 Result<std::vector<device::PtxAssembler>> FindAssemblers(const std::vector<std::string>& named, AssemblerSearch search,
                                                          const Settings& settings);
 

@@ -97,7 +97,7 @@ Result<WordCheck::Reference> WordCheck::Emulate(const CheckedKernel& kernel) con
     LS_ASSIGN(reference.words, EmulateLaunches(kernel, emulator::Completion::kEager, *reference.replay));
   }
   if (late != reference.words) reference.not_compared = kDependsOnOrder;
-  // What the manual bounds, and does not say, an assembler cannot get wrong in the last bits.
+  // Where the manual gives only a bound, an assembler cannot be wrong in the last bits.
   if (kernel.ptx.find(".approx") != std::string::npos) reference.words.clear();
   return reference;
 }
@@ -117,7 +117,7 @@ Result<WordCheck::Words> WordCheck::OnDevice(const CheckedKernel& kernel, const 
   const Replay& replay = *reference.replay;
   const device::Device& device = engine.parts().device;
   const auto module = device::Module::LoadCubin(device.context(), made.result.cubin);
-  // Nothing has been launched: other kernels can be.
+  // Nothing has been launched: other kernels can still be compared.
   if (!module) return MakeError(ErrorCode::kUnsupported, module.error().message);
   LS_ASSIGN(auto after, RunOnDevice(device, *module, replay.file, replay.trace));
   for (size_t i = 0; i < after.size(); ++i) words.emplace_back(replay.file.buffers[i].name, std::move(after[i]));

@@ -1,5 +1,5 @@
-// WordCheck: the words that a GPU computes with each assembler's machine code, against those of the emulator, which
-// runs the PTX.
+// WordCheck: compares the words that a GPU computes with each assembler's machine code with those of the emulator,
+// which runs the PTX.
 //
 // Thread-safety: none; it configures the process-wide emulated driver.
 #pragma once
@@ -23,15 +23,15 @@ class WordCheck {
 
   const std::string& device_name() const { return name_; }
 
-  // Fills in `words` of everything in `made` that is a cubin for this device. False: a launch failed, which took the
+  // Sets `words` of everything in `made` that is a cubin for this device. False: a launch failed, which took the
   // device's context with it, and nothing more can be compared in this process.
   bool Compare(const CheckedKernel& kernel, const std::vector<device::PtxAssembler>& assemblers,
                std::vector<AssembledKernel>& made);
 
  private:
-  // Buffers by name, as they were left.
+  // Buffers by name, after the run.
   using Words = std::vector<std::pair<std::string, std::vector<uint8_t>>>;
-  // A launch file and what the emulator made of it.
+  // A launch file and the emulator's results for it.
   struct Replay {
     LaunchFile file;
     EmulationTrace trace;
@@ -49,7 +49,7 @@ class WordCheck {
   Result<Reference> Emulate(const CheckedKernel& kernel) const;
   Result<Words> EmulateDrawn(const DrawnProblem& drawn, const AsyncOrder& order) const;
   Result<Words> EmulateLaunches(const CheckedKernel& kernel, emulator::Completion order, Replay& replay) const;
-  // Fills in `words` of one cubin. False: as Compare.
+  // Sets `words` of one cubin. False: as Compare.
   bool CompareOne(const CheckedKernel& kernel, const device::PtxAssembler& assembler, Reference& reference,
                   AssembledKernel& made) const;
   Result<Words> OnDevice(const CheckedKernel& kernel, const Reference& reference, const device::PtxAssembler& assembler,
@@ -58,7 +58,7 @@ class WordCheck {
   std::string device_, name_, target_;
 };
 
-// Where the words differ first and in how many bytes; empty: nowhere. `whose`: "the emulator's".
+// Where the words first differ and in how many bytes; empty: nowhere. `whose`: "the emulator's".
 std::string DifferenceOf(const std::vector<std::pair<std::string, std::vector<uint8_t>>>& got,
                          const std::vector<std::pair<std::string, std::vector<uint8_t>>>& wanted,
                          const std::string& whose);

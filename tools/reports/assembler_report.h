@@ -1,4 +1,4 @@
-// What verify-assembler prints.
+// The output of verify-assembler.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -19,16 +19,16 @@ struct AssemblerCheck {
   std::string device;                              // that words were compared on; empty: none
   std::string ended_early;                         // why not everything was compared; empty: it was
 
-  // That nothing has failed and at least one assembler took each kernel.
+  // Whether nothing has failed and at least one assembler accepted each kernel.
   bool Right() const;
 };
 
-// One row an assembler, then what differs between them and what failed, a line each.
+// One row per assembler, then the differences and the failures, one line each.
 std::string AssemblerText(const AssemblerCheck& check, const Screen& screen);
 
 // One kernel: {"kernel", "target", "results": [{"assembler", "path", "status", …}], "differences"}.
 nlohmann::ordered_json KernelJson(const AssemblerCheck& check, size_t kernel);
-// The whole: {"ok", "device", "assemblers": [{"assembler", "path", "assembled", …}]}.
+// The summary: {"ok", "device", "assemblers": [{"assembler", "path", "assembled", …}]}.
 nlohmann::ordered_json AssemblersJson(const AssemblerCheck& check);
 
 }  // namespace laneshift::tools

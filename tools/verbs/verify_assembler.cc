@@ -37,7 +37,7 @@ struct VerifyOptions {
   bool only_named = false, json = false;
 };
 
-// The GPU to compare words on; nothing: none is wanted or there is none.
+// The GPU to compare words on; nothing if none is wanted or there is none.
 Result<std::optional<WordCheck>> WordsOn(const std::string& device) {
   if (device == "none") return std::optional<WordCheck>();
   auto words = WordCheck::Open(device == "auto" ? "cuda" : device);
@@ -67,7 +67,7 @@ Result<int> VerifyAssemblers(const VerifyOptions& options, const Settings& setti
             FindAssemblers(options.assemblers,
                            options.only_named ? AssemblerSearch::kOnlyNamed : AssemblerSearch::kMachine, settings));
   LS_ASSIGN(check.kernels, ReadKernels(options.files));
-  // Who names files wants these, unless a count is named too.
+  // If files are named, only these are checked, unless a count is given too.
   const int count = options.count.value_or(options.files.empty() ? kUsualCount : 0);
   LS_ASSIGN(std::vector<CheckedKernel> drawn, DrawKernels(count, options.seed, options.target));
   check.kernels.insert(check.kernels.end(), std::make_move_iterator(drawn.begin()),
@@ -97,13 +97,13 @@ Verb AddVerifyAssembler(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<VerifyOptions>();
   verb->add_option("files", options->files, "PTX files, each with the launch file (.json) that follows it, if any")
       ->type_name("FILE");
-  verb->add_option("--count", options->count, "kernels of our own to draw; 20, or 0 where files are named")
+  verb->add_option("--count", options->count, "number of our own kernels to draw; 20, or 0 if files are named")
       ->type_name("N")
       ->check(CLI::Range(0, 100000).description(""));
   verb->add_option("--seed", options->seed, "of the draw; equal seeds draw alike")
       ->type_name("N")
       ->capture_default_str();
-  verb->add_option("--target", options->target, "draw for sm_100a or sm_90a only")->type_name("sm_100a|sm_90a");
+  verb->add_option("--target", options->target, "draw only for sm_100a or sm_90a")->type_name("sm_100a|sm_90a");
   verb->add_option("--assembler", options->assemblers,
                    "repeatable: a ptxas, or a directory that has some (a toolkit, a virtual environment)")
       ->type_name("PATH")
