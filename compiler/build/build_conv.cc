@@ -182,8 +182,7 @@ ConvParts::Channels ConvParts::MakeChannels() const {
   channels.all.push_back(std::move(x));
   if (own_filters) {
     const int slots = KnowsFilter() ? KnownBlocks() : IsResident() ? schedule_.b_keep : schedule_.filter_stages;
-    channels.all.push_back(
-        {.name = std::string(kFilterRing), .stages = slots, .tiles = {{"w", w_tile_}}, .stays = IsResident()});
+    channels.all.push_back({.name = "w", .stages = slots, .tiles = {{"w", w_tile_}}, .stays = IsResident()});
     channels.w = 1;
   }
   if (!Shifts()) return channels;
