@@ -2,17 +2,19 @@
 # cases. A program runs its cases in one process: under a sanitizer most of a case run by ctest would be the start.
 #
 # Left out by name: cases that limit the address space or ask for all of it, of which a sanitizer reserves more than any limit;
-# writers that are killed around a moment, whose every other test is the same code; and faults that only differ in their errno.
-set(memory_limits "HostMemory.ALackOfItIsAnError:Threads.AreAsManyAsTheHostAllows")
+# writers that are killed around a moment, whose every other test is the same code; faults that only differ in their errno;
+# and mutated programs, which the fuzz target `tile` runs under the same sanitizers for as long as one likes.
+set(memory_limits "HostMemory.ALackOfItIsAnError:HostMemory.SurvivesAHostWithoutMemory:Threads.AreAsManyAsTheHostAllows")
+set(fuzzed "ProgramText.MutatedTextsAreReadOrRefused")
 set(repeated "UpkeepTest.*:CrashTest.AProcessKilled*:Codes/FaultTest.*/1:Codes/FaultTest.*/2:Codes/FaultTest.*/3")
 string(APPEND repeated ":Codes/FaultTest.*/4:Codes/FaultTest.*/5")
 set(LANESHIFT_SANITIZED_address,undefined
   "base_test            1 -${memory_limits}"
-  "ir_test              2 *"
+  "ir_test              2 -${fuzzed}"
   "device_test          1 *"
   "store_test           2 -${repeated}"
   "emulator_units_test  2 *"
-  "emulator_test        2 *"
+  "emulator_test        2 -${memory_limits}"
   "compiler_test        2 *"
   "autotune_test        2 *"
   "runtime_test         2 *"
@@ -21,7 +23,7 @@ set(LANESHIFT_SANITIZED_address,undefined
 set(LANESHIFT_SANITIZED_thread
   "base_test            1 -${memory_limits}"
   "store_test           2 -${repeated}"
-  "emulator_test        2 *"
+  "emulator_test        2 -${memory_limits}"
   "autotune_test        2 *"
   "runtime_test         2 *"
   "tuner_fault_test     1 *")
