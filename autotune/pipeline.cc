@@ -47,12 +47,10 @@ class StepWriter {
   PipelineRole Write() {
     bool behind = false;
     for (const Op& op : role_.body) {
-      if (op.kind == OpKind::kShares) NoteSlice(op);
-      if (const auto* tiles = std::get_if<ir::TilesAttrs>(&op.attrs)) {
-        steps_.turn = tiles->turn;
-        steps_.turns = tiles->turns;
-      }
-      if (op.kind == OpKind::kTiles || op.kind == OpKind::kShares) {
+      if (const auto* work = std::get_if<ir::WorkAttrs>(&op.attrs)) {
+        if (work->slices > 1) NoteSlice(op);
+        steps_.turn = work->turn;
+        steps_.turns = work->turns;
         WriteAll(op.body, kListedIterations, steps_.tile);
         behind = true;
       } else {
@@ -69,7 +67,7 @@ class StepWriter {
   // The longest slice stands for all.
   void NoteSlice(const Op& op) {
     indices_.Set(op.result + 3, 0);
-    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[3]), slices_));
+    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[ir::kWorkTileOperands]), slices_));
   }
 
   // Of consecutive loops over slots the later ones are not listed once one was shortened.
@@ -550,7 +548,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tiles = static_cast<double>(work.Tiles() * slices);
   pipeline.raster = work.raster;
   pipeline.cta_multiple = static_cast<double>(work.column_step);
-  if (work.source == compiler::WorkSource::kLaunchControl) pipeline.order = TileOrder::kTaken;
+  if (work.source == ir::WorkSource::kLaunchControl) pipeline.order = TileOrder::kTaken;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };

@@ -384,7 +384,7 @@ Result<LegalSchedule> DeepenShape(const Problem& problem, const Schedule& shape,
                                   const Target& target) {
   LS_ASSIGN(compiler::Sketch sketch, compiler::SketchSchedule(problem, shape, target));
   const Schedule deep = Deepen(shape, sketch.footprint, constraint, target);
-  compiler::DeepenRings(sketch.program, deep);
+  compiler::DeepenRings(sketch, deep);
   return LegalSchedule{deep, std::move(sketch.program)};
 }
 

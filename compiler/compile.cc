@@ -9,7 +9,6 @@
 #include "compiler/legality/check_schedule.h"
 #include "compiler/passes.h"
 #include "compiler/plan/packing.h"
-#include "ir/operand_rings.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -79,13 +78,13 @@ Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, 
                             .stage_bytes = StageBytes(program, rings.a),
                             .filter_stage_bytes = HasOwnRing(rings) ? StageBytes(program, rings.b) : 0,
                             .tmem_columns = program.tmem_columns};
-  return Sketch{std::move(program), footprint};
+  return Sketch{std::move(program), footprint, rings};
 }
 
-void DeepenRings(ir::Program& program, const Schedule& schedule) {
-  const ir::OperandRings rings = ir::RingsOf(program);
-  program.channels.at(static_cast<size_t>(rings.a)).stages = schedule.stages;
-  if (HasOwnRing(rings)) program.channels.at(static_cast<size_t>(rings.b)).stages = schedule.filter_stages;
+void DeepenRings(Sketch& sketch, const Schedule& schedule) {
+  std::vector<ir::Channel>& channels = sketch.program.channels;
+  channels.at(static_cast<size_t>(sketch.rings.a)).stages = schedule.stages;
+  if (HasOwnRing(sketch.rings)) channels.at(static_cast<size_t>(sketch.rings.b)).stages = schedule.filter_stages;
 }
 
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,

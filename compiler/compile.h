@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/operand_rings.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
@@ -45,6 +46,7 @@ Result<Footprint> ValidateSchedule(const Problem& problem, const Schedule& sched
 struct Sketch {
   ir::Program program;
   Footprint footprint;
+  ir::OperandRings rings;
 };
 // Errors as ValidateSchedule.
 Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
@@ -52,7 +54,7 @@ Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, 
 inline constexpr int kUsefulStages = 8;
 // Makes the sketched program that of `schedule`, which differs from its own in the depth of its rings alone; but for
 // where it lies in shared memory.
-void DeepenRings(ir::Program& program, const Schedule& schedule);
+void DeepenRings(Sketch& sketch, const Schedule& schedule);
 
 // The tile program after each pass, for inspection.
 struct PassDump {

@@ -1,6 +1,6 @@
 // Builder: appends operations to a program, one method per row of ops.def.
 //
-// Bodies are written in place: `b.Tiles({m, n, batch}, {.raster = 8}, [&](ValueId row, ValueId column, ValueId image)
+// Bodies are written in place: `b.Work({m, n, batch}, {.raster = 8}, [&](ValueId row, ValueId column, ValueId image)
 // {…})`. Thread-safety: none; one builder writes one program.
 #pragma once
 

@@ -25,28 +25,33 @@ bool RoleVerifier::HoldsTurn() const {
   return false;
 }
 
-Status RoleVerifier::CheckTiles(const Op& op) {
-  tiles_ = op.As<TilesAttrs>();
-  if (tiles_.turns < 1 || !InRange(tiles_.turn, 0, tiles_.turns))
-    return Broken(8, Cat("turn ", tiles_.turn, " of ", tiles_.turns));
-  if (tiles_.turns > 1) {
-    if (tiles_.granted) return Broken(14, "roles take turns at tiles of a fixed order");
-    turns_.resize(std::max(turns_.size(), static_cast<size_t>(tiles_.turns)));
-    turns_[static_cast<size_t>(tiles_.turn)].push_back(role_);
+Status RoleVerifier::CheckWork(const Op& op) {
+  work_ = op.As<WorkAttrs>();
+  if (work_.raster < 1) return Broken(8, "raster is not positive");
+  if (work_.slices < 1) return Broken(8, "slices is not positive");
+  if (work_.turns < 1 || !InRange(work_.turn, 0, work_.turns))
+    return Broken(8, Cat("turn ", work_.turn, " of ", work_.turns));
+  const bool cuts = work_.slices > 1, taken = work_.source == WorkSource::kLaunchControl;
+  if (op.operands.size() != kWorkTileOperands + (cuts ? 1 : 0))
+    return Broken(7, "it has blocks of K where tiles are cut into slices, and only there");
+  if (cuts && taken) return Broken(8, "tiles that are cut into slices come in a fixed order");
+  if (work_.turns > 1) {
+    if (taken || cuts) return Broken(14, "roles take turns at whole tiles of a fixed order");
+    turns_.resize(std::max(turns_.size(), static_cast<size_t>(work_.turns)));
+    turns_[static_cast<size_t>(work_.turn)].push_back(role_);
   }
   const auto ends =
-      std::count_if(op.body.begin(), op.body.end(), [](const Op& inner) { return inner.kind == OpKind::kTilesNext; });
-  const bool granted = op.As<TilesAttrs>().granted;
-  if (granted != program_.TakesOver())
-    return Broken(10, "tiles are granted where there is a channel of grants, and only there");
-  if (ends != (granted ? 1 : 0)) return Broken(10, Cat("a turn of it has ", ends, " tiles.next, not ", granted));
-  return CheckNumber(op);
+      std::count_if(op.body.begin(), op.body.end(), [](const Op& inner) { return inner.kind == OpKind::kWorkNext; });
+  if (taken != program_.TakesOver())
+    return Broken(10, "work comes from launch control where there is a channel of grants, and only there");
+  if (ends != (taken ? 1 : 0)) return Broken(10, Cat("an iteration of it has ", ends, " work.next, not ", taken));
+  return Ok();
 }
 
 Status RoleVerifier::CheckGrant(const Op& op) {
   const ValueId slot = op.operands[0];
   if (ChannelOfSlot(slot).space != Space::kGrants) return Broken(8, "its slot holds no grant");
-  const bool asks = op.kind == OpKind::kRequest;
+  const bool asks = op.kind == OpKind::kWorkRequest;
   if (values_[slot].slot == (asks ? SlotState::kTaken : SlotState::kPut))
     return Broken(11, Cat("slot %", slot, asks ? " was taken" : " was put"));
   if (asks) values_[slot].tma_bytes += kGrantBytes;
@@ -78,7 +83,7 @@ Status RoleVerifier::CheckReserve(const Op& op) {
 
 Status RoleVerifier::CheckPass(const Op& op) {
   uses_[static_cast<size_t>(ChannelOf(op))].passes = true;
-  return tiles_.turns > 1 ? Ok() : Broken(14, "it passes slots and takes no turns");
+  return work_.turns > 1 ? Ok() : Broken(14, "it passes slots and takes no turns");
 }
 
 Status RoleVerifier::CheckAdvance(const Op& op) {
@@ -132,7 +137,7 @@ Status RoleVerifier::Open(const Op& op, SlotState state) {
     return Broken(15, Cat("it takes from channel ", program_.channels[channel].name, ", which stays"));
   LS_TRY(CheckFilledOnce(op));
   const bool turn = program_.channels[channel].space == Space::kTurns;
-  if (tiles_.turns > 1 && state == SlotState::kTaken && !turn) {
+  if (work_.turns > 1 && state == SlotState::kTaken && !turn) {
     use.in_turn = true;
     if (!HoldsTurn()) return Broken(14, Cat("it takes from channel ", program_.channels[channel].name, " out of turn"));
   }
@@ -161,7 +166,7 @@ Status RoleVerifier::Close(const Op& op, SlotState expected) {
 // What stays is filled before the loop over tiles.
 Status RoleVerifier::CheckFilledOnce(const Op& op) const {
   const Channel& channel = program_.channels[static_cast<size_t>(ChannelOf(op))];
-  if (!channel.stays || !in_tiles_) return Ok();
+  if (!channel.stays || !in_work_) return Ok();
   return Broken(15, Cat("it goes through the slots of channel ", channel.name, ", which stays, for each tile"));
 }
 

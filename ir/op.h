@@ -29,7 +29,13 @@ enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kL
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
-enum class Unit : uint8_t { kThread, kWarp };   // who arrives: every thread, or one lane of each warp
+// Who gives a cluster its next unit of work.
+enum class WorkSource : uint8_t {
+  kStatic,         // a fixed order: every so many-th tile, as many on as there are clusters
+  kLaunchControl,  // cluster launch control: the grid has a cluster for each tile, and one that runs takes over others;
+                   // each iteration ends with a work.next, which names the next one
+};
+enum class Unit : uint8_t { kThread, kWarp };  // who arrives: every thread, or one lane of each warp
 
 // Where in its cluster a CTA's copy or arrival goes. What a pair does together it does for both of its CTAs.
 enum class Reach : uint8_t {
@@ -52,17 +58,15 @@ struct ParamAttrs {
   Binding binding{};
   bool operator==(const ParamAttrs&) const = default;
 };
-struct TilesAttrs {
+struct WorkAttrs {
   int raster = 1;
-  bool granted = false;     // each turn ends with a tiles.next, which names the next one
+  WorkSource source = WorkSource::kStatic;
+  int slices = 1;           // of a tile that is cut along K, at most; it has no more than K blocks
   int turn = 0, turns = 1;  // of each so many tiles, which one: roles take turns
-  bool operator==(const TilesAttrs&) const = default;
+  bool operator==(const WorkAttrs&) const = default;
 };
-struct SharesAttrs {
-  int raster = 1;
-  int sections = 1;  // at most; a tile has no more than K blocks
-  bool operator==(const SharesAttrs&) const = default;
-};
+inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; blocks of K come after them
+inline constexpr int kWorkSliceArguments = 5;   // of its body, where tiles are cut, after row, column and batch
 struct ForAttrs {
   int step = 1;
   bool operator==(const ForAttrs&) const = default;
@@ -324,8 +328,8 @@ struct WarpRowAttrs {
 };
 
 using Attrs =
-    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, TilesAttrs, SharesAttrs, ForAttrs, ChannelAttrs,
-                 ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
+                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
                  TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
                  CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StoreTotalsAttrs, AddTotalsAttrs,
@@ -409,6 +413,11 @@ struct Op {
   Attrs attrs{};
   std::vector<Op> body{};
 
+  // Arguments of the body; -1: the op has none.
+  int BodyArguments() const {
+    const bool sliced = kind == OpKind::kWork && operands.size() > kWorkTileOperands;
+    return InfoOf(kind).body + (sliced ? kWorkSliceArguments : 0);
+  }
   template <typename A>
   const A& As() const {
     return std::get<A>(attrs);

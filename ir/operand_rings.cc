@@ -9,15 +9,17 @@ namespace {
 class RingFinder {
  public:
   explicit RingFinder(const Program& program) : program_(program) {
-    for (const Role& role : program.roles) Visit(role.body);
+    for (const Role& role : program.roles) {
+      if (role.kind == RoleKind::kLoad || role.kind == RoleKind::kCopy) Visit(role.body);
+    }
   }
   OperandRings rings() const { return rings_; }
 
  private:
   void Visit(const std::vector<Op>& body) {
     for (const Op& op : body) {
-      if (const auto* channel = std::get_if<ChannelAttrs>(&op.attrs)) slots_.emplace_back(op.result, channel->channel);
-      if (const auto* cursor = std::get_if<CursorAttrs>(&op.attrs)) slots_.emplace_back(op.result, cursor->channel);
+      if (op.kind == OpKind::kPut) slots_.emplace_back(op.result, op.As<ChannelAttrs>().channel);
+      if (op.kind == OpKind::kCursor) slots_.emplace_back(op.result, op.As<CursorAttrs>().channel);
       const OpCategory category = InfoOf(op.kind).category;
       if (category == OpCategory::kBulkLoad || category == OpCategory::kThreadLoad) Note(op);
       Visit(op.body);

@@ -32,7 +32,8 @@
 //
 // A role may have two accumulators of that size: the products of one may run while the other is read.
 //
-// Output tiles. A cluster walks over every so-manieth, or, where `tiles` is granted, begins with that of its own index
+// Work. A role goes through its units of work in a loop, `work`: output tiles, or slices of those that are cut along K.
+// In a fixed order a cluster has every so many-th; from cluster launch control it begins with the tile of its own index
 // and goes on with those of clusters that it takes over before they start: an answer in a slot of the one channel of
 // grants names such a cluster, or none. Every role takes every answer, and all CTAs of the cluster get the same ones.
 //

@@ -52,6 +52,8 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "after"};
 template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<WorkSource>{"static", "launch_control"};
+template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<Reach>{"own", "m", "n", "cross", "leader", "all"};
@@ -130,14 +132,12 @@ template <> inline constexpr auto kFields<ParamAttrs> = std::tuple{
     Field{"binding", &ParamAttrs::binding, Presence::kBare}};
 template <> inline constexpr auto kFields<ClusterIndexAttrs> = std::tuple{
     Field{"axis", &ClusterIndexAttrs::axis, Presence::kBare}};
-template <> inline constexpr auto kFields<TilesAttrs> = std::tuple{
-    Field{"raster", &TilesAttrs::raster},
-    Field{"granted", &TilesAttrs::granted, Presence::kOptional},
-    Field{"turn", &TilesAttrs::turn, Presence::kOptional},
-    Field{"turns", &TilesAttrs::turns, Presence::kOptional}};
-template <> inline constexpr auto kFields<SharesAttrs> = std::tuple{
-    Field{"raster", &SharesAttrs::raster},
-    Field{"sections", &SharesAttrs::sections}};
+template <> inline constexpr auto kFields<WorkAttrs> = std::tuple{
+    Field{"raster", &WorkAttrs::raster},
+    Field{"source", &WorkAttrs::source, Presence::kOptional},
+    Field{"slices", &WorkAttrs::slices, Presence::kOptional},
+    Field{"turn", &WorkAttrs::turn, Presence::kOptional},
+    Field{"turns", &WorkAttrs::turns, Presence::kOptional}};
 template <> inline constexpr auto kFields<ForAttrs> = std::tuple{
     Field{"step", &ForAttrs::step}};
 template <> inline constexpr auto kFields<ChannelAttrs> = std::tuple{

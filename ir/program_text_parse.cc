@@ -314,8 +314,11 @@ class Parser {
     }
     LS_TRY(Mnemonic(op, has_result));
     const OpInfo& row = InfoOf(op.kind);
-    LS_TRY(BodyArguments(op, row.body));
+    LS_ASSIGN(const int arguments, BodyArguments(op, row.body));
     LS_TRY(Operands(op, start));
+    if (row.body >= 0 && op.BodyArguments() != arguments)
+      return ErrorAt(start, Cat(row.mnemonic, " of ", op.operands.size(), " operands has ", op.BodyArguments(),
+                                " arguments of its body, not ", arguments));
     if (row.result != ValueType::kNone) LS_TRY(Define(start, op.result, row.result));
     slots_.Add(op);
     slot_channel_ = slots_.OfSlot(op, 0);
@@ -344,9 +347,11 @@ class Parser {
     return ErrorAt(token, Cat("unknown op ", Quoted(token), Suggestion(token.text, known)));
   }
 
-  // `%3, %4, %5 =`: consecutive, since an op stores the first alone.
-  Status BodyArguments(Op& op, int count) {
-    for (int i = 0; i < count; ++i) {
+  // `%3, %4, %5 =`: consecutive, since an op stores the first alone. How many there are; how many there should be
+  // depends on the operands, which come later.
+  Result<int> BodyArguments(Op& op, int least) {
+    const int most = least + (op.kind == OpKind::kWork ? kWorkSliceArguments : 0);
+    for (int i = 0; i < most; ++i) {
       const Token token = Peek();
       LS_ASSIGN(const ValueId id, ValueName());
       if (i == 0) op.result = id;
@@ -355,9 +360,11 @@ class Parser {
                        Cat("the arguments of a body are consecutive; expected %", op.result + static_cast<ValueId>(i)));
       }
       LS_TRY(Define(token, id, ValueType::kIndex));
-      LS_TRY(Expect(i + 1 == count ? "=" : ","));
+      const bool last = i + 1 == most || (i + 1 >= least && Peek().text == "=");
+      LS_TRY(Expect(last ? "=" : ","));
+      if (last) return i + 1;
     }
-    return Ok();
+    return 0;
   }
 
   Status Operands(Op& op, const Token& start) {

@@ -143,8 +143,9 @@ class Printer {
     Line("");
     if (row.body < 0 && op.result != kNoValue) text_ += Cat("%", op.result, " = ");
     text_ += row.mnemonic;
-    for (int i = 0; i < row.body; ++i) {
-      text_ += Cat(i == 0 ? " %" : ", %", op.result + static_cast<ValueId>(i), i + 1 == row.body ? " =" : "");
+    const int arguments = op.BodyArguments();
+    for (int i = 0; i < arguments; ++i) {
+      text_ += Cat(i == 0 ? " %" : ", %", op.result + static_cast<ValueId>(i), i + 1 == arguments ? " =" : "");
     }
     for (size_t i = 0; i < op.operands.size(); ++i) text_ += Cat(i == 0 ? " %" : ", %", op.operands[i]);
     std::visit([&](const auto& attrs) { Fields(attrs); }, op.attrs);

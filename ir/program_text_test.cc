@@ -62,7 +62,7 @@ Op OddOp(OpKind kind, Program& program) {
   op.attrs = DefaultAttrs(kind);
   for (const char letter : row.operands) op.operands.push_back(letter == 's' ? 0 : 7);
   std::visit([]<typename A>(A& attrs) { ForEachField<A>([&](const auto& field) { SetOdd(attrs, field); }); }, op.attrs);
-  const int values = row.body >= 0 ? row.body : row.result == ValueType::kNone ? 0 : 1;
+  const int values = row.body >= 0 ? op.BodyArguments() : row.result == ValueType::kNone ? 0 : 1;
   if (values > 0) op.result = static_cast<ValueId>(program.values.size());
   program.values.insert(program.values.end(), static_cast<size_t>(values),
                         row.body >= 0 ? ValueType::kIndex : row.result);
@@ -147,7 +147,9 @@ TEST(ProgramText, ErrorsNameThePlaceAndTheRemedy) {
       {"    for %0 = %1, %2 {", "6:21: key 'step=' is missing"},
       {"    for %0 = %1, %2 step=1 step=1 {", "6:28: key 'step' is given twice"},
       {"    for %0 = %1, %2 stp=1 {", "6:21: unknown key 'stp'; known keys: step; did you mean 'step'?"},
-      {"    tiles %0, %2, %3 = %4, %5, %6 raster=1 {", "6:15: the arguments of a body are consecutive; expected %1"},
+      {"    work %0, %1, %2 = %4, %5, %6, %7 raster=1 slices=2 {",
+       "6:5: work of 4 operands has 8 arguments of its body, not 3"},
+      {"    work %0, %2, %3 = %4, %5, %6 raster=1 {", "6:14: the arguments of a body are consecutive; expected %1"},
       {"    %0 = put ab\n    tma.load %0, %1, %2, %3 tile=b operand=a", "7:34: no tile 'b'"},
       {"    %0 = put ab\n    tma.load %0, %1, %2, %3 tile=a operand=e", "'e' is no operand; known: a, b, c, d"},
       {"    %0 = const 1 %1 = const 2", "6:18: expected the end of the line, not '%1'"},

@@ -97,8 +97,8 @@ Status RoleVerifier::VerifyChannelsAreServed() const {
 Status RoleVerifier::VerifyRole(const Role& role) {
   role_ = &role;
   uses_.assign(program_.channels.size(), Use{});
-  tiles_ = {};
-  in_tiles_ = false;
+  work_ = {};
+  in_work_ = false;
   sums_.reset();
   arriving_ = 0;
   LS_TRY(VerifyRegion(role.body));
@@ -119,7 +119,7 @@ Status RoleVerifier::CloseRole() {
       return Broken(14, Cat("it takes turns and does not pass the other slots of channel ", name));
     for (size_t side = 0; side < 2; ++side) {
       // Of roles that take turns at a channel, one arrives.
-      if (use.passes && tiles_.turn > 0) continue;
+      if (use.passes && work_.turn > 0) continue;
       arrivals_[i][side] += use.arrivals[side];
     }
     producers_[i] += use.produces ? 1 : 0;
@@ -169,10 +169,10 @@ Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
   LS_TRY(Define(op, has_body ? arguments : defined));
   LS_TRY(Check(op));
   if (!has_body) return Ok();
-  const bool around = in_tiles_;
-  in_tiles_ = around || op.kind == OpKind::kTiles || op.kind == OpKind::kShares;
+  const bool around = in_work_;
+  in_work_ = around || op.kind == OpKind::kWork;
   LS_TRY(VerifyRegion(op.body));
-  in_tiles_ = around;
+  in_work_ = around;
   for (const ValueId id : arguments) values_[id].in_scope = false;
   return Ok();
 }
@@ -221,7 +221,7 @@ Status RoleVerifier::VerifyChannelRange(const Op& op) const {
 
 Status RoleVerifier::Define(const Op& op, std::vector<ValueId>& defined) {
   const OpInfo& row = InfoOf(op.kind);
-  const int count = row.body >= 0 ? row.body : row.result == ValueType::kNone ? 0 : 1;
+  const int count = row.body >= 0 ? op.BodyArguments() : row.result == ValueType::kNone ? 0 : 1;
   const ValueType type = row.body >= 0 ? ValueType::kIndex : row.result;
   for (int i = 0; i < count; ++i) {
     const uint64_t id = uint64_t{op.result} + static_cast<uint64_t>(i);
@@ -291,13 +291,6 @@ Status RoleVerifier::CheckScalar(Binding binding, ParamKind kind) const {
 Status RoleVerifier::CheckNumber(const Op& op) const {
   if (const auto* attrs = std::get_if<ConstAttrs>(&op.attrs); attrs != nullptr && attrs->value < 0) {
     return Broken(8, "a constant is never negative");
-  }
-  if (const auto* attrs = std::get_if<TilesAttrs>(&op.attrs); attrs != nullptr && attrs->raster < 1) {
-    return Broken(8, "raster is not positive");
-  }
-  if (const auto* attrs = std::get_if<SharesAttrs>(&op.attrs)) {
-    if (attrs->raster < 1) return Broken(8, "raster is not positive");
-    if (attrs->sections < 1) return Broken(8, "sections is not positive");
   }
   if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
     return Broken(8, "step is not positive");

@@ -89,7 +89,7 @@ class RoleVerifier {
   Status CheckBulkWait(const Op& op) const;
   Status CheckScalar(Binding binding, ParamKind kind) const;
   Status CheckNumber(const Op& op) const;
-  Status CheckTiles(const Op& op);
+  Status CheckWork(const Op& op);
   Status CheckTurns() const;
   bool HoldsTurn() const;
   Status CheckGrant(const Op& op);
@@ -145,8 +145,8 @@ class RoleVerifier {
   const Program& program_;
   const target::Target& target_;
   const Role* role_ = nullptr;
-  TilesAttrs tiles_;       // of the loop over tiles of the role at hand
-  bool in_tiles_ = false;  // inside of that loop, or of one over shares
+  WorkAttrs work_;        // of the loop over the work of the role at hand
+  bool in_work_ = false;  // inside of that loop
   size_t region_ = 0;
   size_t region_count_ = 0;
   std::vector<Value> values_;

@@ -31,8 +31,8 @@
 // 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
 //     loaded; a role's own ring is reserved and retired by one role.
 //     Lowered: each barrier awaits the arrivals that the roles make.
-//     The role that requests grants takes them too, as every other; then all its tiles are granted, and each turn of
-//     granted tiles ends with one tiles.next.
+//     The role that requests grants takes them too, as every other; then all work comes from cluster launch control,
+//     and each iteration of it ends with one work.next.
 // 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
@@ -40,7 +40,7 @@
 // 12. An MMA's tiles have the operands' type, or any 8-bit one where that is 8-bit, and hold the program's tile from
 //     the row on where the product begins, its accumulator the tile's rows and columns; fragments lie inside the
 //     accumulator and fill the buffer that they are staged in, together with those of the warps that share a copy,
-//     which arrive together where there are sections. Lanes are left out, lost and moved by a product in tiles
+//     which arrive together where tiles are cut along K. Lanes are left out, lost and moved by a product in tiles
 //     of 128 rows alone; where rows are lost, D leaves by stores of threads. Sums are cleared before they are used, and
 //     what is added to or read from them lies as they do. Of B a pair holds half a tile in each CTA.
 //     Columns of a register accumulator, and of sums, are those of all its blocks.

@@ -277,7 +277,7 @@ void Roles::AddRequests() {
   AddRole(role, [&](Builder& b) {
     tiles_.ForEachTile(b, TileLoop::kEveryTurn, [&](const Tile&) {
       const ValueId answer = b.Put({}, {.channel = channels_.grants});
-      b.Request({answer});
+      b.WorkRequest({answer});
       b.Send({answer});
     });
   });

@@ -44,7 +44,7 @@ ValueId OperandParts::ColumnOfResidentB(Builder& b) const {
   if (schedule_.raster > 1) return ColumnOfB(b, b.Constant(0));
   const ValueId tile_n = b.Constant(schedule_.tile_n);
   const ValueId columns = b.CeilDiv({b.ParamValue(ir::Binding::kN), tile_n});
-  return ColumnOfB(b, b.Mul({b.TilesColumn({columns}), tile_n}));
+  return ColumnOfB(b, b.Mul({b.WorkColumn({columns}), tile_n}));
 }
 
 }  // namespace laneshift::compiler

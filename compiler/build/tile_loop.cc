@@ -1,6 +1,8 @@
 #include "compiler/build/tile_loop.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace laneshift::compiler {
 
@@ -18,18 +20,20 @@ void TileLoop::ForEachTile(Builder& b, int turn, const std::function<void(const 
   const ValueId columns_of_tile = b.Constant(tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), rows_of_tile});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), columns_of_tile});
-  const bool granted = grants >= 0;
-  const ValueId batch = b.ParamValue(Binding::kBatch);
+  const bool taken = grants >= 0;
+  std::vector<ValueId> counts = {rows, columns, b.ParamValue(Binding::kBatch)};
+  if (SharesTiles()) counts.push_back(blocks(b));
   const ValueId first =
-      SharesTiles()
-          ? b.Shares({rows, columns, batch, blocks(b)}, {.raster = raster, .sections = sections})
-          : b.Tiles({rows, columns, batch},
-                    {.raster = raster, .granted = granted, .turn = std::max(turn, 0), .turns = turn < 0 ? 1 : turns});
+      b.Work(std::move(counts), {.raster = raster,
+                                 .source = taken ? ir::WorkSource::kLaunchControl : ir::WorkSource::kStatic,
+                                 .slices = sections,
+                                 .turn = std::max(turn, 0),
+                                 .turns = turn < 0 ? 1 : turns});
   b.InBody([&] {
     write({first, rows_of_tile, columns_of_tile});
-    if (!granted) return;
+    if (!taken) return;
     const ValueId answer = b.Take({}, {.channel = grants});
-    b.TilesNext({answer});
+    b.WorkNext({answer});
     b.Release({answer});
   });
 }

@@ -133,10 +133,9 @@ class FrameEmitter {
   // The first of the roles that bring operands of each tile.
   const Role* Loader() const {
     for (const Role& role : program_.roles) {
-      const bool walks = std::any_of(role.body.begin(), role.body.end(), [](const ir::Op& op) {
-        return op.kind == ir::OpKind::kTiles || op.kind == ir::OpKind::kShares;
-      });
-      if (walks && (role.kind == RoleKind::kLoad || role.kind == RoleKind::kCopy)) return &role;
+      const bool works = std::any_of(role.body.begin(), role.body.end(),
+                                     [](const ir::Op& op) { return op.kind == ir::OpKind::kWork; });
+      if (works && (role.kind == RoleKind::kLoad || role.kind == RoleKind::kCopy)) return &role;
     }
     return nullptr;
   }

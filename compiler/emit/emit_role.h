@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/build/tile_walk.h"
 #include "compiler/emit/emit_program.h"
+#include "compiler/emit/work_loop.h"
 #include "ir/mma.h"
 #include "ir/program.h"
 
@@ -94,7 +94,7 @@ class RoleEmitter {
 #undef LS_EMIT_kLowered
 #undef LS_EMIT_kScheduled
 
-  void EmitTile(const ir::Op& op, const TileWalk& walk, Value* linear);
+  void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
   Value* PartOffset(ir::Reach to, const ir::SharedLayout& layout, ir::Binding map);
   void LoadFirstFactors(const ir::Op& loop);
   static std::optional<int64_t> DistanceFrom(const ir::Op& loop, ir::ValueId value);
@@ -108,7 +108,7 @@ class RoleEmitter {
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   std::map<std::pair<int, int>, CursorState> cursors_;
-  TileWalk::Turn turn_{};  // of the granted tiles at hand
+  WorkLoop* work_ = nullptr;  // the loop around the op at hand
   std::map<ir::ValueId, Value*> values_;
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;

@@ -1,4 +1,4 @@
-// Which output tiles a CTA computes.
+// The work of a CTA: which output tiles it computes.
 #include <algorithm>
 
 #include "compiler/emit/emit_role.h"
@@ -20,34 +20,31 @@ bool Names(const Op& op, ValueId first, ValueId count) {
 
 }  // namespace
 
-void RoleEmitter::Tiles(const Op& op) {
-  const auto& attrs = op.As<ir::TilesAttrs>();
-  const TileWalk walk(cx_, attrs.raster, Index(op, 0), Index(op, 1), Index(op, 2));
-  const auto body = [&](Value* linear) { EmitTile(op, walk, linear); };
-  if (!attrs.granted) return walk.ForEach(attrs.turn, attrs.turns, body);
-  walk.ForEachGranted([&](const TileWalk::Turn& turn) { turn_ = turn; }, body);
-}
-
-void RoleEmitter::Shares(const Op& op) {
-  const auto& attrs = op.As<ir::SharesAttrs>();
-  const TileWalk walk(cx_, attrs.raster, Index(op, 0), Index(op, 1), Index(op, 2));
-  walk.ForEachShare(Index(op, 3), attrs.sections, [&](Value* linear, const TileWalk::Share& share) {
-    values_[op.result + 3] = share.first;
-    values_[op.result + 4] = share.end;
-    values_[op.result + 5] = share.number;
-    values_[op.result + 6] = share.section;
-    values_[op.result + 7] = share.sections;
-    EmitTile(op, walk, linear);
+void RoleEmitter::Work(const Op& op) {
+  const bool cuts = op.operands.size() > ir::kWorkTileOperands;
+  WorkLoop work(cx_, op.As<ir::WorkAttrs>(),
+                {Index(op, 0), Index(op, 1), Index(op, 2), cuts ? Index(op, ir::kWorkTileOperands) : nullptr});
+  work_ = &work;
+  work.ForEach([&](const WorkLoop::Unit& unit) {
+    if (cuts) {
+      values_[op.result + 3] = unit.k_begin;
+      values_[op.result + 4] = unit.k_end;
+      values_[op.result + 5] = unit.number;
+      values_[op.result + 6] = unit.slice;
+      values_[op.result + 7] = unit.slices;
+    }
+    EmitUnit(op, work, unit);
   });
+  work_ = nullptr;
 }
 
 // Where a tile lies takes several divisions. They stand where the place is first needed: products do not wait for them.
-void RoleEmitter::EmitTile(const Op& op, const TileWalk& walk, Value* linear) {
+void RoleEmitter::EmitUnit(const Op& op, const WorkLoop& work, const WorkLoop::Unit& unit) {
   bool placed = false;
   for (const Op& inner : op.body) {
     if (!placed && Names(inner, op.result, 3)) {
       placed = true;
-      const TileWalk::Place place = walk.At(linear);
+      const WorkLoop::Place place = work.At(unit.tile);
       values_[op.result] = place.row;
       values_[op.result + 1] = place.column;
       values_[op.result + 2] = place.batch;
@@ -56,17 +53,13 @@ void RoleEmitter::EmitTile(const Op& op, const TileWalk& walk, Value* linear) {
   }
 }
 
-void RoleEmitter::TilesNext(const Op& op) {
-  const Emitter::Grant grant = e_.ReadAnswer(Answer(SlotOf(op)));
-  e_.Store(turn_.more, grant.granted);
-  e_.Store(turn_.tile, TileWalk::OfCluster(cx_, grant.first_cta));
+void RoleEmitter::WorkNext(const Op& op) { work_->Take(e_.ReadAnswer(Answer(SlotOf(op)))); }
+
+void RoleEmitter::WorkColumn(const Op& op) {
+  values_[op.result] = b_.CreateURem(WorkLoop::OfCluster(cx_, e_.CtaIndex()), Index(op, 0));
 }
 
-void RoleEmitter::TilesColumn(const Op& op) {
-  values_[op.result] = b_.CreateURem(TileWalk::OfCluster(cx_, e_.CtaIndex()), Index(op, 0));
-}
-
-void RoleEmitter::Request(const Op& op) {
+void RoleEmitter::WorkRequest(const Op& op) {
   const Slot& slot = SlotOf(op);
   e_.If(cx_.cluster->IsFirst(),
         [&] { e_.RequestCluster(Answer(slot), Barrier(slot, Side::kFull), cx_.program.ClusterSize() > 1); });

@@ -96,7 +96,7 @@ void CountArrivals(ir::Program& program, const std::vector<ir::Reach>& reach) {
     ForEachOp(role.body, [&](const Op& op) {
       if (op.kind == OpKind::kPut) puts[op.As<ir::ChannelAttrs>().channel] = true;
       if (op.kind == OpKind::kPass) passed.insert(op.As<ir::ChannelAttrs>().channel);
-      if (op.kind == OpKind::kTiles) later_turn = op.As<ir::TilesAttrs>().turn > 0;
+      if (op.kind == OpKind::kWork) later_turn = op.As<ir::WorkAttrs>().turn > 0;
       if (op.kind == OpKind::kTake || op.kind == OpKind::kReserve) takes[op.As<ir::ChannelAttrs>().channel] = true;
     });
     const Signalling signals = SignallingOf(role.kind);
@@ -192,7 +192,7 @@ class RoleLowering {
   int BulkBytes(const std::vector<Op>& siblings, ValueId slot, int channel) const {
     int bytes = 0;
     ForEachOp(siblings, [&](const Op& op) {
-      if (op.kind == OpKind::kRequest && op.operands[0] == slot) bytes += ir::kGrantBytes;
+      if (op.kind == OpKind::kWorkRequest && op.operands[0] == slot) bytes += ir::kGrantBytes;
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
         bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();  // whoever brings it
       }

@@ -65,7 +65,7 @@ class CopyWriter {
     const ValueId rows = b_.CeilDiv({Size(stored.outer_axis), tile_m});
     const ValueId columns = b_.CeilDiv({Size(stored.inner_axis), tile_n});
     // Neighbours in a row one after another: they share the lines at their ends.
-    const ValueId first = b_.Tiles({rows, columns, batch_}, {.raster = 1});
+    const ValueId first = b_.Work({rows, columns, batch_}, {.raster = 1});
     b_.InBody([&] {
       b_.PackRows({b_.Mul({Builder::Argument(first, 0), tile_m}), b_.Mul({Builder::Argument(first, 1), tile_n}),
                    Builder::Argument(first, 2), first_line},

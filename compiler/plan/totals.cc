@@ -86,7 +86,7 @@ void WriteRole(const TotalsPass& pass, ir::Program& program, Builder& b) {
     }
     ends.push_back(b.Add({ends.back(), work}));
   }
-  const ValueId first = b.Tiles({one, ends.back(), one}, {});
+  const ValueId first = b.Work({one, ends.back(), one}, {});
   b.InBody([&] {
     const ValueId tile = Builder::Argument(first, 1), next = b.Add({tile, one});
     for (size_t i = 0; i < tiles.size(); ++i) {

@@ -29,29 +29,29 @@ class RoleWalk {
   RoleWalk(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target)
       : program_(program), target_(target), indices_(numbers, program) {}
 
-  static bool IsWalk(const Op& op) { return op.kind == OpKind::kTiles || op.kind == OpKind::kShares; }
   // Beside the loop over output tiles, which a CTA goes through once.
   Traffic Beside(const std::vector<Op>& body) {
     Traffic sum;
     for (const Op& op : body) {
-      if (!IsWalk(op)) sum += Count(op);
+      if (op.kind != OpKind::kWork) sum += Count(op);
     }
     return sum;
   }
   Traffic OfOneTile(const std::vector<Op>& body) {
     Traffic sum;
     for (const Op& op : body) {
-      if (!IsWalk(op)) {
+      if (op.kind != OpKind::kWork) {
         indices_.Note(op);
         continue;
       }
-      // Pieces of a tile together are a whole one.
-      if (op.kind == OpKind::kShares) {
+      const auto& work = op.As<ir::WorkAttrs>();
+      // Slices of a tile together are a whole one.
+      if (work.slices > 1) {
         indices_.Set(op.result + 3, 0);
-        indices_.Set(op.result + 4, indices_.At(op.operands[3]));
+        indices_.Set(op.result + 4, indices_.At(op.operands[ir::kWorkTileOperands]));
       }
       // Of roles that take turns at tiles one has it.
-      if (op.kind == OpKind::kTiles && op.As<ir::TilesAttrs>().turn > 0) continue;
+      if (work.turn > 0) continue;
       sum += CountAll(op.body);
     }
     return sum;

@@ -31,7 +31,7 @@ WorkPlan PlanOver(const WorkExtents& extents, const Schedule& schedule) {
                 .cluster_n = schedule.cluster_n,
                 .raster = schedule.raster,
                 .cuts_k = schedule.split_k > 1};
-  if (schedule.scheduler == Scheduler::kClc) plan.source = WorkSource::kLaunchControl;
+  if (schedule.scheduler == Scheduler::kClc) plan.source = ir::WorkSource::kLaunchControl;
   // A B that stays is of one column of tiles: in waves of whole rows, a CTA comes back to its own.
   if (schedule.b_keep > 0) plan.column_step = plan.tile_columns;
   return plan;
@@ -69,7 +69,7 @@ WorkPlan PlanWork(const ConvProblem& problem, const Schedule& schedule) {
 WorkShares DivideWork(const WorkPlan& plan, int64_t most) {
   const int64_t units = plan.Units();
   WorkShares shares{.clusters = units};
-  if (plan.source == WorkSource::kStatic) {
+  if (plan.source == ir::WorkSource::kStatic) {
     // The workspace has counters for so many tiles that are cut.
     const int64_t counted = int64_t{ir::WorkspaceLayout::kMostTiles} / plan.ClusterSize();
     shares.clusters = std::min({units * plan.slices, most, counted});

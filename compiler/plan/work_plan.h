@@ -11,16 +11,11 @@
 
 #include <cstdint>
 
+#include "ir/op.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 
 namespace laneshift::compiler {
-
-// Who gives a cluster its next unit.
-enum class WorkSource : uint8_t {
-  kStatic,         // a fixed order: every so many-th unit, as many on as there are clusters
-  kLaunchControl,  // cluster launch control: the grid has a cluster for each unit, and one that runs takes over others
-};
 
 struct WorkPlan {
   int64_t rows = 0, columns = 0;            // of D, of one batch
@@ -29,7 +24,7 @@ struct WorkPlan {
   int64_t batches = 1;                      // matrices, or groups of a convolution; the slowest index
   int cluster_m = 1, cluster_n = 1;         // tiles of a unit
   int raster = 1;                           // tile rows of a band; bands go column after column
-  WorkSource source = WorkSource::kStatic;
+  ir::WorkSource source = ir::WorkSource::kStatic;
   bool cuts_k = false;      // tiles that fill no wave are cut along K
   int64_t slices = 1;       // of K, for each tile that is cut
   int64_t column_step = 1;  // clusters are a multiple of so many, so that each stays in one column of tiles

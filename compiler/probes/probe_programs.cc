@@ -59,7 +59,7 @@ void ForEachTile(Builder& b, const ir::Program& program,
   const ValueId tile_n = b.Constant(program.tile_n);
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
-  const ValueId first = b.Tiles({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 8});
+  const ValueId first = b.Work({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 8});
   b.InBody([&] {
     write(b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
           Builder::Argument(first, 2));

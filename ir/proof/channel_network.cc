@@ -129,7 +129,7 @@ const std::vector<int>& ChannelNetwork::FilledCtas(const Process& process, const
   if (event.op == OpKind::kBarrierExpect || event.side == Side::kEmpty) return kNone;
   if (event.op == OpKind::kBarrierArrive) return ranks_.OfArrival(process.cta, Reach::kOwn);
   if (event.op == OpKind::kMmaCommit) return ranks_.OfCommit(process.cta, event.to);
-  if (event.op != OpKind::kRequest) return ranks_.OfCopy(process.cta, event.to);
+  if (event.op != OpKind::kWorkRequest) return ranks_.OfCopy(process.cta, event.to);
   // One request for the whole cluster.
   return process.cta == 0 ? ranks_.OfArrival(0, Reach::kAll) : kNone;
 }

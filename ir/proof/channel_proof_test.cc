@@ -100,7 +100,7 @@ constexpr std::string_view kSwapped =
   channel p turns stages=PSTAGES arrivals=1/4
   channel q turns stages=1 arrivals=1/4
   role first kind=load warps=0+1 elected {
-    tiles %0, %1, %2 = %3, %3, %3 raster=8 {
+    work %0, %1, %2 = %3, %3, %3 raster=8 {
       %4 = cursor p
       barrier.wait %4 side=empty inverted
       barrier.arrive %4 side=full
@@ -116,7 +116,7 @@ constexpr std::string_view kSwapped =
     }
   }
   role second kind=math warps=4+4 {
-    tiles %7, %8, %9 = %3, %3, %3 raster=8 {
+    work %7, %8, %9 = %3, %3, %3 raster=8 {
       %10 = cursor q
       barrier.wait %10 side=full
       %11 = cursor p
@@ -155,7 +155,7 @@ constexpr std::string_view kObserved =
     R"(program gemm target=sm_90a stage=lowered threads=256 tile=64x64x64 operands=bf16 {
   channel p turns stages=1 arrivals=1/4
   role first kind=load warps=0+1 elected {
-    tiles %0, %1, %2 = %3, %3, %3 raster=8 {
+    work %0, %1, %2 = %3, %3, %3 raster=8 {
       %4 = cursor p
       barrier.wait %4 side=empty inverted
       barrier.arrive %4 side=full
@@ -163,7 +163,7 @@ constexpr std::string_view kObserved =
     }
   }
   role second kind=math warps=4+4 {
-    tiles %5, %6, %7 = %3, %3, %3 raster=8 {
+    work %5, %6, %7 = %3, %3, %3 raster=8 {
       %8 = cursor p
       barrier.wait %8 side=full
       barrier.arrive %8 side=empty by=warp
@@ -171,7 +171,7 @@ constexpr std::string_view kObserved =
     }
   }
   role observer kind=copy warps=1+1 {
-    tiles %9, %10, %11 = %3, %3, %3 raster=8 {
+    work %9, %10, %11 = %3, %3, %3 raster=8 {
       %12 = cursor p
       WAIT
       advance %12

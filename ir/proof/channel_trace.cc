@@ -19,7 +19,9 @@ bool UsesBarrier(OpKind kind) {
   return kind == OpKind::kBarrierWait || kind == OpKind::kBarrierExpect || kind == OpKind::kBarrierArrive ||
          kind == OpKind::kMmaCommit;
 }
-bool Copies(OpKind kind) { return kind == OpKind::kTmaLoad || kind == OpKind::kLoadPixels || kind == OpKind::kRequest; }
+bool Copies(OpKind kind) {
+  return kind == OpKind::kTmaLoad || kind == OpKind::kLoadPixels || kind == OpKind::kWorkRequest;
+}
 bool MovesCursor(OpKind kind) {
   return kind == OpKind::kCursor || kind == OpKind::kKept || kind == OpKind::kAdvance || kind == OpKind::kAdvanceBy;
 }
@@ -32,9 +34,10 @@ std::vector<Op> Prune(const std::vector<Op>& body, std::vector<bool>& needed) {
     const bool event = UsesBarrier(op->kind) || Copies(op->kind) || MovesCursor(op->kind);
     const bool index = op->body.empty() && op->result != kNoValue && needed[op->result];
     if (!event && !index && inner.empty()) continue;
-    // The slot of a copy or a barrier operation is all that counts of its operands; where tiles lie does not.
-    const bool slot_only = UsesBarrier(op->kind) || Copies(op->kind) || op->kind == OpKind::kTiles;
-    for (const ValueId operand : op->operands) needed[operand] = needed[operand] || !slot_only;
+    // The slot of a copy or a barrier operation is all that counts of its operands; of work, the blocks of K.
+    const bool slot_only = UsesBarrier(op->kind) || Copies(op->kind);
+    const size_t first = op->kind == OpKind::kWork ? kWorkTileOperands : 0;
+    for (size_t i = first; !slot_only && i < op->operands.size(); ++i) needed[op->operands[i]] = true;
     kept.push_back({op->kind, op->operands, op->result, op->attrs, std::move(inner)});
   }
   std::reverse(kept.begin(), kept.end());
@@ -81,8 +84,7 @@ class RoleTracer {
 
   Status Visit(const Op& op) {
     if (++steps_ > kMostSteps) return MakeError(ErrorCode::kInternal, Cat("role ", role_.name, " does not end"));
-    if (op.kind == OpKind::kTiles) return WalkTiles(op);
-    if (op.kind == OpKind::kShares) return WalkShares(op);
+    if (op.kind == OpKind::kWork) return op.As<WorkAttrs>().slices > 1 ? WalkSlices(op) : WalkTiles(op);
     if (op.kind == OpKind::kFor) return WalkFor(op);
     if (op.kind == OpKind::kIf) return WalkIf(op);
     if (op.kind == OpKind::kCursor) return ReadCursor(op);
@@ -99,20 +101,20 @@ class RoleTracer {
   }
 
   Status WalkTiles(const Op& op) {
-    const auto& attrs = op.As<TilesAttrs>();
+    const auto& attrs = op.As<WorkAttrs>();
     for (int tile = attrs.turn; tile < trips_.tiles; tile += attrs.turns) LS_TRY(Walk(op.body));
     return Ok();
   }
 
-  // First pieces, of all sections in turns, then whole tiles.
-  Status WalkShares(const Op& op) {
-    LS_ASSIGN(const int64_t blocks, Known(op, 3));
-    const int64_t sections = std::min<int64_t>(blocks, op.As<SharesAttrs>().sections);
-    const int pieces = (trips_.tiles + 1) / 2;
+  // First slices, of all numbers one after another, then whole tiles.
+  Status WalkSlices(const Op& op) {
+    LS_ASSIGN(const int64_t blocks, Known(op, kWorkTileOperands));
+    const int64_t slices = std::min<int64_t>(blocks, op.As<WorkAttrs>().slices);
+    const int cut = (trips_.tiles + 1) / 2;
     for (int tile = 0; tile < trips_.tiles; ++tile) {
-      const int64_t section = tile % sections;
-      values_[op.result + 3] = tile < pieces ? section * blocks / sections : 0;
-      values_[op.result + 4] = tile < pieces ? (section + 1) * blocks / sections : blocks;
+      const int64_t slice = tile % slices;
+      values_[op.result + 3] = tile < cut ? slice * blocks / slices : 0;
+      values_[op.result + 4] = tile < cut ? (slice + 1) * blocks / slices : blocks;
       LS_TRY(Walk(op.body));
     }
     return Ok();
@@ -192,7 +194,7 @@ class RoleTracer {
     const auto bytes = [&](int tile, Binding map) {
       return BoxBytes(ChannelOf(slot).tiles[static_cast<size_t>(tile)].layout, program_.FindParam(map)->box);
     };
-    if (op.kind == OpKind::kRequest) {
+    if (op.kind == OpKind::kWorkRequest) {
       event.to = Reach::kAll;
       event.amount = kGrantBytes;
     } else if (op.kind == OpKind::kTmaLoad) {

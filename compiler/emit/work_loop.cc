@@ -1,0 +1,144 @@
+#include "compiler/emit/work_loop.h"
+
+#include <algorithm>
+
+#include "compiler/emit/cluster_place.h"
+
+namespace laneshift::compiler {
+
+Value* WorkLoop::OfCluster(const RoleContext& cx, Value* ctas) {
+  const int size = cx.program.ClusterSize();
+  return size == 1 ? ctas : cx.e.ir().CreateUDiv(ctas, cx.e.C32(static_cast<uint32_t>(size)));
+}
+
+WorkLoop::WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Counts& counts)
+    : cx_(cx), e_(cx.e), b_(cx.e.ir()), attrs_(attrs), blocks_(counts.blocks) {
+  const auto by = [&](Value* count, int extent) {
+    return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
+  };
+  rows_ = by(counts.rows, cx.program.cluster_m);
+  columns_ = by(counts.columns, cx.program.cluster_n);
+  total_ = b_.CreateMul(b_.CreateMul(rows_, columns_), counts.batches);
+  own_ = OfCluster(cx, e_.CtaIndex());
+  clusters_ = OfCluster(cx, e_.CtaCount());
+}
+
+WorkLoop::Place WorkLoop::At(Value* tile) const {
+  const auto of_cta = [&](Value* index, int extent, ir::Axis axis) {
+    if (extent == 1) return index;
+    return b_.CreateAdd(b_.CreateMul(index, e_.C32(extent)), cx_.cluster->Index(axis));
+  };
+  Value* per_batch = b_.CreateMul(rows_, columns_);
+  Value* band_rows = e_.C32(std::max(1, attrs_.raster / cx_.program.cluster_m));
+  Value* per_band = b_.CreateMul(band_rows, columns_);
+  const Quotient batch = Divide(tile, per_batch, b_.CreateICmpULT(tile, per_batch), e_.C32(0));
+  const Quotient band = Divide(batch.rest, per_band, b_.CreateICmpULT(batch.rest, per_band), e_.C32(0));
+  Value* first_row = b_.CreateMul(band.quotient, band_rows);
+  Value* height = b_.CreateSub(rows_, first_row);
+  Value* whole = b_.CreateICmpUGE(height, band_rows);
+  height = b_.CreateSelect(whole, band_rows, height);
+  const Quotient column = Divide(band.rest, height, whole, b_.CreateUDiv(band.rest, band_rows));
+  Value* own_row = of_cta(b_.CreateAdd(first_row, column.rest), cx_.program.cluster_m, ir::Axis::kM);
+  Value* own_column = of_cta(column.quotient, cx_.program.cluster_n, ir::Axis::kN);
+  return {own_row, own_column, batch.quotient};
+}
+
+// By a number that only the kernel knows takes a hundred clocks; where `easy` holds, the quotient is `quotient`.
+WorkLoop::Quotient WorkLoop::Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const {
+  const Variable result = e_.NewVariable(e_.I32(), quotient);
+  e_.If(b_.CreateNot(easy), [&] { e_.Store(result, b_.CreateUDiv(number, divisor)); });
+  Value* found = e_.Load(result);
+  return {found, b_.CreateSub(number, b_.CreateMul(found, divisor))};
+}
+
+void WorkLoop::ForEach(const std::function<void(const Unit&)>& body) {
+  const Source source = SourceOfUnits();
+  const auto iterate = [&](Value* iteration) {
+    const Unit unit = source.unit(iteration);
+    body(unit);
+    source.advance(unit);
+  };
+  if (source.count != nullptr) return e_.For(e_.C32(0), source.count, 1, iterate);
+  e_.DoWhile([&] {
+    iterate(nullptr);
+    return source.more();
+  });
+}
+
+WorkLoop::Source WorkLoop::SourceOfUnits() {
+  switch (attrs_.source) {
+    case ir::WorkSource::kStatic:
+      return blocks_ == nullptr ? WholeTiles() : Slices();
+    case ir::WorkSource::kLaunchControl:
+      return TakenTiles();
+  }
+  __builtin_unreachable();
+}
+
+// Every so many-th tile; where roles take turns, of each `turns` of those one.
+WorkLoop::Source WorkLoop::WholeTiles() {
+  const auto of_turns = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
+  const Variable tile = e_.NewVariable(e_.I32(), attrs_.turn == 0 ? own_ : b_.CreateAdd(own_, of_turns(attrs_.turn)));
+  Value* step = attrs_.turns == 1 ? clusters_ : of_turns(attrs_.turns);
+  // The tile itself advances by the number of clusters.
+  Value* first = e_.Load(tile);
+  Value* some = b_.CreateICmpULT(first, total_);
+  Value* rest = b_.CreateSub(b_.CreateSub(total_, first), e_.C32(1));
+  Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, step), e_.C32(1)), e_.C32(0));
+  return {.count = count,
+          .unit = [this, tile](Value*) { return Unit{.tile = e_.Load(tile)}; },
+          .advance = [this, tile, step](const Unit& unit) { e_.Store(tile, b_.CreateAdd(unit.tile, step)); }};
+}
+
+// The slices of those tiles that fill no wave, then waves of whole tiles.
+WorkLoop::Source WorkLoop::Slices() {
+  Value* most = e_.C32(static_cast<uint32_t>(attrs_.slices));
+  Value* slices = b_.CreateSelect(b_.CreateICmpULT(blocks_, most), blocks_, most);
+  Value* waves = b_.CreateUDiv(total_, clusters_);
+  Value* rest = b_.CreateURem(total_, clusters_);
+  Value* cut = b_.CreateMul(rest, slices);
+  // Slices own, own + clusters, …: those of one wave have one number, or two, so that CTAs which share an operand read
+  // the same part of K at the same time.
+  Value* after = b_.CreateUDiv(b_.CreateSub(b_.CreateSub(cut, own_), e_.C32(1)), clusters_);
+  Value* pieces = b_.CreateSelect(b_.CreateICmpULT(own_, cut), b_.CreateAdd(after, e_.C32(1)), e_.C32(0));
+  Value* divisor = b_.CreateSelect(b_.CreateICmpEQ(rest, e_.C32(0)), e_.C32(1), rest);
+  const auto unit = [=, this](Value* i) {
+    Value* is_cut = b_.CreateICmpULT(i, pieces);
+    const auto choose = [&](Value* of_slice, Value* of_whole) { return b_.CreateSelect(is_cut, of_slice, of_whole); };
+    Value* piece = b_.CreateAdd(b_.CreateMul(i, clusters_), own_);
+    Value* number = b_.CreateURem(piece, divisor);
+    Value* slice = choose(b_.CreateUDiv(piece, divisor), e_.C32(0));
+    Value* wave = b_.CreateSub(i, pieces);
+    Value* tile = choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(wave, clusters_), own_)));
+    const auto block = [&](Value* of) { return b_.CreateUDiv(b_.CreateMul(of, blocks_), slices); };
+    Unit found{.tile = tile,
+               .k_begin = choose(block(slice), e_.C32(0)),
+               .k_end = choose(block(b_.CreateAdd(slice, e_.C32(1))), blocks_),
+               .number = number,
+               .slice = slice,
+               .slices = choose(slices, e_.C32(1))};
+    // Of a cluster every CTA has a tile of its own.
+    const int cluster = cx_.program.ClusterSize();
+    if (cluster > 1) {
+      Value* rank = b_.CreateURem(e_.CtaIndex(), e_.C32(cluster));
+      found.number = b_.CreateAdd(b_.CreateMul(number, e_.C32(cluster)), rank);
+    }
+    return found;
+  };
+  return {.count = b_.CreateAdd(pieces, waves), .unit = unit};
+}
+
+// The grid has a cluster for each tile: its own first, then those of clusters that it takes over.
+WorkLoop::Source WorkLoop::TakenTiles() {
+  taken_tile_ = e_.NewVariable(e_.I32(), own_);
+  another_ = e_.NewVariable(e_.I32(), e_.C32(0));
+  return {.unit = [this](Value*) { return Unit{.tile = e_.Load(taken_tile_)}; },
+          .more = [this] { return b_.CreateICmpNE(e_.Load(another_), e_.C32(0)); }};
+}
+
+void WorkLoop::Take(const Emitter::Grant& grant) {
+  e_.Store(another_, grant.granted);
+  e_.Store(taken_tile_, OfCluster(cx_, grant.first_cta));
+}
+
+}  // namespace laneshift::compiler

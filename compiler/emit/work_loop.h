@@ -1,0 +1,74 @@
+// WorkLoop: the op `work` as code: one loop over the units of a cluster's work, wherever they come from.
+//
+// Tiles go in bands of `raster` tile rows, column after column within a band: the CTAs that run at one time share the
+// operands of few rows and few columns, which then come from L2. A cluster goes through them as one CTA whose tile is
+// the cluster's. compiler/plan/work_plan.h counts the same on the host. Thread-safety: none.
+#pragma once
+
+#include <functional>
+
+#include "compiler/emit/emit_program.h"
+
+namespace laneshift::compiler {
+
+class WorkLoop {
+ public:
+  // How much work there is: counts of tiles along m and n, and of matrices; where tiles are cut, blocks of K of one.
+  struct Counts {
+    Value *rows, *columns, *batches;
+    Value* blocks = nullptr;
+  };
+  // One unit: a tile by its number in the order of the loop, or a slice of one.
+  struct Unit {
+    Value* tile;
+    // Where tiles are cut: the blocks of K, from k_begin to below k_end; the tile's number among those that are cut;
+    // the slice, and the slices of this tile.
+    Value *k_begin = nullptr, *k_end = nullptr;
+    Value* number = nullptr;
+    Value *slice = nullptr, *slices = nullptr;
+  };
+  // Where a tile of this CTA lies, counted in tiles.
+  struct Place {
+    Value *row, *column, *batch;
+  };
+
+  WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Counts& counts);
+
+  // Of an index or a number of CTAs, that of their clusters.
+  static Value* OfCluster(const RoleContext& cx, Value* ctas);
+
+  void ForEach(const std::function<void(const Unit&)>& body);
+  // This CTA's part of the cluster's `tile`-th.
+  Place At(Value* tile) const;
+  // Within the body, where units come from cluster launch control: the next one is that of the cluster that begins with
+  // this CTA, if there is one.
+  void Take(const Emitter::Grant& grant);
+
+ private:
+  struct Quotient {
+    Value *quotient, *rest;
+  };
+  // Where units come from: which one an iteration has, and how many iterations there are, or whether another follows.
+  struct Source {
+    Value* count = nullptr;  // null: not known beforehand
+    std::function<Unit(Value* iteration)> unit;
+    std::function<void(const Unit&)> advance = [](const Unit&) {};
+    std::function<Value*()> more{};  // where there is no count
+  };
+  Source SourceOfUnits();
+  Source WholeTiles();
+  Source Slices();
+  Source TakenTiles();
+  Quotient Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const;
+
+  const RoleContext& cx_;
+  Emitter& e_;
+  llvm::IRBuilder<>& b_;
+  const ir::WorkAttrs& attrs_;
+  Value *rows_, *columns_, *total_;
+  Value* const blocks_;
+  Value *own_, *clusters_;             // this cluster among all
+  Variable taken_tile_{}, another_{};  // of cluster launch control
+};
+
+}  // namespace laneshift::compiler
