@@ -18,9 +18,7 @@ namespace {
 constexpr size_t kMaxLines = 800;
 constexpr size_t kMaxProductLines = 600;
 // Files of the product that are longer, each with the reason in its first comment.
-constexpr std::string_view kLongFiles[] = {"compiler/build/build_conv.cc", "compiler/emit/emitter.cc",
-                                           "measure/reference/device_reference.cc",
-                                           "measure/reference/host_reference.cc"};
+constexpr std::string_view kLongFiles[] = {"compiler/build/build_conv.cc", "compiler/emit/emitter.cc"};
 
 // Words that say nothing about what a file holds.
 constexpr std::string_view kForbiddenNames[] = {"util", "utils",   "helper", "helpers", "common",
