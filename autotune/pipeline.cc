@@ -495,18 +495,13 @@ double StoredRow(const ir::Program& program) {
 }
 
 // The bytes of each operand that exist, and that are stored.
-void CountMemory(const GemmProblem& p, Pipeline& pipeline) {
-  const auto batch = static_cast<double>(p.batch);
-  pipeline.a.unique_bytes = static_cast<double>(p.m) * static_cast<double>(p.k) * batch * Bytes(p.a);
-  pipeline.b.unique_bytes = static_cast<double>(p.n) * static_cast<double>(p.k) * batch * Bytes(p.b);
-  pipeline.stored_bytes = static_cast<double>(p.m) * static_cast<double>(ir::OutputColumns(p)) * batch * Bytes(p.d);
-}
-void CountMemory(const ConvProblem& p, Pipeline& pipeline) {
-  const auto volume = [](const Spatial& s) { return static_cast<double>(s[0] * s[1] * s[2]); };
-  const auto images = static_cast<double>(p.n);
-  pipeline.a.unique_bytes = images * volume(p.input) * static_cast<double>(p.c) * Bytes(p.x);
-  pipeline.b.unique_bytes = static_cast<double>(p.k * p.c / p.groups) * volume(p.filter) * Bytes(p.w);
-  pipeline.stored_bytes = images * volume(p.Output()) * static_cast<double>(ir::OutputColumns(p)) * Bytes(p.y);
+void CountMemory(const compiler::Contraction& contraction, Pipeline& pipeline) {
+  const auto bytes = [](const compiler::OperandSource& source) {
+    return static_cast<double>(source.memory.Elements() * source.ElementBytes());
+  };
+  pipeline.a.unique_bytes = bytes(contraction.a);
+  pipeline.b.unique_bytes = bytes(contraction.b);
+  pipeline.stored_bytes = bytes(contraction.d);
 }
 
 }  // namespace
@@ -568,7 +563,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   if (const int64_t k = size(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);
-  std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
+  CountMemory(numbers.contraction(), pipeline);
   pipeline.packs = PackWorkOf(problem, schedule);
   pipeline.totals = TotalsWorkOf(problem, schedule, program);
   return pipeline;

@@ -5,9 +5,7 @@
 
 #include "autotune/pipeline.h"
 #include "autotune/timing_model.h"
-#include "compiler/contraction/bindings.h"
-#include "compiler/contraction/conv_geometry.h"
-#include "compiler/legality/conv_reach.h"
+#include "compiler/contraction/contraction.h"
 #include "ir/epilogue_steps.h"
 
 namespace laneshift::autotune {
@@ -16,7 +14,7 @@ namespace {
 constexpr double kWidestRow = 128;  // bytes of a row of a bulk copy
 constexpr double kRounding = 1 - 1e-9;
 
-// The problem as a product of matrices: no kernel multiplies less.
+// The contraction as numbers: no kernel multiplies less.
 struct Extents {
   double rows = 0, columns = 0, depth = 0;  // m, n and K, whose blocks are whole
   double batch = 1;
@@ -28,43 +26,29 @@ struct Extents {
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
 
-Extents ExtentsOf(const GemmProblem& p, const Schedule& shape) {
-  return {.depth = WholeBlocks(static_cast<double>(p.k), shape.tile_k),
-          .tile_rows = static_cast<double>(shape.tile_m),
-          .element_bytes = static_cast<double>(DataTypeBytes(p.a)),
-          .b_stays = shape.b_keep > 0};
-}
-Extents ExtentsOf(const ConvProblem& p, const Schedule& shape) {
-  const auto channels = static_cast<double>(p.c / p.groups);
-  const auto taps = static_cast<double>(p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth]);
-  // Threads gather K as one run; bulk copies bring the channels of a tap.
-  const bool gathers = shape.a_load == LoadPath::kCopy;
-  const compiler::ConvGeometry geometry = compiler::GeometryOf(p, shape);
-  return {.depth = gathers ? channels * taps : taps * WholeBlocks(channels, shape.tile_k),
-          .tile_rows = static_cast<double>(geometry.lost > 0 ? geometry.TileRows(shape) : shape.tile_m),
-          .element_bytes = static_cast<double>(DataTypeBytes(p.x)),
-          .taps = shape.reuse > Reuse::kIm2col ? static_cast<double>(p.filter[kWidth]) : 1,
+Extents ExtentsOf(const compiler::Contraction& contraction, const Schedule& shape) {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  const compiler::ConvGeometry& geometry = contraction.geometry;
+  // Threads gather K as one run; bulk copies bring whole blocks of each.
+  const bool gathers = contraction.WalksPixels() && shape.a_load == LoadPath::kCopy;
+  const double run = number(contraction.run);
+  return {.rows = number(contraction.m),
+          .columns = number(contraction.n),
+          .depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
+          .batch = number(contraction.batch),
+          .tile_rows = number(geometry.TileRows(shape)),
+          .element_bytes = number(contraction.a.ElementBytes()),
+          .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
+          .blocks = number(contraction.Iterations(shape)),
           .b_stays = shape.b_keep > 0 || geometry.known_filter};
-}
-// With the sizes that the kernel is launched with.
-template <typename Kind>
-Extents Complete(const Problem& problem, const Kind& kind, const Schedule& shape) {
-  const compiler::ProblemNumbers numbers(problem, shape);
-  const auto size = [&](ir::Binding binding) { return static_cast<double>(numbers.SizeOf(binding)); };
-  Extents extents = ExtentsOf(kind, shape);
-  extents.rows = size(ir::Binding::kM);
-  extents.columns = size(ir::Binding::kN);
-  extents.batch = size(ir::Binding::kBatch);
-  extents.blocks = static_cast<double>(compiler::KBlocksOf(problem, shape));
-  return extents;
 }
 
 // Clocks that threads take to gather the pixels of a tile.
-double GatherClocks(const GemmProblem&, const Schedule&, const Machine&, double) { return 0; }
-double GatherClocks(const ConvProblem& problem, const Schedule& shape, const Machine& machine, double depth) {
-  if (shape.a_load != LoadPath::kCopy) return 0;
-  const bool known = compiler::GeometryOf(problem, shape).known_filter;
-  const double width = known ? 1 : compiler::GatherWidth(problem);
+double GatherClocks(const compiler::Contraction& contraction, const Schedule& shape, const Machine& machine,
+                    double depth) {
+  if (!contraction.WalksPixels() || shape.a_load != LoadPath::kCopy) return 0;
+  const bool known = contraction.geometry.known_filter;
+  const double width = known ? 1 : compiler::GatherWidth(contraction.a);
   return shape.tile_m * depth / width / (known ? machine.known_gather_rate : machine.gather_rate);
 }
 
@@ -160,17 +144,14 @@ class ShapeBound {
 }  // namespace
 
 double LeastTime(const Problem& problem, const Schedule& shape, const target::Target& target, const Machine& machine) {
-  return std::visit(
-      [&](const auto& kind) {
-        const Extents extents = Complete(problem, kind, shape);
-        const double gather = GatherClocks(kind, shape, machine, extents.depth);
-        const bool gated = ir::IsGated(kind.epilogue);
-        const double us = ShapeBound(extents, gather, gated, shape, target, machine).Microseconds();
-        const double beside_us =
-            PackTime(PackWorkOf(problem, shape), machine) + TotalsTime(LeastTotalsWork(problem), machine);
-        return (beside_us + us + machine.launch_us) * kRounding;
-      },
-      problem);
+  const compiler::Contraction contraction = compiler::ContractionOf(problem, shape);
+  const Extents extents = ExtentsOf(contraction, shape);
+  const double gather = GatherClocks(contraction, shape, machine, extents.depth);
+  const bool gated = ir::IsGated(contraction.epilogue());
+  const double us = ShapeBound(extents, gather, gated, shape, target, machine).Microseconds();
+  const double beside_us =
+      PackTime(PackWorkOf(problem, shape), machine) + TotalsTime(LeastTotalsWork(problem), machine);
+  return (beside_us + us + machine.launch_us) * kRounding;
 }
 
 }  // namespace laneshift::autotune

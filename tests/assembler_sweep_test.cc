@@ -132,7 +132,7 @@ TEST(Totals, AreCleanForTheAssembler) {
   for (const target::Target& target : target::Targets()) {
     for (const size_t count : {1, 2, kMaxEpilogueOperands}) {
       const std::vector<compiler::OrderedTotal> totals(count,
-                                                       {.base = ir::Binding::kBaseE0, .length = 9, .lines = 5000});
+                                                       {.base = ir::EpilogueBase(0), .length = 9, .lines = 5000});
       for (const compiler::TotalsPass& pass : compiler::PassesOf(totals)) {
         const auto program = compiler::BuildTotals(pass, target);
         ASSERT_TRUE(program.has_value()) << program.error().message;

@@ -5,8 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/build/kernel_builder.h"
-#include "compiler/contraction/conv_geometry.h"
-#include "compiler/legality/conv_reach.h"
+#include "compiler/contraction/contraction.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/passes.h"
 
@@ -26,21 +25,21 @@ constexpr int kOperandsInTensorMemory = 2;  // one is copied while the products 
 
 class ConvBuilder : public KernelBuilder {
  public:
-  ConvBuilder(const ConvProblem& problem, const Schedule& schedule, const target::Target& target)
-      : KernelBuilder("conv", schedule, target, problem.x,
-                      {.type = problem.y,
-                       .c_type = problem.z,
-                       .adds_c = problem.beta != 0,
-                       .bias = problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
-                       .scale = problem.scale,
-                       .promotes = Promotes(problem, target),
+  ConvBuilder(const Contraction& contraction, const Schedule& schedule, const target::Target& target)
+      : KernelBuilder("conv", schedule, target, contraction.a.type(),
+                      {.type = contraction.d.type(),
+                       .c_type = contraction.c.type(),
+                       .adds_c = contraction.beta != 0,
+                       .bias = contraction.bias,
+                       .scale = contraction.scale,
+                       .promotes = Promotes(contraction, target),
                        .rows = ir::RowMap::kPixels,
-                       .steps = problem.epilogue,
-                       .orders_sums = ir::OrdersSums(problem.epilogue, problem.numerics)}),
-        problem_(problem),
+                       .steps = contraction.epilogue(),
+                       .orders_sums = ir::OrdersSums(contraction.epilogue(), contraction.numerics)}),
+        contraction_(contraction),
         shift_issues_(target.tensor_facts.shift_scope == target::ShiftScope::kAddressed ? ir::kRefreshedRows : 1),
         moves_before_(target.tensor_facts.ashift_time == target::AshiftTime::kBefore),
-        geometry_(GeometryOf(problem, schedule)) {}
+        geometry_(contraction.geometry) {}
 
  private:
   // ---- declarations
@@ -50,7 +49,7 @@ class ConvBuilder : public KernelBuilder {
   bool Shifts() const { return schedule().reuse == Reuse::kLaneShift; }
   bool KnowsFilter() const { return geometry_.known_filter; }
   int KnownBlocks() const { return static_cast<int>((geometry_.run + schedule().tile_k - 1) / schedule().tile_k); }
-  int StepW() const { return static_cast<int>(problem_.stride[kWidth]); }
+  int StepW() const { return static_cast<int>(geometry_.stride[kWidth]); }
   bool Fuses() const { return Shifts() && schedule().shift == ShiftForm::kFused; }
   // The rows that the lanes of a phase move to, from one to the next.
   std::vector<int> MovesOf(int phase) const {
@@ -78,7 +77,7 @@ class ConvBuilder : public KernelBuilder {
   int EdgeTile(int phase) const { return edge_tiles_.empty() ? -1 : edge_tiles_[static_cast<size_t>(phase)]; }
   bool Gathers() const { return schedule().a_load == LoadPath::kCopy; }
   // Threads that gather take a filter as one run of K; where it has gaps they look each tap up.
-  bool FindsTaps() const { return Gathers() && !TapsAreEven(problem_, true); }
+  bool FindsTaps() const { return Gathers() && !TapsAreEven(contraction_.b, true); }
   bool UnrollsGather() const override { return KnowsFilter(); }
   // The filter of a kernel that knows it stays, too.
   bool Stays(Operand operand) const override {
@@ -87,8 +86,8 @@ class ConvBuilder : public KernelBuilder {
   bool KeepsFilter() const { return Stays(Operand::kB); }
 
   SharedLayout Tile(Axis axis, int rows) const {
-    const int bytes = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x));
-    return {.type = axis == Axis::kN ? problem_.w : problem_.x,
+    const int bytes = schedule().tile_k * static_cast<int>(contraction_.a.ElementBytes());
+    return {.type = axis == Axis::kN ? contraction_.b.type() : contraction_.a.type(),
             .outer_axis = axis,
             .inner_axis = Axis::kK,
             .outer = rows,
@@ -125,7 +124,7 @@ class ConvBuilder : public KernelBuilder {
       if (!edge_tiles_.empty() && geometry_.halo > 0) AddParam(Binding::kMapEdge, Tile(Axis::kM, 1));
     }
     if (Shifts()) {
-      const int cells = schedule().tile_k * static_cast<int>(DataTypeBytes(problem_.x)) / kCellBytes;
+      const int cells = schedule().tile_k * static_cast<int>(contraction_.a.ElementBytes()) / kCellBytes;
       a_channel_ = AddChannel({.name = "a",
                                .space = ir::Space::kTensor,
                                .stages = kOperandsInTensorMemory,
@@ -171,8 +170,8 @@ class ConvBuilder : public KernelBuilder {
     } else {
       AddActivation(Operand::kD);
     }
-    if (problem_.beta != 0) AddActivation(Operand::kC);
-    if (problem_.bias != ConvBias::kNone) AddParam(Binding::kBaseBias);
+    if (contraction_.beta != 0) AddActivation(Operand::kC);
+    if (contraction_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
     AddFactorParams();
     AddEpilogueParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels, Binding::kFilters,
@@ -183,7 +182,7 @@ class ConvBuilder : public KernelBuilder {
       if (Gathers()) AddParam(dimension.extent);
     }
     AddParam(Binding::kAlpha);
-    if (problem_.beta != 0) AddParam(Binding::kBeta);
+    if (contraction_.beta != 0) AddParam(Binding::kBeta);
   }
 
   // ---- the walk
@@ -413,7 +412,7 @@ class ConvBuilder : public KernelBuilder {
       const ValueId depth = b.Mul({block, b.Constant(schedule().tile_k)});
       const ValueId slot = b.Put({}, {.channel = x_channel_});
       if (path == LoadPath::kCopy) {
-        b.GatherPixels({slot, depth, corner.row, corner.batch}, {.tile = 0, .vector = GatherWidth(problem_)});
+        b.GatherPixels({slot, depth, corner.row, corner.batch}, {.tile = 0, .vector = GatherWidth(contraction_.a)});
       }
       if (path == schedule().b_load && !KeepsFilter()) LoadW(b, slot, 1, path, depth, filter, b.Constant(0));
       b.Send({slot});
@@ -429,9 +428,9 @@ class ConvBuilder : public KernelBuilder {
                      {.tile = 0,
                       .vector = 1,
                       .channels = static_cast<int>(geometry_.channels),
-                      .columns = static_cast<int>(problem_.filter[kWidth]),
-                      .rows = static_cast<int>(problem_.filter[kHeight]),
-                      .planes = static_cast<int>(problem_.filter[kDepth]),
+                      .columns = static_cast<int>(geometry_.filter[kWidth]),
+                      .rows = static_cast<int>(geometry_.filter[kHeight]),
+                      .planes = static_cast<int>(geometry_.filter[kDepth]),
                       .first = first});
       b.Send({slot});
     }
@@ -614,15 +613,15 @@ class ConvBuilder : public KernelBuilder {
   std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) override { return Decode(b, row); }
   void WriteBulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
                       const ir::BulkStoreAttrs& attrs) override {
-    const Binding of_group = ir::IsGated(problem_.epilogue) ? Binding::kColumns : Binding::kN;
+    const Binding of_group = ir::IsGated(contraction_.epilogue()) ? Binding::kColumns : Binding::kN;
     std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(of_group)})})};
     operands.insert(operands.end(), start.begin(), start.end());
     b.StorePixels(operands, attrs);
   }
 
-  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
+  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
 
-  const ConvProblem& problem_;
+  const Contraction& contraction_;
   const int shift_issues_;   // one for each partition where an issue moves the addressed one alone
   const bool moves_before_;  // what a fused shift multiplies: the rows moved, or as they were
   const ConvGeometry geometry_;
@@ -633,8 +632,8 @@ class ConvBuilder : public KernelBuilder {
 
 }  // namespace
 
-ir::Program BuildConv(const ConvProblem& problem, const Schedule& schedule, const target::Target& target) {
-  return ConvBuilder(problem, schedule, target).Build();
+ir::Program BuildConv(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  return ConvBuilder(contraction, schedule, target).Build();
 }
 
 }  // namespace laneshift::compiler

@@ -14,36 +14,36 @@ using ir::SharedLayout;
 using ir::ValueId;
 
 // What one CTA holds of a tile, as it is stored, or along K where it is transposed on its way.
-SharedLayout OperandTile(const GemmProblem& problem, const Schedule& schedule, Operand operand, bool transposed) {
-  StoredOperand stored = Stored(problem, operand);
-  if (transposed) std::swap(stored.inner_axis, stored.outer_axis);
+SharedLayout OperandTile(const OperandSource& source, const Schedule& schedule, bool transposed) {
+  const Axis outer_axis = transposed ? source.inner_axis : source.outer_axis;
+  const Axis inner_axis = transposed ? source.outer_axis : source.inner_axis;
   const auto extent = [&](Axis axis) {
     return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n / schedule.ctas : schedule.tile_k;
   };
-  const int inner = extent(stored.inner_axis);
-  return {.type = stored.type,
-          .outer_axis = stored.outer_axis,
-          .inner_axis = stored.inner_axis,
-          .outer = extent(stored.outer_axis),
+  const int inner = extent(inner_axis);
+  return {.type = source.type(),
+          .outer_axis = outer_axis,
+          .inner_axis = inner_axis,
+          .outer = extent(outer_axis),
           .inner = inner,
-          .swizzle = ir::WidestSwizzle(inner * static_cast<int>(DataTypeBytes(stored.type)))};
+          .swizzle = ir::WidestSwizzle(inner * static_cast<int>(source.ElementBytes()))};
 }
 
 class GemmBuilder : public KernelBuilder {
  public:
-  GemmBuilder(const GemmProblem& problem, const Schedule& schedule, const target::Target& target)
-      : KernelBuilder("gemm", schedule, target, problem.a,
-                      {.type = problem.d,
-                       .c_type = problem.c,
-                       .adds_c = problem.beta != 0,
-                       .bias = problem.bias,
-                       .scale = problem.scale,
-                       .promotes = Promotes(problem, target),
-                       .steps = problem.epilogue,
-                       .orders_sums = ir::OrdersSums(problem.epilogue, problem.numerics)}),
-        problem_(problem),
-        transposes_a_(Transposes(problem, Operand::kA, target)),
-        transposes_b_(Transposes(problem, Operand::kB, target)) {}
+  GemmBuilder(const Contraction& contraction, const Schedule& schedule, const target::Target& target)
+      : KernelBuilder("gemm", schedule, target, contraction.a.type(),
+                      {.type = contraction.d.type(),
+                       .c_type = contraction.c.type(),
+                       .adds_c = contraction.beta != 0,
+                       .bias = contraction.bias,
+                       .scale = contraction.scale,
+                       .promotes = Promotes(contraction, target),
+                       .steps = contraction.epilogue(),
+                       .orders_sums = ir::OrdersSums(contraction.epilogue(), contraction.numerics)}),
+        contraction_(contraction),
+        transposes_a_(Transposes(contraction.a, target)),
+        transposes_b_(Transposes(contraction.b, target)) {}
 
  private:
   bool Stays(Operand operand) const override { return operand == Operand::kB && schedule().b_keep > 0; }
@@ -55,8 +55,8 @@ class GemmBuilder : public KernelBuilder {
   }
 
   void AddOperands() override {
-    a_tile_ = OperandTile(problem_, schedule(), Operand::kA, transposes_a_);
-    b_tile_ = OperandTile(problem_, schedule(), Operand::kB, transposes_b_);
+    a_tile_ = OperandTile(contraction_.a, schedule(), transposes_a_);
+    b_tile_ = OperandTile(contraction_.b, schedule(), transposes_b_);
     if (Stays(Operand::kB)) {
       operands_ = AddChannel({.name = "a", .stages = schedule().stages, .tiles = {{"a", a_tile_}}});
       AddChannel({.name = "b", .stages = schedule().b_keep, .tiles = {{"b", b_tile_}}, .stays = true});
@@ -71,12 +71,12 @@ class GemmBuilder : public KernelBuilder {
     const bool bulk = schedule().d_store == StorePath::kTma;
     bulk ? AddMapsOfD() : AddOperandParams(Operand::kD, false, {});
     if (bulk && terms().HasMatrices()) AddParams({Binding::kPitchD, Binding::kStrideD});
-    if (problem_.beta != 0) AddOperandParams(Operand::kC, false, {});
-    if (problem_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
+    if (contraction_.beta != 0) AddOperandParams(Operand::kC, false, {});
+    if (contraction_.bias != BiasAxis::kNone) AddParam(Binding::kBaseBias);
     AddFactorParams();
     AddEpilogueParams();
     AddParams({Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kAlpha});
-    if (problem_.beta != 0) AddParam(Binding::kBeta);
+    if (contraction_.beta != 0) AddParam(Binding::kBeta);
   }
 
   ValueId BlocksOfTile(Builder& b) const override {
@@ -148,9 +148,9 @@ class GemmBuilder : public KernelBuilder {
     b.TmaStore({copy, column, start[0], start[1]}, attrs);
   }
 
-  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
+  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
 
-  const GemmProblem& problem_;
+  const Contraction& contraction_;
   const bool transposes_a_, transposes_b_;
   SharedLayout a_tile_, b_tile_;
   int operands_ = -1;  // channel
@@ -158,8 +158,8 @@ class GemmBuilder : public KernelBuilder {
 
 }  // namespace
 
-ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
-  return GemmBuilder(problem, schedule, target).Build();
+ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  return GemmBuilder(contraction, schedule, target).Build();
 }
 
 }  // namespace laneshift::compiler

@@ -74,7 +74,7 @@ class KernelBuilder {
   // The loads of the operand that stays, if there is one, and how many slots they fill.
   virtual void WriteKeptLoads(ir::Builder&) {}
   virtual ir::ValueId KeptSlots(ir::Builder&) const { return ir::kNoValue; }
-  // Turns of the loop over K of one tile; equal to KBlocksOf (bindings.h). Where blocks of K have an accumulator each,
+  // Turns of the loop over K of one tile; equal to Contraction::Iterations. Where blocks of K have an accumulator each,
   // so many come of a tile.
   virtual ir::ValueId BlocksOfTile(ir::Builder& b) const = 0;
   // Slots of an operand channel that one tile takes.
