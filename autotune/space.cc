@@ -160,11 +160,6 @@ class ShapeList {
   int64_t Rows() const { return contraction_.m; }
   int64_t Columns() const { return contraction_.n * contraction_.batch; }
 
-  // The contraction under a shape, which decides nothing of one of matrices.
-  Contraction Under(const Schedule& shape) const {
-    return contraction_.WalksPixels() ? compiler::ContractionOf(problem_, shape) : contraction_;
-  }
-
   // Columns of the instruction where they are m: those of the table, but that one tile with all of m is enough, and
   // those that leave nothing over where few tiles have all of m.
   std::vector<int> TransposedColumns() const {
@@ -267,7 +262,7 @@ class ShapeList {
   // B stays where it is small and each CTA has several tiles; in the narrowest tiles that hold it.
   void AddKept(Schedule shape) {
     if (shape.tile_m < kLeastKeptRows || TilesOf(shape) <= target_.default_sm_count) return;
-    const Contraction contraction = Under(shape);
+    const Contraction contraction = contraction_.Under(problem_, shape);
     const compiler::KeptOperand b = compiler::KeptOf(contraction, shape);
     const int64_t bytes = b.blocks * shape.tile_k * shape.tile_n * contraction.b.ElementBytes();
     if (b.matrices > 1 || b.blocks > kMostKeptBlocks || bytes > kMostKept) return;
@@ -331,7 +326,7 @@ class ShapeList {
 
   void AddPoint(const Schedule& point) {
     const Schedule asked = constraint_.Apply(point);
-    const Schedule shape = constraint_.Apply(WithPaths(Under(asked), asked));
+    const Schedule shape = constraint_.Apply(WithPaths(contraction_.Under(problem_, asked), asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;

@@ -43,6 +43,12 @@ OperandSource& Contraction::Of(Operand operand) {
   return *sources[static_cast<size_t>(operand)];
 }
 
+Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
+  Contraction other = *this;
+  std::visit([&](const auto& kind) { AddExtents(kind, schedule, other); }, problem);
+  return other;
+}
+
 int64_t Contraction::Blocks(const Schedule& schedule) const { return runs * base::CeilDiv(run, schedule.tile_k); }
 
 int64_t Contraction::Iterations(const Schedule& schedule) const {

@@ -42,6 +42,9 @@ struct Contraction {
   OperandSource& Of(ir::Operand operand);
   const Epilogue& epilogue() const { return *steps; }
   bool WalksPixels() const { return a.kind == SourceKind::kPixels; }
+  // The same contraction under another schedule, made of less than ContractionOf() makes it. REQUIRES: `problem` is the
+  // one that it is of.
+  Contraction Under(const Problem& problem, const Schedule& schedule) const;
   // Blocks of K of one product.
   int64_t Blocks(const Schedule& schedule) const;
   // Iterations of the loop over K of one tile: what the CTAs that share it divide. Where activations are reused, the

@@ -50,6 +50,9 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   EXPECT_EQ(ContractionOf(problem, schedule).m, 2 * 9 * (11 + 4));
   EXPECT_EQ(ContractionOf(problem, schedule).Blocks(schedule), 15 * 2);
   EXPECT_EQ(ContractionOf(problem, schedule).Iterations(schedule), 3 * 2);
+  EXPECT_EQ(conv.Under(problem, schedule).m, 2 * 9 * (11 + 4));
+  EXPECT_EQ(conv.Under(problem, schedule).geometry.halo, 4);
+  EXPECT_EQ(conv.Under(problem, schedule).a.run, 48);
 
   // Threads that gather find all taps in one run.
   schedule.reuse = Reuse::kIm2col;
