@@ -141,17 +141,33 @@ class ShapeBound {
   double tile_rows_ = 0, tile_columns_ = 0, tiles_ = 0, elements_ = 0;
 };
 
-}  // namespace
-
-double LeastTime(const Problem& problem, const Schedule& shape, const target::Target& target, const Machine& machine) {
-  const compiler::Contraction contraction = compiler::ContractionOf(problem, shape);
+// `totals_us`: of the kernel that adds up sums.
+double LeastTimeOf(const compiler::Contraction& contraction, const PackWork& packs, double totals_us,
+                   const Schedule& shape, const target::Target& target, const Machine& machine) {
   const Extents extents = ExtentsOf(contraction, shape);
   const double gather = GatherClocks(contraction, shape, machine, extents.depth);
   const bool gated = ir::IsGated(contraction.epilogue());
   const double us = ShapeBound(extents, gather, gated, shape, target, machine).Microseconds();
-  const double beside_us =
-      PackTime(PackWorkOf(problem, shape), machine) + TotalsTime(LeastTotalsWork(problem), machine);
+  const double beside_us = PackTime(packs, machine) + totals_us;
   return (beside_us + us + machine.launch_us) * kRounding;
+}
+
+}  // namespace
+
+std::vector<double> LeastTimes(const Problem& problem, const std::vector<Schedule>& shapes,
+                               const target::Target& target, const Machine& machine) {
+  const compiler::Contraction contraction = compiler::ContractionOf(problem);
+  const double totals_us = TotalsTime(LeastTotalsWork(problem), machine);
+  std::vector<double> times;
+  for (const Schedule& shape : shapes) {
+    times.push_back(
+        LeastTimeOf(contraction.Under(problem, shape), PackWorkOf(problem, shape), totals_us, shape, target, machine));
+  }
+  return times;
+}
+
+double LeastTime(const Problem& problem, const Schedule& shape, const target::Target& target, const Machine& machine) {
+  return LeastTimes(problem, {shape}, target, machine).front();
 }
 
 }  // namespace laneshift::autotune

@@ -326,7 +326,10 @@ class ShapeList {
 
   void AddPoint(const Schedule& point) {
     const Schedule asked = constraint_.Apply(point);
-    const Schedule shape = constraint_.Apply(WithPaths(contraction_.Under(problem_, asked), asked));
+    // Shapes decide nothing of matrices.
+    const Schedule shape =
+        constraint_.Apply(contraction_.WalksPixels() ? WithPaths(contraction_.Under(problem_, asked), asked)
+                                                     : WithPaths(contraction_, asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;

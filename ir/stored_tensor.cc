@@ -195,10 +195,10 @@ bool Uses(const Problem& problem, OperandRole role) {
 
 int64_t AlignmentOf(const Problem& problem, OperandRole role) {
   constexpr size_t kAligned = 4;
-  constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
-                                                     &GemmProblem::align_c, &GemmProblem::align_d};
-  constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
-                                                     &ConvProblem::align_z, &ConvProblem::align_y};
+  static constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
+                                                            &GemmProblem::align_c, &GemmProblem::align_d};
+  static constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
+                                                            &ConvProblem::align_z, &ConvProblem::align_y};
   const auto index = static_cast<size_t>(role);
   if (index >= kAligned) return 0;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->*kGemm[index];
@@ -214,8 +214,8 @@ double ScaleBytes(const Problem& problem) {
 }
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
-  constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
-                                                 {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
+  static constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
+                                                        {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
   static_assert(std::size(kNames) == std::variant_size_v<Problem>);
   return kNames[problem.index()][static_cast<int>(role)];
 }

@@ -46,11 +46,9 @@ int64_t RunOf(const ConvProblem& problem, const StoredTensor& memory, Operand op
   return operand == Operand::kB ? memory.Inner() : memory.Inner() / problem.groups;
 }
 
-ir::OperandRole RoleOf(Operand operand) {
-  constexpr ir::OperandRole kRoles[] = {ir::OperandRole::kA, ir::OperandRole::kB, ir::OperandRole::kC,
-                                        ir::OperandRole::kD};
-  return kRoles[static_cast<size_t>(operand)];
-}
+constexpr ir::OperandRole RoleOf(Operand operand) { return static_cast<ir::OperandRole>(operand); }
+static_assert(RoleOf(Operand::kA) == ir::OperandRole::kA && RoleOf(Operand::kB) == ir::OperandRole::kB &&
+              RoleOf(Operand::kC) == ir::OperandRole::kC && RoleOf(Operand::kD) == ir::OperandRole::kD);
 
 using DistanceNames = std::array<std::string_view, StoredTensor::kElement>;
 
