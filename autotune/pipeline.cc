@@ -489,18 +489,13 @@ double StoredRow(const ir::Program& program) {
 }
 
 // The bytes of each operand that exist, and that are stored.
-void CountMemory(const GemmProblem& p, Pipeline& pipeline) {
-  const auto batch = static_cast<double>(p.batch);
-  pipeline.a.unique_bytes = static_cast<double>(p.m) * static_cast<double>(p.k) * batch * Bytes(p.a);
-  pipeline.b.unique_bytes = static_cast<double>(p.n) * static_cast<double>(p.k) * batch * Bytes(p.b);
-  pipeline.stored_bytes = static_cast<double>(p.m) * static_cast<double>(ir::OutputColumns(p)) * batch * Bytes(p.d);
-}
-void CountMemory(const ConvProblem& p, Pipeline& pipeline) {
-  const auto volume = [](const Spatial& s) { return static_cast<double>(s[0] * s[1] * s[2]); };
-  const auto images = static_cast<double>(p.n);
-  pipeline.a.unique_bytes = images * volume(p.input) * static_cast<double>(p.c) * Bytes(p.x);
-  pipeline.b.unique_bytes = static_cast<double>(p.k * p.c / p.groups) * volume(p.filter) * Bytes(p.w);
-  pipeline.stored_bytes = images * volume(p.Output()) * static_cast<double>(ir::OutputColumns(p)) * Bytes(p.y);
+void CountMemory(const compiler::Contraction& contraction, Pipeline& pipeline) {
+  const auto bytes = [](const compiler::OperandSource& source) {
+    return static_cast<double>(source.memory.Elements() * source.ElementBytes());
+  };
+  pipeline.a.unique_bytes = bytes(contraction.a);
+  pipeline.b.unique_bytes = bytes(contraction.b);
+  pipeline.stored_bytes = bytes(contraction.d);
 }
 
 }  // namespace
@@ -524,7 +519,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   Pipeline pipeline;
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
   if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
-  const compiler::WorkPlan work = compiler::PlanWork(problem, schedule);
+  const compiler::WorkPlan work = compiler::PlanWork(numbers.contraction(), schedule);
   // Tiles that fill no wave are all there are, or are taken for a wave of whole ones.
   const int64_t slices = work.SlicesOn(target.default_sm_count);
   for (const ir::Channel& channel : program.channels) {
@@ -557,7 +552,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);
-  std::visit([&](const auto& kind) { CountMemory(kind, pipeline); }, problem);
+  CountMemory(numbers.contraction(), pipeline);
   pipeline.moves = compiler::MovesOf(problem, schedule, program);
   return pipeline;
 }

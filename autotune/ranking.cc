@@ -84,8 +84,7 @@ Error NothingFits(const std::vector<RefusedSchedule>& refused, const target::Tar
 Result<Schedule> ChooseSchedule(const Problem& problem, const ScheduleConstraint& constraint,
                                 const target::Target& target, const Machine& machine) {
   const std::vector<Schedule> shapes = ListShapes(problem, constraint, target);
-  std::vector<double> bounds;
-  for (const Schedule& shape : shapes) bounds.push_back(LeastTime(problem, shape, target, machine));
+  const std::vector<double> bounds = LeastTimes(problem, shapes, target, machine);
   // Those that may be fast come first, so that few programs are built of those that cannot be.
   std::vector<size_t> order(shapes.size());
   std::iota(order.begin(), order.end(), size_t{0});

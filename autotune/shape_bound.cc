@@ -6,8 +6,8 @@
 #include "autotune/move_time.h"
 #include "autotune/pipeline.h"
 #include "autotune/timing_model.h"
-#include "compiler/contraction/conv_geometry.h"
-#include "compiler/legality/conv_reach.h"
+#include "compiler/contraction/contraction.h"
+#include "compiler/plan/kernel_plan.h"
 #include "compiler/plan/work_plan.h"
 #include "ir/epilogue_steps.h"
 
@@ -26,28 +26,24 @@ struct Operands {
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
 
-Operands OperandsOf(const GemmProblem& p, const Schedule& shape) {
-  return {.depth = WholeBlocks(static_cast<double>(p.k), shape.tile_k),
-          .element_bytes = static_cast<double>(DataTypeBytes(p.a)),
-          .b_stays = shape.b_keep > 0};
-}
-Operands OperandsOf(const ConvProblem& p, const Schedule& shape) {
-  const auto channels = static_cast<double>(p.c / p.groups);
-  const auto taps = static_cast<double>(p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth]);
-  // Threads gather K as one run; bulk copies load the channels of a tap.
-  const bool gathers = shape.a_load == LoadPath::kCopy;
-  const compiler::ConvGeometry geometry = compiler::GeometryOf(p, shape);
-  return {.depth = gathers ? channels * taps : taps * WholeBlocks(channels, shape.tile_k),
-          .element_bytes = static_cast<double>(DataTypeBytes(p.x)),
-          .taps = shape.reuse > Reuse::kIm2col ? static_cast<double>(p.filter[kWidth]) : 1,
+Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& shape) {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  const compiler::ConvGeometry& geometry = contraction.geometry;
+  // Threads gather K as one run; bulk copies load whole blocks of each.
+  const bool gathers = contraction.WalksPixels() && shape.a_load == LoadPath::kCopy;
+  const double run = number(contraction.run);
+  return {.depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
+          .element_bytes = number(contraction.a.ElementBytes()),
+          .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
           .b_stays = shape.b_keep > 0 || geometry.known_filter};
 }
+
 // Clocks that threads take to gather the pixels of a tile.
-double GatherClocks(const GemmProblem&, const Schedule&, const Machine&, double) { return 0; }
-double GatherClocks(const ConvProblem& problem, const Schedule& shape, const Machine& machine, double depth) {
-  if (shape.a_load != LoadPath::kCopy) return 0;
-  const bool known = compiler::GeometryOf(problem, shape).known_filter;
-  const double width = known ? 1 : compiler::GatherWidth(problem);
+double GatherClocks(const compiler::Contraction& contraction, const Schedule& shape, const Machine& machine,
+                    double depth) {
+  if (!contraction.WalksPixels() || shape.a_load != LoadPath::kCopy) return 0;
+  const bool known = contraction.geometry.known_filter;
+  const double width = known ? 1 : compiler::GatherWidth(contraction.a);
   return shape.tile_m * depth / width / (known ? machine.known_gather_rate : machine.gather_rate);
 }
 
@@ -148,21 +144,33 @@ class ShapeBound {
   const double tiles_, elements_;  // of the whole problem; of a tile
 };
 
+// Of the main kernel. REQUIRES: `contraction` is of this shape.
+double MainKernelTime(const compiler::Contraction& contraction, const Schedule& shape, const target::Target& target,
+                      const Machine& machine) {
+  const Operands operands = OperandsOf(contraction, shape);
+  const double gather = GatherClocks(contraction, shape, machine, operands.depth);
+  const bool gated = ir::IsGated(contraction.epilogue());
+  const compiler::WorkPlan work = compiler::PlanWork(contraction, shape);
+  return ShapeBound(work, operands, gather, gated, shape, target, machine).Microseconds();
+}
+
 }  // namespace
 
+std::vector<double> LeastTimes(const Problem& problem, const std::vector<Schedule>& shapes,
+                               const target::Target& target, const Machine& machine) {
+  const compiler::Contraction contraction = compiler::ContractionOf(problem);
+  std::vector<double> times;
+  for (const Schedule& shape : shapes) {
+    const double us = MainKernelTime(contraction.Under(problem, shape), shape, target, machine);
+    const compiler::PlanMoves moves = compiler::LeastMovesOf(problem, shape);
+    const double moves_us = MoveTime(moves.before, machine) + MoveTime(moves.after, machine);
+    times.push_back((moves_us + us + machine.launch_us) * kRounding);
+  }
+  return times;
+}
+
 double LeastTime(const Problem& problem, const Schedule& shape, const target::Target& target, const Machine& machine) {
-  return std::visit(
-      [&](const auto& kind) {
-        const Operands operands = OperandsOf(kind, shape);
-        const double gather = GatherClocks(kind, shape, machine, operands.depth);
-        const bool gated = ir::IsGated(kind.epilogue);
-        const double us =
-            ShapeBound(compiler::PlanWork(kind, shape), operands, gather, gated, shape, target, machine).Microseconds();
-        const compiler::PlanMoves moves = compiler::LeastMovesOf(problem, shape);
-        const double moves_us = MoveTime(moves.before, machine) + MoveTime(moves.after, machine);
-        return (moves_us + us + machine.launch_us) * kRounding;
-      },
-      problem);
+  return LeastTimes(problem, {shape}, target, machine).front();
 }
 
 }  // namespace laneshift::autotune

@@ -3,6 +3,8 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <vector>
+
 #include "autotune/machine.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
@@ -15,5 +17,8 @@ namespace laneshift::autotune {
 // them.
 // REQUIRES: `problem` is complete.
 double LeastTime(const Problem& problem, const Schedule& shape, const target::Target& target, const Machine& machine);
+// Of each of them.
+std::vector<double> LeastTimes(const Problem& problem, const std::vector<Schedule>& shapes,
+                               const target::Target& target, const Machine& machine);
 
 }  // namespace laneshift::autotune

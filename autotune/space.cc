@@ -9,8 +9,7 @@
 #include "autotune/timing_model.h"
 #include "base/integer_math.h"
 #include "compiler/compile.h"
-#include "compiler/contraction/conv_geometry.h"
-#include "compiler/legality/conv_reach.h"
+#include "compiler/contraction/contraction.h"
 #include "compiler/legality/kept_operand.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_reach.h"
@@ -19,40 +18,41 @@
 namespace laneshift::autotune {
 namespace {
 
+using compiler::Contraction;
+using compiler::SourceKind;
 using ir::Operand;
 using target::Feature;
 using target::Target;
 
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
 
-// How an operand may be loaded: by bulk copies if it is TMA-addressable, otherwise by bulk copies of a packed copy, or
-// by threads.
-std::vector<LoadPath> PathsOf(const GemmProblem& problem, Operand operand, const Target& target) {
-  if (compiler::Transposes(problem, operand, target)) return {LoadPath::kCopy};
-  if (compiler::TmaReaches(problem, operand)) return {LoadPath::kTma};
+// Elements of `bytes` bytes.
+int Elements(int bytes, DataType type) { return bytes / static_cast<int>(DataTypeBytes(type)); }
+
+// How an operand that is a matrix may be loaded: by bulk copies if it is TMA-addressable, otherwise by bulk copies of a
+// packed copy, or by threads.
+std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, const Target& target) {
+  if (compiler::Transposes(contraction.Of(operand), target)) return {LoadPath::kCopy};
+  if (compiler::TmaReaches(contraction, {}, operand)) return {LoadPath::kTma};
   return {LoadPath::kPack, LoadPath::kCopy};
 }
 
 // A shape leaves the load and store paths open: bulk copies wherever possible.
-Schedule WithPaths(const GemmProblem& problem, Schedule shape, const Target&) {
-  shape.d_store = compiler::TmaReaches(problem, Operand::kD) ? StorePath::kTma : StorePath::kRows;
-  return shape;
-}
-// Threads gather x where the shape says so.
-Schedule WithPaths(const ConvProblem& problem, Schedule shape, const Target&) {
-  const auto geometry = compiler::GeometryOf(problem, shape);
+Schedule WithPaths(const Contraction& contraction, Schedule shape) {
   const auto reaches = [&](Operand operand) -> bool {
-    return static_cast<bool>(compiler::TmaReaches(problem, geometry, shape, operand));
+    return static_cast<bool>(compiler::TmaReaches(contraction, shape, operand));
   };
-  shape.b_load = reaches(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
-  // Without the TMA, along rows if they are multiples of 16 bytes.
-  const int whole = 16 / static_cast<int>(DataTypeBytes(problem.y));
-  const bool rows = compiler::AccessWidth(problem, Operand::kD, whole) == whole;
-  shape.d_store = reaches(Operand::kD) ? StorePath::kTma : rows ? StorePath::kRows : StorePath::kDirect;
+  if (contraction.b.kind == SourceKind::kFilter) shape.b_load = reaches(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
+  shape.d_store = StorePath::kTma;
+  if (reaches(Operand::kD)) return shape;
+  // Without the TMA, along rows; of pixels only if they are multiples of 16 bytes.
+  const int whole = Elements(16, contraction.d.type());
+  const bool rows = contraction.d.kind == SourceKind::kMatrix || compiler::AccessWidth(contraction.d, whole) == whole;
+  shape.d_store = rows ? StorePath::kRows : StorePath::kDirect;
   return shape;
 }
 
-// The axes of a kind of problem in addition to the tile and the rings.
+// The axes of a contraction in addition to the tile and the rings.
 struct Variant {
   Reuse reuse;
   LoadPath a_load;
@@ -60,39 +60,38 @@ struct Variant {
   Border border = Border::kZeros;
   LoadPath b_load = LoadPath::kTma;
 };
-// Elements of `bytes` bytes.
-int Elements(int bytes, DataType type) { return bytes / static_cast<int>(DataTypeBytes(type)); }
-
-std::vector<Variant> VariantsOf(const GemmProblem& problem, const ScheduleConstraint&, const Target& target) {
-  const std::vector<int> depths = {Elements(128, problem.a), Elements(256, problem.a)};
+std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {
+  const DataType type = contraction.a.type();
+  const std::vector<int> depths = {Elements(128, type), Elements(256, type)};
   std::vector<Variant> variants;
-  for (const LoadPath a_load : PathsOf(problem, Operand::kA, target)) {
-    for (const LoadPath b_load : PathsOf(problem, Operand::kB, target))
+  for (const LoadPath a_load : PathsOf(contraction, Operand::kA, target)) {
+    for (const LoadPath b_load : PathsOf(contraction, Operand::kB, target))
       variants.push_back({Reuse::kNone, a_load, depths, Border::kZeros, b_load});
   }
   return variants;
 }
-std::vector<Variant> VariantsOf(const ConvProblem& problem, const ScheduleConstraint& constraint,
-                                const Target& target) {
+std::vector<Variant> PixelVariants(const Contraction& contraction, const ScheduleConstraint& constraint,
+                                   const Target& target) {
   // A mode that was requested is tried for every filter, and its own rule refuses it.
-  const int whole = Elements(128, problem.x);
+  const compiler::ConvGeometry& geometry = contraction.geometry;
+  const int whole = Elements(128, contraction.a.type());
   const Reuse asked = constraint.Apply(Schedule{.reuse = Reuse::kIm2col}).reuse;
   if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {whole / 2, whole, 2 * whole}}};
   // Blocks with fewer channels than a swizzle span waste nothing if there are no more channels.
   std::vector<int> depths = {whole, 2 * whole};
   for (const int depth : {whole / 2, whole / 4}) {
-    if (problem.c / problem.groups <= depth) depths = {depth};
+    if (geometry.channels <= depth) depths = {depth};
   }
   std::vector<Variant> variants = {{Reuse::kIm2col, LoadPath::kTma, depths},
                                    {Reuse::kIm2col, LoadPath::kCopy, {whole, 2 * whole}}};
-  if (problem.filter[kWidth] == 1) return variants;
+  if (geometry.filter[kWidth] == 1) return variants;
   if (depths[0] < whole / 2) depths = {whole / 2};
   variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, depths});
   if (!target.mma.moves_lanes) return variants;
   variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {whole}});
   // No position of the index belongs to a halo.
   const bool open = constraint.Apply(Schedule{.reuse = Reuse::kRowOffset}).reuse == Reuse::kRowOffset;
-  if (open && compiler::CentreColumn(problem) >= 0)
+  if (open && geometry.CentreColumn() >= 0)
     variants.push_back({Reuse::kRowOffset, LoadPath::kTma, depths, Border::kMask});
   return variants;
 }
@@ -121,53 +120,29 @@ constexpr double kRasterGain = 0.05;               // of the bytes of a wave: le
 constexpr int kClusterArea = 128 * 128;            // smaller tiles do not read enough from L2 for sharing to pay
 constexpr double kSharedPart = 0.5;                // of a tile's rows: so many pay at any size
 
-int64_t RowsOf(const GemmProblem& problem) { return problem.m; }
-int64_t RowsOf(const ConvProblem& problem) {
-  const Spatial output = problem.Output();
-  return problem.n * output[kDepth] * output[kHeight] * output[kWidth];
-}
-int64_t ColumnsOf(const GemmProblem& problem) { return problem.n * problem.batch; }
-int64_t ColumnsOf(const ConvProblem& problem) { return problem.k; }
-
 // The space with the constraint put in, legal or not, each once; rings are as short as they may be.
-// Bytes of all of A and B.
-double OperandBytes(const GemmProblem& p) {
-  return static_cast<double>(p.batch * p.k) * (static_cast<double>(p.m) * static_cast<double>(DataTypeBytes(p.a)) +
-                                               static_cast<double>(p.n) * static_cast<double>(DataTypeBytes(p.b)));
-}
-double OperandBytes(const ConvProblem& p) {
-  const auto volume = [](const Spatial& s) { return static_cast<double>(s[0] * s[1] * s[2]); };
-  return static_cast<double>(p.c) *
-         (static_cast<double>(p.n) * volume(p.input) + static_cast<double>(p.k / p.groups) * volume(p.filter)) *
-         static_cast<double>(DataTypeBytes(p.x));
-}
-
-DataType TypeOfB(const GemmProblem& problem) { return problem.b; }
-DataType TypeOfB(const ConvProblem& problem) { return problem.w; }
-// A small gathered filter is always resident.
-bool KnowsFilter(const GemmProblem&, const Schedule&) { return false; }
-bool KnowsFilter(const ConvProblem& problem, const Schedule& shape) {
-  return compiler::GeometryOf(problem, shape).known_filter;
-}
-
-template <typename Kind>
 class ShapeList {
  public:
-  ShapeList(const Kind& problem, const ScheduleConstraint& constraint, const Target& target)
-      : problem_(problem), constraint_(constraint), target_(target) {
+  ShapeList(const Problem& problem, const ScheduleConstraint& constraint, const Target& target)
+      : problem_(problem), contraction_(compiler::ContractionOf(problem)), constraint_(constraint), target_(target) {
     const double kept = PublishedMachine(target).l2_bytes * 1e6 * kUseOfL2;
-    bands_matter_ = OperandBytes(problem) > kept;
+    const auto bytes = [](const compiler::OperandSource& source) {
+      return static_cast<double>(source.memory.Elements() * source.ElementBytes());
+    };
+    bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) > kept;
   }
 
   std::vector<Schedule> List() {
-    for (const Variant& variant : VariantsOf(problem_, constraint_, target_)) {
+    const std::vector<Variant> variants = contraction_.WalksPixels() ? PixelVariants(contraction_, constraint_, target_)
+                                                                     : MatrixVariants(contraction_, target_);
+    for (const Variant& variant : variants) {
       // Lanes are shifted and masked in tiles of all 128 lanes: a lower tile is not a schedule, and its refusal would
       // hide a better reason.
       const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
       const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
       if (!target_.mma.AccumulatesInTensorMemory()) AddTall(variant);
       // Promotion to registers after each block would stall inside the ping-pong order.
-      if (!target_.mma.AccumulatesInTensorMemory() && !compiler::Promotes(problem_, target_)) {
+      if (!target_.mma.AccumulatesInTensorMemory() && !compiler::Promotes(contraction_, target_)) {
         for (const int rows : kTurnRows) AddTurns(variant, rows);
       }
       for (const int rows : kRows) {
@@ -181,16 +156,20 @@ class ShapeList {
   }
 
  private:
+  // Of all of D, without positions that are no output.
+  int64_t Rows() const { return contraction_.m; }
+  int64_t Columns() const { return contraction_.n * contraction_.batch; }
+
   // Columns of the instruction if they run along m: those of the table, but one tile with all of m is enough, and those
   // without remainder if few tiles cover all of m.
   std::vector<int> TransposedColumns() const {
     std::vector<int> columns;
     for (const int each : kTransposedColumns) {
       const bool narrowest = each == std::end(kTransposedColumns)[-1];
-      if (narrowest || each < 2 * RowsOf(problem_)) columns.push_back(each);
+      if (narrowest || each < 2 * Rows()) columns.push_back(each);
     }
     for (int tiles = 1; tiles <= kFittedTiles; ++tiles) {
-      const int64_t fitted = base::CeilDiv(base::CeilDiv(RowsOf(problem_), tiles), kColumnGroup) * kColumnGroup;
+      const int64_t fitted = base::CeilDiv(base::CeilDiv(Rows(), tiles), kColumnGroup) * kColumnGroup;
       const bool known = std::find(columns.begin(), columns.end(), fitted) != columns.end();
       if (fitted <= kTransposedColumns[0] && !known) columns.push_back(static_cast<int>(fitted));
     }
@@ -264,7 +243,7 @@ class ShapeList {
       shape.cluster_m = extents[0];
       shape.cluster_n = extents[1];
       // Both CTAs have a tile inside.
-      if (extents[0] > 1 ? shape.tile_m < RowsOf(problem_) : shape.tile_n < ColumnsOf(problem_)) AddWalks(shape);
+      if (extents[0] > 1 ? shape.tile_m < Rows() : shape.tile_n < Columns()) AddWalks(shape);
     }
     if (shape.tile_m * shape.tile_n >= kClusterArea || AsksForPairs()) AddPairs(shape);
   }
@@ -274,7 +253,7 @@ class ShapeList {
   void AddPairs(Schedule shape) {
     const bool fits = shape.rows == RowSide::kM && shape.tile_m == kPairRows && shape.tile_n % kPairColumns == 0;
     if (target_.mma.most_ctas < 2 || !fits || shape.reuse == Reuse::kLaneShift) return;
-    if (shape.tile_m >= RowsOf(problem_) && !AsksForPairs()) return;
+    if (shape.tile_m >= Rows() && !AsksForPairs()) return;
     shape.cluster_m = shape.ctas = 2;
     shape.cluster_n = 1;
     AddWalks(shape);
@@ -283,9 +262,11 @@ class ShapeList {
   // Resident B if it is small and each CTA has several tiles; in the narrowest tiles that hold it.
   void AddKept(Schedule shape) {
     if (shape.tile_m < kLeastKeptRows || TilesOf(shape) <= target_.default_sm_count) return;
-    const compiler::KeptOperand b = compiler::KeptOf(problem_, shape);
-    const int64_t bytes = b.blocks * shape.tile_k * shape.tile_n * ElementBytes();
-    if (b.matrices > 1 || b.blocks > kMostKeptBlocks || bytes > kMostKept || KnowsFilter(problem_, shape)) return;
+    const Contraction contraction = contraction_.Under(problem_, shape);
+    const compiler::KeptOperand b = compiler::KeptOf(contraction, shape);
+    const int64_t bytes = b.blocks * shape.tile_k * shape.tile_n * contraction.b.ElementBytes();
+    if (b.matrices > 1 || b.blocks > kMostKeptBlocks || bytes > kMostKept) return;
+    if (contraction.geometry.known_filter) return;  // resident anyway
     const int64_t columns = base::CeilDiv(b.columns, shape.tile_n);
     if (columns * shape.tile_n - b.columns >= (shape.rows == RowSide::kM ? 16 : 64)) return;
     if (columns > 1) {
@@ -297,7 +278,6 @@ class ShapeList {
     shape.b_keep = static_cast<int>(b.blocks);
     AddPoint(shape);
   }
-  int64_t ElementBytes() const { return DataTypeBytes(TypeOfB(problem_)); }
 
   // Tiles are scheduled statically; if there are tiles for several rounds, also by work stealing.
   void AddWalks(Schedule shape) {
@@ -309,7 +289,7 @@ class ShapeList {
 
   // Split-K if tiles leave half of the SMs of a round idle.
   void AddSections(Schedule shape) {
-    const compiler::WorkPlan work = compiler::PlanWork(problem_, shape);
+    const compiler::WorkPlan work = WorkOf(shape);
     const int64_t rest = work.Rest(target_.default_sm_count);
     if (work.Tiles() > 4 * target_.default_sm_count) return;
     for (const int sections : kSections) {
@@ -318,14 +298,17 @@ class ShapeList {
       if (rest > 0) Add(shape);
     }
   }
-  int64_t TilesOf(const Schedule& shape) const { return compiler::PlanWork(problem_, shape).Tiles(); }
+  compiler::WorkPlan WorkOf(const Schedule& shape) const {
+    return compiler::PlanWork(contraction_.Under(problem_, shape), shape);
+  }
+  int64_t TilesOf(const Schedule& shape) const { return WorkOf(shape).Tiles(); }
 
   // In bands of the default height; if the cache cannot hold the operands, also in those for which a wave of tiles
   // reads least.
   void Add(Schedule shape) {
     AddPoint(shape);
     if (!bands_matter_ || shape.tile_m * shape.tile_n < kClusterArea || shape.split_k > 1) return;
-    const compiler::WorkPlan work = compiler::PlanWork(problem_, shape);
+    const compiler::WorkPlan work = WorkOf(shape);
     const double usual = WaveRows(work, shape, shape.raster) * (1 - kRasterGain);
     int best = shape.raster;
     for (const int raster : kRasters) {
@@ -343,7 +326,11 @@ class ShapeList {
   }
 
   void AddPoint(const Schedule& point) {
-    const Schedule shape = constraint_.Apply(WithPaths(problem_, constraint_.Apply(point), target_));
+    const Schedule asked = constraint_.Apply(point);
+    // Shapes decide nothing of matrices.
+    const Schedule shape =
+        constraint_.Apply(contraction_.WalksPixels() ? WithPaths(contraction_.Under(problem_, asked), asked)
+                                                     : WithPaths(contraction_, asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;
@@ -352,7 +339,8 @@ class ShapeList {
     shapes_.push_back(shape);
   }
 
-  const Kind& problem_;
+  const Problem& problem_;
+  const Contraction contraction_;  // as far as no shape decides it
   const ScheduleConstraint& constraint_;
   const Target& target_;
   bool bands_matter_ = false;  // the cache cannot hold what bands share
@@ -377,7 +365,7 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
 }  // namespace
 
 std::vector<Schedule> ListShapes(const Problem& problem, const ScheduleConstraint& constraint, const Target& target) {
-  return std::visit([&](const auto& kind) { return ShapeList(kind, constraint, target).List(); }, problem);
+  return ShapeList(problem, constraint, target).List();
 }
 
 Result<LegalSchedule> DeepenShape(const Problem& problem, const Schedule& shape, const ScheduleConstraint& constraint,

@@ -31,28 +31,15 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
   return Ok();
 }
 
-// What the compiler does with a kind of problem.
-ir::Program Build(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
-  return BuildGemm(problem, schedule, target);
-}
-ir::Program Build(const ConvProblem& problem, const Schedule& schedule, const target::Target& target) {
-  return BuildConv(problem, schedule, target);
-}
-
 // Checks the schedule, then builds the program.
-template <typename Kind>
-Result<ir::Program> BuildKind(const Kind& problem, const Schedule& schedule, const target::Target& target) {
-  LS_TRY(CheckSchedule(problem, schedule, target));
-  LS_TRY(CheckNumerics(problem, schedule));
-  return Build(problem, schedule, target);
-}
-Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& schedule, const target::Target& target) {
-  LS_TRY(std::visit([&](const auto& kind) { return CheckPacks(kind, schedule, target); }, problem));
-  if (PacksAny(schedule)) {
-    const PackedProduct product = ProductOf(std::get<GemmProblem>(problem), schedule);
-    return BuildKind(product.problem, product.schedule, target);
-  }
-  return std::visit([&](const auto& kind) { return BuildKind(kind, schedule, target); }, problem);
+Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, const target::Target& target) {
+  Contraction stored = ContractionOf(problem, asked);
+  LS_TRY(CheckPacks(stored, asked, target));
+  const auto& [contraction, schedule] = ProductOf(std::move(stored), asked);
+  LS_TRY(CheckSchedule(contraction, schedule, target));
+  LS_TRY(CheckNumerics(contraction, schedule));
+  return contraction.WalksPixels() ? BuildConv(contraction, schedule, target)
+                                   : BuildGemm(contraction, schedule, target);
 }
 
 // Bytes of a stage of a ring, its barriers included.

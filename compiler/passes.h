@@ -3,8 +3,8 @@
 // Each is a pure function on the program: no state, no logging, no environment.
 #pragma once
 
+#include "compiler/contraction/contraction.h"
 #include "ir/program.h"
-#include "laneshift/problem.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
 #include "target/target.h"
@@ -13,10 +13,10 @@ namespace laneshift::compiler {
 
 // The GEMM's tile program: loads, MMA and epilogue as roles that talk through channels.
 // REQUIRES: the schedule passed CheckSchedule. ENSURES: Stage::kScheduled.
-ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
+ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // The same for a convolution: an implicit GEMM over the positions of a walk.
-ir::Program BuildConv(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
+ir::Program BuildConv(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the
 // arrivals of each barrier. REQUIRES: Stage::kScheduled. ENSURES: Stage::kLowered.

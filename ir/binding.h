@@ -3,112 +3,138 @@
 // Thread-safety: values.
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/layout.h"
 
 namespace laneshift::ir {
 
-// What the runtime passes to a kernel parameter.
-// BINDING(Name, text, kind); numbered ones are of the epilogue's operands, numbers and sums (below).
-#define LS_NUMBERED_BINDINGS(BINDING, Name, text, kind) \
-  BINDING(Name##0, text "0", kind)                      \
-  BINDING(Name##1, text "1", kind)                      \
-  BINDING(Name##2, text "2", kind)                      \
-  BINDING(Name##3, text "3", kind)                      \
-  BINDING(Name##4, text "4", kind)                      \
-  BINDING(Name##5, text "5", kind)                      \
-  BINDING(Name##6, text "6", kind)                      \
-  BINDING(Name##7, text "7", kind)
-#define LS_BINDINGS(BINDING)                                 \
-  BINDING(MapA, "map_a", kTensorMap)                         \
-  BINDING(MapEdge, "map_edge", kTensorMap)                   \
-  BINDING(MapB, "map_b", kTensorMap)                         \
-  BINDING(MapD, "map_d", kTensorMap)                         \
-  BINDING(MapDRest, "map_d_rest", kTensorMap)                \
-  BINDING(BaseA, "base_a", kPointer)                         \
-  BINDING(BaseB, "base_b", kPointer)                         \
-  BINDING(BaseC, "base_c", kPointer)                         \
-  BINDING(BaseD, "base_d", kPointer)                         \
-  BINDING(BaseBias, "base_bias", kPointer)                   \
-  BINDING(BaseScaleA, "base_scale_a", kPointer)              \
-  BINDING(BaseScaleB, "base_scale_b", kPointer)              \
-  BINDING(BaseScaleD, "base_scale_d", kPointer)              \
-  BINDING(Workspace, "workspace", kPointer)                  \
-  BINDING(PitchA, "pitch_a", kInt64)                         \
-  BINDING(PitchB, "pitch_b", kInt64)                         \
-  BINDING(PitchC, "pitch_c", kInt64)                         \
-  BINDING(PitchD, "pitch_d", kInt64)                         \
-  BINDING(StrideA, "stride_a", kInt64)                       \
-  BINDING(StrideB, "stride_b", kInt64)                       \
-  BINDING(StrideC, "stride_c", kInt64)                       \
-  BINDING(StrideD, "stride_d", kInt64)                       \
-  BINDING(RowA, "row_a", kInt64)                             \
-  BINDING(RowB, "row_b", kInt64)                             \
-  BINDING(RowC, "row_c", kInt64)                             \
-  BINDING(RowD, "row_d", kInt64)                             \
-  BINDING(PlaneA, "plane_a", kInt64)                         \
-  BINDING(PlaneB, "plane_b", kInt64)                         \
-  BINDING(PlaneC, "plane_c", kInt64)                         \
-  BINDING(PlaneD, "plane_d", kInt64)                         \
-  BINDING(M, "m", kInt32)                                    \
-  BINDING(N, "n", kInt32)                                    \
-  BINDING(K, "k", kInt32)                                    \
-  BINDING(Batch, "batch", kInt32)                            \
-  BINDING(Columns, "columns", kInt32)                        \
-  BINDING(Channels, "channels", kInt32)                      \
-  BINDING(Filters, "filters", kInt32)                        \
-  BINDING(WalkQ, "walk_q", kInt32)                           \
-  BINDING(OutQ, "out_q", kInt32)                             \
-  BINDING(OutP, "out_p", kInt32)                             \
-  BINDING(OutO, "out_o", kInt32)                             \
-  BINDING(InW, "in_w", kInt32)                               \
-  BINDING(InH, "in_h", kInt32)                               \
-  BINDING(InD, "in_d", kInt32)                               \
-  BINDING(TapsS, "taps_s", kInt32)                           \
-  BINDING(TapsR, "taps_r", kInt32)                           \
-  BINDING(TapsT, "taps_t", kInt32)                           \
-  BINDING(StepW, "step_w", kInt32)                           \
-  BINDING(StepH, "step_h", kInt32)                           \
-  BINDING(StepD, "step_d", kInt32)                           \
-  BINDING(PadW, "pad_w", kInt32)                             \
-  BINDING(PadH, "pad_h", kInt32)                             \
-  BINDING(PadD, "pad_d", kInt32)                             \
-  BINDING(SpreadW, "spread_w", kInt32)                       \
-  BINDING(SpreadH, "spread_h", kInt32)                       \
-  BINDING(SpreadD, "spread_d", kInt32)                       \
-  BINDING(Alpha, "alpha", kFloat)                            \
-  BINDING(Beta, "beta", kFloat)                              \
-  LS_NUMBERED_BINDINGS(BINDING, BaseE, "base_e", kPointer)   \
-  LS_NUMBERED_BINDINGS(BINDING, NumberE, "number_e", kFloat) \
-  LS_NUMBERED_BINDINGS(BINDING, BaseT, "base_t", kPointer)   \
-  LS_NUMBERED_BINDINGS(BINDING, LengthT, "length_t", kInt32) \
-  LS_NUMBERED_BINDINGS(BINDING, LinesT, "lines_t", kInt32)
-
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
-enum class Binding : uint8_t {
-#define LS_BINDING_ENUM(Name, text, kind) k##Name,
-  LS_BINDINGS(LS_BINDING_ENUM)
-#undef LS_BINDING_ENUM
+
+// What the runtime passes to a kernel parameter, in families.
+// FAMILY(Name, text, kind, members): `members` has a letter for each binding of the family, which ends the binding's
+// text: operands a to d, dimensions from width to depth, numbers. A space: no binding has that index. "": one binding,
+// whose text is the family's.
+#define LS_BINDING_FAMILIES(FAMILY)                  \
+  FAMILY(Map, "map_", kTensorMap, "ab d")            \
+  FAMILY(MapEdge, "map_edge", kTensorMap, "")        \
+  FAMILY(MapDRest, "map_d_rest", kTensorMap, "")     \
+  FAMILY(Base, "base_", kPointer, "abcd")            \
+  FAMILY(BaseBias, "base_bias", kPointer, "")        \
+  FAMILY(BaseScale, "base_scale_", kPointer, "ab d") \
+  FAMILY(Workspace, "workspace", kPointer, "")       \
+  FAMILY(Pitch, "pitch_", kInt64, "abcd")            \
+  FAMILY(Stride, "stride_", kInt64, "abcd")          \
+  FAMILY(Row, "row_", kInt64, "abcd")                \
+  FAMILY(Plane, "plane_", kInt64, "abcd")            \
+  FAMILY(M, "m", kInt32, "")                         \
+  FAMILY(N, "n", kInt32, "")                         \
+  FAMILY(K, "k", kInt32, "")                         \
+  FAMILY(Batch, "batch", kInt32, "")                 \
+  FAMILY(Columns, "columns", kInt32, "")             \
+  FAMILY(Channels, "channels", kInt32, "")           \
+  FAMILY(Filters, "filters", kInt32, "")             \
+  FAMILY(WalkQ, "walk_q", kInt32, "")                \
+  FAMILY(Out, "out_", kInt32, "qpo")                 \
+  FAMILY(In, "in_", kInt32, "whd")                   \
+  FAMILY(Taps, "taps_", kInt32, "srt")               \
+  FAMILY(Step, "step_", kInt32, "whd")               \
+  FAMILY(Pad, "pad_", kInt32, "whd")                 \
+  FAMILY(Spread, "spread_", kInt32, "whd")           \
+  FAMILY(Alpha, "alpha", kFloat, "")                 \
+  FAMILY(Beta, "beta", kFloat, "")                   \
+  /* operands and numbers of the epilogue */         \
+  FAMILY(BaseE, "base_e", kPointer, "01234567")      \
+  FAMILY(NumberE, "number_e", kFloat, "01234567")    \
+  /* sums that a kernel adds up in a fixed order */  \
+  FAMILY(BaseT, "base_t", kPointer, "01234567")      \
+  FAMILY(LengthT, "length_t", kInt32, "01234567")    \
+  FAMILY(LinesT, "lines_t", kInt32, "01234567")
+
+enum class BindingFamily : uint8_t {
+#define LS_FAMILY_ENUM(Name, text, kind, members) k##Name,
+  LS_BINDING_FAMILIES(LS_FAMILY_ENUM)
+#undef LS_FAMILY_ENUM
 };
-struct BindingInfo {
-  std::string_view name;
+
+// The bindings with a name of their own in code; others are made by the functions below.
+// BINDING(Name, Family, index)
+// clang-format off
+#define LS_OPERAND_BINDINGS(BINDING, Family) \
+  BINDING(Family##A, Family, 0) BINDING(Family##B, Family, 1) BINDING(Family##C, Family, 2) BINDING(Family##D, Family, 3)
+#define LS_SPATIAL_BINDINGS(BINDING, Family) \
+  BINDING(Family##W, Family, 0) BINDING(Family##H, Family, 1) BINDING(Family##D, Family, 2)
+#define LS_NAMED_BINDINGS(BINDING) \
+  BINDING(MapA, Map, 0) BINDING(MapB, Map, 1) BINDING(MapD, Map, 3) \
+  BINDING(MapEdge, MapEdge, 0) BINDING(MapDRest, MapDRest, 0) \
+  LS_OPERAND_BINDINGS(BINDING, Base) BINDING(BaseBias, BaseBias, 0) BINDING(Workspace, Workspace, 0) \
+  BINDING(BaseScaleA, BaseScale, 0) BINDING(BaseScaleB, BaseScale, 1) BINDING(BaseScaleD, BaseScale, 3) \
+  LS_OPERAND_BINDINGS(BINDING, Pitch) LS_OPERAND_BINDINGS(BINDING, Stride) \
+  LS_OPERAND_BINDINGS(BINDING, Row) LS_OPERAND_BINDINGS(BINDING, Plane) \
+  BINDING(M, M, 0) BINDING(N, N, 0) BINDING(K, K, 0) BINDING(Batch, Batch, 0) BINDING(Columns, Columns, 0) \
+  BINDING(Channels, Channels, 0) BINDING(Filters, Filters, 0) BINDING(WalkQ, WalkQ, 0) \
+  BINDING(OutQ, Out, 0) BINDING(OutP, Out, 1) BINDING(OutO, Out, 2) LS_SPATIAL_BINDINGS(BINDING, In) \
+  BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) LS_SPATIAL_BINDINGS(BINDING, Step) \
+  LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Spread) \
+  BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0)
+// clang-format on
+
+struct Binding {
+  BindingFamily family = BindingFamily::kMap;
+  uint8_t index = 0;  // in the family
+
+  auto operator<=>(const Binding&) const = default;
+
+#define LS_BINDING_NAME(Name, Family, index) static const Binding k##Name;
+  LS_NAMED_BINDINGS(LS_BINDING_NAME)
+#undef LS_BINDING_NAME
+};
+#define LS_BINDING_VALUE(Name, Family, index) \
+  inline constexpr Binding Binding::k##Name{BindingFamily::k##Family, index};
+LS_NAMED_BINDINGS(LS_BINDING_VALUE)
+#undef LS_BINDING_VALUE
+
+struct BindingFamilyInfo {
+  std::string_view text;
   ParamKind kind;
+  std::string_view members;  // as in LS_BINDING_FAMILIES
 };
-const BindingInfo& InfoOf(Binding binding);
+const BindingFamilyInfo& InfoOf(BindingFamily family);
+constexpr size_t CountOf(std::string_view members) {
+  size_t count = members.empty() ? 1 : 0;
+  for (const char member : members) count += member != ' ';
+  return count;
+}
+inline constexpr size_t kBindingCount = 0
+#define LS_COUNT_MEMBERS(Name, text, kind, members) +CountOf(members)
+    LS_BINDING_FAMILIES(LS_COUNT_MEMBERS)
+#undef LS_COUNT_MEMBERS
+    ;
+inline ParamKind KindOf(Binding binding) { return InfoOf(binding.family).kind; }
+// "map_a"; "?" for what is no binding, so that a broken program can still be printed.
+std::string PrintBinding(Binding binding);
+std::optional<Binding> ParseBinding(std::string_view text);
+// Every binding that there is, a family after the other.
+const std::vector<Binding>& AllBindings();
 
 // The matrices of a problem.
 enum class Operand : uint8_t { kA, kB, kC, kD };
 std::string_view OperandName(Operand operand);
+constexpr Binding OfOperand(BindingFamily family, Operand operand) { return {family, static_cast<uint8_t>(operand)}; }
 // The bindings of an operand's tensor map, base pointer, pitch and batch stride. REQUIRES: the operand has that
-// binding.
+// binding; C has no tensor map.
 Binding MapOf(Operand operand);
-Binding BaseOf(Operand operand);
-Binding PitchOf(Operand operand);
-Binding StrideOf(Operand operand);
+constexpr Binding BaseOf(Operand operand) { return OfOperand(BindingFamily::kBase, operand); }
+constexpr Binding PitchOf(Operand operand) { return OfOperand(BindingFamily::kPitch, operand); }
+constexpr Binding StrideOf(Operand operand) { return OfOperand(BindingFamily::kStride, operand); }
 
-// The operands and numbers of the epilogue, in order.
+// The operands and numbers of the epilogue, in order. REQUIRES: there are so many.
 Binding EpilogueBase(int operand);
 Binding EpilogueNumber(int number);
 
@@ -135,7 +161,9 @@ inline constexpr SpatialBindings kSpatialBindings[] = {
 struct WalkBindings {
   Binding row, plane;
 };
-WalkBindings WalkOf(Operand operand);
+constexpr WalkBindings WalkOf(Operand operand) {
+  return {OfOperand(BindingFamily::kRow, operand), OfOperand(BindingFamily::kPlane, operand)};
+}
 
 struct Param {
   Binding binding;

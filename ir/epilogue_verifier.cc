@@ -87,12 +87,12 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
         12, Cat("a warp stores rows of its own alone, but ", buffer.sharers, " share a copy of buffer ", buffer.name));
   if (op.kind == OpKind::kBulkWait) return Ok();
   const Binding map = op.As<BulkStoreAttrs>().map;
-  if (map != Binding::kMapD && map != Binding::kMapDRest) return Broken(8, Cat(InfoOf(map).name, " is no map of D"));
+  if (map != Binding::kMapD && map != Binding::kMapDRest) return Broken(8, Cat(PrintBinding(map), " is no map of D"));
   LS_TRY(Needs({map}));
   const SharedLayout& box = program_.FindParam(map)->box;
   const bool fits = map == Binding::kMapD ? box.inner == buffer.layout.inner : box.inner < buffer.layout.inner;
   if (fits && HasBox(buffer.layout, box)) return Ok();
-  return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of buffer ", buffer.name));
+  return Broken(9, Cat("the box of ", PrintBinding(map), " is not a column of buffer ", buffer.name));
 }
 
 // A warp, or those that share a copy.
@@ -148,8 +148,8 @@ Status RoleVerifier::CheckHalves(BiasAxis axis, bool gated, bool halves) const {
 }
 
 Status RoleVerifier::NeedsPointer(Binding base) const {
-  if (InfoOf(base).kind == ParamKind::kPointer) return Needs({base});
-  return Broken(8, Cat("param ", InfoOf(base).name, " is no pointer"));
+  if (KindOf(base) == ParamKind::kPointer) return Needs({base});
+  return Broken(8, Cat("param ", PrintBinding(base), " is no pointer"));
 }
 
 // An op that a step of the epilogue is.

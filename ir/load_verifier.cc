@@ -37,7 +37,7 @@ Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, Reach to, 
   const SharedLayout& box = program_.FindParam(map)->box;
   values_[op.operands[0]].tma_bytes += BoxBytes(slot.layout, box) * parts * program_.ctas;
   if (HasBox(slot.layout, box, parts, part)) return Ok();
-  return Broken(9, Cat("the box of ", InfoOf(map).name, " is not a column of tile ", slot.name));
+  return Broken(9, Cat("the box of ", PrintBinding(map), " is not a column of tile ", slot.name));
 }
 
 Status RoleVerifier::CheckLoad(const Op& op) {
@@ -67,7 +67,7 @@ Status RoleVerifier::CheckLoadPixels(const Op& op) {
   const auto& attrs = op.As<PixelLoadAttrs>();
   if (op.operands.size() != 7 && op.operands.size() != 9)
     return Broken(7, "a walk has a channel, 3 or 4 starts and 2 or 3 offsets");
-  if (InfoOf(attrs.map).kind != ParamKind::kTensorMap) return Broken(8, "map is no tensor map");
+  if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is no tensor map");
   LS_TRY(FillTile(op, attrs.tile));
   LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, true));
   const int rows = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.outer;

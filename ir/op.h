@@ -263,7 +263,7 @@ struct GateAttrs {
 // What elements are reduced to; numbers in memory grow by it, or are the larger one.
 enum class Reduction : uint8_t { kSum, kAmax };
 struct ReduceAttrs {
-  Binding base = Binding::kBaseE0;
+  Binding base{BindingFamily::kBaseE};
   Reduction how = Reduction::kSum;
   BiasAxis axis = BiasAxis::kN;  // m: a number for each row, n: for each column, none: one
   RowMap rows = RowMap::kMatrix;
@@ -274,7 +274,7 @@ struct ReduceAttrs {
 // Sums of rows or columns that are stored to lines of the workspace. The lines of a matrix are counted along the other
 // axis: `pieces` for each `unit` of it that D begins.
 struct StoreTotalsAttrs {
-  Binding base = Binding::kBaseE0;
+  Binding base{BindingFamily::kBaseE};
   BiasAxis axis = BiasAxis::kN;  // as in ReduceAttrs, and what follows
   RowMap rows = RowMap::kMatrix;
   bool gated = false, halves = false;

@@ -5,12 +5,6 @@
 namespace laneshift::ir {
 namespace {
 
-constexpr BindingInfo kBindings[] = {
-#define LS_BINDING_INFO(Name, text, kind) {text, ParamKind::kind},
-    LS_BINDINGS(LS_BINDING_INFO)
-#undef LS_BINDING_INFO
-};
-
 template <typename T, typename Variant>
 struct IndexOf;
 template <typename T, typename... Types>
@@ -60,7 +54,6 @@ static_assert(BodiesDefineNoResult());
 
 }  // namespace
 
-const BindingInfo& InfoOf(Binding binding) { return kBindings[static_cast<int>(binding)]; }
 const OpInfo& InfoOf(OpKind kind) { return kOps[static_cast<int>(kind)]; }
 
 ValueType TypeOfLetter(char letter) {
@@ -79,63 +72,6 @@ ValueType TypeOfLetter(char letter) {
       return ValueType::kFactors;
   }
   LS_CHECK(false, "no type has the letter ", letter);
-}
-
-std::string_view OperandName(Operand operand) {
-  constexpr std::string_view kNames[] = {"a", "b", "c", "d"};
-  return kNames[static_cast<int>(operand)];
-}
-
-Binding MapOf(Operand operand) {
-  LS_CHECK(operand != Operand::kC, "C has no tensor map");
-  constexpr Binding kMaps[] = {Binding::kMapA, Binding::kMapB, Binding::kMapD, Binding::kMapD};
-  return kMaps[static_cast<int>(operand)];
-}
-
-Binding BaseOf(Operand operand) {
-  constexpr Binding kBases[] = {Binding::kBaseA, Binding::kBaseB, Binding::kBaseC, Binding::kBaseD};
-  return kBases[static_cast<int>(operand)];
-}
-
-Binding PitchOf(Operand operand) {
-  constexpr Binding kPitches[] = {Binding::kPitchA, Binding::kPitchB, Binding::kPitchC, Binding::kPitchD};
-  return kPitches[static_cast<int>(operand)];
-}
-
-Binding StrideOf(Operand operand) {
-  constexpr Binding kStrides[] = {Binding::kStrideA, Binding::kStrideB, Binding::kStrideC, Binding::kStrideD};
-  return kStrides[static_cast<int>(operand)];
-}
-
-Binding EpilogueBase(int operand) {
-  LS_CHECK(operand >= 0 && operand < kMaxEpilogueOperands, "the epilogue has no operand ", operand);
-  return static_cast<Binding>(static_cast<int>(Binding::kBaseE0) + operand);
-}
-
-Binding EpilogueNumber(int number) {
-  LS_CHECK(number >= 0 && number < kMaxEpilogueNumbers, "the epilogue has no number ", number);
-  return static_cast<Binding>(static_cast<int>(Binding::kNumberE0) + number);
-}
-
-namespace {
-
-Binding OfTotal(Binding first, int total) {
-  LS_CHECK(total >= 0 && total < kMaxEpilogueOperands, "a kernel has no total ", total);
-  return static_cast<Binding>(static_cast<int>(first) + total);
-}
-
-}  // namespace
-
-Binding BaseOfLines(int total) { return OfTotal(Binding::kBaseT0, total); }
-Binding LengthOfLines(int total) { return OfTotal(Binding::kLengthT0, total); }
-Binding CountOfLines(int total) { return OfTotal(Binding::kLinesT0, total); }
-
-WalkBindings WalkOf(Operand operand) {
-  constexpr WalkBindings kWalks[] = {{Binding::kRowA, Binding::kPlaneA},
-                                     {Binding::kRowB, Binding::kPlaneB},
-                                     {Binding::kRowC, Binding::kPlaneC},
-                                     {Binding::kRowD, Binding::kPlaneD}};
-  return kWalks[static_cast<int>(operand)];
 }
 
 bool Program::TakesOver() const {

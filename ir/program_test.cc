@@ -13,16 +13,42 @@ namespace {
 TEST(Program, BindingsOfAnOperandCarryItsLetter) {
   for (const Operand operand : {Operand::kA, Operand::kB, Operand::kC, Operand::kD}) {
     const std::string_view letter = OperandName(operand);
-    EXPECT_EQ(InfoOf(BaseOf(operand)).name, base::Cat("base_", letter));
-    EXPECT_EQ(InfoOf(PitchOf(operand)).name, base::Cat("pitch_", letter));
-    EXPECT_EQ(InfoOf(StrideOf(operand)).name, base::Cat("stride_", letter));
-    EXPECT_EQ(InfoOf(BaseOf(operand)).kind, ParamKind::kPointer);
-    EXPECT_EQ(InfoOf(PitchOf(operand)).kind, ParamKind::kInt64);
+    EXPECT_EQ(PrintBinding(BaseOf(operand)), base::Cat("base_", letter));
+    EXPECT_EQ(PrintBinding(PitchOf(operand)), base::Cat("pitch_", letter));
+    EXPECT_EQ(PrintBinding(StrideOf(operand)), base::Cat("stride_", letter));
+    EXPECT_EQ(KindOf(BaseOf(operand)), ParamKind::kPointer);
+    EXPECT_EQ(KindOf(PitchOf(operand)), ParamKind::kInt64);
     if (operand == Operand::kC) continue;
-    EXPECT_EQ(InfoOf(MapOf(operand)).name, base::Cat("map_", letter));
-    EXPECT_EQ(InfoOf(MapOf(operand)).kind, ParamKind::kTensorMap);
+    EXPECT_EQ(PrintBinding(MapOf(operand)), base::Cat("map_", letter));
+    EXPECT_EQ(KindOf(MapOf(operand)), ParamKind::kTensorMap);
   }
   EXPECT_DEATH(MapOf(Operand::kC), "C has no tensor map");
+}
+
+TEST(Binding, EveryOneHasATextOfItsOwn) {
+  std::set<std::string> texts;
+  for (const Binding binding : AllBindings()) {
+    const std::string text = PrintBinding(binding);
+    EXPECT_TRUE(texts.insert(text).second) << text;
+    EXPECT_EQ(ParseBinding(text), binding) << text;
+  }
+  EXPECT_EQ(texts.size(), kBindingCount);
+  // By hand: a text from each form of family.
+  for (const char* text :
+       {"map_a", "map_edge", "base_scale_d", "row_c", "taps_t", "out_o", "walk_q", "base_e7", "lines_t0"})
+    EXPECT_TRUE(texts.contains(text)) << text;
+  for (const char* none :
+       {"", "map_", "map_c", "map_ ", "base_scale_c", "base_e8", "base_e", "m0", "taps_w", "pitch_ab"})
+    EXPECT_FALSE(ParseBinding(none)) << none;
+  EXPECT_EQ(PrintBinding({BindingFamily::kMap, 2}), "?");
+  EXPECT_EQ(PrintBinding({static_cast<BindingFamily>(200), 0}), "?");
+}
+
+TEST(Binding, NumberedOnesAreCounted) {
+  EXPECT_EQ(PrintBinding(EpilogueBase(7)), "base_e7");
+  EXPECT_EQ(PrintBinding(CountOfLines(3)), "lines_t3");
+  EXPECT_DEATH(EpilogueBase(8), "there is no base_e8");
+  EXPECT_DEATH(EpilogueNumber(-1), "there is no number_e-1");
 }
 
 TEST(Program, FindParamLooksByBinding) {

@@ -67,12 +67,6 @@ inline constexpr std::array<std::string_view, 6> kEnumNames<RoleKind>{"load",   
 template <>
 inline constexpr std::array<std::string_view, 7> kEnumNames<ValueType>{"none",     "index", "predicate", "slot",
                                                                        "fragment", "lanes", "factors"};
-template <>
-inline constexpr auto kEnumNames<Binding> = std::to_array<std::string_view>({
-#define LS_BINDING_NAME(Name, text, kind) text,
-    LS_BINDINGS(LS_BINDING_NAME)
-#undef LS_BINDING_NAME
-});
 
 // The name of a value; "?" for what is no enumerator, so that a broken program can still be printed.
 template <typename Enum>

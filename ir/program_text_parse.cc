@@ -274,6 +274,14 @@ class Parser {
     return ErrorAt(token, Cat("'", token.text, "' is no ", name, "; known: ", List({names.begin(), names.end()})));
   }
 
+  Status Value(std::string_view name, Meaning, Binding& value) {
+    LS_ASSIGN(const Token token, Word(name));
+    if (const auto binding = ParseBinding(token.text)) return value = *binding, Ok();
+    std::vector<std::string> names;
+    for (const Binding known : AllBindings()) names.push_back(PrintBinding(known));
+    return ErrorAt(token, Cat("'", token.text, "' is no ", name, "; known: ", List({names.begin(), names.end()})));
+  }
+
   // bf16[m:128 k:64] swizzle=128
   Status Value(std::string_view, Meaning meaning, SharedLayout& value) {
     LS_TRY(Value("type", meaning, value.type));

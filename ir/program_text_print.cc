@@ -123,6 +123,7 @@ class Printer {
     return Cat(NameOf(value.type), "[", NameOf(value.outer_axis), ":", value.outer, " ", NameOf(value.inner_axis), ":",
                value.inner, "] swizzle=", NameOf(value.swizzle));
   }
+  static std::string Text(Binding value, Meaning) { return PrintBinding(value); }
   template <typename Enum>
   requires std::is_enum_v<Enum> std::string Text(Enum value, Meaning)
   const { return std::string(NameOf(value)); }

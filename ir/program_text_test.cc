@@ -41,6 +41,7 @@ void Odd(int& value, Meaning meaning) { value = meaning == Meaning::kNumber || m
 void Odd(bool& value, Meaning) { value = true; }
 void Odd(std::string& value, Meaning) { value = "odd"; }
 void Odd(SharedLayout& value, Meaning) { value = kOddLayout; }
+void Odd(Binding& value, Meaning) { value = value == Binding::kMapB ? Binding::kMapA : Binding::kMapB; }
 template <typename Enum>
 requires std::is_enum_v<Enum>
 void Odd(Enum& value, Meaning) { value = static_cast<Enum>(value == static_cast<Enum>(1) ? 0 : 1); }

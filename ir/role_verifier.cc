@@ -263,7 +263,7 @@ const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {
 Status RoleVerifier::Needs(std::initializer_list<Binding> bindings) const {
   for (const Binding binding : bindings) {
     if (program_.FindParam(binding) == nullptr)
-      return Broken(9, Cat("param ", InfoOf(binding).name, " is not declared"));
+      return Broken(9, Cat("param ", PrintBinding(binding), " is not declared"));
   }
   return Ok();
 }
@@ -282,9 +282,9 @@ Status RoleVerifier::NeedsBounds(Operand operand) const {
 }
 
 Status RoleVerifier::CheckScalar(Binding binding, ParamKind kind) const {
-  if (InfoOf(binding).kind == kind) return Needs({binding});
-  return Broken(8,
-                Cat("param ", InfoOf(binding).name, " is no ", kind == ParamKind::kFloat ? "float" : "32-bit integer"));
+  if (KindOf(binding) == kind) return Needs({binding});
+  return Broken(
+      8, Cat("param ", PrintBinding(binding), " is no ", kind == ParamKind::kFloat ? "float" : "32-bit integer"));
 }
 
 // The one number of an op that has no more.

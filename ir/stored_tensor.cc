@@ -21,21 +21,12 @@ StoredTensor Images(const ConvProblem& p, DataType type, int64_t outer, const Sp
                     const ConvPitches& pitches) {
   const bool volume = p.input[kDepth] != 1 || p.filter[kDepth] != 1 || p.Output()[kDepth] != 1;
   const bool plane = volume || p.input[kHeight] != 1 || p.filter[kHeight] != 1 || p.Output()[kHeight] != 1;
-  StoredTensor images{.type = type,
-                      .extents = {outer, extents[kDepth], extents[kHeight], extents[kWidth], inner},
-                      .pitches = {pitches.image, pitches.plane, pitches.row, pitches.pixel, 1},
-                      .rank = volume  ? 5
-                              : plane ? 4
-                                      : 3};
-  // The image comes right in front of the dimensions that there are.
-  if (!plane) {
-    images.extents = {1, 1, outer, extents[kWidth], inner};
-    images.pitches = {0, 0, pitches.image, pitches.pixel, 1};
-  } else if (!volume) {
-    images.extents = {1, outer, extents[kHeight], extents[kWidth], inner};
-    images.pitches = {0, pitches.image, pitches.row, pitches.pixel, 1};
-  }
-  return images;
+  return {.type = type,
+          .extents = {outer, extents[kDepth], extents[kHeight], extents[kWidth], inner},
+          .pitches = {pitches.image, pitches.plane, pitches.row, pitches.pixel, 1},
+          .rank = volume  ? 5
+                  : plane ? 4
+                          : 3};
 }
 
 }  // namespace
@@ -43,8 +34,8 @@ StoredTensor Images(const ConvProblem& p, DataType type, int64_t outer, const Sp
 StoredTensor StoredTensor::Matrices(DataType type, int64_t batch, int64_t outer, int64_t inner, int64_t pitch,
                                     int64_t stride) {
   return {.type = type,
-          .extents = {1, 1, batch, outer, inner},
-          .pitches = {0, 0, stride, pitch, 1},
+          .extents = {batch, 1, 1, outer, inner},
+          .pitches = {stride, 0, 0, pitch, 1},
           .rank = batch == 1 ? 2 : 3};
 }
 
@@ -68,10 +59,18 @@ std::string StoredTensor::PrintIndex(int64_t element) const {
     element /= extents[i];
   }
   std::string text;
-  for (size_t i = kDimensions - static_cast<size_t>(rank); i < kDimensions; ++i) {
-    text += base::Cat(text.empty() ? "(" : ", ", index[i]);
+  for (size_t i = 0; i < kDimensions; ++i) {
+    if (Means(i)) text += base::Cat(text.empty() ? "(" : ", ", index[i]);
   }
   return text + ")";
+}
+
+std::vector<int64_t> StoredTensor::Shape() const {
+  std::vector<int64_t> shape;
+  for (size_t i = 0; i < kDimensions; ++i) {
+    if (Means(i)) shape.push_back(extents[i]);
+  }
+  return shape;
 }
 
 int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
@@ -196,10 +195,10 @@ bool Uses(const Problem& problem, OperandRole role) {
 
 int64_t AlignmentOf(const Problem& problem, OperandRole role) {
   constexpr size_t kAligned = 4;
-  constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
-                                                     &GemmProblem::align_c, &GemmProblem::align_d};
-  constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
-                                                     &ConvProblem::align_z, &ConvProblem::align_y};
+  static constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
+                                                            &GemmProblem::align_c, &GemmProblem::align_d};
+  static constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
+                                                            &ConvProblem::align_z, &ConvProblem::align_y};
   const auto index = static_cast<size_t>(role);
   if (index >= kAligned) return 0;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->*kGemm[index];
@@ -215,8 +214,8 @@ double ScaleBytes(const Problem& problem) {
 }
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
-  constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
-                                                 {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
+  static constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
+                                                        {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
   static_assert(std::size(kNames) == std::variant_size_v<Problem>);
   return kNames[problem.index()][static_cast<int>(role)];
 }

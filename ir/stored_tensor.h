@@ -20,22 +20,27 @@ enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kSca
 inline constexpr size_t kRoles = 8;
 constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA; }
 
-// Rows of contiguous elements, in up to four dimensions around them. Distances in elements.
+// Runs of contiguous elements, in up to four dimensions around them. Distances in elements.
 struct StoredTensor {
+  // Outermost first: images of planes of rows of pixels of channels; filters of taps, their columns being the pixels;
+  // matrices whose rows are the pixels. What a tensor has none of has extent 1.
+  enum Dimension : size_t { kImage, kPlane, kRow, kPixel, kElement };
   static constexpr size_t kDimensions = 5;
   using Dimensions = std::array<int64_t, kDimensions>;
 
   DataType type = DataType::kF32;
-  // Outermost first; unused ones in front have extent 1. The last one is the row, its pitch is 1.
   Dimensions extents = {1, 1, 1, 1, 1};
-  Dimensions pitches = {0, 0, 0, 0, 1};
-  int rank = 1;  // how many of the last dimensions the problem means
+  Dimensions pitches = {0, 0, 0, 0, 1};  // the last one is 1
+  // How many dimensions the problem means: the innermost ones; of three and more kImage and the innermost others.
+  int rank = 1;
 
   // `batch` matrices of `outer` rows; one matrix has rank 2.
   static StoredTensor Matrices(DataType type, int64_t batch, int64_t outer, int64_t inner, int64_t pitch,
                                int64_t stride);
 
-  int64_t Inner() const { return extents[kDimensions - 1]; }
+  int64_t Inner() const { return extents[kElement]; }
+  // Of the dimensions that the problem means.
+  std::vector<int64_t> Shape() const;
   int64_t Rows() const { return extents[0] * extents[1] * extents[2] * extents[3]; }
   // Where row `row`, counted through all dimensions, begins.
   int64_t RowStart(int64_t row) const;
@@ -45,6 +50,12 @@ struct StoredTensor {
   bool Padded() const { return static_cast<size_t>(Elements() * DataTypeBytes(type)) != Bytes(); }
   // The coordinates of the element, counted without padding: "(3, 7, 0, 12)".
   std::string PrintIndex(int64_t element) const;
+
+ private:
+  bool Means(size_t dimension) const {
+    if (dimension == kImage) return rank >= 3;
+    return dimension > kElement - static_cast<size_t>(rank >= 3 ? rank - 1 : rank);
+  }
 };
 
 // Columns of D, which are half of B's where the epilogue joins them in pairs. Of a convolution the channels of y, which

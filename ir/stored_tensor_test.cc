@@ -15,7 +15,7 @@ TEST(StoredTensor, OfAGemmIsMatrices) {
   const Problem gemm = ParseOrFail("gemm m=3 n=5 k=7 batch=2 a_major=m lda=8 d=f32 ldd=6 bias=m");
   const StoredTensor a = Stored(gemm, OperandRole::kA);
   EXPECT_EQ(a.rank, 3);
-  EXPECT_EQ(a.extents, (StoredTensor::Dimensions{1, 1, 2, 7, 3}));
+  EXPECT_EQ(a.extents, (StoredTensor::Dimensions{2, 1, 1, 7, 3}));
   EXPECT_EQ(a.RowStart(8), 7 * 8 + 1 * 8);
   const StoredTensor d = Stored(gemm, OperandRole::kD);
   EXPECT_EQ(d.Elements(), 30);
@@ -23,7 +23,11 @@ TEST(StoredTensor, OfAGemmIsMatrices) {
   EXPECT_TRUE(d.Padded());
   EXPECT_EQ(d.PrintIndex(17), "(1, 0, 2)");
   EXPECT_EQ(Stored(gemm, OperandRole::kBias).Elements(), 3);
-  EXPECT_EQ(Stored(ParseOrFail("gemm m=3 n=5 k=7"), OperandRole::kD).rank, 2);
+  EXPECT_EQ(d.Shape(), (std::vector<int64_t>{2, 3, 5}));
+  EXPECT_EQ(Stored(gemm, OperandRole::kBias).Shape(), (std::vector<int64_t>{3}));
+  const StoredTensor one = Stored(ParseOrFail("gemm m=3 n=5 k=7"), OperandRole::kD);
+  EXPECT_EQ(one.rank, 2);
+  EXPECT_EQ(one.Shape(), (std::vector<int64_t>{3, 5}));
 }
 
 TEST(StoredTensor, OfAConvolutionHasItsSpatialDimensions) {
@@ -31,17 +35,19 @@ TEST(StoredTensor, OfAConvolutionHasItsSpatialDimensions) {
       ParseOrFail("conv n=2 h=5 w=6 c=8 k=4 r=3 s=3 pad=1 stride=1,2 groups=2 x_pixel=9 x_row=60 bias=k");
   const StoredTensor x = Stored(two, OperandRole::kA);
   EXPECT_EQ(x.rank, 4);
-  EXPECT_EQ(x.extents, (StoredTensor::Dimensions{1, 2, 5, 6, 8}));
+  EXPECT_EQ(x.extents, (StoredTensor::Dimensions{2, 1, 5, 6, 8}));
   EXPECT_EQ(x.RowStart((1 * 5 + 3) * 6 + 2), 300 + 3 * 60 + 2 * 9);
-  EXPECT_EQ(Stored(two, OperandRole::kB).extents, (StoredTensor::Dimensions{1, 4, 3, 3, 4}));
-  EXPECT_EQ(Stored(two, OperandRole::kD).extents, (StoredTensor::Dimensions{1, 2, 5, 3, 4}));
+  EXPECT_EQ(Stored(two, OperandRole::kB).extents, (StoredTensor::Dimensions{4, 1, 3, 3, 4}));
+  EXPECT_EQ(Stored(two, OperandRole::kD).extents, (StoredTensor::Dimensions{2, 1, 5, 3, 4}));
   EXPECT_FALSE(Stored(two, OperandRole::kD).Padded());
   EXPECT_EQ(Stored(two, OperandRole::kBias).Elements(), 4);
 
   const Problem one = ParseOrFail("conv n=2 w=6 c=8 k=4 s=3");
   EXPECT_EQ(Stored(one, OperandRole::kA).rank, 3);
-  EXPECT_EQ(Stored(one, OperandRole::kA).extents, (StoredTensor::Dimensions{1, 1, 2, 6, 8}));
+  EXPECT_EQ(Stored(one, OperandRole::kA).extents, (StoredTensor::Dimensions{2, 1, 1, 6, 8}));
   EXPECT_EQ(Stored(one, OperandRole::kA).RowStart(7), 48 + 8);
+  EXPECT_EQ(Stored(one, OperandRole::kA).PrintIndex(48 + 8 + 3), "(1, 1, 3)");
+  EXPECT_EQ(Stored(one, OperandRole::kA).Shape(), (std::vector<int64_t>{2, 6, 8}));
   const Problem three = ParseOrFail("conv n=2 d=3 h=5 w=6 c=8 k=4 t=2 r=1 s=1");
   EXPECT_EQ(Stored(three, OperandRole::kD).rank, 5);
   EXPECT_EQ(Stored(three, OperandRole::kD).PrintIndex(4 * (6 * (5 * (2 * 1 + 1) + 4) + 5) + 3), "(1, 1, 4, 5, 3)");

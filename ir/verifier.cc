@@ -154,20 +154,18 @@ Status CheckLayout(const std::string& where, const SharedLayout& layout, Allowed
 Status CheckParams(const Program& program, const target::Target& target) {
   std::set<Binding> bindings;
   for (const Param& param : program.params) {
-    const BindingInfo& row = InfoOf(param.binding);
-    if (!bindings.insert(param.binding).second) return BrokenRule(2, Cat("param ", row.name, " is declared twice"));
-    if (row.kind != ParamKind::kTensorMap) {
-      if (param.box != SharedLayout{})
-        return BrokenRule(2, Cat("param ", row.name, " is no tensor map, but has a box"));
+    const std::string name = PrintBinding(param.binding);
+    if (!bindings.insert(param.binding).second) return BrokenRule(2, Cat("param ", name, " is declared twice"));
+    if (KindOf(param.binding) != ParamKind::kTensorMap) {
+      if (param.box != SharedLayout{}) return BrokenRule(2, Cat("param ", name, " is no tensor map, but has a box"));
       continue;
     }
-    if (!target.Has(target::Feature::kTma))
-      return BrokenRule(2, Cat("param ", row.name, " needs a target with the TMA"));
-    if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", row.name, " has no box"));
+    if (!target.Has(target::Feature::kTma)) return BrokenRule(2, Cat("param ", name, " needs a target with the TMA"));
+    if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", name, " has no box"));
     const bool of_d = param.binding == Binding::kMapD || param.binding == Binding::kMapDRest;
-    LS_TRY(CheckLayout(Cat("the box of ", row.name), param.box, {.single_row = true, .short_rows = of_d}));
+    LS_TRY(CheckLayout(Cat("the box of ", name), param.box, {.single_row = true, .short_rows = of_d}));
     if (param.box.outer > 256) {
-      return BrokenRule(2, Cat("the box of ", row.name, " has ", param.box.outer, " rows, more than 256"));
+      return BrokenRule(2, Cat("the box of ", name, " has ", param.box.outer, " rows, more than 256"));
     }
   }
   return Ok();

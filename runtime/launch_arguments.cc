@@ -76,7 +76,7 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
   tensor.swizzle = MapSwizzle(param.box.swizzle);
   tensor.promotion = device::kCuL2Of256;
   auto encoded = Encode(api, mapped, std::move(tensor));
-  if (!encoded) return encoded.error().Within(ir::InfoOf(param.binding).name);
+  if (!encoded) return encoded.error().Within(ir::PrintBinding(param.binding));
   return encoded;
 }
 
@@ -98,7 +98,7 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD}) {
     if (ir::BaseOf(operand) == binding) return AddressOf(operand, arguments);
   }
-  LS_CHECK(false, "binding ", ir::InfoOf(binding).name, " is no pointer");
+  LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is no pointer");
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compi
   for (const compiler::BoundParam& bound : params) {
     Value& value = values_[count_];
     pointers_[count_++] = &value;
-    switch (ir::InfoOf(bound.param.binding).kind) {
+    switch (ir::KindOf(bound.param.binding)) {
       case ir::ParamKind::kTensorMap: {
         const void* address =
             bound.in_workspace ? InWorkspace(workspace, *bound.in_workspace) : AddressOf(bound.tensor.operand, roles);

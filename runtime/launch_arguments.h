@@ -36,11 +36,7 @@ class LaunchArguments {
     int32_t narrow;
     float real;
   };
-  static constexpr size_t kCapacity = 0
-#define LS_COUNT_BINDING(...) +1
-      LS_BINDINGS(LS_COUNT_BINDING)
-#undef LS_COUNT_BINDING
-      ;
+  static constexpr size_t kCapacity = ir::kBindingCount;
   std::array<Value, kCapacity> values_;
   std::array<void*, kCapacity> pointers_;
   size_t count_ = 0;

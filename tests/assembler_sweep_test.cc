@@ -115,8 +115,7 @@ TEST(Pack, IsCleanForTheAssembler) {
       for (const char* majors : {"", " a_major=m", " b_major=n", " a_major=m b_major=n"}) {
         for (const char* packed : {"a_load=pack", "b_load=pack", "a_load=pack b_load=pack"}) {
           const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=65 ") + types + majors);
-          const auto program =
-              compiler::BuildPack(std::get<GemmProblem>(problem), ParseSchedule(packed)->value, target);
+          const auto program = compiler::BuildPack(problem, ParseSchedule(packed)->value, target);
           ASSERT_TRUE(program.has_value()) << program.error().message;
           if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
           const Status assembled = Assemble(*assembler, *program, target);
@@ -135,7 +134,7 @@ TEST(Totals, AreCleanForTheAssembler) {
   for (const target::Target& target : target::Targets()) {
     for (const size_t count : {1, 2, kMaxEpilogueOperands}) {
       const std::vector<compiler::OrderedTotal> totals(count,
-                                                       {.base = ir::Binding::kBaseE0, .length = 9, .lines = 5000});
+                                                       {.base = ir::EpilogueBase(0), .length = 9, .lines = 5000});
       compiler::PlanWorkspace workspace;
       for (const compiler::TotalsPass& pass : compiler::PassesOf(totals, workspace)) {
         const auto program = compiler::BuildTotals(pass, target);

@@ -31,10 +31,6 @@ Error Bad(const std::string& path, const std::string& why) {
   return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": ", why));
 }
 
-std::vector<int64_t> DimensionsOf(const StoredTensor& shape) {
-  return {shape.extents.end() - shape.rank, shape.extents.end()};
-}
-
 // As Python prints a tuple.
 std::string PrintDimensions(const std::vector<int64_t>& dimensions) {
   std::string text = "(";
@@ -123,7 +119,7 @@ Status CheckHeader(const std::string& path, const Header& header, const StoredTe
                          IsUnknownToNumpy(shape.type) ? Cat(" (the bits of ", DataTypeName(shape.type), ")") : ""));
   }
   if (header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
-  const std::vector<int64_t> wanted = DimensionsOf(shape);
+  const std::vector<int64_t> wanted = shape.Shape();
   if (header.shape != wanted) {
     return Bad(path, Cat("has shape ", PrintDimensions(header.shape), ", but ", name, " of this problem is ",
                          PrintDimensions(wanted), "; reshape or transpose it"));
@@ -188,7 +184,7 @@ Status WriteNpyArray(const std::string& path, std::string_view descr, const std:
 Status WriteNpy(const std::string& path, const HostTensor& tensor) {
   const StoredTensor& shape = tensor.shape;
   LS_ASSIGN(base::OutputFile file, base::OutputFile::Create(path));
-  WriteHeader(file, DescrOf(shape.type), PrintDimensions(DimensionsOf(shape)));
+  WriteHeader(file, DescrOf(shape.type), PrintDimensions(shape.Shape()));
   const auto bytes = DataTypeBytes(shape.type);
   for (int64_t row = 0; row < shape.Rows(); ++row) {
     const int64_t first = shape.RowStart(row);

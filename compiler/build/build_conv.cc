@@ -11,7 +11,6 @@
 #include "compiler/build/pixel_loader.h"
 #include "compiler/build/row_offset_mainloop.h"
 #include "compiler/build/tap_mainloop.h"
-#include "compiler/legality/conv_reach.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/passes.h"
 
@@ -31,9 +30,9 @@ constexpr int kOperandsInTensorMemory = 2;  // one is copied while the products 
 
 class PixelOutput final : public OutputTensor {
  public:
-  // REQUIRES: both outlive the output.
-  PixelOutput(const ConvProblem& problem, const ConvGeometry& geometry, bool gathers)
-      : problem_(problem), walk_(geometry), gathers_(gathers) {}
+  // REQUIRES: it outlives the output.
+  PixelOutput(const Contraction& contraction, bool gathers)
+      : contraction_(contraction), walk_(contraction.geometry), gathers_(gathers) {}
 
   void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
     params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::WalkOf(operand).row, {}}});
@@ -51,20 +50,20 @@ class PixelOutput final : public OutputTensor {
       if (gathers_) params.push_back({of.extent, {}});
     }
   }
-  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
+  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
   std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) const override {
     return walk_.Decode(b, row);
   }
   void BulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
                  const ir::BulkStoreAttrs& attrs) const override {
-    const Binding of_group = ir::IsGated(problem_.epilogue) ? Binding::kColumns : Binding::kN;
+    const Binding of_group = ir::IsGated(contraction_.epilogue()) ? Binding::kColumns : Binding::kN;
     std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(of_group)})})};
     operands.insert(operands.end(), start.begin(), start.end());
     b.StorePixels(operands, attrs);
   }
 
  private:
-  const ConvProblem& problem_;
+  const Contraction& contraction_;
   const PixelWalk walk_;
   const bool gathers_;
 };
@@ -75,7 +74,7 @@ int Whole(int rows, int group) { return (rows + group - 1) / group * group; }
 class ConvParts {
  public:
   // REQUIRES: all outlive the parts.
-  ConvParts(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
+  ConvParts(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
   KernelParts Make() const;
 
@@ -106,21 +105,21 @@ class ConvParts {
   void AddFilters(const Channels& channels, KernelParts& parts) const;
   std::unique_ptr<Mainloop> MakeMainloop(const Channels& channels) const;
 
-  const ConvProblem& problem_;
+  const Contraction& contraction_;
   const Schedule& schedule_;
   const target::Target& target_;
   const OperandParts cluster_;
-  const ConvGeometry geometry_;
+  const ConvGeometry& geometry_;
   const KLoop k_;
   const SharedLayout x_tile_, w_tile_;
 };
 
-ConvParts::ConvParts(const ConvProblem& problem, const Schedule& schedule, const target::Target& target)
-    : problem_(problem),
+ConvParts::ConvParts(const Contraction& contraction, const Schedule& schedule, const target::Target& target)
+    : contraction_(contraction),
       schedule_(schedule),
       target_(target),
-      cluster_(schedule, ir::JoinsHalves(problem.epilogue)),
-      geometry_(GeometryOf(problem, schedule)),
+      cluster_(schedule, ir::JoinsHalves(contraction.epilogue())),
+      geometry_(contraction.geometry),
       k_(MakeKLoop()),
       x_tile_(Tile(Axis::kM, Whole(schedule.tile_m + SpareRows(), kRowGroup * cluster_.Count(Operand::kA)))),
       w_tile_(Tile(Axis::kN, cluster_.ColumnsOfB())) {}
@@ -138,8 +137,8 @@ KLoop ConvParts::MakeKLoop() const {
 }
 
 SharedLayout ConvParts::Tile(Axis axis, int rows) const {
-  const int bytes = schedule_.tile_k * static_cast<int>(DataTypeBytes(problem_.x));
-  return {.type = axis == Axis::kN ? problem_.w : problem_.x,
+  const int bytes = schedule_.tile_k * static_cast<int>(contraction_.a.ElementBytes());
+  return {.type = axis == Axis::kN ? contraction_.b.type() : contraction_.a.type(),
           .outer_axis = axis,
           .inner_axis = Axis::kK,
           .outer = rows,
@@ -191,21 +190,21 @@ ConvParts::Channels ConvParts::MakeChannels() const {
                           .space = ir::Space::kTensor,
                           .stages = kOperandsInTensorMemory,
                           .rows = schedule_.tile_m,
-                          .columns = schedule_.tile_k * static_cast<int>(DataTypeBytes(problem_.x)) / kCellBytes,
+                          .columns = schedule_.tile_k * static_cast<int>(contraction_.a.ElementBytes()) / kCellBytes,
                           .own = true});
   return channels;
 }
 
 std::unique_ptr<OperandLoader> ConvParts::MakeActivations(const Channels& channels) const {
   const LoadTarget to{.path = schedule_.a_load, .channel = channels.x};
-  if (Gathers()) return std::make_unique<GatherLoader>(to, problem_, geometry_, schedule_.tile_k);
+  if (Gathers()) return std::make_unique<GatherLoader>(to, contraction_, schedule_.tile_k);
   const bool maps_edges = channels.moves.Refreshes() && geometry_.halo > 0;
   const PixelTiles tiles{
       .box = Pieces() > 1 ? Tile(Axis::kM, ir::kPartitionLanes) : cluster_.BoxOf(x_tile_, Operand::kA),
       .edge = maps_edges ? Tile(Axis::kM, 1) : SharedLayout{},
       .pieces = Pieces(),
       .piece_rows = geometry_.TileRows(schedule_) / Pieces(),
-      .step_w = problem_.stride[kWidth]};
+      .step_w = geometry_.stride[kWidth]};
   return std::make_unique<PixelLoader>(to, tiles, geometry_, channels.moves, cluster_);
 }
 
@@ -213,7 +212,7 @@ void ConvParts::AddFilters(const Channels& channels, KernelParts& parts) const {
   FilterOperand filter{.tile = w_tile_,
                        .k = k_,
                        // Threads that gather take a filter as one run of K; where it has gaps they look each tap up.
-                       .finds_taps = Gathers() && !TapsAreEven(problem_, true),
+                       .finds_taps = Gathers() && !TapsAreEven(contraction_.b, true),
                        .planes = geometry_.planes,
                        .known = KnowsFilter()};
   for (const ConvGeometry::Column& column : geometry_.columns) filter.columns.push_back(column.s);
@@ -245,16 +244,16 @@ std::unique_ptr<Mainloop> ConvParts::MakeMainloop(const Channels& channels) cons
 KernelParts ConvParts::Make() const {
   Channels channels = MakeChannels();
   KernelParts parts{.name = "conv",
-                    .operand_type = problem_.x,
-                    .terms = {.type = problem_.y,
-                              .c_type = problem_.z,
-                              .adds_c = problem_.beta != 0,
-                              .bias = problem_.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone,
-                              .scale = problem_.scale,
-                              .promotes = Promotes(problem_, target_),
+                    .operand_type = contraction_.a.type(),
+                    .terms = {.type = contraction_.d.type(),
+                              .c_type = contraction_.c.type(),
+                              .adds_c = contraction_.beta != 0,
+                              .bias = contraction_.bias,
+                              .scale = contraction_.scale,
+                              .promotes = Promotes(contraction_, target_),
                               .rows = ir::RowMap::kPixels,
-                              .steps = problem_.epilogue,
-                              .orders_sums = ir::OrdersSums(problem_.epilogue, problem_.numerics)},
+                              .steps = contraction_.epilogue(),
+                              .orders_sums = ir::OrdersSums(contraction_.epilogue(), contraction_.numerics)},
                     .kept_rows = geometry_.lost > 0 ? geometry_.TileRows(schedule_) : 0,
                     .k = k_};
   parts.loaders.reserve(2);
@@ -262,14 +261,14 @@ KernelParts ConvParts::Make() const {
   AddFilters(channels, parts);
   parts.mainloop = MakeMainloop(channels);
   parts.channels = std::move(channels.all);
-  parts.output = std::make_unique<PixelOutput>(problem_, geometry_, Gathers());
+  parts.output = std::make_unique<PixelOutput>(contraction_, Gathers());
   return parts;
 }
 
 }  // namespace
 
-ir::Program BuildConv(const ConvProblem& problem, const Schedule& schedule, const target::Target& target) {
-  const ConvParts parts(problem, schedule, target);
+ir::Program BuildConv(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  const ConvParts parts(contraction, schedule, target);
   return JoinKernel(parts.Make(), schedule, target);
 }
 

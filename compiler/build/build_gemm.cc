@@ -18,28 +18,30 @@ using ir::Operand;
 using ir::ValueId;
 
 // What one CTA holds of a tile, as it is stored, or along K where it is transposed on its way.
-MatrixOperand OperandOf(const GemmProblem& problem, const Schedule& schedule, Operand operand,
+MatrixOperand OperandOf(const Contraction& contraction, const Schedule& schedule, Operand operand,
                         const target::Target& target) {
-  StoredOperand stored = Stored(problem, operand);
-  const bool transposed = Transposes(problem, operand, target);
-  if (transposed) std::swap(stored.inner_axis, stored.outer_axis);
+  const OperandSource& source = contraction.Of(operand);
+  const bool transposed = Transposes(source, target);
+  const Axis outer_axis = transposed ? source.inner_axis : source.outer_axis;
+  const Axis inner_axis = transposed ? source.outer_axis : source.inner_axis;
   const auto extent = [&](Axis axis) {
     return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n / schedule.ctas : schedule.tile_k;
   };
-  const int inner = extent(stored.inner_axis);
+  const int inner = extent(inner_axis);
   return {.operand = operand,
-          .tile = {.type = stored.type,
-                   .outer_axis = stored.outer_axis,
-                   .inner_axis = stored.inner_axis,
-                   .outer = extent(stored.outer_axis),
+          .tile = {.type = source.type(),
+                   .outer_axis = outer_axis,
+                   .inner_axis = inner_axis,
+                   .outer = extent(outer_axis),
                    .inner = inner,
-                   .swizzle = ir::WidestSwizzle(inner * static_cast<int>(DataTypeBytes(stored.type)))},
+                   .swizzle = ir::WidestSwizzle(inner * static_cast<int>(source.ElementBytes()))},
           .transposed = transposed};
 }
 
 class MatrixOutput final : public OutputTensor {
  public:
-  explicit MatrixOutput(const GemmProblem& problem) : problem_(problem) {}
+  // REQUIRES: it outlives the output.
+  explicit MatrixOutput(const Contraction& contraction) : contraction_(contraction) {}
 
   void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
     params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::StrideOf(operand), {}}});
@@ -47,7 +49,7 @@ class MatrixOutput final : public OutputTensor {
   void AddSizes(std::vector<ir::Param>& params) const override {
     for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
   }
-  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(problem_, operand, run); }
+  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
   std::vector<ValueId> StoreStart(Builder&, ValueId row, const Corner& corner) const override {
     return {row, corner.batch};
   }
@@ -57,26 +59,26 @@ class MatrixOutput final : public OutputTensor {
   }
 
  private:
-  const GemmProblem& problem_;
+  const Contraction& contraction_;
 };
 
 }  // namespace
 
-ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
-  const OperandParts cluster(schedule, ir::JoinsHalves(problem.epilogue));
-  const MatrixOperand a = OperandOf(problem, schedule, Operand::kA, target);
-  const MatrixOperand b = OperandOf(problem, schedule, Operand::kB, target);
+ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  const OperandParts cluster(schedule, ir::JoinsHalves(contraction.epilogue()));
+  const MatrixOperand a = OperandOf(contraction, schedule, Operand::kA, target);
+  const MatrixOperand b = OperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
   KernelParts parts{.name = "gemm",
-                    .operand_type = problem.a,
-                    .terms = {.type = problem.d,
-                              .c_type = problem.c,
-                              .adds_c = problem.beta != 0,
-                              .bias = problem.bias,
-                              .scale = problem.scale,
-                              .promotes = Promotes(problem, target),
-                              .steps = problem.epilogue,
-                              .orders_sums = ir::OrdersSums(problem.epilogue, problem.numerics)},
+                    .operand_type = contraction.a.type(),
+                    .terms = {.type = contraction.d.type(),
+                              .c_type = contraction.c.type(),
+                              .adds_c = contraction.beta != 0,
+                              .bias = contraction.bias,
+                              .scale = contraction.scale,
+                              .promotes = Promotes(contraction, target),
+                              .steps = contraction.epilogue(),
+                              .orders_sums = ir::OrdersSums(contraction.epilogue(), contraction.numerics)},
                     .k = {.tile_k = schedule.tile_k}};
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(2);
@@ -92,7 +94,7 @@ ir::Program BuildGemm(const GemmProblem& problem, const Schedule& schedule, cons
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
   parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
-  parts.output = std::make_unique<MatrixOutput>(problem);
+  parts.output = std::make_unique<MatrixOutput>(contraction);
   return JoinKernel(std::move(parts), schedule, target);
 }
 

@@ -29,7 +29,7 @@ struct KLoop {
 
   bool HasTaps() const { return dimensions > 0; }
   ir::ValueId BlocksOfRun(ir::Builder& b) const;
-  // Iterations of one tile; equal to KBlocksOf (bindings.h).
+  // Iterations of one tile; equal to Contraction::Iterations.
   ir::ValueId Blocks(ir::Builder& b) const;
 
   // Calls `write(number)` for each iteration that is this CTA's.

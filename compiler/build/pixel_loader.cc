@@ -1,7 +1,5 @@
 #include "compiler/build/pixel_loader.h"
 
-#include "compiler/legality/conv_reach.h"
-
 namespace laneshift::compiler {
 
 using ir::Binding;
@@ -97,24 +95,25 @@ void PixelLoader::LoadEdge(Builder& b, ValueId slot, int phase, const EdgeStarts
 
 void GatherLoader::AddParams(std::vector<ir::Param>& params) const {
   params.insert(params.end(), {{Binding::kBaseA, {}}, {Binding::kPitchA, {}}, {Binding::kRowA, {}}});
-  if (geometry_.planes) params.push_back({Binding::kPlaneA, {}});
+  if (contraction_.geometry.planes) params.push_back({Binding::kPlaneA, {}});
   params.push_back({Binding::kStrideA, {}});
 }
 
 OperandLoader::LoadBlock GatherLoader::StartTile(Builder&, const Corner& corner) const {
   return [this, corner](Builder& b, ValueId slot, const KBlock& block, int) {
     if (block.known < 0) {
-      b.GatherPixels({slot, block.first, corner.row, corner.batch}, {.tile = 0, .vector = GatherWidth(problem_)});
+      b.GatherPixels({slot, block.first, corner.row, corner.batch}, {.tile = 0, .vector = GatherWidth(contraction_.a)});
       return;
     }
+    const ConvGeometry& geometry = contraction_.geometry;
     const int first = block.known * tile_k_;
     b.GatherPixels({slot, b.Constant(first), corner.row, corner.batch},
                    {.tile = 0,
                     .vector = 1,
-                    .channels = static_cast<int>(geometry_.channels),
-                    .columns = static_cast<int>(problem_.filter[kWidth]),
-                    .rows = static_cast<int>(problem_.filter[kHeight]),
-                    .planes = static_cast<int>(problem_.filter[kDepth]),
+                    .channels = static_cast<int>(geometry.channels),
+                    .columns = static_cast<int>(geometry.filter[kWidth]),
+                    .rows = static_cast<int>(geometry.filter[kHeight]),
+                    .planes = static_cast<int>(geometry.filter[kDepth]),
                     .first = first});
   };
 }

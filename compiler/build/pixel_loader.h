@@ -11,7 +11,7 @@
 #include "compiler/build/operand_loader.h"
 #include "compiler/build/operand_parts.h"
 #include "compiler/build/pixel_walk.h"
-#include "laneshift/problem.h"
+#include "compiler/contraction/contraction.h"
 
 namespace laneshift::compiler {
 
@@ -60,17 +60,16 @@ class PixelLoader final : public OperandLoader {
 // K runs over all taps without a gap.
 class GatherLoader final : public OperandLoader {
  public:
-  // REQUIRES: problem and geometry outlive the loader.
-  GatherLoader(const LoadTarget& target, const ConvProblem& problem, const ConvGeometry& geometry, int tile_k)
-      : OperandLoader(target), problem_(problem), geometry_(geometry), tile_k_(tile_k) {}
+  // REQUIRES: `contraction` outlives the loader.
+  GatherLoader(const LoadTarget& target, const Contraction& contraction, int tile_k)
+      : OperandLoader(target), contraction_(contraction), tile_k_(tile_k) {}
 
-  bool Unrolls() const override { return geometry_.known_filter; }
+  bool Unrolls() const override { return contraction_.geometry.known_filter; }
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
 
  private:
-  const ConvProblem& problem_;
-  const ConvGeometry& geometry_;
+  const Contraction& contraction_;
   const int tile_k_;
 };
 

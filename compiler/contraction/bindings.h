@@ -4,31 +4,30 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "compiler/contraction/conv_geometry.h"
+#include "compiler/contraction/contraction.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 
 namespace laneshift::compiler {
 
-// The sizes, pitches, strides and scales of one problem. What they follow from is computed once.
+// The sizes, pitches, strides and scales of one problem.
 class ProblemNumbers {
  public:
   // REQUIRES: `problem` outlives the numbers.
-  ProblemNumbers(const Problem& problem, const Schedule& schedule);
-  // Sizes and pitches are below 2^40: exact as doubles. REQUIRES: the binding is a number of this kind of problem.
+  ProblemNumbers(const Problem& problem, const Schedule& schedule) : contraction_(ContractionOf(problem, schedule)) {}
+  explicit ProblemNumbers(Contraction contraction) : contraction_(std::move(contraction)) {}
+  // Sizes and pitches are below 2^40: exact as doubles. REQUIRES: the binding is a number of this contraction.
   double Of(ir::Binding binding) const;
   int64_t SizeOf(ir::Binding binding) const { return static_cast<int64_t>(Of(binding)); }
+  const Contraction& contraction() const { return contraction_; }
 
  private:
-  const Problem& problem_;
-  std::optional<ConvGeometry> geometry_;  // of a convolution
+  Contraction contraction_;
 };
-
-// Turns of the loop over K of one tile: what the CTAs that share it divide.
-int64_t KBlocksOf(const Problem& problem, const Schedule& schedule);
 
 // A tensor as the copy engine shall see it; elements, fastest dimension first. Strides are those of dimensions 1 and
 // up.
@@ -59,6 +58,6 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
 void PlaceInWorkspace(std::vector<BoundParam>& params, ir::Binding base, size_t begin);
 
 // REQUIRES: `param` is a tensor map.
-MappedTensor TensorOf(const Problem& problem, const Schedule& schedule, const ir::Param& param);
+MappedTensor TensorOf(const Contraction& contraction, const Schedule& schedule, const ir::Param& param);
 
 }  // namespace laneshift::compiler

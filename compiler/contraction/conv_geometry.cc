@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/legality/conv_reach.h"
 #include "ir/program.h"
 
 namespace laneshift::compiler {
@@ -11,17 +10,17 @@ namespace {
 constexpr int64_t kLongestKnownFilter = 512;  // elements; its loads are unrolled
 
 // A walk for each remainder of a column's distance by the stride.
-void PlanPhases(const ConvProblem& problem, ConvGeometry& geometry) {
-  const int64_t stride = problem.stride[kWidth];
-  const auto distance = [&](int64_t s) { return s * problem.dilation[kWidth]; };
-  for (int64_t first = 0; first < problem.filter[kWidth]; ++first) {
+void PlanPhases(ConvGeometry& geometry) {
+  const int64_t stride = geometry.stride[kWidth];
+  const auto distance = [&](int64_t s) { return s * geometry.dilation[kWidth]; };
+  for (int64_t first = 0; first < geometry.filter[kWidth]; ++first) {
     const auto same_phase = [&](int64_t s) { return (distance(s) - distance(first)) % stride == 0; };
     bool known = false;
     for (int64_t s = 0; s < first; ++s) known = known || same_phase(s);
     if (known) continue;
     const int phase = static_cast<int>(geometry.phases.size());
     geometry.phases.push_back(static_cast<int>(distance(first)));
-    for (int64_t s = first; s < problem.filter[kWidth]; ++s) {
+    for (int64_t s = first; s < geometry.filter[kWidth]; ++s) {
       if (!same_phase(s)) continue;
       const int row = static_cast<int>((distance(s) - distance(first)) / stride);
       geometry.columns.push_back({.s = static_cast<int>(s), .phase = phase, .row = row, .chain = phase});
@@ -31,18 +30,18 @@ void PlanPhases(const ConvProblem& problem, ConvGeometry& geometry) {
 }
 
 // From the centre to the right, then from the left to the centre. REQUIRES: the filter has a centre.
-void PlanMasked(const ConvProblem& problem, ConvGeometry& geometry) {
-  const int64_t columns = problem.filter[kWidth];
-  const int64_t centre = CentreColumn(problem);
+void PlanMasked(ConvGeometry& geometry) {
+  const int64_t columns = geometry.filter[kWidth];
+  const int64_t centre = geometry.CentreColumn();
   geometry.phases = {0};
-  geometry.halo = static_cast<int>((columns - 1) * problem.dilation[kWidth]);
+  geometry.halo = static_cast<int>((columns - 1) * geometry.dilation[kWidth]);
   for (int64_t i = 0; i < columns; ++i) {
     const int64_t s = (centre + i) % columns;
-    const int64_t row = s * problem.dilation[kWidth];
+    const int64_t row = s * geometry.dilation[kWidth];
     geometry.columns.push_back({.s = static_cast<int>(s),
                                 .row = static_cast<int>(row),
                                 .chain = s < centre ? 1 : 0,
-                                .beside = static_cast<int>(row - problem.pad_before[kWidth])});
+                                .beside = static_cast<int>(row - geometry.pad[kWidth])});
   }
 }
 
@@ -58,27 +57,31 @@ std::vector<ConvGeometry::Column> ConvGeometry::ColumnsOf(int chain) const {
 
 int ConvGeometry::TileRows(const Schedule& schedule) const { return schedule.tile_m - lost * ir::kRefreshedRows; }
 
-int64_t CentreColumn(const ConvProblem& problem) {
-  const int64_t pad = problem.pad_before[kWidth];
-  const bool same = problem.stride[kWidth] == 1 && problem.Output()[kWidth] == problem.input[kWidth];
-  return same && pad % problem.dilation[kWidth] == 0 ? pad / problem.dilation[kWidth] : -1;
+int64_t ConvGeometry::CentreColumn() const {
+  const bool same = stride[kWidth] == 1 && output[kWidth] == input[kWidth];
+  return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
 }
 
-ConvGeometry GeometryOf(const ConvProblem& problem, const Schedule& schedule) {
-  ConvGeometry geometry;
+ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& x, const Schedule& schedule) {
+  ConvGeometry geometry{.input = problem.input,
+                        .output = problem.Output(),
+                        .filter = problem.filter,
+                        .stride = problem.stride,
+                        .pad = problem.pad_before,
+                        .dilation = problem.dilation,
+                        .images = problem.n};
   geometry.planes = problem.input[kDepth] != 1 || problem.filter[kDepth] != 1 || problem.pad_before[kDepth] != 0 ||
                     problem.pad_after[kDepth] != 0;
-  geometry.output = problem.Output();
   geometry.channels = problem.c / problem.groups;
   geometry.filters = problem.k / problem.groups;
   geometry.taps = problem.filter[kDepth] * problem.filter[kHeight] * problem.filter[kWidth];
-  const bool reuses = schedule.reuse != Reuse::kIm2col;
-  const bool masks = reuses && schedule.border == Border::kMask && CentreColumn(problem) >= 0;
+  const bool reuses = schedule.reuse > Reuse::kIm2col;
+  const bool masks = reuses && schedule.border == Border::kMask && geometry.CentreColumn() >= 0;
   geometry.masks_border = masks;
   if (masks) {
-    PlanMasked(problem, geometry);
+    PlanMasked(geometry);
   } else if (reuses) {
-    PlanPhases(problem, geometry);
+    PlanPhases(geometry);
   }
   geometry.walk_q = geometry.output[kWidth] + (masks ? 0 : geometry.halo);
   if (schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused) {
@@ -89,7 +92,7 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const Schedule& schedule) {
   }
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.walk_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
-  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(problem) == 1 && problem.groups == 1 &&
+  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(x) == 1 && problem.groups == 1 &&
                           geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter;
   return geometry;
 }

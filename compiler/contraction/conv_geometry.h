@@ -15,6 +15,7 @@
 
 #include <vector>
 
+#include "compiler/contraction/operand_source.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 
@@ -30,16 +31,18 @@ struct ConvGeometry {
     int beside = 0;  // masked borders: columns to the right of the output pixel
   };
 
-  bool planes = false;  // three spatial dimensions
-  Spatial output{};
+  // Position `out` of the output and tap `t` meet pixel out * stride - pad + t * dilation, in each dimension.
+  Spatial input{}, output{}, filter{}, stride{}, pad{}, dilation{};
+  int64_t images = 1;
+  bool planes = false;                // three spatial dimensions
   int64_t channels = 0, filters = 0;  // of a group
   int64_t taps = 1;                   // of a filter
   int64_t walk_q = 0;
-  int64_t positions = 0;        // rows of A and D
-  std::vector<int> phases;      // with reuse: the input columns by which each phase's walk is displaced
-  std::vector<Column> columns;  // with reuse: the filter's, phase after phase, rows ascending
-  int halo = 0;                 // rows of a tile beside one for each output
-  int lost = 0;                 // fused shifts: rows of each 32 that a chain leaves without an operand
+  int64_t positions = 0;          // rows of A and D
+  std::vector<int> phases{};      // with reuse: the input columns by which each phase's walk is displaced
+  std::vector<Column> columns{};  // with reuse: the filter's, phase after phase, rows ascending
+  int halo = 0;                   // rows of a tile beside one for each output
+  int lost = 0;                   // fused shifts: rows of each 32 that a chain leaves without an operand
 
   bool masks_border = false;  // filter columns beside the image have no zeros, but lanes that are left out
 
@@ -55,11 +58,12 @@ struct ConvGeometry {
   // Elements of K that lie together and that the loop over K walks in blocks: the channels of a tap, or all of a
   // filter where threads gather the operand.
   int64_t run = 0;
+
+  // The filter column that stands on the output pixel itself, or -1: whether borders can be masked depends on it.
+  int64_t CentreColumn() const;
 };
 
-// The filter column that stands on the output pixel itself, or -1: whether borders can be masked depends on it.
-int64_t CentreColumn(const ConvProblem& problem);
-
-ConvGeometry GeometryOf(const ConvProblem& problem, const Schedule& schedule);
+// `x`: the problem's images.
+ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& x, const Schedule& schedule);
 
 }  // namespace laneshift::compiler

@@ -6,7 +6,7 @@
 
 #include "compiler/contraction/bindings.h"
 #include "compiler/contraction/im2col_box.h"
-#include "compiler/legality/conv_reach.h"
+#include "compiler/legality/tma_reach.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -17,11 +17,16 @@ ConvProblem Conv(const std::string& text) {
   return std::get<ConvProblem>(*problem);
 }
 
+ConvGeometry GeometryUnder(const ConvProblem& conv, const Schedule& schedule) {
+  const Problem problem = conv;
+  return ContractionOf(problem, schedule).geometry;
+}
 ConvGeometry GeometryWith(const ConvProblem& problem, Reuse reuse) {
   Schedule schedule;
   schedule.reuse = reuse;
-  return GeometryOf(problem, schedule);
+  return GeometryUnder(problem, schedule);
 }
+int64_t CentreColumn(const ConvProblem& problem) { return GeometryWith(problem, Reuse::kIm2col).CentreColumn(); }
 
 // "column:phase+row", in order.
 std::string ColumnsOf(const ConvGeometry& geometry) {
@@ -71,7 +76,7 @@ TEST(ConvGeometry, MaskedBordersWalkTheImageAndBeginAtTheCentre) {
   schedule.reuse = Reuse::kLaneShift;
   schedule.border = Border::kMask;
   const ConvProblem problem = Conv("n=2 h=9 w=14 c=8 k=8 r=3 s=5 pad=1,4 dilation=1,2");
-  const ConvGeometry geometry = GeometryOf(problem, schedule);
+  const ConvGeometry geometry = GeometryUnder(problem, schedule);
   EXPECT_TRUE(geometry.masks_border);
   EXPECT_EQ(geometry.walk_q, 14);
   EXPECT_EQ(geometry.positions, 2 * 9 * 14);
@@ -82,7 +87,7 @@ TEST(ConvGeometry, MaskedBordersWalkTheImageAndBeginAtTheCentre) {
   EXPECT_EQ(geometry.ColumnsOf(0).back().beside, 4);
   EXPECT_EQ(geometry.ColumnsOf(1).front().beside, -4);
   EXPECT_EQ(geometry.ColumnsOf(1).back().beside, -2);
-  const Im2colBox box = BoxOfX(problem, geometry);
+  const Im2colBox box = BoxOfX(geometry);
   EXPECT_EQ(box.lower[0], 0);
   EXPECT_EQ(box.upper[0], 0);
   EXPECT_EQ(box.lower[1], -1);
@@ -98,7 +103,7 @@ TEST(ConvGeometry, BordersAreMaskedOnlyWhereAColumnStandsOnTheOutput) {
     Schedule schedule;
     schedule.reuse = Reuse::kRowOffset;
     schedule.border = Border::kMask;
-    EXPECT_FALSE(GeometryOf(Conv(other), schedule).masks_border) << other;
+    EXPECT_FALSE(GeometryUnder(Conv(other), schedule).masks_border) << other;
   }
 }
 
@@ -114,7 +119,7 @@ TEST(ConvGeometry, FusedShiftsLoseTheLanesOfTheLongestChain) {
                {"n=1 w=30 c=8 k=8 s=5 stride=2", 2},
                {"n=1 w=30 c=8 k=8 s=3 stride=3", 0}};
   for (const auto& c : cases) {
-    const ConvGeometry geometry = GeometryOf(Conv(c.problem), schedule);
+    const ConvGeometry geometry = GeometryUnder(Conv(c.problem), schedule);
     EXPECT_EQ(geometry.lost, c.lost) << c.problem;
     EXPECT_EQ(geometry.TileRows(schedule), 128 - 4 * c.lost) << c.problem;
   }
@@ -135,7 +140,7 @@ TEST(ConvGeometry, GatheredRunsSpanTheFilter) {
   Schedule gather;
   gather.reuse = Reuse::kIm2col;
   gather.a_load = LoadPath::kCopy;
-  EXPECT_EQ(GeometryOf(Conv("n=1 h=9 w=9 c=3 k=8 r=7 s=7 pad=3 stride=2"), gather).run, 147);
+  EXPECT_EQ(GeometryUnder(Conv("n=1 h=9 w=9 c=3 k=8 r=7 s=7 pad=3 stride=2"), gather).run, 147);
 }
 
 // A geometry of up to three dimensions, small.
@@ -162,7 +167,7 @@ TEST(Im2colBox, ReachesEveryTapOfTheDirectIndexMap) {
   for (int round = 0; round < 2000; ++round) {
     const ConvProblem p = RandomConv(random);
     const ConvGeometry geometry = GeometryWith(p, round % 2 == 0 ? Reuse::kIm2col : Reuse::kLaneShift);
-    const Im2colBox box = BoxOfX(p, geometry);
+    const Im2colBox box = BoxOfX(geometry);
     for (const int d : {kDepth, kHeight, kWidth}) {
       const auto i = static_cast<size_t>(kWidth - d);
       const int64_t stops = (p.input[d] - 1 + box.upper[i] - box.lower[i]) / box.step[i] + 1;
@@ -192,7 +197,7 @@ TEST(Bindings, TheMapOfXHasTheBoxOfTheWalk) {
                                 .outer = 136,
                                 .inner = 64,
                                 .swizzle = ir::Swizzle::k128}};
-  const MappedTensor tensor = TensorOf(problem, schedule, param);
+  const MappedTensor tensor = TensorOf(ContractionOf(problem, schedule), schedule, param);
   EXPECT_TRUE(tensor.im2col);
   EXPECT_EQ(tensor.dims, (std::vector<int64_t>{64, 15, 14, 2}));
   EXPECT_EQ(tensor.strides, (std::vector<int64_t>{64, 15 * 64, 14 * 15 * 64}));
@@ -211,14 +216,15 @@ struct Reach {
   const char* refusal;  // empty: reached
 };
 
-TEST(ConvReach, NamesTheRule) {
+TEST(TmaReach, NamesTheRuleOfAConvolution) {
   using enum ir::Operand;
   const Reach cases[] = {
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kA, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kB, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kD, ""},
       {"n=1 h=9 w=9 c=3 k=16 r=3 s=3", "reuse=im2col", kA, "x: its pixel pitch of 6 bytes is no multiple of 16"},
-      {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 align_x=8", "reuse=im2col", kA, "x: its base is aligned to 8 bytes, not 16"},
+      {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 align_x=8", "reuse=im2col", kA,
+       "x: its base alignment of 8 bytes is no multiple of 16"},
       {"n=2 h=9 w=9 c=16 k=16 r=3 s=3 x_image=1300", "reuse=im2col", kA, "its image pitch of 2600 bytes"},
       {"n=1 h=9 w=9 c=96 k=16 r=3 s=3 groups=2", "tile=128x16x64 reuse=im2col", kA,
        "a block of 64 channels would mix groups of 48"},
@@ -234,9 +240,9 @@ TEST(ConvReach, NamesTheRule) {
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 w_tap=24", "reuse=im2col a_load=copy", kB, "without gaps"},
   };
   for (const Reach& c : cases) {
-    const ConvProblem problem = Conv(c.problem);
+    const Problem problem = Conv(c.problem);
     const Schedule schedule = ParseSchedule(c.schedule)->value;
-    const Status status = TmaReaches(problem, GeometryOf(problem, schedule), schedule, c.operand);
+    const Status status = TmaReaches(ContractionOf(problem, schedule), schedule, c.operand);
     const std::string message = status ? "" : status.error().message;
     if (c.refusal[0] == '\0') {
       EXPECT_EQ(message, "") << c.problem;
@@ -245,15 +251,6 @@ TEST(ConvReach, NamesTheRule) {
       EXPECT_FALSE(status.has_value());
     }
   }
-}
-
-TEST(ConvReach, AccessesAreAsWideAsEveryDistanceAllows) {
-  EXPECT_EQ(AccessWidth(Conv("n=1 h=9 w=9 c=16 k=16 r=3 s=3"), ir::Operand::kD, 16), 8);
-  EXPECT_EQ(AccessWidth(Conv("n=1 h=9 w=9 c=16 k=12 r=3 s=3"), ir::Operand::kD, 16), 4);
-  EXPECT_EQ(AccessWidth(Conv("n=1 h=9 w=9 c=16 k=16 r=3 s=3 groups=8"), ir::Operand::kD, 16), 2);
-  EXPECT_EQ(AccessWidth(Conv("n=1 h=9 w=9 c=16 k=16 r=3 s=3 y_row=145"), ir::Operand::kD, 16), 1);
-  EXPECT_EQ(GatherWidth(Conv("n=1 h=9 w=9 c=16 k=16 r=3 s=3")), 8);
-  EXPECT_EQ(GatherWidth(Conv("n=1 h=9 w=9 c=12 k=16 r=3 s=3")), 1);
 }
 
 }  // namespace

@@ -16,15 +16,15 @@ struct Im2colBox {
 
 // The walk over x whose positions are the rows of the GEMM: what the first filter column meets, or where borders are
 // masked, the image.
-inline Im2colBox BoxOfX(const ConvProblem& problem, const ConvGeometry& geometry) {
+inline Im2colBox BoxOfX(const ConvGeometry& geometry) {
   Im2colBox box;
   for (const int d : {kDepth, kHeight, kWidth}) {
     const auto i = static_cast<size_t>(kWidth - d);
     const bool whole = d == kWidth && geometry.masks_border;
     const int64_t stops = d == kWidth ? geometry.walk_q : geometry.output[static_cast<size_t>(d)];
-    box.step[i] = problem.stride[static_cast<size_t>(d)];
-    box.lower[i] = whole ? 0 : -problem.pad_before[static_cast<size_t>(d)];
-    box.upper[i] = box.lower[i] + (stops - 1) * box.step[i] - (problem.input[static_cast<size_t>(d)] - 1);
+    box.step[i] = geometry.stride[static_cast<size_t>(d)];
+    box.lower[i] = whole ? 0 : -geometry.pad[static_cast<size_t>(d)];
+    box.upper[i] = box.lower[i] + (stops - 1) * box.step[i] - (geometry.input[static_cast<size_t>(d)] - 1);
   }
   return box;
 }

@@ -53,11 +53,11 @@ class FrameEmitter {
 
   void BeginKernel(const std::string& entry) {
     std::vector<llvm::Type*> types;
-    for (const ir::Param& param : program_.params) types.push_back(TypeOf(InfoOf(param.binding).kind));
+    for (const ir::Param& param : program_.params) types.push_back(TypeOf(KindOf(param.binding)));
     emitter_.BeginKernel(entry, types, program_.threads, program_.ClusterSize(), program_.ctas);
     for (size_t i = 0; i < program_.params.size(); ++i) {
       const Binding binding = program_.params[i].binding;
-      if (InfoOf(binding).kind == ir::ParamKind::kTensorMap) emitter_.MarkTensorMap(static_cast<int>(i));
+      if (KindOf(binding) == ir::ParamKind::kTensorMap) emitter_.MarkTensorMap(static_cast<int>(i));
       cx_.params[binding] = emitter_.Parameter(static_cast<int>(i));
     }
     cx_.shared = emitter_.DynamicShared();
@@ -67,8 +67,7 @@ class FrameEmitter {
     emitter_.If(emitter_.ir().CreateICmpEQ(warp, emitter_.C32(0)), [&] {
       emitter_.IfElected([&] {
         for (const ir::Param& param : program_.params) {
-          if (InfoOf(param.binding).kind == ir::ParamKind::kTensorMap)
-            emitter_.PrefetchTensorMap(cx_.Param(param.binding));
+          if (KindOf(param.binding) == ir::ParamKind::kTensorMap) emitter_.PrefetchTensorMap(cx_.Param(param.binding));
         }
         for (const ir::Channel& channel : program_.channels) {
           // Nobody fills a role's own ring.

@@ -7,14 +7,13 @@
 // summation gets its rule here. Thread-safety: pure functions.
 #pragma once
 
-#include "laneshift/problem.h"
+#include "compiler/contraction/contraction.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
 
 namespace laneshift::compiler {
 
 // kUnsupported names the rule and what would be right.
-Status CheckNumerics(const GemmProblem& problem, const Schedule& schedule);
-Status CheckNumerics(const ConvProblem& problem, const Schedule& schedule);
+Status CheckNumerics(const Contraction& contraction, const Schedule& schedule);
 
 }  // namespace laneshift::compiler

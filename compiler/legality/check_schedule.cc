@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "compiler/legality/conv_reach.h"
 #include "compiler/legality/kept_operand.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_reach.h"
@@ -36,23 +35,23 @@ int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1
 
 // Columns of 64 rows that a warpgroup holds: matrices and sums of the epilogue, sections that are added and threads
 // that copy take the registers of some.
-template <typename Kind>
-int MostAccumulators(const Kind& problem, const Schedule& s) {
-  const auto totals = std::count_if(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+int MostAccumulators(const Contraction& contraction, const Schedule& s) {
+  const Epilogue& epilogue = contraction.epilogue();
+  const auto totals = std::count_if(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     return ir::IsTotal(ir::InfoOf(step.kind).operand);
   });
-  const bool matrices = std::any_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+  const bool matrices = std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     return ir::IsMatrix(ir::InfoOf(step.kind).operand);
   });
   const int rows = s.rows == RowSide::kM ? s.tile_m : s.tile_n;
   const bool blocks_of_rows = rows > kBlockRows * Together(s);
   const bool held = matrices || Copies(s) || s.split_k > 1 || s.consumers == Consumers::kPingpong;
   const bool many_lines = blocks_of_rows || s.rows == RowSide::kN;
-  if (held && many_lines && ir::OrdersSums(problem.epilogue, problem.numerics)) return kOrderedAccumulators;
+  if (held && many_lines && ir::OrdersSums(epilogue, contraction.numerics)) return kOrderedAccumulators;
   if (blocks_of_rows && totals > 0 && matrices && s.rows == RowSide::kN) return kMatrixTotalsAccumulators;
   if (blocks_of_rows && totals > 1) return kTotalsAccumulators;
-  if (Copies(s) || s.split_k > 1 || problem.beta != 0) return kMostAccumulators;
-  const bool plain = std::all_of(problem.epilogue.begin(), problem.epilogue.end(), [](const EpilogueStep& step) {
+  if (Copies(s) || s.split_k > 1 || contraction.beta != 0) return kMostAccumulators;
+  const bool plain = std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     const bool blocks = info.operand == ir::StepOperand::kBlocks;
     return info.action != ir::StepAction::kCall && !blocks && !ir::IsMatrix(info.operand) && !ir::IsTotal(info.operand);
@@ -278,8 +277,8 @@ Status CheckShifts(const Target& target) {
   return Ok();
 }
 
-Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s,
-                      const Target& target) {
+Status CheckLaneShift(const Contraction& contraction, const Schedule& s, const Target& target) {
+  const ConvGeometry& geometry = contraction.geometry;
   if (!target.mma.moves_lanes)
     return Refused(
         Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name, " has not; use reuse=row_offset"));
@@ -291,18 +290,18 @@ Status CheckLaneShift(const ConvProblem& problem, const ConvGeometry& geometry, 
   if (s.tile_m != ir::kTensorLanes)
     return Refused(Cat("reuse=lane_shift needs all ", ir::kTensorLanes, " lanes; use tile m=", ir::kTensorLanes,
                        " instead of ", s.tile_m));
-  const int whole = 128 / BytesOf(problem.x);
+  const int whole = 128 / BytesOf(contraction.a.type());
   if (s.shift == ShiftForm::kSeparate && s.tile_k % whole != 0)
     return Refused(Cat("reuse=lane_shift brings single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
                        " or ", 2 * whole));
   if (geometry.phases.size() * 2 > ir::kMostTilesOfSlot)
     return Refused(
-        Cat("reuse=lane_shift with stride ", problem.stride[kWidth], " needs too many tiles; use reuse=im2col"));
+        Cat("reuse=lane_shift with stride ", geometry.stride[kWidth], " needs too many tiles; use reuse=im2col"));
   return Ok();
 }
 
 // The rules of masked borders: the lanes of a tile are positions of a walk over the image's own rows.
-Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
+Status CheckMask(const ConvGeometry& geometry, const Schedule& s, const Target& target) {
   if (!target.mma.moves_lanes)
     return Refused(
         Cat("border=mask leaves out lanes in Tensor Memory, which ", target.name, " has not; use border=zeros"));
@@ -310,7 +309,6 @@ Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const
   if (s.tile_m != ir::kTensorLanes)
     return Refused(
         Cat("border=mask names lanes by rows of the tile; use tile m=", ir::kTensorLanes, " instead of ", s.tile_m));
-  if (s.ctas != 1) return Refused("border=mask leaves out lanes of one CTA; use ctas=1 or border=zeros");
   if (s.reuse == Reuse::kLaneShift && s.shift == ShiftForm::kFused)
     return Refused(
         "border=mask begins the chains of a tile at two rows, and shift=fused has tiles in four pieces; use "
@@ -319,7 +317,7 @@ Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const
     return Refused(
         Cat("border=mask needs output rows as long as the image's, at stride 1, and a filter column on the "
             "output pixel; here rows of ",
-            problem.input[kWidth], " give ", problem.Output()[kWidth], " at stride ", problem.stride[kWidth],
+            geometry.input[kWidth], " give ", geometry.output[kWidth], " at stride ", geometry.stride[kWidth],
             "; use border=zeros"));
   }
   for (const ConvGeometry::Column& column : geometry.columns) {
@@ -327,18 +325,19 @@ Status CheckMask(const ConvProblem& problem, const ConvGeometry& geometry, const
       return Refused(Cat("border=mask: a filter that reaches ", std::abs(column.beside),
                          " columns beside the image is beyond ", ir::kPartitionLanes - 1, "; use border=zeros"));
   }
-  const int64_t of_image = geometry.positions / problem.n;
-  if (problem.pad_before[kWidth] <= of_image) return Ok();
+  const int64_t of_image = geometry.positions / geometry.images;
+  if (geometry.pad[kWidth] <= of_image) return Ok();
   return Refused(Cat("border=mask: images of ", of_image, " pixels are smaller than the padding; use border=zeros"));
 }
 
 // The rules of operands that are loaded once for all columns of a filter row.
-Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, const Schedule& s, const Target& target) {
+Status CheckReuse(const Contraction& contraction, const Schedule& s, const Target& target) {
+  const ConvGeometry& geometry = contraction.geometry;
   if (s.a_load != LoadPath::kTma)
     return Refused("reuse moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
-  if (s.reuse == Reuse::kLaneShift) LS_TRY(CheckLaneShift(problem, geometry, s, target));
-  if (s.border == Border::kMask) LS_TRY(CheckMask(problem, geometry, s, target));
-  const int least = 64 / BytesOf(problem.x);
+  if (s.reuse == Reuse::kLaneShift) LS_TRY(CheckLaneShift(contraction, s, target));
+  if (s.border == Border::kMask) LS_TRY(CheckMask(geometry, s, target));
+  const int least = 64 / BytesOf(contraction.a.type());
   if (s.tile_k < least) {
     return Refused(Cat("with reuse rows are of 64 bytes or more; with tile k=", s.tile_k,
                        " they are shorter; use k=", least, " to ", 4 * least));
@@ -349,83 +348,85 @@ Status CheckReuse(const ConvProblem& problem, const ConvGeometry& geometry, cons
   }
   if (s.filter_stages < 2 || s.filter_stages > 16)
     return Refused(Cat("filter_stages=", s.filter_stages, " is not supported; use 2 to 16"));
-  if (problem.filter[kWidth] > kMostColumns) {
-    return Refused(Cat("reuse unrolls the ", problem.filter[kWidth], " columns of the filter, more than ", kMostColumns,
-                       "; use reuse=im2col"));
+  if (geometry.filter[kWidth] > kMostColumns) {
+    return Refused(Cat("reuse unrolls the ", geometry.filter[kWidth], " columns of the filter, more than ",
+                       kMostColumns, "; use reuse=im2col"));
   }
   return Ok();
 }
 
-}  // namespace
-
-Status CheckSchedule(const GemmProblem& problem, const Schedule& s, const Target& target) {
-  LS_TRY(CheckTile(s, target, problem.a_major == Major::kK, MostAccumulators(problem, s)));
-  LS_TRY(CheckTransposed(s, problem.d, problem.scale));
-  LS_TRY(CheckDepth(s, problem.a, 128));
-  LS_TRY(CheckRings(s, target));
-  LS_TRY(CheckCluster(s, target, problem.a_major == Major::kK ? s.tile_m : s.tile_k,
-                      problem.b_major == Major::kK ? s.tile_n / s.ctas : s.tile_k));
-  if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes("D", s.tile_n, problem.d));
-  LS_TRY(CheckGate(problem.epilogue, problem.d, s));
+// Of matrices, whose rows lie along K or along the other axis.
+Status CheckMajors(const Contraction& contraction, const Schedule& s, const Target& target) {
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
-    const StoredOperand stored = Stored(problem, operand);
+    const OperandSource& source = contraction.Of(operand);
     const bool of_a = operand == ir::Operand::kA;
-    if (Transposes(problem, operand, target)) {
-      if ((of_a ? s.a_load : s.b_load) == LoadPath::kTma) {
-        const char other = of_a ? 'm' : 'n';
-        return Refused(Cat("the tensor core of ", target.name, " reads ", DataTypeName(stored.type), " along k; with ",
-                           ir::OperandName(operand), "_major=", std::string(1, other), " use ",
-                           ir::OperandName(operand), "_load=copy, which transposes, or ", ir::OperandName(operand),
-                           "_major=k"));
-      }
-    } else if (stored.inner_axis != ir::Axis::kK) {
-      LS_TRY(CheckRowBytes(ir::OperandName(operand), of_a ? s.tile_m : s.tile_n / s.ctas, stored.type));
+    if (source.inner_axis == ir::Axis::kK) continue;
+    if (!Transposes(source, target)) {
+      LS_TRY(CheckRowBytes(source.name, of_a ? s.tile_m : s.tile_n / s.ctas, source.type()));
+    } else if ((of_a ? s.a_load : s.b_load) == LoadPath::kTma) {
+      return Refused(Cat("the tensor core of ", target.name, " reads ", DataTypeName(source.type()), " along k; with ",
+                         source.name, "_major=", of_a ? "m" : "n", " use ", source.name,
+                         "_load=copy, which transposes, or ", source.name, "_major=k"));
     }
   }
-  if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.a, problem.scale, target));
-  if (s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
-  LS_TRY(CheckKept(KeptOf(problem, s), s));
-  LS_TRY(CheckForms(s));
-  if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kA));
-  if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, ir::Operand::kB));
-  return s.d_store == StorePath::kTma ? TmaReaches(problem, ir::Operand::kD) : Ok();
+  return Ok();
 }
 
-Status CheckSchedule(const ConvProblem& problem, const Schedule& s, const Target& target) {
-  LS_TRY(CheckTile(s, target, true, MostAccumulators(problem, s)));
-  if (s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
-    return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
-  LS_TRY(CheckTransposed(s, problem.y, problem.scale));
-  LS_TRY(CheckDepth(s, problem.x, 32));
-  LS_TRY(CheckRings(s, target));
-  LS_TRY(CheckRowBytes("y", s.tile_n, problem.y));
-  LS_TRY(CheckGate(problem.epilogue, problem.y, s));
-  if (Promotes(problem, target)) LS_TRY(CheckPromotion(s, problem.x, problem.scale, target));
-  if (s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
-  // Positions are padded to whole parts.
-  LS_TRY(CheckCluster(s, target, s.cluster_n * s.tile_m, s.tile_n / s.ctas));
-  LS_TRY(CheckForms(s));
-  const ConvGeometry geometry = GeometryOf(problem, s);
-  if (geometry.known_filter && s.b_keep > 0)
-    return Refused("a small gathered filter stays anyway, all of it; use b_keep=0");
-  LS_TRY(CheckKept(KeptOf(problem, s), s));
-  if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !target.mma.AccumulatesInTensorMemory() && Promotes(problem, target))
+// Of activations that are pixels of images.
+Status CheckPixels(const Contraction& contraction, const Schedule& s, const Target& target) {
+  const ConvGeometry& geometry = contraction.geometry;
+  if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !target.mma.AccumulatesInTensorMemory() &&
+      Promotes(contraction, target))
     return Refused(
         "sums in registers are added up where a tile is released, and filters that stay are not; use "
         "b_keep=0 or reuse=im2col");
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));
-  if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(problem, geometry, s, target));
+  if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(contraction, s, target));
   if (s.split_k > 1 && geometry.known_filter)
     return Refused(
         "split_k divides the K blocks of a tile, and those of a small gathered filter are one piece of code; "
         "use split_k=1");
-  if (s.a_load == LoadPath::kTma && !TapsAreEven(problem, false))
+  if (s.a_load == LoadPath::kTma && !TapsAreEven(contraction.b, false))
     return Refused("the taps of a filter are not at one distance; use reuse=im2col a_load=copy, or pack the filters");
-  if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kA));
-  if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(problem, geometry, s, ir::Operand::kB));
-  return s.d_store == StorePath::kTma ? TmaReaches(problem, geometry, s, ir::Operand::kD) : Ok();
+  return Ok();
+}
+
+// What the tiles of a CTA are, whatever its operands are.
+Status CheckShape(const Contraction& contraction, const Schedule& s, const Target& target) {
+  const bool pixels = contraction.WalksPixels();
+  const bool a_along_k = contraction.a.inner_axis == ir::Axis::kK, b_along_k = contraction.b.inner_axis == ir::Axis::kK;
+  LS_TRY(CheckTile(s, target, a_along_k, MostAccumulators(contraction, s)));
+  if (pixels && s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
+    return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
+  LS_TRY(CheckTransposed(s, contraction.d.type(), contraction.scale));
+  LS_TRY(CheckDepth(s, contraction.a.type(), pixels ? 32 : 128));
+  LS_TRY(CheckRings(s, target));
+  // Positions of a walk are padded to whole parts.
+  const int a_rows = pixels ? s.cluster_n * s.tile_m : a_along_k ? s.tile_m : s.tile_k;
+  LS_TRY(CheckCluster(s, target, a_rows, b_along_k ? s.tile_n / s.ctas : s.tile_k));
+  if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes(contraction.d_rows, s.tile_n, contraction.d.type()));
+  return CheckGate(contraction.epilogue(), contraction.d.type(), s);
+}
+
+}  // namespace
+
+Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
+  const bool pixels = contraction.WalksPixels();
+  LS_TRY(CheckShape(contraction, s, target));
+  LS_TRY(CheckMajors(contraction, s, target));
+  if (Promotes(contraction, target)) LS_TRY(CheckPromotion(s, contraction.a.type(), contraction.scale, target));
+  if (pixels && s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
+  if (!pixels && s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
+  LS_TRY(CheckForms(s));
+  if (contraction.geometry.known_filter && s.b_keep > 0)
+    return Refused("a small gathered filter stays anyway, all of it; use b_keep=0");
+  LS_TRY(CheckKept(KeptOf(contraction, s), s));
+  if (pixels) LS_TRY(CheckPixels(contraction, s, target));
+  if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(contraction, s, ir::Operand::kA));
+  if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(contraction, s, ir::Operand::kB));
+  return s.d_store == StorePath::kTma ? TmaReaches(contraction, s, ir::Operand::kD) : Ok();
 }
 
 }  // namespace laneshift::compiler

@@ -2,7 +2,7 @@
 // found by building the program (AssignStorage), not by a second formula.
 #pragma once
 
-#include "laneshift/problem.h"
+#include "compiler/contraction/contraction.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
 #include "target/target.h"
@@ -10,7 +10,6 @@
 namespace laneshift::compiler {
 
 // kUnsupported names the rule and what would be right.
-Status CheckSchedule(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
-Status CheckSchedule(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
+Status CheckSchedule(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 }  // namespace laneshift::compiler

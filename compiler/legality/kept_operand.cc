@@ -1,33 +1,21 @@
 #include "compiler/legality/kept_operand.h"
 
 #include "base/text.h"
-#include "compiler/contraction/conv_geometry.h"
 
 namespace laneshift::compiler {
 namespace {
 
 using base::Cat;
 
-int64_t BlocksOfRun(int64_t run, const Schedule& schedule) { return (run + schedule.tile_k - 1) / schedule.tile_k; }
-
 Error NotKept(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
 }  // namespace
 
-KeptOperand KeptOf(const GemmProblem& problem, const Schedule& schedule) {
-  return {.columns = problem.n,
-          .blocks = BlocksOfRun(problem.k, schedule),
-          .matrices = problem.batch,
-          .matrices_key = "batch"};
-}
-
-KeptOperand KeptOf(const ConvProblem& problem, const Schedule& schedule) {
-  const ConvGeometry geometry = GeometryOf(problem, schedule);
-  const int64_t runs = geometry.channels * geometry.taps / geometry.run;
-  return {.columns = geometry.filters,
-          .blocks = runs * BlocksOfRun(geometry.run, schedule),
-          .matrices = problem.groups,
-          .matrices_key = "groups"};
+KeptOperand KeptOf(const Contraction& contraction, const Schedule& schedule) {
+  return {.columns = contraction.n,
+          .blocks = contraction.Blocks(schedule),
+          .matrices = contraction.batch,
+          .matrices_key = contraction.batch_name};
 }
 
 Status CheckKept(const KeptOperand& b, const Schedule& s) {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "laneshift/problem.h"
+#include "compiler/contraction/contraction.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
 
@@ -18,8 +18,7 @@ struct KeptOperand {
   std::string_view matrices_key;
 };
 
-KeptOperand KeptOf(const GemmProblem& problem, const Schedule& schedule);
-KeptOperand KeptOf(const ConvProblem& problem, const Schedule& schedule);
+KeptOperand KeptOf(const Contraction& contraction, const Schedule& schedule);
 
 // Whether what the schedule keeps is the same for all tiles of a CTA, and all of it.
 Status CheckKept(const KeptOperand& operand, const Schedule& schedule);

@@ -5,6 +5,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include "compiler/contraction/contraction.h"
 #include "ir/element_type.h"
 #include "target/target.h"
 
@@ -16,13 +17,8 @@ inline bool Promotes(DataType operand, SumPrecision sum, Scaling scale, const ta
   if (scale == Scaling::kBlock) return true;
   return ir::IsEightBit(operand) && sum == SumPrecision::kF32 && target.eight_bit_sum_bits < kWholeSumBits;
 }
-template <typename Kind>
-bool Promotes(const Kind& problem, const target::Target& target) {
-  if constexpr (requires { problem.a; }) {
-    return Promotes(problem.a, problem.sum, problem.scale, target);
-  } else {
-    return Promotes(problem.x, problem.sum, problem.scale, target);
-  }
+inline bool Promotes(const Contraction& contraction, const target::Target& target) {
+  return Promotes(contraction.a.type(), contraction.sum, contraction.scale, target);
 }
 
 }  // namespace laneshift::compiler

@@ -1,9 +1,11 @@
 #include "compiler/legality/tma_reach.h"
 
+#include <string>
+
 #include "base/text.h"
+#include "compiler/contraction/im2col_box.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
-#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -12,81 +14,103 @@ using base::Cat;
 using ir::Axis;
 using ir::Operand;
 
-Error Unreachable(Operand operand, std::string_view what, int64_t bytes) {
-  const std::string_view name = ir::OperandName(operand);
-  return MakeError(ErrorCode::kUnsupported, Cat("the TMA cannot reach ", name, ": its ", what, " of ", bytes,
-                                                " bytes is no multiple of 16; use ", name,
-                                                operand == Operand::kD ? "_store=rows" : "_load=pack", ", or pad it"));
+constexpr int64_t kTmaUnit = 16;  // bytes, of which base addresses and strides of a tensor map are multiples
+constexpr int64_t kLargestElementStride = 8;
+
+Error Unreachable(const OperandSource& source, const std::string& what) {
+  const std::string_view other_path = source.kind != SourceKind::kMatrix ? "leave the path to the chooser"
+                                      : source.name == "d"               ? "use d_store=rows, or pad it"
+                                                                         : "";
+  return MakeError(ErrorCode::kUnsupported,
+                   Cat("the TMA cannot reach ", source.name, ": ", what, "; ",
+                       other_path.empty() ? Cat("use ", source.name, "_load=pack, or pad it") : other_path));
 }
 
-}  // namespace
-
-StoredOperand Stored(const GemmProblem& p, Operand operand) {
-  const bool a_k = p.a_major == Major::kK;
-  const bool b_k = p.b_major == Major::kK;
-  switch (operand) {
-    case Operand::kA:
-      return {p.a,
-              a_k ? Axis::kM : Axis::kK,
-              a_k ? Axis::kK : Axis::kM,
-              a_k ? p.m : p.k,
-              a_k ? p.k : p.m,
-              p.lda,
-              p.stride_a,
-              p.align_a};
-    case Operand::kB:
-      return {p.b,
-              b_k ? Axis::kN : Axis::kK,
-              b_k ? Axis::kK : Axis::kN,
-              b_k ? p.n : p.k,
-              b_k ? p.k : p.n,
-              p.ldb,
-              p.stride_b,
-              p.align_b};
-    case Operand::kC:
-      return {p.c, Axis::kM, Axis::kN, p.m, p.n, p.ldc, p.stride_c, p.align_c};
-    case Operand::kD:
-      return {p.d, Axis::kM, Axis::kN, p.m, ir::OutputColumns(p), p.ldd, p.stride_d, p.align_d};
-  }
-  __builtin_unreachable();
-}
-
-Status TmaReaches(const GemmProblem& problem, Operand operand) {
-  const StoredOperand s = Stored(problem, operand);
-  const int64_t bytes = DataTypeBytes(s.type);
-  if (operand == Operand::kB && s.inner_axis == Axis::kN && ir::JoinsHalves(problem.epilogue)) {
-    return MakeError(
-        ErrorCode::kUnsupported,
-        "the TMA cannot reach b: the columns that are joined lie in two halves of a row, of which it would "
-        "bring single elements; use b_load=copy, or b_major=k");
-  }
-  if (s.align % kTmaUnit != 0) return Unreachable(operand, "base alignment", s.align);
-  if (s.pitch * bytes % kTmaUnit != 0) return Unreachable(operand, "pitch", s.pitch * bytes);
-  if (problem.batch > 1 && s.batch_stride * bytes % kTmaUnit != 0) {
-    return Unreachable(operand, "batch stride", s.batch_stride * bytes);
-  }
-  if (operand == Operand::kD && s.inner * bytes % kTmaUnit != 0) {
-    return Unreachable(operand, "row (TMA stores clip only at 16 bytes)", s.inner * bytes);
+Status ReachesAddresses(const OperandSource& source) {
+  const auto check = [&](std::string_view what, int64_t bytes) -> Status {
+    if (bytes % kTmaUnit == 0) return Ok();
+    return Unreachable(source, Cat("its ", what, " of ", bytes, " bytes is no multiple of 16"));
+  };
+  LS_TRY(check("base alignment", source.align));
+  for (const SourceDistance& distance : DistancesOf(source)) {
+    if (distance.used) LS_TRY(check(distance.name, distance.elements * source.ElementBytes()));
   }
   return Ok();
 }
 
-bool Transposes(const GemmProblem& problem, Operand operand, const target::Target& target) {
-  const StoredOperand stored = Stored(problem, operand);
-  // wgmma transposes 16-bit operands only.
-  return stored.inner_axis != Axis::kK && ir::IsEightBit(stored.type) && !target.mma.transposes_8_bit;
+// The limits of im2col tensor maps and of the offsets of their copies.
+Status ReachesWalk(const OperandSource& source, const ConvGeometry& geometry) {
+  const Im2colBox box = BoxOfX(geometry);
+  const int corner = geometry.planes ? 16 : 128;  // lowest is -corner, highest corner - 1
+  const int64_t offset_limit = geometry.planes ? 32 : 256;
+  for (const int d : {kDepth, kHeight, kWidth}) {
+    if (d == kDepth && !geometry.planes) continue;
+    const size_t i = static_cast<size_t>(kWidth - d);
+    for (const int64_t value : {box.lower[i], box.upper[i]}) {
+      if (value < -corner || value >= corner) {
+        return Unreachable(source, Cat("its box would begin or end ", value, " beside the image, outside of ", -corner,
+                                       " to ", corner - 1));
+      }
+    }
+    const int64_t offset = (geometry.filter[d] - 1) * geometry.dilation[d];
+    if (offset >= offset_limit)
+      return Unreachable(
+          source, Cat("a filter that reaches ", offset, " is beyond the ", offset_limit - 1, " of an im2col offset"));
+    if (geometry.stride[d] > kLargestElementStride)
+      return Unreachable(source, Cat("stride ", geometry.stride[d], " is beyond the 8 of a tensor map"));
+  }
+  return Ok();
 }
 
-int AccessWidth(const GemmProblem& problem, Operand operand, int limit) {
-  const StoredOperand s = Stored(problem, operand);
-  const int64_t bytes = DataTypeBytes(s.type);
-  int width = static_cast<int>(kTmaUnit / bytes);
-  const auto fits = [&](int64_t w) {
-    return w <= limit && s.align % (w * bytes) == 0 && s.pitch % w == 0 && s.inner % w == 0 &&
-           (problem.batch == 1 || s.batch_stride % w == 0);
-  };
-  while (width > 1 && !fits(width)) width /= 2;
-  return width;
+// A copy brings channels of one group only if a block of them ends where the group does.
+Status ReachesGroups(const Contraction& contraction, const OperandSource& source, int block, std::string_view what) {
+  if (contraction.batch == 1 || source.kind != SourceKind::kPixels || source.run % block == 0) return Ok();
+  return Unreachable(source, Cat(what, " of ", block, " channels would mix groups of ", source.run));
+}
+
+Status ReachesLoads(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
+  switch (source.kind) {
+    case SourceKind::kMatrix:
+      return Ok();
+    case SourceKind::kPixels:
+      LS_TRY(ReachesGroups(contraction, source, schedule.tile_k, "a block"));
+      return ReachesWalk(source, contraction.geometry);
+    case SourceKind::kFilter:
+      if (schedule.a_load != LoadPath::kCopy || TapsAreEven(source, true)) return Ok();
+      return Unreachable(source, "its taps do not follow each other without gaps, as gathered activations do");
+  }
+  __builtin_unreachable();
+}
+
+Status ReachesStores(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
+  if (const int64_t bytes = source.memory.Inner() * source.ElementBytes(); bytes % kTmaUnit != 0)
+    return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at 16"));
+  if (source.kind != SourceKind::kPixels) return Ok();
+  // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).
+  if (contraction.geometry.walk_q != contraction.geometry.output[kWidth])
+    return Unreachable(source, "its rows are shorter than those of the walk, and bulk stores know no gaps");
+  return ReachesGroups(contraction, source, schedule.tile_n, "a tile");
+}
+
+}  // namespace
+
+Status TmaReaches(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  const OperandSource& source = contraction.Of(operand);
+  if (operand == Operand::kB && source.inner_axis == Axis::kN && ir::JoinsHalves(contraction.epilogue())) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        Cat("the TMA cannot reach ", source.name,
+            ": the columns that are joined lie in two halves of a row, of which it would bring single elements; use ",
+            source.name, "_load=copy, or ", source.name, "_major=k"));
+  }
+  LS_TRY(ReachesAddresses(source));
+  return operand == Operand::kD ? ReachesStores(contraction, schedule, source)
+                                : ReachesLoads(contraction, schedule, source);
+}
+
+bool Transposes(const OperandSource& source, const target::Target& target) {
+  // wgmma transposes 16-bit operands only.
+  return source.inner_axis != Axis::kK && ir::IsEightBit(source.type()) && !target.mma.transposes_8_bit;
 }
 
 }  // namespace laneshift::compiler

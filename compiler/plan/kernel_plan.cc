@@ -46,15 +46,14 @@ class KernelPlanner {
 
   // The copies of operands, which the product then reads.
   Status AddPack() {
-    const auto& gemm = std::get<GemmProblem>(problem_);
-    LS_ASSIGN(ir::Program program, BuildPack(gemm, schedule_, target_));
+    LS_ASSIGN(ir::Program program, BuildPack(problem_, schedule_, target_));
     PlannedLaunch pack{.purpose = LaunchPurpose::kPack,
                        .params = BindParams(problem_, schedule_, program),
-                       .geometry = PackLaunch(gemm, schedule_, program, limits_.sm_count)};
+                       .geometry = PackLaunch(problem_, schedule_, program, limits_.sm_count)};
     bool first = true;
     for (const ir::Operand operand : kPackableOperands) {
       if (!IsPacked(schedule_, operand)) continue;
-      const auto bytes = static_cast<size_t>(PackedBytes(gemm, operand));
+      const auto bytes = static_cast<size_t>(PackedBytes(SourceOf(problem_, operand)));
       const size_t begin = plan_.workspace.Add(WorkspaceUse::kPackedCopy, bytes);
       PlaceInWorkspace(product_.params, ir::BaseOf(operand), begin);
       // The kernel finds the second copy after the first.

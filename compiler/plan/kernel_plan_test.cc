@@ -43,7 +43,7 @@ std::optional<size_t> PlaceOf(const PlannedLaunch& launch, ir::Binding binding) 
   for (const BoundParam& bound : launch.params) {
     if (bound.param.binding == binding) return bound.in_workspace;
   }
-  ADD_FAILURE() << "no parameter " << ir::InfoOf(binding).name;
+  ADD_FAILURE() << "no parameter " << ir::PrintBinding(binding);
   return {};
 }
 
@@ -90,7 +90,7 @@ TEST(PlanKernels, PacksBeforeTheProduct) {
 TEST(PlanKernels, ReducesAfterTheProduct) {
   const Planned few = PlanOf("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
   ASSERT_EQ(few.purposes(), (Purposes{LaunchPurpose::kProduct, LaunchPurpose::kReduce}));
-  EXPECT_EQ(PlaceOf(few.Product(), ir::Binding::kBaseE0), kCounters);
+  EXPECT_EQ(PlaceOf(few.Product(), ir::EpilogueBase(0)), kCounters);
   EXPECT_EQ(PlaceOf(few.plan.launches[1], ir::BaseOfLines(0)), kCounters);
   EXPECT_EQ(PlaceOf(few.plan.launches[1], ir::EpilogueBase(0)), std::nullopt) << "the caller's";
   EXPECT_EQ(few.plan.workspace.BytesFor(WorkspaceUse::kPartialRows), 19u * 200 * 4);

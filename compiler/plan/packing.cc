@@ -1,10 +1,12 @@
 #include "compiler/plan/packing.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/emit/plain_kernel.h"
+#include "compiler/legality/tma_reach.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -22,44 +24,46 @@ using ir::ValueId;
 constexpr int kPackWarps = 4;  // for each operand
 constexpr int kRowsOfWarp = 4;
 constexpr int kRowBytes = 32 * 16;
+constexpr int64_t kCopyAlignment = 16;  // bytes, that the TMA asks for
 
 LoadPath PathOf(const Schedule& schedule, Operand operand) {
   return operand == Operand::kA ? schedule.a_load : schedule.b_load;
 }
 
 // The same rows, as they lie in the copy.
-StoredOperand Packed(StoredOperand stored) {
-  const int64_t line = ir::kPackedLine / DataTypeBytes(stored.type);
-  stored.pitch = base::RoundUp(stored.inner, line);
-  stored.batch_stride = stored.pitch * stored.outer;
-  stored.align = 16;
-  return stored;
+OperandSource Packed(OperandSource source) {
+  using enum ir::StoredTensor::Dimension;
+  const int64_t line = ir::kPackedLine / source.ElementBytes();
+  source.memory.pitches[kPixel] = base::RoundUp(source.memory.Inner(), line);
+  source.memory.pitches[kImage] = source.Pitch() * source.MatrixRows();
+  source.align = kCopyAlignment;
+  return source;
 }
 
 // A copy moves bytes: all types of one size have one kernel.
 DataType TypeOfSize(DataType type) { return ir::IsEightBit(type) ? DataType::kE4m3 : DataType::kBf16; }
 
 // Tiles of one operand.
-int64_t TilesOf(const GemmProblem& problem, const StoredOperand& stored, const ir::Program& program) {
-  return base::CeilDiv(stored.outer, program.tile_m) * base::CeilDiv(stored.inner, program.tile_n) * problem.batch;
+int64_t TilesOf(const OperandSource& source, const ir::Program& program) {
+  return base::CeilDiv(source.MatrixRows(), program.tile_m) * base::CeilDiv(source.memory.Inner(), program.tile_n) *
+         source.memory.extents[ir::StoredTensor::kImage];
 }
 
 // What one role copies, as code.
 class CopyWriter {
  public:
-  CopyWriter(const GemmProblem& problem, Builder& b)
-      : problem_(problem), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
+  CopyWriter(const Problem& problem, Builder& b) : problem_(problem), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
 
   // Of the operand's copy. A device has no memory for 2^31 of them.
   ValueId LinesOf(Operand operand) {
-    const StoredOperand stored = Stored(problem_, operand);
-    const auto elements = static_cast<int>(ir::kPackedLine / DataTypeBytes(stored.type));
+    const OperandSource stored = SourceOf(problem_, operand);
+    const auto elements = static_cast<int>(ir::kPackedLine / stored.ElementBytes());
     const ValueId of_row = b_.CeilDiv({Size(stored.inner_axis), b_.Constant(elements)});
     return b_.Mul({b_.Mul({Size(stored.outer_axis), batch_}), of_row});
   }
 
   void Copy(const ir::Program& program, Operand operand, ValueId first_line) {
-    const StoredOperand stored = Stored(problem_, operand);
+    const OperandSource stored = SourceOf(problem_, operand);
     const ValueId tile_m = b_.Constant(program.tile_m);
     const ValueId tile_n = b_.Constant(program.tile_n);
     const ValueId rows = b_.CeilDiv({Size(stored.outer_axis), tile_m});
@@ -76,13 +80,13 @@ class CopyWriter {
  private:
   ValueId Size(ir::Axis axis) { return b_.ParamValue(SizeAlong(axis)); }
 
-  const GemmProblem& problem_;
+  const Problem& problem_;
   Builder& b_;
   const ValueId batch_;
 };
 
 // Warps that copy one operand, beside those of the other.
-void AddRole(const GemmProblem& problem, const Schedule& schedule, Operand operand, ir::Program& program) {
+void AddRole(const Problem& problem, const Schedule& schedule, Operand operand, ir::Program& program) {
   ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
                 .kind = ir::RoleKind::kCopy,
                 .first_warp = program.threads / 32,
@@ -113,65 +117,55 @@ bool PacksAny(const Schedule& schedule) {
                      [&](Operand operand) { return IsPacked(schedule, operand); });
 }
 
-Status CheckPacks(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
+Status CheckPacks(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   for (const Operand operand : kPackableOperands) {
-    if (!IsPacked(schedule, operand) || !Transposes(problem, operand, target)) continue;
+    const OperandSource& source = contraction.Of(operand);
     const std::string_view name = ir::OperandName(operand);
-    return MakeError(ErrorCode::kUnsupported,
-                     Cat(name, "_load=pack copies rows as they lie, and the tensor core of ", target.name, " reads ",
-                         DataTypeName(Stored(problem, operand).type), " along k; use ", name,
-                         "_load=copy, which transposes, or ", name, "_major=k"));
+    if (!IsPacked(schedule, operand)) continue;
+    if (source.kind != SourceKind::kMatrix) {
+      return MakeError(
+          ErrorCode::kUnsupported,
+          Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
+    }
+    if (!Transposes(source, target)) continue;
+    return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack copies rows as they lie, and the tensor core of ",
+                                                  target.name, " reads ", DataTypeName(source.type()), " along k; use ",
+                                                  name, "_load=copy, which transposes, or ", name, "_major=k"));
   }
   return Ok();
 }
 
-Status CheckPacks(const ConvProblem&, const Schedule& schedule, const target::Target&) {
+PackedProduct ProductOf(Contraction contraction, const Schedule& schedule) {
+  PackedProduct product{std::move(contraction), schedule};
   for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand)) continue;
-    const std::string_view name = ir::OperandName(operand);
-    return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ",
-                                                  name, "_load=tma or copy"));
+    OperandSource& source = product.contraction.Of(operand);
+    source = Packed(source);
+    (operand == Operand::kA ? product.schedule.a_load : product.schedule.b_load) = LoadPath::kTma;
   }
-  return Ok();
-}
-
-PackedProduct ProductOf(const GemmProblem& problem, const Schedule& schedule) {
-  PackedProduct product{problem, schedule};
-  const auto pack = [&](Operand operand, int64_t& pitch, int64_t& stride, auto& align, LoadPath& path) {
-    if (path != LoadPath::kPack) return;
-    const StoredOperand copy = Packed(Stored(problem, operand));
-    pitch = copy.pitch;
-    stride = copy.batch_stride;
-    align = copy.align;
-    path = LoadPath::kTma;
-  };
-  pack(Operand::kA, product.problem.lda, product.problem.stride_a, product.problem.align_a, product.schedule.a_load);
-  pack(Operand::kB, product.problem.ldb, product.problem.stride_b, product.problem.align_b, product.schedule.b_load);
   return product;
 }
 
-StoredOperand StoredForProduct(const GemmProblem& problem, const Schedule& schedule, Operand operand) {
-  const StoredOperand stored = Stored(problem, operand);
-  return IsPacked(schedule, operand) ? Packed(stored) : stored;
+OperandSource SourceForProduct(const OperandSource& source, const Schedule& schedule, Operand operand) {
+  return IsPacked(schedule, operand) ? Packed(source) : source;
 }
 
-int64_t PackedBytes(const GemmProblem& problem, Operand operand) {
-  const StoredOperand copy = Packed(Stored(problem, operand));
-  return copy.batch_stride * problem.batch * DataTypeBytes(copy.type);
+int64_t PackedBytes(const OperandSource& source) {
+  const OperandSource copy = Packed(source);
+  return copy.Stride() * copy.memory.extents[ir::StoredTensor::kImage] * copy.ElementBytes();
 }
 
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
-  const auto* gemm = std::get_if<GemmProblem>(&problem);
-  if (gemm == nullptr || !IsPacked(schedule, operand)) return 0;
-  const StoredOperand stored = Stored(*gemm, operand);
-  return stored.outer * stored.inner * gemm->batch * DataTypeBytes(stored.type);
+  if (!IsPacked(schedule, operand)) return 0;
+  const OperandSource stored = SourceOf(problem, operand);
+  return stored.kind == SourceKind::kMatrix ? stored.memory.Elements() * stored.ElementBytes() : 0;
 }
 
-Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedule, const target::Target& target) {
+Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, const target::Target& target) {
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
-  program.operand_type = TypeOfSize(problem.a);
+  program.operand_type = TypeOfSize(SourceOf(problem, Operand::kA).type());
   program.tile_m = kPackWarps * kRowsOfWarp;
   program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
   program.tile_k = 1;
@@ -188,12 +182,11 @@ Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedu
   return LowerProgram(std::move(program), target);
 }
 
-LaunchGeometry PackLaunch(const GemmProblem& problem, const Schedule& schedule, const ir::Program& program,
-                          int sm_count) {
+LaunchGeometry PackLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
   // A CTA copies a tile of each operand.
   int64_t tiles = 0;
   for (const Operand operand : kPackableOperands) {
-    if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(problem, Stored(problem, operand), program));
+    if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(SourceOf(problem, operand), program));
   }
   return LaunchOver(tiles, program, sm_count);
 }

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "compiler/compile.h"
-#include "compiler/legality/tma_reach.h"
+#include "compiler/contraction/contraction.h"
 #include "ir/program.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
@@ -21,21 +21,20 @@ bool IsPacked(const Schedule& schedule, ir::Operand operand);
 bool PacksAny(const Schedule& schedule);
 
 // Whether operands that the schedule packs may be: kUnsupported names the rule and what would be right.
-Status CheckPacks(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
-Status CheckPacks(const ConvProblem& problem, const Schedule& schedule, const target::Target& target);
+Status CheckPacks(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // What the product's kernel computes, and how: packed operands lie as their copies do, and come by the TMA.
 struct PackedProduct {
-  GemmProblem problem{};
+  Contraction contraction{};
   Schedule schedule{};
 };
-PackedProduct ProductOf(const GemmProblem& problem, const Schedule& schedule);
+PackedProduct ProductOf(Contraction contraction, const Schedule& schedule);
 
-// The operand as the product's kernel reads it.
-StoredOperand StoredForProduct(const GemmProblem& problem, const Schedule& schedule, ir::Operand operand);
+// The operand as the product's kernel reads it, of the one that the caller stores.
+OperandSource SourceForProduct(const OperandSource& source, const Schedule& schedule, ir::Operand operand);
 
 // What the copy takes of the workspace: rows at lines of ir::kPackedLine bytes.
-int64_t PackedBytes(const GemmProblem& problem, ir::Operand operand);
+int64_t PackedBytes(const OperandSource& source);
 
 // The parameter that is the size of a matrix along an axis.
 ir::Binding SizeAlong(ir::Axis axis);
@@ -46,8 +45,7 @@ int64_t BytesToPack(const Problem& problem, const Schedule& schedule, ir::Operan
 
 // The kernel that makes the copies, one after the other from where its workspace begins. Its parameters are those of
 // the problem. Lowered, with its storage. REQUIRES: the schedule packs an operand, and keeps the rules of CheckPacks.
-Result<ir::Program> BuildPack(const GemmProblem& problem, const Schedule& schedule, const target::Target& target);
-LaunchGeometry PackLaunch(const GemmProblem& problem, const Schedule& schedule, const ir::Program& program,
-                          int sm_count);
+Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, const target::Target& target);
+LaunchGeometry PackLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count);
 
 }  // namespace laneshift::compiler

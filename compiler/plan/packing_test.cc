@@ -8,25 +8,24 @@
 #include <string>
 
 #include "compiler/contraction/bindings.h"
+#include "compiler/legality/tma_reach.h"
 
 namespace laneshift::compiler {
 namespace {
-
-const GemmProblem& Gemm(const Problem& problem) { return std::get<GemmProblem>(problem); }
 
 Schedule Decided(const char* text) { return ParseSchedule(text)->value; }
 
 TEST(PackedBytes, CountsRowsAtWholeLines) {
   const Problem problem = *ParseProblem("gemm m=100 n=60 k=65 batch=3 b_major=n");
   // Rows of 65 and of 60 elements become 128 of 2 bytes and 64.
-  EXPECT_EQ(PackedBytes(Gemm(problem), ir::Operand::kA), 3 * 100 * 128 * 2);
-  EXPECT_EQ(PackedBytes(Gemm(problem), ir::Operand::kB), 3 * 65 * 64 * 2);
+  EXPECT_EQ(PackedBytes(SourceOf(problem, ir::Operand::kA)), 3 * 100 * 128 * 2);
+  EXPECT_EQ(PackedBytes(SourceOf(problem, ir::Operand::kB)), 3 * 65 * 64 * 2);
 }
 
 TEST(BytesToPack, CountsWhatIsRead) {
   const Problem problem = *ParseProblem("gemm m=100 n=60 k=65 batch=3 lda=99");
-  EXPECT_EQ(BytesToPack(Gemm(problem), Decided("a_load=pack"), ir::Operand::kA), 3 * 100 * 65 * 2);
-  EXPECT_EQ(BytesToPack(Gemm(problem), Decided("a_load=pack"), ir::Operand::kB), 0);
+  EXPECT_EQ(BytesToPack(problem, Decided("a_load=pack"), ir::Operand::kA), 3 * 100 * 65 * 2);
+  EXPECT_EQ(BytesToPack(problem, Decided("a_load=pack"), ir::Operand::kB), 0);
 }
 
 // Where the product reads, the TMA reaches; and the kernel is the one of a problem that was given so.
@@ -37,10 +36,10 @@ TEST(ProductOf, IsTheProductOfAlignedOperands) {
     const Schedule packed = Decided("tile=64x64x64 acc=1 a_load=pack b_load=pack");
     const Schedule bulk = Decided("tile=64x64x64 acc=1");
     EXPECT_FALSE(BuildProgram(odd, bulk, target));
-    const PackedProduct product = ProductOf(Gemm(odd), packed);
+    const PackedProduct product = ProductOf(ContractionOf(odd, packed), packed);
     EXPECT_EQ(product.schedule, bulk);
     for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
-      EXPECT_TRUE(TmaReaches(product.problem, operand)) << ir::OperandName(operand);
+      EXPECT_TRUE(TmaReaches(product.contraction, product.schedule, operand)) << ir::OperandName(operand);
     }
     const auto program = BuildProgram(odd, packed, target);
     ASSERT_TRUE(program) << program.error().message;
@@ -49,7 +48,7 @@ TEST(ProductOf, IsTheProductOfAlignedOperands) {
       const int64_t pitch = bound.param.binding == ir::Binding::kMapA ? 192 : 128;
       const bool packed_map = bound.param.binding == ir::Binding::kMapA || bound.param.binding == ir::Binding::kMapB;
       if (packed_map) {
-        EXPECT_EQ(bound.tensor.strides[0], pitch) << ir::InfoOf(bound.param.binding).name;
+        EXPECT_EQ(bound.tensor.strides[0], pitch) << ir::PrintBinding(bound.param.binding);
       }
     }
   }
@@ -58,7 +57,7 @@ TEST(ProductOf, IsTheProductOfAlignedOperands) {
 // BLESS=1 rewrites it.
 TEST(BuildPack, IsTheGoldenProgram) {
   const Problem problem = *ParseProblem("gemm m=9 n=9 k=9 b_major=n");
-  const auto program = BuildPack(Gemm(problem), Decided("a_load=pack b_load=pack"), target::NamedTarget("sm_90a"));
+  const auto program = BuildPack(problem, Decided("a_load=pack b_load=pack"), target::NamedTarget("sm_90a"));
   const std::string text = ir::PrintProgram(*program);
   const std::string path = std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/pack_sm_90a_lowered.tir";
   if (std::getenv("BLESS") != nullptr) std::ofstream(path) << text;
@@ -70,7 +69,7 @@ TEST(BuildPack, KnowsNeitherSizesNorTypes) {
   for (const target::Target& target : target::Targets()) {
     const auto key = [&](const char* problem, const char* schedule) {
       const Problem parsed = *ParseProblem(problem);
-      return KernelKey(*BuildPack(Gemm(parsed), Decided(schedule), target));
+      return KernelKey(*BuildPack(parsed, Decided(schedule), target));
     };
     const std::string halves = key("gemm m=9 n=9 k=9", "b_load=pack");
     EXPECT_EQ(key("gemm m=900 n=77 k=1001 batch=4 a=f16 a_major=m", "b_load=pack"), halves);
@@ -87,7 +86,7 @@ TEST(PackLaunch, HasACtaForEachTileOfTheLargerOperand) {
   const auto grid = [&](const char* problem, const char* schedule) {
     const Problem parsed = *ParseProblem(problem);
     const Schedule decided = Decided(schedule);
-    return PackLaunch(Gemm(parsed), decided, *BuildPack(Gemm(parsed), decided, target), 10).grid;
+    return PackLaunch(parsed, decided, *BuildPack(parsed, decided, target), 10).grid;
   };
   EXPECT_EQ(grid("gemm m=33 n=100 k=257", "a_load=pack"), 3u * 2);
   EXPECT_EQ(grid("gemm m=33 n=100 k=257 batch=2", "a_load=pack b_load=pack"), 7u * 2 * 2);

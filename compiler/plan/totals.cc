@@ -49,7 +49,7 @@ class TotalsReader {
     const auto known = std::find_if(totals_.begin(), totals_.end(),
                                     [&](const OrderedTotal& other) { return other.base == total.base; });
     LS_CHECK(known == totals_.end() || *known == total, "fragments disagree about the lines of ",
-             ir::InfoOf(total.base).name);
+             ir::PrintBinding(total.base));
     if (known == totals_.end()) totals_.push_back(total);
   }
 

@@ -83,7 +83,7 @@ TEST(TotalsOf, IsNothingWhereTheOrderIsFree) {
 }
 
 OrderedTotal Total(int64_t length, int64_t lines, size_t begin = 0) {
-  return {.base = ir::Binding::kBaseE2, .length = length, .lines = lines, .begin = begin};
+  return {.base = ir::EpilogueBase(2), .length = length, .lines = lines, .begin = begin};
 }
 std::vector<TotalsPass> Passes(const std::vector<OrderedTotal>& totals) {
   PlanWorkspace workspace;
@@ -118,7 +118,7 @@ TEST(BindTotals, PassesLinesOfTheWorkspaceAndTheCallersTotals) {
     ASSERT_EQ(bound.size(), 4u);
     EXPECT_EQ(bound[0].in_workspace, pass.from[0].begin);
     EXPECT_EQ(bound[1].in_workspace.has_value(), pass.section > 0);
-    EXPECT_EQ(bound[1].argument, ir::Binding::kBaseE2);
+    EXPECT_EQ(bound[1].argument, ir::EpilogueBase(2));
     EXPECT_EQ(bound[2].number, 9);
     EXPECT_EQ(bound[3].number, pass.section > 0 ? 2000 : 8);
   }

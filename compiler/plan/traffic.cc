@@ -197,7 +197,7 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
     tile += walk.OfOneTile(role.body);
   }
   // Where clusters take over the units of others, those that run share them all.
-  const WorkPlan work = PlanWork(problem, schedule);
+  const WorkPlan work = PlanWork(numbers.contraction(), schedule);
   const WorkShares shares = DivideWork(work, std::max(1, sm_count / work.ClusterSize()));
   KernelTraffic traffic{.all = tile * work.Tiles(), .busiest = tile * shares.waves};
   if (work.cuts_k) traffic.busiest = tile.Share(work.Units(), shares.resident);

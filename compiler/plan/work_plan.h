@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "compiler/contraction/contraction.h"
 #include "ir/op.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
@@ -38,10 +39,10 @@ struct WorkPlan {
   int64_t SlicesOn(int64_t ctas) const { return Tiles() < ctas ? slices : 1; }
 };
 
+// REQUIRES: `contraction` is of this schedule.
+WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule);
 // REQUIRES: `problem` is complete.
 WorkPlan PlanWork(const Problem& problem, const Schedule& schedule);
-WorkPlan PlanWork(const GemmProblem& problem, const Schedule& schedule);
-WorkPlan PlanWork(const ConvProblem& problem, const Schedule& schedule);
 
 // The work as a grid divides it.
 struct WorkShares {

@@ -7,17 +7,12 @@
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/stored_tensor.h"
+#include "measure/reference/product_view.h"
 
 namespace laneshift::measure {
 namespace {
 
 constexpr int kInstructionProducts = 32;  // of 8-bit operands
-
-// Products that make one element of D.
-int64_t DepthOf(const GemmProblem& p) { return p.k; }
-int64_t DepthOf(const ConvProblem& p) {
-  return p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth] * (p.c / p.groups);
-}
 
 // Rounding to nearest errs by half of the last place at most; for numbers of all sizes by half of that on average.
 double RoundingBound(DataType type) {
@@ -27,10 +22,11 @@ double RoundingBound(DataType type) {
 }
 
 // Each instruction cuts the sum so far, toward zero: half of the last place that it keeps, on average.
-template <typename Kind>
-double SumBound(const Kind& problem, const target::Target& target) {
+double SumBound(const Problem& problem, const target::Target& target) {
   if (target.eight_bit_sum_bits >= 23) return 0;
-  const int64_t run = problem.sum == SumPrecision::kFast ? DepthOf(problem) : std::min(DepthOf(problem), kPromotedRun);
+  const int64_t depth = ViewOf(problem).k;
+  const SumPrecision sum = std::visit([](const auto& kind) { return kind.sum; }, problem);
+  const int64_t run = sum == SumPrecision::kFast ? depth : std::min(depth, kPromotedRun);
   const auto instructions = static_cast<double>((run + kInstructionProducts - 1) / kInstructionProducts);
   return (1 + instructions) * std::ldexp(1, -1 - target.eight_bit_sum_bits);
 }
@@ -53,12 +49,12 @@ bool StoresNarrowly(const Problem& problem) {
 }  // namespace
 
 double SumErrorFactor(const Problem& problem) {
-  const auto depth = static_cast<double>(std::visit([](const auto& kind) { return DepthOf(kind); }, problem));
+  const auto depth = static_cast<double>(ViewOf(problem).k);
   double factor = (depth / kLeastInstructionProducts + 2) * kCutUnit;
   if (!ir::IsEightBit(ir::Stored(problem, ir::OperandRole::kA).type)) return factor;
   for (const target::Target& target : target::Targets()) {
     // Twice the average that SumBound has.
-    factor = std::max(factor, 2 * std::visit([&](const auto& kind) { return SumBound(kind, target); }, problem));
+    factor = std::max(factor, 2 * SumBound(problem, target));
   }
   return factor;
 }
@@ -95,7 +91,7 @@ double TotalErrorFactor(double terms) {
 double ErrorBound(const Problem& problem, const target::Target& target) {
   double bound = RoundingBound(ir::Stored(problem, ir::OperandRole::kD).type);
   if (ir::IsEightBit(ir::Stored(problem, ir::OperandRole::kA).type)) {
-    bound += std::visit([&](const auto& kind) { return SumBound(kind, target); }, problem);
+    bound += SumBound(problem, target);
   }
   return bound;
 }

@@ -1,0 +1,81 @@
+#include "compiler/contraction/contraction.h"
+
+#include "base/integer_math.h"
+#include "ir/epilogue_steps.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Operand;
+
+BiasAxis BiasOf(const GemmProblem& problem) { return problem.bias; }
+BiasAxis BiasOf(const ConvProblem& problem) { return problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone; }
+
+void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contraction) {
+  contraction.d_rows = "D";
+  contraction.m = problem.m;
+  contraction.n = problem.n;
+  contraction.run = problem.k;
+  contraction.batch = problem.batch;
+  contraction.batch_name = "batch";
+}
+
+void AddExtents(const ConvProblem& problem, const Schedule& schedule, Contraction& contraction) {
+  contraction.geometry = GeometryOf(problem, contraction.a, schedule);
+  const ConvGeometry& geometry = contraction.geometry;
+  contraction.d_rows = "y";
+  contraction.m = geometry.positions;
+  contraction.n = geometry.filters;
+  contraction.run = geometry.run;
+  contraction.runs = geometry.channels * geometry.taps / geometry.run;
+  contraction.batch = problem.groups;
+  contraction.batch_name = "groups";
+}
+
+}  // namespace
+
+const OperandSource& Contraction::Of(Operand operand) const {
+  const OperandSource* const sources[] = {&a, &b, &c, &d};
+  return *sources[static_cast<size_t>(operand)];
+}
+OperandSource& Contraction::Of(Operand operand) {
+  OperandSource* const sources[] = {&a, &b, &c, &d};
+  return *sources[static_cast<size_t>(operand)];
+}
+
+Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
+  Contraction other = *this;
+  std::visit([&](const auto& kind) { AddExtents(kind, schedule, other); }, problem);
+  return other;
+}
+
+int64_t Contraction::Blocks(const Schedule& schedule) const { return runs * base::CeilDiv(run, schedule.tile_k); }
+
+int64_t Contraction::Iterations(const Schedule& schedule) const {
+  return geometry.Reuses() ? Blocks(schedule) / geometry.filter[kWidth] : Blocks(schedule);
+}
+
+Contraction ContractionOf(const Problem& problem, const Schedule& schedule) {
+  Contraction contraction{.a = SourceOf(problem, Operand::kA),
+                          .b = SourceOf(problem, Operand::kB),
+                          .c = SourceOf(problem, Operand::kC),
+                          .d = SourceOf(problem, Operand::kD)};
+  std::visit(
+      [&](const auto& kind) {
+        AddExtents(kind, schedule, contraction);
+        contraction.alpha = kind.alpha;
+        contraction.beta = kind.beta;
+        contraction.bias = BiasOf(kind);
+        contraction.scale = kind.scale;
+        contraction.sum = kind.sum;
+        contraction.numerics = kind.numerics;
+        contraction.steps = &kind.epilogue;
+      },
+      problem);
+  contraction.columns = ir::IsGated(contraction.epilogue()) ? contraction.n / 2 : contraction.n;
+  return contraction;
+}
+
+Contraction ContractionOf(const Problem& problem) { return ContractionOf(problem, Schedule{.reuse = Reuse::kIm2col}); }
+
+}  // namespace laneshift::compiler

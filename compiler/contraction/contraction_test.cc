@@ -1,0 +1,66 @@
+#include "compiler/contraction/contraction.h"
+
+#include <gtest/gtest.h>
+
+namespace laneshift::compiler {
+namespace {
+
+Problem Parsed(const char* text) {
+  const auto problem = ParseProblem(text);
+  EXPECT_TRUE(problem.has_value()) << text << ": " << problem.error().message;
+  return *problem;
+}
+
+TEST(Contraction, OfAGemmHasOneRunOfK) {
+  const Problem problem = Parsed("gemm m=100 n=60 k=65 batch=3 alpha=0.5 beta=2 bias=m c=f32 epilogue=swiglu");
+  const Schedule schedule{.tile_k = 64};
+  const Contraction gemm = ContractionOf(problem, schedule);
+  EXPECT_FALSE(gemm.WalksPixels());
+  EXPECT_EQ(gemm.m, 100);
+  EXPECT_EQ(gemm.n, 60);
+  EXPECT_EQ(gemm.columns, 30);
+  EXPECT_EQ(gemm.run, 65);
+  EXPECT_EQ(gemm.runs, 1);
+  EXPECT_EQ(gemm.batch, 3);
+  EXPECT_EQ(gemm.Blocks(schedule), 2);
+  EXPECT_EQ(gemm.Iterations(schedule), 2);
+  EXPECT_EQ(gemm.alpha, 0.5);
+  EXPECT_EQ(gemm.beta, 2);
+  EXPECT_EQ(gemm.bias, BiasAxis::kM);
+  EXPECT_EQ(gemm.Of(ir::Operand::kC).type(), DataType::kF32);
+}
+
+TEST(Contraction, OfAConvolutionHasARunForEachTap) {
+  const Problem problem = Parsed("conv n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 groups=2 bias=k");
+  Schedule schedule{.tile_k = 32, .reuse = Reuse::kIm2col};
+  const Contraction conv = ContractionOf(problem, schedule);
+  EXPECT_TRUE(conv.WalksPixels());
+  EXPECT_EQ(conv.m, 2 * 9 * 11);
+  EXPECT_EQ(conv.n, 12);
+  EXPECT_EQ(conv.run, 48);
+  EXPECT_EQ(conv.runs, 15);
+  EXPECT_EQ(conv.batch, 2);
+  EXPECT_EQ(conv.bias, BiasAxis::kN);
+  EXPECT_EQ(conv.Blocks(schedule), 15 * 2);
+  EXPECT_EQ(conv.Iterations(schedule), 15 * 2);
+  EXPECT_EQ(ContractionOf(problem).m, conv.m);
+
+  // A walk is longer than a row of the output by the filter's reach; its columns are one iteration.
+  schedule.reuse = Reuse::kRowOffset;
+  EXPECT_EQ(ContractionOf(problem, schedule).m, 2 * 9 * (11 + 4));
+  EXPECT_EQ(ContractionOf(problem, schedule).Blocks(schedule), 15 * 2);
+  EXPECT_EQ(ContractionOf(problem, schedule).Iterations(schedule), 3 * 2);
+  EXPECT_EQ(conv.Under(problem, schedule).m, 2 * 9 * (11 + 4));
+  EXPECT_EQ(conv.Under(problem, schedule).geometry.halo, 4);
+  EXPECT_EQ(conv.Under(problem, schedule).a.run, 48);
+
+  // Threads that gather find all taps in one run.
+  schedule.reuse = Reuse::kIm2col;
+  schedule.a_load = LoadPath::kCopy;
+  EXPECT_EQ(ContractionOf(problem, schedule).run, 15 * 48);
+  EXPECT_EQ(ContractionOf(problem, schedule).runs, 1);
+  EXPECT_EQ(ContractionOf(problem, schedule).Iterations(schedule), 23);
+}
+
+}  // namespace
+}  // namespace laneshift::compiler

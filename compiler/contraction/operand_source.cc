@@ -1,0 +1,128 @@
+#include "compiler/contraction/operand_source.h"
+
+#include "base/check.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Axis;
+using ir::Operand;
+using ir::StoredTensor;
+
+constexpr int64_t kWidestAccess = 16;  // bytes
+
+// The outer and the inner axis.
+struct SourceAxes {
+  Axis outer, inner;
+};
+
+constexpr SourceAxes AxesOf(const GemmProblem& problem, Operand operand) {
+  switch (operand) {
+    case Operand::kA:
+      return problem.a_major == Major::kK ? SourceAxes{Axis::kM, Axis::kK} : SourceAxes{Axis::kK, Axis::kM};
+    case Operand::kB:
+      return problem.b_major == Major::kK ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kK, Axis::kN};
+    case Operand::kC:
+    case Operand::kD:
+      break;
+  }
+  return {Axis::kM, Axis::kN};
+}
+
+// Of a forward convolution channels are contiguous: they are K of x and w, and N of y and z.
+constexpr SourceAxes AxesOf(const ConvProblem&, Operand operand) {
+  if (operand == Operand::kA) return {Axis::kM, Axis::kK};
+  return operand == Operand::kB ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kM, Axis::kN};
+}
+
+constexpr SourceKind KindOf(const GemmProblem&, Operand) { return SourceKind::kMatrix; }
+constexpr SourceKind KindOf(const ConvProblem&, Operand operand) {
+  return operand == Operand::kB ? SourceKind::kFilter : SourceKind::kPixels;
+}
+
+// Groups share the channels of a pixel; of a filter there are as many as a group has.
+int64_t RunOf(const GemmProblem&, const StoredTensor& memory, Operand) { return memory.Inner(); }
+int64_t RunOf(const ConvProblem& problem, const StoredTensor& memory, Operand operand) {
+  return operand == Operand::kB ? memory.Inner() : memory.Inner() / problem.groups;
+}
+
+constexpr ir::OperandRole RoleOf(Operand operand) { return static_cast<ir::OperandRole>(operand); }
+static_assert(RoleOf(Operand::kA) == ir::OperandRole::kA && RoleOf(Operand::kB) == ir::OperandRole::kB &&
+              RoleOf(Operand::kC) == ir::OperandRole::kC && RoleOf(Operand::kD) == ir::OperandRole::kD);
+
+using DistanceNames = std::array<std::string_view, StoredTensor::kElement>;
+
+DistanceNames NamesOf(SourceKind kind) {
+  switch (kind) {
+    case SourceKind::kMatrix:
+      return {"batch stride", "", "", "pitch"};
+    case SourceKind::kPixels:
+      return {"image pitch", "plane pitch", "row pitch", "pixel pitch"};
+    case SourceKind::kFilter:
+      return {"filter pitch", "plane pitch", "row pitch", "tap pitch"};
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+OperandSource SourceOf(const Problem& problem, Operand operand) {
+  const ir::OperandRole role = RoleOf(operand);
+  return std::visit(
+      [&](const auto& kind) {
+        const StoredTensor memory = ir::Stored(kind, role);
+        const SourceAxes axes = AxesOf(kind, operand);
+        return OperandSource{.kind = KindOf(kind, operand),
+                             .name = ir::NameOf(problem, role),
+                             .memory = memory,
+                             .outer_axis = axes.outer,
+                             .inner_axis = axes.inner,
+                             .run = RunOf(kind, memory, operand),
+                             .align = ir::AlignmentOf(problem, role)};
+      },
+      problem);
+}
+
+std::array<SourceDistance, 4> DistancesOf(const OperandSource& source) {
+  const DistanceNames names = NamesOf(source.kind);
+  const StoredTensor::Dimensions& extents = source.memory.extents;
+  std::array<SourceDistance, 4> distances;
+  bool several = source.kind == SourceKind::kMatrix;  // tensor maps have the pitch of a single row, too
+  for (size_t i = StoredTensor::kPlane; i <= StoredTensor::kPixel; ++i) {
+    several = several || extents[i] > 1;
+    distances[StoredTensor::kPixel - i] = {names[i], source.memory.pitches[i], several && !names[i].empty()};
+  }
+  constexpr size_t kImage = StoredTensor::kImage;
+  distances.back() = {names[kImage], source.memory.pitches[kImage], extents[kImage] > 1};
+  return distances;
+}
+
+int AccessWidth(const OperandSource& source, int limit) {
+  const std::array<SourceDistance, 4> distances = DistancesOf(source);
+  const auto fits = [&](int64_t width) {
+    bool even = width <= limit && source.align % (width * source.ElementBytes()) == 0 && source.run % width == 0;
+    for (const SourceDistance& distance : distances) even = even && (!distance.used || distance.elements % width == 0);
+    return even;
+  };
+  int width = static_cast<int>(kWidestAccess / source.ElementBytes());
+  while (width > 1 && !fits(width)) width /= 2;
+  return width;
+}
+
+int GatherWidth(const OperandSource& pixels) {
+  const int whole = static_cast<int>(kWidestAccess / pixels.ElementBytes());
+  return AccessWidth(pixels, whole) == whole ? whole : 1;
+}
+
+bool TapsAreEven(const OperandSource& filter, bool dense) {
+  LS_CHECK(filter.kind == SourceKind::kFilter, filter.name, " has no taps");
+  const StoredTensor& memory = filter.memory;
+  int64_t expected = dense ? memory.Inner() : memory.pitches[StoredTensor::kPixel];
+  for (size_t i = StoredTensor::kPixel; i >= StoredTensor::kPlane; --i) {
+    if (memory.extents[i] != 1 && memory.pitches[i] != expected) return false;
+    expected *= memory.extents[i];
+  }
+  return true;
+}
+
+}  // namespace laneshift::compiler

@@ -1,0 +1,256 @@
+#include "measure/reference/host_epilogue.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/small_float.h"
+#include "ir/element_type.h"
+
+namespace laneshift::measure {
+namespace {
+
+// Half of a place, and what is left of f32's own rounding.
+constexpr double kPlaceSlack = 1.01;
+// Of one operation in f32.
+constexpr double kStepError = 6e-8;
+
+// Whether both are so large that the type has no number for one of them, or nearly so: f16 stores what is beyond its
+// largest number as infinity.
+bool BothOverflow(DataType type, double out, double reference) {
+  constexpr double kNearly = 0.99;
+  if (ir::InfoOf(type).Saturates()) return false;
+  const double limit = kNearly * ir::LargestOf(type);
+  return std::abs(reference) > limit && std::abs(out) > limit && std::signbit(out) == std::signbit(reference);
+}
+
+void CountBad(int64_t index, int64_t& count, int64_t& first) {
+  ++count;
+  if (first < 0 || index < first) first = index;
+}
+
+// How far a number that is rounded to the type may be from `value`.
+double HalfPlace(DataType type, double value) {
+  const auto& format = ir::InfoOf(type).format;
+  const int bits = format ? base::InfoOf(*format).mantissa_bits : 23;
+  const double normal = std::ldexp(std::abs(value), -1 - bits);
+  // Below the least normal number places are no shorter.
+  std::byte rounded[4];
+  StoreElement(rounded, type, 0, static_cast<float>(value));
+  return std::max(normal, std::abs(ElementAt(rounded, type, 0) - value));
+}
+
+// As conversions to the type leave a value that is beyond its largest number.
+ValueRange Saturated(DataType type, const ValueRange& value) {
+  if (!ir::InfoOf(type).Saturates()) return value;
+  return value.Through([&](double v) { return std::clamp(v, -ir::LargestOf(type), ir::LargestOf(type)); });
+}
+
+// After one operation in f32.
+ValueRange Rounded(const ValueRange& value) { return value.Widened(kStepError * value.Magnitude()); }
+
+}  // namespace
+
+HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output,
+                           EpilogueTotals* totals)
+    : problem_(problem),
+      view_(ViewOf(problem)),
+      output_(output),
+      alpha_(view_.alpha),
+      epilogue_(ir::EpilogueOf(problem_)),
+      operands_(operands),
+      totals_(totals),
+      gate_(ir::GateOf(epilogue_)),
+      sum_error_(SumErrorFactor(problem_)),
+      judgement_(!ir::HasJumps(epilogue_)       ? Judgement::kByValue
+                 : ir::CallsFunctions(problem_) ? Judgement::kByRange
+                                                : Judgement::kByRangeAndEach) {
+  const bool scaled = ir::Uses(problem_, OperandRole::kScaleA);
+  if (scaled && view_.scale_run == 0) alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
+  if (ir::Uses(problem_, OperandRole::kScaleD)) last_ = operands.scale_d.At(0, 0);
+}
+
+void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes,
+                          const HostTensor& d, Comparison& into, FunctionValues& functions, int64_t element) const {
+  const int64_t row = view_.RowOfD(batch, i);
+  std::array<ValueRange, 2> values{};
+  int64_t known = 0;
+  Passed passed;
+  for (int64_t c = 0; c < joined(); ++c) {
+    const int64_t column = view_.ColumnOfD(batch, ColumnOfB(j + c), view_.n);
+    ValueRange value = Rounded(ValueRange::Around(sums[c], sum_error_ * magnitudes[c]) * alpha_);
+    value = Rounded(value + Bias(i, column));
+    if (view_.beta != 0) value = Rounded(value + view_.beta * static_cast<double>(operands_.c.At(row, column)));
+    passed = {};
+    const auto before = After(0, gate_, passed, value, {i, row, column, joined() * element + c}, into, functions);
+    if (before) values[static_cast<size_t>(known++)] = *before;
+  }
+  if (known < joined()) return;
+  const Place own{i, row, view_.ColumnOfD(batch, j, view_.n) / joined(), element};
+  std::optional<ValueRange> value = values[0];
+  if (joined() > 1) {
+    value = Joined(passed, values, own, into, functions);
+    if (value) value = After(gate_ + 1, epilogue_.size(), passed, *value, own, into, functions);
+  }
+  if (value) Count(d, row, own.column, Saturated(output_, Rounded(*value * last_)), into);
+}
+
+double HostEpilogue::Bias(int64_t i, int64_t column) const {
+  return view_.bias_axis == 0 ? 0.0 : double{operands_.bias.At(0, view_.bias_axis == 1 ? i : column)};
+}
+
+void HostEpilogue::Count(const HostTensor& d, int64_t row, int64_t column, const ValueRange& range,
+                         Comparison& into) const {
+  const double out = d.At(row, column);
+  const double reference = range.at;
+  ++into.compared;
+  if (BothOverflow(d.shape.type, out, reference)) return;
+  const int64_t index = row * d.shape.Inner() + column;
+  if (!std::isfinite(out) && std::isfinite(reference)) return CountBad(index, into.not_finite, into.first_not_finite);
+  if (!std::isfinite(reference)) return;  // the inputs overflow; nothing to compare
+  const double nearest = judgement_ == Judgement::kByValue ? reference : range.Nearest(out);
+  if (judgement_ == Judgement::kByRangeAndEach &&
+      std::abs(out - nearest) > kPlaceSlack * HalfPlace(d.shape.type, nearest)) {
+    CountBad(index, into.outside, into.first_outside);
+  }
+  into.error_squares += (out - nearest) * (out - nearest);
+  into.reference_squares += reference * reference;
+  std::byte rounded[4];
+  StoreElement(rounded, d.shape.type, 0, static_cast<float>(reference));
+  const double unavoidable = ElementAt(rounded, d.shape.type, 0) - reference;
+  if (std::isfinite(unavoidable)) into.rounding_squares += unavoidable * unavoidable;
+}
+
+float HostEpilogue::OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at) {
+  if (parameter.operand == FunctionOperand::kPerRow) return tensor.At(0, at.row_of_product);
+  if (parameter.operand == FunctionOperand::kPerColumn) return tensor.At(0, at.column);
+  return parameter.operand == FunctionOperand::kPerElement ? tensor.At(at.row, at.column) : 0.0f;
+}
+
+// At one point of the ranges of the values: 0, what they are; 1 and 2, their ends.
+void HostEpilogue::LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const ValueRange> values,
+                               const Place& at, FunctionValues& functions, size_t function, int64_t point) {
+  size_t parameter = 0, number = 0;
+  const int64_t own = kPoints * at.call + point;
+  for (const ValueRange& value : values) {
+    const double input = point == 0 ? value.at : point == 1 ? value.low : value.high;
+    functions.Input(function, parameter++, own) = static_cast<float>(input);
+  }
+  for (const FunctionParameter& p : call.parameters) {
+    const bool is_number = p.operand == FunctionOperand::kNumber;
+    const float input = is_number ? static_cast<float>(call.numbers[number++]) : OperandOf(p, *operands++, at);
+    if (p.operand != FunctionOperand::kTable) functions.Input(function, parameter++, own) = input;
+  }
+}
+
+void HostEpilogue::CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
+                                const FunctionValues& functions, size_t function) const {
+  size_t result = 1;
+  for (const FunctionParameter& p : call.parameters) {
+    if (p.operand == FunctionOperand::kOutput) {
+      const ValueRange value = functions.RangeOf(function, result++, at.call);
+      Count(*operands, at.row, at.column, Saturated(operands->shape.type, value), into);
+    }
+    if (p.operand != FunctionOperand::kNumber) ++operands;
+  }
+}
+
+// What a function makes of a value, or of those of a pair; none where that is not known yet.
+std::optional<ValueRange> HostEpilogue::Called(const FunctionCall& call, size_t operand,
+                                               std::span<const ValueRange> values, const Place& at, Comparison& into,
+                                               FunctionValues& functions, size_t function) const {
+  const HostTensor* operands = operands_.epilogue.data() + operand;
+  if (!functions.Knows(function)) {
+    for (int64_t point = 0; point < kPoints; ++point) {
+      LeaveInputs(call, operands, values, at, functions, function, point);
+    }
+    return std::nullopt;
+  }
+  CountOutputs(call, operands, at, into, functions, function);
+  return functions.RangeOf(function, 0, at.call);
+}
+
+// Behind the step that joins the values of a pair.
+std::optional<ValueRange> HostEpilogue::Joined(Passed& passed, std::span<const ValueRange> values, const Place& at,
+                                               Comparison& into, FunctionValues& functions) const {
+  const EpilogueStep& gate = epilogue_[gate_];
+  const size_t own = passed.operands;
+  passed.operands += ir::TensorsOf(gate, output_).size();
+  if (gate.function) return Called(*gate.function, own, values, at, into, functions, passed.functions++);
+  return Rounded(Applied(ir::InfoOf(gate.kind).function, gate.numbers, values[0]) * values[1]);
+}
+
+ValueRange HostEpilogue::Applied(ir::Function function, const std::array<double, 2>& numbers,
+                                 const ValueRange& value) const {
+  const ValueRange result = value.Through([&](double v) { return ir::Evaluate(function, numbers, v); });
+  return result.Widened(FunctionError(function, problem_, value.Magnitude()));
+}
+
+std::optional<ValueRange> HostEpilogue::After(size_t first, size_t end, Passed& passed, ValueRange value,
+                                              const Place& at, Comparison& into, FunctionValues& functions) const {
+  for (size_t i = first; i < end; ++i) {
+    const EpilogueStep& step = epilogue_[i];
+    const size_t own = passed.operands;
+    passed.operands += ir::TensorsOf(step, output_).size();
+    if (!step.function) {
+      value = After(step, own, value, at, into, functions.complete());
+      continue;
+    }
+    const auto called = Called(*step.function, own, {&value, 1}, at, into, functions, passed.functions++);
+    if (!called) return std::nullopt;
+    value = *called;
+  }
+  return value;
+}
+
+// Totals are added up once: when all functions are known.
+ValueRange HostEpilogue::After(const EpilogueStep& step, size_t operand, const ValueRange& value, const Place& at,
+                               Comparison& into, bool totals) const {
+  const ir::StepInfo& info = ir::InfoOf(step.kind);
+  switch (info.action) {
+    case ir::StepAction::kMultiply:
+      return Rounded(value * Other(step, operand, at));
+    case ir::StepAction::kAdd:
+      return Rounded(value + Other(step, operand, at));
+    case ir::StepAction::kApply:
+      return Applied(info.function, step.numbers, value);
+    case ir::StepAction::kDerivative: {
+      const double other = Other(step, operand, at);
+      const double factor = ir::EvaluateDerivative(info.function, step.numbers, other);
+      return Rounded(value * factor).Widened(FunctionError(info.function, problem_, other) * value.Magnitude());
+    }
+    case ir::StepAction::kStore: {
+      const HostTensor& to = operands_.epilogue[operand];
+      Count(to, at.row, at.column, Saturated(to.shape.type, value), into);
+      return value;
+    }
+    case ir::StepAction::kCut:
+      return Applied(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
+    case ir::StepAction::kSum:
+      if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfTotal(info.operand, at), value);
+      return value;
+    case ir::StepAction::kAmax:
+      if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value.at));
+      return value;
+    case ir::StepAction::kGate:
+    case ir::StepAction::kCall:
+      break;
+  }
+  LS_CHECK(false, "unknown action ", static_cast<int>(info.action));
+}
+
+double HostEpilogue::Other(const EpilogueStep& step, size_t operand, const Place& at) const {
+  const ir::StepOperand of = ir::InfoOf(step.kind).operand;
+  if (of == ir::StepOperand::kNone) return step.numbers[0];
+  const HostTensor& tensor = operands_.epilogue[operand];
+  if (of == ir::StepOperand::kRowVector) return tensor.At(0, at.row_of_product);
+  if (of == ir::StepOperand::kColumnVector) return tensor.At(0, at.column);
+  if (of == ir::StepOperand::kBlocks) return tensor.At(at.row_of_product / kScaleRun, at.column / kScaleRun);
+  return tensor.At(at.row, at.column);
+}
+
+int64_t HostEpilogue::PlaceOfTotal(ir::StepOperand operand, const Place& at) {
+  if (operand == ir::StepOperand::kRowTotal) return at.row_of_product;
+  return operand == ir::StepOperand::kColumnTotal ? at.column : 0;
+}
+
+}  // namespace laneshift::measure

@@ -1,0 +1,141 @@
+// What the reference on the host makes of a sum: the epilogue in double precision, an element at a time, and how each
+// stored element compares.
+//
+// Thread-safety: const methods may be called from any number of threads, for different elements.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "ir/epilogue_steps.h"
+#include "measure/reference/comparison.h"
+#include "measure/reference/epilogue_totals.h"
+#include "measure/reference/host_reference.h"
+#include "measure/reference/product_view.h"
+#include "measure/reference/value_range.h"
+
+namespace laneshift::measure {
+
+// How many points of a range users' functions are evaluated at: the value, and both ends.
+inline constexpr int64_t kPoints = 3;
+
+// The values of users' functions, which are not computed one by one: elements come by until a function whose values are
+// not known yet, leave their inputs, and come by again once it was evaluated.
+class FunctionValues {
+ public:
+  // `count`: of elements of D.
+  FunctionValues(const Epilogue& epilogue, int64_t count) {
+    const size_t gate = ir::GateOf(epilogue);
+    for (size_t i = 0; i < epilogue.size(); ++i) {
+      const FunctionStep& function = epilogue[i].function;
+      if (!function) continue;
+      size_t inputs = function->joins_pairs ? 2 : 1;
+      for (const FunctionParameter& p : function->parameters) inputs += p.operand != FunctionOperand::kTable;
+      const int64_t calls = kPoints * (i < gate && gate < epilogue.size() ? 2 * count : count);
+      functions_.push_back({calls, std::vector<float>(inputs * static_cast<size_t>(calls)), {}});
+    }
+  }
+  size_t size() const { return functions_.size(); }
+  bool complete() const { return known_ == functions_.size(); }
+  bool Knows(size_t function) const { return function < known_; }
+  float& Input(size_t function, size_t parameter, int64_t call) {
+    Function& of = functions_[function];
+    return of.inputs[parameter * static_cast<size_t>(of.calls) + static_cast<size_t>(call)];
+  }
+  float Result(size_t function, size_t result, int64_t call) const {
+    const Function& of = functions_[function];
+    return of.results[result * static_cast<size_t>(of.calls) + static_cast<size_t>(call)];
+  }
+  // From the least to the greatest of an element's.
+  ValueRange RangeOf(size_t function, size_t result, int64_t element) const {
+    const auto at = [&](int64_t point) { return double{Result(function, result, kPoints * element + point)}; };
+    return ValueRange::Hull(at(0), at(1), at(2));
+  }
+  // Of the first function that is not known.
+  Status EvaluateNext(const EvaluateFunction& evaluate) {
+    LS_CHECK(evaluate != nullptr, "nobody evaluates the users' functions of the epilogue");
+    Function& next = functions_[known_];
+    LS_ASSIGN(next.results, evaluate(known_, next.inputs, next.calls));
+    ++known_;
+    return Ok();
+  }
+
+ private:
+  struct Function {
+    int64_t calls = 0;  // kPoints for each element, or for each column of its pair
+    std::vector<float> inputs, results;
+  };
+  std::vector<Function> functions_;
+  size_t known_ = 0;  // the first so many
+};
+
+// What becomes of a sum, in double precision.
+class HostEpilogue {
+ public:
+  // `output`: the type of D. Without `totals` those are left out.
+  HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output, EpilogueTotals* totals);
+
+  HostEpilogue(const HostEpilogue&) = delete;
+  HostEpilogue& operator=(const HostEpilogue&) = delete;
+
+  const ProductView& view() const { return view_; }
+  // Columns of the product that make one of D.
+  int64_t joined() const { return gate_ < epilogue_.size() ? 2 : 1; }
+  // The column of B that is multiplied `index`-th: those of a pair one after the other.
+  int64_t ColumnOfB(int64_t index) const { return ir::ColumnOfB(epilogue_, index, view_.n); }
+
+  // Counts D's element, given the sums of joined() products from the `j`-th on with the sums of their magnitudes, and
+  // what the epilogue stores on the way. Where a function of the epilogue is not known yet, its inputs are left for
+  // `element` of D, and no more happens.
+  void Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes, const HostTensor& d,
+              Comparison& into, FunctionValues& functions, int64_t element) const;
+
+ private:
+  // What an element is compared with: the value, or the nearest that its range has.
+  enum class Judgement { kByValue, kByRange, kByRangeAndEach };
+  struct Place {
+    int64_t row_of_product, row, column;
+    int64_t call;  // of a function there
+  };
+  // How many operands and functions of the epilogue belong to steps that a value has passed.
+  struct Passed {
+    size_t operands = 0, functions = 0;
+  };
+
+  static float OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at);
+  static int64_t PlaceOfTotal(ir::StepOperand operand, const Place& at);
+  static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const ValueRange> values,
+                          const Place& at, FunctionValues& functions, size_t function, int64_t point);
+  void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
+                    const FunctionValues& functions, size_t function) const;
+  std::optional<ValueRange> Called(const FunctionCall& call, size_t operand, std::span<const ValueRange> values,
+                                   const Place& at, Comparison& into, FunctionValues& functions, size_t function) const;
+  std::optional<ValueRange> Joined(Passed& passed, std::span<const ValueRange> values, const Place& at,
+                                   Comparison& into, FunctionValues& functions) const;
+  std::optional<ValueRange> After(size_t first, size_t end, Passed& passed, ValueRange value, const Place& at,
+                                  Comparison& into, FunctionValues& functions) const;
+  ValueRange After(const EpilogueStep& step, size_t operand, const ValueRange& value, const Place& at, Comparison& into,
+                   bool totals) const;
+  ValueRange Applied(ir::Function function, const std::array<double, 2>& numbers, const ValueRange& value) const;
+  double Other(const EpilogueStep& step, size_t operand, const Place& at) const;
+  double Bias(int64_t i, int64_t column) const;
+  void Count(const HostTensor& d, int64_t row, int64_t column, const ValueRange& range, Comparison& into) const;
+
+  const Problem problem_;
+  const ProductView view_;
+  const DataType output_;
+  double alpha_;
+  double last_ = 1;  // the scale factor of D
+  const Epilogue& epilogue_;
+  const HostOperands& operands_;
+  EpilogueTotals* const totals_;
+  const size_t gate_;
+  const double sum_error_;
+  const Judgement judgement_;
+};
+
+}  // namespace laneshift::measure

@@ -1,0 +1,78 @@
+#include "measure/reference/product_view.h"
+
+#include <algorithm>
+
+#include "ir/stored_tensor.h"
+
+namespace laneshift::measure {
+namespace {
+
+// Rows `pitch` apart, their elements `element` apart.
+OperandPlace MatrixPlace(int64_t stride, int64_t pitch, int64_t element) {
+  return {.batch = stride, .image = 0, .plane = 0, .row = 0, .pixel = pitch, .element = element};
+}
+
+OperandPlace ImagePlace(const ConvPitches& pitches, int64_t channels_of_group) {
+  return {.batch = channels_of_group,
+          .image = pitches.image,
+          .plane = pitches.plane,
+          .row = pitches.row,
+          .pixel = pitches.pixel,
+          .element = 1};
+}
+
+void Describe(const GemmProblem& p, ProductView& view) {
+  const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
+  view.m = p.m;
+  view.n = p.n;
+  view.k = view.run = p.k;
+  view.batches = p.batch;
+  view.a = MatrixPlace(p.stride_a, a_k ? p.lda : 1, a_k ? 1 : p.lda);
+  view.b = MatrixPlace(p.stride_b, 0, b_k ? 1 : p.ldb);
+  view.b.image = b_k ? p.ldb : 1;
+  view.c = MatrixPlace(p.stride_c, p.ldc, 1);
+  view.d = MatrixPlace(p.stride_d, p.ldd, 1);
+  view.bias_axis = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? 1 : 2;
+}
+
+// Each group is one product: its rows are the output pixels, its columns the group's filters.
+void Describe(const ConvProblem& p, ProductView& view) {
+  const Spatial output = p.Output();
+  const int64_t channels = p.c / p.groups, filters = p.k / p.groups;
+  view.m = p.n * output[kDepth] * output[kHeight] * output[kWidth];
+  view.n = filters;
+  view.k = p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth] * channels;
+  view.batches = p.groups;
+  view.run = channels;
+  view.walks = 1;
+  for (size_t i = 0; i < output.size(); ++i) {
+    view.filter[i] = static_cast<unsigned>(p.filter[i]);
+    view.output[i] = static_cast<unsigned>(output[i]);
+    view.input[i] = p.input[i];
+    view.before[i] = p.pad_before[i];
+    view.stride[i] = p.stride[i];
+    view.dilation[i] = p.dilation[i];
+  }
+  view.a = ImagePlace(p.x_pitch, channels);
+  view.b = ImagePlace(p.w_pitch, filters * p.w_pitch.image);
+  view.c = ImagePlace(p.z_pitch, filters);
+  view.d = ImagePlace(p.y_pitch, ir::OutputColumns(p) / p.groups);
+  view.bias_axis = p.bias == ConvBias::kNone ? 0 : 2;
+}
+
+}  // namespace
+
+ProductView ViewOf(const Problem& problem) {
+  ProductView view{};
+  std::visit(
+      [&](const auto& kind) {
+        Describe(kind, view);
+        view.alpha = kind.alpha;
+        view.beta = kind.beta;
+        view.scale_run = kind.scale == Scaling::kBlock ? kScaleRun : 0;
+      },
+      problem);
+  return view;
+}
+
+}  // namespace laneshift::measure

@@ -1,0 +1,130 @@
+// ProductView: a problem as `batches` products of an m x k by a k x n matrix, as the references see it: where every
+// element lies.
+//
+// One text for both: the host's compiler includes it, and NVRTC gets it as a part of the device's reference
+// (measure/reference/check_kernel.cuh). So it includes nothing, and knows no types of fixed width. It shares nothing
+// with the compiler whose kernels it judges. Thread-safety: values.
+#ifndef LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
+#define LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
+
+#ifdef __CUDACC__
+#define LS_BOTH __device__
+#else
+#define LS_BOTH
+#endif
+
+namespace laneshift::measure {
+
+// Where an operand lies: distances in elements.
+struct OperandPlace {
+  long long batch;  // from product to product
+  // Of A, C and D from image to image and so on; rows of a matrix count as pixels. Of B `image` is from column to
+  // column, and the others are from tap to tap.
+  long long image, plane, row, pixel;
+  long long element;  // along K of A and B, along a row of C and D
+};
+
+struct ProductView {
+  long long m, n, k, batches;
+  // K is runs of so many elements that lie `element` apart: all of it, or the channels of a tap.
+  long long run;
+  // Rows of A, C and D are output pixels, those of A under a filter, and products are groups of their channels: of a
+  // convolution. Else rows are those of matrices, `pixel` apart, and of B only `batch`, `image` and `element` count.
+  int walks;
+  unsigned filter[3], output[3];  // depth, height, width
+  long long input[3], before[3], stride[3], dilation[3];
+  OperandPlace a, b, c, d;
+
+  double alpha, beta;
+  int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
+  long long scale_run;  // of scale factors of blocks; 0: there are none
+
+  // Depth, height and width of an index below their product.
+  LS_BOTH static void Split(unsigned index, const unsigned* extents, unsigned* to) {
+    to[2] = index % extents[2];
+    index /= extents[2];
+    to[1] = index % extents[1];
+    to[0] = index / extents[1];
+  }
+
+  // The first element of a run of a row of A, or -1 where it lies outside of the image and counts as zeros. Rows and
+  // runs are below 2^31, so they are taken apart in 32 bits.
+  LS_BOTH long long LeftStart(long long product, long long i, unsigned tap) const {
+    if (!walks) return product * a.batch + i * a.pixel;
+    const unsigned pixels = output[0] * output[1] * output[2];
+    unsigned out[3], at[3];
+    Split((unsigned)i % pixels, output, out);
+    Split(tap, filter, at);
+    long long in[3];
+    for (int dim = 0; dim < 3; ++dim) {
+      in[dim] = out[dim] * stride[dim] - before[dim] + at[dim] * dilation[dim];
+      if (in[dim] < 0 || in[dim] >= input[dim]) return -1;
+    }
+    return product * a.batch + (unsigned)i / pixels * a.image + in[0] * a.plane + in[1] * a.row + in[2] * a.pixel;
+  }
+  // The first element of a run of a column of B.
+  LS_BOTH long long RightStart(long long product, long long j, unsigned tap) const {
+    const long long start = product * b.batch + j * b.image;
+    if (!walks) return start;
+    unsigned at[3];
+    Split(tap, filter, at);
+    return start + at[0] * b.plane + at[1] * b.row + at[2] * b.pixel;
+  }
+  // The element of C or D.
+  LS_BOTH long long Stored(const OperandPlace& of, long long product, long long i, long long j) const {
+    const long long start = product * of.batch + j * of.element;
+    if (!walks) return start + i * of.pixel;
+    const unsigned pixels = output[0] * output[1] * output[2];
+    unsigned out[3];
+    Split((unsigned)i % pixels, output, out);
+    return start + (unsigned)i / pixels * of.image + out[0] * of.plane + out[1] * of.row + out[2] * of.pixel;
+  }
+
+  // Row and column of D as its tensor counts them, where a product has `columns` of them.
+  LS_BOTH long long RowOfD(long long product, long long i) const { return walks ? i : product * m + i; }
+  LS_BOTH long long ColumnOfD(long long product, long long j, long long columns) const {
+    return walks ? product * columns + j : j;
+  }
+  LS_BOTH long long ColumnsOfD(long long columns) const { return walks ? columns * batches : columns; }
+
+  // Scale factors of blocks.
+  LS_BOTH long long Runs(long long extent) const { return (extent + scale_run - 1) / scale_run; }
+  LS_BOTH long long LeftScale(long long product, long long i, long long q) const {
+    return (product * Runs(k) + q / scale_run) * m + i;
+  }
+  LS_BOTH long long RightScale(long long product, long long q, long long j) const {
+    return (product * Runs(n) + j / scale_run) * Runs(k) + q / scale_run;
+  }
+};
+
+// Scale factors of whole tensors or of blocks; null where there are none.
+struct ScalePointers {
+  const float* a;
+  const float* b;
+  const float* d;
+  int of_tensors;
+};
+
+// What the device's reference is launched with; void on the host. `epilogue` and `totals` are by operand.
+template <typename A, typename B, typename C, typename D, typename Bias>
+struct CheckArguments {
+  ProductView at;
+  const A* a;
+  const B* b;
+  const C* c;
+  const D* d;
+  const Bias* bias;
+  ScalePointers scales;
+  void* epilogue[8];
+  double* totals[8];
+};
+
+// What it leaves.
+struct CheckTotals {
+  double error_squares, reference_squares, rounding_squares;
+  long long compared, not_finite, first_not_finite;
+};
+
+}  // namespace laneshift::measure
+
+#endif
