@@ -88,7 +88,7 @@ class Definition {
       : type_(ElementOf(problem.a)),
         k_(problem.k),
         step_(kInstructionBytes / DataTypeBytes(problem.a)),
-        promotes_(compiler::Promotes(problem, target::NamedTarget(target))),
+        promotes_(compiler::Promotes(problem.a, problem.sum, problem.scale, target::NamedTarget(target))),
         pair_(pair) {
     options_.adder = target == "sm_90a" ? emulator::WgmmaAdder(type_, options_.d) : emulator::Tcgen05Adder(options_.d);
   }
