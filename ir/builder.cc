@@ -22,7 +22,8 @@ ValueId Builder::Append(OpKind kind, std::vector<ValueId> operands, Attrs attrs)
            operands.size());
   Op& op = body_->emplace_back(Op{.kind = kind, .operands = std::move(operands), .attrs = std::move(attrs)});
   if (info.result != ValueType::kNone) op.result = NewValue(info.result);
-  for (int i = 0; i < op.BodyArguments(); ++i) {
+  const int arguments = info.body > 0 ? op.BodyArguments() : 0;
+  for (int i = 0; i < arguments; ++i) {
     const ValueId argument = NewValue(ValueType::kIndex);
     if (i == 0) op.result = argument;
   }

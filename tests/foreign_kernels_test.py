@@ -75,9 +75,19 @@ class ForeignKernels(unittest.TestCase):
 
     def test_orders(self):
         self.assertEqual(run.orders_of("late,random:3-5"), ["late", "random:3", "random:4", "random:5"])
-        for wrong in ("soon", "random", "random:x", "eager:1"):
+        self.assertEqual(run.orders_of("2"), ["eager", "late", "random:1", "random:2"])
+        self.assertEqual(run.orders_of("0"), ["eager", "late"])
+        for wrong in ("soon", "random", "random:x", "eager:1", "2,3", "-1"):
             with self.assertRaises(run.argparse.ArgumentTypeError):
                 run.orders_of(wrong)
+
+    def test_table_tells_hazards_of_the_manual_from_others(self):
+        outcome = {"order": "eager", "passed": True, "seconds": 1, "faults": []}
+        hazard = {"kind": "shared-race", "message": "m"}
+        made = table.summary(self.rows[0], "b200", [], [
+            dict(outcome, profile="hardware", hazards=[hazard]),
+            dict(outcome, profile="manual", hazards=[hazard, dict(hazard, kind="tensor-race")])])
+        self.assertIn("| `shared-race`, `tensor-race` (manual) |", table.render([made], {}))
 
     def test_says_what_is_missing(self):
         program = {"name": "p", "project": "P", "frontend": "program", "devices": ["b200"], "exercises": "e", "size": "s",

@@ -189,22 +189,24 @@ void SharedMemory::Reset() {
 }
 
 void SharedMemory::MarkWritten(uint32_t offset, uint32_t count) {
-  // A loop writes again what it has written in its first turn.
-  const bool one = offset % 16 + count <= 16;
-  if (one && (BlockAt(offset).written >> (offset / 16 % 64) & 1) != 0) return;
+  if (offset % 16 + count < 16) return MarkPart(offset, offset + count);
   const uint32_t end = offset + count, first = (offset + 15) & ~15u, last = end & ~15u;
   if (first < last) ForEachGranuleWord({first, last}, [&](GranuleWord word) { BlockOf(word).written |= word.mask; });
-  if (first > last) return MarkPart(offset, end);
   if (offset < first) MarkPart(offset, first);
   if (last < end) MarkPart(last, end);
 }
 
 void SharedMemory::MarkPart(uint32_t begin, uint32_t end) {
   Block& block = BlockAt(begin);
-  const uint64_t granule = GranuleWord::Of(begin, end).mask;
+  const uint64_t granule = uint64_t{1} << (begin / GranuleWord::kGranuleBytes % 64);
   if ((block.written & granule) != 0) return;
   block.in_part |= granule;
-  std::fill_n(&written_[begin - kSharedBase], end - begin, uint8_t{1});
+  uint8_t* const marks = &written_[begin - kSharedBase];
+  if (end - begin == 4) {  // most stores: a word is marked by a word
+    std::memset(marks, 1, 4);
+  } else {
+    std::memset(marks, 1, end - begin);
+  }
 }
 
 bool SharedMemory::Written(uint32_t offset, uint32_t count) const {

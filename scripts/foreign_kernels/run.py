@@ -2,7 +2,7 @@
 """Runs kernels of other projects on the emulator, or on a GPU, with their own oracles.
 
   scripts/foreign_kernels/run.py --python VENV/bin/python               every kernel on the emulator
-  scripts/foreign_kernels/run.py --only 'triton-*' --orders eager,late,random:1-100
+  scripts/foreign_kernels/run.py --only 'triton-*' --orders 100          eager, late and 100 random orders of each profile
   scripts/foreign_kernels/run.py --device --only '*f16*'                 the same kernels and oracles on this machine's GPU
   scripts/foreign_kernels/run.py --record                                writes results.json and docs/foreign-kernels.md
 
@@ -31,12 +31,14 @@ class Missing(Exception):
 
 
 def orders_of(text):
-    """"eager,random:3-5" as a list of settings."""
+    """"eager,random:3-5" as a list of settings; "100" is eager, late and a hundred random ones."""
+    if text.isdigit():
+        text = f"eager,late,random:1-{int(text)}" if int(text) else "eager,late"
     orders = []
     for part in text.split(","):
         kind, _, seeds = part.partition(":")
         if kind not in ("eager", "late", "random") or (kind != "random" and seeds):
-            raise argparse.ArgumentTypeError(f"{part}: eager, late, random:SEED or random:FIRST-LAST")
+            raise argparse.ArgumentTypeError(f"{part}: eager, late, random:SEED, random:FIRST-LAST, or a number only")
         first, _, last = seeds.partition("-")
         if kind == "random" and not (first.isdigit() and (not last or last.isdigit())):
             raise argparse.ArgumentTypeError(f"{part}: random needs a seed, as random:1, or some, as random:1-5")

@@ -51,15 +51,23 @@ def _cell(runs, profile):
     return " / ".join(parts)
 
 
+def _hazards(hazards):
+    """What was reported, and where it was asked for only."""
+    names = []
+    for kind in sorted(hazards):
+        only_manual = all(where.startswith("manual") for where in hazards[kind]["where"])
+        names.append(f"`{kind}`" + (" (manual)" if only_manual else ""))
+    return ", ".join(names) or "none"
+
+
 def render(kernels, judgements):
     """The two tables: kernels, and hazards with what we think of them."""
     lines = ["| kernel | project | device | exercises | size | instructions | s | hardware: eager / late / random | manual | hazards |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     for k in kernels:
-        hazards = ", ".join(f"`{kind}`" for kind in sorted(k["hazards"])) or "none"
         lines.append(f"| {k['name']} | {', '.join(k['versions'])} | {k['device']} | {k['exercises']} | {k['size']} | "
                      f"{k['instructions']:,} | {k['seconds']:.1f} | {_cell(k['runs'], 'hardware')} | "
-                     f"{_cell(k['runs'], 'manual')} | {hazards} |")
+                     f"{_cell(k['runs'], 'manual')} | {_hazards(k['hazards'])} |")
     lines += ["", "| project | hazard | kernels | is it true |", "|---|---|---|---|"]
     for project in sorted({k["project"] for k in kernels}):
         own = [k for k in kernels if k["project"] == project]
