@@ -30,7 +30,7 @@ struct Compilation {
   std::vector<CompiledKernel> kernels;        // all of the plan, in the order in which they are launched
   compiler::PlanWorkspace workspace;
   std::vector<compiler::PassDump> passes;  // of the product's program
-  double ptx_ms = 0;                       // tile program to PTX, of the product's kernel
+  double ptx_ms = 0;                       // tile program to PTX, of the main kernel
 
   // The kernel that multiplies.
   const CompiledKernel& Product() const;
