@@ -455,6 +455,30 @@ double Evaluate(Function function, const std::array<double, 2>& numbers, double 
   LS_CHECK(false, "unknown function ", static_cast<int>(function));
 }
 
+// The roots of the derivatives, by bisection.
+std::optional<double> LowestPoint(Function function, const std::array<double, 2>& numbers) {
+  switch (function) {
+    case Function::kLeakyRelu:
+      return numbers[0] < 0 ? std::optional<double>(0) : std::nullopt;
+    case Function::kGelu:
+      return -0.7517915246935646;
+    case Function::kGeluTanh:
+      return -0.7524614220710163;
+    case Function::kSilu:
+      return -1.278464542761074;
+    case Function::kIdentity:
+    case Function::kRelu:
+    case Function::kSigmoid:
+    case Function::kTanh:
+    case Function::kClamp:
+    case Function::kRint:
+    case Function::kCutBf16:
+    case Function::kCutF16:
+      return std::nullopt;
+  }
+  LS_CHECK(false, "unknown function ", static_cast<int>(function));
+}
+
 double EvaluateDerivative(Function function, const std::array<double, 2>& numbers, double x) {
   switch (function) {
     case Function::kIdentity:

@@ -3,6 +3,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -140,5 +141,7 @@ std::vector<StepTensor> TensorsOf(const EpilogueStep& step, DataType d);
 // The function and its derivative in double precision. `numbers` are those of the step.
 double Evaluate(Function function, const std::array<double, 2>& numbers, double x);
 double EvaluateDerivative(Function function, const std::array<double, 2>& numbers, double x);
+// Where the function is least, if it falls up to there and rises from there on; nothing for one that never falls.
+std::optional<double> LowestPoint(Function function, const std::array<double, 2>& numbers);
 
 }  // namespace laneshift::ir

@@ -186,5 +186,19 @@ TEST(Epilogue, DerivativesAreSlopes) {
   EXPECT_NEAR(Evaluate(Function::kGeluTanh, {}, 1), 0.8411919906082768, 1e-12);
 }
 
+TEST(EpilogueFunctions, FallUpToTheirLowestPoint) {
+  for (const Function function : {Function::kLeakyRelu, Function::kGelu, Function::kGeluTanh, Function::kSilu}) {
+    const std::array<double, 2> numbers = {-0.5, 0};
+    const auto lowest = LowestPoint(function, numbers);
+    ASSERT_TRUE(lowest);
+    const double least = Evaluate(function, numbers, *lowest);
+    for (const double step : {1e-3, 1e-2, 0.5}) {
+      EXPECT_GT(Evaluate(function, numbers, *lowest - step), least) << static_cast<int>(function);
+      EXPECT_GT(Evaluate(function, numbers, *lowest + step), least) << static_cast<int>(function);
+    }
+  }
+  EXPECT_FALSE(LowestPoint(Function::kLeakyRelu, {0.1, 0}));
+}
+
 }  // namespace
 }  // namespace laneshift::ir

@@ -181,7 +181,9 @@ std::optional<ValueRange> HostEpilogue::Joined(Passed& passed, std::span<const V
 
 ValueRange HostEpilogue::Applied(ir::Function function, const std::array<double, 2>& numbers,
                                  const ValueRange& value) const {
-  const ValueRange result = value.Through([&](double v) { return ir::Evaluate(function, numbers, v); });
+  ValueRange result = value.Through([&](double v) { return ir::Evaluate(function, numbers, v); });
+  const std::optional<double> lowest = ir::LowestPoint(function, numbers);
+  if (lowest && value.Has(*lowest)) result = result.Including(ir::Evaluate(function, numbers, *lowest));
   return result.Widened(FunctionError(function, problem_, value.Magnitude()));
 }
 

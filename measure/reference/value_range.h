@@ -14,6 +14,10 @@ struct ValueRange {
 
   static ValueRange Around(double value, double error) { return {value, value - error, value + error}; }
 
+  bool Has(double value) const { return low <= value && value <= high; }
+  // With `value`, and all between.
+  ValueRange Including(double value) const { return {at, std::min(low, value), std::max(high, value)}; }
+
   // What a function makes of it: from the least to the greatest at the value and at both ends, which is all that a
   // function takes in between where it is monotonous there.
   template <typename Function>
