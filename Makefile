@@ -3,7 +3,8 @@
 #   make build   the program build/laneshift
 #   make demo    three language-model GEMMs, compiled, run and checked on the PTX emulator, twice: the second time from the store
 #   make check   builds everything and runs all tests that need no GPU
-#   make sanitize   the tests of cmake/sanitize.cmake under ASan with UBSan, and under TSan (docs/reliability.md)
+#   make sanitize   the tests of cmake/sanitize.cmake under ASan with UBSan, and under TSan (docs/reliability.md);
+#                   SANITIZED=sanitized_ci: the part that CI runs
 #   make docs    draws the pictures of docs/ and writes the tables of docs/performance/ from bench/measured/ (Python, no build)
 #   make fuzz    builds the fuzz targets with clang and runs each for MINUTES (docs/reliability.md)
 #
@@ -11,6 +12,7 @@
 # CMAKE_ARGS is passed on to the configuration, CTEST_ARGS to ctest, JOBS is the number of parallel jobs.
 
 JOBS ?= $(shell nproc)
+SANITIZED ?= sanitized
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
 MINUTES ?= 10
@@ -42,8 +44,8 @@ sanitize: asan tsan
 
 asan tsan: dependencies
 	cmake --preset $@ $(CMAKE_ARGS)
-	cmake --build build-$@ --parallel $(JOBS) --target sanitized_tests
-	ctest --test-dir build-$@ --output-on-failure --parallel $(JOBS) --label-regex '^sanitized$$' --no-tests=error $(CTEST_ARGS)
+	cmake --build build-$@ --parallel $(JOBS) --target $(SANITIZED)_tests
+	ctest --test-dir build-$@ --output-on-failure --parallel $(JOBS) --label-regex '^$(SANITIZED)$$' --no-tests=error $(CTEST_ARGS)
 
 fuzz: configure
 	@command -v clang++ >/dev/null || { echo "make fuzz needs clang with its sanitizers: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }

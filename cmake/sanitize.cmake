@@ -28,6 +28,10 @@ set(LANESHIFT_SANITIZED_thread
   "runtime_test         2 *"
   "tuner_fault_test     1 *")
 
+# The programs that CI runs (`make sanitize SANITIZED=sanitized_ci`): those that fit its time.
+set(in_ci_address,undefined base_test ir_test device_test emulator_units_test compiler_test)
+set(in_ci_thread base_test)
+
 # A finding ends the program with an exit code that is not 0. A library keeps what it made for the whole process, such as
 # LLVM its options, so leaks are what nothing points to any more.
 set(options "ASAN_OPTIONS=detect_stack_use_after_return=1" "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"
@@ -37,15 +41,21 @@ if(NOT LANESHIFT_SANITIZED_${LANESHIFT_SANITIZE})
   message(FATAL_ERROR "cmake/sanitize.cmake has no list of tests for LANESHIFT_SANITIZE=${LANESHIFT_SANITIZE}")
 endif()
 add_custom_target(sanitized_tests)
+add_custom_target(sanitized_ci_tests)
 foreach(line ${LANESHIFT_SANITIZED_${LANESHIFT_SANITIZE}})
   string(REGEX MATCHALL "[^ ]+" words "${line}")
   list(POP_FRONT words program shards cases)
   add_dependencies(sanitized_tests ${program})
+  set(labels sanitized)
+  if(program IN_LIST in_ci_${LANESHIFT_SANITIZE})
+    add_dependencies(sanitized_ci_tests ${program})
+    list(APPEND labels sanitized_ci)
+  endif()
   math(EXPR last "${shards} - 1")
   foreach(shard RANGE ${last})
     set(name sanitized.${program}.${shard})
     add_test(NAME ${name} COMMAND ${program} --gtest_filter=${cases} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES LABELS sanitized TIMEOUT 600
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600
       ENVIRONMENT "${options};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
   endforeach()
 endforeach()
