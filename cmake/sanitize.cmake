@@ -5,6 +5,7 @@
 # writers that are killed around a moment, whose every other test is the same code; faults that only differ in their errno;
 # and mutated programs, which the fuzz target `tile` runs under the same sanitizers for as long as one likes.
 set(memory_limits "HostMemory.ALackOfItIsAnError:HostMemory.SurvivesAHostWithoutMemory:Threads.AreAsManyAsTheHostAllows")
+string(APPEND memory_limits ":DriverEntries.LetNoExceptionOut")
 set(fuzzed "ProgramText.MutatedTextsAreReadOrRefused")
 set(repeated "UpkeepTest.*:CrashTest.AProcessKilled*:Codes/FaultTest.*/1:Codes/FaultTest.*/2:Codes/FaultTest.*/3")
 string(APPEND repeated ":Codes/FaultTest.*/4:Codes/FaultTest.*/5")
@@ -29,7 +30,8 @@ set(LANESHIFT_SANITIZED_thread
   "tuner_fault_test     1 *")
 
 # The programs that CI runs (`make sanitize SANITIZED=sanitized_ci`): those that fit its time.
-set(in_ci_address,undefined base_test ir_test device_test emulator_units_test compiler_test)
+set(in_ci_address,undefined base_test ir_test device_test store_test emulator_units_test compiler_test autotune_test
+  runtime_test tuner_fault_test driver_fault_test)
 set(in_ci_thread base_test)
 
 # A finding ends the program with an exit code that is not 0. A library keeps what it made for the whole process, such as
