@@ -3,14 +3,20 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include <cstdint>
+#include <type_traits>
 
 namespace laneshift::base {
 
 // How many units it takes to cover `extent`. REQUIRES: extent >= 0, unit > 0.
-constexpr int64_t CeilDiv(int64_t extent, int64_t unit) { return (extent + unit - 1) / unit; }
+template <typename Integer>
+constexpr Integer CeilDiv(Integer extent, std::type_identity_t<Integer> unit) {
+  return (extent + unit - 1) / unit;
+}
 
 // `extent` rounded up to a multiple of `unit`. REQUIRES: as CeilDiv.
-constexpr int64_t RoundUp(int64_t extent, int64_t unit) { return CeilDiv(extent, unit) * unit; }
+template <typename Integer>
+constexpr Integer RoundUp(Integer extent, std::type_identity_t<Integer> unit) {
+  return CeilDiv(extent, unit) * unit;
+}
 
 }  // namespace laneshift::base

@@ -160,8 +160,8 @@ Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(ValidateConv(conv));
   LS_ASSIGN(conv.epilogue, CompleteEpilogue(std::move(conv.epilogue), conv.y, conv.numerics, kConvLetters));
   if (IsGated(conv.epilogue) && conv.k / conv.groups % 2 != 0) {
-    return InvalidProblem(Cat("epilogue: a gated linear unit needs pairs of filters, but k=", conv.k, " groups=", conv.groups,
-                              " makes ", conv.k / conv.groups, " of a group, which is odd"));
+    return InvalidProblem(Cat("epilogue: a gated linear unit needs pairs of filters, but k=", conv.k,
+                              " groups=", conv.groups, " makes ", conv.k / conv.groups, " of a group, which is odd"));
   }
   LS_TRY(CheckHalves(conv.epilogue, conv.beta, conv.scale));
   for (const ConvTensor& tensor : ConvTensors(conv)) {

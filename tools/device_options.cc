@@ -84,6 +84,11 @@ void AddPolicies(CLI::App& app, std::vector<std::string>& policies) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void AddTarget(CLI::App& app, std::string& target) {
+  app.add_option("--target", target, "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
+      ->type_name("sm_100a|sm_90a");
+}
+
 void AddInclude(CLI::App& app, std::vector<std::string>& include) {
   app.add_option("--include", include,
                  "repeatable: include directories of users' functions (epilogue=FILE.cu:FUNCTION)")

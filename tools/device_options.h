@@ -51,6 +51,8 @@ void AddPolicies(CLI::App& app, std::vector<std::string>& policies);
 
 // --include, of verbs that read problems.
 void AddInclude(CLI::App& app, std::vector<std::string>& include);
+// --target of the verbs that look at code without running it.
+void AddTarget(CLI::App& app, std::string& target);
 // The limits of compiling users' functions.
 EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::string>& include);
 

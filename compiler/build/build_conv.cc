@@ -1,9 +1,10 @@
-// The parts of a convolution's kernel: an implicit GEMM whose rows are positions of a walk over the images, with a main
+// The parts of a convolution's kernel: an implicit GEMM whose rows are pixels of the images, with a main
 // loop for each way to reuse activations (docs/convolution.md).
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/build/filter_loader.h"
 #include "compiler/build/kernel_frame.h"
@@ -68,8 +69,6 @@ class PixelOutput final : public OutputTensor {
   const bool gathers_;
 };
 
-int Whole(int rows, int group) { return (rows + group - 1) / group * group; }
-
 // Chooses the parts.
 class ConvParts {
  public:
@@ -92,8 +91,8 @@ class ConvParts {
   bool KnowsFilter() const { return geometry_.known_filter; }
   // The filter of a kernel that knows it is resident, too.
   bool IsResident() const { return KnowsFilter() || schedule_.b_keep > 0; }
-  int KnownBlocks() const { return static_cast<int>((geometry_.run + schedule_.tile_k - 1) / schedule_.tile_k); }
-  // A tile whose last lanes are lost is loaded in pieces, one for each partition, that overlap.
+  int KnownBlocks() const { return static_cast<int>(base::CeilDiv(geometry_.run, schedule_.tile_k)); }
+  // A tile whose last lanes go stale is loaded in parts, one for each partition, that overlap.
   int Pieces() const { return geometry_.lost > 0 ? ir::kRefreshedRows : 1; }
 
   KLoop MakeKLoop() const;
@@ -121,7 +120,7 @@ ConvParts::ConvParts(const Contraction& contraction, const Schedule& schedule, c
       cluster_(schedule, ir::JoinsHalves(contraction.epilogue())),
       geometry_(contraction.geometry),
       k_(MakeKLoop()),
-      x_tile_(Tile(Axis::kM, Whole(schedule.tile_m + SpareRows(), kRowGroup * cluster_.Count(Operand::kA)))),
+      x_tile_(Tile(Axis::kM, base::RoundUp(schedule.tile_m + SpareRows(), kRowGroup * cluster_.Count(Operand::kA)))),
       w_tile_(Tile(Axis::kN, cluster_.ColumnsOfB())) {}
 
 // Where threads gather activations, K is one run over all taps; with reuse the columns of a filter row are unrolled.
@@ -162,7 +161,7 @@ void ConvParts::AddEdgeTiles(ir::Channel& x, LaneMoves& moves) const {
     const int rows = static_cast<int>(moves.rows[i].size()) * ir::kRefreshedRows;
     if (rows == 0) continue;
     moves.edge_tiles[i] = static_cast<int>(x.tiles.size());
-    x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, Whole(rows, kRowGroup))});
+    x.tiles.push_back({base::Cat("edge", i), Tile(Axis::kM, base::RoundUp(rows, kRowGroup))});
   }
 }
 

@@ -18,7 +18,9 @@ constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns, and one block
 constexpr int kNarrow = 128;
 constexpr int kWidestPanel = 64;  // columns
-constexpr int kAddresses = 24;    // registers of a thread besides those of sums and operands
+// Registers of a thread besides those of sums and operands; besides these, for rows of D that threads store, each with
+// an address and bounds, and for elements of a byte, which are packed in parts. Found by ptxas -v over random kernels.
+constexpr int kAddresses = 24, kDirectStores = 12, kByteElements = 12;
 
 int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks; }
 
@@ -35,10 +37,9 @@ int MostRegisters(const CtaPlan& plan) {
   return plan.registers.math > 0 ? plan.registers.math : kMost;
 }
 
-// Registers of a lane besides a panel's values: rows of D that threads store have addresses and bounds of their own,
-// and elements of a byte are packed in parts.
 int EpilogueAddresses(const EpilogueTerms& terms, StorePath store) {
-  return kAddresses + (store == StorePath::kDirect ? 12 : 0) + (DataTypeBytes(terms.type) == 1 ? 12 : 0);
+  return kAddresses + (store == StorePath::kDirect ? kDirectStores : 0) +
+         (DataTypeBytes(terms.type) == 1 ? kByteElements : 0);
 }
 
 // Registers that a lane needs for a panel: of a matrix one for each element, or half of one where elements have 16 bits

@@ -41,7 +41,7 @@ struct CtaPlan {
   bool bulk_stores = false;       // D leaves through staging buffers by the TMA
   int consumers = 1;              // roles with an epilogue; two take the tiles of the CTA alternately (ping-pong)
   int warps = 4;                  // of each of them
-  int blocks = 1;                 // of which a register accumulator consists, all side by side
+  int blocks = 1;                 // of which a register accumulator consists, all adjacent
   int columns = 0;                // of a block
   int joined_columns = 1;         // columns of the accumulator that make one of D
   RegisterSplit registers{};

@@ -27,7 +27,7 @@ struct Channels {
   int resident = -1;       // of the operand that stays
   int accumulators = -1;   // in Tensor Memory
   int grants = -1;         // of answers of cluster launch control
-  int turns = -1;          // in which two consumers take turns at the tensor core
+  int turns = -1;          // the ping-pong order of two consumers
 };
 
 int AddChannel(ir::Program& program, ir::Channel channel) {
@@ -133,7 +133,7 @@ class Roles {
   void Write();
 
  private:
-  // Whether what is resident comes by a role of its own.
+  // Whether what is resident has a separate load role.
   bool LoadsResidentApart() const { return IsResidentBy(parts_, LoadPath::kTma) && StreamsBy(parts_, LoadPath::kTma); }
   void AddRole(ir::Role role, const std::function<void(Builder&)>& write);
   void AddLoads(LoadPath path);

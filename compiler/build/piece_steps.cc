@@ -67,7 +67,7 @@ int IndexOf(const std::vector<ir::ProgramFunction>& functions, const FunctionCal
   return static_cast<int>(std::find_if(functions.begin(), functions.end(), same) - functions.begin());
 }
 
-// Once for all calls; functions of one name, which come from several sources, are told apart by a number.
+// Once for all calls; functions of one name, which come from several sources, are distinguished by a number.
 void DeclareFunction(const FunctionCall& call, DataType d, std::vector<ir::ProgramFunction>& functions) {
   if (static_cast<size_t>(IndexOf(functions, call)) < functions.size()) return;
   ir::ProgramFunction function = FunctionOf(call, d);
@@ -143,7 +143,7 @@ void PieceSteps::WriteStep(Builder& b, const EpilogueStep& step, Piece& piece) c
 
 void PieceSteps::WriteCall(Builder& b, const EpilogueStep& step, Piece& piece) const {
   const int operand = piece.operand, number = piece.number;
-  // Operands of a function that joins pairs lie as D does.
+  // Operands of a gated linear unit lie as D does.
   if (ir::JoinsPairs(step)) JoinColumns(b, piece);
   piece.operand += static_cast<int>(ir::TensorsOf(step, terms_.type).size());
   piece.number += static_cast<int>(ir::NumbersOf(step).size());

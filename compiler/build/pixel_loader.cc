@@ -59,9 +59,9 @@ void PixelLoader::LoadPhase(Builder& b, ValueId slot, int phase, const std::vect
   }
 }
 
-// With zeros next to the image the walk stands at one place, from which the copy's offset leads on; with a masked
-// border the walk leads on, since what lies next to the image for this lane is inside of it for the lane that the row
-// moves to next.
+// With zeros next to the image the implicit-GEMM index is at one place, from which the copy's offset leads on; with a
+// masked border the index leads on, since what lies next to the image for this lane is inside of it for the lane that
+// the row moves to next.
 PixelLoader::EdgeStarts PixelLoader::StartEdges(Builder& b, const Corner& corner) const {
   EdgeStarts starts;
   const auto start_at = [&](int row) {
@@ -79,7 +79,7 @@ PixelLoader::EdgeStarts PixelLoader::StartEdges(Builder& b, const Corner& corner
   return starts;
 }
 
-// What the last lane of each partition needs when the lanes of `phase` move: four positions each time, side by side.
+// What the last lane of each partition needs when the lanes of `phase` move: four adjacent positions each time.
 void PixelLoader::LoadEdge(Builder& b, ValueId slot, int phase, const EdgeStarts& edges, const KBlock& block) const {
   const auto index = static_cast<size_t>(phase);
   int to = 0;

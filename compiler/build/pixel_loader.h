@@ -15,7 +15,7 @@
 
 namespace laneshift::compiler {
 
-// The slot has a tile for each phase of the walk, and those of LaneMoves.
+// The slot has a tile for each phase of the columns, and those of LaneMoves.
 struct PixelTiles {
   ir::SharedLayout box{};   // of a part of a tile
   ir::SharedLayout edge{};  // of one refreshed row; no map where it has no rows
@@ -41,7 +41,7 @@ class PixelLoader final : public OperandLoader {
 
  private:
   using Position = std::vector<ir::ValueId>;
-  // Where the walk stands at the last lane of each partition, for each row that the lanes move to.
+  // Where the implicit-GEMM index is at the last lane of each partition, for each row that the lanes move to.
   using EdgeStarts = std::map<int, std::vector<Position>>;
   EdgeStarts StartEdges(ir::Builder& b, const Corner& corner) const;
   void LoadPixels(ir::Builder& b, ir::ValueId slot, const ir::PixelLoadAttrs& box, const Position& start,

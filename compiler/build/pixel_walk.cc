@@ -37,7 +37,7 @@ std::vector<ValueId> PixelWalk::TileStart(Builder& b, ValueId position, ValueId 
   }
   const ValueId pad = b.ParamValue(Binding::kPadW);
   std::vector<ValueId> at = WalkStart(b, b.Sub({b.Add({position, of_image}), pad}), group);
-  at[1] = b.Add({at[1], pad});  // the walk is over the image's own columns
+  at[1] = b.Add({at[1], pad});  // the index runs over the image's columns
   at.back() = b.Sub({at.back(), b.Constant(1)});
   return at;
 }

@@ -1,4 +1,4 @@
-// PixelWalk: where the positions of a convolution's walk over its images are, as ops
+// PixelWalk: where the rows of an implicit GEMM are in the images of a convolution, as ops
 // (compiler/contraction/conv_geometry.h).
 //
 // Thread-safety: a value; all functions are pure but for the ops that they append.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/integer_math.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -14,7 +15,7 @@ constexpr int kMostTransposed = 64;  // columns of the accumulator that are tran
 
 int BytesOf(const StagedTile& tile) { return static_cast<int>(DataTypeBytes(tile.type)); }
 int RowsOf(const StagedTile& tile) { return ir::FragmentLayout{tile.fragment}.Rows(); }
-int PanelsOf(const StagedTile& tile, int panel) { return tile.blocks * ((tile.columns + panel - 1) / panel); }
+int PanelsOf(const StagedTile& tile, int panel) { return tile.blocks * base::CeilDiv(tile.columns, panel); }
 
 int LargestPowerDividing(int value, int limit) {
   int power = 1;
@@ -103,7 +104,7 @@ std::vector<Staging> StagingsOf(const StagedTile& tile) {
   for (int line = kLineBytes; line >= even.layout.Span(); line /= 2) {
     for (const int copies : {2, 1}) {
       const Staging wide = WidePanels(tile, line, copies);
-      // Fewer copies are for wider rows alone.
+      // Fewer copies are only for wider rows.
       if (copies == 2 || wide.panel > even.panel) stagings.push_back(wide);
     }
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/integer_math.h"
+
 namespace laneshift::compiler {
 
 using ir::Binding;
@@ -92,10 +94,10 @@ void TileEpilogue::StorePartials(Builder& b, const Source& source) const {
   });
 }
 
-// A tile begins with the first copy: where the panels of a loop are no multiple of the copies, the last store of the
+// A tile begins with the first copy: where the panels of a loop are not a multiple of the copies, the last store of the
 // tile before may still read that one. Where sums are in registers, the products of this tile came in between.
 bool TileEpilogue::Alternates() const {
-  const int panels = (plan_.columns + plan_.staging.panel - 1) / plan_.staging.panel;
+  const int panels = base::CeilDiv(plan_.columns, plan_.staging.panel);
   return InLoop() && panels % plan_.staging.copies == 0;
 }
 

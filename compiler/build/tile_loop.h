@@ -33,7 +33,7 @@ struct TileLoop {
   int tile_m = 0, tile_n = 0;  // rows and columns of D that a tile gives
   int raster = 1;
   int sections = 1;  // of K, at most
-  int turns = 1;     // roles that take turns at tiles
+  int turns = 1;     // roles that alternate in a ping-pong
   int grants = -1;   // channel, or -1 for a fixed order of tiles
   // Iterations of the loop over K of one tile.
   std::function<ir::ValueId(ir::Builder&)> blocks{};
@@ -45,7 +45,7 @@ struct TileLoop {
   // The share of the work that an iteration of that loop is, and where its tile lies too.
   Corner ShareOf(const Tile& tile) const;
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;
-  // The next tile is that of the role that takes turns with this one: its slots of a channel are not this role's.
+  // The next tile is that of the other role of the ping-pong: its slots of a channel are not this role's.
   void PassTile(ir::Builder& b, int channel, int slots_of_block) const;
 };
 

@@ -8,8 +8,8 @@ namespace laneshift::compiler {
 namespace {
 
 constexpr int kQuad = 4;  // registers of one access
-// Registers of a thread that hold its part of an accumulator, a sum, and pieces on their way: these at most, and all but
-// so many of those that its role asks for.
+// Registers of a thread that hold its part of an accumulator, a sum, and pieces on their way: these at most, and all
+// but so many of those that its role asks for.
 constexpr int kSumRegisters = 176, kOtherRegisters = 56;
 constexpr int kMostAtOnce = 8;  // pieces
 

@@ -16,7 +16,7 @@ constexpr int kMinTensorColumns = 32;  // tcgen05.alloc: a power of two from 32 
 class SharedMemory {
  public:
   int Take(int bytes, int alignment) {
-    const int offset = static_cast<int>(base::RoundUp(used_, alignment));
+    const int offset = base::RoundUp(used_, alignment);
     used_ = offset + bytes;
     return offset;
   }
@@ -76,7 +76,7 @@ int PlaceShared(ir::Program& program) {
   const bool accumulators = std::any_of(program.channels.begin(), program.channels.end(),
                                         [](const ir::Channel& channel) { return channel.space == ir::Space::kTensor; });
   if (accumulators) program.tmem_slot_offset = memory.Take(4, 4);
-  return static_cast<int>(base::RoundUp(memory.used(), 16));
+  return base::RoundUp(memory.used(), 16);
 }
 
 Status AssignStorage(ir::Program& program, const target::Target& target) {

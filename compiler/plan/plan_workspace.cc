@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/integer_math.h"
 #include "ir/layout.h"
 
 namespace laneshift::compiler {
@@ -10,7 +11,7 @@ namespace {
 
 constexpr size_t kRegionAlignment = 128;  // a line of memory
 
-size_t Aligned(size_t bytes) { return (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment; }
+size_t Aligned(size_t bytes) { return base::RoundUp(bytes, kRegionAlignment); }
 
 }  // namespace
 

@@ -78,9 +78,15 @@ std::shared_ptr<const std::vector<AsyncOp::GlobalRange>> RangesOf(const CopyPlan
   return ranges;
 }
 
-bool ReadCopy(Warp& w, const DecodedOperand& address, const DecodedOperand& coordinates, int rank, CopyForm form,
-              int lane, TensorMap& map, TensorCopy& copy, Located& at) {
-  if (!ReadMap(w, w.AddressOf(address, lane), lane, map, at)) return false;
+// modifiers of tensor copies
+enum : uint64_t { kRankMask = 0xff, kFormShift = 8, kMulticast = 1 << 16, kPair = 1 << 17, kOpShift = 24 };
+
+// What lane `lane` copies; `address` is the operand with the map, the next one has the coordinates.
+bool ReadCopy(Warp& w, const Instruction& i, size_t address, int lane, TensorMap& map, TensorCopy& copy, Located& at) {
+  const DecodedOperand& coordinates = i[address + 1];
+  const int rank = static_cast<int>(i.modifiers & kRankMask);
+  const auto form = static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff);
+  if (!ReadMap(w, w.AddressOf(i[address], lane), lane, map, at)) return false;
   copy.form = form;
   const size_t wanted = form == CopyForm::kGather4 ? 5 : static_cast<size_t>(rank);
   if (coordinates.count != wanted || (form != CopyForm::kGather4 && map.rank != rank)) {
@@ -93,9 +99,6 @@ bool ReadCopy(Warp& w, const DecodedOperand& address, const DecodedOperand& coor
     copy.coordinates[c] = static_cast<int32_t>(w.Value(coordinates.elements[c], lane));
   return true;
 }
-
-// modifiers of tensor copies
-enum : uint64_t { kRankMask = 0xff, kFormShift = 8, kMulticast = 1 << 16, kPair = 1 << 17, kOpShift = 24 };
 
 // Which CTA's barrier a copy of a pair into `cta` signals; notes in `used` where the answer is a policy's.
 Cta* SignalledCta(Cta& cta, const Cta& barrier_cta, bool multicast, PolicySet& used) {
@@ -113,10 +116,7 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     auto map = std::make_shared<TensorMap>();
     TensorCopy copy;
     Located map_at;
-    if (!ReadCopy(w, i[1], i[2], static_cast<int>(i.modifiers & kRankMask),
-                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy, map_at)) {
-      return Outcome::kFault;
-    }
+    if (!ReadCopy(w, i, 1, lane, *map, copy, map_at)) return Outcome::kFault;
     for (uint32_t e = 0; e < i[4].count && e < 3; ++e)
       copy.offsets[e] = static_cast<uint32_t>(w.Value(i[4].elements[e], lane)) & 0xffff;
     Located to, barrier;
@@ -183,10 +183,7 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     auto map = std::make_shared<TensorMap>();
     TensorCopy copy;
     Located map_at;
-    if (!ReadCopy(w, i[0], i[1], static_cast<int>(i.modifiers & kRankMask),
-                  static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff), lane, *map, copy, map_at)) {
-      return Outcome::kFault;
-    }
+    if (!ReadCopy(w, i, 0, lane, *map, copy, map_at)) return Outcome::kFault;
     Located from;
     if (!LocateShared(w, i.space, w.AddressOf(i[2], lane), 16, 128, lane, false, from)) return Outcome::kFault;
     copy.shared = from.offset;

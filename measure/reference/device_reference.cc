@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "base/integer_math.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/driver_error.h"
@@ -144,7 +145,7 @@ HostArguments ArgumentsFor(const Problem& problem, const GemmArguments& roles, c
 Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, const device::Stream& stream,
                    HostArguments arguments, device::CuDevicePtr totals) {
   void* const addresses[] = {&arguments, &totals};
-  const auto tiles = [](int64_t extent) { return (extent + kTile - 1) / kTile; };
+  const auto tiles = [](int64_t extent) { return base::CeilDiv(extent, kTile); };
   const int64_t all = tiles(arguments.at.m) * tiles(arguments.at.n) * arguments.at.batches;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(all, int64_t{32} * device.facts().sm_count));
   return device::Launch(kernel,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/integer_math.h"
 #include "compiler/functions/function_module.h"
 #include "device/launch.h"
 #include "ir/epilogue_steps.h"
@@ -63,10 +64,9 @@ Result<std::vector<float>> FunctionEvaluator::Evaluate(size_t index, const std::
   for (const device::DeviceBuffer& table : function.tables) tables.push_back(table.pointer());
   std::vector<void*> parameters = {&in, &out, &elements};
   for (device::CuDevicePtr& table : tables) parameters.push_back(&table);
-  LS_TRY(device::Launch(
-      function.kernel,
-      {.grid = {(elements + kThreadsOfBlock - 1) / kThreadsOfBlock, 1, 1}, .block = {kThreadsOfBlock, 1, 1}}, stream_,
-      parameters));
+  LS_TRY(device::Launch(function.kernel,
+                        {.grid = {base::CeilDiv(elements, kThreadsOfBlock), 1, 1}, .block = {kThreadsOfBlock, 1, 1}},
+                        stream_, parameters));
   LS_TRY(to.CopyToHost(stream_, results.data(), to.size()));
   LS_TRY(stream_.Synchronize());
   return results;

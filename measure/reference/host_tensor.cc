@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/integer_math.h"
 #include "base/small_float.h"
 #include "base/text.h"
 #include "ir/element_type.h"
@@ -74,7 +75,7 @@ HostTensor HostTensor::Random(const StoredTensor& shape, OperandRole role, uint6
   const int64_t inner = shape.Inner();
   // A row may be as short as one element.
   const int64_t rows_at_a_time = std::max<int64_t>(1, 4096 / inner);
-  ParallelFor((shape.Rows() + rows_at_a_time - 1) / rows_at_a_time, [&](int64_t block) {
+  ParallelFor(base::CeilDiv(shape.Rows(), rows_at_a_time), [&](int64_t block) {
     const int64_t end = std::min(shape.Rows(), (block + 1) * rows_at_a_time);
     for (int64_t row = block * rows_at_a_time; row < end; ++row) {
       const int64_t first = shape.RowStart(row);

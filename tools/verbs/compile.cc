@@ -157,9 +157,7 @@ Verb AddCompile(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand("compile", "Compile one problem and write the code, without a device");
   auto options = std::make_shared<CompileOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target,
-                   "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
-      ->type_name("sm_100a|sm_90a");
+  AddTarget(*verb, options->target);
   AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a complete or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR) or cubin")

@@ -191,9 +191,7 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
       "Rank the schedules of a problem by predicted time, and say what bounds each and why others are refused");
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target,
-                   "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
-      ->type_name("sm_100a|sm_90a");
+  AddTarget(*verb, options->target);
   verb->add_option("--schedule", options->schedule,
                    "a complete or partial schedule: only candidates that agree with it")
       ->type_name("SCHEDULE");

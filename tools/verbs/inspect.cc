@@ -299,9 +299,7 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
       "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
   auto options = std::make_shared<InspectOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
-  verb->add_option("--target", options->target,
-                   "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
-      ->type_name("sm_100a|sm_90a");
+  AddTarget(*verb, options->target);
   AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a complete or partial schedule")->type_name("SCHEDULE");
   verb->add_option("--dump-after", options->dump_after,
