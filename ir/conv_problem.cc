@@ -146,6 +146,15 @@ Status ValidateConv(const ConvProblem& p) {
   }
   LS_TRY(CheckOperandTypes("x", p.x, "w", p.w));
   LS_TRY(CheckPrecision(p.x, p.sum, p.scale));
+  LS_TRY(CheckResultType("y", p.y));
+  LS_TRY(CheckAddendType("z", p.z, p.y));
+  LS_TRY(CheckSum({.operand = p.x,
+                   .result = p.y,
+                   .key = "y",
+                   .alpha = p.alpha,
+                   .beta = p.beta,
+                   .bias = p.bias != ConvBias::kNone,
+                   .epilogue = &p.epilogue}));
   if (p.scale == Scaling::kBlock) {
     return InvalidProblem("scale=block is for gemm; a conv has scale=tensor (one scale factor per operand)");
   }

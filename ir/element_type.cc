@@ -1,5 +1,6 @@
 #include "ir/element_type.h"
 
+#include <cmath>
 #include <limits>
 
 namespace laneshift {
@@ -7,8 +8,8 @@ namespace ir {
 namespace {
 
 constexpr DataTypeInfo kTypes[] = {
-#define DATA_TYPE(Name, text, bits, format, tensor_map, cuda, cudnn, npy, source) \
-  {text, bits, format, cuda, cudnn, npy, source},
+#define DATA_TYPE(Name, text, bits, numbers, format, result, tensor_map, cuda, cudnn, npy, source) \
+  {text, bits, DataTypeInfo::numbers, format, result, cuda, cudnn, npy, source},
 #include "ir/element_types.def"
 };
 
@@ -29,8 +30,16 @@ static_assert(InOrder());
 
 const DataTypeInfo& InfoOf(DataType type) { return kTypes[static_cast<size_t>(type)]; }
 
+DataType ResultType(DataType a) {
+  if (IsInteger(a)) return DataType::kS32;
+  if (IsFloat8(a)) return DataType::kBf16;
+  return a == DataType::kTf32 ? DataType::kF32 : a;
+}
+
 double LargestOf(DataType type) {
-  const auto& format = InfoOf(type).format;
+  const DataTypeInfo& info = InfoOf(type);
+  if (info.IsInteger()) return std::ldexp(1, info.bits - (info.numbers == DataTypeInfo::kSigned ? 1 : 0)) - 1;
+  const auto& format = info.format;
   if (!format) return std::numeric_limits<float>::max();
   return base::ToFloat(*format, base::InfoOf(*format).finite);
 }

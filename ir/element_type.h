@@ -17,29 +17,37 @@ inline constexpr int kDataTypes = 0
     ;
 
 struct DataTypeInfo {
+  enum Numbers : uint8_t { kFloat, kSigned, kUnsigned };
+
   std::string_view name;
   int bits;
-  std::optional<base::FloatFormat> format;  // none: f32
+  Numbers numbers;
+  std::optional<base::FloatFormat> format;  // none: f32, or integers
+  bool result;                              // C and D may have it
   int cuda, cudnn;
   std::string_view npy, source;
 
-  bool EightBit() const { return bits == 8; }
+  bool IsInteger() const { return numbers != kFloat; }
+  bool IsFloat8() const { return numbers == kFloat && bits == 8; }
   // A number beyond the largest becomes the largest, not an infinity: what conversions to 8-bit types do.
-  bool Saturates() const { return EightBit(); }
+  bool Saturates() const { return IsFloat8(); }
 };
 
 const DataTypeInfo& InfoOf(DataType type);
 
 inline int BitsOf(DataType type) { return InfoOf(type).bits; }
 
-inline bool IsEightBit(DataType type) { return InfoOf(type).EightBit(); }
+inline bool IsInteger(DataType type) { return InfoOf(type).IsInteger(); }
+// e4m3 or e5m2.
+inline bool IsFloat8(DataType type) { return InfoOf(type).IsFloat8(); }
 
 // The largest finite number.
 double LargestOf(DataType type);
 
 // The type of what is added to a D of type `d` unless said otherwise: `d`, or bf16 where D is too narrow for it.
-inline DataType AddendType(DataType d) { return IsEightBit(d) ? DataType::kBf16 : d; }
-// The type of the result of operands of type `a` unless said otherwise.
-inline DataType ResultType(DataType a) { return IsEightBit(a) ? DataType::kBf16 : a; }
+inline DataType AddendType(DataType d) { return IsFloat8(d) ? DataType::kBf16 : d; }
+// The type of the result of operands of type `a` unless said otherwise: `a` itself, or bf16 of e4m3 and e5m2, f32 of
+// tf32, s32 of integers.
+DataType ResultType(DataType a);
 
 }  // namespace laneshift::ir

@@ -294,6 +294,10 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
   if (IsTotal(info.operand) && step.operand_type && *step.operand_type != DataType::kF32) {
     return InvalidProblem(Cat("epilogue: the operand of '", name, "' is always f32; leave the type out"));
   }
+  if (step.operand_type && (!InfoOf(*step.operand_type).result || IsInteger(*step.operand_type))) {
+    return InvalidProblem(Cat("epilogue: '", name, "' has an operand of ", DataTypeName(*step.operand_type),
+                              "; use f16, bf16, f32, e4m3 or e5m2"));
+  }
   if (info.action == StepAction::kCut) {
     if (d != DataType::kBf16 && d != DataType::kF16) {
       return InvalidProblem(Cat(

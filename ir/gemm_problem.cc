@@ -40,10 +40,10 @@ constexpr Key kKeys[] = {
     {"n",        &GemmProblem::n,        kRequired, "columns of B, C and D"},
     {"k",        &GemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
     {"batch",    &GemmProblem::batch,    kOptional, "independent matrices"},
-    {"a",        &GemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, or each e4m3 or e5m2"},
+    {"a",        &GemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8"},
     {"b",        &GemmProblem::b,        kPrinted,  "type of B", "that of a"},
-    {"c",        &GemmProblem::c,        kOptional, "type of C; default: bf16 if d is 8-bit", "that of d"},
-    {"d",        &GemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is 8-bit", "that of a"},
+    {"c",        &GemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
+    {"d",        &GemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is e4m3 or e5m2, f32 if tf32, s32 if s8 or u8", "that of a"},
     {"a_major",  &GemmProblem::a_major,  kOptional, "the index of A that is contiguous in memory", "", 'm'},
     {"b_major",  &GemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
     {"lda",      &GemmProblem::lda,      kOptional, "elements from one stored row of A to the next", "packed"},
@@ -58,8 +58,8 @@ constexpr Key kKeys[] = {
     {"beta",     &GemmProblem::beta,     kOptional, "factor of C; with 0 C is not read"},
     {"bias",     &GemmProblem::bias,     kOptional, "a vector to add: one value for each row of D (m), or each column (n)"},
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
-    {"sum",      &GemmProblem::sum,      kOptional, "accumulation precision of 8-bit operands; fast: that of the tensor core"},
-    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of 8-bit operands: one each (tensor), or by blocks of 128"},
+    {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
+    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor), or by blocks of 128"},
     {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
     {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},
@@ -217,6 +217,15 @@ Status Validate(const GemmProblem& p) {
   for (const auto& [name, value] : places) LS_TRY(CheckPitch(name, value));
   LS_TRY(CheckOperandTypes("a", p.a, "b", p.b));
   LS_TRY(CheckPrecision(p.a, p.sum, p.scale));
+  LS_TRY(CheckResultType("d", p.d));
+  LS_TRY(CheckAddendType("c", p.c, p.d));
+  LS_TRY(CheckSum({.operand = p.a,
+                   .result = p.d,
+                   .key = "d",
+                   .alpha = p.alpha,
+                   .beta = p.beta,
+                   .bias = p.bias != BiasAxis::kNone,
+                   .epilogue = &p.epilogue}));
   LS_TRY(CheckAlignment("align_a", p.align_a, p.a));
   LS_TRY(CheckAlignment("align_b", p.align_b, p.b));
   LS_TRY(CheckAlignment("align_c", p.align_c, p.c));

@@ -69,7 +69,7 @@ TEST(Grammar, WordsOfOthersAreAnsweredWithOurs) {
       {"gemm m=16 n=16 k=16 dtype=fp16", "types are a=, b= and d="},
       {"gemm m=16 n=16 k=16 a=float16", "did you mean f16?"},
       {"gemm m=16 n=16 k=16 a=FP8", "did you mean e4m3?"},
-      {"gemm m=16 n=16 k=16 a=int8", "a=int8 is not a type; known types: f16, bf16"},
+      {"gemm m=16 n=16 k=16 a=int8", "a=int8 is not a type; did you mean s8?"},
       {"gemm m=16 n=16 k=16 tile=128x128", "it is one of schedules: --schedule"},
       {"gemm m=16 n=16 k=16 epilogue=relu6", "use clamp:0:6"},
       {"gemm m=16 n=16 k=16 epilogue=gleu", "did you mean 'gelu'?"},

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace laneshift::ir {
 namespace {
 
 constexpr MmaKindInfo kMmaKinds[] = {
-#define MMA_KIND(Name, text, k, pairing, llvm) {text, k, MmaKindInfo::pairing, llvm},
+#define MMA_KIND(Name, text, depth, pairing, accumulator, llvm) \
+  {text, depth, MmaKindInfo::pairing, DataType::k##accumulator, llvm},
 #define MMA_TYPE(...)
 #include "ir/mma_kinds.def"
 };
@@ -53,14 +57,37 @@ std::optional<MmaKind> MmaKindOf(DataType a, DataType b) {
   return kind;
 }
 
+std::string OperandPairs() {
+  std::vector<std::string> pairs;
+  for (const MmaKindInfo& kind : kMmaKinds) {
+    std::string any;
+    for (const TypeOfKind& row : kTypesOfKinds) {
+      if (&InfoOf(row.kind) != &kind) continue;
+      if (kind.pairing == MmaKindInfo::kSameType) {
+        pairs.push_back(base::Cat("both ", DataTypeName(row.type)));
+      } else {
+        any += base::Cat(any.empty() ? "each " : " or ", DataTypeName(row.type));
+      }
+    }
+    if (!any.empty()) pairs.push_back(std::move(any));
+  }
+  std::string text;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    text += base::Cat(i == 0 ? "" : i + 1 == pairs.size() ? ", or " : ", ", pairs[i]);
+  }
+  return text;
+}
+
 int MmaTypeCode(DataType type) { return RowOf(type).code; }
 
 int MmaDepth(DataType type) { return InfoOf(RowOf(type).kind).k; }
 
-MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n) {
+DataType AccumulatorType(DataType type) { return InfoOf(RowOf(type).kind).accumulator; }
+
+MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, bool saturates) {
   const std::optional<MmaKind> kind = MmaKindOf(a.type, b.type);
   LS_CHECK(kind.has_value(), "no instruction multiplies ", DataTypeName(a.type), " by ", DataTypeName(b.type));
-  return {.kind = *kind, .a = a, .b = b, .m = m, .n = n, .k = InfoOf(*kind).k};
+  return {.kind = *kind, .a = a, .b = b, .m = m, .n = n, .k = InfoOf(*kind).k, .saturates = saturates};
 }
 
 }  // namespace laneshift::ir

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "laneshift/problem.h"
@@ -23,6 +24,7 @@ struct MmaKindInfo {
   std::string_view text;
   int k;  // elements along K of one instruction
   Pairing pairing;
+  DataType accumulator;
   int llvm;
 };
 const MmaKindInfo& InfoOf(MmaKind kind);
@@ -35,22 +37,29 @@ std::optional<MmaKind> MmaKindOf(DataType type);
 int MmaTypeCode(DataType type);
 
 inline bool CanMultiply(DataType a, DataType b) { return MmaKindOf(a, b).has_value(); }
+// In words: "both f16, both bf16, …, or each s8 or u8".
+std::string OperandPairs();
 
 struct MmaOperand {
   DataType type = DataType::kBf16;
   bool mn_major = false;  // contiguous along M or N, not along K
 };
 
-// One instruction: an m x n accumulator, in f32, plus the product of m x k elements of A and k x n of B.
+// One instruction: an m x n accumulator plus the product of m x k elements of A and k x n of B.
 struct MmaInstruction {
   MmaKind kind{};
   MmaOperand a{}, b{};
   int m = 0, n = 0, k = 0;
+  bool saturates = false;  // of integers: the sums are clamped to the range of the accumulator
+
+  DataType accumulator() const { return InfoOf(kind).accumulator; }
 };
 // REQUIRES: a kind multiplies the types.
-MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n);
+MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, bool saturates = false);
 
 // Elements along K that one instruction multiplies of operands of this type. REQUIRES: it is an operand of a kind.
 int MmaDepth(DataType type);
+// What products of operands of this type are summed in: f32 or s32. REQUIRES: it is an operand of a kind.
+DataType AccumulatorType(DataType type);
 
 }  // namespace laneshift::ir

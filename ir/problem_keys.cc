@@ -27,7 +27,7 @@ std::optional<DataType> FindType(std::string_view name) {
   return std::nullopt;
 }
 
-constexpr std::string_view kSumNames[] = {"f32", "fast"};
+constexpr std::string_view kSumNames[] = {"f32", "fast", "saturate"};
 constexpr std::string_view kNumericsNames[] = {"default", "deterministic", "batch_invariant"};
 constexpr std::string_view kNumericsDocs[] = {
     "any order of summation",
@@ -58,6 +58,10 @@ constexpr Alias kTypeAliases[] = {
     {"fp32 float32 float single s", "f32"},
     {"fp8 float8 f8 e4m3fn fp8_e4m3 float8_e4m3fn float8_e4m3 fp8e4m3 f8e4m3", "e4m3"},
     {"fp8_e5m2 float8_e5m2 fp8e5m2 f8e5m2 bf8", "e5m2"},
+    {"tfloat32 float32_tf32 tf", "tf32"},
+    {"int8 i8 int8_t char", "s8"},
+    {"uint8 uint8_t byte uchar", "u8"},
+    {"int32 i32 int32_t int", "s32"},
 };
 constexpr Alias kGemmAliases[] = {
     {"dtype dtypes type types precision data_type in_dtype out_dtype", "types are a=, b= and d=, such as a=bf16"},
@@ -202,7 +206,9 @@ Result<DataType> ParseTypeValue(std::string_view key, std::string_view text) {
 Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text) {
   const auto sum = FindName<SumPrecision>(kSumNames, text);
   if (!sum) {
-    return InvalidProblem(Cat(key, "=", text, " is not a precision; use f32, or fast (that of the tensor core)"));
+    return InvalidProblem(Cat(key, "=", text,
+                              " is not a precision; use f32, fast (that of the tensor core; e4m3 and e5m2) or saturate "
+                              "(clamped to s32; s8 and u8)"));
   }
   return *sum;
 }
@@ -266,15 +272,46 @@ Status CheckAlignment(std::string_view key, int64_t value, DataType type) {
 Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type) {
   if (CanMultiply(left_type, right_type)) return Ok();
   return InvalidProblem(Cat(left, "=", DataTypeName(left_type), " with ", right, "=", DataTypeName(right_type),
-                            " is not supported; ", left, " and ", right,
-                            " are both f16, both bf16, or each of them e4m3 or e5m2"));
+                            " is not supported; ", left, " and ", right, " are ", OperandPairs(),
+                            left_type == DataType::kF32 ? Cat("; f32 in memory is ", left, "=tf32") : ""));
+}
+
+Status CheckResultType(std::string_view key, DataType type) {
+  if (InfoOf(type).result) return Ok();
+  std::vector<std::string_view> names;
+  for (int i = 0; i < kDataTypes; ++i) {
+    const auto known = static_cast<DataType>(i);
+    if (InfoOf(known).result) names.push_back(DataTypeName(known));
+  }
+  return InvalidProblem(
+      Cat(key, "=", DataTypeName(type), " is a type of operands, not of results; use ", Choice(names)));
+}
+
+Status CheckAddendType(std::string_view key, DataType type, DataType d) {
+  LS_TRY(CheckResultType(key, type));
+  if (!IsInteger(type) || IsInteger(d)) return Ok();
+  return InvalidProblem(Cat(key, "=", DataTypeName(type), " is only the type of an s32 result; use ", key, "=f32"));
+}
+
+Status CheckSum(const SumTerms& sum) {
+  if (sum.result != DataType::kS32) return Ok();
+  if (!IsInteger(sum.operand)) {
+    return InvalidProblem(Cat(sum.key, "=s32 is for integer operands (s8, u8), not ", DataTypeName(sum.operand),
+                              "; use ", sum.key, "=", DataTypeName(ResultType(sum.operand))));
+  }
+  if (sum.alpha == 1 && sum.beta == 0 && !sum.bias && sum.epilogue->empty()) return Ok();
+  return InvalidProblem(Cat(sum.key, "=s32 is the sum as it is, without alpha, beta, bias and epilogue; for these use ",
+                            sum.key, "=f32, f16 or bf16"));
 }
 
 Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale) {
-  if (IsEightBit(operand)) return Ok();
-  if (sum != SumPrecision::kF32) {
-    return InvalidProblem(
-        Cat("sum=", NameOf(sum), " is for e4m3 and e5m2; sums of ", DataTypeName(operand), " are f32; use sum=f32"));
+  if (sum == SumPrecision::kSaturate && !IsInteger(operand)) {
+    return InvalidProblem(Cat("sum=saturate is for s8 and u8, not ", DataTypeName(operand), "; use sum=f32"));
+  }
+  if (IsFloat8(operand)) return Ok();
+  if (sum == SumPrecision::kFast) {
+    return InvalidProblem(Cat("sum=fast is for e4m3 and e5m2; sums of ", DataTypeName(operand), " are ",
+                              DataTypeName(AccumulatorType(operand)), "; leave it out"));
   }
   if (scale != Scaling::kNone) {
     return InvalidProblem(

@@ -71,7 +71,20 @@ int64_t BoundedProduct(int64_t count, int64_t distance);
 Status CheckAlignment(std::string_view key, int64_t value, DataType type);
 // Both operands of the MMA.
 Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type);
-// Precision of sums and factors are choices of 8-bit operands.
+// Of D and C; C of an s32 D is never read.
+Status CheckResultType(std::string_view key, DataType type);
+Status CheckAddendType(std::string_view key, DataType type, DataType d);
+// How products are summed, and scale factors, are choices of some operand types.
 Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale);
+// What happens to a sum on its way to D, `result` by the name of `key`.
+struct SumTerms {
+  DataType operand{}, result{};
+  std::string_view key{};
+  double alpha = 1, beta = 0;
+  bool bias = false;
+  const Epilogue* epilogue = nullptr;
+};
+// A D of s32 is the sum itself, of integers.
+Status CheckSum(const SumTerms& sum);
 
 }  // namespace laneshift::ir

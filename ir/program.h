@@ -96,7 +96,8 @@ struct Program {
   int cluster_m = 1, cluster_n = 1;
   int ctas = 1;       // that multiply together
   int kept_rows = 0;  // of a tile: where each warp's last lanes are lost, the rows that are left; 0: all
-  DataType operand_type = DataType::kBf16;  // of A; tiles of 8-bit operands may be of two 8-bit types
+  DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
+  bool saturates = false;                   // sums of integers are clamped to s32
   std::vector<Param> params;
   std::vector<Channel> channels;
   std::vector<Buffer> buffers;

@@ -308,6 +308,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"ctas", &Program::ctas, Presence::kOptional},
     Field{"kept_rows", &Program::kept_rows, Presence::kOptional},
     Field{"operands", &Program::operand_type},
+    Field{"saturates", &Program::saturates, Presence::kOptional},
     Field{"smem_bytes", &Program::smem_bytes, Presence::kOptional},
     Field{"tmem_slot", &Program::tmem_slot_offset, Presence::kOptional, Meaning::kOffset},
     Field{"tmem_columns", &Program::tmem_columns, Presence::kOptional}};

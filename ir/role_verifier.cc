@@ -163,6 +163,7 @@ Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
   LS_TRY(VerifyShape(op));
   LS_TRY(CheckPlacement(program_, target_, *role_, op));
   LS_TRY(VerifyUses(op));
+  LS_TRY(CheckElements(op));
   LS_TRY(VerifyChannelRange(op));
   std::vector<ValueId> arguments;
   const bool has_body = InfoOf(op.kind).body >= 0;
@@ -235,8 +236,34 @@ Status RoleVerifier::Define(const Op& op, std::vector<ValueId>& defined) {
     defined.push_back(static_cast<ValueId>(id));
   }
   slots_.Add(op);
-  if (row.result == ValueType::kFragment) values_[op.result].fragment = FragmentOf(op);
+  if (row.result == ValueType::kFragment) {
+    values_[op.result].fragment = FragmentOf(op);
+    values_[op.result].integers = HoldsIntegers(op);
+  }
   return Ok();
+}
+
+// A fragment of an accumulator of integers, or of partial sums of one.
+bool RoleVerifier::HoldsIntegers(const Op& op) const {
+  if (op.kind == OpKind::kPartialSum) return values_[op.operands[0]].integers;
+  const bool reads = op.kind == OpKind::kAccRead || op.kind == OpKind::kAccRegisters;
+  return reads && MmaKindOf(program_.operand_type) && IsInteger(AccumulatorType(program_.operand_type));
+}
+
+// Arithmetic is on f32; integers are added to partial sums, converted, or stored as they are.
+Status RoleVerifier::CheckElements(const Op& op) const {
+  if (op.operands.empty() || OperandType(InfoOf(op.kind).operands, 0) != ValueType::kFragment) return Ok();
+  const bool integers = values_[op.operands[0]].integers;
+  std::optional<bool> wanted = false;
+  if (InfoOf(op.kind).category == OpCategory::kSplitK) wanted.reset();
+  if (op.kind == OpKind::kToF32) wanted = true;
+  if (op.kind == OpKind::kGlobalStore) wanted = IsInteger(op.As<GlobalAttrs>().type);
+  if (op.kind == OpKind::kStageStore) {
+    const auto buffer = static_cast<size_t>(op.As<StageAttrs>().buffer);
+    wanted = buffer < program_.buffers.size() && IsInteger(program_.buffers[buffer].layout.type);
+  }
+  if (!wanted || integers == *wanted) return Ok();
+  return Broken(12, Cat("its fragment is of ", integers ? "s32" : "f32", ", not of ", *wanted ? "s32" : "f32"));
 }
 
 // What an op that defines a fragment reads, or else passes on from its first operand.

@@ -42,6 +42,7 @@ class RoleVerifier {
     size_t region = 0;                      // where it was defined
     SlotState slot{};                       // of a slot
     FragmentLayout fragment{};              // of a fragment
+    bool integers = false;                  // of a fragment: its elements are s32
     int tma_bytes = 0, expected_bytes = 0;  // loaded into and announced for a slot, lowered
   };
   // What one role does with one channel.
@@ -137,6 +138,8 @@ class RoleVerifier {
   Status NeedsBounds(Operand operand) const;
 
   FragmentLayout FragmentOf(const Op& op) const;
+  bool HoldsIntegers(const Op& op) const;
+  Status CheckElements(const Op& op) const;
   // Whether elements of the type are multiplied by the program's instructions.
   bool IsOperand(DataType type) const;
   const Channel& ChannelOfSlot(ValueId slot) const;

@@ -185,8 +185,7 @@ bool Uses(const Problem& problem, OperandRole role) {
   if (role == OperandRole::kC) return std::visit([](const auto& kind) { return kind.beta != 0; }, problem);
   if (IsScale(role)) {
     const Scaling scale = std::visit([](const auto& kind) { return kind.scale; }, problem);
-    return scale != Scaling::kNone &&
-           (role != OperandRole::kScaleD || IsEightBit(Stored(problem, OperandRole::kD).type));
+    return scale != Scaling::kNone && (role != OperandRole::kScaleD || IsFloat8(Stored(problem, OperandRole::kD).type));
   }
   if (role != OperandRole::kBias) return true;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->bias != BiasAxis::kNone;

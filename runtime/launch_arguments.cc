@@ -18,7 +18,7 @@ using ir::Binding;
 
 device::CuTensorMapDataType MapType(DataType type) {
   constexpr device::CuTensorMapDataType kTypes[] = {
-#define DATA_TYPE(Name, text, bits, format, tensor_map, ...) tensor_map,
+#define DATA_TYPE(Name, text, bits, numbers, format, result, tensor_map, ...) tensor_map,
 #include "ir/element_types.def"
   };
   return kTypes[static_cast<size_t>(type)];

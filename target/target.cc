@@ -35,7 +35,8 @@ constexpr Target kTargets[] = {
              .full_rate_rows = 128,
              .most_ctas = 2,
              .narrow_columns = false,
-             .transposes_8_bit = true,
+             .least_mn_major_bits = 8,
+             .mixed_integers_ptx_version = 86,
              .moves_lanes = true}},
     {.name = "sm_90a",
      .compute_major = 9,
@@ -58,7 +59,8 @@ constexpr Target kTargets[] = {
              .full_rate_rows = 64,
              .most_ctas = 1,
              .narrow_columns = true,
-             .transposes_8_bit = false,
+             .least_mn_major_bits = 16,
+             .mixed_integers_ptx_version = 84,
              .moves_lanes = false}},
 };
 

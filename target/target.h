@@ -33,13 +33,14 @@ struct MmaUnit {
   std::string_view summary;  // for people
   AccumulatorSpace accumulators;
   MatrixDescriptorFormat descriptors;
-  bool one_thread_issues;  // a separate role issues MMAs; otherwise the warps that hold the accumulator do
-  int most_rows;           // of one instruction in one CTA
-  int full_rate_rows;      // fewer rows take as long
-  int most_ctas;           // that multiply together
-  bool narrow_columns;     // N is a multiple of 8 for any number of rows; otherwise of 16, unless there are 64 rows
-  bool transposes_8_bit;   // operands of 8 bits may be contiguous along M or N
-  bool moves_lanes;        // rows of A lie in lanes that can be shifted, and MMAs can disable lanes
+  bool one_thread_issues;   // a separate role issues MMAs; otherwise the warps that hold the accumulator do
+  int most_rows;            // of one instruction in one CTA
+  int full_rate_rows;       // fewer rows take as long
+  int most_ctas;            // that multiply together
+  bool narrow_columns;      // N is a multiple of 8 for any number of rows; otherwise of 16, unless there are 64 rows
+  int least_mn_major_bits;  // operands contiguous along M or N have this many bits to 16
+  int mixed_integers_ptx_version;  // at least ptx_version: of instructions that multiply s8 by u8
+  bool moves_lanes;                // rows of A lie in lanes that can be shifted, and MMAs can disable lanes
 
   bool AccumulatesInTensorMemory() const { return accumulators == AccumulatorSpace::kTensorMemory; }
 };
@@ -50,7 +51,7 @@ enum class Product : uint8_t { kH200, kB200 };
 struct Target {
   std::string_view name;  // as ptxas and LLVM spell it
   int compute_major, compute_minor;
-  int ptx_version;   // lowest PTX ISA version that has every instruction we emit: 86 is 8.6
+  int ptx_version;   // lowest PTX ISA version that has the instructions we emit: 86 is 8.6
   int smem_bytes;    // shared memory of one CTA, static and dynamic together
   int tmem_columns;  // Tensor Memory columns of an SM; 0 without Tensor Memory
   int registers_per_sm;

@@ -32,6 +32,7 @@ Examples:
   laneshift run gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16
   laneshift run gemm m=7 n=1000 k=129 batch=4 a=f16 a_major=m d=f32 alpha=0.5 beta=1 bias=n
   laneshift run gemm m=64 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block
+  laneshift run gemm m=512 n=4096 k=4096 a=s8 b=u8 d=s32
 
 A is m x k and B is k x n. Sizes, pitches (ld) and strides are in elements. See also: laneshift help epilogue, numerics, types, schedule.)");
 }
@@ -99,13 +100,16 @@ Examples:
 HelpPage TypesPage() {
   HelpPage page{
       .intro = "Types of elements.", .columns = {"type", "bytes", "in .npy", "may be"}, .rows = {}, .notes = R"(
-A and B (x and w) are both f16, both bf16, or each e4m3 or e5m2. What an .npy file has no type for are its bits.)"};
+A and B (x and w) are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or
+u8. What an .npy file has no type for are its bits.)"};
   for (int i = 0; i < ir::kDataTypes; ++i) {
     const auto type = static_cast<DataType>(i);
     const ir::DataTypeInfo& facts = ir::InfoOf(type);
     const bool operand = ir::CanMultiply(type, type);
     page.rows.push_back({std::string(facts.name), Cat(facts.bits / 8), std::string(facts.npy),
-                         operand ? "an operand or a result" : "a result"});
+                         !operand       ? "a result"
+                         : facts.result ? "an operand or a result"
+                                        : "an operand"});
   }
   return page;
 }

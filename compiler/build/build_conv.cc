@@ -244,15 +244,8 @@ KernelParts ConvParts::Make() const {
   Channels channels = MakeChannels();
   KernelParts parts{.name = "conv",
                     .operand_type = contraction_.a.type(),
-                    .terms = {.type = contraction_.d.type(),
-                              .c_type = contraction_.c.type(),
-                              .adds_c = contraction_.beta != 0,
-                              .bias = contraction_.bias,
-                              .scale = contraction_.scale,
-                              .promotes = Promotes(contraction_, target_),
-                              .rows = ir::RowMap::kPixels,
-                              .steps = contraction_.epilogue(),
-                              .orders_sums = ir::OrdersSums(contraction_.epilogue(), contraction_.numerics)},
+                    .saturates = contraction_.sum == SumPrecision::kSaturate,
+                    .terms = TermsOf(contraction_, ir::RowMap::kPixels, target_),
                     .kept_rows = geometry_.lost > 0 ? geometry_.TileRows(schedule_) : 0,
                     .k = k_};
   parts.loaders.reserve(2);

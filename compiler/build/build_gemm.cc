@@ -71,14 +71,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const bool resident = schedule.b_keep > 0;
   KernelParts parts{.name = "gemm",
                     .operand_type = contraction.a.type(),
-                    .terms = {.type = contraction.d.type(),
-                              .c_type = contraction.c.type(),
-                              .adds_c = contraction.beta != 0,
-                              .bias = contraction.bias,
-                              .scale = contraction.scale,
-                              .promotes = Promotes(contraction, target),
-                              .steps = contraction.epilogue(),
-                              .orders_sums = ir::OrdersSums(contraction.epilogue(), contraction.numerics)},
+                    .saturates = contraction.sum == SumPrecision::kSaturate,
+                    .terms = TermsOf(contraction, ir::RowMap::kMatrix, target),
                     .k = {.tile_k = schedule.tile_k}};
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(2);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/legality/promotion.h"
+#include "ir/mma.h"
+
 namespace laneshift::compiler {
 
 bool EpilogueTerms::HasMatrices() const {
@@ -21,6 +24,19 @@ bool EpilogueTerms::KeepsF32() const {
              return tensor.operand == ir::StepOperand::kOutput && tensor.type == DataType::kF32;
            });
          });
+}
+
+EpilogueTerms TermsOf(const Contraction& contraction, ir::RowMap rows, const target::Target& target) {
+  return {.type = contraction.d.type(),
+          .c_type = contraction.c.type(),
+          .accumulator = ir::AccumulatorType(contraction.a.type()),
+          .adds_c = contraction.beta != 0,
+          .bias = contraction.bias,
+          .scale = contraction.scale,
+          .promotes = Promotes(contraction, target),
+          .rows = rows,
+          .steps = contraction.epilogue(),
+          .orders_sums = ir::OrdersSums(contraction.epilogue(), contraction.numerics)};
 }
 
 }  // namespace laneshift::compiler

@@ -3,14 +3,17 @@
 // Thread-safety: a value.
 #pragma once
 
+#include "compiler/contraction/contraction.h"
 #include "ir/epilogue_steps.h"
 #include "ir/op.h"
+#include "target/target.h"
 
 namespace laneshift::compiler {
 
 struct EpilogueTerms {
   DataType type = DataType::kBf16;  // of D
   DataType c_type = DataType::kBf16;
+  DataType accumulator = DataType::kF32;  // or s32
   bool adds_c = false;
   BiasAxis bias = BiasAxis::kNone;
   Scaling scale = Scaling::kNone;
@@ -21,8 +24,12 @@ struct EpilogueTerms {
 
   // Whether a step needs to know where the rows of D are.
   bool HasMatrices() const;
+  // Whether D is the accumulator as it is.
+  bool StoresAccumulator() const { return type == DataType::kS32; }
   // Whether anything is stored with the precision of f32.
   bool KeepsF32() const;
 };
+
+EpilogueTerms TermsOf(const Contraction& contraction, ir::RowMap rows, const target::Target& target);
 
 }  // namespace laneshift::compiler

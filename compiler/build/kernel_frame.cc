@@ -48,6 +48,7 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.ctas = schedule.ctas;
   program.kept_rows = parts.kept_rows;
   program.operand_type = parts.operand_type;
+  program.saturates = parts.saturates;
   return program;
 }
 

@@ -22,6 +22,7 @@ namespace laneshift::compiler {
 struct KernelParts {
   std::string name;
   DataType operand_type{};  // of A
+  bool saturates = false;   // ir::Program
   EpilogueTerms terms{};
   int kept_rows = 0;  // ir::Program
   KLoop k{};

@@ -113,6 +113,8 @@ TensorScales PieceSteps::LoadTensorScales(Builder& b) const {
 }
 
 void PieceSteps::Write(Builder& b, Piece& piece, const TensorScales& scales) const {
+  if (terms_.StoresAccumulator()) return;
+  if (ir::IsInteger(terms_.accumulator)) piece.fragment = b.ToF32({piece.fragment});
   piece.fragment = b.Scale({piece.fragment}, {.binding = Binding::kAlpha});
   piece.fragment = ScaleBy(b, piece.fragment, scales.a);
   piece.fragment = ScaleBy(b, piece.fragment, scales.b);

@@ -13,7 +13,7 @@ void RoleEmitter::AccRead(const Op& op) {
   Value* lanes = b_.CreateShl(b_.CreateAnd(cx_.warp, e_.C32(3)), 5 + 16);
   Value* address = b_.CreateAdd(b_.CreateAdd(Cells(SlotOf(op)), lanes), Index(op, 1));
   const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
-  fragments_[op.result] = {layout, e_.TensorLoad(address, layout)};
+  fragments_[op.result] = {layout, e_.TensorLoad(address, layout, AccumulatorType())};
 }
 
 void RoleEmitter::AccRegisters(const Op& op) {

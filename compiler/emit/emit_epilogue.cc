@@ -42,6 +42,12 @@ Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* facto
   return scaled;
 }
 
+Fragment EmitToF32(const RoleContext& cx, const Fragment& fragment) {
+  Fragment converted{fragment.layout, {}};
+  for (Value* value : fragment.values) converted.values.push_back(cx.e.ir().CreateSIToFP(value, cx.e.F32()));
+  return converted;
+}
+
 Value* EmitLoadFactor(const RoleContext& cx, Binding pointer) {
   Emitter& e = cx.e;
   return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());

@@ -5,6 +5,8 @@ namespace laneshift::compiler {
 
 using ir::Op;
 
+void RoleEmitter::ToF32(const Op& op) { fragments_[op.result] = EmitToF32(cx_, FragmentOf(op)); }
+
 void RoleEmitter::Scale(const Op& op) {
   fragments_[op.result] = EmitScale(cx_, FragmentOf(op), cx_.Param(op.As<ir::ScaleAttrs>().binding));
 }

@@ -116,7 +116,7 @@ class PixelGather {
 
   Value* KnownElement(int k, KnownTaps& taps) {
     const int tap = k / attrs_.channels;
-    if (tap >= attrs_.columns * attrs_.rows * attrs_.planes) return b_.getInt16(0);
+    if (tap >= attrs_.columns * attrs_.rows * attrs_.planes) return bytes_ == 4 ? b_.getInt32(0) : b_.getInt16(0);
     auto known = taps.taps.find(tap);
     if (known == taps.taps.end()) {
       const Place place = PlaceOfTap(tap % attrs_.columns, tap / attrs_.columns, taps.columns, taps.rows);

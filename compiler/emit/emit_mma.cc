@@ -49,8 +49,8 @@ void RoleEmitter::Mma(const Op& op) {
   Value* d = Cells(SlotOf(op, 0));
   Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
-  const ir::MmaInstruction instruction =
-      ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.program.Rows() * cx_.program.ctas, cx_.program.Columns());
+  const ir::MmaInstruction instruction = ir::InstructionOf(
+      OperandOf(a), OperandOf(b), cx_.program.Rows() * cx_.program.ctas, cx_.program.Columns(), cx_.program.saturates);
   Value* disabled = DisabledLanes(op, 0);
   for (int k = 0; k < cx_.program.tile_k; k += Depth()) {
     e_.TensorMma(instruction, d, Step(a_start, a, k), Step(b_start, b, k), k == 0 ? Index(op, 3) : e_.True(), disabled);
@@ -62,8 +62,8 @@ void RoleEmitter::MmaTensor(const Op& op) {
   const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   Value* d = Cells(SlotOf(op, 0));
-  const ir::MmaInstruction instruction =
-      ir::InstructionOf({.type = cx_.program.operand_type}, OperandOf(b), cx_.program.tile_m, cx_.program.tile_n);
+  const ir::MmaInstruction instruction = ir::InstructionOf(
+      {.type = cx_.program.operand_type}, OperandOf(b), cx_.program.tile_m, cx_.program.tile_n, cx_.program.saturates);
   const uint32_t lost = attrs.lost == 0 ? 0 : ~0u << (ir::kPartitionLanes - attrs.lost);
   Value* disabled = DisabledLanes(op, attrs.idle ? ~0u : lost);
   ForEachDepth([&](int k, int column) {
@@ -77,8 +77,8 @@ void RoleEmitter::MmaRegisters(const Op& op) {
   const SharedLayout& a = LayoutOf(SlotOf(op, 0), attrs.a_tile);
   const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
   Value* rows = FirstRow(a, attrs.a_row);
-  const ir::MmaInstruction instruction =
-      ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows, cx_.program.Columns());
+  const ir::MmaInstruction instruction = ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows,
+                                                           cx_.program.Columns(), cx_.program.saturates);
   if (role_.warps > ir::kWarpgroupWarps) {
     Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(cx_.program.row_axis, instruction.m)));
     rows = rows == nullptr ? own : b_.CreateAdd(rows, own);

@@ -26,6 +26,13 @@ Value* QuadsOf(const RoleContext& cx, Value* piece, Value* column) {
   return b.CreateAdd(cx.Param(ir::Binding::kWorkspace), offset);
 }
 
+// Two sums in f32 or s32, as the matrix instructions add.
+Value* AddPartial(const RoleContext& cx, Value* sum, Value* term) {
+  auto& b = cx.e.ir();
+  if (!sum->getType()->isIntegerTy()) return b.CreateFAdd(sum, term);
+  return cx.program.saturates ? cx.e.AddSaturating(sum, term) : b.CreateAdd(sum, term);
+}
+
 }  // namespace
 
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece) {
@@ -76,9 +83,10 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   const int limit = cx.registers == 0 ? kSumRegisters : std::min(kSumRegisters, cx.registers - kOtherRegisters);
   const int at_once = std::clamp((limit - held - registers) / registers, 1, kMostAtOnce);
   Value* shared = b.CreateICmpULT(e.C32(1), pieces);
-  const auto zero = llvm::ConstantFP::get(e.F32(), 0);
+  llvm::Type* type = fragment.values[0]->getType();  // f32 or s32
+  Value* zero = llvm::Constant::getNullValue(type);
   std::vector<Variable> sums;
-  for (Value* own : fragment.values) sums.push_back(e.NewVariable(e.F32(), b.CreateSelect(shared, zero, own)));
+  for (Value* own : fragment.values) sums.push_back(e.NewVariable(type, b.CreateSelect(shared, zero, own)));
   e.For(e.C32(0), b.CreateSelect(shared, pieces, e.C32(0)), at_once, [&](Value* i) {
     std::vector<Value*> loaded;
     for (int ahead = 0; ahead < at_once; ++ahead) {
@@ -87,14 +95,14 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
       for (int j = 0; j < registers; j += kQuad) {
         Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
         for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, pieces))) {
-          loaded.push_back(b.CreateBitCast(word, e.F32()));
+          loaded.push_back(b.CreateBitCast(word, type));
         }
       }
     }
     // Behind the last piece zeros were loaded.
     for (size_t j = 0; j < loaded.size(); ++j) {
       const Variable& sum = sums[j % sums.size()];
-      e.Store(sum, b.CreateFAdd(e.Load(sum), loaded[j]));
+      e.Store(sum, AddPartial(cx, e.Load(sum), loaded[j]));
     }
   });
   Fragment sum{fragment.layout, {}};

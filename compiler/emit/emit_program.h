@@ -77,6 +77,8 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
 void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
                  const Factors* factors);
 Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs);
+// Of integers.
+Fragment EmitToF32(const RoleContext& cx, const Fragment& fragment);
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                      Value* column, Value* batch);

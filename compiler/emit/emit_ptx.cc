@@ -3,15 +3,32 @@
 #include "compiler/emit/nvptx_backend.h"
 #include "compiler/emit/ptx_check.h"
 #include "compiler/functions/function_table.h"
+#include "ir/element_type.h"
 #include "ir/proof/channel_proof.h"
 
 namespace laneshift::compiler {
+namespace {
+
+// Only instructions of some operand types need more than the target's version of PTX.
+int PtxVersionOf(const ir::Program& program, const target::Target& target) {
+  for (const ir::Channel& channel : program.channels) {
+    for (const ir::TileSlot& tile : channel.tiles) {
+      const DataType type = tile.layout.type;
+      if (ir::IsInteger(type) && type != program.operand_type) return target.mma.mixed_integers_ptx_version;
+    }
+  }
+  return target.ptx_version;
+}
+
+}  // namespace
 
 Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& target, const EmitOptions& options) {
   LS_TRY(ir::ProveChannels(program));
   const std::string entry = "laneshift_" + program.name;
   LS_ASSIGN(FunctionTable functions, FunctionTable::Make(program, options.functions));
-  LS_ASSIGN(BackendText text, CompileModule(target, options.with_llvm_ir, [&](llvm::Module& module) {
+  target::Target versioned = target;
+  versioned.ptx_version = PtxVersionOf(program, target);
+  LS_ASSIGN(BackendText text, CompileModule(versioned, options.with_llvm_ir, [&](llvm::Module& module) {
               EmitProgram(program, target, module, entry, functions);
             }));
   LS_TRY(CheckPtx(text.ptx, program));

@@ -31,7 +31,9 @@ void RoleEmitter::EmitOp(const Op& op) {
 void RoleEmitter::Emit() {
   CreateCursors(role_.body);
   CreateSums(role_.body);
-  if (role_.kind == RoleKind::kMath) e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters());
+  if (role_.kind == RoleKind::kMath) {
+    e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters(), AccumulatorType());
+  }
   if (role_.elected) {
     e_.IfElected([&] { EmitBody(role_.body); });
   } else {

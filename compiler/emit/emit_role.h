@@ -79,6 +79,7 @@ class RoleEmitter {
   // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
   void ForEachDepth(const std::function<void(int, int)>& body);
   int Depth() const { return ir::MmaDepth(cx_.program.operand_type); }
+  DataType AccumulatorType() const { return ir::AccumulatorType(cx_.program.operand_type); }
 
   // One thread of those that execute: the elected one, or lane 0 of each warp after a warp barrier.
   void ByUnit(ir::Unit by, const std::function<void()>& body);

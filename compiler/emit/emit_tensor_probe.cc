@@ -134,7 +134,7 @@ class ProbeEmitter {
     Value* lanes = b_.CreateShl(warp_, 5 + 16);
     const ir::FragmentLayout layout{ir::FragmentKind::kRowPerLane, kProbeColumns};
     std::vector<Value*> words;
-    for (Value* value : e_.TensorLoad(b_.CreateAdd(Cells(column), lanes), layout)) {
+    for (Value* value : e_.TensorLoad(b_.CreateAdd(Cells(column), lanes), layout, DataType::kF32)) {
       words.push_back(b_.CreateBitCast(value, e_.I32()));
     }
     Value* lane = b_.CreateAdd(thread_, e_.C32(static_cast<uint32_t>(experiment) * kProbeThreads));

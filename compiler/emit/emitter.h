@@ -47,6 +47,8 @@ class Emitter {
   llvm::Type* I32() { return b_.getInt32Ty(); }
   llvm::Type* I64() { return b_.getInt64Ty(); }
   llvm::Type* F32() { return b_.getFloatTy(); }
+  // In which fragments of f32 or s32 are held.
+  llvm::Type* Register(DataType type) { return type == DataType::kF32 ? F32() : I32(); }
   llvm::Type* Pointer(unsigned space) { return llvm::PointerType::get(b_.getContext(), space); }
   Value* C32(uint32_t value) { return b_.getInt32(value); }
   Value* C64(uint64_t value) { return b_.getInt64(value); }
@@ -140,12 +142,12 @@ class Emitter {
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
   void TensorCommit(Value* barrier,
                     Value* mask = nullptr);  // `mask`, an i16: at that barrier of those CTAs; or nullptr
-  // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b. The values are f32.
-  std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout);
+  // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b, of numbers of the type: f32 or s32.
+  std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout, DataType type);
 
   // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once a role, named in its later
   // statements.
-  void DeclareAccumulators(int count);
+  void DeclareAccumulators(int count, DataType type);
   void WgmmaFence();
   // Into the accumulators from `first` on.
   void Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
@@ -155,7 +157,7 @@ class Emitter {
   std::vector<Value*> ReadAccumulators(int first, int count);
 
   // --- Memory. Predicated accesses are one instruction, no branch; a false predicate loads zeros.
-  // `words` 32-bit registers (1, 2 or 4), or one element of 1 or 2 bytes in the low end of 16 bits.
+  // `words` 32-bit registers (1, 2 or 4), or one element: of 1 or 2 bytes in the low end of 16 bits, of 4 in 32.
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
   Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
@@ -178,6 +180,7 @@ class Emitter {
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
 
   // The low word of high:low, shifted right by `bits`, below 32.
+  Value* AddSaturating(Value* a, Value* b);  // s32
   Value* FunnelShiftRight(Value* high, Value* low, Value* bits);
 
   // --- Conversions. Elements of 1 or 2 bytes travel in 16 bits, the upper of which are 0.
@@ -223,6 +226,7 @@ class Emitter {
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   int accumulators_ = 0;
+  DataType accumulator_type_ = DataType::kF32;
   std::string accumulator_;  // the name before its number
   int ctas_ = 1;
 };

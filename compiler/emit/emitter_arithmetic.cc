@@ -49,11 +49,14 @@ std::vector<Value*> Emitter::JoinHalves(const std::vector<Value*>& halves) {
   return words;
 }
 
+Value* Emitter::AddSaturating(Value* a, Value* b) { return Intrinsic(llvm::Intrinsic::sadd_sat, {a, b}, {I32()}); }
+
 Value* Emitter::FunnelShiftRight(Value* high, Value* low, Value* bits) {
   return Intrinsic(llvm::Intrinsic::fshr, {high, low, bits}, {I32()});
 }
 
 std::vector<Value*> Emitter::JoinElements(int bytes, const std::vector<Value*>& elements) {
+  if (bytes == 4) return elements;
   if (bytes == 2) return JoinHalves(elements);
   std::vector<Value*> halves;
   for (size_t i = 0; i < elements.size(); i += 2) {
@@ -63,7 +66,7 @@ std::vector<Value*> Emitter::JoinElements(int bytes, const std::vector<Value*>& 
 }
 
 Value* Emitter::NarrowHalf(DataType type, const std::vector<Value*>& values) {
-  if (ir::IsEightBit(type)) {
+  if (ir::IsFloat8(type)) {
     const unsigned id = type == DataType::kE4m3 ? nv::nvvm_ff_to_e4m3x2_rn : nv::nvvm_ff_to_e5m2x2_rn;
     return Intrinsic(id, {values.size() > 1 ? values[1] : llvm::ConstantFP::get(F32(), 0), values[0]});
   }
@@ -74,11 +77,11 @@ Value* Emitter::NarrowHalf(DataType type, const std::vector<Value*>& values) {
 
 std::vector<Value*> Emitter::NarrowWords(DataType type, const std::vector<Value*>& values) {
   std::vector<Value*> words;
-  if (type == DataType::kF32) {
+  if (ir::BitsOf(type) == 32) {
     for (Value* value : values) words.push_back(b_.CreateBitCast(value, I32()));
     return words;
   }
-  if (ir::IsEightBit(type)) {
+  if (ir::IsFloat8(type)) {
     for (size_t i = 0; i < values.size(); i += 2) words.push_back(NarrowHalf(type, {values[i], values[i + 1]}));
     return JoinHalves(words);
   }
@@ -90,7 +93,7 @@ std::vector<Value*> Emitter::NarrowWords(DataType type, const std::vector<Value*
 }
 
 std::vector<Value*> Emitter::WidenHalf(DataType type, Value* half, int count) {
-  if (ir::IsEightBit(type)) {
+  if (ir::IsFloat8(type)) {
     const unsigned id = type == DataType::kE4m3 ? nv::nvvm_e4m3x2_to_f16x2_rn : nv::nvvm_e5m2x2_to_f16x2_rn;
     Value* pair = Intrinsic(id, {half});
     std::vector<Value*> values;
@@ -111,7 +114,7 @@ std::vector<Value*> Emitter::WidenWords(DataType type, const std::vector<Value*>
       continue;
     }
     for (int half = 0; half < 2; ++half) {
-      for (Value* value : WidenHalf(type, Half(word, half), ir::IsEightBit(type) ? 2 : 1)) values.push_back(value);
+      for (Value* value : WidenHalf(type, Half(word, half), ir::IsFloat8(type) ? 2 : 1)) values.push_back(value);
     }
   }
   return values;

@@ -33,6 +33,7 @@ std::vector<Value*> Emitter::LoadGlobal(Value* address, int words, Value* predic
 }
 
 Value* Emitter::LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset) {
+  if (bytes == 4) return LoadGlobal(b_.CreateAdd(address, C64(offset)), 1, predicate)[0];
   return Asm(Cat("mov.b16 $0, 0;\n\t@$2 ld.global.", bytes == 1 ? "u8" : "b16", " $0, [$1 + ", offset, "];"),
              "=&h,l,b,~{memory}", I16(), {address, predicate});
 }

@@ -19,6 +19,8 @@ llvm::ConstantInt* KindOf(llvm::IRBuilder<>& b, const ir::MmaInstruction& instru
   return b.getInt32(static_cast<uint32_t>(ir::InfoOf(instruction.kind).llvm));
 }
 
+std::string_view RegisterConstraint(DataType type) { return ir::IsInteger(type) ? "=r" : "=f"; }
+
 }  // namespace
 
 // ---- tcgen05
@@ -93,26 +95,27 @@ void Emitter::TensorCommit(Value* barrier, Value* mask) {
             {barrier, mask});
 }
 
-std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout& layout) {
+std::vector<Value*> Emitter::TensorLoad(Value* address, const ir::FragmentLayout& layout, DataType type) {
   const bool rows = layout.kind == ir::FragmentKind::kRowPerLane;
   const int count = layout.Registers();
   const int repeat = rows ? count : count / 4;
   const std::string load = Cat("tcgen05.ld.sync.aligned.", rows ? "32x32b" : "16x256b", ".x", repeat, ".b32 {",
                                AsmOperands(0, count), "}, [$", count, "];");
   // One statement: between the load and its wait nothing may touch the registers, and LLVM would move things there.
-  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
-  return Unpack(
-      Asm(load + "\n\ttcgen05.wait::ld.sync.aligned;", AsmConstraints("=f", count) + ",r,~{memory}", result, {address}),
-      count);
+  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, Register(type)));
+  return Unpack(Asm(load + "\n\ttcgen05.wait::ld.sync.aligned;",
+                    AsmConstraints(RegisterConstraint(type), count) + ",r,~{memory}", result, {address}),
+                count);
 }
 
 // ---- wgmma
 
-void Emitter::DeclareAccumulators(int count) {
+void Emitter::DeclareAccumulators(int count, DataType type) {
   LS_CHECK(target_.Has(target::Feature::kWgmma), "wgmma on ", target_.name);
   accumulator_ += accumulator_.empty() ? "acc" : "_";
   accumulators_ = count;
-  Asm(Cat(".reg .f32 ", accumulator_, "<", count, ">;"), "", b_.getVoidTy(), {});
+  accumulator_type_ = type;
+  Asm(Cat(".reg .", DataTypeName(type), " ", accumulator_, "<", count, ">;"), "", b_.getVoidTy(), {});
 }
 void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
 void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
@@ -120,23 +123,28 @@ void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_
 
 void Emitter::Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
                     Value* accumulate) {
-  const auto& [kind, a, b, m, n, k] = instruction;
+  const auto& [kind, a, b, m, n, k, saturates] = instruction;
+  const DataType sums = instruction.accumulator();
   LS_CHECK(first + n / 2 <= accumulators_, "wgmma n=", n, " from ", first, " on with ", accumulators_, " accumulators");
-  std::string text = Cat("wgmma.mma_async.sync.aligned.m", m, "n", n, "k", k, ".f32.", DataTypeName(a.type), ".",
-                         DataTypeName(b.type), " {");
+  std::string text = Cat("wgmma.mma_async.sync.aligned.m", m, "n", n, "k", k, ".", DataTypeName(sums), ".",
+                         DataTypeName(a.type), ".", DataTypeName(b.type), saturates ? ".satfinite {" : " {");
   for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "" : ", ", accumulator_, first + i);
-  text += "}, $0, $1, $2, 1, 1";
-  // The form for 8-bit types has no transpositions.
-  if (!ir::IsEightBit(a.type)) text += Cat(", ", a.mn_major ? 1 : 0, ", ", b.mn_major ? 1 : 0);
-  LS_CHECK(!ir::IsEightBit(a.type) || (!a.mn_major && !b.mn_major), "wgmma reads 8-bit operands along k");
+  text += "}, $0, $1, $2";
+  if (!ir::IsInteger(sums)) text += ", 1, 1";  // neither operand is negated
+  const bool transposes = ir::BitsOf(a.type) == 16;
+  if (transposes) text += Cat(", ", a.mn_major ? 1 : 0, ", ", b.mn_major ? 1 : 0);
+  LS_CHECK(transposes || (!a.mn_major && !b.mn_major), "wgmma reads ", DataTypeName(a.type), " along k");
   Asm(text + ";", "l,l,b,~{memory}", b_.getVoidTy(), {a_descriptor, b_descriptor, accumulate});
 }
 
 std::vector<Value*> Emitter::ReadAccumulators(int first, int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += Cat(i == 0 ? "" : "\n\t", "mov.f32 $", i, ", ", accumulator_, first + i, ";");
-  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, F32()));
-  return Unpack(Asm(text, AsmConstraints("=f", count), result, {}), count);
+  for (int i = 0; i < count; ++i) {
+    text +=
+        Cat(i == 0 ? "" : "\n\t", "mov.", DataTypeName(accumulator_type_), " $", i, ", ", accumulator_, first + i, ";");
+  }
+  auto* result = llvm::StructType::get(b_.getContext(), std::vector<Type*>(count, Register(accumulator_type_)));
+  return Unpack(Asm(text, AsmConstraints(RegisterConstraint(accumulator_type_), count), result, {}), count);
 }
 
 }  // namespace laneshift::compiler

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -16,7 +17,8 @@ To BitsAs(const From& from) {
   return to;
 }
 
-constexpr uint32_t kF32Sums = 1;
+// Of accumulators: the codes of f32 and s32.
+constexpr uint32_t kF32Sums = 1, kS32Sums = 2;
 
 // In the order of ir::Swizzle: none, 32, 64 and 128 bytes.
 constexpr uint64_t kTcgen05Swizzles[] = {0, 6, 4, 2};
@@ -45,7 +47,8 @@ WgmmaMatrixDescriptor WgmmaMatrixDescriptor::FromBits(uint64_t bits) { return Bi
 
 InstructionDescriptor DescriptorOf(const ir::MmaInstruction& instruction) {
   InstructionDescriptor descriptor;
-  descriptor.d_format = kF32Sums;
+  descriptor.saturate = instruction.saturates ? 1 : 0;
+  descriptor.d_format = ir::IsInteger(instruction.accumulator()) ? kS32Sums : kF32Sums;
   descriptor.a_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.a.type));
   descriptor.b_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.b.type));
   descriptor.transpose_a = instruction.a.mn_major ? 1 : 0;

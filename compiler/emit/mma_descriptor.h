@@ -11,12 +11,12 @@
 
 namespace laneshift::compiler {
 
-// Of tcgen05.mma with f32 accumulators (PTX ISA, "Instruction descriptor").
+// Of tcgen05.mma (PTX ISA, "Instruction descriptor").
 struct InstructionDescriptor {
   uint32_t sparsity_selector : 2 = 0;
   uint32_t sparse : 1 = 0;
-  uint32_t saturate : 1 = 0;
-  uint32_t d_format : 2 = 0;  // 1: f32
+  uint32_t saturate : 1 = 0;  // of integers
+  uint32_t d_format : 2 = 0;  // 1: f32, 2: s32
   uint32_t reserved_6 : 1 = 0;
   uint32_t a_format : 3 = 0;
   uint32_t b_format : 3 = 0;

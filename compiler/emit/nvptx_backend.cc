@@ -78,7 +78,8 @@ std::unique_ptr<T, UnlessUnwinding> MakeLlvm(Arguments&&... arguments) {
   return std::unique_ptr<T, UnlessUnwinding>(new T(std::forward<Arguments>(arguments)...));
 }
 
-using Machines = std::map<std::string_view, std::unique_ptr<llvm::TargetMachine>>;
+// By the name of the target and the PTX version.
+using Machines = std::map<std::pair<std::string_view, int>, std::unique_ptr<llvm::TargetMachine>>;
 
 Machines& MachinesOfThread() {
   thread_local Machines machines;
@@ -86,7 +87,7 @@ Machines& MachinesOfThread() {
 }
 
 llvm::TargetMachine& MachineFor(const target::Target& target) {
-  std::unique_ptr<llvm::TargetMachine>& machine = MachinesOfThread()[target.name];
+  std::unique_ptr<llvm::TargetMachine>& machine = MachinesOfThread()[{target.name, target.ptx_version}];
   if (machine == nullptr) {
     const llvm::Triple triple(kTriple);
     std::string error;
@@ -188,7 +189,7 @@ std::string_view LlvmVersion() { return LLVM_VERSION_STRING; }
 Result<BackendText> CompileModule(const target::Target& target, bool with_llvm_ir,
                                   const std::function<void(llvm::Module&)>& build) {
   const auto leave_machine = [&] {
-    const auto machine = MachinesOfThread().find(target.name);
+    const auto machine = MachinesOfThread().find({target.name, target.ptx_version});
     if (machine != MachinesOfThread().end()) (void)machine->second.release();
   };
   try {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/legality/kept_operand.h"
 #include "compiler/legality/promotion.h"
@@ -79,6 +80,15 @@ Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_vie
   return Refused(Cat("a warpgroup holds ", blocks * kBlockRows, " rows of ", columns,
                      " sums in registers, which are too many beside this epilogue and these loads; use ",
                      two_can ? "math=2, or " : "", "at most ", most / blocks, " columns, or fewer rows"));
+}
+
+// Matrix instructions of integers have 8, 16, 24, 32, 48, 64, ... columns.
+Status CheckIntegerColumns(const Schedule& s, DataType operand) {
+  constexpr int kMostNarrow = 32, kStep = 16;
+  const int columns = s.rows == RowSide::kM ? s.tile_n : s.tile_m;
+  if (!ir::IsInteger(operand) || columns <= kMostNarrow || columns % kStep == 0) return Ok();
+  return Refused(Cat("no matrix instruction of ", DataTypeName(operand), " has ", columns, " columns; use tile ",
+                     s.rows == RowSide::kM ? "n" : "m", "=", base::RoundUp(columns, kStep)));
 }
 
 // `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
@@ -400,6 +410,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
   LS_TRY(CheckTile(s, target, a_along_k, MostAccumulators(contraction, s)));
   if (pixels && s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
     return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
+  LS_TRY(CheckIntegerColumns(s, contraction.a.type()));
   LS_TRY(CheckTransposed(s, contraction.d.type(), contraction.scale));
   LS_TRY(CheckDepth(s, contraction.a.type(), pixels ? 32 : 128));
   LS_TRY(CheckRings(s, target));

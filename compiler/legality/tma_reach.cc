@@ -109,8 +109,10 @@ Status TmaReaches(const Contraction& contraction, const Schedule& schedule, Oper
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {
-  // wgmma transposes 16-bit operands only.
-  return source.inner_axis != Axis::kK && ir::IsEightBit(source.type()) && !target.mma.transposes_8_bit;
+  // tcgen05 reads tf32 along M or N only from 32-byte atoms, a swizzle that SharedLayout does not have; wgmma does not.
+  constexpr int kMostBits = 16;
+  const int bits = ir::BitsOf(source.type());
+  return source.inner_axis != Axis::kK && (bits < target.mma.least_mn_major_bits || bits > kMostBits);
 }
 
 }  // namespace laneshift::compiler

@@ -41,7 +41,10 @@ OperandSource Packed(OperandSource source) {
 }
 
 // A copy moves bytes: all types of one size have one kernel.
-DataType TypeOfSize(DataType type) { return ir::IsEightBit(type) ? DataType::kE4m3 : DataType::kBf16; }
+DataType TypeOfSize(DataType type) {
+  const int bits = ir::BitsOf(type);
+  return bits == 8 ? DataType::kE4m3 : bits == 16 ? DataType::kBf16 : DataType::kTf32;
+}
 
 // Tiles of one operand.
 int64_t TilesOf(const OperandSource& source, const ir::Program& program) {

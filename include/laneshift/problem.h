@@ -22,9 +22,10 @@
 
 namespace laneshift {
 
-enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2 };
+// tf32 is an f32 in memory whose low 13 bits the tensor core ignores.
+enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2, kTf32, kS8, kU8, kS32 };
 
-// "f16", "bf16", "f32", "e4m3", "e5m2".
+// "f16", "bf16", "f32", "e4m3", "e5m2", "tf32", "s8", "u8", "s32".
 std::string_view DataTypeName(DataType type);
 int64_t DataTypeBytes(DataType type);
 
@@ -41,14 +42,17 @@ enum class Numerics : uint8_t {
 // "default", "deterministic", "batch_invariant".
 std::string_view NumericsName(Numerics numerics);
 
-// Accumulation precision of 8-bit operands; other types accumulate in f32 in both cases.
+// How products are accumulated. f16, bf16 and tf32 always accumulate in f32.
 enum class SumPrecision : uint8_t {
-  kF32,   // f32 by promotion; at most kPromotedRun products are summed with fewer bits before
-  kFast,  // as the tensor core accumulates: sm_90a truncates to 14 significant bits at every instruction; sm_100a: f32
+  kF32,       // e4m3, e5m2: f32 by promotion; at most kPromotedRun products are summed with fewer bits before.
+              // s8, u8: s32, modulo 2^32
+  kFast,      // e4m3, e5m2: as the tensor core accumulates: sm_90a truncates to 14 significant bits at every
+              // instruction; sm_100a: f32
+  kSaturate,  // s8, u8: s32, and each matrix instruction clamps its sums to the range of s32
 };
 constexpr int64_t kPromotedRun = 128;
 
-// Scale factors of 8-bit operands, f32 in device memory. With kTensor and kBlock an 8-bit D also has one, which
+// Scale factors of e4m3 and e5m2 operands, f32 in device memory. With kTensor and kBlock an 8-bit D also has one, which
 // multiplies the stored value.
 enum class Scaling : uint8_t {
   kNone,
@@ -69,9 +73,10 @@ enum class BiasAxis : uint8_t { kNone, kM, kN };
 //   B  b_major=k: rows of N, each k long, `ldb` apart;   b_major=n: rows of K, each n long, `ldb` apart
 //   C, D: rows of M, each n long, `ldc` and `ldd` apart; C may be D.
 // A batch stride is the distance from matrix i to matrix i+1; 0 means packed.
-// A and B are both f16, both bf16, or each e4m3 or e5m2; D and C are of any type. The sum is accumulated in f32, or as
-// `sum` says. Conversions to 8-bit types saturate. C and the bias have the type of D; of an 8-bit D they are bf16, and
-// C may be of any type if said so.
+// A and B are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8; D and C are f16, bf16, f32, e4m3 or
+// e5m2. The sum is accumulated in f32, or as `sum` says; of integers it is exact, in s32. Conversions to 8-bit types
+// saturate. C and the bias have the type of D; of an 8-bit D they are bf16, and C may be of any type if said so.
+// D is s32 only for integer A and B, and then the sum itself: alpha is 1, and there is no C, bias or epilogue.
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;

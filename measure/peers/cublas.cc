@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "device/buffer.h"
 #include "ir/element_type.h"
+#include "measure/peers/cublas_types.h"
 
 namespace laneshift::measure {
 namespace {
@@ -15,7 +16,7 @@ using base::Cat;
 using base::SharedLibrary;
 
 // Values of cublas_api.h and library_types.h.
-constexpr int kOpN = 0, kOpT = 1, kCompute32F = 68, kGemmDefault = -1;
+constexpr int kOpN = 0, kOpT = 1, kGemmDefault = -1;
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA recommends for Hopper and later
 
 int CudaType(DataType type) { return ir::InfoOf(type).cuda; }
@@ -104,13 +105,14 @@ Result<Cublas> Cublas::Open(const std::vector<std::string>& library_directories,
 
 Status Cublas::Multiply(const GemmProblem& p, const GemmArguments& arguments) const {
   LS_ASSIGN(const device::ActiveContext active, device::ActiveContext::Enter(state_->context));
-  const auto alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
+  const CublasScalar alpha(p, p.alpha), beta(p, p.beta);
   // cuBLAS is column-major: our row-major D is its D transposed, so A and B change places.
   const int op_b = p.b_major == Major::kK ? kOpT : kOpN, op_a = p.a_major == Major::kK ? kOpN : kOpT;
-  return CheckCublas(state_->f.gemm(state_->handle, op_b, op_a, p.n, p.m, p.k, &alpha, arguments.b, CudaType(p.b),
-                                    p.ldb, p.stride_b, arguments.a, CudaType(p.a), p.lda, p.stride_a, &beta,
-                                    arguments.d, CudaType(p.d), p.ldd, p.stride_d, p.batch, kCompute32F, kGemmDefault),
-                     "cublasGemmStridedBatchedEx");
+  return CheckCublas(
+      state_->f.gemm(state_->handle, op_b, op_a, p.n, p.m, p.k, alpha.pointer(), arguments.b, CudaType(p.b), p.ldb,
+                     p.stride_b, arguments.a, CudaType(p.a), p.lda, p.stride_a, beta.pointer(), arguments.d,
+                     CudaType(p.d), p.ldd, p.stride_d, p.batch, ArithmeticOf(p).compute, kGemmDefault),
+      "cublasGemmStridedBatchedEx");
 }
 
 }  // namespace laneshift::measure

@@ -11,6 +11,7 @@
 #include "device/event.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
+#include "measure/peers/cublas_types.h"
 
 namespace laneshift::measure {
 namespace {
@@ -19,7 +20,6 @@ using base::Cat;
 using base::SharedLibrary;
 
 // Values of cublasLt.h and library_types.h.
-constexpr int kCompute32F = 68, kReal32F = 0;
 constexpr int32_t kOpN = 0, kOpT = 1;
 constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kBiasType = 26, kScalePointerA = 17,
               kScalePointerB = 18, kScalePointerD = 20, kFastSum = 25;
@@ -166,10 +166,11 @@ struct Cublaslt::State {
   Status DescribeProblem() {
     const GemmProblem& p = problem;
     const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
-    LS_TRY(Check(f.create_operation(&operation, kCompute32F, kReal32F), "cublasLtMatmulDescCreate"));
+    const CublasArithmetic arithmetic = ArithmeticOf(p);
+    LS_TRY(Check(f.create_operation(&operation, arithmetic.compute, arithmetic.scale), "cublasLtMatmulDescCreate"));
     LS_TRY(SetOperation(kTransA, b_k ? kOpT : kOpN));
     LS_TRY(SetOperation(kTransB, a_k ? kOpN : kOpT));
-    if (ir::IsEightBit(p.a)) LS_TRY(SetOperation(kFastSum, static_cast<int8_t>(p.sum == SumPrecision::kFast ? 1 : 0)));
+    if (ir::IsFloat8(p.a)) LS_TRY(SetOperation(kFastSum, static_cast<int8_t>(p.sum == SumPrecision::kFast ? 1 : 0)));
     LS_TRY(SetOperation(kEpilogue, epilogue.code));
     if ((epilogue.code & kAddsBias) != 0) {
       const DataType type = p.bias == BiasAxis::kN ? ir::AddendType(p.d) : ir::OperandTypeOf(p.epilogue[0], p.d);
@@ -188,7 +189,7 @@ struct Cublaslt::State {
     if (problem.scale != Scaling::kTensor) return Ok();
     LS_TRY(SetOperation(kScalePointerA, arguments.scale_b));
     LS_TRY(SetOperation(kScalePointerB, arguments.scale_a));
-    return ir::IsEightBit(problem.d) ? SetOperation(kScalePointerD, arguments.scale_d) : Ok();
+    return ir::IsFloat8(problem.d) ? SetOperation(kScalePointerD, arguments.scale_d) : Ok();
   }
 
   Result<std::vector<Algorithm>> Propose() {
@@ -208,10 +209,10 @@ struct Cublaslt::State {
 
   Status Multiply(const Algorithm& algorithm, const GemmArguments& arguments) {
     LS_TRY(SetPointers(arguments));
-    const auto alpha = static_cast<float>(problem.alpha), beta = static_cast<float>(problem.beta);
-    return Check(f.multiply(handle, operation, &alpha, arguments.b, left, arguments.a, right, &beta, arguments.d, out,
-                            arguments.d, out, &algorithm.algorithm, reinterpret_cast<void*>(workspace->pointer()),
-                            kWorkspaceBytes, stream),
+    const CublasScalar alpha(problem, problem.alpha), beta(problem, problem.beta);
+    return Check(f.multiply(handle, operation, alpha.pointer(), arguments.b, left, arguments.a, right, beta.pointer(),
+                            arguments.d, out, arguments.d, out, &algorithm.algorithm,
+                            reinterpret_cast<void*>(workspace->pointer()), kWorkspaceBytes, stream),
                  "cublasLtMatmul");
   }
 

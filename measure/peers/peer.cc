@@ -31,7 +31,7 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
   }
   if (gemm->bias != BiasAxis::kNone) notes.push_back("cuBLAS runs without the bias");
   if (!gemm->epilogue.empty()) notes.push_back("cuBLAS runs without the epilogue");
-  if (!ir::IsEightBit(gemm->a)) {
+  if (!ir::IsFloat8(gemm->a)) {
     LS_ASSIGN(Cublas opened, Cublas::Open(directories, device, stream));
     auto cublas = std::make_shared<Cublas>(std::move(opened));
     calls.push_back(

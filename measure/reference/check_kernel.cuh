@@ -1,5 +1,5 @@
 // The device's reference: a plain kernel that compares D with sums in double precision. NVRTC compiles it after
-// measure/reference/product_view.cuh, with A_TYPE to OUT and BIAS one of the types here, JOINED columns of the product
+// measure/reference/product_view.cuh, with A_TYPE to OUT and BIAS one of the types here, SATURATES 0 or 1, JOINED columns of the product
 // for each of D, and HALVES where those come from two halves of B.
 //
 // Each thread sums a 4 x 4 piece of a 64 x 64 tile; operands come through shared memory as floats, exactly.
@@ -17,6 +17,9 @@ struct E4m3 {
 };
 struct E5m2 {
   unsigned char bits;
+};
+struct Tf32 {
+  unsigned bits;
 };
 __device__ inline float Widen(const Half& x) {
   float f;
@@ -39,7 +42,12 @@ __device__ inline float Widen(const E5m2& x) {
   asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits));
   return LowHalf(pair);
 }
+__device__ inline float Widen(const Tf32& x) { return __uint_as_float(x.bits & ~0x1fffu); }
+__device__ inline float Widen(const signed char& x) { return x; }
+__device__ inline float Widen(const unsigned char& x) { return x; }
+__device__ inline double Widen(const int& x) { return x; }
 
+__device__ inline double Rounded(double value, const int&) { return value; }
 __device__ inline float Rounded(double value, const float&) { return (float)value; }
 __device__ inline float Rounded(double value, const Half&) {
   Half half;
@@ -65,6 +73,10 @@ __device__ inline float Rounded(double value, const E5m2&) {
 template <typename T>
 __device__ inline double Saturated(double value, const T&) {
   return value;
+}
+// Sums of integers modulo 2^32, or clamped (SATURATES).
+__device__ inline double Saturated(double value, const int&) {
+  return SATURATES ? fmin(fmax(value, -2147483648.0), 2147483647.0) : (double)(int)(unsigned)(long long)value;
 }
 __device__ inline double Saturated(double value, const E4m3&) { return fmin(fmax(value, -448.0), 448.0); }
 __device__ inline double Saturated(double value, const E5m2&) { return fmin(fmax(value, -57344.0), 57344.0); }

@@ -164,8 +164,9 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };
   const Epilogue& epilogue = ir::EpilogueOf(problem);
+  const bool saturates = std::visit([](const auto& kind) { return kind.sum == SumPrecision::kSaturate; }, problem);
   const std::string macros = Cat("#define JOINED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
-                                 ir::JoinsHalves(epilogue) ? 1 : 0, "\n");
+                                 ir::JoinsHalves(epilogue) ? 1 : 0, "\n#define SATURATES ", saturates ? 1 : 0, "\n");
   const auto load = [&](CodeForm wanted) -> Result<device::Module> {
     LS_ASSIGN(
         const std::string code,

@@ -56,6 +56,9 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
       view_(ViewOf(problem)),
       output_(output),
       alpha_(view_.alpha),
+      saturates_(std::visit([](const auto& kind) { return kind.sum == SumPrecision::kSaturate; }, problem_)),
+      unsigned_(ir::InfoOf(operands.a.shape.type).numbers == ir::DataTypeInfo::kUnsigned &&
+                ir::InfoOf(operands.b.shape.type).numbers == ir::DataTypeInfo::kUnsigned),
       epilogue_(ir::EpilogueOf(problem_)),
       operands_(operands),
       totals_(totals),
@@ -72,6 +75,9 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
 void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes,
                           const HostTensor& d, Comparison& into, FunctionValues& functions, int64_t element) const {
   const int64_t row = view_.RowOfD(batch, i);
+  if (ir::IsInteger(output_)) {
+    return CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums[0], magnitudes[0], into);
+  }
   std::array<ValueRange, 2> values{};
   int64_t known = 0;
   Passed passed;
@@ -92,6 +98,20 @@ void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sum
     if (value) value = After(gate_ + 1, epilogue_.size(), passed, *value, own, into, functions);
   }
   if (value) Count(d, row, own.column, Saturated(output_, Rounded(*value * last_)), into);
+}
+
+// Products of operands without a sign only grow, so that a sum that is clamped at every instruction is the clamped
+// one. Of others a clamped sum depends on the order of products.
+void HostEpilogue::CountInteger(const HostTensor& d, int64_t row, int64_t column, double sum, double magnitude,
+                                Comparison& into) const {
+  const double largest = ir::LargestOf(output_);
+  if (saturates_) {
+    if (magnitude > largest && !unsigned_) return;
+    sum = std::clamp(sum, -largest - 1, largest);
+  } else {
+    sum = static_cast<double>(static_cast<int32_t>(static_cast<uint64_t>(static_cast<int64_t>(sum))));
+  }
+  Count(d, row, column, {sum, sum, sum}, into);
 }
 
 double HostEpilogue::Bias(int64_t i, int64_t column) const {

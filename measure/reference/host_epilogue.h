@@ -123,13 +123,17 @@ class HostEpilogue {
   ValueRange Applied(ir::Function function, const std::array<double, 2>& numbers, const ValueRange& value) const;
   double Other(const EpilogueStep& step, size_t operand, const Place& at) const;
   double Bias(int64_t i, int64_t column) const;
+  // Of an s32 D.
+  void CountInteger(const HostTensor& d, int64_t row, int64_t column, double sum, double magnitude,
+                    Comparison& into) const;
   void Count(const HostTensor& d, int64_t row, int64_t column, const ValueRange& range, Comparison& into) const;
 
   const Problem problem_;
   const ProductView view_;
   const DataType output_;
   double alpha_;
-  double last_ = 1;  // the scale factor of D
+  double last_ = 1;                  // the scale factor of D
+  const bool saturates_, unsigned_;  // sums of integers; both of their operands
   const Epilogue& epilogue_;
   const HostOperands& operands_;
   EpilogueTotals* const totals_;

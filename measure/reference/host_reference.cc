@@ -52,7 +52,7 @@ class ElementView {
 
  private:
   static float At(const HostTensor& tensor, int64_t element) {
-    return ElementAt(tensor.bytes.data(), tensor.shape.type, element);
+    return static_cast<float>(ElementAt(tensor.bytes.data(), tensor.shape.type, element));  // exact of operands
   }
 
   const ProductView& view_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "base/integer_math.h"
@@ -38,31 +39,55 @@ const std::array<float, 256>& NumbersOf(base::FloatFormat format) {
   return format == base::FloatFormat::kE4m3 ? kOfE4m3 : kOfE5m2;
 }
 
-}  // namespace
-
-float ElementAt(const std::byte* bytes, DataType type, int64_t index) {
-  const ir::DataTypeInfo& info = ir::InfoOf(type);
-  if (!info.format) {
-    float value;
-    std::memcpy(&value, bytes + index * 4, 4);
-    return value;
-  }
-  if (info.EightBit()) return NumbersOf(*info.format)[static_cast<size_t>(bytes[index])];
-  uint16_t bits;
-  std::memcpy(&bits, bytes + index * 2, 2);
-  return *info.format == base::FloatFormat::kF16 ? base::F16ToFloat(bits) : base::Bf16ToFloat(bits);
+template <typename T>
+T Load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
 }
 
-void StoreElement(std::byte* bytes, DataType type, int64_t index, float value) {
+// What an element is made of a random number in [-1, 1).
+double NumberOf(DataType type, OperandRole role, double uniform) {
+  if (IsScale(role)) return 1 + 0.5 * uniform;
   const ir::DataTypeInfo& info = ir::InfoOf(type);
+  if (!info.IsInteger()) return uniform;
+  const double half = std::ldexp(1, info.bits - 1);
+  return std::floor((uniform + (info.numbers == ir::DataTypeInfo::kSigned ? 0 : 1)) * half);
+}
+
+}  // namespace
+
+double ElementAt(const std::byte* bytes, DataType type, int64_t index) {
+  const ir::DataTypeInfo& info = ir::InfoOf(type);
+  const std::byte* at = bytes + index * (info.bits / 8);
+  if (info.IsFloat8()) return NumbersOf(*info.format)[static_cast<size_t>(*at)];
+  if (type == DataType::kS8) return Load<int8_t>(at);
+  if (type == DataType::kU8) return Load<uint8_t>(at);
+  if (type == DataType::kS32) return Load<int32_t>(at);
+  if (type == DataType::kF32) return Load<float>(at);
+  if (type == DataType::kTf32) return base::ToFloat(base::FloatFormat::kTf32, Load<uint32_t>(at));
+  const auto bits = Load<uint16_t>(at);
+  return type == DataType::kF16 ? base::F16ToFloat(bits) : base::Bf16ToFloat(bits);
+}
+
+void StoreElement(std::byte* bytes, DataType type, int64_t index, double value) {
+  const ir::DataTypeInfo& info = ir::InfoOf(type);
+  const auto element = static_cast<size_t>(info.bits / 8);
+  std::byte* at = bytes + static_cast<size_t>(index) * element;
+  if (info.IsInteger()) {
+    const double least = info.numbers == ir::DataTypeInfo::kSigned ? -ir::LargestOf(type) - 1 : 0;
+    const auto bits = static_cast<int64_t>(std::nearbyint(std::clamp(value, least, ir::LargestOf(type))));
+    std::memcpy(at, &bits, element);
+    return;
+  }
+  const auto number = static_cast<float>(value);
   if (!info.format) {
-    std::memcpy(bytes + index * 4, &value, 4);
+    std::memcpy(at, &number, element);
     return;
   }
   const auto overflow = info.Saturates() ? base::Overflow::kSaturate : base::Overflow::kInfinity;
-  const uint32_t bits = base::FromFloat(*info.format, value, base::Rounding::kNearestEven, overflow);
-  const int64_t element = DataTypeBytes(type);
-  std::memcpy(bytes + index * element, &bits, static_cast<size_t>(element));
+  const uint32_t bits = base::FromFloat(*info.format, number, base::Rounding::kNearestEven, overflow);
+  std::memcpy(at, &bits, element);
 }
 
 HostTensor HostTensor::Poisoned(const StoredTensor& shape) {
@@ -81,15 +106,15 @@ HostTensor HostTensor::Random(const StoredTensor& shape, OperandRole role, uint6
       const int64_t first = shape.RowStart(row);
       const auto index = static_cast<uint64_t>(row * inner);
       for (int64_t i = 0; i < inner; ++i) {
-        const float value = Uniform(key, index + static_cast<uint64_t>(i));
-        StoreElement(result.bytes.data(), shape.type, first + i, IsScale(role) ? 1.0f + 0.5f * value : value);
+        const double value = NumberOf(shape.type, role, Uniform(key, index + static_cast<uint64_t>(i)));
+        StoreElement(result.bytes.data(), shape.type, first + i, value);
       }
     }
   });
   return result;
 }
 
-float HostTensor::At(int64_t row, int64_t i) const {
+double HostTensor::At(int64_t row, int64_t i) const {
   return ElementAt(bytes.data(), shape.type, shape.RowStart(row) + i);
 }
 

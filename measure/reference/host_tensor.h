@@ -1,7 +1,7 @@
 // HostTensor: the bytes of one operand of a problem, laid out exactly as the device sees them, pitches included.
 //
-// What lies between rows and between images is filled with 0xff, which is NaN in every type: a kernel that reads it
-// shows in its result, and a kernel that writes it is caught (FindOverwrittenPadding).
+// What lies between rows and between images is filled with 0xff, which is NaN in every type of floats: a kernel that
+// reads it shows in its result, and a kernel that writes it is caught (FindOverwrittenPadding).
 // Thread-safety: values.
 #pragma once
 
@@ -26,17 +26,18 @@ struct HostTensor {
 
   // Every byte 0xff.
   static HostTensor Poisoned(const StoredTensor& shape);
-  // Uniform in [-1, 1), factors in [0.5, 1.5), rounded to the type: a function of seed, role and logical index alone,
-  // so the same everywhere.
+  // Uniform in [-1, 1), scale factors in [0.5, 1.5), rounded to the type; integers uniform over their whole range. A
+  // function only of seed, role and logical index, so the same everywhere.
   static HostTensor Random(const StoredTensor& shape, OperandRole role, uint64_t seed);
 
   // Element `i` of row `row`, counted through all dimensions.
-  float At(int64_t row, int64_t i) const;
+  double At(int64_t row, int64_t i) const;
 };
 
-// Stores round to nearest, ties to even, as the kernels do: beyond the largest number an 8-bit type saturates.
-float ElementAt(const std::byte* bytes, DataType type, int64_t index);
-void StoreElement(std::byte* bytes, DataType type, int64_t index, float value);
+// As the tensor core reads it: of tf32 the low 13 bits are 0.
+double ElementAt(const std::byte* bytes, DataType type, int64_t index);
+// Rounds to nearest, ties to even, as the kernels do: beyond the largest number e4m3, e5m2 and integers saturate.
+void StoreElement(std::byte* bytes, DataType type, int64_t index, double value);
 
 // The first element outside of the tensor that is no longer 0xff, in words.
 std::optional<std::string> FindOverwrittenPadding(const HostTensor& tensor);
