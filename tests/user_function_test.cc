@@ -157,14 +157,14 @@ void ExpectTwin(const Engine& engine, const Case& c) {
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(*problem);
   const int64_t joined = ir::IsGated(gemm.epilogue) ? 2 : 1, columns = gemm.n / joined;
   const auto sum = [&](int64_t row, int64_t index) {
-    return sums.At(row, ir::ColumnOfB(gemm.epilogue, index, gemm.n));
+    return static_cast<float>(sums.At(row, ir::ColumnOfB(gemm.epilogue, index, gemm.n)));
   };
   int wrong = 0;
   for (int64_t row = 0; row < gemm.batch * gemm.m; ++row) {
     for (int64_t column = 0; column < columns && wrong < 5; ++column) {
       Element element{.value = sum(row, joined * column), .operands = {}};
       if (joined > 1) element.up = sum(row, 2 * column + 1);
-      std::vector<float> found = {d.At(row, column)};
+      std::vector<float> found = {static_cast<float>(d.At(row, column))};
       for (size_t i = 0; i < tensors.size(); ++i) {
         const HostTensor& operand = operands.epilogue[i];
         const bool matrix = operand.shape.Rows() > 1;
