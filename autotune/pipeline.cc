@@ -179,6 +179,12 @@ class StepWriter {
   Step TensorMove(const Op& op) const {
     if (const auto* shift = std::get_if<ir::TensorShiftAttrs>(&op.attrs))
       return {.kind = StepKind::kTensorMove, .issues = Depth() * shift->issues};
+    if (const auto* scales = std::get_if<ir::ScaleCopyAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 1, scales->tile);
+      return {.kind = StepKind::kTensorCopy,
+              .bytes = static_cast<double>(tile.Bytes()),
+              .issues = static_cast<double>(tile.outer) / ir::ScaleBlock::kLines};
+    }
     const bool copy = op.kind == OpKind::kTensorCopy;
     return {.kind = copy ? StepKind::kTensorCopy : StepKind::kTensorMove,
             .bytes = Depth() * (copy ? program_.tile_m : ir::kRefreshedRows) * kStepBytes,

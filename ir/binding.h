@@ -25,6 +25,7 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(Map, "map_", kTensorMap, "ab d")            \
   FAMILY(MapEdge, "map_edge", kTensorMap, "")        \
   FAMILY(MapDRest, "map_d_rest", kTensorMap, "")     \
+  FAMILY(MapScale, "map_scale_", kTensorMap, "ab")   \
   FAMILY(Base, "base_", kPointer, "abcd")            \
   FAMILY(BaseBias, "base_bias", kPointer, "")        \
   FAMILY(BaseScale, "base_scale_", kPointer, "ab d") \
@@ -73,6 +74,7 @@ enum class BindingFamily : uint8_t {
 #define LS_NAMED_BINDINGS(BINDING) \
   BINDING(MapA, Map, 0) BINDING(MapB, Map, 1) BINDING(MapD, Map, 3) \
   BINDING(MapEdge, MapEdge, 0) BINDING(MapDRest, MapDRest, 0) \
+  BINDING(MapScaleA, MapScale, 0) BINDING(MapScaleB, MapScale, 1) \
   LS_OPERAND_BINDINGS(BINDING, Base) BINDING(BaseBias, BaseBias, 0) BINDING(Workspace, Workspace, 0) \
   BINDING(BaseScaleA, BaseScale, 0) BINDING(BaseScaleB, BaseScale, 1) BINDING(BaseScaleD, BaseScale, 3) \
   LS_OPERAND_BINDINGS(BINDING, Pitch) LS_OPERAND_BINDINGS(BINDING, Stride) \
@@ -130,6 +132,8 @@ constexpr Binding OfOperand(BindingFamily family, Operand operand) { return {fam
 // The bindings of an operand's tensor map, base pointer, pitch and batch stride. REQUIRES: the operand has that
 // binding; C has no tensor map.
 Binding MapOf(Operand operand);
+// Of A's or B's scale factors.
+constexpr Binding MapOfScales(Operand operand) { return OfOperand(BindingFamily::kMapScale, operand); }
 constexpr Binding BaseOf(Operand operand) { return OfOperand(BindingFamily::kBase, operand); }
 constexpr Binding PitchOf(Operand operand) { return OfOperand(BindingFamily::kPitch, operand); }
 constexpr Binding StrideOf(Operand operand) { return OfOperand(BindingFamily::kStride, operand); }

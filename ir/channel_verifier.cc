@@ -120,7 +120,8 @@ Status RoleVerifier::CheckBarrier(const Op& op) {
     const bool lanes = !role_->elected && attrs.by == Unit::kWarp;
     if (attrs.to != Reach::kOwn && op.kind == OpKind::kBarrierArrive && !lanes && !(one && attrs.to == Reach::kAll))
       return Broken(8, "the lanes of a warp arrive at other CTAs, one each");
-    const int ctas = attrs.to == Reach::kAll && role_->leader ? program_.ctas : 1;
+    const bool leaders = role_->leader && (attrs.to == Reach::kAll || attrs.to == Reach::kLeader);
+    const int ctas = leaders ? program_.ctas : 1;
     return Arrive(op.operands[0], attrs.side, threads * program_.Arrivals(attrs.to) / ctas);
   }
   Use& use = uses_[static_cast<size_t>(slots_.Of(op.operands[0]))];

@@ -155,8 +155,10 @@ Status ValidateConv(const ConvProblem& p) {
                    .beta = p.beta,
                    .bias = p.bias != ConvBias::kNone,
                    .epilogue = &p.epilogue}));
-  if (p.scale == Scaling::kBlock) {
-    return InvalidProblem("scale=block is for gemm; a conv has scale=tensor (one scale factor per operand)");
+  if (p.scale == Scaling::kBlock || p.scale == Scaling::kMx) {
+    return InvalidProblem(Cat("scale=", NameOf(p.scale),
+                              " is for gemm; a conv has scale=tensor (one scale factor per "
+                              "operand)"));
   }
   LS_TRY(CheckAlignment("align_x", p.align_x, p.x));
   LS_TRY(CheckAlignment("align_w", p.align_w, p.w));

@@ -28,7 +28,7 @@ struct DataTypeInfo {
   std::string_view npy, source;
 
   bool IsInteger() const { return numbers != kFloat; }
-  bool IsFloat8() const { return numbers == kFloat && bits == 8; }
+  bool IsFloat8() const { return numbers == kFloat && bits == 8 && base::InfoOf(*format).has_sign; }
   // A number beyond the largest becomes the largest, not an infinity: what conversions to 8-bit types do.
   bool Saturates() const { return IsFloat8(); }
 };

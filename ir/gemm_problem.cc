@@ -59,7 +59,7 @@ constexpr Key kKeys[] = {
     {"bias",     &GemmProblem::bias,     kOptional, "a vector to add: one value for each row of D (m), or each column (n)"},
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor), or by blocks of 128"},
+    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor), by blocks of 128 (block), or ue8m0 for 32 of k (mx)"},
     {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
     {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},

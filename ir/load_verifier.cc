@@ -48,6 +48,8 @@ Status RoleVerifier::CheckLoad(const Op& op) {
     return Broken(8, "only threads find taps, and only those of B");
   if (attrs.transposed && (op.kind == OpKind::kTmaLoad || attrs.taps))
     return Broken(8, "only threads transpose, and no taps");
+  if (attrs.scales && (op.kind != OpKind::kTmaLoad || attrs.halves))
+    return Broken(8, "scale factors are loaded by bulk copies, and have no halves");
   LS_TRY(FillTile(op, attrs.tile));
   if (attrs.halves) {
     const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
@@ -55,7 +57,7 @@ Status RoleVerifier::CheckLoad(const Op& op) {
       return Broken(8, "halves are those of B's columns, which boxes bring as rows along k");
     if (op.kind == OpKind::kCopyLoad) LS_TRY(Needs({Binding::kColumns}));
   }
-  if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, MapOf(attrs.operand), attrs.to, false);
+  if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, attrs.Map(), attrs.to, false);
   if (attrs.to != Reach::kOwn || program_.ctas != 1)
     return Broken(8, "bulk copies alone go to other CTAs or serve pairs");
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));

@@ -12,8 +12,8 @@ namespace laneshift::ir {
 namespace {
 
 constexpr MmaKindInfo kMmaKinds[] = {
-#define MMA_KIND(Name, text, depth, pairing, accumulator, llvm) \
-  {text, depth, MmaKindInfo::pairing, DataType::k##accumulator, llvm},
+#define MMA_KIND(Name, text, depth, pairing, accumulator, scale_run, llvm) \
+  {text, depth, MmaKindInfo::pairing, DataType::k##accumulator, scale_run, llvm},
 #define MMA_TYPE(...)
 #include "ir/mma_kinds.def"
 };
@@ -50,16 +50,23 @@ std::optional<MmaKind> MmaKindOf(DataType type) {
   return row == nullptr ? std::nullopt : std::optional(row->kind);
 }
 
-std::optional<MmaKind> MmaKindOf(DataType a, DataType b) {
-  const std::optional<MmaKind> kind = MmaKindOf(a);
-  if (!kind || kind != MmaKindOf(b)) return std::nullopt;
-  if (InfoOf(*kind).pairing == MmaKindInfo::kSameType && a != b) return std::nullopt;
-  return kind;
+std::optional<MmaKind> MmaKindOf(DataType a, DataType b, int scale_run) {
+  const auto has = [](MmaKind kind, DataType type) {
+    return std::any_of(std::begin(kTypesOfKinds), std::end(kTypesOfKinds),
+                       [&](const TypeOfKind& row) { return row.kind == kind && row.type == type; });
+  };
+  for (size_t i = 0; i < std::size(kMmaKinds); ++i) {
+    const auto kind = static_cast<MmaKind>(i);
+    if (kMmaKinds[i].scale_run != scale_run || !has(kind, a) || !has(kind, b)) continue;
+    if (kMmaKinds[i].pairing == MmaKindInfo::kAnyTypes || a == b) return kind;
+  }
+  return std::nullopt;
 }
 
 std::string OperandPairs() {
   std::vector<std::string> pairs;
   for (const MmaKindInfo& kind : kMmaKinds) {
+    if (kind.scale_run != 0) continue;  // of types that other kinds have, too
     std::string any;
     for (const TypeOfKind& row : kTypesOfKinds) {
       if (&InfoOf(row.kind) != &kind) continue;
@@ -84,10 +91,10 @@ int MmaDepth(DataType type) { return InfoOf(RowOf(type).kind).k; }
 
 DataType AccumulatorType(DataType type) { return InfoOf(RowOf(type).kind).accumulator; }
 
-MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, bool saturates) {
-  const std::optional<MmaKind> kind = MmaKindOf(a.type, b.type);
+MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, int scale_run) {
+  const std::optional<MmaKind> kind = MmaKindOf(a.type, b.type, scale_run);
   LS_CHECK(kind.has_value(), "no instruction multiplies ", DataTypeName(a.type), " by ", DataTypeName(b.type));
-  return {.kind = *kind, .a = a, .b = b, .m = m, .n = n, .k = InfoOf(*kind).k, .saturates = saturates};
+  return {.kind = *kind, .a = a, .b = b, .m = m, .n = n, .k = InfoOf(*kind).k};
 }
 
 }  // namespace laneshift::ir

@@ -25,15 +25,17 @@ struct MmaKindInfo {
   int k;  // elements along K of one instruction
   Pairing pairing;
   DataType accumulator;
+  int scale_run;  // elements along K for which a scale factor is; 0: the instruction has none
   int llvm;
 };
 const MmaKindInfo& InfoOf(MmaKind kind);
 
-// The kind whose instructions multiply A of one type by B of another; none: no instruction does.
-std::optional<MmaKind> MmaKindOf(DataType a, DataType b);
+// The kind whose instructions multiply A of one type by B of another, with a scale factor for so many elements along K
+// (0: without); none: no instruction does.
+std::optional<MmaKind> MmaKindOf(DataType a, DataType b, int scale_run = 0);
 // The kind that a type is an operand of; none: of no kind.
 std::optional<MmaKind> MmaKindOf(DataType type);
-// The type's code in an instruction descriptor. REQUIRES: it is an operand of a kind.
+// The type's code in an instruction descriptor, the same in all kinds. REQUIRES: it is an operand of a kind.
 int MmaTypeCode(DataType type);
 
 inline bool CanMultiply(DataType a, DataType b) { return MmaKindOf(a, b).has_value(); }
@@ -51,11 +53,12 @@ struct MmaInstruction {
   MmaOperand a{}, b{};
   int m = 0, n = 0, k = 0;
   bool saturates = false;  // of integers: the sums are clamped to the range of the accumulator
+  int scale_byte = 0;      // with scale factors: the byte of their 32-bit cells that holds them
 
   DataType accumulator() const { return InfoOf(kind).accumulator; }
 };
 // REQUIRES: a kind multiplies the types.
-MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, bool saturates = false);
+MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, int scale_run = 0);
 
 // Elements along K that one instruction multiplies of operands of this type. REQUIRES: it is an operand of a kind.
 int MmaDepth(DataType type);

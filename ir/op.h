@@ -119,6 +119,10 @@ struct LoadAttrs {
   bool transposed = false;  // elements are contiguous in memory along the tile's outer axis (by threads)
   Reach to = Reach::kOwn;  // kM, kN: the box is one of several; it comes to the same rows of the tile in all those CTAs
   bool halves = false;  // along N the tile takes turns at two halves of B's columns (of a group), from the given one on
+  bool scales = false;  // of the operand's scale factors: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
+
+  // Whose boxes bring it. REQUIRES: a bulk copy does.
+  Binding Map() const { return scales ? MapOfScales(operand) : MapOf(operand); }
   bool operator==(const LoadAttrs&) const = default;
 };
 // A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
@@ -149,6 +153,17 @@ struct MmaAttrs {
   int a_row = 0;  // the row of the first tile that is row 0 of the product
   int sums = 0;   // into registers: which of the two accumulators that the role may have
   bool operator==(const MmaAttrs&) const = default;
+};
+struct MmaScaledAttrs {
+  int a_tile = 0, b_tile = 1;
+  int b_scales = 0;  // column of the slot of scale factors at which B's begin; A's begin at 0
+  bool operator==(const MmaScaledAttrs&) const = default;
+};
+struct ScaleCopyAttrs {
+  int tile = 0;    // whole blocks of 512 bytes, along K
+  int column = 0;  // where the first one goes
+  int step = 0;    // columns from block to block
+  bool operator==(const ScaleCopyAttrs&) const = default;
 };
 struct MmaTensorAttrs {
   int b_tile = 0;
@@ -327,14 +342,13 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs =
-    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
-                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                 PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
-                 TensorRefreshAttrs, LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StoreTotalsAttrs, AddTotalsAttrs,
-                 FactorsAttrs, ClearSumsAttrs, AddSumsAttrs, ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
-                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<
+    NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
+    CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs,
+    MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs,
+    LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
+    CallAttrs, GateAttrs, ReduceAttrs, StoreTotalsAttrs, AddTotalsAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs,
+    ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

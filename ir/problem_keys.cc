@@ -19,9 +19,18 @@ namespace {
 
 constexpr int64_t kMaxPitch = int64_t{1} << 40, kMaxElements = int64_t{1} << 46;
 
-std::optional<DataType> FindType(std::string_view name) {
+// Those that a problem may name.
+std::vector<DataType> OperandAndResultTypes() {
+  std::vector<DataType> types;
   for (int i = 0; i < kDataTypes; ++i) {
     const auto type = static_cast<DataType>(i);
+    if (InfoOf(type).result || CanMultiply(type, type)) types.push_back(type);
+  }
+  return types;
+}
+
+std::optional<DataType> FindType(std::string_view name) {
+  for (const DataType type : OperandAndResultTypes()) {
     if (DataTypeName(type) == name) return type;
   }
   return std::nullopt;
@@ -35,7 +44,7 @@ constexpr std::string_view kNumericsDocs[] = {
     "deterministic, and results computed from a row of A (an image of x) have the same bits for any number of others",
 };
 static_assert(std::size(kNumericsNames) == std::size(kNumericsDocs));
-constexpr std::string_view kScalingNames[] = {"none", "tensor", "block"};
+constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx"};
 
 template <typename Enum, size_t kCount>
 std::optional<Enum> FindName(const std::string_view (&names)[kCount], std::string_view text) {
@@ -123,7 +132,7 @@ Status CheckSeparators(std::string_view word) {
 
 std::string KnownTypes() {
   std::vector<std::string_view> names;
-  for (int i = 0; i < kDataTypes; ++i) names.push_back(DataTypeName(static_cast<DataType>(i)));
+  for (const DataType type : OperandAndResultTypes()) names.push_back(DataTypeName(type));
   return Choice(names);
 }
 std::string SumNames() { return Choice(kSumNames); }
@@ -226,10 +235,9 @@ std::string_view NameOf(Numerics numerics) { return kNumericsNames[static_cast<s
 Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
   const auto scale = FindName<Scaling>(kScalingNames, text);
   if (!scale) {
-    return InvalidProblem(
-        Cat(key, "=", text,
-            " is not a scaling; use none, tensor (one scale factor per operand) or block (A by row and "
-            "128 of k, B by 128 x 128)"));
+    return InvalidProblem(Cat(key, "=", text,
+                              " is not a scaling; use none, tensor (one scale factor per operand), block (A by row and "
+                              "128 of k, B by 128 x 128) or mx (ue8m0 for 32 of k)"));
   }
   return *scale;
 }

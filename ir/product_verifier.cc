@@ -1,6 +1,7 @@
 // What a role verifies of products, and of their operands in Tensor Memory.
 #include "base/text.h"
 #include "ir/role_verifier.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
 
@@ -50,6 +51,54 @@ Status RoleVerifier::CheckMma(const Op& op) const {
   if (values_[op.operands[0]].slot == SlotState::kTaken) return Broken(11, "it accumulates into a slot that was taken");
   if (accumulator.rows == program_.Rows() && accumulator.columns == program_.Columns()) return Ok();
   return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
+}
+
+// `tile` of a slot has `extent` elements of an operand along `axis`, and tile_k along K.
+Status RoleVerifier::CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent) const {
+  const Channel& channel = ChannelOfSlot(op.operands[operand]);
+  if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
+    return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
+  const SharedLayout& layout = channel.tiles[static_cast<size_t>(tile)].layout;
+  const bool along = (layout.outer_axis == axis && layout.inner_axis == Axis::kK) ||
+                     (layout.inner_axis == axis && layout.outer_axis == Axis::kK);
+  if (along && IsOperand(layout.type) && layout.Extent(axis) == extent && layout.Extent(Axis::kK) == program_.tile_k)
+    return Ok();
+  return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(tile)].name, " is not ",
+                        NameOf(program_.operand_type), " of ", NameOf(axis), "=", extent, " and k=", program_.tile_k));
+}
+
+// A slot of scale factors has those of tile_k elements: four columns for each 128 rows and each four blocks of K.
+Status RoleVerifier::CheckMmaScaled(const Op& op) const {
+  const auto& attrs = op.As<MmaScaledAttrs>();
+  const Channel& accumulator = ChannelOfSlot(op.operands[0]);
+  const Channel& factors = ChannelOfSlot(op.operands[1]);
+  if (accumulator.own || accumulator.rows != program_.Rows() || accumulator.columns != program_.Columns())
+    return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
+  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, program_.row_axis, program_.Rows()));
+  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas));
+  const int blocks = program_.tile_k / (static_cast<int>(kMxRun) * ScaleBlock::kFactors);
+  const int of_a = blocks * program_.Rows() / kPartitionLanes, of_b = blocks * program_.Columns() / kPartitionLanes;
+  if (factors.own && attrs.b_scales == of_a && factors.columns == of_a + of_b) return Ok();
+  return Broken(12, Cat("channel ", factors.name, " does not hold ", of_a, " and ", of_b, " columns of scale factors"));
+}
+
+Status RoleVerifier::CheckScaleCopy(const Op& op) const {
+  const auto& attrs = op.As<ScaleCopyAttrs>();
+  const Channel& factors = ChannelOfSlot(op.operands[0]);
+  const Channel& source = ChannelOfSlot(op.operands[1]);
+  if (!InRange(attrs.tile, 0, static_cast<int64_t>(source.tiles.size())))
+    return Broken(8, Cat("channel ", source.name, " has no tile ", attrs.tile));
+  const SharedLayout& layout = source.tiles[static_cast<size_t>(attrs.tile)].layout;
+  const int blocks = layout.outer / ScaleBlock::kLines;
+  const bool whole = layout.type == DataType::kUe8m0 && layout.inner == ScaleBlock::kLineBytes &&
+                     layout.outer % ScaleBlock::kLines == 0 && layout.swizzle == Swizzle::kNone;
+  if (!whole)
+    return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(attrs.tile)].name, " has no whole blocks"));
+  const int end = attrs.column + (blocks - 1) * attrs.step + ScaleBlock::kFactors;
+  if (factors.own && attrs.step >= ScaleBlock::kFactors && InRange(attrs.column, 0, factors.columns) &&
+      end <= factors.columns)
+    return Ok();
+  return Broken(12, Cat(blocks, " blocks from column ", attrs.column, " on leave channel ", factors.name));
 }
 
 // A in Tensor Memory: the slot holds tile_m lanes of tile_k elements, and so does what is copied into it.

@@ -1,6 +1,9 @@
 #include "ir/program.h"
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "base/integer_math.h"
 
 namespace laneshift::ir {
 namespace {
@@ -82,9 +85,12 @@ bool Program::TakesOver() const {
 }
 
 int Channel::StageBytes() const {
-  int bytes = space == Space::kGrants ? kGrantBytes : 0;
-  for (const TileSlot& tile : tiles) bytes += tile.layout.Bytes();
-  return bytes;
+  int bytes = space == Space::kGrants ? kGrantBytes : 0, alignment = 1;
+  for (const TileSlot& tile : tiles) {
+    bytes += tile.layout.Bytes();
+    alignment = std::max(alignment, tile.layout.Alignment());
+  }
+  return base::RoundUp(bytes, alignment);
 }
 
 int Program::Parts(Reach to) const { return to == Reach::kM || to == Reach::kN ? Arrivals(to) : 1; }

@@ -162,7 +162,8 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"taps", &LoadAttrs::taps, Presence::kOptional},
     Field{"transposed", &LoadAttrs::transposed, Presence::kOptional},
     Field{"to", &LoadAttrs::to, Presence::kOptional},
-    Field{"halves", &LoadAttrs::halves, Presence::kOptional}};
+    Field{"halves", &LoadAttrs::halves, Presence::kOptional},
+    Field{"scales", &LoadAttrs::scales, Presence::kOptional}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
@@ -185,6 +186,14 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"row", &MmaAttrs::a_row, Presence::kOptional},
     Field{"sums", &MmaAttrs::sums, Presence::kOptional}};
+template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
+    Field{"a", &MmaScaledAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
+    Field{"b", &MmaScaledAttrs::b_tile, Presence::kAlways, Meaning::kTile},
+    Field{"b_scales", &MmaScaledAttrs::b_scales}};
+template <> inline constexpr auto kFields<ScaleCopyAttrs> = std::tuple{
+    Field{"tile", &ScaleCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"column", &ScaleCopyAttrs::column, Presence::kOptional},
+    Field{"step", &ScaleCopyAttrs::step}};
 template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional},

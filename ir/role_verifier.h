@@ -113,6 +113,9 @@ class RoleVerifier {
   Status CheckBulkStore(const Op& op) const;
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;
+  Status CheckMmaScaled(const Op& op) const;
+  Status CheckScaleCopy(const Op& op) const;
+  Status CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent) const;
   Status CheckFragment(const Op& op) const;
   Status CheckFactors(const Op& op) const;
   Status CheckSums(int column, const FragmentLayout& piece) const;

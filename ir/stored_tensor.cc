@@ -76,6 +76,12 @@ std::vector<int64_t> StoredTensor::Shape() const {
 int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
 int64_t OutputColumns(const ConvProblem& p) { return IsGated(p.epilogue) ? p.k / 2 : p.k; }
 
+StoredTensor ScaleBlocks(int64_t batch, int64_t rows, int64_t k) {
+  const int64_t lines = ScaleBlock::Count(ScaleBlock::Count(k, kMxRun), ScaleBlock::kFactors) * ScaleBlock::kLines;
+  return StoredTensor::Matrices(DataType::kUe8m0, batch * ScaleBlock::Count(rows, ScaleBlock::kRows), lines,
+                                ScaleBlock::kLineBytes, ScaleBlock::kLineBytes, lines * ScaleBlock::kLineBytes);
+}
+
 StoredTensor Stored(const GemmProblem& p, OperandRole role) {
   const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
   switch (role) {
@@ -90,9 +96,11 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
     case OperandRole::kBias:
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
     case OperandRole::kScaleA:
+      if (p.scale == Scaling::kMx) return ScaleBlocks(p.batch, p.m, p.k);
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.k), p.m, p.m, ScaleRuns(p.k) * p.m);
     case OperandRole::kScaleB:
+      if (p.scale == Scaling::kMx) return ScaleBlocks(p.batch, p.n, p.k);
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.n), ScaleRuns(p.k), ScaleRuns(p.k),
                                     ScaleRuns(p.n) * ScaleRuns(p.k));

@@ -87,7 +87,17 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role);
 
 // Runs of kScaleRun in an extent, the last one possibly shorter.
 constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / kScaleRun; }
-// Of all factors that the problem has.
+// A block of the 128x4 layout of scale factors (Scaling::kMx): 32 lines of 16 bytes.
+struct ScaleBlock {
+  static constexpr int kRows = 128, kFactors = 4;
+  static constexpr int kLines = 32, kLineBytes = 16;
+  static constexpr int kBytes = kLines * kLineBytes;
+  static constexpr int64_t Count(int64_t extent, int64_t unit) { return (extent + unit - 1) / unit; }
+};
+// The blocks of `rows` rows with `k` elements each, of `batch` matrices: the lines of each 128 rows are a matrix.
+StoredTensor ScaleBlocks(int64_t batch, int64_t rows, int64_t k);
+
+// Of all scale factors that the problem has.
 double ScaleBytes(const Problem& problem);
 
 // What the problem calls it: "a" or "x".

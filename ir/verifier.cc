@@ -192,7 +192,7 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     if (placed) return BrokenRule(4, Cat("shared channel ", channel.name, " has rows or columns"));
     for (const TileSlot& tile : channel.tiles) {
       LS_TRY(CheckLayout(Cat("tile ", tile.name, " of ", channel.name), tile.layout));
-      if (tile.layout.swizzle == Swizzle::kNone)
+      if (tile.layout.swizzle == Swizzle::kNone && tile.layout.type != DataType::kUe8m0)
         return BrokenRule(3, Cat("tile ", tile.name, " of ", channel.name, " has no swizzle, and is multiplied"));
     }
     return Ok();

@@ -60,18 +60,23 @@ Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
 }
 
 PointerRules::PointerRules(const Problem& problem) {
+  constexpr int64_t kMatrixAlignment = 16;
   for (size_t i = 0; i < ir::kRoles; ++i) {
     const auto role = static_cast<ir::OperandRole>(i);
     if (!ir::Uses(problem, role)) continue;
     const ir::StoredTensor tensor = ir::Stored(problem, role);
     const int64_t promised = ir::AlignmentOf(problem, role);
+    const bool blocks = tensor.type == DataType::kUe8m0;  // of scale factors, which tensor maps address
     rules_.push_back({.name = std::string(ir::NameOf(problem, role)),
                       .index = i,
-                      .align = promised != 0 ? promised : DataTypeBytes(tensor.type),
-                      .remedy = promised != 0 ? Remedy::kPromiseLess : Remedy::kWholeElements,
+                      .align = promised != 0 ? promised
+                               : blocks      ? kMatrixAlignment
+                                             : DataTypeBytes(tensor.type),
+                      .remedy = promised != 0 ? Remedy::kPromiseLess
+                                : blocks      ? Remedy::kAlign
+                                              : Remedy::kWholeElements,
                       .bytes = tensor.Bytes()});
   }
-  constexpr int64_t kMatrixAlignment = 16;
   size_t index = ir::kRoles;
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
     rules_.push_back({.name = operand.name,

@@ -43,6 +43,11 @@ const void* AddressOf(ir::Operand operand, const GemmArguments& arguments) {
   return addresses[static_cast<int>(operand)];
 }
 
+const void* AddressOf(const compiler::MappedTensor& tensor, const GemmArguments& arguments) {
+  if (!tensor.scales) return AddressOf(tensor.operand, arguments);
+  return tensor.operand == ir::Operand::kA ? arguments.scale_a : arguments.scale_b;
+}
+
 Result<device::CuTensorMap> Encode(const device::DriverApi& api, const compiler::MappedTensor& mapped,
                                    device::TensorMapTensor tensor) {
   if (!mapped.im2col) {
@@ -125,7 +130,7 @@ Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compi
     switch (ir::KindOf(bound.param.binding)) {
       case ir::ParamKind::kTensorMap: {
         const void* address =
-            bound.in_workspace ? InWorkspace(workspace, *bound.in_workspace) : AddressOf(bound.tensor.operand, roles);
+            bound.in_workspace ? InWorkspace(workspace, *bound.in_workspace) : AddressOf(bound.tensor, roles);
         LS_ASSIGN(value.map, EncodeMap(api, bound.param, bound.tensor, address));
         break;
       }

@@ -37,6 +37,7 @@ constexpr Target kTargets[] = {
              .narrow_columns = false,
              .least_mn_major_bits = 8,
              .mixed_integers_ptx_version = 86,
+             .block_scale_ptx_version = 88,
              .moves_lanes = true}},
     {.name = "sm_90a",
      .compute_major = 9,
@@ -61,6 +62,7 @@ constexpr Target kTargets[] = {
              .narrow_columns = true,
              .least_mn_major_bits = 16,
              .mixed_integers_ptx_version = 84,
+             .block_scale_ptx_version = 0,
              .moves_lanes = false}},
 };
 

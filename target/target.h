@@ -40,8 +40,10 @@ struct MmaUnit {
   bool narrow_columns;      // N is a multiple of 8 for any number of rows; otherwise of 16, unless there are 64 rows
   int least_mn_major_bits;  // operands contiguous along M or N have this many bits to 16
   int mixed_integers_ptx_version;  // at least ptx_version: of instructions that multiply s8 by u8
+  int block_scale_ptx_version;     // of instructions with scale factors in Tensor Memory; 0: it has none
   bool moves_lanes;                // rows of A lie in lanes that can be shifted, and MMAs can disable lanes
 
+  bool ScalesBlocks() const { return block_scale_ptx_version > 0; }
   bool AccumulatesInTensorMemory() const { return accumulators == AccumulatorSpace::kTensorMemory; }
 };
 

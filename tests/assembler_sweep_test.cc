@@ -94,14 +94,17 @@ const std::vector<const char*> kModes = {"",
                                          "reuse=lane_shift",
                                          "reuse=lane_shift shift=fused",
                                          "reuse=lane_shift border=mask"};
-INSTANTIATE_TEST_SUITE_P(
-    All, AssemblerSweep,
-    testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}}, Sweep{"clusters.txt", 40, {""}},
-                    Sweep{"turns.txt", 30, {""}}, Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
-                    Sweep{"kept.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}}, Sweep{"registers.txt", 12, {""}},
-                    Sweep{"ordered.txt", 82, {""}}, Sweep{"operand_types.txt", 120, {""}},
-                    Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
-    [](const auto& swept) { return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.')); });
+INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
+                         testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}},
+                                         Sweep{"clusters.txt", 40, {""}}, Sweep{"turns.txt", 30, {""}},
+                                         Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
+                                         Sweep{"kept.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}},
+                                         Sweep{"registers.txt", 12, {""}}, Sweep{"ordered.txt", 82, {""}},
+                                         Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 24, {""}},
+                                         Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
+                         [](const auto& swept) {
+                           return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
+                         });
 
 // The kernels that copy operands first: of either or both, in all layouts, for each size of elements.
 TEST(Pack, IsCleanForTheAssembler) {

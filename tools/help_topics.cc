@@ -107,9 +107,9 @@ u8. What an .npy file has no type for are its bits.)"};
     const ir::DataTypeInfo& facts = ir::InfoOf(type);
     const bool operand = ir::CanMultiply(type, type);
     page.rows.push_back({std::string(facts.name), Cat(facts.bits / 8), std::string(facts.npy),
-                         !operand       ? "a result"
-                         : facts.result ? "an operand or a result"
-                                        : "an operand"});
+                         operand        ? (facts.result ? "an operand or a result" : "an operand")
+                         : facts.result ? "a result"
+                                        : "a scale factor"});
   }
   return page;
 }

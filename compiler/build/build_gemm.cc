@@ -1,9 +1,12 @@
 // The parts of a GEMM's kernel: both operands are matrices.
+#include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/matrix_loader.h"
 #include "compiler/build/ring_mainloop.h"
+#include "compiler/build/scale_factors.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_reach.h"
 #include "compiler/passes.h"
@@ -62,6 +65,31 @@ class MatrixOutput final : public OutputTensor {
   const Contraction& contraction_;
 };
 
+// In the slots of the ring after A and B; in Tensor Memory two sets, so that one is filled while the other is used.
+void AddScaleFactors(const Schedule& schedule, KernelParts& parts) {
+  constexpr int kSets = 2;
+  const ScaleTiles of_a{.operand = Operand::kA, .rows = schedule.tile_m, .tile_k = schedule.tile_k};
+  const ScaleTiles of_b{.operand = Operand::kB, .rows = schedule.tile_n, .tile_k = schedule.tile_k};
+  ScaledMainloop::Slots slots{.ring = 0, .factors = 1, .a_tile = 0, .b_tile = 1, .a_scales = of_a, .b_scales = of_b};
+  std::vector<ir::TileSlot>& tiles = parts.channels[0].tiles;
+  const auto add = [&](const ScaleTiles& scales, std::string_view name) {
+    const int first = static_cast<int>(tiles.size());
+    for (int i = 0; i < scales.Count(); ++i) tiles.push_back({base::Cat(name, i), scales.Layout()});
+    parts.loaders.push_back(
+        std::make_unique<ScaleLoader>(LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, scales));
+    return first;
+  };
+  slots.a_scale_tile = add(of_a, "sa");
+  slots.b_scale_tile = add(of_b, "sb");
+  parts.channels.push_back({.name = "scales",
+                            .space = ir::Space::kTensor,
+                            .stages = kSets,
+                            .rows = ir::kTensorLanes,
+                            .columns = of_a.Columns() + of_b.Columns(),
+                            .own = true});
+  parts.mainloop = std::make_unique<ScaledMainloop>(parts.k, slots);
+}
+
 }  // namespace
 
 ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
@@ -75,7 +103,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .terms = TermsOf(contraction, ir::RowMap::kMatrix, target),
                     .k = {.tile_k = schedule.tile_k}};
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
-  parts.loaders.reserve(2);
+  parts.loaders.reserve(4);
   parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));
   if (resident) {
     parts.channels.push_back({.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}});
@@ -87,7 +115,11 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
     const LoadTarget of_b{.path = schedule.b_load, .channel = 0, .tile = 1};
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
-  parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
+  if (contraction.scale == Scaling::kMx) {
+    AddScaleFactors(schedule, parts);
+  } else {
+    parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
+  }
   parts.output = std::make_unique<MatrixOutput>(contraction);
   return JoinKernel(std::move(parts), schedule, target);
 }

@@ -82,7 +82,8 @@ void DeclareFunction(const FunctionCall& call, DataType d, std::vector<ir::Progr
 
 void AddScaleParams(const EpilogueTerms& terms, std::vector<ir::Param>& params) {
   if (terms.scale == Scaling::kNone) return;
-  params.insert(params.end(), {{Binding::kBaseScaleA, {}}, {Binding::kBaseScaleB, {}}});
+  if (terms.scale != Scaling::kMx)
+    params.insert(params.end(), {{Binding::kBaseScaleA, {}}, {Binding::kBaseScaleB, {}}});
   if (DataTypeBytes(terms.type) == 1) params.push_back({Binding::kBaseScaleD, {}});
 }
 

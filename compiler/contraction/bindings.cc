@@ -22,6 +22,7 @@ constexpr size_t DimensionOf(Binding binding) { return kWidth - binding.index; }
 Operand OperandOf(Binding map) {
   if (map == Binding::kMapEdge) return Operand::kA;
   if (map == Binding::kMapDRest) return Operand::kD;
+  if (map.family == BindingFamily::kMapScale) return static_cast<Operand>(map.index);
   LS_CHECK(map.family == BindingFamily::kMap, "no operand has the tensor map ", ir::PrintBinding(map));
   return static_cast<Operand>(map.index);
 }
@@ -142,6 +143,7 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kMap:
     case BindingFamily::kMapEdge:
     case BindingFamily::kMapDRest:
+    case BindingFamily::kMapScale:
     case BindingFamily::kBase:
     case BindingFamily::kBaseBias:
     case BindingFamily::kBaseScale:
@@ -174,12 +176,26 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
 void PlaceInWorkspace(std::vector<BoundParam>& params, Binding base, size_t begin) {
   for (BoundParam& bound : params) {
     const bool mapped = ir::KindOf(bound.param.binding) == ir::ParamKind::kTensorMap;
+    if (mapped && bound.tensor.scales) continue;
     if ((mapped ? ir::BaseOf(bound.tensor.operand) : bound.param.binding) == base) bound.in_workspace = begin;
   }
 }
 
+// Lines of blocks, those of 128 rows after the other.
+MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
+  const StoredTensor memory = ir::ScaleBlocks(contraction.batch, operand == Operand::kA ? contraction.m : contraction.n,
+                                              contraction.run * contraction.runs);
+  return {.operand = operand,
+          .scales = true,
+          .type = memory.type,
+          .dims = {memory.Inner(), memory.extents[StoredTensor::kPixel], memory.extents[StoredTensor::kImage]},
+          .strides = {memory.pitches[StoredTensor::kPixel], memory.pitches[StoredTensor::kImage]},
+          .box = {param.box.inner, param.box.outer, 1}};
+}
+
 MappedTensor TensorOf(const Contraction& contraction, const Schedule& schedule, const ir::Param& param) {
   const Operand operand = OperandOf(param.binding);
+  if (param.binding.family == BindingFamily::kMapScale) return ScaleTensor(contraction, operand, param);
   const OperandSource source = SourceForProduct(contraction.Of(operand), schedule, operand);
   MappedTensor tensor = SourceTensor(contraction, source, operand, param);
   tensor.operand = operand;

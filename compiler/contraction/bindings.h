@@ -33,6 +33,7 @@ class ProblemNumbers {
 // up.
 struct MappedTensor {
   ir::Operand operand{};  // whose base address
+  bool scales = false;    // or that of its scale factors
   DataType type{};
   std::vector<int64_t> dims{}, strides{};
   std::vector<int64_t> box{};  // tiled: one per dimension; im2col: channels and positions

@@ -12,8 +12,8 @@ void RoleEmitter::TmaLoad(const Op& op) {
   const Slot& slot = SlotOf(op);
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
   Value* tile = Tile(slot, attrs.tile);
-  Value* map = cx_.Param(ir::MapOf(attrs.operand));
-  Value* part = PartOffset(attrs.to, layout, ir::MapOf(attrs.operand));
+  Value* map = cx_.Param(attrs.Map());
+  Value* part = PartOffset(attrs.to, layout, attrs.Map());
   if (part != nullptr) tile = e_.Offset(tile, part);
   for (int column = 0; column < layout.Columns(); ++column) {
     Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));

@@ -1,6 +1,7 @@
 // Products, and operands in Tensor Memory.
 #include "compiler/emit/emit_role.h"
 #include "compiler/emit/mma_descriptor.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 
@@ -49,11 +50,43 @@ void RoleEmitter::Mma(const Op& op) {
   Value* d = Cells(SlotOf(op, 0));
   Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
-  const ir::MmaInstruction instruction = ir::InstructionOf(
-      OperandOf(a), OperandOf(b), cx_.program.Rows() * cx_.program.ctas, cx_.program.Columns(), cx_.program.saturates);
+  ir::MmaInstruction instruction =
+      ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.program.Rows() * cx_.program.ctas, cx_.program.Columns());
+  instruction.saturates = cx_.program.saturates;
   Value* disabled = DisabledLanes(op, 0);
   for (int k = 0; k < cx_.program.tile_k; k += Depth()) {
     e_.TensorMma(instruction, d, Step(a_start, a, k), Step(b_start, b, k), k == 0 ? Index(op, 3) : e_.True(), disabled);
+  }
+}
+
+// Each cell of scale factors has those of four instructions, which name the byte.
+void RoleEmitter::MmaScaled(const Op& op) {
+  const auto& attrs = op.As<ir::MmaScaledAttrs>();
+  const SharedLayout& a = LayoutOf(SlotOf(op, 2), attrs.a_tile);
+  const SharedLayout& b = LayoutOf(SlotOf(op, 3), attrs.b_tile);
+  Value* d = Cells(SlotOf(op, 0));
+  Value* a_start = Descriptor(SlotOf(op, 2), attrs.a_tile);
+  Value* b_start = Descriptor(SlotOf(op, 3), attrs.b_tile);
+  const int rows = cx_.program.Rows(), columns = cx_.program.Columns();
+  ir::MmaInstruction instruction =
+      ir::InstructionOf(OperandOf(a), OperandOf(b), rows * cx_.program.ctas, columns, static_cast<int>(kMxRun));
+  for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
+    const int run = k / static_cast<int>(kMxRun), block = run / ir::ScaleBlock::kFactors;
+    instruction.scale_byte = run % ir::ScaleBlock::kFactors;
+    Value* a_scales = Cells(SlotOf(op, 1), block * rows / ir::kPartitionLanes);
+    Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * columns / ir::kPartitionLanes);
+    e_.TensorMmaScaled(instruction, d, Step(a_start, a, k), Step(b_start, b, k), k == 0 ? Index(op, 4) : e_.True(),
+                       a_scales, b_scales);
+  }
+}
+
+void RoleEmitter::ScaleCopy(const Op& op) {
+  const auto& attrs = op.As<ir::ScaleCopyAttrs>();
+  const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
+  Value* start = Descriptor(SlotOf(op, 1), attrs.tile);
+  for (int block = 0; block < layout.outer / ir::ScaleBlock::kLines; ++block) {
+    e_.ScaleCopy(Cells(SlotOf(op), attrs.column + block * attrs.step),
+                 b_.CreateAdd(start, e_.C64(static_cast<uint64_t>(block * ir::ScaleBlock::kBytes >> 4))));
   }
 }
 
@@ -62,8 +95,9 @@ void RoleEmitter::MmaTensor(const Op& op) {
   const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
   Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   Value* d = Cells(SlotOf(op, 0));
-  const ir::MmaInstruction instruction = ir::InstructionOf(
-      {.type = cx_.program.operand_type}, OperandOf(b), cx_.program.tile_m, cx_.program.tile_n, cx_.program.saturates);
+  ir::MmaInstruction instruction =
+      ir::InstructionOf({.type = cx_.program.operand_type}, OperandOf(b), cx_.program.tile_m, cx_.program.tile_n);
+  instruction.saturates = cx_.program.saturates;
   const uint32_t lost = attrs.lost == 0 ? 0 : ~0u << (ir::kPartitionLanes - attrs.lost);
   Value* disabled = DisabledLanes(op, attrs.idle ? ~0u : lost);
   ForEachDepth([&](int k, int column) {
@@ -77,8 +111,9 @@ void RoleEmitter::MmaRegisters(const Op& op) {
   const SharedLayout& a = LayoutOf(SlotOf(op, 0), attrs.a_tile);
   const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
   Value* rows = FirstRow(a, attrs.a_row);
-  const ir::MmaInstruction instruction = ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows,
-                                                           cx_.program.Columns(), cx_.program.saturates);
+  ir::MmaInstruction instruction =
+      ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows, cx_.program.Columns());
+  instruction.saturates = cx_.program.saturates;
   if (role_.warps > ir::kWarpgroupWarps) {
     Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(cx_.program.row_axis, instruction.m)));
     rows = rows == nullptr ? own : b_.CreateAdd(rows, own);

@@ -14,6 +14,7 @@ int PtxVersionOf(const ir::Program& program, const target::Target& target) {
   for (const ir::Channel& channel : program.channels) {
     for (const ir::TileSlot& tile : channel.tiles) {
       const DataType type = tile.layout.type;
+      if (type == DataType::kUe8m0) return target.mma.block_scale_ptx_version;
       if (ir::IsInteger(type) && type != program.operand_type) return target.mma.mixed_integers_ptx_version;
     }
   }

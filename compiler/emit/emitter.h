@@ -137,6 +137,10 @@ class Emitter {
   // A in Tensor Memory. `shift`: .ashift.
   void TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value* a, Value* b_descriptor, Value* accumulate,
                   Value* disabled, bool shift);
+  // With scale factors in Tensor Memory.
+  void TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
+                       Value* accumulate, Value* a_scales, Value* b_scales);
+  void ScaleCopy(Value* address, Value* descriptor);      // cp.32x128b to all four partitions
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition

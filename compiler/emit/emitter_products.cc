@@ -44,7 +44,7 @@ void Emitter::TensorMma(const ir::MmaInstruction& instruction, Value* d, Value* 
                         Value* accumulate, Value* disabled) {
   constexpr uint32_t kCollectorDiscard = 0;
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor,
-                                   C32(DescriptorOf(instruction).Bits()), accumulate};
+                                   C32(InstructionDescriptorBits(instruction)), accumulate};
   if (disabled != nullptr) {
     LS_CHECK(ctas_ == 1, "lanes of one CTA are left out of a pair's product");
     arguments.insert(arguments.end(), {disabled, KindOf(b_, instruction), C32(kCollectorDiscard)});
@@ -61,7 +61,7 @@ void Emitter::TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value*
   LS_CHECK(ctas_ == 1, "A in Tensor Memory is for one CTA");
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)),
                                    b_.CreateIntToPtr(a, Pointer(kTensorSpace)), b_descriptor,
-                                   C32(DescriptorOf(instruction).Bits()), accumulate};
+                                   C32(InstructionDescriptorBits(instruction)), accumulate};
   if (disabled != nullptr) {
     arguments.insert(arguments.end(), {disabled, KindOf(b_, instruction), C32(kCollectorDiscard)});
     Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_disable_output_lane_cg1_ashift
@@ -71,6 +71,19 @@ void Emitter::TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value*
   }
   arguments.insert(arguments.end(), {KindOf(b_, instruction), C32(kCtaGroup1), C32(kCollectorDiscard)});
   Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
+}
+void Emitter::TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
+                              Value* accumulate, Value* a_scales, Value* b_scales) {
+  constexpr uint32_t kCollectorDiscard = 0;
+  const auto cells = [&](Value* address) { return b_.CreateIntToPtr(address, Pointer(kTensorSpace)); };
+  LS_CHECK(instruction.kind == ir::MmaKind::kMxf8f6f4, "no scale factors for kind ", ir::InfoOf(instruction.kind).text);
+  Intrinsic(nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale,
+            {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)), accumulate,
+             cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
+}
+void Emitter::ScaleCopy(Value* address, Value* descriptor) {
+  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_cp_32x128b_warpx4_cg1 : nv::nvvm_tcgen05_cp_32x128b_warpx4_cg2,
+            {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
 }
 void Emitter::TensorCopy(Value* address, Value* descriptor) {
   Intrinsic(nv::nvvm_tcgen05_cp_128x256b_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
@@ -87,8 +100,7 @@ void Emitter::TensorShift(Value* address, int partition) {
 }
 void Emitter::TensorCommit(Value* barrier, Value* mask) {
   if (mask == nullptr) {
-    LS_CHECK(ctas_ == 1, "a pair commits to both of its CTAs");
-    Intrinsic(nv::nvvm_tcgen05_commit_shared_cg1, {barrier});
+    Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_commit_shared_cg1 : nv::nvvm_tcgen05_commit_shared_cg2, {barrier});
     return;
   }
   Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_commit_mc_shared_cg1 : nv::nvvm_tcgen05_commit_mc_shared_cg2,
@@ -123,7 +135,7 @@ void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_
 
 void Emitter::Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
                     Value* accumulate) {
-  const auto& [kind, a, b, m, n, k, saturates] = instruction;
+  const auto& [kind, a, b, m, n, k, saturates, scale_byte] = instruction;
   const DataType sums = instruction.accumulator();
   LS_CHECK(first + n / 2 <= accumulators_, "wgmma n=", n, " from ", first, " on with ", accumulators_, " accumulators");
   std::string text = Cat("wgmma.mma_async.sync.aligned.m", m, "n", n, "k", k, ".", DataTypeName(sums), ".",

@@ -45,17 +45,40 @@ Tcgen05MatrixDescriptor Tcgen05MatrixDescriptor::FromBits(uint64_t bits) {
 uint64_t WgmmaMatrixDescriptor::Bits() const { return BitsAs<uint64_t>(*this); }
 WgmmaMatrixDescriptor WgmmaMatrixDescriptor::FromBits(uint64_t bits) { return BitsAs<WgmmaMatrixDescriptor>(bits); }
 
-InstructionDescriptor DescriptorOf(const ir::MmaInstruction& instruction) {
-  InstructionDescriptor descriptor;
-  descriptor.saturate = instruction.saturates ? 1 : 0;
-  descriptor.d_format = ir::IsInteger(instruction.accumulator()) ? kS32Sums : kF32Sums;
+uint32_t ScaledInstructionDescriptor::Bits() const { return BitsAs<uint32_t>(*this); }
+ScaledInstructionDescriptor ScaledInstructionDescriptor::FromBits(uint32_t bits) {
+  return BitsAs<ScaledInstructionDescriptor>(bits);
+}
+
+namespace {
+
+// The fields that both have.
+template <typename Descriptor>
+Descriptor DescriptorOf(const ir::MmaInstruction& instruction) {
+  Descriptor descriptor;
   descriptor.a_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.a.type));
   descriptor.b_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.b.type));
   descriptor.transpose_a = instruction.a.mn_major ? 1 : 0;
   descriptor.transpose_b = instruction.b.mn_major ? 1 : 0;
   descriptor.n_over_8 = static_cast<uint32_t>(instruction.n / 8);
-  descriptor.m_over_16 = static_cast<uint32_t>(instruction.m / 16);
   return descriptor;
+}
+
+}  // namespace
+
+uint32_t InstructionDescriptorBits(const ir::MmaInstruction& instruction) {
+  if (ir::InfoOf(instruction.kind).scale_run != 0) {
+    auto descriptor = DescriptorOf<ScaledInstructionDescriptor>(instruction);
+    descriptor.a_scale_byte = descriptor.b_scale_byte = static_cast<uint32_t>(instruction.scale_byte);
+    descriptor.scale_format = 1;
+    descriptor.m_over_128 = static_cast<uint32_t>(instruction.m / 128);
+    return descriptor.Bits();
+  }
+  auto descriptor = DescriptorOf<InstructionDescriptor>(instruction);
+  descriptor.saturate = instruction.saturates ? 1 : 0;
+  descriptor.d_format = ir::IsInteger(instruction.accumulator()) ? kS32Sums : kF32Sums;
+  descriptor.m_over_16 = static_cast<uint32_t>(instruction.m / 16);
+  return descriptor.Bits();
 }
 
 uint64_t MatrixDescriptorBits(const ir::SharedLayout& layout, target::MatrixDescriptorFormat format) {

@@ -33,7 +33,32 @@ struct InstructionDescriptor {
   uint32_t Bits() const;
   static InstructionDescriptor FromBits(uint32_t bits);
 };
-InstructionDescriptor DescriptorOf(const ir::MmaInstruction& instruction);
+
+// The same of kinds with scale factors, of which M = 128 and 256 only.
+struct ScaledInstructionDescriptor {
+  uint32_t reserved_0 : 2 = 0;
+  uint32_t sparse : 1 = 0;
+  uint32_t reserved_3 : 1 = 0;
+  uint32_t b_scale_byte : 2 = 0;
+  uint32_t reserved_6 : 1 = 0;
+  uint32_t a_format : 3 = 0;
+  uint32_t b_format : 3 = 0;
+  uint32_t negate_a : 1 = 0;
+  uint32_t negate_b : 1 = 0;
+  uint32_t transpose_a : 1 = 0;
+  uint32_t transpose_b : 1 = 0;
+  uint32_t n_over_8 : 6 = 0;
+  uint32_t scale_format : 1 = 0;  // 1: ue8m0
+  uint32_t reserved_24 : 3 = 0;
+  uint32_t m_over_128 : 2 = 0;
+  uint32_t a_scale_byte : 2 = 0;
+  uint32_t reserved_31 : 1 = 0;
+
+  uint32_t Bits() const;
+  static ScaledInstructionDescriptor FromBits(uint32_t bits);
+};
+
+uint32_t InstructionDescriptorBits(const ir::MmaInstruction& instruction);
 
 // Of an operand in shared memory, of tcgen05.mma (PTX ISA, "Shared memory descriptor").
 struct Tcgen05MatrixDescriptor {

@@ -36,13 +36,34 @@ TEST(MmaDescriptor, BitsAndFieldsAreTheSame) {
 }
 
 TEST(MmaDescriptor, AnInstructionsDescriptor) {
-  const InstructionDescriptor d =
-      DescriptorOf(ir::InstructionOf({.type = DataType::kBf16}, {.type = DataType::kBf16, .mn_major = true}, 128, 256));
+  const auto d = InstructionDescriptor::FromBits(InstructionDescriptorBits(
+      ir::InstructionOf({.type = DataType::kBf16}, {.type = DataType::kBf16, .mn_major = true}, 128, 256)));
   EXPECT_EQ(d.a_format, 1u);
   EXPECT_EQ(d.n_over_8, 32u);
   EXPECT_EQ(d.m_over_16, 8u);
   EXPECT_EQ(d.transpose_a, 0u);
   EXPECT_EQ(d.transpose_b, 1u);
+}
+
+TEST(MmaDescriptor, IntegersAreSummedInS32) {
+  ir::MmaInstruction instruction = ir::InstructionOf({.type = DataType::kS8}, {.type = DataType::kU8}, 128, 64);
+  instruction.saturates = true;
+  const auto d = InstructionDescriptor::FromBits(InstructionDescriptorBits(instruction));
+  EXPECT_EQ(d.d_format, 2u);
+  EXPECT_EQ(d.a_format, 1u);
+  EXPECT_EQ(d.b_format, 0u);
+  EXPECT_EQ(d.saturate, 1u);
+}
+
+// The fields of kinds with scale factors lie elsewhere (PTX ISA, "Instruction descriptor", kind mxf8f6f4).
+TEST(MmaDescriptor, ScaleFactorsHaveFieldsOfTheirOwn) {
+  ir::MmaInstruction instruction =
+      ir::InstructionOf({.type = DataType::kE4m3}, {.type = DataType::kE5m2}, 256, 128, 32);
+  instruction.scale_byte = 3;
+  EXPECT_EQ(ir::InfoOf(instruction.kind).text, "mxf8f6f4");
+  const uint32_t bits = InstructionDescriptorBits(instruction);
+  EXPECT_EQ(bits, 3u << 4 | 1u << 10 | 16u << 17 | 1u << 23 | 2u << 27 | 3u << 29);
+  EXPECT_EQ(ScaledInstructionDescriptor::FromBits(bits).Bits(), bits);
 }
 
 TEST(MmaDescriptor, ATilesDescriptorIsOfItsTarget) {

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "compiler/functions/function_code.h"
 #include "ir/mma.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -49,7 +50,12 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
   const int steps = program.tile_k / ir::MmaDepth(program.operand_type);
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
-    if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaTensor) expected.mma += steps;
+    if (InfoOf(op.kind).category == ir::OpCategory::kMma && op.kind != OpKind::kMmaRegisters) expected.mma += steps;
+    if (op.kind == OpKind::kScaleCopy) {
+      const ir::Channel& channel = program.channels[channel_of.at(op.operands[1])];
+      const auto tile = static_cast<size_t>(op.As<ir::ScaleCopyAttrs>().tile);
+      expected.copies += channel.tiles[tile].layout.outer / ir::ScaleBlock::kLines;
+    }
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
     if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;
     if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps * program.Blocks(role);

@@ -8,6 +8,7 @@
 #include "compiler/legality/kept_operand.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_reach.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -248,6 +249,27 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
                      ", or sum=fast"));
 }
 
+// Scale factors of MXFP8 come in blocks of 128 rows and 128 elements of K, and the tensor core has all rows of a tile.
+Status CheckBlockScales(const Schedule& s, const Target& target) {
+  if (!target.mma.ScalesBlocks())
+    return Refused(Cat("scale=mx needs matrix instructions with scale factors, which ", target.name,
+                       " has not; use scale=tensor or block"));
+  if (s.rows != RowSide::kM) return Refused("scale=mx multiplies A's rows as they are; use rows=m");
+  if (s.tile_m != ir::ScaleBlock::kRows)
+    return Refused(Cat("scale=mx needs tile m=", ir::ScaleBlock::kRows, ", not ", s.tile_m));
+  if (s.tile_n % ir::ScaleBlock::kRows != 0)
+    return Refused(Cat("with scale=mx tile n=", s.tile_n, " is not whole blocks of scale factors; use ",
+                       ir::ScaleBlock::kRows, " or ", 2 * ir::ScaleBlock::kRows));
+  constexpr int kDepth = static_cast<int>(kMxRun) * ir::ScaleBlock::kFactors;
+  if (s.tile_k % kDepth != 0)
+    return Refused(Cat("with scale=mx tile k=", s.tile_k, " is not whole blocks of scale factors; use ", kDepth, " or ",
+                       2 * kDepth));
+  if (s.a_load != LoadPath::kTma || s.b_load != LoadPath::kTma)
+    return Refused("scale=mx loads operands by bulk copies; use a_load=tma b_load=tma");
+  if (s.b_keep > 0) return Refused("scale=mx loads B with its scale factors; use b_keep=0");
+  return Ok();
+}
+
 // Decisions that belong to modes of reuse.
 Status CheckForms(const Schedule& s) {
   if (s.shift != ShiftForm::kSeparate && s.reuse != Reuse::kLaneShift)
@@ -425,6 +447,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.WalksPixels();
+  if (contraction.scale == Scaling::kMx) LS_TRY(CheckBlockScales(s, target));
   LS_TRY(CheckShape(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(s, contraction.a.type(), contraction.scale, target));

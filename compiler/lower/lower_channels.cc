@@ -59,7 +59,7 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
 }
 
 // Whose producers a consumer of the channel must tell that a slot is empty: all whose copies come to that slot; of an
-// accumulator the leader of the pair; of a grant every CTA of the cluster.
+// accumulator, and of a role's own ring, the leader of the pair; of a grant every CTA of the cluster.
 ir::Reach ReachOf(const ir::Program& program, int channel) {
   if (program.channels[channel].space == ir::Space::kTensor)
     return program.ctas > 1 ? ir::Reach::kLeader : ir::Reach::kOwn;
@@ -83,7 +83,7 @@ ir::Reach ReachOf(const ir::Program& program, int channel) {
 
 // CTAs of the cluster whose role arrives at one CTA's barrier; of commits, pairs.
 int ArrivingCtas(const ir::Program& program, const Role& role, ir::Reach reach) {
-  const bool leaders = role.leader && reach == ir::Reach::kAll;
+  const bool leaders = role.leader && (reach == ir::Reach::kAll || reach == ir::Reach::kLeader);
   return program.Arrivals(reach) / (leaders ? program.ctas : 1);
 }
 

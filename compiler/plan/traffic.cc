@@ -10,6 +10,7 @@
 #include "compiler/plan/constant_indices.h"
 #include "compiler/plan/work_plan.h"
 #include "ir/mma.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -121,6 +122,10 @@ class RoleWalk {
       return {.tensor_shifts = Steps() * shift->issues};
     if (op.kind == OpKind::kTensorRefresh)
       return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
+    if (const auto* scales = std::get_if<ir::ScaleCopyAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 1, scales->tile);
+      return {.tensor_copies = tile.outer / ir::ScaleBlock::kLines, .tensor_copy_bytes = tile.Bytes()};
+    }
     return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
   }
 

@@ -23,9 +23,10 @@
 namespace laneshift {
 
 // tf32 is an f32 in memory whose low 13 bits the tensor core ignores.
-enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2, kTf32, kS8, kU8, kS32 };
+// ue8m0 is the type of scale factors only.
+enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2, kTf32, kS8, kU8, kS32, kUe8m0 };
 
-// "f16", "bf16", "f32", "e4m3", "e5m2", "tf32", "s8", "u8", "s32".
+// "f16", "bf16", "f32", "e4m3", "e5m2", "tf32", "s8", "u8", "s32", "ue8m0".
 std::string_view DataTypeName(DataType type);
 int64_t DataTypeBytes(DataType type);
 
@@ -52,16 +53,22 @@ enum class SumPrecision : uint8_t {
 };
 constexpr int64_t kPromotedRun = 128;
 
-// Scale factors of e4m3 and e5m2 operands, f32 in device memory. With kTensor and kBlock an 8-bit D also has one, which
-// multiplies the stored value.
+// Scale factors of e4m3 and e5m2 operands, in device memory: f32, and of kMx ue8m0. An e4m3 or e5m2 D also has one, an
+// f32 that multiplies the stored value.
 enum class Scaling : uint8_t {
   kNone,
   kTensor,  // one for A and one for B
   // A: one for each row and kScaleRun of k: [batch][k / kScaleRun, rounded up][m], m contiguous.
   // B: one for kScaleRun x kScaleRun of n and k: [batch][n / kScaleRun, rounded up][k / kScaleRun, rounded up].
   kBlock,
+  // MXFP8, multiplied by the tensor core (sm_100a): one for each row of A, or column of B, and kMxRun of k, in the
+  // 128x4 layout of cuBLASLt and CUTLASS: blocks of 128 rows x 4 factors, 512 bytes each, in which the factor of row r
+  // and run s is byte (r % 32) * 16 + (r / 32) * 4 + s; the blocks along k of 128 rows follow each other, then those of
+  // the next 128 rows, then those of the next matrix. Blocks are whole: factors beyond m, n or k are not NaN (0xff).
+  kMx,
 };
 constexpr int64_t kScaleRun = 128;
+constexpr int64_t kMxRun = 32;
 
 // The bias vector: none, one value per row (length m), or one per column (length n) of D; the whole batch shares it.
 enum class BiasAxis : uint8_t { kNone, kM, kN };

@@ -200,7 +200,7 @@ class RoleTracer {
     } else if (op.kind == OpKind::kTmaLoad) {
       const auto& attrs = op.As<LoadAttrs>();
       event.to = attrs.to;
-      event.amount = bytes(attrs.tile, MapOf(attrs.operand));
+      event.amount = bytes(attrs.tile, attrs.Map());
     } else {
       const auto& attrs = op.As<PixelLoadAttrs>();
       event.to = attrs.to;

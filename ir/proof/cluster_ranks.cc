@@ -27,8 +27,9 @@ std::vector<int> CommitRanks(const Program& program, int rank, Reach to) {
     const bool pair = m / program.ctas == own_m / program.ctas;
     switch (to) {
       case Reach::kOwn:
-      case Reach::kLeader:
         return pair && n == own_n;
+      case Reach::kLeader:
+        return pair && n == own_n && m % program.ctas == 0;
       case Reach::kM:
         return n == own_n;
       case Reach::kN:

@@ -1,5 +1,5 @@
 // The device's reference: a plain kernel that compares D with sums in double precision. NVRTC compiles it after
-// measure/reference/product_view.cuh, with A_TYPE to OUT and BIAS one of the types here, SATURATES 0 or 1, JOINED columns of the product
+// measure/reference/product_view.cuh, with A_TYPE to OUT, BIAS and SCALE_TYPE one of the types here, SATURATES 0 or 1, JOINED columns of the product
 // for each of D, and HALVES where those come from two halves of B.
 //
 // Each thread sums a 4 x 4 piece of a 64 x 64 tile; operands come through shared memory as floats, exactly.
@@ -20,6 +20,9 @@ struct E5m2 {
 };
 struct Tf32 {
   unsigned bits;
+};
+struct Ue8m0 {
+  unsigned char bits;
 };
 __device__ inline float Widen(const Half& x) {
   float f;
@@ -43,6 +46,10 @@ __device__ inline float Widen(const E5m2& x) {
   return LowHalf(pair);
 }
 __device__ inline float Widen(const Tf32& x) { return __uint_as_float(x.bits & ~0x1fffu); }
+__device__ inline float Widen(const Ue8m0& x) {
+  if (x.bits == 0xff) return __uint_as_float(0x7fffffffu);
+  return __uint_as_float(x.bits == 0 ? 0x400000u : (unsigned)x.bits << 23);
+}
 __device__ inline float Widen(const signed char& x) { return x; }
 __device__ inline float Widen(const unsigned char& x) { return x; }
 __device__ inline double Widen(const int& x) { return x; }
@@ -99,12 +106,15 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
     const long long start = at.LeftStart(batch, row, tap);
     if (start < 0) return 0.0f;
     const float element = Widen(a[start + (q - tap * at.run) * at.a.element]);
-    return at.scale_run == 0 ? element : element * scales.a[at.LeftScale(batch, row, q)];
+    return at.scale_run == 0 ? element : element * Scale(scales.a, at.LeftScale(batch, row, q));
   }
   __device__ float Right(long long batch, long long q, long long column) const {
     const unsigned tap = RunOf(q);
     const float element = Widen(b[at.RightStart(batch, column, tap) + (q - tap * at.run) * at.b.element]);
-    return at.scale_run == 0 ? element : element * scales.b[at.RightScale(batch, q, column)];
+    return at.scale_run == 0 ? element : element * Scale(scales.b, at.RightScale(batch, q, column));
+  }
+  __device__ static float Scale(const void* factors, long long index) {
+    return Widen(((const SCALE_TYPE*)factors)[index]);
   }
   __device__ unsigned RunOf(long long q) const { return at.walks ? (unsigned)q / (unsigned)at.run : 0; }
   __device__ float C(long long batch, long long row, long long column) const {
@@ -127,7 +137,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
   __device__ long long Blocks(long long row, long long column, long long columns) const {
     return row / 128 * ((at.ColumnsOfD(columns) + 127) / 128) + column / 128;
   }
-  __device__ double ScaleOfSum() const { return scales.of_tensors ? (double)scales.a[0] * scales.b[0] : 1.0; }
+  __device__ double ScaleOfSum() const { return scales.of_tensors ? (double)Scale(scales.a, 0) * Scale(scales.b, 0) : 1.0; }
   __device__ double Scaled(double value) const { return scales.d == 0 ? value : value * scales.d[0]; }
 };
 

@@ -120,13 +120,11 @@ using HostArguments = CheckArguments<void, void, void, void, void>;
 static_assert(sizeof(HostArguments::epilogue) == sizeof(EpilogueArguments));
 
 HostArguments ArgumentsFor(const Problem& problem, const GemmArguments& roles, const EpilogueArguments& totals) {
-  const auto scale = [&](OperandRole role, const void* pointer) {
-    return ir::Uses(problem, role) ? static_cast<const float*>(pointer) : nullptr;
-  };
+  const auto scale = [&](OperandRole role, const void* pointer) { return ir::Uses(problem, role) ? pointer : nullptr; };
   const ProductView view = ViewOf(problem);
   const ScalePointers scales{.a = scale(OperandRole::kScaleA, roles.scale_a),
                              .b = scale(OperandRole::kScaleB, roles.scale_b),
-                             .d = scale(OperandRole::kScaleD, roles.scale_d),
+                             .d = static_cast<const float*>(scale(OperandRole::kScaleD, roles.scale_d)),
                              .of_tensors = ir::Uses(problem, OperandRole::kScaleA) && view.scale_run == 0};
   HostArguments arguments{.at = view,
                           .a = roles.a,
@@ -168,13 +166,13 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
   const std::string macros = Cat("#define JOINED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
                                  ir::JoinsHalves(epilogue) ? 1 : 0, "\n#define SATURATES ", saturates ? 1 : 0, "\n");
   const auto load = [&](CodeForm wanted) -> Result<device::Module> {
-    LS_ASSIGN(
-        const std::string code,
-        nvrtc.Compile(
-            Cat(macros, kProductViewSource, kCheckKernelSource, EpilogueSource(problem)), device.facts().ComputeName(),
-            {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB), define("C_TYPE", OperandRole::kC),
-             define("OUT", OperandRole::kD), define("BIAS", OperandRole::kBias)},
-            wanted));
+    LS_ASSIGN(const std::string code,
+              nvrtc.Compile(Cat(macros, kProductViewSource, kCheckKernelSource, EpilogueSource(problem)),
+                            device.facts().ComputeName(),
+                            {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
+                             define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD),
+                             define("BIAS", OperandRole::kBias), define("SCALE_TYPE", OperandRole::kScaleA)},
+                            wanted));
     return wanted == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
                                       : device::Module::LoadPtx(device.context(), code);
   };

@@ -48,6 +48,7 @@ T Load(const std::byte* at) {
 
 // What an element is made of a random number in [-1, 1).
 double NumberOf(DataType type, OperandRole role, double uniform) {
+  if (type == DataType::kUe8m0) return std::ldexp(1, static_cast<int>(std::floor(4 * uniform)));  // 1/16 to 8
   if (IsScale(role)) return 1 + 0.5 * uniform;
   const ir::DataTypeInfo& info = ir::InfoOf(type);
   if (!info.IsInteger()) return uniform;
@@ -60,6 +61,7 @@ double NumberOf(DataType type, OperandRole role, double uniform) {
 double ElementAt(const std::byte* bytes, DataType type, int64_t index) {
   const ir::DataTypeInfo& info = ir::InfoOf(type);
   const std::byte* at = bytes + index * (info.bits / 8);
+  if (type == DataType::kUe8m0) return base::ToFloat(base::FloatFormat::kUe8m0, Load<uint8_t>(at));
   if (info.IsFloat8()) return NumbersOf(*info.format)[static_cast<size_t>(*at)];
   if (type == DataType::kS8) return Load<int8_t>(at);
   if (type == DataType::kU8) return Load<uint8_t>(at);

@@ -38,6 +38,7 @@ struct ProductView {
   double alpha, beta;
   int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
   long long scale_run;  // of scale factors of blocks; 0: there are none
+  int scale_blocks;     // they lie in blocks of 128 rows x 4 runs, both operands' for each row and run
 
   // Depth, height and width of an index below their product.
   LS_BOTH static void Split(unsigned index, const unsigned* extents, unsigned* to) {
@@ -89,18 +90,26 @@ struct ProductView {
 
   // Scale factors of blocks.
   LS_BOTH long long Runs(long long extent) const { return (extent + scale_run - 1) / scale_run; }
+  // Of row or column i, of `rows` of them, in blocks of 512 bytes.
+  LS_BOTH long long BlockScale(long long product, long long rows, long long i, long long q) const {
+    const long long factor = q / scale_run, blocks = (Runs(k) + 3) / 4;
+    const long long block = (product * ((rows + 127) / 128) + i / 128) * blocks + factor / 4;
+    return block * 512 + i % 32 * 16 + i % 128 / 32 * 4 + factor % 4;
+  }
   LS_BOTH long long LeftScale(long long product, long long i, long long q) const {
+    if (scale_blocks) return BlockScale(product, m, i, q);
     return (product * Runs(k) + q / scale_run) * m + i;
   }
   LS_BOTH long long RightScale(long long product, long long q, long long j) const {
+    if (scale_blocks) return BlockScale(product, n, j, q);
     return (product * Runs(n) + j / scale_run) * Runs(k) + q / scale_run;
   }
 };
 
 // Scale factors of whole tensors or of blocks; null where there are none.
 struct ScalePointers {
-  const float* a;
-  const float* b;
+  const void* a;
+  const void* b;
   const float* d;
   int of_tensors;
 };
