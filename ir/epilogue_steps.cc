@@ -375,9 +375,10 @@ Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale) {
   const std::string name = PrintStep(epilogue[GateOf(epilogue)], kGemmLetters);
   if (beta != 0)
     return InvalidProblem(Cat("epilogue: with '", name, "' C's columns would lie in two halves; use beta=0"));
-  if (scale != Scaling::kBlock) return Ok();
-  return InvalidProblem(Cat("epilogue: with '", name, "' the columns of a pair have factors of two blocks, which ",
-                            "scale=block does not take; interleave B's columns and their factors"));
+  if (scale != Scaling::kBlock && scale != Scaling::kMx) return Ok();
+  return InvalidProblem(
+      Cat("epilogue: with '", name, "' the columns of a pair have scale factors of two ",
+          "blocks, which scale=block and scale=mx do not take; interleave B's columns and their factors"));
 }
 
 DataType OperandTypeOf(const EpilogueStep& step, DataType d) {
