@@ -18,9 +18,9 @@ namespace laneshift::ir {
 enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
 
 // What the runtime passes to a kernel parameter, in families.
-// FAMILY(Name, text, kind, members): `members` has a letter for each binding of the family, which ends the binding's
-// text: operands a to d, dimensions from width to depth, numbers. A space: no binding has that index. "": one binding,
-// whose text is the family's.
+// FAMILY(Name, text, kind, members): `members` has one letter for each binding of the family, which is the last letter
+// of the binding's text: operands a to d, dimensions from width to depth, numbers. A space means that no binding has
+// this index. "": the family has one binding, whose text is the family's.
 #define LS_BINDING_FAMILIES(FAMILY)                  \
   FAMILY(Map, "map_", kTensorMap, "ab d")            \
   FAMILY(MapEdge, "map_edge", kTensorMap, "")        \
@@ -64,7 +64,7 @@ enum class BindingFamily : uint8_t {
 #undef LS_FAMILY_ENUM
 };
 
-// The bindings with a name of their own in code; others are made by the functions below.
+// The bindings that have a name in code; the functions below make the others.
 // BINDING(Name, Family, index)
 // clang-format off
 #define LS_OPERAND_BINDINGS(BINDING, Family) \
@@ -119,10 +119,10 @@ inline constexpr size_t kBindingCount = 0
 #undef LS_COUNT_MEMBERS
     ;
 inline ParamKind KindOf(Binding binding) { return InfoOf(binding.family).kind; }
-// "map_a"; "?" for what is no binding, so that a broken program can still be printed.
+// "map_a"; "?" for a value that is not a binding, so that a broken program can still be printed.
 std::string PrintBinding(Binding binding);
 std::optional<Binding> ParseBinding(std::string_view text);
-// Every binding that there is, a family after the other.
+// Every binding, one family after the other.
 const std::vector<Binding>& AllBindings();
 
 // The matrices of a problem.
@@ -138,11 +138,11 @@ constexpr Binding BaseOf(Operand operand) { return OfOperand(BindingFamily::kBas
 constexpr Binding PitchOf(Operand operand) { return OfOperand(BindingFamily::kPitch, operand); }
 constexpr Binding StrideOf(Operand operand) { return OfOperand(BindingFamily::kStride, operand); }
 
-// The operands and numbers of the epilogue, in order. REQUIRES: there are so many.
+// The operands and numbers of the epilogue, in order. REQUIRES: the index is in range.
 Binding EpilogueBase(int operand);
 Binding EpilogueNumber(int number);
 
-// Of the sums that a kernel adds up in a fixed order: where their lines are, how long those are, and how many.
+// Of reductions in a fixed order: where their partial rows are, how long these are, and how many.
 Binding BaseOfLines(int total);
 Binding LengthOfLines(int total);
 Binding CountOfLines(int total);
@@ -150,7 +150,7 @@ Binding CountOfLines(int total);
 // What a kernel knows of one spatial dimension of a convolution; in kSpatialBindings width, height, depth.
 struct SpatialBindings {
   Binding extent;             // of x
-  Binding outputs;            // positions of the walk
+  Binding outputs;            // positions of the implicit-GEMM index
   Binding taps;               // of the filter
   Binding step, pad, spread;  // stride, padding before the first pixel, dilation
 };
@@ -160,8 +160,8 @@ inline constexpr SpatialBindings kSpatialBindings[] = {
     {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kStepD, Binding::kPadD, Binding::kSpreadD},
 };
 
-// The bindings of the row and plane distances of an operand of a convolution; the pixels of an activation are PitchOf
-// and its images StrideOf apart, the filters of B are PitchOf and its taps StrideOf apart.
+// The bindings of the row and plane strides of an operand of a convolution. The pixels of an activation are PitchOf
+// apart and its images StrideOf; the filters of B are PitchOf apart and its taps StrideOf.
 struct WalkBindings {
   Binding row, plane;
 };

@@ -32,7 +32,7 @@ ValueId Builder::Append(OpKind kind, std::vector<ValueId> operands, Attrs attrs)
 
 void Builder::InBody(const std::function<void()>& write) {
   LS_CHECK(!body_->empty() && InfoOf(body_->back().kind).body >= 0, "the last operation has no body");
-  // The inner body is written apart: appending to the outer one while it is open would move it.
+  // The inner body is built separately: appending to the outer one while it is open would move it.
   std::vector<Op> inner;
   inner.reserve(kUsualBody);
   std::vector<Op>* const outer = std::exchange(body_, &inner);

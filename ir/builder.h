@@ -32,7 +32,7 @@ class Builder {
   // The i-th argument of the body of the operation that Append returned `first` for.
   static ValueId Argument(ValueId first, int i) { return first + static_cast<ValueId>(i); }
 
-  // A deep copy of `op` is appended, as it is: its values keep their ids.
+  // Appends a deep copy of `op`; its values keep their ids.
   Op& AppendCopy(const Op& op);
   std::vector<Op>& body() { return *body_; }
 

@@ -1,4 +1,4 @@
-// The rings through which the roles of a tile program exchange tiles, and the buffers that one role uses by itself.
+// The rings through which the roles of a tile program exchange tiles, and the staging buffers of single roles.
 //
 // Thread-safety: values.
 #pragma once
@@ -13,10 +13,10 @@
 namespace laneshift::ir {
 
 constexpr int kBarrierBytes = 8;  // of one mbarrier
-constexpr int kGrantBytes = 16;   // of an answer of cluster launch control
+constexpr int kGrantBytes = 16;   // of a response of cluster launch control
 
-// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of grants is an answer,
-// one of turns nothing.
+// An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of a channel of CLC
+// responses holds one response; a slot of an order channel is empty.
 struct TileSlot {
   std::string name{};
   SharedLayout layout{};  // of a shared channel
@@ -34,20 +34,20 @@ struct Channel {
   int stages = 1;
   std::vector<TileSlot> tiles{};              // of a shared channel
   int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
-  bool own = false;                           // a ring that one role alone reserves and retires
-  bool stays = false;                         // each slot is filled once and stays full
+  bool own = false;                           // a ring that only one role uses, by reserve and retire
+  bool stays = false;                         // resident: each slot is filled once and remains full
   int tmem_column = -1;                       // assigned: first column of stage 0
-  int grant_offset = -1;                      // assigned, of grants: byte offset of stage 0 in shared memory
+  int grant_offset = -1;                      // assigned, of CLC responses: byte offset of stage 0 in shared memory
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
-  int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones unless it stays, 8 bytes each
+  int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones unless resident, 8 bytes each
 
   int StageBytes() const;  // distance of two stages in shared memory
   int Barriers() const { return stays ? stages : 2 * stages; }
   bool operator==(const Channel&) const = default;
 };
 
-// Shared memory that the warps of a role use to turn fragments into rows for the TMA: each alone, or groups of
-// `sharers` neighbours, whose fragments then lie side by side along the rows of one copy, the first warp's first.
+// Shared memory in which the warps of a role turn fragments into rows for the TMA: each warp by itself, or groups of
+// `sharers` adjacent warps, whose fragments are adjacent along the rows of one copy, in the order of the warps.
 struct Buffer {
   std::string name{};
   SharedLayout layout{};  // of one copy

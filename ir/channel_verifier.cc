@@ -1,4 +1,4 @@
-// What a role verifies of tiles, rings and barriers.
+// Verifies the use of tiles, rings and barriers by a role.
 #include <algorithm>
 
 #include "base/text.h"
@@ -11,9 +11,10 @@ using base::Cat;
 Status RoleVerifier::CheckTurns() const {
   for (size_t turn = 0; turn < turns_.size(); ++turn) {
     if (turns_[turn].size() != 1)
-      return Broken(14, Cat(turns_[turn].size(), " roles take turn ", turn, " of ", turns_.size()));
+      return Broken(14, Cat(turns_[turn].size(), " roles have ping-pong index ", turn, " of ", turns_.size()));
     if (turns_[turn][0]->kind != turns_[0][0]->kind || turns_[turn][0]->warps != turns_[0][0]->warps)
-      return Broken(14, Cat("roles ", turns_[0][0]->name, " and ", turns_[turn][0]->name, " take turns and differ"));
+      return Broken(
+          14, Cat("roles ", turns_[0][0]->name, " and ", turns_[turn][0]->name, " alternate (ping-pong) and differ"));
   }
   return Ok();
 }
@@ -33,24 +34,24 @@ Status RoleVerifier::CheckWork(const Op& op) {
     return Broken(8, Cat("turn ", work_.turn, " of ", work_.turns));
   const bool cuts = work_.slices > 1, taken = work_.source == WorkSource::kLaunchControl;
   if (op.operands.size() != kWorkTileOperands + (cuts ? 1 : 0))
-    return Broken(7, "it has blocks of K where tiles are cut into slices, and only there");
-  if (cuts && taken) return Broken(8, "tiles that are cut into slices come in a fixed order");
+    return Broken(7, "it has the operand blocks of K if and only if tiles are cut into slices");
+  if (cuts && taken) return Broken(8, "tiles can be cut into slices only in a static order of work");
   if (work_.turns > 1) {
-    if (taken || cuts) return Broken(14, "roles take turns at whole tiles of a fixed order");
+    if (taken || cuts) return Broken(14, "ping-pong roles need whole tiles in a static order");
     turns_.resize(std::max(turns_.size(), static_cast<size_t>(work_.turns)));
     turns_[static_cast<size_t>(work_.turn)].push_back(role_);
   }
   const auto ends =
       std::count_if(op.body.begin(), op.body.end(), [](const Op& inner) { return inner.kind == OpKind::kWorkNext; });
   if (taken != program_.TakesOver())
-    return Broken(10, "work comes from launch control where there is a channel of grants, and only there");
-  if (ends != (taken ? 1 : 0)) return Broken(10, Cat("an iteration of it has ", ends, " work.next, not ", taken));
+    return Broken(10, "work comes from launch control if and only if there is a channel of CLC responses");
+  if (ends != (taken ? 1 : 0)) return Broken(10, Cat("one iteration of it has ", ends, " work.next, not ", taken));
   return Ok();
 }
 
 Status RoleVerifier::CheckGrant(const Op& op) {
   const ValueId slot = op.operands[0];
-  if (ChannelOfSlot(slot).space != Space::kGrants) return Broken(8, "its slot holds no grant");
+  if (ChannelOfSlot(slot).space != Space::kGrants) return Broken(8, "its slot holds no CLC response");
   const bool asks = op.kind == OpKind::kWorkRequest;
   if (values_[slot].slot == (asks ? SlotState::kTaken : SlotState::kPut))
     return Broken(11, Cat("slot %", slot, asks ? " was taken" : " was put"));
@@ -66,7 +67,7 @@ Status RoleVerifier::CheckExpect(const Op& op) {
   expected = bytes;
   const bool by_pair = program_.ctas > 1 && ChannelOfSlot(op.operands[0]).space == Space::kShared;
   if (op.As<ExpectAttrs>().leader != by_pair)
-    return Broken(8, "of a pair the leader expects bytes, and without pairs every CTA");
+    return Broken(8, "the leader of a pair expects bytes; without pairs every CTA does");
   return Arrive(op.operands[0], Side::kFull, role_->elected ? 1 : 32 * role_->warps);
 }
 
@@ -77,13 +78,13 @@ Status RoleVerifier::CheckRelease(const Op& op) { return Close(op, SlotState::kT
 
 Status RoleVerifier::CheckReserve(const Op& op) {
   if (!program_.channels[static_cast<size_t>(ChannelOf(op))].own)
-    return Broken(10, "it reserves a slot of a channel that is not its own");
+    return Broken(10, "it reserves a slot of a channel that other roles use, too");
   return Open(op, SlotState::kPut);
 }
 
 Status RoleVerifier::CheckPass(const Op& op) {
   uses_[static_cast<size_t>(ChannelOf(op))].passes = true;
-  return work_.turns > 1 ? Ok() : Broken(14, "it passes slots and takes no turns");
+  return work_.turns > 1 ? Ok() : Broken(14, "it passes slots and is not a ping-pong role");
 }
 
 Status RoleVerifier::CheckAdvance(const Op& op) {
@@ -111,15 +112,15 @@ Status RoleVerifier::CheckCursor(const Op& op) {
 Status RoleVerifier::CheckBarrier(const Op& op) {
   const auto& attrs = op.As<BarrierAttrs>();
   const bool waits = op.kind == OpKind::kBarrierWait;
-  if (attrs.inverted && !waits) return Broken(8, "only a wait is inverted");
-  if (waits && attrs.to != Reach::kOwn) return Broken(8, "a CTA waits for its own barriers alone");
+  if (attrs.inverted && !waits) return Broken(8, "only a wait can be inverted");
+  if (waits && attrs.to != Reach::kOwn) return Broken(8, "a CTA can wait only at its own barriers");
   LS_TRY(CheckReach(attrs.to));
   if (!waits) {
     const bool one = role_->elected || op.kind == OpKind::kMmaCommit;
     const int threads = one ? 1 : attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
     const bool lanes = !role_->elected && attrs.by == Unit::kWarp;
     if (attrs.to != Reach::kOwn && op.kind == OpKind::kBarrierArrive && !lanes && !(one && attrs.to == Reach::kAll))
-      return Broken(8, "the lanes of a warp arrive at other CTAs, one each");
+      return Broken(8, "an arrival at other CTAs is made by the lanes of a warp, one for each CTA");
     const bool leaders = role_->leader && (attrs.to == Reach::kAll || attrs.to == Reach::kLeader);
     const int ctas = leaders ? program_.ctas : 1;
     return Arrive(op.operands[0], attrs.side, threads * program_.Arrivals(attrs.to) / ctas);
@@ -135,12 +136,14 @@ Status RoleVerifier::Open(const Op& op, SlotState state) {
   (state == SlotState::kPut ? use.produces : use.consumes) = true;
   values_[op.result].slot = state;
   if (program_.channels[channel].stays && state == SlotState::kTaken)
-    return Broken(15, Cat("it takes from channel ", program_.channels[channel].name, ", which stays"));
+    return Broken(15, Cat("it takes from channel ", program_.channels[channel].name, ", which is resident"));
   LS_TRY(CheckFilledOnce(op));
   const bool turn = program_.channels[channel].space == Space::kTurns;
   if (work_.turns > 1 && state == SlotState::kTaken && !turn) {
     use.in_turn = true;
-    if (!HoldsTurn()) return Broken(14, Cat("it takes from channel ", program_.channels[channel].name, " out of turn"));
+    if (!HoldsTurn())
+      return Broken(14,
+                    Cat("it takes from channel ", program_.channels[channel].name, " outside of its ping-pong order"));
   }
   if (++use.open <= program_.channels[channel].stages) return Ok();
   return Broken(11, Cat("it holds ", use.open, " slots of channel ", program_.channels[channel].name, ", which has ",
@@ -161,20 +164,21 @@ Status RoleVerifier::Close(const Op& op, SlotState expected) {
   const int lag = op.As<ReleaseAttrs>().lag;
   use.release_lag = lag;
   if (InRange(lag, 1, ChannelOfSlot(slot).stages)) return Ok();
-  return Broken(11, Cat("lag ", lag, " is not 1 to below the ", ChannelOfSlot(slot).stages, " stages of the channel"));
+  return Broken(
+      11, Cat("lag ", lag, " is not at least 1 and below the ", ChannelOfSlot(slot).stages, " stages of the channel"));
 }
 
-// What stays is filled before the loop over tiles.
+// Resident slots are filled before the loop over tiles.
 Status RoleVerifier::CheckFilledOnce(const Op& op) const {
   const Channel& channel = program_.channels[static_cast<size_t>(ChannelOf(op))];
   if (!channel.stays || !in_work_) return Ok();
-  return Broken(15, Cat("it goes through the slots of channel ", channel.name, ", which stays, for each tile"));
+  return Broken(15, Cat("it fills the slots of channel ", channel.name, ", which is resident, for each tile"));
 }
 
 Status RoleVerifier::CheckStaying(const Op& op) {
   const auto channel = static_cast<size_t>(ChannelOf(op));
   const std::string& name = program_.channels[channel].name;
-  if (!program_.channels[channel].stays) return Broken(15, Cat("channel ", name, " does not stay"));
+  if (!program_.channels[channel].stays) return Broken(15, Cat("channel ", name, " is not resident"));
   if (op.kind == OpKind::kAwait) {
     uses_[channel].consumes = true;
     return CheckFilledOnce(op);

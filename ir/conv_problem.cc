@@ -29,12 +29,12 @@ namespace {
 using base::Cat;
 
 constexpr SpatialDimension kDimensions[] = {kDepth, kHeight, kWidth};
-// As they are called in errors and in the one-line form.
+// Their names in errors and in the one-line form.
 constexpr std::string_view kDimensionNames[] = {"depth", "height", "width"};
 constexpr std::string_view kInputKeys[] = {"d", "h", "w"};
 constexpr std::string_view kFilterKeys[] = {"t", "r", "s"};
 
-// Each distance of a tensor, and how many pieces it sets apart, from the innermost one.
+// Each stride of a tensor, and the number of items that it separates, from the innermost one.
 struct Level {
   int64_t ConvPitches::*distance;
   int64_t count;
@@ -52,7 +52,7 @@ Status CheckReaches(const ConvProblem& p, const ConvTensor& tensor) {
   return Ok();
 }
 
-// Each distance reaches over what lies inside of it.
+// Each stride is at least the extent of what lies inside of it.
 Status CheckOverlaps(const ConvProblem& p, const ConvTensor& tensor) {
   int64_t inside = tensor.inner;
   for (const Level& level : LevelsOf(tensor)) {

@@ -34,7 +34,7 @@ ConvPitches PackedPitches(const ConvTensor& tensor, const ConvPitches& given);
 // "x_row", "w_tap".
 std::string_view PitchKey(ConvPitches ConvProblem::*tensor, int64_t ConvPitches::*distance);
 
-// Every rule but those of the pitches among themselves, which need them filled in.
+// Every rule except for those between pitches, which need them filled in.
 Status ValidateConv(const ConvProblem& problem);
 
 }  // namespace laneshift::ir

@@ -38,7 +38,7 @@ struct Key {
   Member member;
   enum Presence { kRequired, kPrinted, kOptional } presence;
   std::string_view doc;
-  std::string_view usual = {};  // where the value of a key that is left out is none of its own
+  std::string_view usual = {};  // where the default of a key depends on other keys
 };
 constexpr auto kRequired = Key::kRequired;
 constexpr auto kPrinted = Key::kPrinted;
@@ -95,7 +95,7 @@ constexpr Key kKeys[] = {
 
 bool IsType(const Key& key) { return std::holds_alternative<DataType ConvProblem::*>(key.member); }
 
-// The spatial dimensions that a problem names: all from this one on.
+// The spatial dimensions that a problem has: all from this one on.
 int FirstDimension(const std::vector<KeyValue>& values) {
   int first = kWidth;
   for (const KeyValue& value : values) {
@@ -106,7 +106,7 @@ int FirstDimension(const std::vector<KeyValue>& values) {
   return first;
 }
 
-// The same for a problem whose text is not known: outer dimensions in which nothing happens are left out.
+// The same for a problem whose text is not known: outer dimensions of extent 1 without padding are left out.
 int FirstDimension(const ConvProblem& p) {
   for (const int i : {kDepth, kHeight}) {
     const bool nothing = p.input[i] == 1 && p.filter[i] == 1 && p.pad_before[i] == 0 && p.pad_after[i] == 0 &&
@@ -116,7 +116,7 @@ int FirstDimension(const ConvProblem& p) {
   return kWidth;
 }
 
-// The texts of a comma-separated list for dimensions from `first` on; one alone stands for all of them.
+// The texts of a comma-separated list for dimensions from `first` on; a single one applies to all of them.
 Result<std::vector<std::string_view>> ListFor(std::string_view key, std::string_view text, int first) {
   std::vector<std::string_view> fields = base::Split(text, ',');
   const size_t wanted = static_cast<size_t>(kWidth - first + 1);
@@ -248,7 +248,7 @@ struct ValuesPrinter {
   std::string operator()(const Pitch&) const { return "number"; }
 };
 
-// Whether the key may be left out: it has the value that it has in `plain`, and is no part of the problem's shape.
+// Whether the key may be left out: it has the value that it has in `plain`, and is not part of the problem's shape.
 struct LeftOut {
   const ConvProblem& problem;
   const ConvProblem& plain;
@@ -304,7 +304,7 @@ Result<Problem> ParseConv(const std::vector<std::string_view>& words) {
       return InvalidProblem(Cat("key '", key.name, "' is missing; a conv needs w= (a number), c=, k= and s="));
     }
   }
-  // The types follow one another: w that of x, y that of x, z that of y.
+  // Defaults of types: w has that of x, y that of x, z that of y.
   if (!type_given("w")) problem.w = problem.x;
   if (!type_given("y")) problem.y = ResultType(problem.x);
   if (!type_given("z")) problem.z = AddendType(problem.y);
@@ -329,7 +329,7 @@ std::vector<GrammarRow> ConvKeys() {
 std::string Print(const ConvProblem& conv) {
   ConvProblem plain{.n = 0, .z = AddendType(conv.y)};
   if (ValidateConv(conv)) {
-    // A pitch that is packed over those inside of it is left out, and so is one that is still open.
+    // A pitch that is packed over those inside of it is left out, and so is one that is still undecided.
     for (const ConvTensor& tensor : ConvTensors(conv)) {
       const ConvPitches& own = conv.*tensor.pitches;
       ConvPitches& packed = plain.*tensor.pitches;

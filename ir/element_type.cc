@@ -13,7 +13,7 @@ constexpr DataTypeInfo kTypes[] = {
 #include "ir/element_types.def"
 };
 
-// The rows stand in the order of the enumerators.
+// The rows have the order of the enumerators.
 constexpr DataType kOrder[] = {
 #define DATA_TYPE(Name, ...) DataType::k##Name,
 #include "ir/element_types.def"

@@ -1,4 +1,4 @@
-// What is known of each type of elements beside its name and size: the rows of ir/element_types.def.
+// What is known of each element type besides its name and size: the rows of ir/element_types.def.
 //
 // Thread-safety: constants.
 #pragma once
@@ -29,7 +29,7 @@ struct DataTypeInfo {
 
   bool IsInteger() const { return numbers != kFloat; }
   bool IsFloat8() const { return numbers == kFloat && bits == 8 && base::InfoOf(*format).has_sign; }
-  // A number beyond the largest becomes the largest, not an infinity: what conversions to 8-bit types do.
+  // Whether values beyond the largest become the largest, not an infinity, as conversions to 8-bit floats do.
   bool Saturates() const { return IsFloat8(); }
 };
 
@@ -44,10 +44,10 @@ inline bool IsFloat8(DataType type) { return InfoOf(type).IsFloat8(); }
 // The largest finite number.
 double LargestOf(DataType type);
 
-// The type of what is added to a D of type `d` unless said otherwise: `d`, or bf16 where D is too narrow for it.
+// The default type of what is added to a D of type `d`: `d`, or bf16 where D is too narrow for it.
 inline DataType AddendType(DataType d) { return IsFloat8(d) ? DataType::kBf16 : d; }
-// The type of the result of operands of type `a` unless said otherwise: `a` itself, or bf16 of e4m3 and e5m2, f32 of
-// tf32, s32 of integers.
+// The default type of the result of operands of type `a`: `a` itself; bf16 of e4m3 and e5m2, f32 of tf32, s32 of
+// integers.
 DataType ResultType(DataType a);
 
 }  // namespace laneshift::ir

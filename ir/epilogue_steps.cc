@@ -69,7 +69,7 @@ constexpr Step kSteps[] = {
 // clang-format on
 static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) + 1);
 
-// The letter behind the name; 0 for a step without an axis.
+// The letter after the name; 0 for a step without an axis.
 char LetterOf(const StepInfo& step, AxisLetters letters) {
   if (step.operand == StepOperand::kRowVector || step.operand == StepOperand::kRowTotal) return letters.row;
   return step.operand == StepOperand::kColumnVector || step.operand == StepOperand::kColumnTotal ? letters.column
@@ -100,7 +100,7 @@ Result<EpilogueKind> FindKind(std::string_view name, AxisLetters letters) {
   for (size_t i = 0; i < std::size(kSteps); ++i) {
     const StepInfo& info = kSteps[i].info;
     if (HasAxis(info) && LetterOf(info, letters) == '\0') continue;
-    if (info.action == StepAction::kCall) continue;  // goes by the name of the function
+    if (info.action == StepAction::kCall) continue;  // has the name of the function
     known.push_back(StepName(info, letters));
     if (known.back() == name) return static_cast<EpilogueKind>(i);
   }
@@ -147,7 +147,7 @@ Result<EpilogueStep> ParseStep(std::string_view text, AxisLetters letters) {
   return step;
 }
 
-// The operand of a parameter; none: a number.
+// The operand of a parameter; none: the parameter is a number.
 std::optional<StepOperand> OperandOf(FunctionOperand operand) {
   switch (operand) {
     case FunctionOperand::kPerRow:
@@ -166,7 +166,7 @@ std::optional<StepOperand> OperandOf(FunctionOperand operand) {
   LS_CHECK(false, "unknown operand ", static_cast<int>(operand));
 }
 
-// Types that operands have anyway are left out, so that one call has one text.
+// Types that operands have by default are left out, so that a call has only one text.
 Result<FunctionStep> CompleteFunction(const FunctionStep& step, DataType d, AxisLetters letters) {
   if (!step) return InvalidProblem("epilogue: a step of kind function has no function; make it with Engine::MakeStep");
   FunctionCall call = *step;
@@ -182,7 +182,8 @@ Result<FunctionStep> CompleteFunction(const FunctionStep& step, DataType d, Axis
   return FunctionStep(std::move(call));
 }
 
-// Toward zero to `bits` significant ones, below the exponent `least` to as many behind the point as that one has.
+// Toward zero to `bits` significant bits; below the exponent `least`, to as many bits after the point as that exponent
+// has.
 double Cut(double x, int bits, int least) {
   if (x == 0 || !std::isfinite(x)) return x;
   int exponent = 0;
@@ -286,7 +287,7 @@ std::string PrintEpilogue(const Epilogue& epilogue, AxisLetters letters) {
 
 namespace {
 
-// What a step may not be at its place `i`, in a problem whose D is of type `d`.
+// What is wrong with the step at position `i`, in a problem whose D is of type `d`.
 Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters letters) {
   const EpilogueStep& step = epilogue[i];
   const StepInfo& info = InfoOf(step.kind);
@@ -302,7 +303,7 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
     if (d != DataType::kBf16 && d != DataType::kF16) {
       return InvalidProblem(Cat(
           "epilogue: '", name, "' is for a D of bf16 or f16: ",
-          d == DataType::kF32 ? "nothing is rounded to f32" : "the chip converts to 8-bit types to the nearest only"));
+          d == DataType::kF32 ? "nothing is rounded to f32" : "the chip converts to 8-bit types only to the nearest"));
     }
     if (i + 1 != epilogue.size()) return InvalidProblem(Cat("epilogue: '", name, "' comes last"));
   }
@@ -311,17 +312,17 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
   }
   const size_t gate = GateOf(epilogue);
   if (JoinsPairs(step) && i != gate) {
-    return InvalidProblem(Cat("epilogue: '", name, "' is the second gated step; there may be one"));
+    return InvalidProblem(Cat("epilogue: '", name, "' is the second gated step; use at most one"));
   }
   if (info.operand == StepOperand::kBlocks && i < gate && JoinsHalves(epilogue)) {
-    return InvalidProblem(Cat("epilogue: '", name, "' has factors of neighbouring columns of B, and '",
-                              PrintStep(epilogue[gate], letters), "' joins columns of two halves; put it behind"));
+    return InvalidProblem(Cat("epilogue: '", name, "' has scale factors of adjacent columns of B, and '",
+                              PrintStep(epilogue[gate], letters), "' combines columns of two halves; write it after"));
   }
   const std::vector<StepTensor> tensors = TensorsOf(step, d);
   const bool matrix =
       std::any_of(tensors.begin(), tensors.end(), [](const StepTensor& own) { return IsMatrix(own.operand); });
   if (matrix && i < gate && gate < epilogue.size()) {
-    return InvalidProblem(Cat("epilogue: '", name, "' has a matrix that lies as D, so it comes behind '",
+    return InvalidProblem(Cat("epilogue: '", name, "' has a matrix with the layout of D; write it after '",
                               PrintStep(epilogue[gate], letters), "'"));
   }
   return Ok();
@@ -331,7 +332,7 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
 
 Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numerics, AxisLetters letters) {
   if (epilogue.overflows()) {
-    return InvalidProblem(Cat("epilogue: there may be ", kMaxEpilogueSteps, " steps, here are more"));
+    return InvalidProblem(Cat("epilogue: there may be ", kMaxEpilogueSteps, " steps; write fewer"));
   }
   int operands = 0, numbers = 0;
   for (EpilogueStep& step : epilogue) {
@@ -351,7 +352,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
       }
     }
     if (info.function == Function::kClamp && step.numbers[0] > step.numbers[1]) {
-      return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters), "' has its lower bound above its upper one"));
+      return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters), "' has a lower bound above its upper one"));
     }
     if (info.action == StepAction::kSum && numerics == Numerics::kBatchInvariant) {
       return InvalidProblem(Cat("epilogue: '", PrintStep(step, letters),
@@ -374,11 +375,11 @@ Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale) {
   if (!JoinsHalves(epilogue)) return Ok();
   const std::string name = PrintStep(epilogue[GateOf(epilogue)], kGemmLetters);
   if (beta != 0)
-    return InvalidProblem(Cat("epilogue: with '", name, "' C's columns would lie in two halves; use beta=0"));
+    return InvalidProblem(Cat("epilogue: with '", name, "' C's columns would be in two halves; use beta=0"));
   if (scale != Scaling::kBlock && scale != Scaling::kMx) return Ok();
   return InvalidProblem(
-      Cat("epilogue: with '", name, "' the columns of a pair have scale factors of two ",
-          "blocks, which scale=block and scale=mx do not take; interleave B's columns and their factors"));
+      Cat("epilogue: with '", name, "' the two columns of a pair have scale factors of different ",
+          "blocks, which scale=block and scale=mx do not support; interleave B's columns and their factors"));
 }
 
 DataType OperandTypeOf(const EpilogueStep& step, DataType d) {

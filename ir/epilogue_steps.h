@@ -13,7 +13,7 @@
 
 namespace laneshift::ir {
 
-// What a step reads or writes beside v.
+// What a step reads or writes in addition to v.
 enum class StepOperand : uint8_t {
   kNone,
   kRowVector,     // one value for each row of D
@@ -43,7 +43,7 @@ enum class Function : uint8_t {
   kCutF16,
 };
 
-// How a step comes to its result.
+// How a step computes its result.
 enum class StepAction : uint8_t {
   kMultiply,    // v times the number or the operand
   kAdd,         // v plus the operand
@@ -68,22 +68,22 @@ struct StepInfo {
 };
 const StepInfo& InfoOf(EpilogueKind kind);
 
-// Whether the operand is one that all elements of a row, a column or the matrix go into.
+// Whether the operand is a reduction: of a row, a column or the whole matrix.
 bool IsTotal(StepOperand operand);
-// Whether the operand lies as D does.
+// Whether the operand has the layout of D.
 bool IsMatrix(StepOperand operand);
 
-// Whether sums are to have the same bits in every run, whatever order tiles end in.
+// Whether sums must have the same bits in every run, whatever order tiles finish in.
 bool OrdersSums(const Epilogue& epilogue, Numerics numerics);
 
-// Whether the step joins columns in pairs: a gated one, or a function of pairs.
+// Whether the step is a gated linear unit, which combines pairs of columns: a gated one, or a function of pairs.
 bool JoinsPairs(const EpilogueStep& step);
-// The place of the step that does; the number of steps if there is none.
+// The index of that step; the number of steps if there is none.
 size_t GateOf(const Epilogue& epilogue);
 inline bool IsGated(const Epilogue& epilogue) { return GateOf(epilogue) < epilogue.size(); }
-// Whether the columns of a pair come from the two halves of B's.
+// Whether gate and up projections are two halves of B's columns (split layout), not interleaved.
 bool JoinsHalves(const Epilogue& epilogue);
-// The column of B, of `columns`, that comes `index`-th where pairs lie side by side: the order of the tensor core.
+// The column of B, of `columns`, that is the `index`-th where pairs are adjacent: the order of the tensor core.
 int64_t ColumnOfB(const Epilogue& epilogue, int64_t index, int64_t columns);
 
 std::string_view FunctionName(Function function);
@@ -91,7 +91,7 @@ std::string_view FunctionName(Function function);
 // How many numbers the function has.
 int NumbersOf(Function function);
 
-// What a kind of problem calls rows and columns of D; 0: there are no vectors along them.
+// The letters by which a kind of problem names rows and columns of D; 0: it has no vectors along them.
 struct AxisLetters {
   char row = 0, column = 0;
 };
@@ -104,14 +104,14 @@ Result<Epilogue> ParseEpilogue(std::string_view text, AxisLetters letters);
 std::string PrintEpilogue(const Epilogue& epilogue, AxisLetters letters);
 std::string PrintStep(const EpilogueStep& step, AxisLetters letters);
 
-// Checks counts and numbers. `d` is D's type; an operand of the type that it has anyway is left to be just that.
+// Checks counts and numbers. `d` is D's type; an operand whose type is the default one is stored as such.
 Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numerics, AxisLetters letters);
 
-// What pairs of two halves do not go with.
+// What the split gate/up layout cannot be combined with.
 Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale);
 
-// The type of a step's operand in a problem whose D is of type `d`: f32 of totals, else AddendType(d) unless it says
-// another.
+// The type of a step's operand in a problem whose D is of type `d`: f32 for reductions, else AddendType(d) unless the
+// step names another.
 DataType OperandTypeOf(const EpilogueStep& step, DataType d);
 
 // The numbers of all steps, in order.
@@ -125,7 +125,8 @@ Epilogue& EpilogueOf(Problem& problem);
 
 // Whether a step is a user's function.
 bool CallsFunctions(const Problem& problem);
-// Whether a step may make much of a small difference: `rint`, or a user's function. (`toward_zero` makes one place.)
+// Whether a step may amplify a small difference: `rint`, or a user's function. (`toward_zero` changes one unit in the
+// last place.)
 bool HasJumps(const Epilogue& epilogue);
 
 // An operand of a step, in memory.
@@ -134,14 +135,14 @@ struct StepTensor {
   DataType type;
   int64_t count = 0;  // elements of a table
 };
-// Those of a step in a problem whose D is of type `d`: none, one, or those of a user's function. The operands of all
-// steps, in order, are what EpilogueArguments are of.
+// Those of a step in a problem whose D is of type `d`: none, one, or those of a user's function. EpilogueArguments has
+// those of all steps, in order.
 std::vector<StepTensor> TensorsOf(const EpilogueStep& step, DataType d);
 
 // The function and its derivative in double precision. `numbers` are those of the step.
 double Evaluate(Function function, const std::array<double, 2>& numbers, double x);
 double EvaluateDerivative(Function function, const std::array<double, 2>& numbers, double x);
-// Where the function is least, if it falls up to there and rises from there on; nothing for one that never falls.
+// The minimum of the function, if it falls up to there and rises from there on; nothing for one that never falls.
 std::optional<double> LowestPoint(Function function, const std::array<double, 2>& numbers);
 
 }  // namespace laneshift::ir

@@ -1,4 +1,4 @@
-// What a role verifies of fragments, staging buffers and accesses to C and D.
+// Verifies fragments, staging buffers and accesses to C and D of a role.
 #include <bit>
 
 #include "base/text.h"
@@ -40,19 +40,20 @@ Status RoleVerifier::CheckFactors(const Op& op) const {
   return Needs({Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kM, Binding::kN, Binding::kK});
 }
 
-// A piece of the sums, which are the role's rows of the tile.
+// The columns of the promoted accumulator that the fragment covers.
 Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
-  if (!sums_) return Broken(12, "it uses sums that were not cleared before");
+  if (!sums_) return Broken(12, "it uses promoted sums that were not cleared before");
   if (piece.kind != *sums_)
-    return Broken(12, Cat("the sums lie as ", NameOf(*sums_), ", the fragment as ", NameOf(piece.kind)));
+    return Broken(12, Cat("the promoted sums have layout ", NameOf(*sums_), ", the fragment as ", NameOf(piece.kind)));
   const int columns = program_.Columns() * program_.Blocks(*role_);
   if (column >= 0 && piece.columns > 0 && column % 8 == 0 && piece.columns % 8 == 0 &&
       int64_t{column} + piece.columns <= columns)
     return Ok();
-  return Broken(12, Cat("columns ", column, "+", piece.columns, " are not inside the ", columns, " of the sums"));
+  return Broken(12,
+                Cat("columns ", column, "+", piece.columns, " are not inside the ", columns, " of the promoted sums"));
 }
 
-// What places rows of C or D in memory.
+// The parameters that place rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   LS_TRY(Needs({PitchOf(operand), StrideOf(operand)}));
   if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
@@ -60,9 +61,9 @@ Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
 }
 
 Status RoleVerifier::CheckBulkStore(const Op& op) const {
-  if (program_.kept_rows != 0) return Broken(12, "a bulk store knows of no lost rows");
+  if (program_.kept_rows != 0) return Broken(12, "a bulk store cannot skip the rows of stale lanes");
   if (op.kind == OpKind::kStorePixels && op.operands.size() != 5 && op.operands.size() != 6)
-    return Broken(7, "a walk starts at 3 or 4 indices");
+    return Broken(7, "an implicit-GEMM index starts with 3 or 4 coordinates");
   return CheckStaging(op, op.As<BulkStoreAttrs>().buffer);
 }
 
@@ -84,10 +85,11 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   if (op.kind == OpKind::kStoreRows && buffer.sharers == 1) return Ok();
   if (op.kind == OpKind::kStoreRows)
     return Broken(
-        12, Cat("a warp stores rows of its own alone, but ", buffer.sharers, " share a copy of buffer ", buffer.name));
+        12, Cat("a warp stores only its own rows, but ", buffer.sharers, " share a copy of buffer ", buffer.name));
   if (op.kind == OpKind::kBulkWait) return Ok();
   const Binding map = op.As<BulkStoreAttrs>().map;
-  if (map != Binding::kMapD && map != Binding::kMapDRest) return Broken(8, Cat(PrintBinding(map), " is no map of D"));
+  if (map != Binding::kMapD && map != Binding::kMapDRest)
+    return Broken(8, Cat(PrintBinding(map), " is not a tensor map of D"));
   LS_TRY(Needs({map}));
   const SharedLayout& box = program_.FindParam(map)->box;
   const bool fits = map == Binding::kMapD ? box.inner == buffer.layout.inner : box.inner < buffer.layout.inner;
@@ -95,7 +97,7 @@ Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   return Broken(9, Cat("the box of ", PrintBinding(map), " is not a column of buffer ", buffer.name));
 }
 
-// A warp, or those that share a copy.
+// A warp arrives by itself, or with those that share its copy.
 Status RoleVerifier::CheckArrival(const Op& op) {
   const int sharers = op.As<ArriveAttrs>().sharers;
   arriving_ = sharers;
@@ -104,14 +106,14 @@ Status RoleVerifier::CheckArrival(const Op& op) {
   return Needs({Binding::kWorkspace});
 }
 
-// The warp's part of a copy is filled, along one axis from the attribute's column on.
+// Fills the warp's part of a copy, along one axis from the attribute's column on.
 Status RoleVerifier::CheckStaged(const Op& op, const Buffer& buffer) const {
   const FragmentLayout& fragment = values_[op.operands[0]].fragment;
   const bool transposed = program_.row_axis == Axis::kN;
   const int outer = transposed ? fragment.columns : fragment.Rows();
   const int inner = transposed ? fragment.Rows() * buffer.sharers : fragment.columns;
   const int column = op.As<StageAttrs>().column;
-  if (!transposed && buffer.sharers > 1) return Broken(12, "warps share a copy where rows lie along m");
+  if (!transposed && buffer.sharers > 1) return Broken(12, "warps share a copy only with rows=n");
   const bool inside = transposed ? column == 0 && inner == buffer.layout.inner
                                  : column >= 0 && column % 8 == 0 && column + inner <= buffer.layout.inner;
   if (outer == buffer.layout.outer && inside) return Ok();
@@ -119,7 +121,7 @@ Status RoleVerifier::CheckStaged(const Op& op, const Buffer& buffer) const {
                         buffer.name));
 }
 
-// An operand of the epilogue lies as D does.
+// An operand of the epilogue that has the layout of D.
 Status RoleVerifier::CheckGlobal(const Op& op) const { return CheckAccess(op, op.As<GlobalAttrs>()); }
 
 Status RoleVerifier::CheckAccess(const Op& op, const GlobalAttrs& attrs) const {
@@ -132,32 +134,32 @@ Status RoleVerifier::CheckAccess(const Op& op, const GlobalAttrs& attrs) const {
   return NeedsRows(operand, attrs.rows);
 }
 
-// How many elements of a fragment one access takes.
+// How many elements of a fragment one access covers.
 Status RoleVerifier::CheckVector(const Op& op, int vector, DataType type) const {
   const int run = program_.row_axis == Axis::kM ? values_[op.operands[0]].fragment.Run() : 1;
   const bool even = vector >= 1 && std::has_single_bit(static_cast<unsigned>(vector)) && run % vector == 0;
   if (even && vector * DataTypeBytes(type) <= 16) return Ok();
-  return Broken(8, Cat("vector=", vector, " is no power of two that divides runs of ", run, " within 16 bytes"));
+  return Broken(8, Cat("vector=", vector, " is not a power of two that divides runs of ", run, " within 16 bytes"));
 }
 
-// Columns come in turns from two halves until pairs of them are joined.
+// Columns come alternately from two halves until the gated linear unit has combined their pairs.
 Status RoleVerifier::CheckHalves(BiasAxis axis, bool gated, bool halves) const {
   if (!halves) return Ok();
-  if (axis != BiasAxis::kN || gated) return Broken(8, "halves are those of columns before they are joined");
+  if (axis != BiasAxis::kN || gated) return Broken(8, "halves are for columns before the gated linear unit");
   return Needs({Binding::kColumns});
 }
 
 Status RoleVerifier::NeedsPointer(Binding base) const {
   if (KindOf(base) == ParamKind::kPointer) return Needs({base});
-  return Broken(8, Cat("param ", PrintBinding(base), " is no pointer"));
+  return Broken(8, Cat("param ", PrintBinding(base), " is not a pointer"));
 }
 
-// An op that a step of the epilogue is.
+// An op that implements a step of the epilogue.
 Status RoleVerifier::CheckStep(const Op& op) const {
   if (op.kind == OpKind::kCombineVector) {
     const auto& attrs = op.As<CombineVectorAttrs>();
     if ((attrs.axis == BiasAxis::kNone) != attrs.blocks)
-      return Broken(8, "a vector has an axis, factors of blocks have none");
+      return Broken(8, "a vector has an axis, block scale factors have none");
     LS_TRY(NeedsPointer(attrs.base));
     LS_TRY(Needs({Binding::kM, Binding::kN}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
@@ -165,7 +167,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   }
   if (op.kind == OpKind::kStoreTotals) {
     const auto& attrs = op.As<StoreTotalsAttrs>();
-    if (attrs.axis == BiasAxis::kNone) return Broken(8, "lines are of sums of rows or columns");
+    if (attrs.axis == BiasAxis::kNone) return Broken(8, "partial rows are reductions of rows or columns");
     if (attrs.unit < 1 || attrs.pieces < 1) return Broken(8, Cat("a unit of ", attrs.unit, " in ", attrs.pieces));
   }
   if (op.kind == OpKind::kReduce || op.kind == OpKind::kStoreTotals) {
@@ -186,7 +188,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   return CheckNumbers(attrs.function, attrs.number);
 }
 
-// Those of a function, from `number` of the epilogue on.
+// The numbers of a function, from `number` of the epilogue on.
 Status RoleVerifier::CheckNumbers(Function function, int number) const {
   for (int i = 0; i < NumbersOf(function); ++i) {
     if (!InRange(number + i, 0, kMaxEpilogueNumbers)) return Broken(8, "there is no such number");
@@ -195,11 +197,11 @@ Status RoleVerifier::CheckNumbers(Function function, int number) const {
   return Ok();
 }
 
-// A CTA's tile is so many columns of a line, and each warp has its own.
+// A CTA's tile is a range of columns of a partial row, and each warp has its part of it.
 Status RoleVerifier::CheckAddTotals(const Op& op) const {
   const auto& attrs = op.As<AddTotalsAttrs>();
-  if (!InRange(attrs.total, 0, kMaxEpilogueOperands)) return Broken(8, Cat("there is no total ", attrs.total));
-  if (attrs.section < 0) return Broken(8, "a section has no lines");
+  if (!InRange(attrs.total, 0, kMaxEpilogueOperands)) return Broken(8, Cat("there is no reduction ", attrs.total));
+  if (attrs.section < 0) return Broken(8, "a slice has no partial rows");
   if (program_.tile_m != 1 || program_.tile_n != TotalLines::kUnit * role_->warps)
     return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", TotalLines::kUnit,
                           " columns for each of ", role_->warps, " warps"));
@@ -216,12 +218,12 @@ bool RoleVerifier::JoinsPairs(const Op& op) const {
 Status RoleVerifier::CheckPairs(const FragmentLayout& pairs) const {
   const int whole = program_.row_axis == Axis::kM ? 16 : 8;
   if (!HoldsAccumulator(pairs.kind) || pairs.columns % whole != 0)
-    return Broken(12,
-                  Cat("a fragment of ", pairs.columns, " columns as ", NameOf(pairs.kind), " is not joined in pairs"));
+    return Broken(
+        12, Cat("a fragment of ", pairs.columns, " columns as ", NameOf(pairs.kind), " cannot be combined in pairs"));
   return Needs({Binding::kColumns});
 }
 
-// Every input of the function is a parameter of the kernel, and D's rows say where its matrices lie.
+// Every input of the function is a parameter of the kernel, and its matrices have the layout of D.
 Status RoleVerifier::CheckCall(const Op& op) const {
   const auto& attrs = op.As<CallAttrs>();
   if (!InRange(attrs.function, 0, static_cast<int64_t>(program_.functions.size()))) {
@@ -230,7 +232,7 @@ Status RoleVerifier::CheckCall(const Op& op) const {
   const ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
   if (JoinsPairs(op)) {
     LS_TRY(CheckPairs(values_[op.operands[0]].fragment));
-    if (!attrs.gated) return Broken(8, Cat(function.name, " joins pairs, so that its columns are gated"));
+    if (!attrs.gated) return Broken(8, Cat(function.name, " combines pairs of columns, so its columns must be gated"));
   }
   if (attrs.gated) LS_TRY(Needs({Binding::kColumns}));
   LS_TRY(CheckHalves(BiasAxis::kN, attrs.gated, attrs.halves));

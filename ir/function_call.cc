@@ -15,12 +15,12 @@ using base::Cat;
 // In the order of FunctionOperand.
 constexpr std::array<std::string_view, 6> kOperandNames = {"row", "column", "element", "output", "table", "number"};
 
-// In front of the parameters of a function that joins pairs.
+// Before the parameters of a function that combines pairs of columns.
 constexpr std::string_view kPair = "pair";
 
 constexpr size_t kDigestDigits = 32;
 
-// Names end up in PTX, in files' names and in one line of text.
+// Names become part of PTX, of file names and of one-line texts.
 bool IsFunctionName(std::string_view name) {
   return !name.empty() && name.find_first_of(" \t\n+@/\\\"'") == std::string_view::npos;
 }
@@ -80,16 +80,16 @@ std::string PrintParameter(const FunctionParameter& parameter) {
 Status CheckFunctionCall(const FunctionCall& call) {
   if (!IsFunctionName(call.name)) {
     return InvalidProblem(
-        Cat("epilogue: '", call.name, "' is no name of a function; use letters, digits, ::, < and >"));
+        Cat("epilogue: '", call.name, "' is not the name of a function; use letters, digits, ::, < and >"));
   }
   const bool hex = call.digest.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!hex || call.digest.size() != kDigestDigits) {
     return InvalidProblem(
-        Cat("epilogue: '", call.digest, "' of ", call.name, " is no digest of ", kDigestDigits, " hex digits"));
+        Cat("epilogue: '", call.digest, "' of ", call.name, " is not a digest of ", kDigestDigits, " hex digits"));
   }
   if (call.parameters.size() > kMaxFunctionParameters) {
     return InvalidProblem(Cat("epilogue: ", call.name, " has ", call.parameters.size(),
-                              " parameters behind the value; there may be ", kMaxFunctionParameters));
+                              " parameters after the value; use at most ", kMaxFunctionParameters));
   }
   size_t numbers = 0;
   for (const FunctionParameter& parameter : call.parameters) {
@@ -114,7 +114,7 @@ Result<FunctionCall> ParseFunctionCall(std::string_view word) {
   const size_t at = word.find('@');
   if (at == std::string_view::npos) {
     return InvalidProblem(Cat("epilogue: '", word,
-                              "' names a file, which a problem alone does not read; let an engine read the problem "
+                              "' names a file, which only an engine reads; let it read the problem "
                               "(Engine::ReadProblem), or make the step with Engine::MakeStep"));
   }
   FunctionCall call;
@@ -156,7 +156,7 @@ PairOrder TakePairOrder(std::string_view& word) {
 
 Result<EpilogueStep> StepOf(FunctionCall call, PairOrder pairs) {
   if (pairs == PairOrder::kHalves && !call.joins_pairs) {
-    return InvalidProblem(Cat("epilogue: ", call.name, " joins no columns, so that there are no halves; leave ':",
+    return InvalidProblem(Cat("epilogue: ", call.name, " does not combine columns, so it has no halves; leave ':",
                               kHalves, "' out, or let it take a laneshift::Pair"));
   }
   return EpilogueStep{.kind = EpilogueKind::kFunction, .function = FunctionStep(std::move(call)), .pairs = pairs};
@@ -167,7 +167,7 @@ Result<FunctionReference> ParseFunctionReference(std::string_view word) {
   reference.pairs = TakePairOrder(word);
   const size_t colon = word.find(':');
   reference.file = std::string(word.substr(0, colon));
-  // Behind the name of the function, which may hold "::", numbers follow.
+  // Numbers follow the name of the function, which may contain "::".
   std::string_view rest = colon == std::string_view::npos ? std::string_view() : word.substr(colon + 1);
   size_t end = 0;
   while (end < rest.size() && (rest[end] != ':' || rest.substr(end, 2) == "::")) end += rest[end] == ':' ? 2 : 1;

@@ -26,8 +26,8 @@ struct Key {
   Member member;
   enum Presence { kRequired, kPrinted, kOptional } presence;
   std::string_view doc;
-  std::string_view usual = {};  // where the value of a key that is left out is none of its own
-  char letter = 0;              // of a major's other index
+  std::string_view usual = {};  // where the default of a key depends on other keys
+  char letter = 0;              // of the other value of a major
 };
 
 constexpr auto kRequired = Key::kRequired;
@@ -182,7 +182,7 @@ Status CheckReaches(const GemmProblem& p, const StoredMatrix& matrix) {
   return CheckReach(Cat("stride_", matrix.letter), p.batch, p.*matrix.stride);
 }
 
-// Kernels count output tiles in s32. No tile is smaller than 64 x 8, either way round.
+// Kernels count output tiles in s32. No tile is smaller than 64 x 8, or 8 x 64 with rows=n.
 Status CheckTiles(const GemmProblem& p) {
   const auto tiles = [&](int64_t rows, int64_t columns) {
     return BoundedProduct(BoundedProduct((p.m + rows - 1) / rows, (p.n + columns - 1) / columns), p.batch);
@@ -260,7 +260,7 @@ Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
       return InvalidProblem(Cat("key '", key.name, "' is missing; a gemm needs m=, n= and k="));
     }
   }
-  // The types follow one another: b that of a, d that of a, c that of d.
+  // Defaults of types: b has that of a, d that of a, c that of d.
   if (!given("b")) problem.b = problem.a;
   if (!given("d")) problem.d = ResultType(problem.a);
   if (!given("c")) problem.c = AddendType(problem.d);

@@ -12,7 +12,7 @@ namespace laneshift::ir {
 // A key of a kind of problem, or a step of an epilogue.
 struct GrammarRow {
   std::string name;    // "lda"; of a step with its numbers: "clamp:x:y"
-  std::string values;  // "f16, bf16, f32, e4m3, e5m2"; of a step what its operand has
+  std::string values;  // "f16, bf16, f32, e4m3, e5m2"; for a step the types of its operand
   std::string usual;   // the value where the key is left out: "1", "packed", "required"
   std::string doc;
 };
@@ -21,9 +21,9 @@ struct GrammarRow {
 std::vector<std::string_view> ProblemKinds();
 // In printed order. REQUIRES: `kind` is one of them.
 std::vector<GrammarRow> ProblemKeys(std::string_view kind);
-// The steps of an epilogue, of a GEMM and of a convolution; users' functions have names of their own.
+// The steps of an epilogue, for a GEMM and for a convolution; not users' functions.
 std::vector<GrammarRow> EpilogueSteps();
-// What `numerics=` may say.
+// The values of `numerics=`.
 std::vector<GrammarRow> NumericsRows();
 
 }  // namespace laneshift::ir

@@ -40,12 +40,12 @@ MatrixStrides DescriptorStrides(const SharedLayout& layout) {
 }
 
 FragmentLayout FragmentLayout::JoinedColumns() const {
-  LS_CHECK(HoldsAccumulator(kind), "columns are joined once");
+  LS_CHECK(HoldsAccumulator(kind), "pairs of columns are combined once");
   return {.kind = kind == FragmentKind::kMma16x8 ? FragmentKind::kMma16x8Gated : kind, .columns = columns / 2};
 }
 
 FragmentLayout FragmentLayout::JoinedRows() const {
-  LS_CHECK(HoldsAccumulator(kind), "rows are joined once");
+  LS_CHECK(HoldsAccumulator(kind), "pairs of rows are combined once");
   return {.kind = kind == FragmentKind::kMma16x8 ? FragmentKind::kMma8x8 : FragmentKind::kRowPerTwoLanes,
           .columns = columns};
 }

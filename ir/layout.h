@@ -18,17 +18,17 @@ enum class Axis : uint8_t { kM, kN, kK };
 char AxisLetter(Axis axis);
 
 // The TMA and MMA swizzle: 16-byte chunks of a span are permuted by XOR with the address bits above 128 bytes. A span
-// of one chunk has nothing to permute; only copies on their way out have such rows.
+// of one chunk has nothing to permute; only staging buffers of D have such rows.
 enum class Swizzle : uint8_t { kNone, k32, k64, k128 };
 constexpr int SpanBytes(Swizzle swizzle) { return 16 << static_cast<int>(swizzle); }
 // The widest swizzle whose span divides a row of `row_bytes`. REQUIRES: row_bytes is a positive multiple of 16.
 Swizzle WidestSwizzle(int row_bytes);
 
 // A tile in shared memory: `outer` rows of `inner` contiguous elements. A row longer than one swizzle span is cut into
-// columns of one span; each column is `outer` spans one after another, and the columns follow each other. This is what
-// one TMA box per column writes and what the K-major and MN-major matrix descriptors read (PTX ISA, "Canonical
-// layouts"). A row shorter than a span, of whole 16 bytes, leaves the end of its span unused: the TMA neither reads nor
-// writes it, and rows are a span apart all the same (measured on an H200).
+// columns of one span; each column is `outer` consecutive spans, and the columns are consecutive. One TMA box per
+// column writes this layout, and the K-major and MN-major matrix descriptors read it (PTX ISA, "Canonical layouts"). A
+// row shorter than a span, of whole 16 bytes, leaves the end of its span unused: the TMA neither reads nor writes it,
+// and rows are still a span apart (measured on an H200).
 struct SharedLayout {
   DataType type = DataType::kBf16;
   Axis outer_axis = Axis::kM, inner_axis = Axis::kK;
@@ -51,7 +51,7 @@ struct SharedLayout {
   int SwizzleMask() const { return Span() / 16 - 1; }
   // Extent along an axis. REQUIRES: the tile has that axis.
   int Extent(Axis axis) const;
-  // Byte offset of the element that is `index` along `axis` and first along the other one.
+  // Byte offset of the element with index `index` along `axis` and 0 along the other one.
   int OffsetAlong(Axis axis, int index) const;
 
   bool operator==(const SharedLayout&) const = default;
@@ -69,18 +69,18 @@ struct MatrixStrides {
 };
 MatrixStrides DescriptorStrides(const SharedLayout& layout);
 
-// How the registers of one warp hold a piece of an accumulator tile.
+// How the registers of one warp hold part of an accumulator tile.
 enum class FragmentKind : uint8_t {
   kRowPerLane,  // 32 rows; lane l holds row l, register j column j (tcgen05.ld 32x32b)
   kMma16x8,  // 16 rows; lane l holds rows l/4 and l/4+8, columns 2*(l%4)+{0,1} of each 8 (wgmma D, tcgen05.ld 16x256b)
-  // What is left of those two when pairs of neighbours have become one, of columns and then of rows. A lane holds
-  // results of the rows and columns that it held before.
+  // The layouts after a gated linear unit: pairs of adjacent columns, or of rows, have become one. A lane holds results
+  // of the rows and columns that it held before.
   kMma16x8Gated,    // kMma16x8, but the columns of lanes 1 and 2 of each four are exchanged
   kRowPerTwoLanes,  // 16 rows; lane l holds row l/2, register j column 2*j + l%2
   kMma8x8,          // 8 rows; lane l holds row l/8 + 4*(l/4%2), columns 2*(l%4)+{0,1} of each 8
 };
 
-// What each bit of a lane's number adds to its row and its column, and how its registers go on from there: `run`
+// What each bit of a lane's index adds to its row and its column, and how its registers continue from there: `run`
 // adjacent columns, the same in each of the lane's `rows_of_lane` rows, which are 8 apart, then on by `step` columns.
 struct FragmentFacts {
   static constexpr size_t kLaneBits = 5;
@@ -97,7 +97,7 @@ inline constexpr FragmentFacts kFragmentFacts[] = {
     {8, {0, 0, 4, 1, 2}, {2, 4, 0, 0, 0}, 2, 1, 8},
 };
 
-// Whether an accumulator is read so.
+// Whether accumulators are read in this layout.
 constexpr bool HoldsAccumulator(FragmentKind kind) { return kind <= FragmentKind::kMma16x8; }
 
 struct FragmentLayout {
@@ -112,12 +112,12 @@ struct FragmentLayout {
   int ColumnOf(int j) const { return j / (Facts().run * Facts().rows_of_lane) * Facts().step + j % Facts().run; }
   int LaneRow(int lane) const { return SumOfBits(Facts().lane_rows, lane); }
   int LaneColumn(int lane) const { return SumOfBits(Facts().lane_columns, lane); }
-  // Bits of a lane's number by which its rows differ from other lanes', and its columns.
+  // The bits of a lane's index that select its rows, and those that select its columns.
   int RowLanes() const { return BitsOf(Facts().lane_rows); }
   int ColumnLanes() const { return BitsOf(Facts().lane_columns); }
   // Registers j, j+1, … that hold adjacent columns of one row, starting at a multiple of this.
   int Run() const { return Facts().step == Facts().run ? columns : Facts().run; }
-  // When pairs of neighbouring columns, or rows, have each become one. REQUIRES: an accumulator is read so.
+  // The layout after pairs of adjacent columns, or of adjacent rows, have become one. REQUIRES: HoldsAccumulator(kind).
   FragmentLayout JoinedColumns() const;
   FragmentLayout JoinedRows() const;
 
@@ -136,40 +136,40 @@ struct FragmentLayout {
   }
 };
 
-// Device memory in which CTAs that share tiles add up what they have, all in f32. In front one counter for each shared
-// tile and each warp that holds a part of it: 0 before a launch and after it. Behind them the pieces, one for each
-// section of each shared tile. A piece is read back by lanes in the place of those that wrote it, so it lies in the
-// order of registers: for each warp quads of registers, of each the 32 lanes side by side.
+// The workspace of split-K: device memory in which CTAs that share tiles add up their partials in f32. First one
+// counter for each shared tile and each warp that holds a part of it: 0 before a launch and after it. Then the
+// partials, one for each slice of each shared tile. The lane that holds an element also reads it back, so a partial has
+// the order of registers: for each warp quads of registers, for each quad the 32 lanes.
 struct WorkspaceLayout {
   int rows = 0, columns = 0;  // of an accumulator
   int warps = 0;              // that hold it
 
   static constexpr int kMostTiles = 512;    // that are shared
   static constexpr int kCounterLine = 128;  // bytes of the counters of one tile
-  // Fixed, so that kernels with different tiles may use one workspace one after another.
+  // Fixed, so that kernels with different tiles may use one workspace in succession.
   static constexpr int64_t kCounterBytes = int64_t{kMostTiles} * kCounterLine;
   static constexpr int kQuadBytes = 32 * 16;
 
   int PieceBytes() const { return rows * columns * 4; }
   int WarpBytes() const { return PieceBytes() / warps; }
   int64_t Bytes(int64_t pieces) const { return kCounterBytes + pieces * PieceBytes(); }
-  // Of a column, in a warp's part. Fragments begin at multiples of eight columns, which are whole quads.
+  // Bytes of a column in a warp's part. Fragments begin at multiples of eight columns, which are whole quads.
   int ColumnBytes() const { return WarpBytes() / columns; }
 };
 
-// Sums of the epilogue that are added in a fixed order: each fragment stores what it has to a line of its own, one f32
-// for each row or column of D, and the lines of a total follow each other.
+// Partial rows: reductions of the epilogue in a fixed order. Each fragment stores its result to a separate partial row,
+// one f32 for each row or column of D; the partial rows of a reduction are contiguous.
 struct TotalLines {
-  static constexpr int kUnit = 8;  // elements that a line has a multiple of: whole sectors of memory
+  static constexpr int kUnit = 8;  // the length of a partial row is a multiple of this: whole sectors of memory
 
-  // Of a matrix: `pieces` for each `unit` that an extent begins.
+  // Of a matrix: `pieces` for each `unit` of the extent, the last one possibly partial.
   static constexpr int64_t Count(int64_t extent, int unit, int pieces) { return (extent + unit - 1) / unit * pieces; }
   static constexpr int64_t Pitch(int64_t length) { return (length + kUnit - 1) / kUnit * kUnit; }
   static constexpr int64_t Bytes(int64_t length, int64_t lines) { return Pitch(length) * lines * 4; }
 };
 
-// The fragment in which a warp of the epilogue reads an accumulator of `tile_m` rows: four warps share 128 rows as 32
-// lanes each; 64 rows lie as 16 rows a warp (tcgen05 layout F, and every wgmma accumulator).
+// The fragment in which a warp of the epilogue reads an accumulator of `tile_m` rows: of 128 rows each of four warps
+// reads 32, one a lane; of 64 rows each reads 16 (tcgen05 layout F, and every wgmma accumulator).
 FragmentKind AccumulatorFragment(int rows_of_four_warps);
 
 }  // namespace laneshift::ir

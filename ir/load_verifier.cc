@@ -1,4 +1,4 @@
-// What a role verifies of the tiles that it fills, and of what it moves from memory to memory.
+// Verifies the loads of a role, and its copies from memory to memory.
 #include <bit>
 
 #include "base/text.h"
@@ -8,7 +8,7 @@ namespace laneshift::ir {
 
 using base::Cat;
 
-// What every op that fills a tile keeps.
+// The rules of every op that fills a tile.
 Status RoleVerifier::FillTile(const Op& op, int tile) {
   const ValueId slot = op.operands[0];
   const Channel& channel = ChannelOfSlot(slot);
@@ -45,21 +45,21 @@ Status RoleVerifier::CheckLoad(const Op& op) {
   if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
     return Broken(8, "only A and B are loaded into tiles");
   if (attrs.taps && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kB))
-    return Broken(8, "only threads find taps, and only those of B");
+    return Broken(8, "only loads by threads address taps, and only those of B");
   if (attrs.transposed && (op.kind == OpKind::kTmaLoad || attrs.taps))
-    return Broken(8, "only threads transpose, and no taps");
+    return Broken(8, "only loads by threads transpose, and not taps");
   if (attrs.scales && (op.kind != OpKind::kTmaLoad || attrs.halves))
     return Broken(8, "scale factors are loaded by bulk copies, and have no halves");
   LS_TRY(FillTile(op, attrs.tile));
   if (attrs.halves) {
     const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
     if (attrs.operand != Operand::kB || (op.kind == OpKind::kTmaLoad && tile.outer_axis != Axis::kN))
-      return Broken(8, "halves are those of B's columns, which boxes bring as rows along k");
+      return Broken(8, "halves are for columns of B, and bulk copies bring them only where B is contiguous along k");
     if (op.kind == OpKind::kCopyLoad) LS_TRY(Needs({Binding::kColumns}));
   }
   if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, attrs.Map(), attrs.to, false);
   if (attrs.to != Reach::kOwn || program_.ctas != 1)
-    return Broken(8, "bulk copies alone go to other CTAs or serve pairs");
+    return Broken(8, "only bulk copies go to other CTAs or serve pairs");
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
   if (attrs.taps) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(attrs.operand);
@@ -68,43 +68,43 @@ Status RoleVerifier::CheckLoad(const Op& op) {
 Status RoleVerifier::CheckLoadPixels(const Op& op) {
   const auto& attrs = op.As<PixelLoadAttrs>();
   if (op.operands.size() != 7 && op.operands.size() != 9)
-    return Broken(7, "a walk has a channel, 3 or 4 starts and 2 or 3 offsets");
-  if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is no tensor map");
+    return Broken(7, "an im2col copy has a channel, 3 or 4 starts and 2 or 3 offsets");
+  if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is not a tensor map");
   LS_TRY(FillTile(op, attrs.tile));
   LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, true));
   const int rows = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.outer;
   if (InRange(attrs.row, 0, rows - program_.FindParam(attrs.map)->box.outer * program_.Parts(attrs.to) + 1))
     return Ok();
-  return Broken(8, Cat("a box from row ", attrs.row, " on leaves the tile of ", rows, " rows"));
+  return Broken(8, Cat("a box from row ", attrs.row, " on exceeds the tile of ", rows, " rows"));
 }
 
 Status RoleVerifier::CheckGather(const Op& op) {
   const auto& attrs = op.As<GatherAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
-  if (program_.ctas != 1) return Broken(8, "bulk copies alone serve pairs");
+  if (program_.ctas != 1) return Broken(8, "only bulk copies serve pairs");
   const int whole = 16 / ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.ElementBytes();
   if (attrs.vector != 1 && attrs.vector != whole)
     return Broken(8, Cat("vector=", attrs.vector, " is not 1 or ", whole));
   const int extents[] = {attrs.channels, attrs.columns, attrs.rows, attrs.planes};
   const bool known = attrs.channels != 0;
   for (const int extent : extents) {
-    if (known ? extent < 1 : extent != 0) return Broken(8, "a filter is known in all extents, or in none");
+    if (known ? extent < 1 : extent != 0) return Broken(8, "either all extents of a filter are known, or none");
   }
   if (attrs.first < 0 || (known ? attrs.vector != 1 : attrs.first != 0))
-    return Broken(8, "only blocks of a known filter have a first element, and their accesses are of single ones");
+    return Broken(8, "only blocks of a known filter have a first element, and they are accessed by single elements");
   LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kK}));
   return Needs({Binding::kChannels, Binding::kWalkQ, Binding::kOutP, Binding::kInW, Binding::kInH, Binding::kTapsS,
                 Binding::kTapsR, Binding::kStepW, Binding::kStepH, Binding::kPadW, Binding::kPadH, Binding::kSpreadW,
                 Binding::kSpreadH});
 }
 
-// Lanes are positions of a tile: those of a full one, and as many to the left or right as a word has.
+// Lanes are positions of a tile, so a tile needs all of them; a border is less wide than a partition.
 Status RoleVerifier::CheckLanes(const Op& op) const {
   const int columns = op.As<LanesBesideAttrs>().columns;
   if (columns == 0 || std::abs(columns) >= kPartitionLanes)
-    return Broken(8, Cat("columns=", columns, " is no distance of 1 to ", kPartitionLanes - 1));
+    return Broken(8, Cat("columns=", columns, " is not a distance of 1 to ", kPartitionLanes - 1));
   if (program_.tile_m != kTensorLanes || program_.kept_rows != 0)
-    return Broken(12, Cat("lanes are positions only in tiles of ", kTensorLanes, " that keep all"));
+    return Broken(12, Cat("lanes are positions only in tiles of ", kTensorLanes, " rows without stale lanes"));
   return Needs({Binding::kWalkQ});
 }
 
@@ -121,7 +121,7 @@ Status RoleVerifier::CheckPack(const Op& op) const {
   const bool of_product = attrs.operand == Operand::kA || attrs.operand == Operand::kB;
   const bool along_k = attrs.outer == side && attrs.inner == Axis::kK;
   if (!of_product || !(along_k || (attrs.outer == Axis::kK && attrs.inner == side)))
-    return Broken(8, Cat("the rows of ", OperandName(attrs.operand), " do not run so"));
+    return Broken(8, Cat("the rows of ", OperandName(attrs.operand), " cannot be along this axis"));
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand), Binding::kWorkspace}));
   return NeedsBounds(attrs.operand);
 }

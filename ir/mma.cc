@@ -37,7 +37,7 @@ const TypeOfKind* Find(DataType type) {
 
 const TypeOfKind& RowOf(DataType type) {
   const TypeOfKind* row = Find(type);
-  LS_CHECK(row != nullptr, DataTypeName(type), " is no operand of a matrix instruction");
+  LS_CHECK(row != nullptr, DataTypeName(type), " is not an operand type of a matrix instruction");
   return *row;
 }
 
@@ -93,7 +93,7 @@ DataType AccumulatorType(DataType type) { return InfoOf(RowOf(type).kind).accumu
 
 MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, int scale_run) {
   const std::optional<MmaKind> kind = MmaKindOf(a.type, b.type, scale_run);
-  LS_CHECK(kind.has_value(), "no instruction multiplies ", DataTypeName(a.type), " by ", DataTypeName(b.type));
+  LS_CHECK(kind.has_value(), "no matrix instruction multiplies ", DataTypeName(a.type), " by ", DataTypeName(b.type));
   return {.kind = *kind, .a = a, .b = b, .m = m, .n = n, .k = InfoOf(*kind).k};
 }
 

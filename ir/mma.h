@@ -1,5 +1,4 @@
-// A matrix instruction as a value: what it multiplies, and in which shape. The kinds are the rows of ir/mma_kinds.def.
-//
+// A matrix instruction as a value: operand types and shape. The kinds are the rows of ir/mma_kinds.def.
 // Thread-safety: constants and pure functions.
 #pragma once
 
@@ -30,10 +29,10 @@ struct MmaKindInfo {
 };
 const MmaKindInfo& InfoOf(MmaKind kind);
 
-// The kind whose instructions multiply A of one type by B of another, with a scale factor for so many elements along K
-// (0: without); none: no instruction does.
+// The kind whose instructions multiply A of one type by B of another, with a scale factor for `scale_run` elements
+// along K (0: without), if any.
 std::optional<MmaKind> MmaKindOf(DataType a, DataType b, int scale_run = 0);
-// The kind that a type is an operand of; none: of no kind.
+// The kind that has this operand type, if any: the first one without scale factors.
 std::optional<MmaKind> MmaKindOf(DataType type);
 // The type's code in an instruction descriptor, the same in all kinds. REQUIRES: it is an operand of a kind.
 int MmaTypeCode(DataType type);

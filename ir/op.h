@@ -1,5 +1,5 @@
-// The operations of a tile program: their attributes, and one row of facts for each kind (ir/ops.def). What they do is
-// said at the top of ir/program.h.
+// The operations of a tile program: their attributes, and one row of facts for each kind (ir/ops.def). ir/program.h
+// begins with their semantics.
 //
 // Thread-safety: values.
 #pragma once
@@ -19,8 +19,8 @@ namespace laneshift::ir {
 
 constexpr int kWarpgroupWarps = 4;                              // that issue one wgmma together
 constexpr int kTensorLanes = 128;                               // of Tensor Memory
-constexpr int kPartitionLanes = 32;                             // of them a shift moves rows among
-constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves behind: the last of each 32
+constexpr int kPartitionLanes = 32;                             // lanes among which a shift moves rows
+constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves stale: the last of each 32
 constexpr int kRegisterAccumulators = 2;                        // that a role may have
 
 using ValueId = uint32_t;
@@ -28,20 +28,20 @@ constexpr ValueId kNoValue = ~ValueId{0};
 enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes, kFactors };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
-enum class Edge : uint8_t { kBefore, kAfter };  // of a thread synchronisation
-// Who gives a cluster its next unit of work.
+enum class Edge : uint8_t { kBefore, kAfter };  // before or after a thread synchronisation
+// What assigns the next unit of work to a cluster.
 enum class WorkSource : uint8_t {
-  kStatic,         // a fixed order: every so many-th tile, as many on as there are clusters
-  kLaunchControl,  // cluster launch control: the grid has a cluster for each tile, and one that runs takes over others;
-                   // each iteration ends with a work.next, which names the next one
+  kStatic,         // static persistent: tile i, then i + the number of clusters, and so on
+  kLaunchControl,  // cluster launch control (CLC): the grid has a cluster for each tile, and a running cluster
+                   // steals the work of others; a work.next at the end of each iteration names the next tile
 };
-enum class Unit : uint8_t { kThread, kWarp };  // who arrives: every thread, or one lane of each warp
+enum class Unit : uint8_t { kThread, kWarp };  // what arrives: every thread, or one lane of each warp
 
-// Where in its cluster a CTA's copy or arrival goes. What a pair does together it does for both of its CTAs.
+// Where in its cluster a copy or an arrival of a CTA goes. A pair acts as one, for both of its CTAs.
 enum class Reach : uint8_t {
   kOwn,  // the CTA itself, or the pair
   kM,
-  kN,       // those in line with it along m, or along n
+  kN,       // the CTAs in the same line along m, or along n
   kCross,   // both lines
   kLeader,  // the leader of its pair
   kAll,     // every CTA of the cluster
@@ -61,11 +61,11 @@ struct ParamAttrs {
 struct WorkAttrs {
   int raster = 1;
   WorkSource source = WorkSource::kStatic;
-  int slices = 1;           // of a tile that is cut along K, at most; it has no more than K blocks
-  int turn = 0, turns = 1;  // of each so many tiles, which one: roles take turns
+  int slices = 1;           // of a tile that is cut along K, at most; no more than its blocks of K
+  int turn = 0, turns = 1;  // this role has every `turns`-th tile from tile `turn` on (ping-pong)
   bool operator==(const WorkAttrs&) const = default;
 };
-inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; blocks of K come after them
+inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then the blocks of K
 inline constexpr int kWorkSliceArguments = 5;   // of its body, where tiles are cut, after row, column and batch
 struct ForAttrs {
   int step = 1;
@@ -85,7 +85,7 @@ struct DrainAttrs {
 };
 struct CursorAttrs {
   int channel = 0;
-  bool trail = false;  // the second cursor: of lagging releases, or of grants requested
+  bool trail = false;  // the second cursor: of lagging releases, or of CLC requests
   bool operator==(const CursorAttrs&) const = default;
 };
 struct ClusterIndexAttrs {
@@ -96,7 +96,7 @@ struct BarrierAttrs {
   Side side = Side::kFull;
   bool inverted = false;  // wait: for the phase before, which a fresh barrier passes
   Unit by = Unit::kThread;
-  Reach to = Reach::kOwn;  // whose barriers of the slot an arrival goes to
+  Reach to = Reach::kOwn;  // the CTAs at whose barriers of the slot it arrives
   bool operator==(const BarrierAttrs&) const = default;
 };
 struct ExpectAttrs {
@@ -115,17 +115,17 @@ struct FenceAttrs {
 struct LoadAttrs {
   int tile = 0;  // entry of the slot's channel
   Operand operand = Operand::kA;
-  bool taps = false;  // inner counts the channels of all taps of a filter, and the taps lie anywhere (B, by threads)
+  bool taps = false;  // inner indexes the channels of all taps of a filter, whose taps have any pitch (B, by threads)
   bool transposed = false;  // elements are contiguous in memory along the tile's outer axis (by threads)
-  Reach to = Reach::kOwn;  // kM, kN: the box is one of several; it comes to the same rows of the tile in all those CTAs
-  bool halves = false;  // along N the tile takes turns at two halves of B's columns (of a group), from the given one on
+  Reach to = Reach::kOwn;   // kM, kN: multicast; the box is one of several and goes to the same rows in all those CTAs
+  bool halves = false;      // along N, columns come alternately from two halves of B (of a group)
   bool scales = false;  // of the operand's scale factors: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
 
   // Whose boxes bring it. REQUIRES: a bulk copy does.
   Binding Map() const { return scales ? MapOfScales(operand) : MapOf(operand); }
   bool operator==(const LoadAttrs&) const = default;
 };
-// A convolution's tile: `map` says which box; it is written from row `row` of the tile on.
+// A tile of a convolution: `map` gives the box, which is written to the tile from row `row` on.
 struct PixelLoadAttrs {
   int tile = 0;
   Binding map = Binding::kMapA;
@@ -135,9 +135,9 @@ struct PixelLoadAttrs {
 };
 struct GatherAttrs {
   int tile = 0;
-  int vector = 1;  // elements of one access; runs of that many never cross a tap
-  // Of small filters the kernel knows the extents, and the first (tap and channel) of the block.
-  int channels = 0, columns = 0, rows = 0, planes = 0;  // 0: known at run time alone
+  int vector = 1;  // elements of one access; a run of this length never crosses a tap
+  // The extents of a small filter, which the kernel is specialised for, and the first (tap, channel) of the block.
+  int channels = 0, columns = 0, rows = 0, planes = 0;  // 0: known only at run time
   int first = 0;
   bool operator==(const GatherAttrs&) const = default;
 };
@@ -147,11 +147,11 @@ struct PackAttrs {
   Axis outer = Axis::kM, inner = Axis::kK;
   bool operator==(const PackAttrs&) const = default;
 };
-inline constexpr int kPackedLine = 128;  // bytes, at which rows of a copy begin
+inline constexpr int kPackedLine = 128;  // bytes; each row of a packed copy begins at a multiple
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
-  int a_row = 0;  // the row of the first tile that is row 0 of the product
-  int sums = 0;   // into registers: which of the two accumulators that the role may have
+  int a_row = 0;  // the row of the first tile that is row 0 of the MMA
+  int sums = 0;   // into registers: which of the role's accumulators
   bool operator==(const MmaAttrs&) const = default;
 };
 struct MmaScaledAttrs {
@@ -167,14 +167,14 @@ struct ScaleCopyAttrs {
 };
 struct MmaTensorAttrs {
   int b_tile = 0;
-  bool idle = false;   // no lane of the accumulator is written; orders what comes before with what comes behind
-  bool shift = false;  // moves the lanes of A as tensor.shift does, before or behind the product (a fact of the device)
-  int lost = 0;        // the last so many of each 32 lanes of the accumulator are not written
+  bool idle = false;   // writes no lane of the accumulator; only orders what is issued before and after it
+  bool shift = false;  // shifts the lanes of A as tensor.shift does, before or after the MMA (a fact of the device)
+  int lost = 0;        // stale lanes: the last ones of each 32 lanes of the accumulator that are not written
   bool operator==(const MmaTensorAttrs&) const = default;
 };
 struct TensorCopyAttrs {
   int tile = 0;
-  int row = 0;  // of the tile, that goes to lane 0
+  int row = 0;  // the row of the tile that goes to lane 0
   bool operator==(const TensorCopyAttrs&) const = default;
 };
 struct TensorShiftAttrs {
@@ -204,7 +204,7 @@ struct ScaleAttrs {
   Binding binding{};
   bool operator==(const ScaleAttrs&) const = default;
 };
-// Factors of rows of `fragment` and of runs of kScaleRun columns.
+// Scale factors of rows of `fragment` and of runs of kScaleRun columns.
 struct FactorsAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   int runs = 1;
@@ -223,7 +223,7 @@ struct ReadSumsAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   bool operator==(const ReadSumsAttrs&) const = default;
 };
-// How a row index addresses memory: rows `pitch` apart, or positions of a convolution's walk.
+// How a row index addresses memory: rows `pitch` apart, or positions of the implicit-GEMM index of a convolution.
 enum class RowMap : uint8_t { kMatrix, kPixels };
 
 // What an operand of the epilogue does with an element.
@@ -235,21 +235,21 @@ struct CombineVectorAttrs {
   BiasAxis axis = BiasAxis::kN;
   DataType type = DataType::kF32;
   RowMap rows = RowMap::kMatrix;  // pixels: each group of output channels has its own part of the vector
-  bool blocks = false;            // a number for each kScaleRun rows and columns; the axis is none
-  bool gated = false;             // of the columns that pairs were joined to
-  bool halves = false;            // the vector lies as two halves, of which columns come in turns
+  bool blocks = false;            // one value for each block of kScaleRun rows and columns; the axis is none
+  bool gated = false;             // applies to columns after the gated linear unit
+  bool halves = false;  // split gate/up layout: the vector consists of two halves, from which columns come alternately
   bool operator==(const CombineVectorAttrs&) const = default;
 };
 struct CombineMatrixAttrs {
   Binding base = Binding::kBaseC;
   Combine how = Combine::kAdd;
-  Operand operand = Operand::kC;  // as which it lies
+  Operand operand = Operand::kC;  // whose layout it has
   DataType type = DataType::kF32;
   int vector = 1;  // as in GlobalAttrs
   RowMap rows = RowMap::kMatrix;
   bool beta = false;                          // times beta first
-  Function derivative = Function::kIdentity;  // which is taken at the element of the matrix, instead of the element
-  int number = 0;                             // of the epilogue: the derivative's first, where it has any
+  Function derivative = Function::kIdentity;  // applied to the element of the matrix, if not the identity
+  int number = 0;  // the index of the derivative's first number in the epilogue, if it has any
   bool operator==(const CombineMatrixAttrs&) const = default;
 };
 // How a user's function is called: its operands and numbers are those of the epilogue from `operand` and `number` on.
@@ -258,24 +258,23 @@ struct CallAttrs {
   int operand = 0, number = 0;
   int vector = 1;  // as in GlobalAttrs, of elements of D
   RowMap rows = RowMap::kMatrix;
-  bool gated =
-      false;  // as in CombineVectorAttrs, of the vectors that the function takes; also where it joins pairs itself
-  bool halves = false;  // as well
+  bool gated = false;   // as in CombineVectorAttrs, for the function's vectors; also if the function combines pairs
+  bool halves = false;  // the same
   bool operator==(const CallAttrs&) const = default;
 };
 struct MapAttrs {
   Function function = Function::kIdentity;
-  int number = 0;            // of the epilogue: the function's first, where it has any
+  int number = 0;            // the index of the function's first number in the epilogue, if it has any
   bool approximate = false;  // to the precision of 16-bit outputs
   bool operator==(const MapAttrs&) const = default;
 };
-// Columns 2 j and 2 j + 1 become one: function(first) * second.
+// A gated linear unit: columns 2 j and 2 j + 1 become one, function(first) * second.
 struct GateAttrs {
   Function function = Function::kSilu;
   bool approximate = false;  // as in MapAttrs
   bool operator==(const GateAttrs&) const = default;
 };
-// What elements are reduced to; numbers in memory grow by it, or are the larger one.
+// How elements are reduced: added to the number in memory, or its maximum with their magnitudes.
 enum class Reduction : uint8_t { kSum, kAmax };
 struct ReduceAttrs {
   Binding base{BindingFamily::kBaseE};
@@ -283,14 +282,14 @@ struct ReduceAttrs {
   BiasAxis axis = BiasAxis::kN;  // m: a number for each row, n: for each column, none: one
   RowMap rows = RowMap::kMatrix;
   bool gated = false;   // as in CombineVectorAttrs
-  bool halves = false;  // as well
+  bool halves = false;  // the same
   bool operator==(const ReduceAttrs&) const = default;
 };
-// Sums of rows or columns that are stored to lines of the workspace. The lines of a matrix are counted along the other
-// axis: `pieces` for each `unit` of it that D begins.
+// Reductions of rows or columns that are stored as partial rows in the workspace. The partial rows of a matrix are
+// counted along the other axis: `pieces` for each `unit` of it, the last one possibly partial.
 struct StoreTotalsAttrs {
   Binding base{BindingFamily::kBaseE};
-  BiasAxis axis = BiasAxis::kN;  // as in ReduceAttrs, and what follows
+  BiasAxis axis = BiasAxis::kN;  // as in ReduceAttrs, and so are the next members
   RowMap rows = RowMap::kMatrix;
   bool gated = false, halves = false;
   int unit = 1, pieces = 1;
@@ -298,32 +297,32 @@ struct StoreTotalsAttrs {
   ReduceAttrs Sums() const { return {base, Reduction::kSum, axis, rows, gated, halves}; }
   bool operator==(const StoreTotalsAttrs&) const = default;
 };
-// Which of the kernel's totals, and how many lines become one at once; 0: all become the caller's total.
+// The index of the reduction, and how many partial rows become one; 0: all are added to the caller's result.
 struct AddTotalsAttrs {
   int total = 0;
   int section = 0;
   bool operator==(const AddTotalsAttrs&) const = default;
 };
 struct GlobalAttrs {
-  Operand operand = Operand::kD;  // as which it lies
+  Operand operand = Operand::kD;  // whose layout it has
   Binding base = Binding::kBaseD;
   DataType type = DataType::kF32;
-  int vector = 1;  // elements of one access; every run of that many columns is inside or outside as a whole
+  int vector = 1;  // elements of one access; each run of this many columns is entirely inside or outside
   RowMap rows = RowMap::kMatrix;
   bool operator==(const GlobalAttrs&) const = default;
 };
 struct ArriveAttrs {
-  int sharers = 1;  // neighbouring warps that arrive together
+  int sharers = 1;  // adjacent warps that arrive together
   bool operator==(const ArriveAttrs&) const = default;
 };
 struct StageAttrs {
   int buffer = 0;
-  int column = 0;  // of the copy, that the fragment begins at
+  int column = 0;  // the column of the copy at which the fragment begins
   bool operator==(const StageAttrs&) const = default;
 };
 struct BulkStoreAttrs {
   int buffer = 0;
-  Binding map = Binding::kMapD;  // its box is what leaves of a copy: all columns, or the first ones
+  Binding map = Binding::kMapD;  // its box is the part of a copy that is stored: all columns, or the first ones
   bool operator==(const BulkStoreAttrs&) const = default;
 };
 struct BulkWaitAttrs {
@@ -334,7 +333,8 @@ struct BulkWaitAttrs {
 struct StoreRowsAttrs {
   int buffer = 0;
   RowMap rows = RowMap::kMatrix;
-  bool words = false;  // rows of D begin anywhere, and are stored by words; else they are whole, aligned 16-byte pieces
+  bool words =
+      false;  // rows of D have any alignment and are stored by words; else they are whole, aligned 16-byte pieces
   bool operator==(const StoreRowsAttrs&) const = default;
 };
 struct WarpRowAttrs {
@@ -357,7 +357,7 @@ enum class OpKind : uint8_t {
 
 enum class RoleKind : uint8_t { kLoad, kCopy, kMma, kEpilogue, kMath, kSchedule };
 
-// The kinds of role that an op stands in.
+// The kinds of role in which an op may be.
 enum RoleSet : uint32_t {
   kLoadRole = 1u << static_cast<int>(RoleKind::kLoad),
   kCopyRole = 1u << static_cast<int>(RoleKind::kCopy),
@@ -370,26 +370,26 @@ enum RoleSet : uint32_t {
   kAnyRole = kLoadRole | kCopyRole | kReaders | kMultipliers | kScheduleRole,
 };
 
-// Who executes an op.
+// What executes an op.
 enum class Crew : uint8_t { kAny, kOneThread, kWarps };
 
-// What an op is to those who count, time and place it.
+// The category by which programs are counted, timed and placed.
 enum class OpCategory : uint8_t {
   kIndex,        // index arithmetic
   kStructure,    // loops and conditions
   kWork,         // which output tiles a CTA computes
-  kChannel,      // slots of rings, before they are lowered
+  kChannel,      // mbarriers and fences, into which those are lowered
   kBarrier,      // what those are lowered to
   kBulkLoad,     // into a ring, by the bulk copy engine
   kThreadLoad,   // into a ring, by threads
   kMemory,       // from memory to memory
-  kMma,          // products of tiles
+  kMma,          // MMAs
   kTensorMove,   // of operands in Tensor Memory
-  kAccumulator,  // accumulators and promoted sums to and from fragments
+  kAccumulator,  // accumulators and promoted accumulators, to and from fragments
   kElementwise,  // of a fragment's elements
-  kReduction,    // of a fragment's elements to memory
+  kReduction,    // of a fragment's elements, to memory
   kStore,        // of D
-  kSplitK,       // partial sums of tiles that CTAs share
+  kSplitK,       // partials of tiles that CTAs share
 };
 
 enum class StageSet : uint8_t { kAny, kScheduled, kLowered };

@@ -16,21 +16,21 @@ Status CheckPlacement(const Program& program, const target::Target& target, cons
   const OpInfo& row = InfoOf(op.kind);
   const bool lowered = program.stage == Stage::kLowered;
   if (row.stages == (lowered ? StageSet::kScheduled : StageSet::kLowered)) {
-    return BrokenRule(6, Cat("it does not stand in a ", NameOf(program.stage), " program"));
+    return BrokenRule(6, Cat("it is not legal in a ", NameOf(program.stage), " program"));
   }
   if (row.needs != target::Feature::kNone && !target.Has(row.needs))
     return BrokenRule(6, Cat(target.name, " has no such instruction"));
   if ((row.roles & Bit(role.kind)) == 0)
-    return BrokenRule(6, Cat("it does not stand in a role of kind ", NameOf(role.kind)));
+    return BrokenRule(6, Cat("it is not legal in a role of kind ", NameOf(role.kind)));
   if (op.kind == OpKind::kMma && role.leader != program.ctas - 1)
-    return BrokenRule(5, "of a pair the leader alone multiplies");
+    return BrokenRule(5, "only the leader of a pair issues MMAs");
   if (row.crew == Crew::kOneThread && !role.elected)
     return BrokenRule(6, "it is for one thread; the role is not elected");
   if (row.crew == Crew::kWarps && role.elected) return BrokenRule(6, "it is for whole warps; the role is elected");
   const bool holds_rows =
       op.kind == OpKind::kAccRead || op.kind == OpKind::kMmaRegisters || op.kind == OpKind::kAccRegisters;
   if (holds_rows && (role.first_warp % 4 != 0 || role.warps % 4 != 0)) {
-    return BrokenRule(6, Cat("warps ", role.first_warp, "+", role.warps, " are no whole, aligned warpgroups"));
+    return BrokenRule(6, Cat("warps ", role.first_warp, "+", role.warps, " are not whole, aligned warpgroups"));
   }
   return Ok();
 }

@@ -26,7 +26,7 @@ class RingFinder {
     }
   }
 
-  // Positions of a walk are rows of A.
+  // Positions of an implicit-GEMM index are rows of A.
   void Note(const Op& load) {
     const auto* tile = std::get_if<LoadAttrs>(&load.attrs);
     const bool of_b = tile != nullptr && tile->operand == Operand::kB;

@@ -1,4 +1,4 @@
-// The rings through which tiles of A and B come, found by what the loads fill.
+// The rings that carry tiles of A and B, found by the loads that fill them.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace laneshift::ir {
 
-// Indices of the channels whose slots loads of the operand fill for each tile, which may be one for both; -1 where an
-// operand comes through none: it stays in shared memory.
+// Indices of the channels whose slots are filled with the operand for each tile; both operands may have the same one.
+// -1: the operand has no ring, because it is resident in shared memory.
 struct OperandRings {
   int a = -1, b = -1;
 };

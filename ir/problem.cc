@@ -19,7 +19,7 @@ struct Kind {
   std::string_view name;
   Result<Problem> (*parse)(const std::vector<std::string_view>& words);
   std::vector<ir::GrammarRow> (*keys)();
-  std::string_view others;  // what else the kind is called, by those who are told its name
+  std::string_view others;  // other names of the kind, for messages
   std::string_view example;
 };
 constexpr Kind kKinds[] = {

@@ -24,8 +24,8 @@ struct KeyValue {
   std::string_view text;
 };
 
-// Resolves the words after the kind, which is the first; `row_of(key, text)` is names.size() for a key that there is
-// not. An error names a word that is no key=value, an unknown key, or one that is given twice.
+// Resolves the words after the kind, which is the first; `row_of(key, text)` is names.size() for an unknown key. An
+// error names a word that is not of the form key=value, an unknown key, or one that is given twice.
 Result<std::vector<KeyValue>> ResolveKeys(const std::vector<std::string_view>& words,
                                           const std::vector<std::string_view>& names,
                                           const std::function<size_t(std::string_view, std::string_view)>& row_of);
@@ -49,23 +49,23 @@ std::string NumericsNames();
 // "tma, copy or pack".
 std::string Choice(std::span<const std::string_view> names);
 
-// A name that others have for something of ours.
+// A name that other libraries use for something of ours.
 struct Alias {
   std::string_view words;  // separated by blanks
   std::string_view cure;   // what to write instead
 };
-// The cure of the first row that has the word, whatever its case; empty: none has.
+// The advice of the first row that has the word, in any case; empty: no row has it.
 std::string_view CureOf(std::span<const Alias> aliases, std::string_view word);
 
 // 1 to kMaxExtent - 1.
 Status CheckExtent(std::string_view key, int64_t value);
 // 0 to 2^40 - 1.
 Status CheckPitch(std::string_view key, int64_t value);
-// `count` pieces of an operand, `distance` elements apart, as they are after packed distances are filled in: the
-// distance is one that CheckPitch takes, and the operand has 2^46 elements at most, so that every address in bytes fits
-// into the range of a device and no sum of them overflows.
+// `count` items of an operand, `distance` elements apart after packed distances are filled in. Checks that CheckPitch
+// accepts the distance and that the operand has at most 2^46 elements, so that every address in bytes is in the range
+// of a device and no sum of them overflows.
 Status CheckReach(std::string_view key, int64_t count, int64_t distance);
-// count * distance, or, where that is beyond all that CheckReach lets through, something that is too.
+// count * distance; if that exceeds all that CheckReach accepts, some value that does, too.
 int64_t BoundedProduct(int64_t count, int64_t distance);
 // A power of two from one element to 256 bytes.
 Status CheckAlignment(std::string_view key, int64_t value, DataType type);

@@ -1,4 +1,5 @@
-// The kinds of problem behind ParseProblem and its sisters: one set of overloads each, in a file of its own.
+// The kinds of problem that ParseProblem and the related functions dispatch to: one set of overloads each, in separate
+// files.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -12,7 +13,8 @@
 
 namespace laneshift::ir {
 
-// `words` are those of the one-line form, the kind first. What is not given has its default; nothing is checked yet.
+// `words` are those of the one-line form, the kind first. Keys that are not given have their defaults; nothing is
+// checked yet.
 Result<Problem> ParseGemm(const std::vector<std::string_view>& words);
 Result<Problem> ParseConv(const std::vector<std::string_view>& words);
 

@@ -1,4 +1,4 @@
-// What a role verifies of products, and of their operands in Tensor Memory.
+// Verifies the MMAs of a role, and their operands in Tensor Memory.
 #include "base/text.h"
 #include "ir/role_verifier.h"
 #include "ir/stored_tensor.h"
@@ -9,7 +9,7 @@ using base::Cat;
 
 Status RoleVerifier::CheckMma(const Op& op) const {
   const auto& attrs = op.As<MmaAttrs>();
-  if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
+  if (op.operands.size() > 5) return Broken(7, "an MMA has more than one lane mask");
   const bool registers = op.kind == OpKind::kMmaRegisters;
   const size_t first = registers ? 0 : 1;
   const struct {
@@ -29,7 +29,7 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     const SharedLayout& layout = channel.tiles[static_cast<size_t>(side.tile)].layout;
     const auto has = [&](Axis axis) { return layout.outer_axis == axis || layout.inner_axis == axis; };
     if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle == Swizzle::k32)) {
-      return Broken(12, "a product begins inside a tile only where its rows are spans of 64 or 128 bytes along k");
+      return Broken(12, "an MMA can begin at a later row of a tile only if rows are spans of 64 or 128 bytes along k");
     }
     const bool typed = IsOperand(layout.type) && has(side.axis) && has(Axis::kK);
     const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
@@ -45,7 +45,7 @@ Status RoleVerifier::CheckMma(const Op& op) const {
   if (registers) {
     if (program_.Rows() % (16 * role_->warps) == 0) return Ok();
     return Broken(12, Cat("tile_", NameOf(program_.row_axis), "=", program_.Rows(),
-                          " is not divided by the 16 rows of ", role_->warps, " warps"));
+                          " is not a multiple of the 16 rows of ", role_->warps, " warps"));
   }
   const Channel& accumulator = ChannelOfSlot(op.operands[0]);
   if (values_[op.operands[0]].slot == SlotState::kTaken) return Broken(11, "it accumulates into a slot that was taken");
@@ -107,7 +107,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
   const int columns = program_.tile_k * static_cast<int>(DataTypeBytes(program_.operand_type)) / 4;
   if (!operand.own || operand.rows != program_.tile_m || operand.columns != columns) {
-    return Broken(12, Cat("channel ", operand.name, " is no operand of ", program_.tile_m, " lanes and ", columns,
+    return Broken(12, Cat("channel ", operand.name, " is not an operand of ", program_.tile_m, " lanes and ", columns,
                           " columns in Tensor Memory"));
   }
   if (op.kind == OpKind::kTensorShift) {
@@ -116,9 +116,9 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   }
   if (multiplies) {
     const auto& attrs = op.As<MmaTensorAttrs>();
-    if (op.operands.size() > 5) return Broken(7, "a product is given lanes more than once");
+    if (op.operands.size() > 5) return Broken(7, "an MMA has more than one lane mask");
     if (!InRange(attrs.lost, 0, kPartitionLanes))
-      return Broken(8, Cat("of ", kPartitionLanes, " lanes ", attrs.lost, " are lost"));
+      return Broken(8, Cat("of ", kPartitionLanes, " lanes ", attrs.lost, " are stale"));
     if ((attrs.shift || attrs.lost != 0) && program_.tile_m != kTensorLanes)
       return Broken(12, Cat("a shift moves ", kTensorLanes, " lanes"));
   }

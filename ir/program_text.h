@@ -68,7 +68,7 @@ template <>
 inline constexpr std::array<std::string_view, 7> kEnumNames<ValueType>{"none",     "index", "predicate", "slot",
                                                                        "fragment", "lanes", "factors"};
 
-// The name of a value; "?" for what is no enumerator, so that a broken program can still be printed.
+// The name of a value; "?" for one that is not an enumerator, so that a broken program can still be printed.
 template <typename Enum>
 constexpr std::string_view NameOf(Enum value) {
   const auto index = static_cast<size_t>(value);
@@ -76,19 +76,19 @@ constexpr std::string_view NameOf(Enum value) {
 }
 
 enum class Presence : uint8_t {
-  kBare,      // its value alone, first and in order
+  kBare,      // only its value, first and in order
   kAlways,    // key=value
-  kOptional,  // key=value, unless it is what a default-constructed struct has
+  kOptional,  // key=value, unless it has the value of a default-constructed struct
 };
 
-// What an int stands for. A bool is a flag: the key alone, or nothing.
+// The meaning of an int. A bool is a flag: only the key, or nothing.
 enum class Meaning : uint8_t {
   kNumber,
   kOffset,    // a byte offset: @16384
   kChannel,   // an index into Program::channels, by name
   kBuffer,    // an index into Program::buffers, by name
   kTile,      // an index into the tiles of the channel of the op's last slot operand, by name
-  kText,      // words that are no name of the program's own
+  kText,      // words that are not a name of the program
   kFunction,  // an index into the program's functions, by name
   kTileA,     // the same for the slot operand before it
 };
@@ -104,7 +104,7 @@ struct Field {
 template <typename Struct, typename T, typename... Rest>
 Field(const char*, T Struct::*, Rest...) -> Field<Struct, T>;
 
-// Several numbers under one key: tile=128x256x64.
+// Several numbers for one key: tile=128x256x64.
 template <typename Struct, size_t kCount>
 struct JoinedField {
   using Owner = Struct;
@@ -305,7 +305,7 @@ template <> inline constexpr auto kFields<StoreRowsAttrs> = std::tuple{
 template <> inline constexpr auto kFields<WarpRowAttrs> = std::tuple{
     Field{"rows", &WarpRowAttrs::rows}};
 
-// Declarations. Their bodies (tiles, ops) are no fields.
+// Declarations. Their bodies (tiles, ops) are not fields.
 template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"name", &Program::name, Presence::kBare},
     Field{"target", &Program::target},

@@ -161,7 +161,7 @@ class Printer {
   int slot_channel_ = -1, a_channel_ = -1;  // of the op that is being printed
 };
 
-// How an attribute is written, for the table of ops.
+// The form of an attribute, for the table of ops.
 template <typename Struct, typename T>
 std::string Notation(const Field<Struct, T>& field) {
   if (field.presence == Presence::kBare) return std::string(field.name);

@@ -66,7 +66,7 @@ Status RoleVerifier::VerifyArrivals() const {
   return Ok();
 }
 
-// Counts the arrivals that one pass of the role through a slot makes; every place that signals makes as many.
+// Counts the arrivals that the role makes for each slot; every place that signals must make the same number.
 Status RoleVerifier::Arrive(ValueId slot, Side side, int count) {
   Use& use = uses_[static_cast<size_t>(slots_.Of(slot))];
   if (side == Side::kFull) use.produces = true;
@@ -116,9 +116,9 @@ Status RoleVerifier::CloseRole() {
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
     }
     if (use.in_turn && !use.passes && program_.channels[i].space != Space::kTurns)
-      return Broken(14, Cat("it takes turns and does not pass the other slots of channel ", name));
+      return Broken(14, Cat("it is a ping-pong role and does not pass the other roles' slots of channel ", name));
     for (size_t side = 0; side < 2; ++side) {
-      // Of roles that take turns at a channel, one arrives.
+      // Only one of the ping-pong roles of a channel arrives.
       if (use.passes && work_.turn > 0) continue;
       arrivals_[i][side] += use.arrivals[side];
     }
@@ -134,7 +134,7 @@ Status RoleVerifier::VerifyRegion(const std::vector<Op>& body) {
   std::vector<ValueId> defined;
   for (const Op& op : body) {
     Status status = VerifyOp(op, defined);
-    // Only the innermost op names itself: its message already says where.
+    // Only the innermost op names itself: its message already gives the place.
     if (!status) return InfoOf(op.kind).body >= 0 ? status : Status(status.error().Within(OpName(op)));
   }
   LS_TRY(CloseRegion(defined));
@@ -178,7 +178,7 @@ Status RoleVerifier::VerifyOp(const Op& op, std::vector<ValueId>& defined) {
   return Ok();
 }
 
-// Rules 7 and 8, as far as an op alone shows them.
+// Rules 7 and 8, as far as a single op can violate them.
 Status RoleVerifier::VerifyShape(const Op& op) const {
   const OpInfo& row = InfoOf(op.kind);
   if (!row.TakesOperands(op.operands.size())) {
@@ -266,7 +266,7 @@ Status RoleVerifier::CheckElements(const Op& op) const {
   return Broken(12, Cat("its fragment is of ", integers ? "s32" : "f32", ", not of ", *wanted ? "s32" : "f32"));
 }
 
-// What an op that defines a fragment reads, or else passes on from its first operand.
+// What an op that defines a fragment reads; other ops pass on their first operand.
 FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
   if (const auto* read = std::get_if<AccReadAttrs>(&op.attrs))
     return {.kind = read->fragment, .columns = read->columns};
@@ -314,10 +314,10 @@ Status RoleVerifier::CheckScalar(Binding binding, ParamKind kind) const {
       8, Cat("param ", PrintBinding(binding), " is no ", kind == ParamKind::kFloat ? "float" : "32-bit integer"));
 }
 
-// The one number of an op that has no more.
+// The number of an op that has only one.
 Status RoleVerifier::CheckNumber(const Op& op) const {
   if (const auto* attrs = std::get_if<ConstAttrs>(&op.attrs); attrs != nullptr && attrs->value < 0) {
-    return Broken(8, "a constant is never negative");
+    return Broken(8, "a constant cannot be negative");
   }
   if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
     return Broken(8, "step is not positive");
@@ -331,7 +331,7 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   if (rows == nullptr) return Ok();
   if (program_.kept_rows != 0) {
     if (rows->rows * role_->warps == program_.kept_rows) return Ok();
-    return Broken(8, Cat("a warp keeps ", program_.kept_rows / role_->warps, " rows, not ", rows->rows));
+    return Broken(8, Cat("a warp has ", program_.kept_rows / role_->warps, " rows, not ", rows->rows));
   }
   if (rows->rows == 16 || rows->rows == 32) return Ok();
   return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));

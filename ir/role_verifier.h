@@ -1,4 +1,4 @@
-// Checks the bodies of one role after another: rules 5 to 12 of ir/verifier.cc.
+// Verifies the bodies of all roles, one after another: rules 5 to 12 of ir/verifier.cc.
 //
 // Private to the verifier. Thread-safety: one verifier per thread.
 #pragma once
@@ -18,7 +18,8 @@ Error BrokenRule(int rule, const std::string& message);
 
 inline bool InRange(int value, int least, int64_t below) { return value >= least && value < below; }
 
-// Whether the columns of `tile` are boxes of a map of `box`, or `parts` boxes each; with `part`, some of their rows.
+// Whether the columns of `tile` are boxes of a map of `box`, or `parts` boxes each; with `part`, a box has some of
+// their rows.
 inline bool HasBox(SharedLayout tile, SharedLayout box, int parts = 1, bool part = false) {
   tile.inner = box.inner = 0;
   box.outer *= parts;
@@ -31,7 +32,7 @@ class RoleVerifier {
   // REQUIRES: the program's declarations keep rules 1 to 4.
   RoleVerifier(const Program& program, const target::Target& target);
 
-  // Checks the bodies of all roles, then what only all of them together show.
+  // Checks the bodies of all roles, then the rules that concern several roles.
   Status Verify();
 
  private:
@@ -48,11 +49,11 @@ class RoleVerifier {
   // What one role does with one channel.
   struct Use {
     bool produces = false, consumes = false;
-    bool passes = false;                 // slots of roles that take turns with this one
-    bool in_turn = false;                // taken from in a loop over tiles at which roles take turns
+    bool passes = false;                 // slots of the other ping-pong roles
+    bool in_turn = false;                // taken from in the tile loop of a ping-pong role
     int open = 0;                        // slots put or taken and not yet sent or released
     int release_lag = 0, drain_lag = 0;  // of the lagging releases and of the drain
-    std::array<int, 2> arrivals{};       // per Side, of one pass through the slot
+    std::array<int, 2> arrivals{};       // per Side, for each slot
   };
 
   Status VerifyRole(const Role& role);
@@ -128,7 +129,7 @@ class RoleVerifier {
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
   Status CheckNumbers(Function function, int number) const;
-  // Whether its result is the columns of its first operand joined in pairs.
+  // Whether its result is its first operand with pairs of columns combined.
   bool JoinsPairs(const Op& op) const;
   Status CheckPairs(const FragmentLayout& pairs) const;
   Status CheckCall(const Op& op) const;
@@ -143,7 +144,7 @@ class RoleVerifier {
   FragmentLayout FragmentOf(const Op& op) const;
   bool HoldsIntegers(const Op& op) const;
   Status CheckElements(const Op& op) const;
-  // Whether elements of the type are multiplied by the program's instructions.
+  // Whether the program's MMAs can read elements of the type.
   bool IsOperand(DataType type) const;
   const Channel& ChannelOfSlot(ValueId slot) const;
   Error Broken(int rule, const std::string& message) const { return BrokenRule(rule, message); }
@@ -151,18 +152,18 @@ class RoleVerifier {
   const Program& program_;
   const target::Target& target_;
   const Role* role_ = nullptr;
-  WorkAttrs work_;        // of the loop over the work of the role at hand
+  WorkAttrs work_;        // of the loop over the work of the current role
   bool in_work_ = false;  // inside of that loop
   size_t region_ = 0;
   size_t region_count_ = 0;
   std::vector<Value> values_;
   SlotChannels slots_;
-  std::optional<FragmentKind> sums_;             // of the role at hand, once they are cleared
-  int arriving_ = 0;                             // warps of it that arrive together; 0: none does
-  std::vector<Use> uses_;                        // of the role at hand, per channel
+  std::optional<FragmentKind> sums_;             // of the current role, once they are cleared
+  int arriving_ = 0;                             // its warps that arrive together; 0: none do
+  std::vector<Use> uses_;                        // of the current role, per channel
   std::vector<int> producers_, consumers_;       // per channel
   std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side
-  std::vector<std::vector<const Role*>> turns_;  // the roles that take turns, per turn
+  std::vector<std::vector<const Role*>> turns_;  // the ping-pong roles, by index
   std::vector<std::vector<bool>> tiles_loaded_;  // per channel and tile
 };
 

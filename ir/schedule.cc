@@ -15,7 +15,7 @@ namespace {
 using base::Cat;
 using ir::Choice;
 
-// The names of the ways of a decision, in the order of its enum.
+// The names of a decision's values, in the order of its enum.
 template <typename Enum>
 constexpr std::array<std::string_view, 0> kNames{};
 template <>
@@ -40,7 +40,7 @@ using Member =
     std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*, ShiftForm Schedule::*,
                  Border Schedule::*, Scheduler Schedule::*, RowSide Schedule::*, Consumers Schedule::*>;
 
-// One decision. Its place in the table, over all keys, is its bit in ScheduleConstraint::fixed.
+// One decision. Its index in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
   Member member;
   int largest = 0;  // of a number
@@ -67,8 +67,8 @@ constexpr Field kRows[] = {{&Schedule::rows}};
 constexpr Field kConsumers[] = {{&Schedule::consumers}};
 constexpr Field kSplitK[] = {{&Schedule::split_k, 64}};
 
-// One row per key, in printed order. The values of a key's fields are joined by 'x'; those behind the first `required`
-// may be left out and stay undecided.
+// One row per key, in printed order. The values of a key's fields are joined by 'x'; those after the first `required`
+// may be omitted, which leaves them undecided.
 struct Key {
   std::string_view name;
   std::span<const Field> fields;

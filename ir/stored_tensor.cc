@@ -15,8 +15,7 @@ StoredTensor Vector(DataType type, int64_t length) {
   return vector;
 }
 
-// `outer` images or filters of `extents` pixels or taps. Dimensions in which the convolution has nothing are not
-// counted.
+// `outer` images or filters of `extents` pixels or taps. Dimensions that the convolution does not have are not counted.
 StoredTensor Images(const ConvProblem& p, DataType type, int64_t outer, const Spatial& extents, int64_t inner,
                     const ConvPitches& pitches) {
   const bool volume = p.input[kDepth] != 1 || p.filter[kDepth] != 1 || p.Output()[kDepth] != 1;
@@ -136,7 +135,7 @@ StoredTensor Stored(const Problem& problem, OperandRole role) {
 
 namespace {
 
-// The operand of a step; `rows` and `columns` are those of the matrix that it works on.
+// The operand of a step; `rows` and `columns` are those of the matrix that the step processes.
 StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& output, int64_t rows, int64_t columns) {
   switch (operand) {
     case StepOperand::kRowVector:
@@ -168,7 +167,8 @@ std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   const Epilogue& epilogue = gemm != nullptr ? gemm->epilogue : std::get<ConvProblem>(problem).epilogue;
   const AxisLetters letters = gemm != nullptr ? kGemmLetters : kConvLetters;
   const StoredTensor output = Stored(problem, OperandRole::kD);
-  const int64_t products = gemm != nullptr ? gemm->n : std::get<ConvProblem>(problem).k;  // columns before pairs
+  const int64_t products =
+      gemm != nullptr ? gemm->n : std::get<ConvProblem>(problem).k;  // columns before the gated linear unit
   const int64_t rows = gemm != nullptr ? gemm->m : output.Rows();
   const size_t gate = GateOf(epilogue);
   std::vector<EpilogueTensor> tensors;

@@ -1,4 +1,4 @@
-// StoredTensor: how an operand of any kind of problem lies in memory.
+// StoredTensor: the layout in memory of an operand of any kind of problem.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -14,16 +14,15 @@
 
 namespace laneshift::ir {
 
-// What an operand does, whatever the problem calls it: the x, w, z and y of a convolution are the A, B, C and D of a
-// GEMM.
+// The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM.
 enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD };
 inline constexpr size_t kRoles = 8;
 constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA; }
 
-// Runs of contiguous elements, in up to four dimensions around them. Distances in elements.
+// Runs of contiguous elements, in up to four outer dimensions. Distances are in elements.
 struct StoredTensor {
-  // Outermost first: images of planes of rows of pixels of channels; filters of taps, their columns being the pixels;
-  // matrices whose rows are the pixels. What a tensor has none of has extent 1.
+  // Outermost first: images of planes of rows of pixels of channels; filters of taps, whose columns are the pixels;
+  // matrices whose rows are the pixels. Dimensions that a tensor does not have are of extent 1.
   enum Dimension : size_t { kImage, kPlane, kRow, kPixel, kElement };
   static constexpr size_t kDimensions = 5;
   using Dimensions = std::array<int64_t, kDimensions>;
@@ -31,7 +30,8 @@ struct StoredTensor {
   DataType type = DataType::kF32;
   Dimensions extents = {1, 1, 1, 1, 1};
   Dimensions pitches = {0, 0, 0, 0, 1};  // the last one is 1
-  // How many dimensions the problem means: the innermost ones; of three and more kImage and the innermost others.
+  // The number of dimensions that the problem has: the innermost ones; of three and more kImage and the innermost
+  // others.
   int rank = 1;
 
   // `batch` matrices of `outer` rows; one matrix has rank 2.
@@ -39,13 +39,13 @@ struct StoredTensor {
                                int64_t stride);
 
   int64_t Inner() const { return extents[kElement]; }
-  // Of the dimensions that the problem means.
+  // Of the dimensions that the problem has.
   std::vector<int64_t> Shape() const;
   int64_t Rows() const { return extents[0] * extents[1] * extents[2] * extents[3]; }
-  // Where row `row`, counted through all dimensions, begins.
+  // The element at which row `row`, counted over all outer dimensions, begins.
   int64_t RowStart(int64_t row) const;
   int64_t Elements() const { return Rows() * Inner(); }  // without padding
-  // From the first element to the last.
+  // From the first element to the last one.
   size_t Bytes() const;
   bool Padded() const { return static_cast<size_t>(Elements() * DataTypeBytes(type)) != Bytes(); }
   // The coordinates of the element, counted without padding: "(3, 7, 0, 12)".
@@ -58,12 +58,12 @@ struct StoredTensor {
   }
 };
 
-// Columns of D, which are half of B's where the epilogue joins them in pairs. Of a convolution the channels of y, which
-// are then half as many as there are filters.
+// Columns of D: half of B's if the epilogue has a gated linear unit. For a convolution the channels of y, then half as
+// many as filters.
 int64_t OutputColumns(const GemmProblem& problem);
 int64_t OutputColumns(const ConvProblem& problem);
 
-// REQUIRES: the problem is complete. A bias that there is not has no elements that anybody reads.
+// REQUIRES: the problem is complete. A bias that the problem does not have has no elements.
 StoredTensor Stored(const GemmProblem& problem, OperandRole role);
 StoredTensor Stored(const ConvProblem& problem, OperandRole role);
 StoredTensor Stored(const Problem& problem, OperandRole role);
@@ -73,13 +73,13 @@ struct EpilogueTensor {
   std::string name;  // "epilogue[0] (bias_n)"
   StoredTensor tensor;
   bool written = false;  // and not read
-  bool total = false;    // what is there is added to
-  bool matrix = false;   // lies as D does
+  bool total = false;    // a reduction, which adds to the value that is there
+  bool matrix = false;   // has the layout of D
 };
 // REQUIRES: the problem is complete.
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);
 
-// Whether a kernel reads or writes the operand: C with beta, the bias where there is one, factors as `scale` says.
+// Whether a kernel accesses the operand: C if beta is not 0, the bias if there is one, scale factors as `scale` says.
 bool Uses(const Problem& problem, OperandRole role);
 
 // The alignment in bytes that the problem promises for the operand's base; 0: that of an element.
@@ -100,7 +100,7 @@ StoredTensor ScaleBlocks(int64_t batch, int64_t rows, int64_t k);
 // Of all scale factors that the problem has.
 double ScaleBytes(const Problem& problem);
 
-// What the problem calls it: "a" or "x".
+// Its name in the problem: "a" or "x".
 std::string_view NameOf(const Problem& problem, OperandRole role);
 
 }  // namespace laneshift::ir

@@ -22,10 +22,10 @@ struct Token {
 
 // kInvalidArgument "line:column: message".
 Error ErrorAt(const Token& token, const std::string& message);
-// The token as an error quotes it.
+// The token as errors quote it.
 std::string Quoted(const Token& token);
 
-// Letters, digits and underscores that do not begin with a digit.
+// A word of letters, digits and underscores that does not begin with a digit.
 bool IsIdentifier(std::string_view text);
 
 // ENSURES: the last token is kEnd, and there is no other.

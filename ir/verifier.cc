@@ -1,58 +1,59 @@
 // The invariants of a tile program. A message names the rule by its number here.
 //
 //  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against;
-//     its CTA has whole warps, at most 1024 threads; its tile is positive, its rows run along m or n. Rows that are
-//     lost are as many of each 32 lanes of a tile of 128. The extents of its cluster are powers of two and together
-//     within the target's. CTAs multiply alone or, on a target with Tensor Memory and in a cluster of an even extent
-//     along m, as pairs; then bulk copies alone fill tiles.
-//  2. No binding is declared twice. Tensor maps, and they alone, have a box; its outer extent, which is that of
-//     a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
+//     its CTA has whole warps, at most 1024 threads; its tile is positive, its rows run along m or n. Stale rows are
+//     the same number of each 32 lanes of a tile of 128. The extents of its cluster are powers of two, and their
+//     product is within the target's limit. On a target with Tensor Memory, and in a cluster of an even extent along
+//     m, CTAs may issue MMAs in pairs; then only bulk copies fill tiles.
+//  2. No binding is declared twice. A parameter has a box if and only if it is a tensor map; its outer extent, like
+//  that
+//     of a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
 //  3. The two axes of a layout differ, its rows are whole swizzle spans, and its columns are whole groups of
 //     eight spans, so that every column begins a swizzle pattern; a box may be a single row. Rows of buffers and of D's
 //     boxes may be shorter than a span, but are whole 16 bytes.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
-//     and a target with Tensor Memory. A channel of grants, of which there is one at most, holds answers alone and
-//     needs a target with cluster launch control. A channel of turns has one slot, with nothing in it. Stages, copies
-//     and warps of buffers are positive, and warps that share a copy are a part of those. Arrivals are positive once
-//     the program is lowered and 0 before; a ring that is a role's own lies in Tensor Memory and awaits none on its
-//     full side; one that stays is shared and awaits none on its empty side.
-//  5. Roles have warps, all inside the CTA and no two the same; an elected role has one warp. Leaders are those of
-//     pairs, and of a pair the leader alone multiplies. Registers are 0
+//     and a target with Tensor Memory. A channel of CLC responses, of which there is at most one, holds nothing else
+//     and needs a target with cluster launch control. An order channel has one slot, which is empty. Stages, copies and
+//     warps of buffers are positive, and the warps that share a copy divide those. Arrivals are positive once the
+//     program is lowered and 0 before; a private ring of a role is in Tensor Memory and awaits none on its full side; a
+//     resident channel is shared and awaits none on its empty side.
+//  5. Roles have warps, all inside the CTA, and no two share one; an elected role has one warp. Leaders are those of
+//     pairs, and only the leader of a pair issues MMAs. Registers are 0
 //     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
-//  6. An op stands in a stage, a kind of role and a target that has it, with as many threads as it needs. Roles
+//  6. An op is in a stage, a kind of role and a target that allow it, with as many threads as it needs. Roles
 //     that hold accumulators consist of whole, aligned warpgroups: the hardware gives warp w the rows of w
 //     modulo 4.
 //  7. Operands have the count and the types of the op's row; a value is defined once, before its uses and in a
 //     region around them; ids are dense and have the types that the program lists.
 //  8. Attributes are those of the op's row and in range; references point at something that exists.
 //  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
-//     tensor map's box is a column of the tile that it fills; where it goes to several CTAs, as many boxes as there are
-//     such CTAs are one.
+//     tensor map's box is a column of the tile that it fills; if the tile is multicast to several CTAs, as many boxes
+//     as there are such CTAs make up a column.
 // 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
-//     loaded; a role's own ring is reserved and retired by one role.
+//     loaded; only one role reserves and retires a private ring.
 //     Lowered: each barrier awaits the arrivals that the roles make.
-//     The role that requests grants takes them too, as every other; then all work comes from cluster launch control,
-//     and each iteration of it ends with one work.next.
+//     The role that issues CLC requests also takes the responses, as every other role does; then all work comes from
+//     cluster launch control, and each iteration of it ends with one work.next.
 // 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
-//     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and what lags is
+//     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and lagging releases are
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
 //     bulk copies bring.
-// 12. An MMA's tiles have the operands' type, or any 8-bit one where that is 8-bit, and hold the program's tile from
-//     the row on where the product begins, its accumulator the tile's rows and columns; fragments lie inside the
+// 12. An MMA's tiles have the operands' type, or any 8-bit one if that is 8-bit, and hold the program's tile from
+//     the MMA's first row on, its accumulator the tile's rows and columns; fragments are inside the
 //     accumulator and fill the buffer that they are staged in, together with those of the warps that share a copy,
-//     which arrive together where tiles are cut along K. Lanes are left out, lost and moved by a product in tiles
-//     of 128 rows alone; where rows are lost, D leaves by stores of threads. Sums are cleared before they are used, and
-//     what is added to or read from them lies as they do. Of B a pair holds half a tile in each CTA.
-//     Columns of a register accumulator, and of sums, are those of all its blocks.
+//     which arrive together if tiles are cut along K. Lanes are masked, stale or shifted only in tiles of 128
+//     rows; with stale lanes, threads store D. The promoted accumulator is cleared before it is used, and fragments
+//     have its layout. Each CTA of a pair holds half of a tile of B.
+//     Columns of a register accumulator, and of the promoted one, are those of all its blocks.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
 //     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
 //     has.
-// 14. Roles that take turns at tiles are as many as they say, of one kind and with as many warps, each at a turn of its
-//     own. Of a channel that they take from for each tile, each passes the slots of the others' tiles, and takes one
-//     only while it holds a slot of a channel of turns.
-// 15. A slot of a channel that stays is put outside of loops over tiles and neither taken nor released; who reads it by
-//     its number has awaited the channel's slots before.
+// 14. There are as many ping-pong roles as they say, of one kind and with the same number of warps, each with a
+//     different index. Each passes the other roles' slots of a channel from which it takes for each tile, and takes a
+//     slot only while it holds a slot of an order channel.
+// 15. A slot of a resident channel is put outside of loops over tiles and neither taken nor released; a role that reads
+//     it by its index has awaited the channel's slots before.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -91,17 +92,17 @@ Status CheckCluster(const Program& program, const target::Target& target) {
     const bool legal =
         extent >= 1 && extent <= target.max_cluster && std::has_single_bit(static_cast<unsigned>(extent));
     if (!legal)
-      return BrokenRule(1, Cat("a cluster extent of ", extent, " is no power of two up to ", target.max_cluster));
+      return BrokenRule(1, Cat("a cluster extent of ", extent, " is not a power of two up to ", target.max_cluster));
   }
   if (program.ClusterSize() > target.max_cluster) {
     return BrokenRule(1, Cat("a cluster of ", program.ClusterSize(), " CTAs is more than the ", target.max_cluster,
                              " of ", target.name));
   }
   if (program.ctas == 1) return Ok();
-  if (program.ctas != 2) return BrokenRule(1, Cat(program.ctas, " CTAs do not multiply together"));
+  if (program.ctas != 2) return BrokenRule(1, Cat(program.ctas, " CTAs cannot issue MMAs together"));
   if (program.ctas > target.mma.most_ctas)
-    return BrokenRule(1, Cat("pairs need Tensor Memory, which ", target.name, " has not"));
-  return program.cluster_m % 2 == 0 ? Ok() : BrokenRule(1, "the CTAs of a pair are neighbours in a cluster along m");
+    return BrokenRule(1, Cat("pairs need Tensor Memory, which ", target.name, " does not have"));
+  return program.cluster_m % 2 == 0 ? Ok() : BrokenRule(1, "the CTAs of a pair are adjacent along m in a cluster");
 }
 
 Status CheckHeader(const Program& program, const target::Target& target) {
@@ -121,7 +122,7 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   LS_TRY(CheckCluster(program, target));
   if (program.kept_rows != 0 && (program.kept_rows < 0 || program.kept_rows >= program.tile_m ||
                                  program.tile_m != kTensorLanes || program.kept_rows % kRefreshedRows != 0)) {
-    return BrokenRule(1, Cat("kept_rows=", program.kept_rows, " is no equal part of each ", kPartitionLanes, " of ",
+    return BrokenRule(1, Cat("kept_rows=", program.kept_rows, " is not an equal part of each ", kPartitionLanes, " of ",
                              kTensorLanes, " rows"));
   }
   LS_TRY(CheckNames("channel", program.channels));
@@ -131,7 +132,7 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   return Ok();
 }
 
-// What a layout may be, beside whole spans in whole groups of rows.
+// The extents that a layout may have, besides whole spans in whole groups of rows.
 struct Allowed {
   bool single_row = false, short_rows = false;
 };
@@ -157,7 +158,7 @@ Status CheckParams(const Program& program, const target::Target& target) {
     const std::string name = PrintBinding(param.binding);
     if (!bindings.insert(param.binding).second) return BrokenRule(2, Cat("param ", name, " is declared twice"));
     if (KindOf(param.binding) != ParamKind::kTensorMap) {
-      if (param.box != SharedLayout{}) return BrokenRule(2, Cat("param ", name, " is no tensor map, but has a box"));
+      if (param.box != SharedLayout{}) return BrokenRule(2, Cat("param ", name, " is not a tensor map, but has a box"));
       continue;
     }
     if (!target.Has(target::Feature::kTma)) return BrokenRule(2, Cat("param ", name, " needs a target with the TMA"));
@@ -176,13 +177,14 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
   if (channel.space == Space::kGrants) {
     if (!target.Has(target::Feature::kLaunchControl))
       return BrokenRule(
-          4, Cat("channel ", channel.name, " needs cluster launch control, which ", target.name, " has not"));
-    if (placed || !channel.tiles.empty()) return BrokenRule(4, Cat("channel ", channel.name, " of grants holds tiles"));
+          4, Cat("channel ", channel.name, " needs cluster launch control, which ", target.name, " does not have"));
+    if (placed || !channel.tiles.empty())
+      return BrokenRule(4, Cat("channel ", channel.name, " of CLC responses holds tiles"));
     return Ok();
   }
   if (channel.space == Space::kTurns) {
     if (channel.stages == 1 && !placed && channel.tiles.empty() && !channel.own) return Ok();
-    return BrokenRule(4, Cat("channel ", channel.name, " of turns is not one slot with nothing in it"));
+    return BrokenRule(4, Cat("channel ", channel.name, " is an order channel, but not one empty slot"));
   }
   if (channel.space == Space::kShared) {
     if (channel.tiles.empty() || channel.tiles.size() > kMostTilesOfSlot) {
@@ -198,7 +200,8 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     return Ok();
   }
   if (target.tmem_columns == 0) {
-    return BrokenRule(4, Cat("channel ", channel.name, " needs Tensor Memory, which ", program.target, " has not"));
+    return BrokenRule(4,
+                      Cat("channel ", channel.name, " needs Tensor Memory, which ", program.target, " does not have"));
   }
   if (!channel.tiles.empty()) return BrokenRule(4, Cat("Tensor Memory channel ", channel.name, " has tiles"));
   if (channel.rows != 64 && channel.rows != 128) {
@@ -215,7 +218,7 @@ Status CheckRings(const Program& program, const target::Target& target) {
   const bool lowered = program.stage == Stage::kLowered;
   const auto grants = std::count_if(program.channels.begin(), program.channels.end(),
                                     [](const Channel& channel) { return channel.space == Space::kGrants; });
-  if (grants > 1) return BrokenRule(4, "there is more than one channel of grants");
+  if (grants > 1) return BrokenRule(4, "there is more than one channel of CLC responses");
   for (const Channel& channel : program.channels) {
     if (channel.stages < 1 || channel.stages > kMaxExtent) {
       return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
@@ -223,12 +226,12 @@ Status CheckRings(const Program& program, const target::Target& target) {
     LS_TRY(CheckSpace(program, channel, target));
     if (channel.own && (channel.space != Space::kTensor || channel.full_arrivals != 0)) {
       return BrokenRule(
-          4, Cat("channel ", channel.name, " is a role's own, but not in Tensor Memory or filled by others"));
+          4, Cat("channel ", channel.name, " is a private ring, but not in Tensor Memory or filled by other roles"));
     }
     if (channel.stays && (channel.space != Space::kShared || channel.empty_arrivals != 0)) {
-      return BrokenRule(4, Cat("channel ", channel.name, " stays, but is not shared or is emptied"));
+      return BrokenRule(4, Cat("channel ", channel.name, " is resident, but is not shared or is released"));
     }
-    // Nobody fills a role's own ring, or empties what stays.
+    // No other role fills a private ring, and none releases resident slots.
     for (const int arrivals : {channel.own ? channel.empty_arrivals : channel.full_arrivals,
                                channel.stays ? channel.full_arrivals : channel.empty_arrivals}) {
       if (lowered ? arrivals < 1 : arrivals != 0) {
@@ -294,7 +297,7 @@ Status CheckRoles(const Program& program, const target::Target& target) {
   return Ok();
 }
 
-// A piece of shared memory or of Tensor Memory.
+// A region of shared memory or of Tensor Memory.
 struct Extent {
   int64_t begin, size, alignment;
   std::string owner;
@@ -310,7 +313,7 @@ Status CheckDisjoint(std::string_view unit, std::vector<Extent> extents, int64_t
     }
     if (extent.begin + extent.size > limit) {
       return BrokenRule(
-          13, Cat(extent.owner, " ends at ", unit, " ", extent.begin + extent.size, ", behind the end ", limit));
+          13, Cat(extent.owner, " ends at ", unit, " ", extent.begin + extent.size, ", after the end ", limit));
     }
     if (i > 0 && extents[i - 1].begin + extents[i - 1].size > extent.begin) {
       return BrokenRule(13, Cat(extents[i - 1].owner, " and ", extent.owner, " overlap at ", unit, " ", extent.begin));
@@ -333,7 +336,7 @@ std::vector<Extent> SharedExtents(const Program& program) {
                        Cat("the barriers of ", channel.name)});
     if (channel.space == Space::kGrants) {
       extents.push_back(
-          {channel.grant_offset, step * channel.stages, kGrantBytes, Cat("the answers of ", channel.name)});
+          {channel.grant_offset, step * channel.stages, kGrantBytes, Cat("the responses of ", channel.name)});
     }
   }
   for (const Buffer& buffer : program.buffers) {
@@ -362,7 +365,7 @@ Status CheckStorage(const Program& program, const target::Target& target) {
   const bool assigned = program.smem_bytes != -1;
   for (const auto* list : {&shared, &tensor}) {
     for (const Extent& extent : *list) {
-      // What has no place yet lies at -1, its later stages at -1 plus a multiple of their distance.
+      // What has no place yet is at -1, its later stages at -1 plus a multiple of their distance.
       if (extent.begin < 0 && assigned)
         return BrokenRule(13, Cat(extent.owner, " has no place in an assigned program"));
     }
@@ -388,9 +391,9 @@ Status CheckStorage(const Program& program, const target::Target& target) {
   const bool legal =
       columns >= 32 && columns <= target.tmem_columns && std::has_single_bit(static_cast<unsigned>(columns));
   if (tensor.empty() ? columns != 0 || program.tmem_slot_offset != -1 : !legal) {
-    return BrokenRule(
-        13, Cat("tmem_columns=", columns,
-                tensor.empty() ? " without a Tensor Memory channel" : " is no power of two from 32 to the target's"));
+    return BrokenRule(13, Cat("tmem_columns=", columns,
+                              tensor.empty() ? " without a Tensor Memory channel"
+                                             : " is not a power of two from 32 to the target's"));
   }
   LS_TRY(CheckDisjoint("byte", shared, program.smem_bytes));
   return CheckDisjoint("column", tensor, columns);

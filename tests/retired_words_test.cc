@@ -16,11 +16,32 @@ namespace {
 
 // Whose prose is checked: beginnings of paths. Add a directory when its prose is done.
 constexpr std::string_view kChecked[] = {
-    "README.md",        "ARCHITECTURE.md",  "Makefile",         "autotune/",     "base/",
-    "bench/",           "cmake/",           "compiler/build/",  "device/",       "docs/",
-    "emulator/cudart/", "emulator/decode/", "emulator/driver/", "emulator/ptx/", "emulator/units/",
-    "examples/",        "include/",         "measure/",         "nvrtc/",        "runtime/",
-    "scripts/",         "store/",           "target/",          "tests/",        "tools/",
+    "README.md",
+    "ARCHITECTURE.md",
+    "Makefile",
+    "autotune/",
+    "base/",
+    "bench/",
+    "cmake/",
+    "compiler/build/",
+    "device/",
+    "docs/",
+    "emulator/cudart/",
+    "emulator/decode/",
+    "emulator/driver/",
+    "emulator/ptx/",
+    "emulator/units/",
+    "examples/",
+    "include/",
+    "ir/",
+    "measure/",
+    "nvrtc/",
+    "runtime/",
+    "scripts/",
+    "store/",
+    "target/",
+    "tests/",
+    "tools/",
 };
 // Left out: prose of other projects, measurements, inputs of tests, and what is still to be done.
 constexpr std::string_view kLeftOut[] = {

@@ -123,7 +123,7 @@ void ChannelNetwork::SignalsOf(const Process& process, const ChannelEvent& event
   }
 }
 
-// The CTAs into whose slot the operation puts something, or has put it once it has completed.
+// The CTAs into whose slot the operation writes, or has written once it has completed.
 const std::vector<int>& ChannelNetwork::FilledCtas(const Process& process, const ChannelEvent& event) const {
   static const std::vector<int> kNone;
   if (event.op == OpKind::kBarrierExpect || event.side == Side::kEmpty) return kNone;
@@ -134,7 +134,7 @@ const std::vector<int>& ChannelNetwork::FilledCtas(const Process& process, const
   return process.cta == 0 ? ranks_.OfArrival(0, Reach::kAll) : kNone;
 }
 
-// The CTAs of whose slot the process has read: MMAs of a pair read those of both.
+// The CTAs whose slots the process has read: MMAs of a pair read those of both.
 const std::vector<int>& ChannelNetwork::ReadCtas(const Process& process, const ChannelEvent& event) const {
   const bool shared = ChannelOf(event.channel).space == Space::kShared;
   return shared ? ranks_.OfCommit(process.cta, Reach::kOwn) : ranks_.OfArrival(process.cta, Reach::kOwn);
@@ -177,7 +177,7 @@ Status ChannelNetwork::CheckFill(size_t index, const ChannelEvent& event) {
   if (lap == 0 || (!stays && Phases(process.known, BarrierAt(process.cta, event, Side::kEmpty)) >= unsigned(lap)))
     return Ok();
   return Broken(index, event,
-                stays ? "fills a slot that stays for the second time" : "fills a slot that may not be free");
+                stays ? "fills a resident slot for the second time" : "fills a slot that may not be free");
 }
 
 Status ChannelNetwork::CheckRelease(size_t index, const ChannelEvent& event) {
@@ -195,9 +195,9 @@ Status ChannelNetwork::CheckRelease(size_t index, const ChannelEvent& event) {
   return Ok();
 }
 
-// Whether the phase is known to be over: it was waited for, or all operations that made it up are known to have been
-// issued. One that arrives at several CTAs may reach some later than others; whoever comes before it then knows what it
-// tells, and stands for it.
+// Whether the phase is known to be over: it was waited for, or all operations that it consists of are known to have
+// been issued. An operation that arrives at several CTAs may reach some of them later than others; a process that was
+// ordered after it may rely on what it published.
 bool ChannelNetwork::KnowsPhase(const Clock& known, size_t index, int phase) const {
   const Barrier& barrier = barriers_[index];
   if (static_cast<int64_t>(Phases(known, index)) > phase) return true;

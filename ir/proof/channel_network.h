@@ -1,4 +1,5 @@
-// The processes and barriers of one cluster, run once with vector clocks: the execution behind channel_proof.h.
+// The processes and barriers of one cluster, run once with vector clocks: the execution on which channel_proof.h
+// relies.
 //
 // Private to the proof. Thread-safety: one network per thread.
 #pragma once
@@ -16,14 +17,14 @@ namespace laneshift::ir {
 
 class ChannelNetwork {
  public:
-  // `traces`: of each role, in order. REQUIRES: all outlive the network.
+  // `traces`: one for each role, in order. REQUIRES: all outlive the network.
   ChannelNetwork(const Program& program, const std::vector<RoleTrace>& traces);
 
   // Runs to the end; kInternal is the counterexample.
   Status Run();
 
  private:
-  // What is known to have happened: of each process how many operations, of each barrier how many phases.
+  // What is known to have happened: for each process how many operations, for each barrier how many phases.
   using Clock = std::vector<uint32_t>;
 
   struct Process {
@@ -37,10 +38,10 @@ class ChannelNetwork {
     Side side = Side::kFull;
     int stage = 0;
     int count = 0;                    // arrivals of a phase
-    int64_t arrived = 0;              // in the phase at hand
+    int64_t arrived = 0;              // in the current phase
     int64_t announced = 0, came = 0;  // bytes
-    Clock joined{};                   // what the arrivals of the phase at hand tell
-    std::vector<Clock> phases{};      // and those of the completed ones
+    Clock joined{};                   // what the arrivals of the current phase publish
+    std::vector<Clock> phases{};      // and those of completed phases
     bool deferred = false;            // copies or commits arrive, some time after they were issued
   };
   struct Wait {
@@ -51,9 +52,9 @@ class ChannelNetwork {
     size_t process = 0;
     uint32_t operation = 0;
   };
-  // What may still reach a CTA's barrier or memory.
+  // What may still arrive at a CTA's barrier or memory.
   struct Reached {
-    int cta;  // that must not exit before
+    int cta;  // which must not exit before
     size_t barrier, process;
     uint32_t operation;
     int64_t phase;
@@ -68,14 +69,14 @@ class ChannelNetwork {
   const RoleTrace& TraceOf(const Process& process) const { return traces_[process.role]; }
   const Channel& ChannelOf(int channel) const { return program_.channels[static_cast<size_t>(channel)]; }
   int LapOf(const ChannelEvent& event) const { return static_cast<int>(event.slot / ChannelOf(event.channel).stages); }
-  // The CTA whose full barrier tells this one that its slot is full.
+  // The CTA whose full barrier signals to this one that its slot is full.
   int FullCta(int channel, int cta) const;
   size_t BarrierAt(int cta, const ChannelEvent& event, Side side) const;
   uint32_t& Phases(Clock& clock, size_t barrier) const { return clock[processes_.size() + barrier]; }
   uint32_t Phases(const Clock& clock, size_t barrier) const { return clock[processes_.size() + barrier]; }
   static void Join(Clock& into, const Clock& other);
 
-  // Whether the process could go on.
+  // Whether the process can continue.
   Result<bool> Step(size_t process);
   Result<bool> StepWait(size_t process, const ChannelEvent& event);
   Status StepSignals(size_t process, const ChannelEvent& event);
@@ -115,7 +116,7 @@ class ChannelNetwork {
   std::vector<std::vector<Release>> releases_;  // of the slot of each full barrier, in its own CTA
   std::vector<int> filled_;                     // the last lap in which that slot was filled, or -1
   std::vector<Reached> reached_;
-  std::vector<Signal> signals_;  // of the operation at hand
+  std::vector<Signal> signals_;  // of the current operation
 };
 
 }  // namespace laneshift::ir

@@ -1,4 +1,4 @@
-// What must hold at the end of an execution, and the words of a counterexample.
+// What must hold at the end of an execution, and the text of a counterexample.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace laneshift::ir {
 
 using base::Cat;
 
-// The phase after the one that a wait is for completes only when the wait was passed: else its parity is back.
+// The phase after the one that a wait is for must complete only after the wait was passed: else its parity is back.
 Status ChannelNetwork::CheckWaits() const {
   for (const Wait& wait : waits_) {
     const Barrier& barrier = barriers_[wait.barrier];
@@ -32,7 +32,7 @@ Status ChannelNetwork::CheckEnd() const {
       return MakeError(ErrorCode::kInternal, Cat("at the end ", BarrierText(barrier), " has begun phase ",
                                                  barrier.phases.size(), " with ", CountText(barrier)));
     }
-    // Of a pair the leader's empty barriers of accumulators are those of both.
+    // Of a pair, the leader's empty barriers of accumulators are those of both CTAs.
     const bool own_empty = channel.space != Space::kTensor || LeaderOf(program_, barrier.cta) == barrier.cta;
     if (barrier.side == Side::kFull || channel.stays != 0 || channel.own != 0 || !own_empty) continue;
     const ChannelEvent slot{.channel = barrier.channel, .slot = barrier.stage};
@@ -46,7 +46,7 @@ Status ChannelNetwork::CheckEnd() const {
   return Ok();
 }
 
-// Of roles that take turns the last one has come to the end of the ring.
+// Of ping-pong roles, the last one has reached the end of the ring.
 Status ChannelNetwork::CheckTaken() const {
   const bool turns = std::any_of(program_.channels.begin(), program_.channels.end(),
                                  [](const Channel& channel) { return channel.space == Space::kTurns; });
@@ -72,7 +72,7 @@ Status ChannelNetwork::CheckTaken() const {
 }
 
 // What is known to have happened when a CTA exits: all of its roles have ended; a pair, which frees Tensor Memory
-// together, meets the whole cluster.
+// together, synchronises with the whole cluster.
 ChannelNetwork::Clock ChannelNetwork::ExitOf(int cta) const {
   const bool meets = program_.ctas > 1;
   Clock exit(processes_.size() + barriers_.size(), 0);
@@ -126,7 +126,7 @@ std::string ChannelNetwork::CountText(const Barrier& barrier) const {
   return text;
 }
 
-// The roles that signal a barrier at all.
+// The roles that signal a barrier.
 std::string ChannelNetwork::ArriversText(size_t index) const {
   std::set<std::string> names;
   std::vector<Signal> signals;
@@ -152,7 +152,7 @@ std::string ChannelNetwork::TakersText(int channel) const {
   return names.empty() ? "no role" : base::Join(names, ", ");
 }
 
-// The processes that have still to signal the phase that the barrier is in.
+// The processes that have yet to signal the current phase of the barrier.
 std::set<std::string> ChannelNetwork::Missing(size_t index) const {
   const Barrier& barrier = barriers_[index];
   std::set<std::string> missing;
@@ -176,7 +176,7 @@ Error ChannelNetwork::Broken(size_t process, const ChannelEvent& event, const st
   return MakeError(ErrorCode::kInternal, Cat(ProcessText(process), ": ", EventText(event), " ", why));
 }
 
-// What each process waits for, and what would have to happen: first those for whom it cannot happen any more.
+// What each process waits for, and what would have to happen: first those for which it cannot happen any more.
 Error ChannelNetwork::Deadlock() const {
   constexpr size_t kMost = 4;  // processes that are named
   std::vector<std::string> lost, waiting;
@@ -191,7 +191,7 @@ Error ChannelNetwork::Deadlock() const {
     if (missing.empty()) {
       lost.push_back(Cat(text, "nobody signals that phase any more (signals of this barrier: ", ArriversText(at), ")"));
     } else {
-      waiting.push_back(Cat(text, base::Join({missing.begin(), missing.end()}, ", "), " would have to go on"));
+      waiting.push_back(Cat(text, base::Join({missing.begin(), missing.end()}, ", "), " would have to continue"));
     }
   }
   lost.insert(lost.end(), waiting.begin(), waiting.end());

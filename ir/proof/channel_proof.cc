@@ -13,7 +13,7 @@ constexpr int kMostColumns = 32;  // of a filter whose row a kernel unrolls
 
 bool IsRing(const Channel& channel) { return channel.stays == 0; }
 
-// What an iteration depends on lies fewer iterations back (channel_proof.h).
+// What an iteration depends on is fewer iterations back (channel_proof.h).
 int Span(const Program& program) {
   int span = 2;
   for (const Channel& channel : program.channels) span += IsRing(channel) ? channel.stages + 1 : 0;
@@ -25,14 +25,14 @@ bool TakesTurns(const Program& program) {
                      [](const Channel& channel) { return channel.space == Space::kTurns; });
 }
 
-// Whether a loop takes several blocks of K at once, so that a tile may end with a rest of them.
+// Whether a loop processes several blocks of K per iteration, so that a tile may end with a remainder.
 bool GoesByMany(const std::vector<Op>& body) {
   return std::any_of(body.begin(), body.end(), [](const Op& op) {
     return (op.kind == OpKind::kFor && op.As<ForAttrs>().step > 1) || GoesByMany(op.body);
   });
 }
 
-// The program's roles with nothing but what barriers see, which are traced for one trip count after another.
+// The program's roles, reduced to what affects barriers; they are traced for one trip count after another.
 std::vector<Role> Skeletons(const Program& program) {
   std::vector<Role> skeletons;
   for (const Role& role : program.roles) skeletons.push_back(ChannelsOnly(program, role));
@@ -66,12 +66,12 @@ Result<Trips> LeastOf(const Program& program, const std::vector<Role>& skeletons
       if (!ReadsUnawaited(traces) && !Overfills(traces)) return trips;
     }
   }
-  return MakeError(ErrorCode::kInternal, "slots of a channel that stays are read that no role awaits");
+  return MakeError(ErrorCode::kInternal, "slots of a resident channel are read that no role awaits");
 }
 
 Status Prove(const Program& program, const std::vector<Role>& skeletons, const Trips& trips) {
   LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, skeletons, trips));
-  // Of a kernel whose slots stay, those are the counts of another schedule.
+  // For a kernel with resident slots, those are the counts of another schedule.
   if (Overfills(traces) || ReadsUnawaited(traces)) return Ok();
   if (auto status = ChannelNetwork(program, traces).Run(); !status) {
     return status.error().Within(base::Cat("with ", trips.Text()));
@@ -89,7 +89,7 @@ std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
   for (const Role& role : program.roles) {
     if (GoesByMany(role.body)) counts.insert(span + 1);
   }
-  // Where slots stay, tiles have no more blocks than there are slots: all counts.
+  // With resident slots, a tile has no more blocks than there are slots: all counts.
   for (const Channel& channel : program.channels) {
     for (int blocks = 1; channel.stays != 0 && blocks * least.columns <= channel.stages; ++blocks)
       counts.insert(blocks);

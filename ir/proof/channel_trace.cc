@@ -12,7 +12,7 @@ namespace {
 using base::Cat;
 using Index = std::optional<int64_t>;
 
-constexpr int64_t kMostSteps = 1 << 20;  // loops of a kernel that take longer have no place in a proof
+constexpr int64_t kMostSteps = 1 << 20;  // a kernel whose loops run longer has no proof
 constexpr int kThreadsOfWarp = 32;
 
 bool UsesBarrier(OpKind kind) {
@@ -26,7 +26,7 @@ bool MovesCursor(OpKind kind) {
   return kind == OpKind::kCursor || kind == OpKind::kKept || kind == OpKind::kAdvance || kind == OpKind::kAdvanceBy;
 }
 
-// Goes through a body from its end, so that what is needed is known where it is defined.
+// Processes a body from its end, so that what is needed is known where it is defined.
 std::vector<Op> Prune(const std::vector<Op>& body, std::vector<bool>& needed) {
   std::vector<Op> kept;
   for (auto op = body.rbegin(); op != body.rend(); ++op) {
@@ -34,7 +34,7 @@ std::vector<Op> Prune(const std::vector<Op>& body, std::vector<bool>& needed) {
     const bool event = UsesBarrier(op->kind) || Copies(op->kind) || MovesCursor(op->kind);
     const bool index = op->body.empty() && op->result != kNoValue && needed[op->result];
     if (!event && !index && inner.empty()) continue;
-    // The slot of a copy or a barrier operation is all that counts of its operands; of work, the blocks of K.
+    // Of the operands of a copy or a barrier operation, only the slot counts; of work, the blocks of K.
     const bool slot_only = UsesBarrier(op->kind) || Copies(op->kind);
     const size_t first = op->kind == OpKind::kWork ? kWorkTileOperands : 0;
     for (size_t i = first; !slot_only && i < op->operands.size(); ++i) needed[op->operands[i]] = true;
@@ -73,7 +73,7 @@ class RoleTracer {
   Result<int64_t> Known(const Op& op, size_t i) const {
     if (const Index index = At(op, i)) return *index;
     return MakeError(ErrorCode::kInternal, Cat("role ", role_.name, ": ", InfoOf(op.kind).mnemonic,
-                                               " depends on what trip counts do not tell, so that its barrier "
+                                               " does not depend only on trip counts, so its barrier "
                                                "operations cannot be followed"));
   }
 
@@ -106,7 +106,7 @@ class RoleTracer {
     return Ok();
   }
 
-  // First slices, of all numbers one after another, then whole tiles.
+  // First slices, in the order of all indices, then whole tiles.
   Status WalkSlices(const Op& op) {
     LS_ASSIGN(const int64_t blocks, Known(op, kWorkTileOperands));
     const int64_t slices = std::min<int64_t>(blocks, op.As<WorkAttrs>().slices);
@@ -155,7 +155,7 @@ class RoleTracer {
     if (op.kind == OpKind::kAdvanceBy) {
       LS_ASSIGN(by, Known(op, 1));
     }
-    // From the slot on, as the emitter has it, not from where the cursor is by now.
+    // From the position of the slot, as the emitter does, not from the current one of the cursor.
     CursorOf(slot.channel, slot.trail) = slot.position + by;
     return Ok();
   }
@@ -246,7 +246,7 @@ class RoleTracer {
   std::vector<Index> values_;     // by ValueId
   std::vector<Slot> slots_;       // by ValueId
   std::vector<int64_t> cursors_;  // per channel and trail
-  std::vector<int64_t> awaited_;  // per channel: full slots of one that stays
+  std::vector<int64_t> awaited_;  // per channel: full slots of a resident one
   int64_t steps_ = 0;
   RoleTrace trace_;
 };

@@ -1,5 +1,5 @@
-// Which CTAs of a cluster an operation reaches: ranks, as ClusterPlace (compiler/emit/cluster_place.h) makes masks of
-// them.
+// The CTAs of a cluster that an operation reaches, as ranks; ClusterPlace (compiler/emit/cluster_place.h) makes masks
+// of them.
 //
 // Thread-safety: immutable.
 #pragma once
@@ -17,7 +17,7 @@ class ClusterRanks {
  public:
   explicit ClusterRanks(const Program& program);
 
-  // The CTAs into whose shared memory a copy of `rank` comes.
+  // The CTAs into whose shared memory a copy of `rank` goes.
   const std::vector<int>& OfCopy(int rank, Reach to) const { return copies_[At(rank, to)]; }
   // The CTAs at whose barriers a commit of `rank` arrives: whole pairs.
   const std::vector<int>& OfCommit(int rank, Reach to) const { return commits_[At(rank, to)]; }
