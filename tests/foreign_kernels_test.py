@@ -23,13 +23,13 @@ class ForeignKernels(unittest.TestCase):
         self.rows, self.judgements = manifest.load([SCRIPTS / "manifest.json"])
         self.kernels = json.loads((SCRIPTS / "results.json").read_text())["kernels"]
 
-    def call(self, *options, rows=None):
-        """run.py with these rows besides its own: exit status and stderr."""
+    def call(self, *options, rows=None, contents=""):
+        """run.py with these rows besides its own, and a library of these contents: exit status and stderr."""
         with tempfile.TemporaryDirectory() as directory:
             extra = pathlib.Path(directory) / "extra.json"
             extra.write_text(json.dumps({"kernels": rows or []}))
             library = pathlib.Path(directory) / "library.so"
-            library.write_text("")
+            library.write_text(contents)
             made = subprocess.run([sys.executable, SCRIPTS / "run.py", "--manifest", extra, "--library", library, *options],
                                   capture_output=True, text=True)
         self.assertLessEqual(len(made.stderr.splitlines()), 1, made.stderr)
@@ -88,6 +88,55 @@ class ForeignKernels(unittest.TestCase):
             dict(outcome, profile="hardware", hazards=[hazard]),
             dict(outcome, profile="manual", hazards=[hazard, dict(hazard, kind="tensor-race")])])
         self.assertIn("| `shared-race`, `tensor-race` (manual) |", table.render([made], {}))
+
+    def test_runs_of_several_calls_are_one_result(self):
+        def made(profile, orders, hazards, passed=True):
+            return table.summary(self.rows[0], "b200", ["triton 1"], [
+                {"profile": profile, "order": order, "passed": passed, "seconds": 1, "faults": [], "instructions": len(orders),
+                 "hazards": [{"kind": kind, "message": "m"} for kind in hazards]} for order in orders])
+
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "results.json"
+            table.merge(path, [made("hardware", ["eager", "random:1"], ["shared-race"], passed=False)])
+            table.merge(path, [made("manual", ["eager"], ["tensor-race"])])
+            kernel, = table.merge(path, [made("hardware", ["random:1", "random:2", "random:3"], [])])
+            self.assertEqual({key: counts["runs"] for key, counts in kernel["runs"].items()},
+                             {"hardware eager": 1, "hardware random": 3, "manual eager": 1})
+            self.assertEqual(kernel["hazards"]["shared-race"]["where"], ["hardware eager"])
+            self.assertEqual(kernel["hazards"]["tensor-race"]["where"], ["manual eager"])
+            self.assertEqual(kernel["failures"], ["hardware eager: no verdict"])
+            self.assertEqual(kernel["instructions"], 3)
+            kernel, = table.merge(path, [dict(made("manual", ["late"], []), versions=["triton 2"])])
+            self.assertEqual(list(kernel["runs"]), ["manual late"], "of another version nothing counts")
+
+    def test_a_journal_keeps_runs(self):
+        program = {"name": "p", "project": "P", "frontend": "program", "devices": ["b200", "h200"], "exercises": "e",
+                   "size": "s", "oracle": "o"}
+        with tempfile.TemporaryDirectory() as directory:
+            journal, ran = pathlib.Path(directory) / "journal", pathlib.Path(directory) / "ran"
+            row = dict(program, command=["sh", "-c", f"echo run >> {ran}"])
+
+            def call(*options, rows=(row,), contents=""):
+                return self.call("--only", "p", "--journal", str(journal), *options, rows=list(rows), contents=contents)
+
+            self.assertEqual(call("--orders", "1", "--budget", "0"), (0, ""))
+            self.assertFalse(ran.exists())
+            self.assertEqual(call("--orders", "1", "--jobs", "3"), (0, ""))
+            self.assertEqual(len(ran.read_text().splitlines()), 2 * 2 * 3)
+            self.assertEqual(call("--orders", "2", "--jobs", "3"), (0, ""))
+            self.assertEqual(len(ran.read_text().splitlines()), 2 * 2 * 4, "what the journal has does not run again")
+            self.assertEqual(len(journal.read_text().splitlines()), 2 * 2 * 4)
+            status, message = call(contents="another")
+            self.assertEqual(status, 2)
+            self.assertIn("on another emulator: one journal for each", message)
+            failing = [dict(program, command=["false"])]
+            self.assertEqual(call("--orders", "2", rows=failing)[0], 0, "what the journal has counts")
+            self.assertEqual(call("--orders", "3", rows=failing)[0], 1)
+            self.assertIn("with P and with Q", call(rows=[dict(row, project="Q")])[1])
+            journal.write_text("{}\n")
+            self.assertIn(f"{journal}:1: not the outcome of a run", call()[1])
+        self.assertIn("name a --journal", self.call("--budget", "5")[1])
+        self.assertIn("--jobs 0: at least 1", self.call("--jobs", "0")[1])
 
     def test_says_what_is_missing(self):
         program = {"name": "p", "project": "P", "frontend": "program", "devices": ["b200"], "exercises": "e", "size": "s",

@@ -5,11 +5,16 @@
   scripts/foreign_kernels/run.py --only 'triton-*' --orders 100          eager, late and 100 random orders of each profile
   scripts/foreign_kernels/run.py --device --only '*f16*'                 the same kernels and oracles on this machine's GPU
   scripts/foreign_kernels/run.py --record                                writes results.json and docs/foreign-kernels.md
+  scripts/foreign_kernels/run.py --jobs 16 --orders 100 --journal RUNS --budget 500
+                                    16 processes; what does not run within 500 s runs when the call is repeated
+  scripts/foreign_kernels/run.py --journal RUNS --budget 0 --record       records what another machine ran
 
 Exit status: 0 all passed, 1 some did not, 2 something is missing or wrong with the call.
 """
 import argparse
+import concurrent.futures
 import fnmatch
+import functools
 import json
 import os
 import pathlib
@@ -18,12 +23,14 @@ import sys
 import tempfile
 import time
 
+import journal
 import manifest
 import table
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS, PAGE = HERE / "results.json", ROOT / "docs" / "foreign-kernels.md"
+RUNS_OF_A_WORKER = 10  # of a process that imports NumPy and Triton once: few, so that --jobs and --budget divide the work evenly
 
 
 class Missing(Exception):
@@ -56,6 +63,7 @@ def checkouts_of(pairs):
     return checkouts
 
 
+@functools.cache
 def versions_of(python, packages):
     """"triton 3.9.0" for each package that the interpreter has. Error: the first that it lacks."""
     code = ("import importlib.metadata as m, json, sys\n"
@@ -71,24 +79,34 @@ def versions_of(python, packages):
     return [f"{package} {version}" for package, version in found.items()]
 
 
-def run_python(row, device, runs, call):
+def run_python(row, device, runs, call, note):
+    """Hands each outcome to `note` as its run ends."""
     job = {"row": row, "device": device, "runs": runs, "emulator": call.library, "directory": call.directory,
-           "seconds": call.seconds}
-    process = subprocess.run([call.python, str(HERE / "worker.py")], input=json.dumps(job), capture_output=True, text=True)
-    outcomes = [json.loads(line) for line in process.stdout.splitlines()]
-    for run in runs[len(outcomes):]:
-        outcomes.append(dict(run, passed=False, seconds=0, hazards=[], faults=[],
-                             error=(process.stderr.strip().splitlines() or ["the worker ended"])[-1]))
-    return outcomes
+           "seconds": call.seconds, "threads": 1 if call.jobs > 1 else None}
+    alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} if call.jobs > 1 else {}
+    with tempfile.TemporaryFile("w+") as messages:
+        process = subprocess.Popen([call.python, str(HERE / "worker.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=messages, text=True, env=os.environ | alone)
+        process.stdin.write(json.dumps(job))
+        process.stdin.close()
+        done = 0
+        for line in process.stdout:
+            note(json.loads(line))
+            done += 1
+        process.wait()
+        messages.seek(0)
+        last = (messages.read().strip().splitlines() or ["the worker ended"])[-1]
+    for run in runs[done:]:
+        note(dict(run, passed=False, seconds=0, hazards=[], faults=[], error=last))
 
 
 def filled(words, checkouts, directory):
     return [word.format(build=directory, **{f"checkout_{name}": path for name, path in checkouts.items()}) for word in words]
 
 
-def run_program(row, device, runs, call):
-    """A program with its own check: exit status 0 is its verdict."""
-    directory = pathlib.Path(call.directory) / row["name"]
+def run_program(row, device, runs, call, note):
+    """A program with its own check: exit status 0 is its verdict. Hands each outcome to `note`."""
+    directory = pathlib.Path(call.directory) / f"{row['name']}-{device}"
     directory.mkdir(exist_ok=True)
     lacking = [name for name in row.get("checkouts", []) if name not in call.checkouts]
     if lacking:
@@ -100,7 +118,6 @@ def run_program(row, device, runs, call):
             raise Missing(f"{row['name']} is built by {row['build'][0]}, which does not run: {error.strerror}") from error
         if built.returncode != 0:
             raise Missing(f"{row['name']} does not build: {(built.stderr.strip().splitlines() or ['no message'])[0]}")
-    outcomes = []
     for run in runs:
         report = directory / "report.json"
         report.unlink(missing_ok=True)
@@ -112,12 +129,11 @@ def run_program(row, device, runs, call):
                                capture_output=True, text=True, cwd=directory)
         made = json.loads(report.read_text()) if report.exists() else {"hazards": [], "faults": [], "counters": {}}
         last = (ended.stdout + ended.stderr).strip().splitlines()
-        outcomes.append(dict(
+        note(dict(
             run, seconds=round(time.monotonic() - begin, 2), passed=ended.returncode == 0 and not made["faults"],
             hazards=[{key: h[key] for key in ("kind", "count", "message")} for h in made["hazards"]],
             faults=[f["message"] for f in made["faults"]], instructions=made["counters"].get("warp_instructions", 0),
             error=f"exit status {ended.returncode}: {last[-1] if last else ''}"))
-    return outcomes
 
 
 def arguments():
@@ -132,6 +148,9 @@ def arguments():
     parser.add_argument("--library", default=str(ROOT / "build" / "liblaneshift_emulator.so"), help="the emulator to preload")
     parser.add_argument("--build-directory", dest="directory", help="keeps what is compiled")
     parser.add_argument("--seconds", type=int, default=600, help="the limit of a run")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that run kernels, each on one host thread if more than one")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="starts no more runs after so long; 0: runs nothing")
+    parser.add_argument("--journal", metavar="FILE", help="keeps outcomes, one JSON line a run; those in it are not run again")
     parser.add_argument("--record", action="store_true", help="write results.json and docs/foreign-kernels.md")
     parser.add_argument("--list", action="store_true", help="print the kernels and exit")
     return parser.parse_args()
@@ -150,28 +169,78 @@ def gpu_of_this_machine():
     raise Missing(f"--device: no kernel here is for compute capability {text}; 9.0 and 10.0 are")
 
 
+def tasks_of(rows, call, gpu, kept):
+    """What is to run, in the order of the profiles: for each row and device some runs that the journal does not have."""
+    tasks = []
+    for profile in [""] if gpu else call.profiles.split(","):
+        orders = [""] if gpu else call.orders
+        for row in rows:
+            for device in row["devices"]:
+                if gpu is not None and device != gpu:
+                    continue
+                done = kept.of(row["name"], device)
+                runs = [{"profile": profile, "order": order} for order in orders if (profile, order) not in done]
+                size = RUNS_OF_A_WORKER if row["frontend"] != "program" else max(len(runs), 1)
+                tasks += [(row, device, runs[i:i + size]) for i in range(0, len(runs), size)]
+    return tasks
+
+
+def run_task(task, call, kept):
+    """Runs the task unless the time is up."""
+    row, device, runs = task
+    if call.budget is not None and time.monotonic() >= call.begin + call.budget:
+        return
+    run = run_program if row["frontend"] == "program" else run_python
+    run(row, device, runs, call, lambda outcome: kept.note(row["name"], device, outcome))
+
+
+def report(row, device, judgements, call, kept):
+    """Prints what the runs of a kernel gave, and records it if asked. False: some did not pass."""
+    outcomes = list(kept.of(row["name"], device).values())
+    if not outcomes:
+        return True
+    made = table.summary(row, device, kept.versions(row["name"]), outcomes)
+    if call.record:
+        table.write_page(PAGE, table.merge(RESULTS, [made]), judgements)
+    passed = sum(outcome["passed"] for outcome in outcomes)
+    print(f"{row['name']:32} {device:5} {passed}/{len(outcomes)} passed  "
+          f"{made['seconds']:6.1f} s  {made['instructions']:>10,}  {' '.join(sorted(made['hazards']))}", flush=True)
+    for why in made["failures"]:
+        print(f"    {why}", flush=True)
+    return passed == len(outcomes)
+
+
 def run_all(rows, judgements, call, gpu):
-    """How many kernels did not pass. Each is recorded when it has run, so that an interrupted call loses one at most."""
+    """How many kernels did not pass. Each is recorded when its last run ends, so that an interrupted call loses few."""
+    kept = journal.Journal(call.journal, call.library)
+    if call.budget != 0:
+        for row in rows:
+            program = row["frontend"] == "program"
+            kept.made_with(row["name"], [row["project"]] if program else versions_of(call.python, tuple(row["packages"])))
+    tasks = tasks_of(rows, call, gpu, kept)
+    left = {(row["name"], device): 0 for row in rows for device in row["devices"]}
+    for row, device, _ in tasks:
+        left[row["name"], device] += 1
     failed = 0
     for row in rows:
         for device in row["devices"]:
-            if gpu is not None and device != gpu:
-                continue
-            runs = [{"profile": "", "order": ""}] if gpu else [
-                {"profile": p, "order": o} for p in call.profiles.split(",") for o in call.orders]
-            program = row["frontend"] == "program"
-            versions = [row["project"]] if program else versions_of(call.python, row["packages"])
-            outcomes = (run_program if program else run_python)(row, device, runs, call)
-            made = table.summary(row, device, versions, outcomes)
-            if call.record:
-                table.write_page(PAGE, table.merge(RESULTS, [made]), judgements)
-            bad = [o for o in outcomes if not o["passed"]]
-            failed += bool(bad)
-            kinds = sorted(made["hazards"])
-            print(f"{row['name']:32} {device:5} {len(outcomes) - len(bad)}/{len(outcomes)} passed  "
-                  f"{made['seconds']:6.1f} s  {made['instructions']:>10,}  {' '.join(kinds)}", flush=True)
-            for why in made["failures"]:
-                print(f"    {why}", flush=True)
+            if left[row["name"], device] == 0:
+                failed += not report(row, device, judgements, call, kept)
+    with concurrent.futures.ThreadPoolExecutor(call.jobs) as pool:
+        futures = {pool.submit(run_task, task, call, kept): task for task in tasks}
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                future.result()
+                row, device, _ = futures[future]
+                left[row["name"], device] -= 1
+                if left[row["name"], device] == 0:
+                    failed += not report(row, device, judgements, call, kept)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    missing = sum(len(runs) for _, _, runs in tasks_of(rows, call, gpu, kept))
+    if missing:
+        print(f"{missing} runs did not fit the budget; the same call with the same --journal runs them")
     return failed
 
 
@@ -189,8 +258,13 @@ def main():
         if call.device and call.record:
             raise Missing("--record keeps what the emulator gave: not with --device")
         call.checkouts = checkouts_of(call.checkout)
+        if call.jobs < 1:
+            raise Missing(f"--jobs {call.jobs}: at least 1")
+        if call.budget is not None and not call.journal:
+            raise Missing("--budget leaves runs for a later call: name a --journal that keeps what ran")
+        call.begin = time.monotonic()
         gpu = gpu_of_this_machine() if call.device else None
-        if gpu:
+        if gpu or call.budget == 0:
             call.library = None
         elif not pathlib.Path(call.library).exists():
             raise Missing(f"{call.library} does not exist: build the target liblaneshift_emulator.so, or name it with --library")
@@ -200,7 +274,7 @@ def main():
             call.directory = call.directory or temporary
             pathlib.Path(call.directory).mkdir(parents=True, exist_ok=True)
             failed = run_all(rows, judgements, call, gpu)
-    except (Missing, manifest.ManifestError) as error:
+    except (Missing, manifest.ManifestError, journal.JournalError) as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 2
     return 1 if failed else 0

@@ -28,11 +28,29 @@ def summary(row, device, versions, outcomes):
     return kept
 
 
+def _with(old, new):
+    """A kernel's summary after further runs: those of a profile and kind of order replace the earlier ones of the same."""
+    if old is None or old["versions"] != new["versions"]:
+        return new
+    made = dict(new, runs=old["runs"] | new["runs"], hazards={}, failures=list(new["failures"]))
+    for kept, keys in ((old, set(old["runs"]) - set(new["runs"])), (new, set(new["runs"]))):
+        for kind, hazard in kept["hazards"].items():
+            where = [key for key in hazard["where"] if key in keys]
+            if where:
+                made["hazards"].setdefault(kind, {"where": [], "message": hazard["message"]})["where"] += where
+    made["failures"] += [why for why in old["failures"] if not any(why.startswith(key) for key in new["runs"])]
+    for counter in ("instructions", "seconds"):
+        made[counter] = max(old[counter], new[counter])
+    return made
+
+
 def merge(path, summaries):
-    """Replaces the kernels that were run in the file, and returns all."""
+    """Adds runs to those in the file, and returns all kernels."""
     path = pathlib.Path(path)
     kept = {(k["name"], k["device"]): k for k in json.loads(path.read_text())["kernels"]} if path.exists() else {}
-    kept |= {(k["name"], k["device"]): k for k in summaries}
+    for summary_ in summaries:
+        key = summary_["name"], summary_["device"]
+        kept[key] = _with(kept.get(key), summary_)
     kernels = sorted(kept.values(), key=lambda k: (k["project"], k["name"], k["device"]))
     path.write_text(json.dumps({"kernels": kernels}, indent=1) + "\n")
     return kernels

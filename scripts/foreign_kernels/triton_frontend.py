@@ -2,6 +2,7 @@
 
 Triton's own driver launches them; only its last step, ptxas, is left out, since the emulator refuses machine code.
 """
+import os
 import pathlib
 
 import triton
@@ -22,8 +23,10 @@ def install(emulator_library, directory):
         links.mkdir(parents=True, exist_ok=True)
         link = links / "libcuda.so.1"
         if link.resolve() != pathlib.Path(emulator_library).resolve():
-            link.unlink(missing_ok=True)
-            link.symlink_to(emulator_library)
+            # Other processes may do the same at this moment.
+            own = links / f"link-{os.getpid()}"
+            own.symlink_to(emulator_library)
+            own.replace(link)
         knobs.nvidia.libcuda_path = str(links)
     compiler.CUDABackend.binary_ext = property(lambda self: "ptx", lambda self, value: None)
     knobs.runtime.add_stages_inspection_hook = _stop_at_ptx

@@ -1,8 +1,8 @@
 """Runs one kernel of the manifest under several settings: a process for each, forked once the imports are done.
 
 Reads one JSON object from stdin: row, device, runs (each with profile and order, empty for a real GPU), emulator (the
-library, or null), directory (for what is compiled and for reports), seconds (the limit of a run). Writes one JSON line
-to stdout for each run.
+library, or null), directory (for what is compiled and for reports), seconds (the limit of a run), threads (of the
+emulator, or null: all). Writes one JSON line to stdout for each run.
 """
 import ctypes
 import importlib
@@ -42,6 +42,8 @@ def _run(job, run, module, function, out):
                 "LANESHIFT_EMULATOR_DEVICE": job["device"], "LANESHIFT_EMULATOR_ASYNC": run["order"],
                 "LANESHIFT_EMULATOR_PROFILE": run["profile"], "LANESHIFT_EMULATOR_REPORT": f"{out}.report",
                 "LANESHIFT_EMULATOR_QUIET": "1", "LANESHIFT_EMULATOR_LIMITS": f"seconds={job['seconds']}"})
+            if job["threads"]:
+                os.environ["LANESHIFT_EMULATOR_THREADS"] = str(job["threads"])
         import case
         import device
         device.open_driver(job["emulator"])
