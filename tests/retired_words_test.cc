@@ -70,7 +70,7 @@ constexpr RetiredWord kRetired[] = {
     {"walk", "\\bthe walks?\\b|\\ba walk\\b|\\bwalks? over\\b", "implicit-GEMM index, tile order, loop over"},
     {"pairs", "\\bjoins? (no )?pairs\\b", "gated linear unit"},
     {"product", "\\bthe product's kernel\\b|\\bbehind the product\\b", "the main kernel"},
-    {"beside", "\\bbeside\\b", "next to, in addition to, during"},
+    {"beside", "(^|[^.])\\bbeside\\b", "next to, in addition to, during"},
     {"behind", "\\bbehind\\b", "after"},
     {"alone", "\\balone\\b", "only, by itself"},
     {" own", "\\bof (its|their|one's|your|his|her|our) own\\b(?! [a-z])", "separate, its own X"},

@@ -12,6 +12,7 @@
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
 #include "measure/operand_memory.h"
+#include "measure/reference/comparison.h"
 #include "measure/reference/device_reference.h"
 #include "measure/reference/function_evaluator.h"
 #include "runtime/engine_parts.h"
@@ -132,7 +133,7 @@ class ProblemRun {
 
   bool NeedsDownload() {
     // The results of rint and users' functions are compared on the host.
-    if (settings_.check && !parts_.emulated && !ir::HasJumps(ir::EpilogueOf(problem_))) {
+    if (settings_.check && !parts_.emulated && !measure::NeedsRanges(problem_)) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {
         nvrtc_ = std::move(*nvrtc);

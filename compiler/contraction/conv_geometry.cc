@@ -55,7 +55,10 @@ std::vector<ConvGeometry::Column> ConvGeometry::ColumnsOf(int chain) const {
   return of_chain;
 }
 
-int ConvGeometry::TileRows(const Schedule& schedule) const { return schedule.tile_m - lost * ir::kRefreshedRows; }
+int ConvGeometry::TileRows(const Schedule& schedule) const {
+  // Candidates are ranked before they are checked: a tile whose rows are all stale counts as one row.
+  return std::max(1, schedule.tile_m - lost * ir::kRefreshedRows);
+}
 
 int64_t ConvGeometry::CentreColumn() const {
   const bool same = stride[kWidth] == 1 && output[kWidth] == input[kWidth];

@@ -52,6 +52,16 @@ bool StoresNarrowly(const Problem& problem) {
 
 }  // namespace
 
+bool NeedsRanges(const Problem& problem) {
+  constexpr int64_t kFewElements = 256;
+  const Epilogue& epilogue = ir::EpilogueOf(problem);
+  const bool approximates = std::any_of(epilogue.begin(), epilogue.end(), [&](const EpilogueStep& step) {
+    return FunctionError(ir::InfoOf(step.kind).function, problem, 1) > 0;
+  });
+  const bool few = ir::Stored(problem, ir::OperandRole::kD).Elements() <= kFewElements;
+  return ir::HasJumps(epilogue) || (approximates && few);
+}
+
 double SumErrorFactor(const Problem& problem) {
   if (ir::IsInteger(ir::Stored(problem, ir::OperandRole::kA).type)) return kCutUnit / 2;  // of the conversion to f32
   const auto depth = static_cast<double>(ViewOf(problem).k);

@@ -64,6 +64,11 @@ inline constexpr double kTotalsSlack = 4;
 // sums of 8-bit products on their way to f32.
 double ErrorBound(const Problem& problem, const target::Target& target);
 
+// Whether elements are compared with the range in which a correct kernel may have them, not with a value: where a step
+// jumps (rint, users' functions), and where D has too few elements for the errors of approximated functions to average
+// out. Only the host's reference knows ranges.
+bool NeedsRanges(const Problem& problem);
+
 // How far a sum in f32 may be from the exact one, as a multiple of the sum of its products' magnitudes, on any target.
 double SumErrorFactor(const Problem& problem);
 // How far a step's function may be computed from its value at x; nothing where it is exact.

@@ -64,9 +64,9 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
       totals_(totals),
       gate_(ir::GateOf(epilogue_)),
       sum_error_(SumErrorFactor(problem_)),
-      judgement_(!ir::HasJumps(epilogue_)       ? Judgement::kByValue
-                 : ir::CallsFunctions(problem_) ? Judgement::kByRange
-                                                : Judgement::kByRangeAndEach) {
+      judgement_(!NeedsRanges(problem_)                                     ? Judgement::kByValue
+                 : ir::CallsFunctions(problem_) || !ir::HasJumps(epilogue_) ? Judgement::kByRange
+                                                                            : Judgement::kByRangeAndEach) {
   const bool scaled = ir::Uses(problem_, OperandRole::kScaleA);
   if (scaled && view_.scale_run == 0) alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
   if (ir::Uses(problem_, OperandRole::kScaleD)) last_ = operands.scale_d.At(0, 0);
