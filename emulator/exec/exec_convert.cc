@@ -335,6 +335,10 @@ Result<Handler> BindCvt(const Match& match, Instruction& instruction) {
     if (c.to == Type::kF16) return Handler(F32ToF16);
     if (c.to == Type::kBf16) return Handler(F32ToBf16);
   }
+  const bool words = instruction[0].bytes == 4 && instruction[1].bytes == 4 && !c.saturate;
+  if (words && c.to == Type::kU32 && c.from == Type::kU16) return Handler(ResizeInteger<uint32_t, uint16_t>);
+  if (words && c.to == Type::kU16 && c.from == Type::kU32) return Handler(ResizeInteger<uint16_t, uint32_t>);
+  if (words && c.to == Type::kS32 && c.from == Type::kS16) return Handler(ResizeInteger<int32_t, int16_t>);
   if (c.to == Type::kU64 && c.from == Type::kU32) return Handler(ResizeInteger<uint64_t, uint32_t>);
   if (c.to == Type::kU32 && c.from == Type::kU64 && !c.saturate) return Handler(ResizeInteger<uint32_t, uint64_t>);
   if (c.to == Type::kS64 && c.from == Type::kS32) return Handler(ResizeInteger<int64_t, int32_t>);

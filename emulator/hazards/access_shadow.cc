@@ -5,15 +5,6 @@
 #include "base/check.h"
 
 namespace laneshift::emulator {
-namespace {
-
-// Which bytes of word `w` the range [begin, begin + bytes) covers.
-uint8_t BytesOf(uint32_t w, uint32_t begin, uint32_t bytes) {
-  if (bytes >= 4) return 0xf;
-  return static_cast<uint8_t>(((1u << bytes) - 1) << (begin - 4 * w));
-}
-
-}  // namespace
 
 bool OpRecord::KnownTo(const Knowledge& knowledge, uint8_t lane_of_knower) const {
   return std::any_of(over.begin(), over.end(), [&](const Epoch& e) { return knowledge.Knows(lane_of_knower, e); });
@@ -26,10 +17,11 @@ bool OpRecord::KnownTo(const VectorClock& clock) const {
 SharedShadow::SharedShadow(uint32_t base, uint32_t bytes)
     : base_(base),
       bytes_(bytes),
-      // Zero pages are valid words, and most of a CTA's shared memory never sees an ordinary access.
+      // Zero pages are valid, and most of a CTA's shared memory never sees an ordinary access.
+      granules_(static_cast<Granule*>(std::calloc(bytes / 16 + 2, sizeof(Granule)))),
       words_(static_cast<Word*>(std::calloc(bytes / 4 + 8, sizeof(Word)))),
       blocks_((base + bytes) / GranuleWord::kBlockBytes + 2) {
-  LS_CHECK(words_ != nullptr, "no memory for the shadow of ", bytes, " bytes of shared memory");
+  LS_CHECK(granules_ != nullptr && words_ != nullptr, "no memory for the shadow of ", bytes, " bytes of shared memory");
 }
 
 void SharedShadow::Reset() {
@@ -131,7 +123,7 @@ Rival SharedShadow::Read(uint32_t offset, uint32_t bytes, const Accessor& by) {
 }
 
 void SharedShadow::ReadWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival) {
-  Word& word = words_[w];
+  Word& word = Apart(w);
   OrdinaryOf(w) |= BitOf(w);
   if (word.writer != 0 && (word.bytes & covered) != 0 && !(by.strong && (word.flags & kStrongWrite)) &&
       !by.knowledge->Knows(by.lane, WriterOf(word)) && !rival) {
@@ -153,7 +145,7 @@ Rival SharedShadow::Write(uint32_t offset, uint32_t bytes, const Accessor& by) {
 
 void SharedShadow::WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival) {
   const Epoch now = by.knowledge->Now(by.lane);
-  Word& word = words_[w];
+  Word& word = Apart(w);
   OrdinaryOf(w) |= BitOf(w);
   const bool read = word.reader != 0;
   if (read && !rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
@@ -183,71 +175,33 @@ uint64_t SharedShadow::Unsettled(uint32_t block, bool write, const VectorClock& 
   return granules;
 }
 
-template <bool kWrite>
-bool SharedShadow::IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge,
-                           KnownWord& known) {
-  if ((word.flags & kSeveralWarps) != 0) return false;
-  if (word.reader == thread && (word.flags & kSeveralLanes) != 0) return false;
-  const bool other_reader = word.reader != 0 && word.reader != thread;
-  const bool other_writer = word.writer != 0 && word.writer != thread && !(kWrite && word.reader != 0);
-  if ((!other_reader && !other_writer) || known.Is(word)) return true;
-  if (other_reader && !knowledge.Knows(lane, ReaderOf(word))) return false;
-  if (other_writer && !knowledge.Knows(lane, WriterOf(word))) return false;
-  known = {true, word.flags, word.writer, word.reader, word.write_clock, word.read_clock};
-  return true;
-}
-
-template <bool kWrite>
-SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
-  LaneRivals rivals;
-  const Knowledge& knowledge = *access.knowledge;
-  const Epoch now = knowledge.Now(0);
-  const uint32_t words = std::max(access.bytes / 4, 1u);
-  uint32_t block = ~0u;
-  uint64_t unsettled = 0;  // of that block
-  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    const auto offset = static_cast<uint32_t>(access.offsets[lane]), begin = offset - base_;
-    const GranuleWord granules = GranuleWord::Of(offset, offset + access.bytes);
-    if (granules.block != block) {
-      block = granules.block;
-      unsettled = Unsettled(block, kWrite, knowledge.View(kAllLanes));
-    }
-    Rival rival;
-    if ((unsettled & granules.mask) != 0) {
-      rival = CheckAsync(granules, {offset, offset + access.bytes}, kWrite, knowledge, static_cast<uint8_t>(lane));
-    }
-    blocks_[block].ordinary |= granules.mask;
-    const auto thread = static_cast<uint16_t>(now.agent * kLanes + static_cast<uint32_t>(lane) + 1);
-    const uint8_t covered = BytesOf(begin >> 2, begin, access.bytes);
-    KnownWord known;
-    for (uint32_t w = begin >> 2, end = w + words; w < end; ++w) {
-      Word& word = words_[w];
-      if (!IsPlain<kWrite>(word, thread, static_cast<uint8_t>(lane), knowledge, known)) {
-        (this->*(kWrite ? &SharedShadow::WriteWord : &SharedShadow::ReadWord))(w, covered, access.Of(lane), rival);
-      } else if constexpr (kWrite) {
-        word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, 0, access.line, 0};
-      } else {
-        // What another thread has read before, and this one knows of, this one's reading stands for.
-        if (word.reader != thread) word.bytes &= 0xf;
-        word.flags = static_cast<uint8_t>(word.flags & ~(kStrongReads | kSeveralLanes));
-        word.reader = thread;
-        word.read_clock = now.clock;
-        word.read_fences = static_cast<uint16_t>(access.fences[lane]);
-        word.bytes = static_cast<uint8_t>(word.bytes | covered << 4);
-        word.read_line = access.line;
-      }
-    }
-    if (rival) rivals.emplace_back(lane, rival);
+SharedShadow::Word SharedShadow::WordOf(const Granule& granule, uint32_t k) {
+  Word word{};
+  if ((granule.written >> k & 1) != 0) {
+    word.writer = static_cast<uint16_t>(granule.writer + (k << granule.write_scale >> 2));
+    word.write_clock = granule.write_clock;
+    word.fences = granule.fences;
+    word.write_line = granule.write_lines[k];
+    word.bytes = granule.bytes;
   }
-  return rivals;
+  if ((granule.read >> k & 1) != 0) {
+    word.reader = static_cast<uint16_t>(granule.reader + (k << granule.read_scale >> 2));
+    word.read_clock = granule.read_clock;
+    word.read_fences = granule.read_fences;
+    word.read_line = granule.read_lines[k];
+    word.bytes |= 0xf0;
+  }
+  return word;
 }
 
-template SharedShadow::LaneRivals SharedShadow::AccessLanes<false>(const WarpAccess& access);
-template SharedShadow::LaneRivals SharedShadow::AccessLanes<true>(const WarpAccess& access);
+void SharedShadow::Split(uint32_t w) {
+  Granule& granule = granules_[w / 4];
+  for (uint32_t k = 0; k < 4; ++k) words_[(w & ~3u) + k] = WordOf(granule, k);
+  granule.apart = true;
+}
 
 void SharedShadow::NoteWarpWrite(uint32_t offset, uint32_t bytes) {
-  for (uint32_t w = (offset - base_) >> 2; w <= (offset + bytes - 1 - base_) >> 2; ++w) words_[w].flags |= kWarpWrite;
+  for (uint32_t w = (offset - base_) >> 2; w <= (offset + bytes - 1 - base_) >> 2; ++w) Apart(w).flags |= kWarpWrite;
 }
 
 Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer,
@@ -274,11 +228,17 @@ Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write,
 
 Rival SharedShadow::CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const {
   Rival rival;
-  const Word* fine = nullptr;  // words side by side have mostly seen the same
-  ForEachOrdinary(begin, end, [&](uint32_t w) {
-    const Word& word = words_[w];
-    if (rival || (fine != nullptr && word == *fine)) return;
-    fine = &word;
+  Word fine{};  // words side by side have mostly seen the same
+  const auto over = [&](uint16_t thread, uint32_t clock) {
+    return issuer.Knows(lane, {static_cast<uint16_t>((thread - 1) / kLanes), kAllLanes, clock});
+  };
+  const auto is_over = [&](const Granule& granule) {
+    return (granule.written == 0 || over(granule.writer, granule.write_clock)) &&
+           (!write || granule.read == 0 || over(granule.reader, granule.read_clock));
+  };
+  ForEachOrdinary(begin, end, is_over, [&](uint32_t w, const Word& word) {
+    if (rival || word == fine) return;
+    fine = word;
     if (write) rival = CheckReads(word, base_ + 4 * w, 0xf, issuer, lane, false);
     if (!rival && word.writer != 0 && !(write && word.reader != 0) && !issuer.Knows(lane, WriterOf(word))) {
       rival = {write ? Conflict::kWriteAfterWrite : Conflict::kReadAfterWrite, base_ + 4 * w, WriterOf(word), nullptr,
@@ -357,10 +317,26 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
   changed.clear();
 }
 
+// The words of [begin, end) of the granule at `at`.
+void SharedShadow::ForgetGranule(uint32_t at, uint32_t begin, uint32_t end) {
+  Granule& granule = granules_[(at - base_) / 16];
+  const bool whole = begin == at && end == at + 16;
+  if (!whole || granule.apart) {
+    for (uint32_t offset = begin; offset < end; offset += 4) {
+      Word& word = Apart((offset - base_) / 4);
+      if ((word.flags & kSeveralWarps) != 0) DropReaders(word);
+      word = {};
+    }
+  }
+  if (whole) granule = {};
+}
+
 void SharedShadow::Forget(uint32_t begin, uint32_t end) {
-  ForEachOrdinary(begin, end, [&](uint32_t w) {
-    if ((words_[w].flags & kSeveralWarps) != 0) DropReaders(words_[w]);
-    words_[w] = {};
+  ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
+    for (uint64_t rest = word.mask & blocks_[word.block].ordinary; rest != 0; rest &= rest - 1) {
+      const uint32_t at = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
+      ForgetGranule(at, std::max(at, begin & ~3u), std::min(at + 16, end));
+    }
   });
   const uint32_t first = (begin + 15) & ~15u, last = end & ~15u;
   if (first >= last) return;

@@ -3,10 +3,11 @@
 //
 // Ordinary accesses are remembered per 32-bit word (the last write, and the reads since), completed asynchronous
 // operations per 16-byte granule, and per column and 16 lanes of Tensor Memory; granules of a KiB, and
-// columns side by side, that have seen the same are remembered together. An access is ordered behind
-// another one if the accessing lane knows a moment at which the other one was over (vector_clock.h). A write stands for
-// the reads before it, and reads stand for the write before them: each was checked when it happened.
-// Thread-safety: none; it belongs to its cluster's host thread. It exists only where hazards are looked for.
+// columns side by side, that have seen the same are remembered together, and so are mostly the words of a granule. An
+// access is ordered behind another one if the accessing lane knows a moment at which the other one was over
+// (vector_clock.h). A write stands for the reads before it, and reads stand for the write before them: each was checked
+// when it happened. Thread-safety: none; it belongs to its cluster's host thread. It exists only where hazards are
+// looked for.
 #pragma once
 
 #include <algorithm>
@@ -89,6 +90,7 @@ struct WarpAccess {
   const uint64_t* offsets;  // by lane
   const uint32_t* fences;   // fence.proxy.async that each lane has executed
   int line;
+  bool consecutive;  // all 32 lanes, side by side, with the same number of fences
 
   Accessor Of(int lane) const {
     return {knowledge, static_cast<uint8_t>(lane), false, static_cast<uint16_t>(fences[lane]), line};
@@ -154,8 +156,8 @@ class SharedShadow {
       found = {base_ + 4 * w, moment.agent, lane, line};
       any = true;
     };
-    ForEachOrdinary(begin, end, [&](uint32_t w) {
-      const Word& word = words_[w];
+    const auto unread = [](const Granule& granule) { return granule.read == 0; };
+    ForEachOrdinary(begin, end, unread, [&](uint32_t w, const Word& word) {
       if (any || word.reader == 0) return;
       if (!(word.flags & kSeveralWarps))
         return check(w, ReaderOf(word), static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences,
@@ -168,12 +170,14 @@ class SharedShadow {
   template <typename Fenced>
   bool FindUnfenced(uint32_t begin, uint32_t end, bool write, Fenced fenced, Unfenced& found) const {
     bool any = false;
-    const Word* fine = nullptr;  // words side by side have mostly seen the same
-    ForEachOrdinary(begin, end, [&](uint32_t w) {
-      const Word& word = words_[w];
+    Word fine{};  // words side by side have mostly seen the same
+    const auto unwritten = [&](const Granule& granule) {
+      return (granule.written & (write ? ~uint32_t{granule.read} : ~0u)) == 0;
+    };
+    ForEachOrdinary(begin, end, unwritten, [&](uint32_t w, const Word& word) {
       if (any || word.writer == 0 || (write && word.reader != 0)) return;
-      if (fine != nullptr && word == *fine) return;
-      fine = &word;
+      if (word == fine) return;
+      fine = word;
       const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
       const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
       if (fenced(WriterOf(word), lane, word.fences)) return;
@@ -197,6 +201,19 @@ class SharedShadow {
     bool operator==(const Word& other) const { return std::memcmp(this, &other, sizeof(Word)) == 0; }
   };
   static_assert(std::has_unique_object_representations_v<Word>);
+  // The four words of a granule, of which those in `written` were written at one moment by one thread or by threads
+  // side by side, and those in `read` were read since in the same way, all by weak accesses of whole words. What does
+  // not fit in here is kept apart, in words_.
+  struct Granule {
+    uint32_t write_clock, read_clock;
+    uint16_t writer, reader;  // of word 0; word k has the thread `writer + (k << write_scale >> 2)`
+    uint16_t fences, read_fences;
+    uint8_t write_scale, read_scale;
+    uint8_t bytes;          // of each word that were written last, as in Word: several lanes may fill one
+    uint8_t written, read;  // a bit each word
+    bool apart;
+    std::array<int32_t, 4> write_lines, read_lines;
+  };
   enum : uint8_t { kStrongWrite = 1, kStrongReads = 2, kSeveralLanes = 4, kSeveralWarps = 8, kWarpWrite = 16 };
   struct Reader {
     Epoch moment;
@@ -221,9 +238,14 @@ class SharedShadow {
     uint64_t ordinary = 0;  // granules whose words have been touched by ordinary accesses
   };
   struct Free {
-    void operator()(Word* words) const { std::free(words); }
+    void operator()(void* cells) const { std::free(cells); }
   };
 
+  // Which bytes of word `w` the range [begin, begin + bytes) covers, or of each of its words.
+  static uint8_t BytesOf(uint32_t w, uint32_t begin, uint32_t bytes) {
+    if (bytes >= 4) return 0xf;
+    return static_cast<uint8_t>(((1u << bytes) - 1) << (begin - 4 * w));
+  }
   static Epoch WriterOf(const Word& word) {
     return {static_cast<uint16_t>((word.writer - 1) / kLanes),
             word.flags & kWarpWrite ? kAnyLane : static_cast<uint8_t>((word.writer - 1) % kLanes), word.write_clock};
@@ -234,6 +256,54 @@ class SharedShadow {
   }
   Rival CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge, uint8_t lane,
                    bool strong) const;
+  // One lane, or lanes side by side, about to touch words of a granule by an ordinary instruction.
+  struct GranuleAccess {
+    uint16_t thread;  // of the first word; of several the last one
+    uint8_t scale;    // as in Granule
+    uint8_t bytes;    // of each word that the last lane touches
+    bool fills;       // else it is one lane that touches a part of it
+    uint16_t fences;
+    uint32_t clock;
+    int line;
+    const VectorClock* known;  // to all these lanes
+  };
+  static Word WordOf(const Granule& granule, uint32_t k);
+  // The word, which from now on is kept apart.
+  Word& Apart(uint32_t w) {
+    if (!granules_[w / 4].apart) Split(w);
+    return words_[w];
+  }
+  void Split(uint32_t w);
+  void ForgetGranule(uint32_t at, uint32_t begin, uint32_t end);
+  static bool IsOver(uint16_t thread, uint32_t clock, const GranuleAccess& access) {
+    return access.known->Knows({static_cast<uint16_t>((thread - 1) / kLanes), kAllLanes, clock});
+  }
+  // The access finds nothing in the granule but what all its lanes know to be over, or have done, and fits in:
+  // remembers it. False: it is not that simple, and nothing has been done. TouchPart: `words` words from `first` on, of
+  // one lane.
+  template <bool kWrite>
+  static bool TouchGranule(Granule& granule, const GranuleAccess& access);
+  template <bool kWrite>
+  static bool TouchPart(Granule& granule, uint32_t first, uint32_t words, const GranuleAccess& access);
+  // One lane that touches a part of a granule, `covered` of the bytes of each of its words, and finds nothing in them
+  // but what it knows, or has done.
+  template <bool kWrite>
+  bool TouchLane(uint32_t w, uint8_t covered, uint32_t words, const GranuleAccess& access);
+  static void FillGranule(Granule& granule, const GranuleAccess& access);
+  static uint8_t ScaleOf(uint32_t lane_bytes) {
+    return lane_bytes >= 16 ? 0 : static_cast<uint8_t>(4 - std::countr_zero(lane_bytes));
+  }
+  // Lanes of one granule, and of one word.
+  static int LanesEach(uint32_t lane_bytes) { return lane_bytes >= 16 ? 1 : static_cast<int>(16 / lane_bytes); }
+  static int LanesOfWord(uint32_t lane_bytes) { return lane_bytes >= 4 ? 1 : static_cast<int>(4 / lane_bytes); }
+  // How many lanes of `access`, from the one of the lowest bit of `rest`, fill whole granules of one KiB in their
+  // order.
+  static int LanesOfGranules(const WarpAccess& access, uint32_t rest);
+  template <bool kWrite>
+  void TouchApart(const WarpAccess& access, const GranuleAccess& one, int lane, int lanes, uint32_t first,
+                  bool unsettled, LaneRivals& rivals);
+  template <bool kWrite>
+  void TouchWords(const WarpAccess& access, int lane, uint32_t first, uint32_t words, Rival& rival);
   void ReadWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
   void WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
   template <bool kWrite>
@@ -261,21 +331,33 @@ class SharedShadow {
   void DropReaders(Word& word);
   uint64_t& OrdinaryOf(uint32_t word) { return blocks_[(base_ + 4 * word) / GranuleWord::kBlockBytes].ordinary; }
   static uint64_t BitOf(uint32_t word) { return uint64_t{1} << (word / 4 % 64); }
-  // Calls visit(index) for each word of [begin, end) whose granule has been touched by ordinary accesses.
-  template <typename Visit>
-  void ForEachOrdinary(uint32_t begin, uint32_t end, Visit visit) const {
+  // Calls visit(index, word) for the words of [begin, end) whose granule has been touched by ordinary accesses, but
+  // those of granules whose words are not apart and of which skip(granule) holds; for the first of words that are known
+  // to have seen the same.
+  template <typename Skip, typename Visit>
+  void ForEachOrdinary(uint32_t begin, uint32_t end, Skip skip, Visit visit) const {
     ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
       for (uint64_t rest = word.mask & blocks_[word.block].ordinary; rest != 0; rest &= rest - 1) {
         const uint32_t at = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
         const uint32_t first = std::max(at, begin & ~3u), last = std::min(at + 16, end);
-        for (uint32_t offset = first; offset < last; offset += 4) visit((offset - base_) / 4);
+        const Granule& granule = granules_[(at - base_) / 16];
+        if (!granule.apart && skip(granule)) continue;
+        const bool alike = !granule.apart && (granule.written == 0 || granule.written == 0xf) &&
+                           (granule.read == 0 || granule.read == 0xf) && granule.write_scale == 0 &&
+                           granule.read_scale == 0;
+        const uint32_t step = alike ? 16 : 4;
+        for (uint32_t offset = first; offset < last; offset = (offset & ~(step - 1)) + step) {
+          const uint32_t w = (offset - base_) / 4;
+          visit(w, granule.apart ? words_[w] : WordOf(granule, (offset - at) / 4));
+        }
       }
     });
   }
 
   uint32_t base_, bytes_;
-  std::unique_ptr<Word[], Free> words_;
-  std::vector<Block> blocks_;  // from offset 0
+  std::unique_ptr<Granule[], Free> granules_;
+  std::unique_ptr<Word[], Free> words_;  // of granules whose words are kept apart
+  std::vector<Block> blocks_;            // from offset 0
   std::vector<std::vector<Reader>> readers_;
   std::vector<uint32_t> free_readers_;
   std::vector<Segment> changed_;  // of NoteAsync, empty between its calls

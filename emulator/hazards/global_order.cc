@@ -22,6 +22,7 @@ struct Grain {
 };
 
 // By GlobalOrder::Table.
+constexpr uint64_t kBlockBytes = 16;
 constexpr Grain kGrains[] = {{2, 0}, {2, 0}, {4, 0}, {7, 3}};
 
 const GlobalOrder::Fenced kNoFenceNeeded = [](const GlobalAccess&) { return true; };
@@ -114,13 +115,136 @@ GlobalAccess* GlobalOrder::TableOf(Page& page, Table table) {
   return cells.get();
 }
 
+GlobalOrder::Block* GlobalOrder::BlocksOf(Page& page, Table table) {
+  std::unique_ptr<Block[]>& blocks = page.blocks[table];
+  constexpr uint64_t kCount = kPageBytes / kBlockBytes;
+  if (blocks == nullptr && Take(kCount * sizeof(Block))) {
+    blocks = std::make_unique<Block[]>(kCount);
+    if (IsWrite(table)) page.written.store(true, std::memory_order_relaxed);
+  }
+  return blocks.get();
+}
+
+GlobalAccess GlobalOrder::WordOf(const Block& block, uint64_t k) {
+  GlobalAccess word;
+  if ((block.words >> k & 1) == 0) return word;
+  word.cluster = block.cluster;
+  word.clock = block.clock;
+  word.line = block.lines[k];
+  word.agent = block.agent;
+  // Of the lanes that share a word, the last one is remembered, and its bytes.
+  word.bytes = block.scale <= 2 ? 0xf : block.scale == 3 ? 0xc : 0x8;
+  word.fences = block.fences;
+  word.lane = static_cast<uint8_t>(block.lane + (k << block.scale >> 2));
+  return word;
+}
+
+const GlobalAccess* GlobalOrder::CellOf(const Page& page, Table table, uint64_t cell, GlobalAccess& word) {
+  if (IsWords(table)) {
+    const Block* const blocks = page.blocks[table].get();
+    if (blocks == nullptr) return nullptr;
+    const Block& block = blocks[cell / 4];
+    if (!block.apart) return word = WordOf(block, cell % 4), &word;
+  }
+  const GlobalAccess* const cells = page.tables[table].get();
+  return cells == nullptr ? nullptr : &cells[cell];
+}
+
+bool GlobalOrder::AllOver(const Page& page, const PageAccess& lanes, const GlobalViewer& warp) {
+  const VectorClock& known = warp.knowledge->View(kAllLanes);
+  const auto over = [&](const auto& held) {
+    if (held.cluster == 0 || held.cluster < known.ended()) return true;
+    return held.cluster == warp.cluster &&
+           (held.agent == warp.knowledge->agent() || known.Knows({held.agent, kAllLanes, held.clock}));
+  };
+  const uint64_t begin = lanes.address % kPageBytes, end = begin + (lanes.end - lanes.address);
+  for (const Table table : {kWordWrites, kWordReads}) {
+    const Block* const blocks = page.blocks[table].get();
+    if (blocks == nullptr || !(lanes.write || IsWrite(table))) continue;
+    for (uint64_t b = begin / kBlockBytes; b * kBlockBytes < end; ++b) {
+      if (blocks[b].apart) {
+        const GlobalAccess* const words = &page.tables[table][4 * b];
+        if (!std::all_of(words, words + 4, over)) return false;
+      } else if (!over(blocks[b])) {
+        return false;
+      }
+    }
+  }
+  for (const Table table : {kBulkWrites, kBulkReads}) {
+    const GlobalAccess* const cells = page.tables[table].get();
+    if (cells == nullptr || !(lanes.write || IsWrite(table))) continue;
+    const Grain grain = kGrains[table];
+    for (uint64_t cell = grain.CellOf(begin); cell <= grain.CellOf(end - 1); ++cell) {
+      if ((cells[cell].flags & GlobalAccess::kPending) != 0 || !over(cells[cell])) return false;
+    }
+  }
+  return true;
+}
+
+void GlobalOrder::NoteBlocks(Page& page, const PageAccess& lanes) {
+  Block* const blocks = BlocksOf(page, lanes.write ? kWordWrites : kWordReads);
+  if (blocks == nullptr) return;
+  const GlobalAccess& access = lanes.access;
+  Block block{access.cluster, access.clock, access.agent, access.fences, 0, 0, 0xf, false, {}};
+  block.scale = lanes.lane_bytes >= kBlockBytes ? 0 : static_cast<uint8_t>(4 - std::countr_zero(lanes.lane_bytes));
+  const uint64_t first = lanes.lane_bytes >= 4 ? 0 : 4 / lanes.lane_bytes - 1;
+  block.lines.fill(access.line);
+  for (uint64_t at = lanes.address; at < lanes.end; at += kBlockBytes) {
+    block.lane = static_cast<uint8_t>(access.lane + first + (at - lanes.address) / lanes.lane_bytes);
+    blocks[at % kPageBytes / kBlockBytes] = block;
+  }
+}
+
+// A weak access of the words [first, last] of a block. False: it does not fit in there.
+bool GlobalOrder::Join(Block& block, uint32_t first, uint32_t last, const GlobalAccess& access) {
+  const uint32_t bits = ((2u << last) - (1u << first)) & 0xf;
+  if ((block.words & ~bits) == 0) {
+    block.cluster = access.cluster;
+    block.clock = access.clock;
+    block.agent = access.agent;
+    block.fences = access.fences;
+    block.lane = access.lane;
+    block.scale = 0;
+  } else if (block.cluster != access.cluster || block.clock != access.clock || block.agent != access.agent ||
+             block.fences != access.fences || block.scale > 2 ||
+             block.lane + (first << block.scale >> 2) != access.lane ||
+             block.lane + (last << block.scale >> 2) != access.lane) {
+    return false;
+  }
+  block.words |= static_cast<uint8_t>(bits);
+  for (uint32_t k = first; k <= last; ++k) block.lines[k] = access.line;
+  return true;
+}
+
+void GlobalOrder::NoteLane(Page& page, const PageAccess& lane) {
+  const Table table = lane.write ? kWordWrites : kWordReads;
+  Block* const blocks = BlocksOf(page, table);
+  if (blocks == nullptr) return;
+  const bool fits = lane.access.flags == 0 && lane.lane_bytes >= 4;
+  for (uint64_t at = lane.address; at < lane.end; at = (at / kBlockBytes + 1) * kBlockBytes) {
+    Block& block = blocks[at % kPageBytes / kBlockBytes];
+    const uint64_t end = std::min(lane.end, (at / kBlockBytes + 1) * kBlockBytes);
+    if (!block.apart) {
+      const auto first = static_cast<uint32_t>(at % kBlockBytes / 4);
+      const auto last = static_cast<uint32_t>((end - 1) % kBlockBytes / 4);
+      if (fits && Join(block, first, last, lane.access)) continue;
+      GlobalAccess* const words = TableOf(page, table);
+      if (words == nullptr) continue;
+      for (uint64_t k = 0; k < 4; ++k) words[at % kPageBytes / kBlockBytes * 4 + k] = WordOf(block, k);
+      block.apart = true;
+    }
+    Note(page, table, at, end, lane.access);
+  }
+}
+
 GlobalRival GlobalOrder::Check(const Page& page, Table table, uint64_t begin, uint64_t end, const GlobalViewer& who,
                                const GlobalAccess& access, const Fenced& fenced) const {
-  const GlobalAccess* const cells = page.tables[table].get();
-  if (cells == nullptr) return {};
   const Grain grain = kGrains[table];
+  GlobalAccess word;
   for (uint64_t at = grain.StartOf(begin); at < end; at += grain.step()) {
-    const GlobalAccess& held = cells[grain.CellOf(at % kPageBytes)];
+    const GlobalAccess* const cell = CellOf(page, table, grain.CellOf(at % kPageBytes), word);
+    if (cell == nullptr) return {};
+    const GlobalAccess& held = *cell;
     if (held.cluster == 0) continue;
     if ((held.bytes & BitsOf(grain, at, begin, end, true)) == 0) continue;
     if ((held.flags & access.flags & GlobalAccess::kStrong) != 0) continue;
@@ -186,8 +310,8 @@ GlobalRival GlobalOrder::Touch(Directory& at, uint64_t address, uint32_t bytes, 
   return Believe(TouchPage(*page, address, bytes, write, who, access), who.cluster);
 }
 
-GlobalRival GlobalOrder::TouchPage(Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
-                                   const GlobalAccess& access) {
+GlobalRival GlobalOrder::CheckTouch(const Page& page, uint64_t address, uint32_t bytes, bool write,
+                                    const GlobalViewer& who, const GlobalAccess& access) const {
   const uint64_t end = address + bytes;
   GlobalRival rival = Check(page, kWordWrites, address, end, who, access, kNoFenceNeeded);
   if (!rival) rival = Check(page, kBulkWrites, address, end, who, access, kNoFenceNeeded);
@@ -195,9 +319,39 @@ GlobalRival GlobalOrder::TouchPage(Page& page, uint64_t address, uint32_t bytes,
     if (!rival) rival = Check(page, kWordReads, address, end, who, access, kNoFenceNeeded);
     if (!rival) rival = Check(page, kBulkReads, address, end, who, access, kNoFenceNeeded);
   }
-  Note(page, write ? kWordWrites : kWordReads, address, end, access);
   return rival;
 }
+
+GlobalRival GlobalOrder::TouchPage(Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
+                                   const GlobalAccess& access) {
+  const PageAccess lane{address, address + bytes, bytes, write, access};
+  GlobalRival rival;
+  if (!AllOver(page, lane, who)) rival = CheckTouch(page, address, bytes, write, who, access);
+  NoteLane(page, lane);
+  return rival;
+}
+
+namespace {
+
+// How many lanes, from the one of the lowest bit of `rest`, touch whole blocks of 16 bytes in one page, in their order
+// and with the same fences behind them; 0: the first one's do not.
+int LanesOfBlocks(const GlobalOrder::LaneAccesses& lanes, uint32_t rest, uint64_t page_bytes) {
+  const int first = std::countr_zero(rest);
+  const uint64_t begin = lanes.addresses[first], page_end = (begin / page_bytes + 1) * page_bytes;
+  if (begin % 16 != 0) return 0;
+  // The second of two blocks of one lane would be taken for the next lane's.
+  if (lanes.bytes > 16) return 1;
+  int lane = first + 1;
+  uint64_t next = begin + lanes.bytes;
+  for (; lane < kLanes && (rest >> lane & 1) != 0 && next < page_end && lanes.addresses[lane] == next &&
+         lanes.fences[lane] == lanes.fences[first];
+       ++lane)
+    next += lanes.bytes;
+  const int count = lane - first, each = static_cast<int>(16 / lanes.bytes);
+  return count / each * each;
+}
+
+}  // namespace
 
 // A page is found and locked once for the lanes that share it.
 GlobalOrder::LaneRivals GlobalOrder::TouchLanes(Directory& at, const LaneAccesses& lanes, GlobalViewer who,
@@ -205,11 +359,30 @@ GlobalOrder::LaneRivals GlobalOrder::TouchLanes(Directory& at, const LaneAccesse
   LaneRivals rivals;
   NoteWrite(at, lanes.write);
   const auto page_of = [&](uint32_t rest) { return lanes.addresses[std::countr_zero(rest)] / kPageBytes; };
-  const auto touch = [&](Page& page, int lane) {
+  const auto found = [&](int lane, const GlobalRival& rival) {
+    if (Believe(rival, who.cluster)) rivals.emplace_back(lane, rival);
+  };
+  const auto be = [&](int lane) {
     who.lane = access.lane = static_cast<uint8_t>(lane);
     access.fences = static_cast<uint16_t>(lanes.fences[lane]);
-    const GlobalRival rival = TouchPage(page, lanes.addresses[lane], lanes.bytes, lanes.write, who, access);
-    if (Believe(rival, who.cluster)) rivals.emplace_back(lane, rival);
+  };
+  // Lanes [first, first + count), which touch whole blocks.
+  const auto touch_blocks = [&](Page& page, int first, int count) {
+    const uint64_t begin = lanes.addresses[first];
+    be(first);
+    const GlobalAccess first_access = access;
+    const PageAccess blocks{begin, begin + static_cast<uint64_t>(count) * lanes.bytes, lanes.bytes, lanes.write,
+                            first_access};
+    if (!AllOver(page, blocks, who)) {
+      for (int lane = first; lane < first + count; ++lane) {
+        be(lane);
+        const uint64_t address = lanes.addresses[lane];
+        // Lanes that share a word find what the one before them has left.
+        found(lane, lanes.bytes < 4 ? TouchPage(page, address, lanes.bytes, lanes.write, who, access)
+                                    : CheckTouch(page, address, lanes.bytes, lanes.write, who, access));
+      }
+    }
+    NoteBlocks(page, blocks);
   };
   for (uint32_t rest = lanes.mask; rest != 0;) {
     const uint64_t number = page_of(rest);
@@ -219,7 +392,17 @@ GlobalOrder::LaneRivals GlobalOrder::TouchLanes(Directory& at, const LaneAccesse
       continue;
     }
     const Lock lock(*page);
-    for (; rest != 0 && page_of(rest) == number; rest &= rest - 1) touch(*page, std::countr_zero(rest));
+    while (rest != 0 && page_of(rest) == number) {
+      const int lane = std::countr_zero(rest), count = LanesOfBlocks(lanes, rest, kPageBytes);
+      if (count != 0) {
+        touch_blocks(*page, lane, count);
+      } else {
+        be(lane);
+        found(lane, TouchPage(*page, lanes.addresses[lane], lanes.bytes, lanes.write, who, access));
+      }
+      const uint32_t done = lane + std::max(count, 1) == kLanes ? ~0u : (1u << (lane + std::max(count, 1))) - 1;
+      rest &= ~done;
+    }
   }
   return rivals;
 }

@@ -1,12 +1,12 @@
 // GlobalOrder: who touched what in global memory last, across the clusters of a grid and of the grids beside it, and
 // what synchronising words tell from one cluster to another.
 //
-// Ordinary accesses are remembered per 32-bit word (the last write and the last read), bulk copies per 16 bytes. An
-// access is ordered behind another one if the accessing lane knows a moment at which that one was over; what threads of
-// other clusters have done a lane knows from words of global memory that they released and it acquired, each at the
-// scope of the device (vector_clock.h). Left out on purpose: accesses of one warp among themselves, all readers but the
-// last one, and what goes beyond kMostBytes of shadow. Every loss of memory makes a hazard go unseen, none makes one
-// up.
+// Ordinary accesses are remembered per 32-bit word (the last write and the last read), mostly for four words together;
+// bulk copies per 16 bytes. An access is ordered behind another one if the accessing lane knows a moment at which that
+// one was over; what threads of other clusters have done a lane knows from words of global memory that they released
+// and it acquired, each at the scope of the device (vector_clock.h). Left out on purpose: accesses of one warp among
+// themselves, all readers but the last one, and what goes beyond kMostBytes of shadow. Every loss of memory makes a
+// hazard go unseen, none makes one up.
 //
 // Thread-safety: all of it may be called from all host threads of a launch.
 #pragma once
@@ -120,11 +120,23 @@ class GlobalOrder {
   static constexpr size_t kMostWords = 1 << 16;
   enum Table : uint8_t { kWordWrites, kWordReads, kBulkWrites, kBulkReads, kTables };
   // Tables come into being when they are needed: most pages are read by bulk copies and by nothing else.
+  // The words of 16 bytes whose last accesses were weak ones of one moment, by one lane or by lanes side by side. What
+  // does not fit in here is kept apart, in a table of words.
+  struct Block {
+    uint32_t cluster, clock;
+    uint16_t agent, fences;
+    uint8_t lane, scale;  // word k: of the lane `lane + (k << scale >> 2)`, the last one where several share it
+    uint8_t words;        // a bit each
+    bool apart;
+    std::array<int32_t, 4> lines;
+  };
   struct Page {
     std::atomic_flag busy;
     std::atomic<bool> written{false};  // there is a table of writes
     std::array<std::unique_ptr<GlobalAccess[]>, kTables> tables;
+    std::array<std::unique_ptr<Block[]>, 2> blocks;  // of kWordWrites and kWordReads
   };
+  static constexpr bool IsWords(Table table) { return table == kWordWrites || table == kWordReads; }
   static constexpr bool IsBulk(Table table) { return table == kBulkWrites || table == kBulkReads; }
   static constexpr bool IsWrite(Table table) { return table == kWordWrites || table == kBulkWrites; }
   class Lock {
@@ -147,9 +159,31 @@ class GlobalOrder {
   Page* PageAt(Directory& at, uint64_t address);
   bool Take(uint64_t bytes);
   GlobalAccess* TableOf(Page& page, Table table);
+  Block* BlocksOf(Page& page, Table table);
+  static GlobalAccess WordOf(const Block& block, uint64_t k);
+  // nullptr: nothing of that table was remembered yet. `word`: room for one that is kept with others.
+  static const GlobalAccess* CellOf(const Page& page, Table table, uint64_t cell, GlobalAccess& word);
   // What of [begin, end), which lies in one page, the table remembers that `who` does not know.
   GlobalRival Check(const Page& page, Table table, uint64_t begin, uint64_t end, const GlobalViewer& who,
                     const GlobalAccess& access, const Fenced& fenced) const;
+  // What an ordinary access is not ordered behind.
+  GlobalRival CheckTouch(const Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
+                         const GlobalAccess& access) const;
+  // One lane, or lanes side by side, that touch memory of one page by an ordinary instruction; `access` is the first
+  // one's.
+  struct PageAccess {
+    uint64_t address, end;
+    uint32_t lane_bytes;
+    bool write;
+    const GlobalAccess& access;
+  };
+  // Whether all that the page remembers of the blocks there is over for each lane of the warp.
+  static bool AllOver(const Page& page, const PageAccess& lanes, const GlobalViewer& warp);
+  // Remembers accesses of whole blocks.
+  void NoteBlocks(Page& page, const PageAccess& lanes);
+  // Remembers an access of one lane.
+  void NoteLane(Page& page, const PageAccess& lane);
+  static bool Join(Block& block, uint32_t first, uint32_t last, const GlobalAccess& access);
   // An ordinary access. REQUIRES: the page is locked.
   GlobalRival TouchPage(Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
                         const GlobalAccess& access);

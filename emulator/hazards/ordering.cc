@@ -152,8 +152,15 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, 
 
 void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets,
                          uint32_t bytes, bool write) {
-  const WarpAccess access = {&warp.knowledge,     mask, bytes, offsets.data(), warp.proxy_fences.data(),
-                             warp.position().line};
+  WarpAccess access = {&warp.knowledge,  mask, bytes, offsets.data(), warp.proxy_fences.data(), warp.position().line,
+                       mask == kFullMask};
+  if (access.consecutive) {
+    uint64_t differs = 0, expected = offsets[0];
+    uint32_t fenced = 0;
+    for (size_t lane = 0; lane < kLanes; ++lane, expected += bytes) differs |= offsets[lane] ^ expected;
+    for (size_t lane = 0; lane < kLanes; ++lane) fenced |= warp.proxy_fences[lane] ^ warp.proxy_fences[0];
+    access.consecutive = (differs | fenced) == 0;
+  }
   SharedShadow& shadow = *cta.shared_shadow;
   for (const auto& [lane, rival] : write ? shadow.WriteLanes(access) : shadow.ReadLanes(access))
     ReportRace(warp, lane, write, rival);

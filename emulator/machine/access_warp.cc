@@ -32,6 +32,7 @@ struct WarpAddresses {
   bool OutsideWindows() const { return highest < kSharedWindow || lowest >= kParamWindow + kWindowBytes; }
   // Addresses from now on count from `window`.
   void Enter(uint64_t window) {
+    if (window == 0) return;
     ForLanes(mask, [&](int lane) { of[static_cast<size_t>(lane)] -= window; });
     lowest -= window;
     highest -= window;
@@ -60,6 +61,7 @@ struct WarpAddresses {
  private:
   template <typename Base>
   void Fill(const Base* base, int64_t offset) {
+    if (mask == kFullMask && FillRow(base, static_cast<uint64_t>(offset))) return;
     uint64_t all = 0, next = base[std::countr_zero(mask)] + static_cast<uint64_t>(offset);
     ForLanes(mask, [&](int lane) {
       const uint64_t address = base[lane] + static_cast<uint64_t>(offset);
@@ -71,6 +73,25 @@ struct WarpAddresses {
       all |= address;
     });
     aligned = (all & (bytes - 1)) == 0;
+  }
+  // The common case: all lanes at one distance from each other, as in rows and columns. False: they are not, or far apart.
+  template <typename Base>
+  bool FillRow(const Base* base, uint64_t offset) {
+    constexpr uint64_t kFar = 1 << 24;
+    const uint64_t first = base[0] + offset, distance = uint64_t{base[1]} - base[0];
+    if (distance > kFar) return false;
+    uint64_t differs = 0, expected = first;
+    LS_INDEPENDENT_LANES
+    for (uint32_t lane = 0; lane < kLanes; ++lane, expected += distance) {
+      of[lane] = base[lane] + offset;
+      differs |= of[lane] ^ expected;
+    }
+    if (differs != 0 || of[kLanes - 1] < first) return false;
+    lowest = first;
+    highest = of[kLanes - 1];
+    aligned = ((first | distance) & (bytes - 1)) == 0;
+    consecutive = distance == bytes;
+    return true;
   }
 };
 

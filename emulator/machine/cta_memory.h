@@ -25,7 +25,7 @@ struct CtaMemory {
   }
 
   // Host bytes for each byte of shared memory whose accesses are remembered.
-  static constexpr uint64_t kCheckedBytes = 10;
+  static constexpr uint64_t kCheckedBytes = 13;
 
   SharedMemory shared;
   std::unique_ptr<SharedShadow> shadow;  // null unless hazards are looked for
