@@ -58,6 +58,7 @@ void AcquireAt(Warp& w, uint64_t modifiers, uint32_t mask, uint32_t parity, Barr
   const VectorClock& far = slot.Told(parity, true);
   const bool wide = !far.empty() && ReachesOtherCtas(w, modifiers);
   if ((modifiers & kRelaxed) != 0) {
+    w.NoteWait(mask);
     w.fences.Observe(mask, FenceScope::kCta, slot.Told(parity));
     if (wide) w.fences.Observe(mask, FenceScope::kCluster, far);
     return;
@@ -97,6 +98,7 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
     if (w.checks()) {
       slot->initialised = w.knowledge.Now(static_cast<uint8_t>(lane));
       slot->init_fenced = false;
+      slot->lanes = {};
       at.cta->shared_shadow->Forget(at.offset, at.offset + 8);
     }
   }
@@ -143,12 +145,14 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
     last = slot;
     const auto completion =
         i.modifiers & kNoComplete ? Mbarrier::Completion::kNoComplete : Mbarrier::Completion::kMayComplete;
+    const uint32_t phase = state.phase();
     auto token = i.modifiers & kExpectTx
                      ? (i.modifiers & kDrop ? state.ArriveAndDropExpectBytes(value) : state.ArriveExpectBytes(value))
                  : i.modifiers & kDrop ? state.ArriveAndDrop(value, completion)
                                        : state.Arrive(value, completion);
     if (!token.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, token.error().message);
     w.At<uint64_t>(i[0])[lane] = token->Pack();
+    if (w.checks()) w.cta().cluster().NoteLaneArrival(*slot, w, lane, phase);
   }
   w.cta().cluster().Signal();
   return Outcome::kNext;
@@ -174,6 +178,7 @@ Outcome Transact(Warp& w, const Instruction& i, uint32_t mask) {
 Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   uint32_t done = 0, blocked_on = 0, parity_of_block = 0;
+  uint64_t blocked_in = 0;
   const BarrierSlot* last = nullptr;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -186,6 +191,13 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
     auto complete = i.modifiers & kParity ? slot->state.TestParity(parity)
                                           : slot->state.TestToken(Mbarrier::PtxToken::Unpack(value));
     if (!complete.has_value()) return w.Fault(FaultKind::kLaunchFailure, lane, complete.error().message);
+    const bool waited = w.path().wait.kind == WaitState::Kind::kMbarrier && w.path().wait.object == at.offset;
+    if (waited && slot->state.phase() >= w.path().wait.generation + 2) {
+      w.Report(HazardKind::kMissedPhase, lane,
+               Cat("phase ", w.path().wait.generation, " of the mbarrier at shared offset ", at.offset,
+                   " is waited for, and it is in phase ", slot->state.phase(), " already"));
+      w.path().wait.generation = slot->state.phase();
+    }
     if (*complete) {
       done |= 1u << lane;
       cluster.ReleaseTold(*slot, parity);
@@ -195,12 +207,15 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
       if (Spin* spin = cluster.watch()) spin->NoteBarrier(at.offset);
       blocked_on = at.offset;
       parity_of_block = parity;
+      blocked_in = waited ? w.path().wait.generation : slot->state.phase();
     }
   }
   const bool may_block = !(i.modifiers & kTest);
   WaitState& wait = w.path().wait;
-  if (done != mask && may_block && !wait.timed_out)
+  if (done != mask && may_block && !wait.timed_out) {
+    wait.generation = blocked_in;
     return w.Block(WaitState::Kind::kMbarrier, blocked_on, parity_of_block);
+  }
   w.DoneWaiting();
   cluster.counters().barrier_waits += done != 0;
   w.SetPredicate(i[0], mask, done);

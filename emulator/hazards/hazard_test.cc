@@ -113,6 +113,26 @@ const Twin kTwins[] = {
     {"BarrierRace", HazardKind::kBarrierRace,
      "@%p1 mbarrier.init.shared.b64 [bar], 32;\nmbarrier.arrive.shared.b64 %rd5, [bar];\n",
      "@%p1 mbarrier.init.shared.b64 [bar], 32;\nbar.warp.sync -1;\nmbarrier.arrive.shared.b64 %rd5, [bar];\n"},
+    // Lanes 16 to 31 wait for phase 0 when phase 1 is complete too: nothing keeps lane 0 from arriving again.
+    {"MissedPhase", HazardKind::kMissedPhase,
+     LS_INIT_BARRIER
+     "setp.lt.u32 %p3, %r1, 16;\n@%p3 bra A;\n" LS_WAIT
+     "bra E;\nA: @%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n"
+     "@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\nE:\n",
+     LS_INIT_BARRIER "setp.lt.u32 %p3, %r1, 16;\n@%p3 bra A;\n" LS_WAIT
+                     "bra E;\nA: @%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\nE: bar.warp.sync -1;\n"
+                     "@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n"},
+    // All lanes arrive, in a loop that waits for the phase only at the end: the first half comes again before the
+    // other.
+    {"DivergentArrivals", HazardKind::kDivergentArrival,
+     "@%p1 mbarrier.init.shared.b64 [bar], 32;\nbar.warp.sync -1;\nmov.u32 %r20, 0;\nsetp.lt.u32 %p3, %r1, 16;\n"
+     "L: mbarrier.arrive.shared.b64 %rd5, [bar];\nand.b32 %r21, %r20, 1;\n@%p3 bra N;\n"
+     "W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r21;\n@!%p2 bra W;\n"
+     "N: add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p4, %r20, 3;\n@%p4 bra L;\n",
+     "@%p1 mbarrier.init.shared.b64 [bar], 32;\nbar.warp.sync -1;\nmov.u32 %r20, 0;\n"
+     "L: mbarrier.arrive.shared.b64 %rd5, [bar];\nand.b32 %r21, %r20, 1;\n"
+     "W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r21;\n@!%p2 bra W;\n"
+     "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p4, %r20, 3;\n@%p4 bra L;\n"},
     {"BarrierUnbalanced", HazardKind::kBarrierUnbalanced,
      LS_INIT_BARRIER "@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd5, [bar], 128;\n", LS_INIT_BARRIER LS_LOAD LS_WAIT},
     {"ForeignLanes", HazardKind::kForeignLanes,

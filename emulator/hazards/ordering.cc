@@ -68,6 +68,45 @@ const VectorClock& BarrierSlot::Told(uint32_t parity, bool far) {
   return (far ? far_clocks_ : clocks_)[parity & 1];
 }
 
+LaneArrivals::Of& LaneArrivals::At(const Warp& warp, uint32_t phase) {
+  auto at = std::find_if(warps_.begin(), warps_.end(), [&](const Of& of) { return of.warp == &warp; });
+  if (at == warps_.end()) at = warps_.insert(at, Of{&warp, phase, 0, 0, 0, 0});
+  if (at->phase == phase) return *at;
+  const bool several = std::popcount(at->once) > 1;
+  at->earlier = several ? at->earlier | at->once : at->earlier & ~at->once;
+  at->together |= several ? at->once : 0;
+  at->phase = phase;
+  at->once = at->twice = 0;
+  return *at;
+}
+
+bool LaneArrivals::Arrive(const Warp& warp, int lane, uint32_t phase) {
+  Of& of = At(warp, phase);
+  const uint32_t bit = 1u << lane, waits = warp.waits[static_cast<size_t>(lane)];
+  uint32_t& before = of.waits[static_cast<size_t>(lane)];
+  const bool again = (of.earlier & bit) != 0 && waits == before;
+  of.twice |= of.once & bit;
+  of.once |= bit;
+  of.earlier &= ~bit;
+  before = waits;
+  return again;
+}
+
+bool LaneArrivals::Complete(const Warp& warp, uint32_t phase) {
+  const Of& of = At(warp, phase);
+  return (of.together & of.twice) != 0 && (of.together & warp.live() & ~of.once) != 0;
+}
+
+void Cluster::NoteLaneArrival(BarrierSlot& slot, Warp& warp, int lane, uint32_t phase) {
+  const auto report = [&](std::string_view what) {
+    warp.Report(HazardKind::kDivergentArrival, lane, Cat("this arrival in phase ", phase, " of an mbarrier ", what));
+  };
+  if (slot.lanes.Arrive(warp, lane, phase))
+    report("follows one in an earlier phase, with other lanes, and the lane has waited for nothing in between");
+  if (slot.state.phase() != phase && slot.lanes.Complete(warp, phase))
+    report("completes it: a lane of the warp has arrived twice, and one that usually does has not");
+}
+
 BarrierSlot& Cluster::MakeBarrier(Cta& cta, uint32_t offset) {
   const auto [slot, fresh] = cta.barriers.try_emplace(offset);
   if (!fresh || !checks()) return slot->second;
@@ -101,6 +140,7 @@ void Cluster::SynchroniseAt(const uint8_t* host, bool global, Warp& warp, int la
       warp.Acquire(mask, told);
     } else {
       warp.fences.Observe(mask, distance, told);
+      warp.NoteWait(mask);
     }
   };
   if (const auto known = words_.find(host); order.reads && known != words_.end()) {

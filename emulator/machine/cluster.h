@@ -190,6 +190,25 @@ class AsyncOp {
   ~AsyncOp();
 };
 
+// Arrivals of single lanes at an mbarrier: whether the lanes of a warp keep step.
+class LaneArrivals {
+ public:
+  // `lane` arrives in `phase`. True: it has waited for nothing since it arrived in an earlier phase, with other lanes.
+  bool Arrive(const Warp& warp, int lane, uint32_t phase);
+  // The warp completes the phase. True: a lane of it arrived twice, and another one that usually does has not.
+  bool Complete(const Warp& warp, uint32_t phase);
+
+ private:
+  struct Of {
+    const Warp* warp;
+    uint32_t phase, once, twice;           // the lanes that have arrived in this phase, and those that have twice
+    uint32_t earlier, together;            // that arrived in an earlier phase, last and ever, each time with others
+    std::array<uint32_t, kLanes> waits{};  // Warp::waits when they arrived last
+  };
+  Of& At(const Warp& warp, uint32_t phase);
+  std::vector<Of> warps_;
+};
+
 // An mbarrier object and what its phases tell.
 class BarrierSlot {
  public:
@@ -208,6 +227,7 @@ class BarrierSlot {
   uint32_t past = 0;   // phases of earlier objects at this address
   Epoch initialised;
   bool init_fenced = false;     // by fence.mbarrier_init
+  LaneArrivals lanes;           // of warps that arrive with several lanes
   std::vector<Warp*> arrivers;  // all that have ever arrived, or issued what arrives
   void NoteArriver(Warp* warp) {
     if (std::find(arrivers.begin(), arrivers.end(), warp) == arrivers.end()) arrivers.push_back(warp);
@@ -403,6 +423,8 @@ class Cluster {
   // Lanes of the warp end: nobody waits for them, and their arrivals stand for nobody else's.
   void LeaveClusterBarrier(Warp& warp, uint32_t mask);
   void CheckClusterBarrier();
+  // A lane has just arrived in `phase`: reports lanes of its warp that do not keep step.
+  void NoteLaneArrival(BarrierSlot& slot, Warp& warp, int lane, uint32_t phase);
 
   // ---- order (ordering.cc) ----
   // An ordinary access by `lane`: reports what it is not ordered behind.

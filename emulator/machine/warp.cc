@@ -299,9 +299,9 @@ bool Warp::CheckOwned(const Instruction& instruction) {
   const auto check = [&](const DecodedOperand& operand, bool is_destination) {
     if (operand.slot == kNoSlot || operand.bytes == 0 || !Owned(operand.slot)) return true;
     const OpHandle load = LoadInto(operand.slot);
-    const bool waits = load != nullptr && cluster.machine().policies.load_wait == LoadWait::kScoreboard;
+    const bool scoreboard = load != nullptr && cluster.machine().policies.load_wait == LoadWait::kScoreboard;
     if (!told && load != nullptr) cluster.NotePolicy(Policy::kLoadWait);
-    if (!told && !waits) {
+    if (!told && !scoreboard) {
       Report(HazardKind::kPendingRegister, -1,
              base::Cat("'", kernel_.opcodes[instruction.opcode], "' ", is_destination ? "writes" : "reads",
                        " a register whose tcgen05.ld or wgmma has not been waited for"));
@@ -444,7 +444,7 @@ bool Warp::ReleaseParts() {
 
 bool Warp::SyncLanes(uint32_t members, uint32_t& mask) {
   const uint32_t wanted = members & live_;
-  if ((wanted & ~mask) == 0) return true;
+  if ((wanted & ~mask) == 0) return NoteWait(mask), true;
   Path& self = paths_[running_];
   uint32_t present = mask;
   for (const Path& other : paths_) {
@@ -470,6 +470,7 @@ bool Warp::SyncLanes(uint32_t members, uint32_t& mask) {
     if (other.parent >= 0 && other.pc == other.reconvergence) Arrive(static_cast<size_t>(&other - paths_.data()));
   }
   mask = present;
+  NoteWait(mask);
   DoneWaiting();
   return true;
 }

@@ -154,8 +154,15 @@ class Warp {
   Knowledge knowledge;
   bool checks() const { return checks_; }
   void Acquire(uint32_t mask, const VectorClock& from) {
-    if (checks_) knowledge.Acquire(mask, live_, from);
+    if (!checks_) return;
+    knowledge.Acquire(mask, live_, from);
+    NoteWait(mask);
   }
+  // The lanes have waited for other threads, or read what others may have told.
+  void NoteWait(uint32_t mask) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) waits[lane] += mask >> lane & 1;
+  }
+  std::array<uint32_t, kLanes> waits{};  // so often
   void Release(uint32_t mask, VectorClock& to) {
     if (checks_) knowledge.Release(mask, live_, to);
   }
