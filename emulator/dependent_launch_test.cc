@@ -1,5 +1,6 @@
 // Programmatic launches: a kernel begins beside its predecessor, and what it accesses before griddepcontrol.wait.
 
+#include "emulator/driver/driver_functions.h"
 #include "emulator/emulated_test_device.h"
 
 namespace laneshift::emulator {
@@ -149,6 +150,78 @@ TEST(DependentLaunch, IsCaptured) {
   const Report report = TakeReport();
   ASSERT_FALSE(report.hazards.empty());
   EXPECT_EQ(report.hazards[0].kind, HazardKind::kDependentLaunch) << report.Print();
+}
+
+// Kernels of a graph that is made by hand, and what the second one has seen of the first. `edge`: of the second behind
+// the first. `third`: behind one that runs beside the first, for which the second one waits completely.
+struct GraphRan {
+  Report report;
+  uint32_t seen = 0;
+  device::CuResult added = device::kCuSuccess;
+};
+GraphRan RunGraph(const driver::CuGraphEdge* edge, bool third = false) {
+  TestDevice device(Options{});
+  const std::string text = PairText(kEarly, kRead);
+  const device::CuFunction first = device.Load(text, "first"), second = device.Load(text, "second");
+  EXPECT_NE(first, nullptr) << device.log;
+  device::CuDevicePtr data = device.Upload(std::vector<uint32_t>(64, 1)),
+                      other = device.Upload(std::vector<uint32_t>(64, 1));
+  void *parameters[] = {&data}, *others[] = {&other};
+  device::CuGraph graph = nullptr;
+  EXPECT_EQ(driver::GraphCreate(&graph, 0), device::kCuSuccess);
+  driver::CuGraphNodeParams node{};
+  node.type = driver::kCuNodeKernel;
+  node.kernel = {first, 1, 1, 1, 32, 1, 1, 0, parameters, nullptr, nullptr, nullptr};
+  driver::CuGraphNode nodes[2] = {}, last = nullptr;
+  EXPECT_EQ(driver::GraphAddNode(&nodes[0], graph, nullptr, nullptr, 0, &node), device::kCuSuccess);
+  const driver::CuGraphEdge beside{1, 0, 1, {}}, whole{0, 0, 0, {}}, given = edge == nullptr ? whole : *edge;
+  const driver::CuGraphEdge edges[2] = {third ? whole : given, given};
+  if (third) {
+    node.kernel.parameters = others;
+    EXPECT_EQ(driver::GraphAddNode(&nodes[1], graph, nodes, &beside, 1, &node), device::kCuSuccess);
+  }
+  node.kernel.function = second;
+  node.kernel.parameters = parameters;
+  GraphRan ran;
+  ran.added = driver::GraphAddNode(&last, graph, nodes, edge == nullptr ? nullptr : edges, third ? 2 : 1, &node);
+  if (ran.added != device::kCuSuccess) return ran;
+  device::CuGraphExec exec = nullptr;
+  EXPECT_EQ(device.api.GraphInstantiate(&exec, graph, 0), device::kCuSuccess);
+  EXPECT_EQ(device.api.GraphLaunch(exec, nullptr), device::kCuSuccess);
+  ran.seen = device.Download<uint32_t>(data, 17)[16];
+  ran.report = TakeReport();
+  return ran;
+}
+
+// Under eager completion, the second kernel begins as early as the edge allows.
+TEST(DependentLaunch, IsAProgrammaticEdgeOfAGraph) {
+  const driver::CuGraphEdge trigger{1, 0, 1, {}}, start{2, 0, 1, {}}, whole{0, 0, 0, {}};
+  for (const driver::CuGraphEdge* edge : {&trigger, &start}) {
+    const GraphRan ran = RunGraph(edge);
+    EXPECT_EQ(ran.seen, 1u);
+    ASSERT_FALSE(ran.report.hazards.empty());
+    EXPECT_EQ(ran.report.hazards[0].kind, HazardKind::kDependentLaunch) << ran.report.Print();
+  }
+  for (const driver::CuGraphEdge* edge : {&whole, static_cast<const driver::CuGraphEdge*>(nullptr)}) {
+    const GraphRan ran = RunGraph(edge);
+    EXPECT_EQ(ran.seen, 7u);
+    EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+  }
+}
+
+// The second kernel may run beside its predecessor, but waits for the first one, which its predecessor runs beside.
+TEST(DependentLaunch, WaitsForTheOtherNodesBeforeIt) {
+  const driver::CuGraphEdge trigger{1, 0, 1, {}};
+  const GraphRan ran = RunGraph(&trigger, true);
+  EXPECT_EQ(ran.seen, 7u);
+  EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+}
+
+TEST(DependentLaunch, RefusesEdgesThatAreNone) {
+  // The end of a kernel is no trigger; no such type; no such port; kernels have one entry.
+  for (const driver::CuGraphEdge& edge : {driver::CuGraphEdge{0, 0, 1, {}}, driver::CuGraphEdge{1, 0, 2, {}},
+                                          driver::CuGraphEdge{3, 0, 1, {}}, driver::CuGraphEdge{1, 1, 1, {}}})
+    EXPECT_EQ(RunGraph(&edge).added, device::kCuErrorInvalidValue);
 }
 
 // A predecessor that waits for its dependent's flag never ends, and neither does the dependent.

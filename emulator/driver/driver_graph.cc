@@ -1,6 +1,7 @@
 // Graphs of the emulated driver: built node by node or by capture, put in order once, launched as a list.
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 
 #include "emulator/driver/driver_bodies.h"
@@ -8,22 +9,62 @@
 
 namespace laneshift::emulator {
 
+namespace {
+
+bool RunsBeside(const GraphNode& node, const GraphNode* before) {
+  return std::any_of(node.after.begin(), node.after.end(),
+                     [&](const GraphEdge& edge) { return edge.programmatic && edge.node == before; });
+}
+
+}  // namespace
+
 std::vector<const GraphNode*> InOrder(const Graph& graph) {
   std::unordered_map<const GraphNode*, size_t> waits;
   std::unordered_map<const GraphNode*, std::vector<const GraphNode*>> then;
   std::vector<const GraphNode*> order;
+  std::deque<const GraphNode*> ready;
   for (const auto& node : graph.nodes) {
     waits[node.get()] = node->after.size();
-    for (const GraphNode* before : node->after) then[before].push_back(node.get());
-    if (node->after.empty()) order.push_back(node.get());
+    for (const GraphEdge& edge : node->after) then[edge.node].push_back(node.get());
+    if (node->after.empty()) ready.push_back(node.get());
   }
-  for (size_t next = 0; next < order.size(); ++next) {
-    for (const GraphNode* node : then[order[next]]) {
-      if (--waits[node] == 0) order.push_back(node);
+  while (!ready.empty()) {
+    auto next = ready.begin();
+    if (!order.empty()) {
+      const auto beside = std::find_if(ready.begin(), ready.end(),
+                                       [&](const GraphNode* node) { return RunsBeside(*node, order.back()); });
+      if (beside != ready.end()) next = beside;
+    }
+    order.push_back(*next);
+    ready.erase(next);
+    for (const GraphNode* node : then[order.back()]) {
+      if (--waits[node] == 0) ready.push_back(node);
     }
   }
   if (order.size() != graph.nodes.size()) order.clear();
   return order;
+}
+
+std::vector<Action> ActionsOf(const std::vector<const GraphNode*>& order) {
+  std::vector<Action> actions;
+  size_t batch = 0;  // the first of the kernels that run together
+  for (size_t i = 0; i < order.size(); ++i) {
+    const GraphNode& node = *order[i];
+    actions.push_back(node.action);
+    const auto batch_end = order.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto waits_for_batch = [&](const GraphEdge& edge) {
+      return !edge.programmatic &&
+             std::find(order.begin() + static_cast<std::ptrdiff_t>(batch), batch_end, edge.node) != batch_end;
+    };
+    const bool beside =
+        i != 0 && RunsBeside(node, order[i - 1]) && std::none_of(node.after.begin(), node.after.end(), waits_for_batch);
+    if (beside) {
+      std::get<KernelRun>(actions.back()).may_overlap = true;
+    } else {
+      batch = i;
+    }
+  }
+  return actions;
 }
 
 namespace driver::body {
@@ -54,8 +95,20 @@ GraphNode* FindNode(DriverState& state, const void* handle) {
   return nullptr;
 }
 
+// What the caller says about an edge. False: it is not one that cuda.h describes.
+bool ReadEdge(const CuGraphEdge* given, const GraphNode& from, const GraphNode& to, GraphEdge& edge) {
+  constexpr unsigned char kProgrammatic = 1, kMostPort = 2;  // the ports of a kernel: its end, its trigger, its start
+  if (given == nullptr) return true;
+  if (given->type > kProgrammatic || given->from_port > kMostPort || given->to_port != 0) return false;
+  const bool kernels = from.type == kCuNodeKernel && to.type == kCuNodeKernel;
+  if (given->from_port != 0 && from.type != kCuNodeKernel) return false;
+  if (given->type == kProgrammatic && (!kernels || given->from_port == 0)) return false;
+  edge.programmatic = given->type == kProgrammatic;
+  return true;
+}
+
 CuResult AddNode(CuGraphNode* out, CuGraph handle, const CuGraphNode* after, size_t count, CuGraphNodeType type,
-                 Action action) {
+                 Action action, const CuGraphEdge* edges = nullptr) {
   LS_READY();
   Graph* graph = FindGraph(state, handle);
   if (graph == nullptr || out == nullptr || (count != 0 && after == nullptr)) return kCuErrorInvalidValue;
@@ -63,7 +116,8 @@ CuResult AddNode(CuGraphNode* out, CuGraph handle, const CuGraphNode* after, siz
   for (size_t i = 0; i < count; ++i) {
     GraphNode* before = FindNode(*graph, after[i]);
     if (before == nullptr) return kCuErrorInvalidValue;
-    node->after.push_back(before);
+    GraphEdge& edge = node->after.emplace_back(GraphEdge{before});
+    if (!ReadEdge(edges == nullptr ? nullptr : &edges[i], *before, *node, edge)) return kCuErrorInvalidValue;
   }
   *out = reinterpret_cast<CuGraphNode>(node.get());
   graph->nodes.push_back(std::move(node));
@@ -84,6 +138,15 @@ CuResult KernelOf(DriverState& state, const CuKernelNodeParams& params, KernelRu
   return kCuSuccess;
 }
 
+CuResult AddKernelNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, const CuGraphEdge* edges,
+                       size_t count, const CuKernelNodeParams* params) {
+  LS_READY();
+  KernelRun run;
+  if (params == nullptr) return kCuErrorInvalidValue;
+  if (const CuResult bad = KernelOf(state, *params, run); bad != kCuSuccess) return bad;
+  return AddNode(node, graph, after, count, kCuNodeKernel, std::move(run), edges);
+}
+
 // A copy of a graph, its nodes in the same order.
 std::shared_ptr<Graph> Clone(const Graph& graph) {
   auto clone = std::make_shared<Graph>();
@@ -93,7 +156,8 @@ std::shared_ptr<Graph> Clone(const Graph& graph) {
     copies[node.get()] = clone->nodes.back().get();
   }
   for (const auto& node : graph.nodes) {
-    for (const GraphNode* before : node->after) copies[node.get()]->after.push_back(copies[before]);
+    for (const GraphEdge& edge : node->after)
+      copies[node.get()]->after.push_back({copies[edge.node], edge.programmatic});
   }
   return clone;
 }
@@ -128,11 +192,7 @@ CuResult GraphDestroy(CuGraph graph) {
 
 CuResult GraphAddKernelNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t count,
                             const CuKernelNodeParams* params) {
-  LS_READY();
-  KernelRun run;
-  if (params == nullptr) return kCuErrorInvalidValue;
-  if (const CuResult bad = KernelOf(state, *params, run); bad != kCuSuccess) return bad;
-  return AddNode(node, graph, after, count, kCuNodeKernel, std::move(run));
+  return AddKernelNode(node, graph, after, nullptr, count, params);
 }
 CuResult GraphAddKernelNodeV1(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t count,
                               const CuKernelNodeParams* params) {
@@ -182,12 +242,15 @@ CuResult GraphAddEventRecordNode(CuGraphNode* node, CuGraph graph, const CuGraph
 CuResult GraphAddEventWaitNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t count, CuEvent) {
   return AddNode(node, graph, after, count, kCuNodeWaitEvent, NoRun{});
 }
-CuResult GraphAddNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, const CuGraphEdge*, size_t count,
-                      CuGraphNodeParams* params) {
+CuResult GraphAddNode(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, const CuGraphEdge* edges,
+                      size_t count, CuGraphNodeParams* params) {
   if (params == nullptr) return kCuErrorInvalidValue;
+  const auto programmatic = [](const CuGraphEdge& edge) { return edge.type != 0; };
+  if (edges != nullptr && params->type != kCuNodeKernel && std::any_of(edges, edges + count, programmatic))
+    return kCuErrorInvalidValue;
   switch (params->type) {
     case kCuNodeKernel:
-      return body::GraphAddKernelNode(node, graph, after, count, &params->kernel);
+      return AddKernelNode(node, graph, after, edges, count, &params->kernel);
     case kCuNodeMemcpy:
       return body::GraphAddMemcpyNode(node, graph, after, count, &params->copy.copy, nullptr);
     case kCuNodeMemset:
@@ -209,7 +272,7 @@ CuResult GraphAddNodeV1(CuGraphNode* node, CuGraph graph, const CuGraphNode* aft
                         CuGraphNodeParams* params) {
   return body::GraphAddNode(node, graph, after, nullptr, count, params);
 }
-CuResult GraphAddDependencies(CuGraph graph, const CuGraphNode* from, const CuGraphNode* to, const CuGraphEdge*,
+CuResult GraphAddDependencies(CuGraph graph, const CuGraphNode* from, const CuGraphNode* to, const CuGraphEdge* edges,
                               size_t count) {
   LS_READY();
   Graph* known = FindGraph(state, graph);
@@ -217,7 +280,9 @@ CuResult GraphAddDependencies(CuGraph graph, const CuGraphNode* from, const CuGr
   for (size_t i = 0; i < count; ++i) {
     GraphNode *before = FindNode(*known, from[i]), *behind = FindNode(*known, to[i]);
     if (before == nullptr || behind == nullptr || before == behind) return kCuErrorInvalidValue;
-    behind->after.push_back(before);
+    GraphEdge edge{before};
+    if (!ReadEdge(edges == nullptr ? nullptr : &edges[i], *before, *behind, edge)) return kCuErrorInvalidValue;
+    behind->after.push_back(edge);
   }
   return kCuSuccess;
 }
@@ -270,10 +335,8 @@ CuResult GraphInstantiate(CuGraphExec* exec, CuGraph graph, unsigned long long) 
   const std::vector<const GraphNode*> order = InOrder(*known);
   if (order.empty() && !known->nodes.empty()) return kCuErrorInvalidValue;  // a circle
   auto owned = std::make_unique<GraphExec>();
-  for (const GraphNode* node : order) {
-    owned->nodes.push_back(node);
-    owned->actions.push_back(node->action);
-  }
+  owned->nodes.assign(order.begin(), order.end());
+  owned->actions = ActionsOf(order);
   return *exec = Keep<CuGraphExec>(state.executables, std::move(owned)), kCuSuccess;
 }
 CuResult GraphInstantiateV1(CuGraphExec* exec, CuGraph graph, CuGraphNode* error_node, char* log, size_t log_bytes) {
@@ -317,7 +380,7 @@ CuResult GraphExecUpdate(CuGraphExec exec, CuGraph graph, CuGraphUpdateResult* r
   if (result != nullptr) *result = outcome;
   if (outcome.result != 0) return kUpdateFailure;
   // The handles of the nodes stay those that the executable graph was made of.
-  for (size_t i = 0; i < order.size(); ++i) known->actions[i] = order[i]->action;
+  known->actions = ActionsOf(order);
   return kCuSuccess;
 }
 CuResult GraphExecKernelNodeSetParams(CuGraphExec exec, CuGraphNode node, const CuKernelNodeParams* params) {

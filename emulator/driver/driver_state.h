@@ -90,10 +90,16 @@ struct GraphRun {
 struct NoRun {};  // an empty node, or waiting for what is already done
 using Action = std::variant<KernelRun, CopyRun, FillRun, HostRun, RecordRun, GraphRun, NoRun>;
 
+struct GraphNode;
+// What a node comes after.
+struct GraphEdge {
+  GraphNode* node;
+  bool programmatic = false;  // both are kernels, and the second one may begin before the first one has ended
+};
 struct GraphNode {
   driver::CuGraphNodeType type;
   Action action;
-  std::vector<GraphNode*> after;
+  std::vector<GraphEdge> after;
 };
 struct Graph {
   uint64_t id = 0;
@@ -201,8 +207,11 @@ ReturnedFault& FaultOfThisThread();
 device::CuResult ShapeOf(const device::CuLaunchConfig& config, const LoadedFunction& function, GridShape& shape);
 // The parameter block of a launch; nothing if neither form of passing parameters fits.
 std::optional<std::vector<uint8_t>> PackParameters(const FunctionSyntax& syntax, void** parameters, void** extra);
-// The nodes of a graph in an order in which each follows those that it waits for; empty if they wait for each other.
+// The nodes of a graph in an order in which each follows those that it waits for; empty if they wait for each other. A
+// kernel comes directly after its programmatic predecessor, where other nodes do not prevent that.
 std::vector<const GraphNode*> InOrder(const Graph& graph);
+// What they do, with the kernels that may begin before the one in front of them has ended.
+std::vector<Action> ActionsOf(const std::vector<const GraphNode*>& order);
 // A copy as cuMemcpy3D describes it; nothing for arrays, which the emulator does not have.
 std::optional<CopyRun> CopyOf(const driver::CuMemcpy3D& copy);
 CopyRun CopyOfRange(CopyEnd to, CopyEnd from, uint64_t bytes);

@@ -2,6 +2,8 @@
 //
 // Work is done when the call that asks for it returns; a stream only decides whether it is done or recorded.
 
+#include <utility>
+
 #include "emulator/driver/driver_bodies.h"
 #include "emulator/driver/driver_state.h"
 
@@ -23,7 +25,12 @@ CuResult DriverState::Submit(CuStream handle, driver::CuGraphNodeType type, Acti
   // A capture keeps the order of the calls, whatever streams they went to.
   Graph& graph = *stream->capture;
   auto node = std::make_unique<GraphNode>(GraphNode{type, std::move(action), {}});
-  if (!graph.nodes.empty()) node->after.push_back(graph.nodes.back().get());
+  auto* const kernel = std::get_if<KernelRun>(&node->action);
+  const bool beside = kernel != nullptr && std::exchange(kernel->may_overlap, false);
+  if (!graph.nodes.empty()) {
+    GraphNode* const before = graph.nodes.back().get();
+    node->after.push_back({before, beside && std::holds_alternative<KernelRun>(before->action)});
+  }
   graph.last = reinterpret_cast<driver::CuGraphNode>(node.get());
   graph.nodes.push_back(std::move(node));
   return kCuSuccess;
@@ -46,8 +53,8 @@ CuResult DriverState::Perform(const Action& action) {
       return kCuSuccess;
     }
     CuResult operator()(const GraphRun& run) {
-      for (const GraphNode* node : InOrder(*run.graph)) {
-        if (const CuResult bad = state.Perform(node->action); bad != kCuSuccess) return bad;
+      for (const Action& action : ActionsOf(InOrder(*run.graph))) {
+        if (const CuResult bad = state.Perform(action); bad != kCuSuccess) return bad;
       }
       return kCuSuccess;
     }
