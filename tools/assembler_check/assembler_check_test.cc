@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -83,6 +84,22 @@ TEST_F(VerifyAssembler, TellsWhatDiffersBetweenAssemblers) {
   EXPECT_EQ(objects[0]["differences"], differences);
   EXPECT_EQ(objects[1]["ok"], true);
   EXPECT_EQ(objects[1]["assemblers"][0]["spilled"], 1);
+}
+
+// Without the GPU that is asked for, one line says what works instead.
+TEST_F(VerifyAssembler, SaysWhatToDoWithoutAGpu) {
+  const std::string good = Takes("a/ptxas", "13.1.80", 8, 0);
+  for (const auto& [device, exit_code] : {std::pair("cuda:99", 4), std::pair("emulator", 2)}) {
+    const auto ran = base::RunProgram({.argv = {LANESHIFT_PROGRAM, "verify-assembler", "--device", device,
+                                                "--only-named", "--assembler", good, Ptx()},
+                                       .input = {},
+                                       .timeout = std::chrono::seconds(120)});
+    ASSERT_TRUE(ran.has_value());
+    EXPECT_EQ(ran->exit_code, exit_code) << ran->messages;
+    EXPECT_NE(ran->messages.find("--device emulator"), std::string::npos) << ran->messages;
+    EXPECT_NE(ran->messages.find("--device none"), std::string::npos) << ran->messages;
+    EXPECT_EQ(std::count(ran->messages.begin(), ran->messages.end(), '\n'), 1) << ran->messages;
+  }
 }
 
 TEST_F(VerifyAssembler, TellsARefusalFromAnAssemblerThatIsTooOld) {

@@ -37,12 +37,20 @@ struct VerifyOptions {
   bool only_named = false, json = false;
 };
 
+constexpr const char* kWithoutGpu = "verify-assembler compares assemblers without a GPU by --device none";
+
 // The GPU to compare words on; nothing if none is wanted or there is none.
 Result<std::optional<WordCheck>> WordsOn(const std::string& device) {
   if (device == "none") return std::optional<WordCheck>();
   auto words = WordCheck::Open(device == "auto" ? "cuda" : device);
   if (words) return std::optional<WordCheck>(std::move(*words));
-  if (device != "auto") return std::move(words).error();
+  if (device != "auto") {
+    // The driver's message proposes --device emulator, which other verbs have.
+    Error error = std::move(words).error();
+    if (error.code == ErrorCode::kNotFound)
+      error.message += Cat(" with run or emulate, whose words are the PTX's own; ", kWithoutGpu);
+    return error;
+  }
   Tell("note", Cat("no words are compared: ", words.error().message));
   return std::optional<WordCheck>();
 }
@@ -59,6 +67,9 @@ void CompareWords(WordCheck& words, AssemblerCheck& check) {
 }
 
 Result<int> VerifyAssemblers(const VerifyOptions& options, const Settings& settings) {
+  if (options.device == "emulator")
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("--device emulator runs PTX, not an assembler's machine code; ", kWithoutGpu));
   if (options.device != "auto" && options.device != "none" && !options.device.starts_with("cuda"))
     return MakeError(ErrorCode::kInvalidArgument,
                      Cat("--device ", options.device, " is unknown; use auto, none, cuda or cuda:N"));
