@@ -235,7 +235,7 @@ TEST(ChooseSchedule, RefusesForWhatMostAreRefusedFor) {
             std::string::npos);
   EXPECT_NE(reason("sm_90a", "gemm m=4096 n=4096 k=4096 numerics=deterministic epilogue=sum_n",
                    "tile=128x128x64 consumers=pingpong")
-                .find("128 sums in registers"),
+                .find("128 accumulators in registers"),
             std::string::npos);
 }
 

@@ -42,12 +42,12 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, 
                                    : BuildGemm(contraction, schedule, target);
 }
 
-// Bytes of a stage of a ring, its barriers included.
+// Bytes of one stage of a ring, with its barriers.
 int StageBytes(const ir::Program& program, int ring) {
   return program.channels.at(static_cast<size_t>(ring)).StageBytes() + 2 * ir::kBarrierBytes;
 }
 
-// B has a ring of its own where activations are loaded once for several of its tiles.
+// B has a separate ring where activations are loaded once for several of its tiles.
 bool HasOwnRing(const ir::OperandRings& rings) { return rings.b >= 0 && rings.b != rings.a; }
 
 }  // namespace

@@ -20,19 +20,19 @@
 
 namespace laneshift::compiler {
 
-// Raised whenever the same tile program comes out as other PTX (compiler/emit/emission_test.cc fails where it was
+// Raised whenever the PTX of the same tile program changes (compiler/emit/emission_test.cc fails where it was
 // forgotten).
 constexpr int kGeneratorRevision = 15;
 
-// Who turns tile programs into PTX, as it goes into every kernel's key and into every choice and trial that is stored:
+// The compiler of tile programs to PTX, as it goes into every kernel's key and into every stored choice and trial:
 // the revision and the LLVM that it is linked with, "14/llvm-22.1.0".
 const std::string& Generator();
 
-// What a schedule takes of an SM.
+// What a schedule needs of an SM.
 struct Footprint {
   int smem_bytes = 0;          // of a CTA
-  int stage_bytes = 0;         // of which each stage of the operands' ring, its barriers included
-  int filter_stage_bytes = 0;  // the same for the ring of filter tiles, where there is one
+  int stage_bytes = 0;         // of it, each stage of the operands' ring, with its barriers
+  int filter_stage_bytes = 0;  // the same for the ring of filter tiles, if there is one
   int tmem_columns = 0;        // allocated
 };
 
@@ -50,10 +50,10 @@ struct Sketch {
 };
 // Errors as ValidateSchedule.
 Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
-// Stages of a ring behind which more hide no latency that those do not.
+// The number of stages of a ring beyond which more stages hide no more latency.
 inline constexpr int kUsefulStages = 8;
-// Makes the sketched program that of `schedule`, which differs from its own in the depth of its rings alone; but for
-// where it lies in shared memory.
+// Changes the sketched program to that of `schedule`, which may differ from its own only in the depth of its rings;
+// except for offsets in shared memory.
 void DeepenRings(Sketch& sketch, const Schedule& schedule);
 
 // The tile program after each pass, for inspection.
@@ -62,7 +62,7 @@ struct PassDump {
   std::string text;
 };
 
-// Of the kernel that multiplies; compiler/plan/kernel_plan.h has all kernels of a plan.
+// Of the main kernel; compiler/plan/kernel_plan.h has all kernels of a plan.
 // Runs the passes of kPipeline (compile.cc): build, lower channels, assign storage; verified after each.
 // ENSURES: the result is lowered and has its storage. Errors as ValidateSchedule.
 Result<ir::Program> BuildProgram(const Problem& problem, const Schedule& schedule, const target::Target& target,
@@ -89,10 +89,10 @@ Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& targ
 // Identifies a kernel: equal keys have equal PTX. Stable across processes.
 std::string KernelKey(const ir::Program& program);
 
-// The grid of a launch and what its CTAs take.
+// The grid of a launch and the resources of its CTAs.
 struct LaunchGeometry {
   unsigned grid = 1;     // CTAs
-  unsigned cluster = 1;  // CTAs of one
+  unsigned cluster = 1;  // CTAs of one cluster
   unsigned threads = 0;
   unsigned smem_bytes = 0;
 };

@@ -105,7 +105,7 @@ TEST_P(CompileOnTarget, PtxNamesItsTargetAndVersion) {
   EXPECT_NE(module->ptx.find(".visible .entry laneshift_gemm"), std::string::npos);
 }
 
-// Where the accumulator keeps a whole f32, a fast sum is the same kernel.
+// Where the accumulator keeps a whole f32, sum=fast is the same kernel.
 TEST_P(CompileOnTarget, PromotesWhereTheAccumulatorKeepsTooLittle) {
   const auto sums = [&](const char* problem) {
     const std::string text = ir::PrintProgram(Build(problem, "tile=128x64x128", target_));
@@ -202,7 +202,7 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_100a", "gemm m=64 n=64 k=64", "math=2", ErrorCode::kUnsupported, "use math=1"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=96x64 math=1 acc=1", ErrorCode::kUnsupported, "multiple of 64 rows"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=256x256 math=2 acc=1", ErrorCode::kUnsupported,
-       "which are too many beside this epilogue and these loads; use at most 192"},
+       "too many with this epilogue and these loads; use at most 192"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=128x256 math=1 acc=1", ErrorCode::kUnsupported,
        "use math=2, or at most 192 columns"},
       {"sm_90a", "gemm m=64 n=64 k=64 epilogue=sum_m+amax", "tile=256x128 math=2 acc=1", ErrorCode::kUnsupported,
@@ -210,7 +210,7 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=64 n=64 k=64 epilogue=residual+sum_m", "tile=96x256 math=2 acc=1 rows=n",
        ErrorCode::kUnsupported, "use at most 64 columns"},
       {"sm_90a", "gemm m=64 n=64 k=64 b_major=n epilogue=swiglu:halves", "tile=64x64 acc=1", ErrorCode::kUnsupported,
-       "lie in two halves of a row"},
+       "are in two halves of a row"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 math=1 acc=1 consumers=pingpong", ErrorCode::kUnsupported,
        "use math=2"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 math=2 acc=1 consumers=pingpong split_k=2", ErrorCode::kUnsupported,
@@ -225,7 +225,7 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=8 n=64 k=64", "tile=12x64 rows=n acc=1", ErrorCode::kUnsupported, "multiple of 8 from 8"},
       {"sm_90a", "gemm m=8 n=64 k=64 a_major=m", "tile=8x64 rows=n acc=1", ErrorCode::kUnsupported,
        "multiple of 16 from 16"},
-      {"sm_100a", "gemm m=8 n=64 k=64", "tile=16x32 rows=n", ErrorCode::kUnsupported, "tile n=32 is no tcgen05.mma"},
+      {"sm_100a", "gemm m=8 n=64 k=64", "tile=16x32 rows=n", ErrorCode::kUnsupported, "tile n=32 is not a tcgen05.mma"},
       {"sm_100a", "gemm m=64 n=256 k=64", "tile=128x128 rows=n cluster=2x1 ctas=2", ErrorCode::kUnsupported,
        "with ctas=2 use rows=m"},
       {"sm_90a", "conv n=1 h=8 w=8 c=64 k=64 r=3 s=3 pad=1", "tile=64x64 rows=n reuse=row_offset acc=1",
@@ -234,9 +234,9 @@ TEST(CheckSchedule, NamesTheRule) {
        "tile=64x64 reuse=im2col a_load=copy b_load=copy d_store=rows split_k=2 acc=1", ErrorCode::kUnsupported,
        "use split_k=1"},
       {"sm_100a", "gemm m=64 n=63 k=64", "d_store=tma", ErrorCode::kUnsupported,
-       "TMA cannot reach d: its pitch of 126 bytes is no multiple of 16; use d_store=rows"},
+       "TMA cannot reach d: its pitch of 126 bytes is not a multiple of 16; use d_store=rows"},
       {"sm_100a", "gemm m=64 n=64 k=64 align_b=8", "b_load=tma", ErrorCode::kUnsupported,
-       "base alignment of 8 bytes is no multiple of 16; use b_load=pack"},
+       "base alignment of 8 bytes is not a multiple of 16; use b_load=pack"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 cluster=3x1", ErrorCode::kUnsupported, "powers of two"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 cluster=4x4", ErrorCode::kUnsupported, "at most 8 CTAs"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 cluster=2x1 ctas=2", ErrorCode::kUnsupported,
@@ -275,7 +275,7 @@ TEST(CheckSchedule, NamesTheRule) {
        ErrorCode::kUnsupported, "and groups=2; use b_keep=0"},
       {"sm_90a", "conv n=1 h=8 w=8 c=3 k=64 r=3 s=3 pad=1",
        "tile=64x64 reuse=im2col a_load=copy b_load=copy d_store=rows acc=1 b_keep=1", ErrorCode::kUnsupported,
-       "stays anyway"},
+       "is always resident"},
       {"sm_90a", "conv n=1 h=8 w=8 c=128 k=64 r=3 s=3 pad=1 x=e4m3",
        "tile=64x64x128 acc=1 reuse=row_offset d_store=rows b_keep=9", ErrorCode::kUnsupported,
        "b_keep=0 or reuse=im2col"},

@@ -11,18 +11,18 @@
 
 namespace laneshift::compiler {
 
-// The GEMM's tile program: loads, MMA and epilogue as roles that talk through channels.
+// The GEMM's tile program: loads, MMA and epilogue as roles that communicate through channels.
 // REQUIRES: the schedule passed CheckSchedule. ENSURES: Stage::kScheduled.
 ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
-// The same for a convolution: an implicit GEMM over the positions of a walk.
+// The same for a convolution, as an implicit GEMM.
 ir::Program BuildConv(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the
 // arrivals of each barrier. REQUIRES: Stage::kScheduled. ENSURES: Stage::kLowered.
 Status LowerChannels(ir::Program& program, const target::Target& target);
 
-// Places channels, buffers and barriers in shared memory, however much of it that takes; returns the bytes.
+// Places channels, buffers and barriers in shared memory, however large it gets; returns the bytes.
 int PlaceShared(ir::Program& program);
 
 // Places channels, buffers and barriers in shared memory and accumulators in Tensor Memory.

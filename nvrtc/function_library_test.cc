@@ -174,10 +174,10 @@ TEST_F(FunctionLibraryTest, SaysWhatIsWrong) {
       {"float F(const char* v) { return 1; }", "F", {"first parameter", "or a laneshift::Pair"}},
       {"float F;", "F", {"takes no value"}},
       {"float F(float v) { return __shfl_xor_sync(~0u, v, 1); }", "F", {"it uses shfl", "sees only one element"}},
-      {"float F(float v) { __syncthreads(); return v; }", "F", {"talks to other threads"}},
+      {"float F(float v) { __syncthreads(); return v; }", "F", {"communicates with other threads"}},
       {"float F(float v) { asm volatile(\"exit;\"); return v; }", "F", {"ends the thread"}},
       {"float F(float v) { __shared__ float s[4]; s[threadIdx.x & 3] = v; return s[0]; }", "F", {"shared memory"}},
-      {"extern __device__ float G(float);\nfloat F(float v) { return G(v); }", "F", {"nowhere defined"}},
+      {"extern __device__ float G(float);\nfloat F(float v) { return G(v); }", "F", {"not defined"}},
       {"float F(float v, float beta) { return v; }", "F", {"F takes 1 number, given are 0"}},
       {"float F(float v) { return v; }", "", {"which function"}},
   };

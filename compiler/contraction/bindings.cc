@@ -27,8 +27,8 @@ Operand OperandOf(Binding map) {
   return static_cast<Operand>(map.index);
 }
 
-// The same rows, of which those `distance` apart come in turns: a dimension of two before that of the rows, which then
-// begins with those of the first half.
+// The same rows, but those `distance` apart are interleaved: an extra dimension of extent 2 before that of the rows,
+// which then covers only the first half.
 MappedTensor InTurns(MappedTensor tensor, int64_t distance) {
   tensor.dims[1] -= distance;
   tensor.dims.insert(tensor.dims.begin() + 1, 2);
@@ -38,8 +38,8 @@ MappedTensor InTurns(MappedTensor tensor, int64_t distance) {
   return tensor;
 }
 
-// Dimensions: the elements that lie together, the rows of which there are `rows`, and what there are several of:
-// matrices, or runs of K. A box is one swizzle span wide and the tile's outer extent high: the copy engine fills a tile
+// Dimensions: the contiguous elements, the `rows` rows, and then matrices or runs of K where there are several.
+// A box is one swizzle span wide and the tile's outer extent high: the copy engine fills a tile
 // column by column (ir/layout.h).
 MappedTensor TiledTensor(const OperandSource& source, int64_t run, int64_t rows, int64_t several,
                          const ir::Param& param) {
@@ -84,7 +84,7 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
   __builtin_unreachable();
 }
 
-// Whether only contractions over pixels have the number.
+// Whether only contractions over pixels have this number.
 constexpr bool IsOfAWalk(BindingFamily family) {
   return family == BindingFamily::kRow || family == BindingFamily::kPlane ||
          (family >= BindingFamily::kChannels && family <= BindingFamily::kSpread);
@@ -154,7 +154,7 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kLinesT:
       break;
   }
-  LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is no number of a problem");
+  LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");
 }
 
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
@@ -181,7 +181,7 @@ void PlaceInWorkspace(std::vector<BoundParam>& params, Binding base, size_t begi
   }
 }
 
-// Lines of blocks, those of 128 rows after the other.
+// Rows of blocks, one row for every 128 rows of the matrix.
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
   const StoredTensor memory = ir::ScaleBlocks(contraction.batch, operand == Operand::kA ? contraction.m : contraction.n,
                                               contraction.run * contraction.runs);

@@ -1,4 +1,4 @@
-// What a launch passes for each parameter of a tile program: numbers and tensors, as facts about the problem.
+// What a launch passes for each parameter of a tile program: numbers and tensors, as properties of the problem.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -29,33 +29,33 @@ class ProblemNumbers {
   Contraction contraction_;
 };
 
-// A tensor as the copy engine shall see it; elements, fastest dimension first. Strides are those of dimensions 1 and
+// A tensor as the copy engine sees it; elements, fastest dimension first. Strides are those of dimensions 1 and
 // up.
 struct MappedTensor {
-  ir::Operand operand{};  // whose base address
-  bool scales = false;    // or that of its scale factors
+  ir::Operand operand{};  // whose base address is used
+  bool scales = false;    // or the base address of its scale factors
   DataType type{};
   std::vector<int64_t> dims{}, strides{};
   std::vector<int64_t> box{};  // tiled: one per dimension; im2col: channels and positions
-  // Im2col alone: width, height[, depth].
+  // Only im2col: width, height[, depth].
   bool im2col = false;
   std::vector<int64_t> element_strides{}, lower{}, upper{};
 };
 
-// What a launch passes for one parameter, but for the addresses.
+// What a launch passes for one parameter, except for addresses.
 struct BoundParam {
   ir::Param param{};
   double number = 0;      // unless it is a pointer or a tensor map
   MappedTensor tensor{};  // of a tensor map
-  // Of a pointer or a tensor map: the byte of the plan's workspace, or else the binding of the caller's address.
+  // Of a pointer or a tensor map: its byte offset in the plan's workspace, or the binding of the caller's address.
   std::optional<size_t> in_workspace{};
   ir::Binding argument = param.binding;
 };
 
-// All parameters of the program, in order: once for a plan, so that a launch computes none of it.
+// All parameters of the program, in order: computed once for a plan, so that a launch computes none of it.
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program);
 
-// The pointer, or what the tensor map of the operand with this base reads, lies in the workspace from byte `begin` on.
+// The pointer, or the tensor that the tensor map of the operand with this base reads, is in the workspace at `begin`.
 void PlaceInWorkspace(std::vector<BoundParam>& params, ir::Binding base, size_t begin);
 
 // REQUIRES: `param` is a tensor map.

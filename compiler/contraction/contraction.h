@@ -1,8 +1,8 @@
-// Contraction: what a problem asks of the tensor cores, made from it once: D[m,n] = sum over k of A[m,k] * B[k,n], for
-// each product of a batch, with operands that lie wherever their sources say.
+// Contraction: what a problem asks of the tensor cores, computed from it once: D[m,n] = sum over k of A[m,k] * B[k,n],
+// for each matrix of a batch, with operands wherever their sources say.
 //
-// Rules, programs, parameters, traffic and estimates are made from this value, and do not ask what kind of problem it
-// came from. Where operands are not matrices they ask their source. docs/adr/0028-*.md says how other contractions fit.
+// Rules, programs, parameters, traffic and estimates derive from this value, and do not ask what kind of problem it
+// came from. Where operands are not matrices they ask their source. docs/adr/0028-*.md says how to add contractions.
 // Thread-safety: values and pure functions.
 #pragma once
 
@@ -17,20 +17,20 @@ namespace laneshift::compiler {
 
 struct Contraction {
   OperandSource a, b, c, d;
-  std::string_view d_rows{};  // what rows of D are called in messages: "D", "y"
+  std::string_view d_rows{};  // how messages call the rows of D: "D", "y"
 
-  // Of one product.
-  int64_t m = 0;        // rows of A and D: of images the positions of the walk
+  // Of one matrix of the batch.
+  int64_t m = 0;        // rows of A and D: for images, positions of the implicit-GEMM index
   int64_t n = 0;        // columns of B
-  int64_t columns = 0;  // of D: half of n where the epilogue joins columns in pairs
-  // K is `runs` runs of `run` elements, each walked in whole blocks: one run of a matrix, the channels of each tap.
+  int64_t columns = 0;  // of D: half of n where the epilogue is a gated linear unit
+  // K is `runs` runs of `run` elements, each read in whole blocks: one run of a matrix, the channels of each tap.
   int64_t run = 0, runs = 1;
-  int64_t batch = 1;              // products: matrices, or groups of channels
+  int64_t batch = 1;              // matrices, or groups of channels
   std::string_view batch_name{};  // as the problem's key: "batch", "groups"
 
   ConvGeometry geometry{};  // of pixels and filters
 
-  // What happens to a sum.
+  // What is applied to an accumulator.
   double alpha = 1, beta = 0;
   BiasAxis bias = BiasAxis::kNone;
   Scaling scale = Scaling::kNone;
@@ -42,19 +42,19 @@ struct Contraction {
   OperandSource& Of(ir::Operand operand);
   const Epilogue& epilogue() const { return *steps; }
   bool WalksPixels() const { return a.kind == SourceKind::kPixels; }
-  // The same contraction under another schedule, made of less than ContractionOf() makes it. REQUIRES: `problem` is the
-  // one that it is of.
+  // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this
+  // contraction was made from.
   Contraction Under(const Problem& problem, const Schedule& schedule) const;
-  // Blocks of K of one product.
+  // Blocks of K of one matrix.
   int64_t Blocks(const Schedule& schedule) const;
-  // Iterations of the loop over K of one tile: what the CTAs that share it divide. Where activations are reused, the
-  // columns of a filter row are one.
+  // Iterations of the loop over K of one tile, which split-K divides among CTAs. Where activations are reused, one
+  // iteration has all columns of a filter row.
   int64_t Iterations(const Schedule& schedule) const;
 };
 
 // REQUIRES: the problem is complete and outlives the contraction.
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule);
-// As far as no schedule decides it: each position of a walk is a pixel of the output.
+// The part that does not depend on a schedule: each position of the implicit-GEMM index is an output pixel.
 Contraction ContractionOf(const Problem& problem);
 
 }  // namespace laneshift::compiler

@@ -45,7 +45,7 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   EXPECT_EQ(conv.Iterations(schedule), 15 * 2);
   EXPECT_EQ(ContractionOf(problem).m, conv.m);
 
-  // A walk is longer than a row of the output by the filter's reach; its columns are one iteration.
+  // The implicit-GEMM rows are longer than those of the output by the filter's halo; columns are one iteration.
   schedule.reuse = Reuse::kRowOffset;
   EXPECT_EQ(ContractionOf(problem, schedule).m, 2 * 9 * (11 + 4));
   EXPECT_EQ(ContractionOf(problem, schedule).Blocks(schedule), 15 * 2);
@@ -54,7 +54,7 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   EXPECT_EQ(conv.Under(problem, schedule).geometry.halo, 4);
   EXPECT_EQ(conv.Under(problem, schedule).a.run, 48);
 
-  // Threads that gather find all taps in one run.
+  // Threads that gather read all taps as one run.
   schedule.reuse = Reuse::kIm2col;
   schedule.a_load = LoadPath::kCopy;
   EXPECT_EQ(ContractionOf(problem, schedule).run, 15 * 48);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kLongestKnownFilter = 512;  // elements; its loads are unrolled
 
-// A walk for each remainder of a column's distance by the stride.
+// A phase for each remainder of a column's displacement by the stride.
 void PlanPhases(ConvGeometry& geometry) {
   const int64_t stride = geometry.stride[kWidth];
   const auto distance = [&](int64_t s) { return s * geometry.dilation[kWidth]; };
@@ -56,7 +56,7 @@ std::vector<ConvGeometry::Column> ConvGeometry::ColumnsOf(int chain) const {
 }
 
 int ConvGeometry::TileRows(const Schedule& schedule) const {
-  // Candidates are ranked before they are checked: a tile whose rows are all stale counts as one row.
+  // Candidates are ranked before they are checked: a tile with only stale rows counts as one row.
   return std::max(1, schedule.tile_m - lost * ir::kRefreshedRows);
 }
 

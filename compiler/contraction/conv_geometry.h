@@ -1,14 +1,14 @@
-// ConvGeometry: a convolution as a GEMM over the positions of a walk, as far as the schedule decides it.
+// ConvGeometry: a convolution as an implicit GEMM, with what the schedule decides about its index.
 //
-// Row m of A and D is a position of a walk over the images: `walk_q` positions a row, of which the first Q are output
-// pixels; see ir/program.h. With reuse of what was loaded, the operand of filter column s is the one of column 0 moved
-// by whole rows: input column q * stride + s * dilation lies in the walk of phase (s * dilation) mod stride, so many
-// rows on as stride divides s * dilation; a phase counts its rows from its first tap on. The walk is longer than Q by
-// the most rows that a tap moves, so that no tap of an output pixel leaves the pixel's row.
+// Row m of A and D is a position of the implicit-GEMM index: rows of `walk_q` positions, of which the first Q are
+// output pixels; see ir/program.h. With reuse of loaded tiles, the operand of filter column s is that of column 0
+// displaced by whole rows: input column q * stride + s * dilation is in phase (s * dilation) mod stride, displaced by
+// (s * dilation) / stride rows; a phase counts its rows from its first tap. Rows of the index are longer than Q by
+// the largest displacement of a tap, so that no tap of an output pixel leaves the pixel's row.
 //
-// Where the border is masked (border=mask), the walk has the output's rows, which are those of the input: the tap that
-// stands on the output pixel itself is multiplied first, whole, and the others leave out the lanes whose pixel they
-// would take from another row. A tile of activations begins some positions before its first output.
+// Where the border is masked (border=mask), the index has the output's rows, which equal those of the input: the tap at
+// the output pixel itself is multiplied first, unmasked, and the others disable the lanes whose pixel would come from
+// another row. A tile of activations begins some positions before its first output.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -26,12 +26,12 @@ struct ConvGeometry {
   struct Column {
     int s = 0;       // of the filter
     int phase = 0;   // index into phases
-    int row = 0;     // rows behind the tile's first one
+    int row = 0;     // rows after the tile's first one
     int chain = 0;   // columns of a chain follow each other without a step back
     int beside = 0;  // masked borders: columns to the right of the output pixel
   };
 
-  // Position `out` of the output and tap `t` meet pixel out * stride - pad + t * dilation, in each dimension.
+  // Position `out` of the output and tap `t` read pixel out * stride - pad + t * dilation, in each dimension.
   Spatial input{}, output{}, filter{}, stride{}, pad{}, dilation{};
   int64_t images = 1;
   bool planes = false;                // three spatial dimensions
@@ -39,15 +39,15 @@ struct ConvGeometry {
   int64_t taps = 1;                   // of a filter
   int64_t walk_q = 0;
   int64_t positions = 0;          // rows of A and D
-  std::vector<int> phases{};      // with reuse: the input columns by which each phase's walk is displaced
+  std::vector<int> phases{};      // with reuse: the displacement of each phase in input columns
   std::vector<Column> columns{};  // with reuse: the filter's, phase after phase, rows ascending
-  int halo = 0;                   // rows of a tile beside one for each output
-  int lost = 0;                   // fused shifts: rows of each 32 that a chain leaves without an operand
+  int halo = 0;                   // rows of a tile in addition to one for each output
+  int lost = 0;                   // fused shifts: stale rows of each 32 after a chain
 
-  bool masks_border = false;  // filter columns beside the image have no zeros, but lanes that are left out
+  bool masks_border = false;  // filter columns outside of the image read no zeros; their lanes are disabled
 
-  // Threads gather a small filter of few channels, all of whose output channels fit one tile: it stays in shared
-  // memory, and the kernel is made for its taps.
+  // Threads gather a small filter of few channels, all of whose output channels fit into one tile: it is resident in
+  // shared memory, and the kernel is specialised for its taps.
   bool known_filter = false;
 
   bool Reuses() const { return !columns.empty(); }
@@ -55,11 +55,11 @@ struct ConvGeometry {
   std::vector<Column> ColumnsOf(int chain) const;
   // Output positions of a tile.
   int TileRows(const Schedule& schedule) const;
-  // Elements of K that lie together and that the loop over K walks in blocks: the channels of a tap, or all of a
+  // Contiguous elements of K that the loop over K reads in blocks: the channels of a tap, or all of a
   // filter where threads gather the operand.
   int64_t run = 0;
 
-  // The filter column that stands on the output pixel itself, or -1: whether borders can be masked depends on it.
+  // The filter column at the output pixel itself, or -1: borders can be masked only if there is one.
   int64_t CentreColumn() const;
 };
 

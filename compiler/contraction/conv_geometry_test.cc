@@ -56,7 +56,7 @@ TEST(ConvGeometry, PlansReuseAsByHand) {
       {"n=1 w=21 c=8 k=8 s=5 stride=2", {0, 1}, "0:0+0 2:0+1 4:0+2 1:1+0 3:1+1", 2, 11},
       // Stride 2 and dilation 2: all columns are even.
       {"n=1 w=21 c=8 k=8 s=3 stride=2 dilation=2", {0}, "0:0+0 1:0+1 2:0+2", 2, 11},
-      // Stride 3 and dilation 2: offsets 0 2 4 6 are of phases 0 2 1 0, whose walks begin at their first taps.
+      // Stride 3 and dilation 2: offsets 0 2 4 6 are of phases 0 2 1 0, which begin at their first taps.
       {"n=1 w=25 c=8 k=8 s=4 stride=3 dilation=2", {0, 2, 4}, "0:0+0 3:0+2 1:1+0 2:2+0", 2, 9},
       // A filter no wider than the stride: nothing is used twice.
       {"n=1 w=12 c=8 k=8 s=3 stride=3", {0, 1, 2}, "0:0+0 1:1+0 2:2+0", 0, 4},
@@ -160,8 +160,8 @@ ConvProblem RandomConv(std::mt19937& random) {
   return p;
 }
 
-// Stop number q of a walk along width is the input column of tap 0 of output column q, and as many stops on as a
-// column's rows, displaced by its phase, lies the input column of its tap.
+// Position q of a row along width is the input column of tap 0 of output column q; a column's rows further, displaced
+// by its phase, is the input column of its tap.
 TEST(Im2colBox, ReachesEveryTapOfTheDirectIndexMap) {
   std::mt19937 random(7);
   for (int round = 0; round < 2000; ++round) {
@@ -203,8 +203,8 @@ TEST(Bindings, TheMapOfXHasTheBoxOfTheWalk) {
   EXPECT_EQ(tensor.strides, (std::vector<int64_t>{64, 15 * 64, 14 * 15 * 64}));
   EXPECT_EQ(tensor.element_strides, (std::vector<int64_t>{1, 2, 1, 1}));
   EXPECT_EQ(tensor.box, (std::vector<int64_t>{64, 136}));
-  // Width: 8 outputs and a halo of 2 are 10 stops from -2 in steps of 2: the last is 16, two beside column 14. Height:
-  // 14 stops from -1: the last is 12, one before row 13.
+  // Width: 8 outputs and a halo of 2 are 10 positions from -2 in steps of 2: the last is 16, 2 right of column 14.
+  // Height: 14 positions from -1: the last is 12, one before row 13.
   EXPECT_EQ(tensor.lower, (std::vector<int64_t>{-2, -1}));
   EXPECT_EQ(tensor.upper, (std::vector<int64_t>{2, -1}));
 }
@@ -222,18 +222,18 @@ TEST(TmaReach, NamesTheRuleOfAConvolution) {
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kA, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kB, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kD, ""},
-      {"n=1 h=9 w=9 c=3 k=16 r=3 s=3", "reuse=im2col", kA, "x: its pixel pitch of 6 bytes is no multiple of 16"},
+      {"n=1 h=9 w=9 c=3 k=16 r=3 s=3", "reuse=im2col", kA, "x: its pixel pitch of 6 bytes is not a multiple of 16"},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 align_x=8", "reuse=im2col", kA,
-       "x: its base alignment of 8 bytes is no multiple of 16"},
+       "x: its base alignment of 8 bytes is not a multiple of 16"},
       {"n=2 h=9 w=9 c=16 k=16 r=3 s=3 x_image=1300", "reuse=im2col", kA, "its image pitch of 2600 bytes"},
       {"n=1 h=9 w=9 c=96 k=16 r=3 s=3 groups=2", "tile=128x16x64 reuse=im2col", kA,
        "a block of 64 channels would mix groups of 48"},
-      {"n=1 h=9 w=300 c=16 k=16 r=1 s=140 pad=0,139", "reuse=im2col", kA, "outside of -128 to 127"},
-      {"n=1 w=600 c=16 k=16 s=2 dilation=256 pad=0:200", "reuse=im2col", kA, "reaches 256 is beyond the 255"},
-      {"n=1 w=60 c=16 k=16 s=2 stride=9", "reuse=im2col", kA, "stride 9 is beyond the 8"},
+      {"n=1 h=9 w=300 c=16 k=16 r=1 s=140 pad=0,139", "reuse=im2col", kA, "limits are -128 to 127"},
+      {"n=1 w=600 c=16 k=16 s=2 dilation=256 pad=0:200", "reuse=im2col", kA, "reach of 256 pixels exceeds the 255"},
+      {"n=1 w=60 c=16 k=16 s=2 stride=9", "reuse=im2col", kA, "stride 9 exceeds the limit of 8"},
       {"n=1 h=9 w=9 c=16 k=12 r=3 s=3", "reuse=im2col", kD, "y: its pixel pitch of 24 bytes"},
-      {"n=1 h=9 w=9 c=16 k=12 r=3 s=3 y_pixel=16", "reuse=im2col", kD, "stores clip only at 16"},
-      {"n=1 h=9 w=9 c=16 k=16 r=3 s=3", "reuse=row_offset", kD, "bulk stores know no gaps"},
+      {"n=1 h=9 w=9 c=16 k=12 r=3 s=3 y_pixel=16", "reuse=im2col", kD, "stores clip only at multiples of 16"},
+      {"n=1 h=9 w=9 c=16 k=16 r=3 s=3", "reuse=row_offset", kD, "bulk stores cannot skip gaps"},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 groups=2", "tile=128x16 reuse=im2col", kD,
        "a tile of 16 channels would mix groups of 8"},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 w_tap=24", "reuse=im2col", kB, ""},

@@ -1,6 +1,6 @@
-// The pixel box of an im2col tensor map (cuTensorMapEncodeIm2col): which positions a walk visits.
+// The pixel box of an im2col tensor map (cuTensorMapEncodeIm2col): the positions that it traverses.
 //
-// A walk along a dimension of extent L visits lower, lower + step, … up to L - 1 + upper. Order: width, height, depth.
+// Along a dimension of extent L these are lower, lower + step, … up to L - 1 + upper. Order: width, height, depth.
 // Thread-safety: pure functions.
 #pragma once
 
@@ -14,7 +14,7 @@ struct Im2colBox {
   std::array<int64_t, 3> lower{}, upper{}, step{};
 };
 
-// The walk over x whose positions are the rows of the GEMM: what the first filter column meets, or where borders are
+// The box of x whose positions are the rows of the GEMM: the pixels of the first filter column or, where borders are
 // masked, the image.
 inline Im2colBox BoxOfX(const ConvGeometry& geometry) {
   Im2colBox box;
@@ -29,7 +29,7 @@ inline Im2colBox BoxOfX(const ConvGeometry& geometry) {
   return box;
 }
 
-// The walk over y: every pixel. REQUIRES: no position of the walk over x is behind the end of its row.
+// The box of y: every pixel. REQUIRES: no position of the box of x is after the end of its row.
 inline Im2colBox BoxOfY() { return {.lower = {0, 0, 0}, .upper = {0, 0, 0}, .step = {1, 1, 1}}; }
 
 }  // namespace laneshift::compiler

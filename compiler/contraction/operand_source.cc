@@ -29,7 +29,7 @@ constexpr SourceAxes AxesOf(const GemmProblem& problem, Operand operand) {
   return {Axis::kM, Axis::kN};
 }
 
-// Of a forward convolution channels are contiguous: they are K of x and w, and N of y and z.
+// In a forward convolution channels are contiguous: they are K of x and w, and N of y and z.
 constexpr SourceAxes AxesOf(const ConvProblem&, Operand operand) {
   if (operand == Operand::kA) return {Axis::kM, Axis::kK};
   return operand == Operand::kB ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kM, Axis::kN};
@@ -40,7 +40,7 @@ constexpr SourceKind KindOf(const ConvProblem&, Operand operand) {
   return operand == Operand::kB ? SourceKind::kFilter : SourceKind::kPixels;
 }
 
-// Groups share the channels of a pixel; of a filter there are as many as a group has.
+// Groups divide the channels of a pixel; a filter has only the channels of its group.
 int64_t RunOf(const GemmProblem&, const StoredTensor& memory, Operand) { return memory.Inner(); }
 int64_t RunOf(const ConvProblem& problem, const StoredTensor& memory, Operand operand) {
   return operand == Operand::kB ? memory.Inner() : memory.Inner() / problem.groups;

@@ -1,7 +1,7 @@
 // OperandSource: an operand of a contraction, as memory holds it and as the contraction reads it.
 //
-// A source knows its element type, where its elements lie, which indices of the contraction its rows and the elements
-// of a row are, and what the caller promises about its base. Any source may be A or B; how it is brought (by which of
+// A source knows its element type, its layout in memory, which indices of the contraction its rows and the elements
+// of a row are, and what the caller promises about its base. Any source may be A or B; how it is loaded (by which of
 // the TMA's modes, or by threads) follows from its kind and the schedule. docs/adding-an-operand-source.md says what a
 // new kind needs. Thread-safety: values and pure functions.
 #pragma once
@@ -16,8 +16,8 @@
 namespace laneshift::compiler {
 
 enum class SourceKind : uint8_t {
-  kMatrix,  // rows of a matrix, one matrix for each product of the batch; tiled tensor maps
-  kPixels,  // positions of a walk over images, whose elements are channels; im2col tensor maps, or gathered by threads
+  kMatrix,  // rows of a matrix, one matrix for each index of the batch; tiled tensor maps
+  kPixels,  // positions of the implicit-GEMM index; elements are channels; im2col tensor maps, or gathered by threads
   kFilter,  // filters: one row each, in runs of the channels of a tap; tiled tensor maps
 };
 
@@ -26,7 +26,7 @@ struct OperandSource {
   std::string_view name;  // as the problem calls it: "a", "x"
   ir::StoredTensor memory{};
   ir::Axis outer_axis = ir::Axis::kM, inner_axis = ir::Axis::kK;  // of the rows, and of the elements of a row
-  // Elements of a row that belong to one product of the batch: all of a matrix, the channels of one group of an image.
+  // Elements of a row that belong to one matrix of the batch: all of a matrix, the channels of one group of an image.
   int64_t run = 0;
   int64_t align = 0;  // bytes, of the base: what the caller promises
 
@@ -34,7 +34,7 @@ struct OperandSource {
   int64_t ElementBytes() const { return DataTypeBytes(memory.type); }
   // Rows of one matrix, which is `Pitch()` apart; REQUIRES: kMatrix.
   int64_t MatrixRows() const { return memory.extents[ir::StoredTensor::kPixel]; }
-  // From a row of the contraction to the next one where both lie in one matrix or row of pixels.
+  // From a row of the contraction to the next one where both are in one matrix or row of pixels.
   int64_t Pitch() const { return memory.pitches[RowDimension()]; }
   // From matrix to matrix, image to image, tap to tap.
   int64_t Stride() const {
@@ -50,23 +50,23 @@ struct OperandSource {
 // As the caller stores it. REQUIRES: the problem is complete.
 OperandSource SourceOf(const Problem& problem, ir::Operand operand);
 
-// A distance between elements that kernels go by, in elements, with its name in messages.
+// A stride that kernels use, in elements, with its name in messages.
 struct SourceDistance {
   std::string_view name;
   int64_t elements = 0;
-  bool used = false;  // the tensor has more than one of what the distance is between
+  bool used = false;  // the tensor has more than one of the items that the stride separates
 };
 // From the innermost dimension outwards.
 std::array<SourceDistance, 4> DistancesOf(const OperandSource& source);
 
-// The widest access in elements, at most `limit`, for which every start and end of a run is aligned: a run of so many
-// elements at a multiple of it lies wholly inside or wholly outside.
+// The widest access in elements, at most `limit`, for which every start and end of a run is aligned: that many
+// elements at a multiple of it are entirely inside or entirely outside.
 int AccessWidth(const OperandSource& source, int limit);
-// Elements of one access when threads gather pixels: those of 16 bytes where every such run of channels is one aligned
+// Elements of one access when threads gather pixels: 16 bytes of them where every such run of channels is one aligned
 // access, else 1.
 int GatherWidth(const OperandSource& pixels);
 
-// Whether the taps of a filter follow each other at one distance, and with `dense` without gaps. REQUIRES: kFilter.
+// Whether the taps of a filter are at a constant stride, and with `dense` without gaps. REQUIRES: kFilter.
 bool TapsAreEven(const OperandSource& filter, bool dense);
 
 }  // namespace laneshift::compiler

@@ -1,5 +1,5 @@
-// Where a CTA stands in its cluster and which CTAs its copies and arrivals go to (ir/program.h, "Clusters"), as values
-// of the kernel.
+// The position of a CTA in its cluster and the CTAs that its copies and arrivals go to (ir/program.h, "Clusters"), as
+// values of the kernel.
 //
 // All are computed where the place is made, which must dominate their uses. Thread-safety: none.
 #pragma once
@@ -22,11 +22,11 @@ class ClusterPlace {
   Value* IsFirst() const { return is_first_; }
   // Whether the CTA is the leader of its pair. REQUIRES: there are pairs.
   Value* IsLeader() const { return is_leader_; }
-  // Bits of the ranks that a part of a tile goes to, an i16, or nullptr where it is the CTA itself.
+  // Bits of the ranks that a part of a tile goes to, an i16, or nullptr if only to the CTA itself.
   Value* CopyMask(ir::Reach to) const { return copy_masks_[static_cast<size_t>(to)]; }
   // The same for commits, which a pair makes to both CTAs of the pairs that are reached.
   Value* CommitMask(ir::Reach to) const { return commit_masks_[static_cast<size_t>(to)]; }
-  // Arrivals by the lanes of a warp, one each: how many, and the rank that this lane arrives at.
+  // Arrivals by the lanes of a warp, one for each CTA: how many, and the rank that this lane arrives at.
   struct Peers {
     int count = 0;
     Value* rank = nullptr;

@@ -1,4 +1,4 @@
-// Kernels of convolutions: what their text holds, and which schedules are refused.
+// Kernels of convolutions: the instructions in their PTX, and the schedules that are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ TEST_P(LaneShiftPtx, HoldsOneChainForEachBlockAndFilterRow) {
   EXPECT_GE(Count(chain, "tcgen05.mma."), c.filter_columns * c.groups);
 }
 
-// Inside of the chain the issuing thread waits for filters (and with several phases for a free operand) alone.
+// Inside of the chain the issuing thread waits only for filters (and with several phases for a free operand).
 TEST_P(LaneShiftPtx, WaitsForNothingInsideOfTheChain) {
   const Chain& c = GetParam();
   const std::vector<std::string> chain = ChainOf(LinesOf(c.problem, c.schedule));
@@ -86,8 +86,8 @@ INSTANTIATE_TEST_SUITE_P(All, LaneShiftPtx,
                                          Chain{"conv n=1 h=28 w=28 c=64 k=32 r=3 s=3 pad=1 stride=2",
                                                "tile=128x32x64 reuse=lane_shift d_store=direct", 3, 4, 2, 0}));
 
-// Products that move their lanes: S - 1 of them in a chain (and an idle one for each further lane), the others none; no
-// shift, no refresh, and nothing that waits but for filters.
+// MMAs that shift their lanes: S - 1 of them in a chain (and an idle one for each further lane), the others none; no
+// shift, no refresh, and no waits except for filters.
 class FusedShiftPtx : public testing::TestWithParam<Chain> {};
 
 TEST_P(FusedShiftPtx, MovesLanesByProductsAlone) {
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Chain{"conv n=1 h=28 w=28 c=64 k=32 r=3 s=3 pad=1 stride=2",
                           "tile=128x32x64 reuse=lane_shift shift=fused d_store=direct", 3, 4, 2, 0}));
 
-// A mask of lanes on the products beside the output pixel, none on its own.
+// A mask of lanes on the MMAs of the taps around the output pixel, none on that of the pixel itself.
 TEST(MaskedBorderPtx, LeavesLanesOutOfEveryColumnButTheCentre) {
   constexpr const char* kProblem = "conv n=1 h=28 w=28 c=64 k=64 r=3 s=5 pad=1,2";
   const auto masked = [](const std::vector<std::string>& lines) {
@@ -144,7 +144,7 @@ TEST(CheckConvSchedule, NamesTheRule) {
   const std::tuple<const char*, const char*, const char*, const char*> cases[] = {
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=none", "use reuse=im2col"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x8 reuse=im2col", "power of two from 16 to 256"},
-      {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x16 reuse=row_offset", "rows are of 64 bytes or more"},
+      {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x16 reuse=row_offset", "rows must be of 64 bytes or more"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=128x64x32 reuse=lane_shift", "single rows of 128 bytes"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "tile=64x64x64 reuse=lane_shift", "tile m=128 instead of 64"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=row_offset a_load=copy", "use a_load=tma or reuse=im2col"},
@@ -152,12 +152,12 @@ TEST(CheckConvSchedule, NamesTheRule) {
       {"sm_100a", "conv w=300 c=64 k=64 s=17", "reuse=row_offset", "unrolls the 17 columns"},
       {"sm_100a", "conv w=300 c=64 k=64 s=2 dilation=130", "reuse=row_offset", "258 positions in a tile"},
       {"sm_90a", "conv w=9 c=64 k=64 s=3", "tile=64x64x64 acc=1 reuse=lane_shift", "use reuse=row_offset"},
-      {"sm_100a", "conv h=9 w=9 c=64 k=64 r=3 s=3 w_row=200", "reuse=im2col", "not at one distance"},
+      {"sm_100a", "conv h=9 w=9 c=64 k=64 r=3 s=3 w_row=200", "reuse=im2col", "not at a constant stride"},
       {"sm_100a", "gemm m=64 n=64 k=64", "reuse=im2col", "use reuse=none"},
       {"sm_100a", "gemm m=64 n=64 k=64", "shift=fused", "use reuse=lane_shift or shift=separate"},
       {"sm_100a", "gemm m=64 n=64 k=64", "border=mask", "use reuse=row_offset or border=zeros"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=row_offset shift=fused", "use reuse=lane_shift or shift"},
-      {"sm_100a", "conv w=300 c=64 k=64 s=5 dilation=8", "reuse=lane_shift shift=fused", "loses the 32 lanes"},
+      {"sm_100a", "conv w=300 c=64 k=64 s=5 dilation=8", "reuse=lane_shift shift=fused", "leaves 32 stale lanes"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=im2col border=mask", "use reuse=row_offset or border=zeros"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3", "reuse=row_offset border=mask", "rows of 9 give 7 at stride 1"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1 stride=2", "reuse=row_offset border=mask",
@@ -165,7 +165,7 @@ TEST(CheckConvSchedule, NamesTheRule) {
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1:3 dilation=2", "reuse=row_offset border=mask", "use border=zeros"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "tile=64x64x64 reuse=row_offset border=mask", "tile m=128 instead"},
       {"sm_100a", "conv w=9 c=64 k=64 s=3 pad=1", "reuse=lane_shift shift=fused border=mask", "use shift=separate or"},
-      {"sm_100a", "conv w=90 c=64 k=64 s=3 pad=32 dilation=32", "reuse=row_offset border=mask", "reaches 32 columns"},
+      {"sm_100a", "conv w=90 c=64 k=64 s=3 pad=32 dilation=32", "reuse=row_offset border=mask", "reach of 32 columns"},
       {"sm_100a", "conv w=1 c=64 k=64 s=5 pad=2", "reuse=row_offset border=mask", "smaller than the padding"},
       {"sm_90a", "conv w=9 c=64 k=64 s=3 pad=1", "tile=64x64x64 acc=1 reuse=row_offset border=mask",
        "which sm_90a has not"},

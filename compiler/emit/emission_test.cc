@@ -1,4 +1,4 @@
-// That the revision of the code generator is raised when it makes other PTX of the same tile program: stored kernels
+// The revision of the code generator must be raised when the PTX of the same tile program changes: stored kernels
 // are found by it. The record is compiler/emit/emission_digests.txt, kernels of every schedule key, type and epilogue
 // step of tests/sweep; tests/compare_kernels.py compares the PTX of two builds over it.
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ EmissionCase Emit(const std::string& text) {
   for (const std::string_view part : base::Split(text, ';')) parts.emplace_back(base::Trim(part));
   EmissionCase emitted{.program = "", .ptx = "", .text = text};
   if (parts.size() != 3) {
-    ADD_FAILURE() << text << ": not three parts";
+    ADD_FAILURE() << text << ": write three parts";
     return emitted;
   }
   const target::Target& target = target::NamedTarget(parts[2]);
@@ -96,7 +96,7 @@ TEST(Emission, OtherPtxOfTheSameProgramIsAnotherRevision) {
   const bool bless = std::getenv("BLESS") != nullptr;
   if (same_revision && record.generator != Generator() && !bless) {
     GTEST_SKIP() << "recorded with generator " << record.generator << ", this is " << Generator()
-                 << ": another LLVM has keys of its own";
+                 << ": another LLVM has other keys";
   }
   std::vector<EmissionCase> cases;
   for (const EmissionCase& recorded : record.cases) {
@@ -105,8 +105,8 @@ TEST(Emission, OtherPtxOfTheSameProgramIsAnotherRevision) {
     const bool same_program = cases.back().program == recorded.program;
     const bool same_ptx = cases.back().ptx == recorded.ptx;
     EXPECT_TRUE(!same_program || same_ptx)
-        << recorded.text << "\nis other PTX than before, under the same key: raise kGeneratorRevision, then BLESS=1";
-    EXPECT_TRUE(same_program || bless) << recorded.text << "\nis another tile program, with "
+        << recorded.text << "\nhas other PTX than before, under the same key: raise kGeneratorRevision, then BLESS=1";
+    EXPECT_TRUE(same_program || bless) << recorded.text << "\nhas another tile program, with "
                                        << (same_ptx ? "the same PTX" : "other PTX (tests/compare_kernels.py shows it)")
                                        << ": record it with BLESS=1";
   }
@@ -114,7 +114,7 @@ TEST(Emission, OtherPtxOfTheSameProgramIsAnotherRevision) {
     if (!HasFailure()) WriteRecord(record, cases);
     return;
   }
-  EXPECT_TRUE(same_revision) << "the record is of generator " << record.generator << ": BLESS=1 writes it anew";
+  EXPECT_TRUE(same_revision) << "the record is of generator " << record.generator << ": BLESS=1 rewrites it";
 }
 
 TEST(Emission, TheGeneratorNamesItsRevisionAndItsLlvm) {

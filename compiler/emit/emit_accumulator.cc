@@ -1,4 +1,4 @@
-// Accumulators, promoted sums and their scale factors.
+// Accumulators, promoted accumulators and their scale factors.
 #include "compiler/emit/emit_role.h"
 
 namespace laneshift::compiler {
@@ -33,8 +33,8 @@ void RoleEmitter::LoadFactors(const Op& op) {
       EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
 }
 
-// A loop over blocks of K whose body loads factors loads those of the first block here, and in each turn those of the
-// next: a load takes longer than the products of a block.
+// A loop over blocks of K whose body loads scale factors loads those of the first block here, and in each iteration
+// those of the next: a load takes longer than the products of a block.
 void RoleEmitter::LoadFirstFactors(const Op& loop) {
   for (const Op& op : loop.body) {
     if (op.kind != OpKind::kLoadFactors) continue;
@@ -49,7 +49,7 @@ void RoleEmitter::LoadFirstFactors(const Op& loop) {
   }
 }
 
-// By how much `value` is beyond the loop's own index in every turn, if it is that or a constant beyond it.
+// The constant difference of `value` and the loop's own index in every iteration, if `value` is that index plus one.
 std::optional<int64_t> RoleEmitter::DistanceFrom(const Op& loop, ValueId value) {
   if (value == loop.result) return 0;
   std::map<ValueId, int64_t> constants;

@@ -47,7 +47,7 @@ void RoleEmitter::AdvanceBy(const Op& op) {
   Value* stages = e_.C32(static_cast<uint32_t>(ChannelOf(slot).stages));
   Value* next = b_.CreateAdd(slot.stage, Index(op, 1));
   e_.Store(slot.cursor.stage, b_.CreateURem(next, stages));
-  // Each time round the parity changes.
+  // The parity flips at each wraparound.
   Value* rounds = b_.CreateAnd(b_.CreateUDiv(next, stages), e_.C32(1));
   e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, rounds));
 }
@@ -64,14 +64,14 @@ void RoleEmitter::BarrierExpect(const Op& op) {
   return attrs.leader ? e_.If(cx_.cluster->IsLeader(), expect) : expect();
 }
 
-// At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, each at one.
+// At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, one lane for each.
 void RoleEmitter::BarrierArrive(const Op& op) {
   const auto& attrs = op.As<ir::BarrierAttrs>();
   if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
   Value* barrier = Barrier(SlotOf(op), attrs.side);
   const ClusterPlace::Peers& peers = cx_.cluster->PeersOf(attrs.to);
   if (role_.elected) {
-    LS_CHECK(attrs.to == ir::Reach::kAll, "an elected thread arrives at some CTAs");
+    LS_CHECK(attrs.to == ir::Reach::kAll, "an elected thread arrives at only some CTAs");
     for (int rank = 0; rank < peers.count; ++rank) e_.MbarrierArriveAt(barrier, e_.C32(static_cast<uint32_t>(rank)));
     return;
   }

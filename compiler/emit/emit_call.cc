@@ -7,7 +7,7 @@ namespace {
 
 using ir::Binding;
 
-// What a function gets for each register of a fragment: one value for all, or one each.
+// A parameter of a function for each register of a fragment: one value for all, or one each.
 struct Input {
   Value* shared = nullptr;
   std::vector<Value*> values{};
@@ -30,7 +30,7 @@ class CallEmitter {
     const ir::FragmentLayout& layout = values[0].layout;
     const FunctionCode& code = cx_.functions->CodeOf(attrs_.function, layout.Registers());
     LS_CHECK(code.wide.size() == values.size() + function_.inputs.size(),
-             "a function has other parameters than its program says");
+             "the parameters of a function differ from those in its program");
     Load(layout);
     std::vector<Value*> inside;
     if (code.guarded) inside = EmitInside(cx_, layout, attrs_.rows, attrs_.gated, row_, column_, batch_);
@@ -47,7 +47,7 @@ class CallEmitter {
   }
 
  private:
-  // What the function is called with first: a value, or those of a pair.
+  // The first arguments of the function: a value, or those of a pair.
   std::vector<Fragment> ValuesOf(const Fragment& fragment) const {
     if (!function_.joins_pairs) return {fragment};
     Pairs pairs = EmitPairs(cx_, fragment);
@@ -101,7 +101,7 @@ class CallEmitter {
   }
 
   void Store(const std::vector<Fragment>& results) const {
-    LS_CHECK(results.size() == outputs_.size() + 1, "a function has other results than its program says");
+    LS_CHECK(results.size() == outputs_.size() + 1, "the results of a function differ from those in its program");
     for (size_t i = 0; i < outputs_.size(); ++i) {
       EmitGlobalStore(cx_, results[i + 1], outputs_[i], row_, column_, batch_);
     }

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int kCopyBytes = 16;
 
-// Rows of B of a convolution are the filters of all groups: N, the filters of one, would cut the others off.
+// Rows of B of a convolution are the filters of all groups: N, the filters of one, would clip the others.
 ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
   if (axis == ir::Axis::kM) return ir::Binding::kM;
   if (axis == ir::Axis::kK) return ir::Binding::kK;
@@ -31,7 +31,7 @@ Value* TapOffset(const RoleContext& cx, Value* k) {
   return b.CreateAdd(offset, scaled(row, ir::Binding::kRowB));
 }
 
-// The index along an axis, `step` behind the tile's first one. Columns of two halves come in turns.
+// The index along an axis, `step` after the tile's first one. Columns of two halves are interleaved.
 Value* IndexAlong(const RoleContext& cx, const ir::LoadAttrs& attrs, ir::Axis axis, Value* first, Value* step) {
   auto& b = cx.e.ir();
   if (!attrs.halves || axis != ir::Axis::kN) return b.CreateAdd(first, step);
@@ -55,7 +55,7 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
       cx.Param(ir::BaseOf(operand)),
       b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(bytes)));
   e.For(cx.thread, e.C32(layout.outer * chunks_per_row), cx.threads, [&](Value* chunk) {
-    // Neighbouring threads load from neighbouring addresses.
+    // Adjacent threads load from adjacent addresses.
     const int fast = attrs.transposed ? layout.outer : chunks_per_row;
     Value* slow_index = b.CreateUDiv(chunk, e.C32(fast));
     Value* fast_index = b.CreateURem(chunk, e.C32(fast));

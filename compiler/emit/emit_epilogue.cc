@@ -19,10 +19,10 @@ Value* WarpGroup::IsFirst() const {
   return b.CreateAnd(first, b.CreateICmpEQ(b.CreateURem(cx_.warp, cx_.e.C32(sharers_)), cx_.e.C32(0)));
 }
 
-// A barrier of the CTA's that is the group's alone: barrier 0 is that of all threads, and roles of such warps begin
-// behind the first warpgroup.
+// A named barrier for the group: barrier 0 is that of all threads, and roles of such warps begin
+// after the first warpgroup.
 Value* WarpGroup::Barrier() const {
-  LS_CHECK(cx_.first_warp >= sharers_, "the barrier of all threads is no group's");
+  LS_CHECK(cx_.first_warp >= sharers_, "a group of warps would use the barrier of all threads");
   return cx_.e.ir().CreateAdd(Number(), cx_.e.C32(cx_.first_warp / sharers_));
 }
 
@@ -32,7 +32,7 @@ void WarpGroup::Meet() const {
 }
 
 Value* WarpGroup::Any(Value* any) const {
-  LS_CHECK(sharers_ > 1, "a warp meets without a barrier");
+  LS_CHECK(sharers_ > 1, "a single warp needs no named barrier");
   return cx_.e.BarrierAny(Barrier(), kWarpThreads * sharers_, any);
 }
 
@@ -60,7 +60,7 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
   const auto runs_of = [&](Binding extent) {
     return b.CreateUDiv(b.CreateAdd(cx.Param(extent), e.C32(kScaleRun - 1)), e.C32(kScaleRun));
   };
-  // The factor at [batch][middle][inner] of an array of `middles` x `inners`.
+  // The scale factor at [batch][middle][inner] of an array of `middles` x `inners`.
   const auto load = [&](Binding base, Value* middles, Value* middle, Value* inners, Value* inner, Value* inside) {
     Value* line = b.CreateAdd(b.CreateMul(b.CreateZExt(batch, e.I64()), b.CreateZExt(middles, e.I64())),
                               b.CreateZExt(middle, e.I64()));
@@ -78,7 +78,7 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
         load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateAnd(run_inside, b.CreateICmpULT(own, n_runs))));
   }
   const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
-  // Not multiplied here: that would wait for the loads, and they have until the products are done.
+  // Not multiplied here: that would wait for the loads, which are needed only when the products are done.
   Factors factors{attrs.runs, {}};
   const int rows = attrs.fragment == ir::FragmentKind::kRowPerLane ? 1 : 2;
   for (int half = 0; half < rows; ++half) {
@@ -96,7 +96,7 @@ void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const
   auto& b = cx.e.ir();
   const ir::FragmentLayout& layout = fragment.layout;
   const int first = ir::FragmentLayout{layout.kind, column}.Registers();
-  std::vector<Value*> products;  // of each row with each run of columns
+  std::vector<Value*> products;  // of the scale factors: of each row with each run of columns
   const size_t rows = factors == nullptr ? 0 : factors->values.size() - static_cast<size_t>(factors->runs);
   for (size_t row = 0; row < rows; ++row) {
     for (size_t run = rows; run < factors->values.size(); ++run) {
@@ -136,7 +136,7 @@ void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::
 namespace {
 
 // A fragment of 16 columns of D, transposed on the way to 32 bytes of each row, from `first_byte` on: stmatrix.trans
-// takes matrices of 8 x 8, two side by side in the rows of a copy, as many pairs of them at once as the fragment has.
+// takes matrices of 8 x 8, two adjacent in the rows of a copy, and as many pairs of them at once as the fragment has.
 void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::SharedLayout& layout, Value* first_byte,
                    Value* copy_base) {
   constexpr int kMatrixRows = 8, kMatrixBytes = 16, kRegistersOfPair = 4;
@@ -144,7 +144,7 @@ void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::Sh
   auto& b = e.ir();
   const int pairs = fragment.layout.Registers() / kRegistersOfPair;
   const int at_once = pairs % 2 == 0 ? 2 : 1;
-  // Lane l names row l mod 8 of matrix l / 8; of a pair, the second one lies beside the first.
+  // Lane l addresses row l mod 8 of matrix l / 8; the second matrix of a pair is to the right of the first.
   Value* matrix = b.CreateLShr(cx.lane, 3);
   Value* byte = b.CreateAdd(first_byte, b.CreateMul(b.CreateAnd(matrix, e.C32(1)), e.C32(kMatrixBytes)));
   Value* own_pair = b.CreateAnd(b.CreateLShr(matrix, 1), e.C32(at_once - 1));
@@ -176,7 +176,7 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
   if (transposed && bytes == 2 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
     StoreMatrices(cx, fragment, layout, first_byte, copy_base);
   } else {
-    // Registers that one store takes: 16 bytes of a row, or the pair that a lane holds, or one across the rows.
+    // Registers of one store: 16 bytes of a row, or the pair that a lane holds, or one across the rows.
     const int run = transposed ? 1 : std::min(fragment.layout.Run(), 16 / bytes);
     Value* lane_byte = b.CreateAdd(first_byte, b.CreateMul(index.lane_column, e.C32(bytes)));
     for (int j = 0; j < fragment.layout.Registers(); j += run) {

@@ -1,4 +1,4 @@
-// What the epilogue does with a fragment: its steps, and D.
+// The epilogue's operations on a fragment: its steps, and the store of D.
 #include "compiler/emit/emit_role.h"
 
 namespace laneshift::compiler {
@@ -55,7 +55,7 @@ void RoleEmitter::StageStore(const Op& op) {
                  StageCopy(attrs.buffer, Index(op, 1)));
 }
 
-// The copy leaves by `store(from, map, coordinates)`, issued by one thread once all warps that share it have staged.
+// The copy is made by `store(from, map, coordinates)`, issued by one thread once all warps that share it have staged.
 void RoleEmitter::StoreStaged(const Op& op,
                               const std::function<void(Value*, Value*, const std::vector<Value*>&)>& store) {
   const auto& attrs = op.As<ir::BulkStoreAttrs>();

@@ -1,4 +1,4 @@
-// The kernel around its roles: parameters, barriers, Tensor Memory, who runs what.
+// The kernel around its roles: parameters, barriers, Tensor Memory, dispatch of warps to roles.
 #include <algorithm>
 
 #include "base/check.h"
@@ -70,7 +70,7 @@ class FrameEmitter {
           if (KindOf(param.binding) == ir::ParamKind::kTensorMap) emitter_.PrefetchTensorMap(cx_.Param(param.binding));
         }
         for (const ir::Channel& channel : program_.channels) {
-          // Nobody fills a role's own ring.
+          // No producer fills a role's own ring.
           for (int i = channel.own ? channel.stages : 0; i < channel.Barriers(); ++i) {
             emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
@@ -111,7 +111,7 @@ class FrameEmitter {
   void FreeTensorMemory(Value* warp) {
     if (program_.tmem_columns == 0) return;
     emitter_.TensorFence(/*after=*/false);
-    // Of a pair both CTAs must be there, and freeing may wait for the other.
+    // Both CTAs of a pair must be there, and freeing may wait for the other.
     program_.ctas > 1 ? emitter_.ClusterSync() : emitter_.BarrierSync(0);
     emitter_.TensorFence(/*after=*/true);
     emitter_.If(IsMmaWarp(warp), [&] { emitter_.TensorDealloc(cx_.tensor_base, program_.tmem_columns); });
@@ -129,7 +129,7 @@ class FrameEmitter {
         [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
   }
 
-  // The first of the roles that bring operands of each tile.
+  // The first of the roles that load operands of each tile.
   const Role* Loader() const {
     for (const Role& role : program_.roles) {
       const bool works = std::any_of(role.body.begin(), role.body.end(),
@@ -157,7 +157,7 @@ class FrameEmitter {
         cx_.registers = role->registers;
         cx_.blocks = program_.Blocks(*role);
         EmitRole(cx_, *role);
-        // Its last tile is under way: what the next kernel sets up before it waits goes on beside the rest of this one.
+        // Its last tile is in flight: the prologue of the next kernel overlaps with the rest of this one.
         if (role == Loader()) emitter_.LaunchDependents();
       });
     }

@@ -1,4 +1,4 @@
-// Functions of one variable on f32, without the math library: of exp2, the reciprocal and tanh as the chip has them.
+// Functions of one variable on f32, without the math library: from the chip's exp2, reciprocal and tanh.
 #include <numbers>
 
 #include "base/check.h"
@@ -22,7 +22,7 @@ class FunctionEmitter {
   Value* MulAdd(Value* x, Value* y, Value* z) { return Add(Mul(x, y), z); }
   Value* Select(Value* condition, Value* x, Value* y) { return b_.CreateSelect(condition, x, y); }
   Value* Above(Value* x, Value* y) { return b_.CreateFCmpOGT(x, y); }
-  // NaN of NaN.
+  // NaN for NaN.
   Value* Most(Value* x, Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, y); }
   Value* Least(Value* x, Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x, y); }
   // exp(factor * x)

@@ -1,4 +1,4 @@
-// Activation tiles by predicated loads of threads: for channels, pitches and strides that the TMA cannot walk.
+// Activation tiles by predicated loads of threads: for channels, pitches and strides that the TMA cannot address.
 //
 // The K index runs over channels, then filter columns, rows and planes without gaps, so that three channels cost three
 // columns of the tile and not a padded sixteen.
@@ -63,7 +63,7 @@ class PixelGather {
     image_ = b_.CreateAdd(image, b_.CreateZExt(group_channel_, e_.I64()));
   }
 
-  // The address of (tap, channel) `k` of the row, and whether it is inside of everything.
+  // The address of (tap, channel) `k` of the row, and whether it is inside in every dimension.
   struct Place {
     Value* address;
     Value* inside;
@@ -86,15 +86,15 @@ class PixelGather {
     return {b_.CreateAdd(cx_.Param(Binding::kBaseA), b_.CreateMul(offset, e_.C64(bytes_))), inside};
   }
 
-  // Of one position: the taps met so far, and what their columns and rows alone decide.
+  // Of one position: the taps met so far, and the parts that depend only on their columns and rows.
   struct KnownTaps {
     std::map<int, Place> taps, columns, rows;
   };
 
-  // The filter is known: which tap and channel an element is, is decided here, and a tap costs one address and one
-  // predicate however many channels it has. Loads go ahead of the stores, to hide their latency.
+  // The filter is known: the tap and channel of an element are decided at compile time, and a tap costs one address and
+  // one predicate for any number of channels. Loads are issued ahead of the stores, to hide their latency.
   void FillRowOfKnownFilter(Value* tile_base, Value* row) {
-    constexpr int kElementsAhead = 64;  // whose loads are on their way, each in a register
+    constexpr int kElementsAhead = 64;  // whose loads are in flight, each in a register
     const int ahead = kElementsAhead / chunk_elements_;
     KnownTaps taps;
     std::vector<std::vector<Value*>> chunks;
@@ -125,7 +125,7 @@ class PixelGather {
     return e_.LoadGlobalElement(bytes_, known->second.address, known->second.inside, k % attrs_.channels * bytes_);
   }
 
-  // The address of channel 0 of a tap: that of its row and plane plus the column's distance, each computed once.
+  // The address of channel 0 of a tap: that of its row and plane plus the column's offset, each computed once.
   Place PlaceOfTap(int column, int row, std::map<int, Place>& columns, std::map<int, Place>& rows) {
     auto own_row = rows.find(row);
     if (own_row == rows.end()) own_row = rows.emplace(row, PlaceOfRow(row % attrs_.rows, row / attrs_.rows)).first;

@@ -15,7 +15,7 @@ Value* ShiftLeft(Emitter& e, Value* value, Value* by) {
   return b.CreateSelect(fits, b.CreateShl(value, b.CreateSelect(fits, by, e.C32(0))), e.C32(0));
 }
 
-// A word whose first bit begins a row: the first `count` bits of each row of `pitch`.
+// A word whose bit 0 begins a row: the first `count` bits of each row of `pitch`.
 Value* FirstOfEachRow(Emitter& e, int count, Value* pitch) {
   auto& b = e.ir();
   Value* word = e.C32((1u << count) - 1);
@@ -31,14 +31,14 @@ Value* FirstOfEachRow(Emitter& e, int count, Value* pitch) {
 
 }  // namespace
 
-// Tap `columns` to the left leaves a row in its first positions. To the right: a position that many further on is then
-// among the first of the next row. So in both cases the first |columns| positions of rows count, in the second from
-// `columns` further on.
+// Tap `columns` to the left has no pixel for the first positions of a row. To the right: a position that many columns
+// further on is then among the first of the next row. So in both cases the first |columns| positions of rows count, in
+// the second from `columns` further on.
 Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const int count = std::abs(columns);
-  LS_CHECK(count > 0 && count < ir::kPartitionLanes, "a tap ", columns, " columns beside");
+  LS_CHECK(count > 0 && count < ir::kPartitionLanes, "a tap ", columns, " columns away from the output pixel");
   Value* pitch = cx.Param(ir::Binding::kWalkQ);
   Value* pattern = FirstOfEachRow(e, count, pitch);
   if (columns > 0) position = b.CreateAdd(position, e.C32(columns));
@@ -46,7 +46,7 @@ Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position) {
   Value* step = b.CreateURem(e.C32(ir::kPartitionLanes), pitch);
   Value* words = llvm::PoisonValue::get(llvm::FixedVectorType::get(e.I32(), kWords));
   for (int i = 0; i < kWords; ++i) {
-    // What is left of the row that the word begins in, and the rows that begin inside of it.
+    // The rest of the row that the word begins in, and the rows that begin inside of it.
     Value* inside = b.CreateICmpULT(at, e.C32(count));
     Value* left = b.CreateSelect(inside, b.CreateSub(e.C32(count), at), e.C32(0));
     Value* begun = b.CreateSub(b.CreateShl(e.C32(1), left), e.C32(1));

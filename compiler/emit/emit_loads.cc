@@ -1,4 +1,4 @@
-// Tiles of operands into rings, and what packing and adding kernels do from memory to memory.
+// Tiles of operands into rings, and the copies and reductions of the packing and reduction kernels.
 #include "compiler/emit/emit_role.h"
 
 namespace laneshift::compiler {
@@ -18,7 +18,7 @@ void RoleEmitter::TmaLoad(const Op& op) {
   for (int column = 0; column < layout.Columns(); ++column) {
     Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
     std::vector<Value*> at = {inner, Index(op, 2), Index(op, 3)};
-    // A dimension of two between k and the columns: the box has a row of each half in turns.
+    // A dimension of two between k and the columns: the rows of the box alternate between the halves.
     if (attrs.halves) at.insert(at.begin() + 1, e_.C32(0));
     e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, at,
                    cx_.cluster->CopyMask(attrs.to));
@@ -44,7 +44,7 @@ void RoleEmitter::LoadPixels(const Op& op) {
   }
 }
 
-// Bytes from the start of a column of a tile to the part of it that this CTA brings, or nullptr for the start.
+// Bytes from the start of a column of a tile to the part of it that this CTA loads, or nullptr for the start.
 Value* RoleEmitter::PartOffset(ir::Reach to, const SharedLayout& layout, ir::Binding map) {
   if (to == ir::Reach::kOwn) return nullptr;
   const int rows = cx_.program.FindParam(map)->box.outer;

@@ -35,7 +35,7 @@ void RoleEmitter::ForEachDepth(const std::function<void(int, int)>& body) {
   for (int k = 0; k < cx_.program.tile_k; k += Depth()) body(k, k * bytes / kCellBytes);
 }
 
-// The lanes that a product leaves out: bits of each word of 32 lanes, and those that it is given. Null: none.
+// The lanes that an MMA disables: bits of each word of 32 lanes, and those that it is given. Null: none.
 Value* RoleEmitter::DisabledLanes(const Op& op, uint32_t of_each_word) {
   Value* given = op.operands.size() > 4 ? Index(op, 4) : nullptr;
   if (of_each_word == 0) return given;
@@ -59,7 +59,7 @@ void RoleEmitter::Mma(const Op& op) {
   }
 }
 
-// Each cell of scale factors has those of four instructions, which name the byte.
+// Each cell of scale factors has those of four instructions, which select the byte.
 void RoleEmitter::MmaScaled(const Op& op) {
   const auto& attrs = op.As<ir::MmaScaledAttrs>();
   const SharedLayout& a = LayoutOf(SlotOf(op, 2), attrs.a_tile);

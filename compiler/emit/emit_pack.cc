@@ -1,4 +1,4 @@
-// Rows of any alignment, copied to rows of 16-byte pieces by 16-byte accesses.
+// Rows of any alignment, copied to rows of 16-byte chunks by 16-byte accesses.
 #include <vector>
 
 #include "base/check.h"
@@ -11,8 +11,8 @@ namespace {
 constexpr int kPieceBytes = 16;
 constexpr int kPieceWords = 4;
 
-// The pieces that a lane copies of a tile: one of each row that its warp has, all in one place of the row. It lies
-// `shift` bytes behind an aligned piece of the row in memory, and comes from that and the next one.
+// The chunks that a lane copies of a tile: one of each row of its warp, all at the same offset in the row. A chunk is
+// `shift` bytes after an aligned chunk of the row in memory, and consists of bytes of that and the next one.
 class PackEmitter {
  public:
   PackEmitter(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch, Value* line)
@@ -30,7 +30,7 @@ class PackEmitter {
     pitch_ = b_.CreateMul(cx.Param(ir::PitchOf(attrs.operand)), e_.C64(bytes_));
     Value* stride = b_.CreateMul(cx.Param(ir::StrideOf(attrs.operand)), e_.C64(bytes_));
     from_ = b_.CreateAdd(cx.Param(ir::BaseOf(attrs.operand)), b_.CreateMul(Wide(batch), stride));
-    // Rows of the copy are whole lines, those of all matrices one after another.
+    // Rows of the copy are whole memory lines, those of all matrices one after another.
     constexpr int kLine = ir::kPackedLine;
     to_pitch_ = b_.CreateAnd(b_.CreateAdd(row_bytes_, e_.C64(kLine - 1)), e_.C64(~uint64_t{kLine - 1}));
     Value* first = b_.CreateAdd(cx.Param(ir::Binding::kWorkspace), b_.CreateMul(Wide(line), e_.C64(kLine)));
@@ -39,7 +39,7 @@ class PackEmitter {
 
   void Emit() {
     const int warps = cx_.threads / 32;
-    // All loads are under way before the first is waited for.
+    // All loads are in flight before the first is waited for.
     std::vector<Piece> pieces;
     for (int i = 0; i < cx_.program.tile_m; i += warps) pieces.push_back(LoadPiece(b_.CreateAdd(row_, e_.C32(i))));
     for (const Piece& piece : pieces) StorePiece(piece);
@@ -48,9 +48,9 @@ class PackEmitter {
  private:
   struct Piece {
     Value *row, *start;         // its row, and its first byte in memory
-    Value *inside, *whole;      // whether it is part of the matrix, and both aligned pieces part of its row
+    Value *inside, *whole;      // whether it is part of the matrix, and both aligned chunks part of its row
     Value* shift;               // bytes
-    std::vector<Value*> words;  // of both aligned pieces
+    std::vector<Value*> words;  // of both aligned chunks
   };
 
   Value* Wide(Value* number) { return b_.CreateZExt(number, e_.I64()); }
@@ -59,7 +59,7 @@ class PackEmitter {
     return b_.CreateAdd(matrix, b_.CreateMul(Wide(row), pitch));
   }
 
-  // Nothing is read beside the row: its ends come element by element.
+  // Nothing outside of the row is read: its ends are loaded element by element.
   Piece LoadPiece(Value* row) {
     Piece piece{};
     piece.row = row;
@@ -95,7 +95,7 @@ class PackEmitter {
     return shifted;
   }
 
-  // The same piece by elements, zeros behind the end of the row.
+  // The same chunk by elements, zeros after the end of the row.
   std::vector<Value*> LoadElements(const Piece& piece) {
     std::vector<Value*> elements;
     for (int i = 0; i < kPieceBytes / bytes_; ++i) {
@@ -123,9 +123,9 @@ class PackEmitter {
   llvm::IRBuilder<>& b_;
   const int bytes_;
   Value *const rows_, *const columns_;  // of a matrix
-  Value *row_, *column_;                // of the lane's first piece
+  Value *row_, *column_;                // of the lane's first chunk
   Value *column_bytes_, *row_bytes_;
-  Value *from_, *pitch_;   // the matrix, and the distance of its rows
+  Value *from_, *pitch_;   // the matrix, and the stride of its rows
   Value *to_, *to_pitch_;  // the same of the copy
 };
 

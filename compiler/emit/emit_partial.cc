@@ -1,4 +1,4 @@
-// Tiles that CTAs share: what each has goes through the workspace, and the last one adds up.
+// Split-K: CTAs exchange partial accumulators through the workspace, and the last one reduces them.
 #include <algorithm>
 
 #include "compiler/emit/emit_program.h"
@@ -8,12 +8,12 @@ namespace laneshift::compiler {
 namespace {
 
 constexpr int kQuad = 4;  // registers of one access
-// Registers of a thread that hold its part of an accumulator, a sum, and pieces on their way: these at most, and all
-// but so many of those that its role asks for.
+// Registers of a thread that hold its part of an accumulator, a sum, and partials in flight: at most these, and all
+// but this margin of those that its role asks for.
 constexpr int kSumRegisters = 176, kOtherRegisters = 56;
-constexpr int kMostAtOnce = 8;  // pieces
+constexpr int kMostAtOnce = 8;  // partials
 
-// Address of this lane's quads of the fragment that begins at `column`, in a piece.
+// Address of this lane's quads of the fragment that begins at `column`, in a partial.
 Value* QuadsOf(const RoleContext& cx, Value* piece, Value* column) {
   Emitter& e = cx.e;
   auto& b = e.ir();
@@ -46,8 +46,8 @@ void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* co
   }
 }
 
-// The stores of those that arrive together are ordered before the first one's arrival by a barrier, and behind the
-// arrival of the last ones the same way; the arrival itself releases and acquires, and puts the counter back to 0.
+// A barrier orders the stores of those that arrive together before the first one's arrival, and their loads after the
+// arrival of the last one; the arrival itself releases and acquires, and resets the counter to 0.
 Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections) {
   Emitter& e = cx.e;
   auto& b = e.ir();
@@ -73,7 +73,7 @@ Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value*
   return b.CreateICmpNE(e.Load(is_last), e.C32(0));
 }
 
-// Several pieces are loaded before the first is added, as many as registers are left for.
+// Several partials are loaded before the first is added, as many as there are registers for.
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces) {
   Emitter& e = cx.e;
   auto& b = e.ir();
@@ -99,7 +99,7 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
         }
       }
     }
-    // Behind the last piece zeros were loaded.
+    // After the last partial zeros were loaded.
     for (size_t j = 0; j < loaded.size(); ++j) {
       const Variable& sum = sums[j % sums.size()];
       e.Store(sum, AddPartial(cx, e.Load(sum), loaded[j]));

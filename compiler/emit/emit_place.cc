@@ -9,7 +9,8 @@ using ir::Binding;
 
 namespace {
 
-// The sum of what the bits of the lane's number stand for: neighbouring bits whose parts double are moved together.
+// The sum of the weights of the bits that are set in the lane's number: adjacent bits with doubling weights move at
+// once.
 Value* PartOfLane(Emitter& e, Value* lane, const ir::FragmentFacts::LaneParts& parts) {
   auto& b = e.ir();
   Value* sum = nullptr;
@@ -49,7 +50,7 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   if (rows == ir::RowMap::kMatrix) {
     return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
   }
-  // A position of the walk; the batch is the group of channels.
+  // A position of the implicit-GEMM index; the batch is the group of channels.
   const ir::WalkBindings walk = ir::WalkOf(operand);
   Value* q = b.CreateURem(row, cx.Param(Binding::kWalkQ));
   Value* rest = b.CreateUDiv(row, cx.Param(Binding::kWalkQ));

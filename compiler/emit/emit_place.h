@@ -1,4 +1,4 @@
-// Where the elements of a fragment lie: in C, in D and what lies as D does, and in vectors along their rows or columns.
+// Where the elements of a fragment are: in C, in D and tensors with its layout, and in vectors along rows or columns.
 //
 // Thread-safety: none; as the emitter that they write with.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace laneshift::compiler {
 
-// Row and column in D of the element that register `j` of this lane holds, from the first ones of the fragment: a part
-// that differs from lane to lane, and a constant for each register.
+// Row and column in D of the element that register `j` of this lane holds, relative to the fragment's first ones: a
+// part that differs from lane to lane, and a constant for each register.
 class ElementIndex {
  public:
   ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column);
@@ -36,20 +36,20 @@ class ElementIndex {
   Value* first_column;
 };
 
-// Where a row of C or D lies: whether it is inside, and the element offset of its first column.
+// A row of C or D: whether it is inside, and the element offset of its first column.
 struct RowPlace {
   Value* inside;
   Value* offset;
 };
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch);
 
-// Elements from line to line of totals that are so long: as ir::TotalLines::Pitch.
+// Elements from one partial row to the next, for rows of this length: as ir::TotalLines::Pitch.
 Value* LinePitch(Emitter& e, Value* length);
 
-// Whether a row of the warp is kept, where the last ones are lost; else `inside` alone.
+// Whether a row of the warp is valid, where the last ones are stale; else just `inside`.
 Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside);
 
-// Columns of D: N, or half of it where pairs of columns are joined. Of C always N.
+// Columns of D: N, or half of it with a gated linear unit. Of C always N.
 Value* ColumnsOfD(const RoleContext& cx);
 Value* ColumnsOf(const RoleContext& cx, ir::Operand operand);
 
@@ -70,7 +70,7 @@ class GlobalFragment {
 };
 
 std::vector<Value*> Run(const Fragment& fragment, int first, int count);
-// `count` neighbouring elements as f32, the first one at `address`.
+// `count` adjacent elements as f32, the first one at `address`.
 std::vector<Value*> LoadRun(Emitter& e, DataType type, Value* address, int count, Value* inside);
 void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value*>& values, Value* inside);
 

@@ -37,7 +37,7 @@ struct RoleContext {
   Value* Shared(int offset) const { return e.Offset(shared, e.C32(offset)); }
 };
 
-// The neighbouring warps of a role that share a copy, or one alone: what one of their threads does for all of them.
+// The adjacent warps of a role that share a copy, or a single warp: what one of their threads does for all of them.
 class WarpGroup {
  public:
   WarpGroup(const RoleContext& cx, int sharers) : cx_(cx), sharers_(sharers) {}
@@ -45,9 +45,9 @@ class WarpGroup {
   Value* Number() const;
   // Whether this thread is the one.
   Value* IsFirst() const;
-  // What each of them has written to shared memory is seen by all.
+  // Makes what each of them has written to shared memory visible to all.
   void Meet() const;
-  // They meet, and whether `any` holds in one of their threads.
+  // They synchronise, and whether `any` holds in one of their threads.
   Value* Any(Value* any) const;
 
  private:
@@ -63,7 +63,7 @@ struct Fragment {
   std::vector<Value*> values;
 };
 
-// Of the rows that a lane holds, then of `runs` runs of columns; or one alone.
+// Scale factors of the rows that a lane holds, then of `runs` runs of columns; or a single one.
 struct Factors {
   int runs = 1;
   std::vector<Value*> values;
@@ -73,7 +73,7 @@ struct Factors {
 Value* EmitLoadFactor(const RoleContext& cx, ir::Binding pointer);
 Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Value* row, Value* column, Value* run,
                         Value* batch);
-// `sums` are one for each register of a fragment as wide as the tile.
+// `sums` has one for each register of a fragment as wide as the tile.
 void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
                  const Factors* factors);
 Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs);
@@ -82,7 +82,7 @@ Fragment EmitToF32(const RoleContext& cx, const Fragment& fragment);
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
 void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::GlobalAttrs& attrs, Value* row,
                      Value* column, Value* batch);
-// Bulk stores see what is staged once each thread has fenced and the warps that share the copy have met.
+// Bulk stores see what is staged once each thread has fenced and the warps that share the copy have synchronised.
 void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::Buffer& buffer, int column,
                     Value* copy_base);
 
@@ -105,7 +105,7 @@ Fragment EmitLoadMatrix(const RoleContext& cx, const ir::FragmentLayout& layout,
 std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& layout, ir::RowMap rows, bool gated,
                                Value* row, Value* column, Value* batch);
 Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs);
-// The values of the columns of pairs, each where the column of D is that the pair is joined to.
+// The values of both columns of pairs, each in the register of the pair's column of D.
 struct Pairs {
   Fragment gates, ups;
 };
@@ -113,15 +113,15 @@ Pairs EmitPairs(const RoleContext& cx, const Fragment& fragment);
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
                 Value* column, Value* batch);
 
-// The same to a line of totals of the workspace.
+// The same to a partial row in the workspace.
 void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::StoreTotalsAttrs& attrs, Value* row,
                      Value* column, Value* batch, Value* start, Value* piece);
 
-// emit_partial.cc: tiles that CTAs share. `column` is where a fragment begins in the accumulator.
+// emit_partial.cc: split-K. `column` is where a fragment begins in the accumulator.
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);
 Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections);
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces);
-// emit_function.cc: `first` and `second` are the function's numbers, where it has any. `approximate`: to the precision
+// emit_function.cc: `first` and `second` are the function's numbers, if it has any. `approximate`: to the precision
 // of 16-bit outputs.
 Value* EmitFunction(Emitter& e, ir::Function function, bool approximate, Value* x, Value* first, Value* second);
 // REQUIRES: a step of an epilogue takes the derivative.
@@ -139,7 +139,7 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
 void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
                   Value* line);
 
-// emit_totals.cc: lines of totals, by the warps of the role, from a column of the CTA's tile on.
+// emit_totals.cc: reduces partial rows, by the warps of the role, from a column of the CTA's tile on.
 void EmitAddTotals(const RoleContext& cx, const ir::AddTotalsAttrs& attrs, Value* column, Value* section);
 
 // emit_lanes.cc: the lanes of a tile of positions from `position` on whose row does not reach `columns` further, as

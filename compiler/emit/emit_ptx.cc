@@ -9,7 +9,7 @@
 namespace laneshift::compiler {
 namespace {
 
-// Only instructions of some operand types need more than the target's version of PTX.
+// Only instructions of some operand types need a newer version of PTX than the target.
 int PtxVersionOf(const ir::Program& program, const target::Target& target) {
   for (const ir::Channel& channel : program.channels) {
     for (const ir::TileSlot& tile : channel.tiles) {

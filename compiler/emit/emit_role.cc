@@ -17,7 +17,7 @@ void RoleEmitter::EmitOp(const Op& op) {
   switch (op.kind) {
 #define LS_EMIT_kAny(Name) return Name(op);
 #define LS_EMIT_kLowered(Name) return Name(op);
-#define LS_EMIT_kScheduled(Name) LS_CHECK(false, "a channel operation is left: ", #Name);
+#define LS_EMIT_kScheduled(Name) LS_CHECK(false, "a channel operation was not lowered: ", #Name);
 #define OP(Name, mnemonic, operands, result, stages, ...) \
   case OpKind::k##Name:                                   \
     LS_EMIT_##stages(Name)

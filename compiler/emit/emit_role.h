@@ -72,7 +72,7 @@ class RoleEmitter {
     return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(cx_.program.row_axis, row));
   }
 
-  // Shared-memory address of the answer in a slot of grants.
+  // Shared-memory address of the CLC response in a slot.
   Value* Answer(const Slot& slot);
   // Tensor Memory address of a slot, from `column` on.
   Value* Cells(const Slot& slot, int column = 0);
@@ -109,14 +109,14 @@ class RoleEmitter {
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   std::map<std::pair<int, int>, CursorState> cursors_;
-  WorkLoop* work_ = nullptr;  // the loop around the op at hand
+  WorkLoop* work_ = nullptr;  // the loop around the current op
   std::map<ir::ValueId, Value*> values_;
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;
   std::map<ir::ValueId, Factors> factors_;
   struct FactorsAhead {
-    std::vector<Variable> next;  // of the next turn of a loop
-    int turn = 1;                // its step
+    std::vector<Variable> next;  // of the next iteration of a loop
+    int turn = 1;                // the step of iterations
   };
   std::map<ir::ValueId, FactorsAhead> ahead_;
   std::vector<Variable> sums_;

@@ -1,5 +1,5 @@
-// Rows of a staged copy to D, by the threads of a warp: in 16-byte pieces where rows of D are whole, aligned ones of
-// those, else in words that begin at multiples of four bytes, wherever a row does.
+// Rows of a staged copy to D, by the threads of a warp: in 16-byte chunks where rows of D are whole, aligned ones,
+// else in words at multiples of four bytes, wherever a row begins.
 #include <algorithm>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace {
 
 using ir::Binding;
 
-// How the lanes of a warp share the rows of a copy: neighbours have neighbouring pieces of one row.
+// How the lanes of a warp divide the rows of a copy: adjacent lanes have adjacent chunks of one row.
 class RowLanes {
  public:
   RowLanes(const RoleContext& cx, const ir::SharedLayout& layout, ir::RowMap rows, Value* copy_base, Value* row,
@@ -31,7 +31,7 @@ class RowLanes {
         first_(b_.CreateUDiv(cx.lane, e_.C32(pieces_))) {}
 
  protected:
-  // Where a row of the copy lies in D from a column on: its address, and whether it is there.
+  // Where a row of the copy is in D from a column on: its address, and whether it is inside.
   struct Place {
     Value *address, *inside;
   };
@@ -85,8 +85,8 @@ class PieceStore : RowLanes {
   }
 };
 
-// A row of D begins `shift` bytes behind a word. Word w of it takes the bytes of the copy from 4 * w - shift on; before
-// the first whole word and behind the last one are elements, fewer than two words of them.
+// A row of D begins `shift` bytes after a word. Word w of it consists of the bytes of the copy from 4 * w - shift on;
+// before the first whole word and after the last one are elements, fewer than two words of them.
 class WordStore : RowLanes {
  public:
   static constexpr int kBytes = 4;
@@ -115,7 +115,7 @@ class WordStore : RowLanes {
  private:
   struct Stored {
     Value *address, *word, *whole;                                    // the lane's word
-    Value *end_address = nullptr, *end = nullptr, *is_end = nullptr;  // its element of an end
+    Value *end_address = nullptr, *end = nullptr, *is_end = nullptr;  // its element at an end
   };
 
   Value* Wide(Value* number) { return b_.CreateZExt(number, e_.I64()); }

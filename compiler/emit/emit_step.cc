@@ -1,4 +1,4 @@
-// Steps of the epilogue on fragments: functions, operands, pairs of columns and totals.
+// Steps of the epilogue on fragments: functions, operands, gated linear units and reductions.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -23,10 +23,10 @@ Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch, Value* 
   return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, columns) : cx.e.C32(0);
 }
 
-// Columns before pairs were joined, or behind it.
+// Columns of B, before the gated linear unit, or those after it.
 Value* ColumnsOf(const RoleContext& cx, bool gated) { return gated ? ColumnsOfD(cx) : cx.Param(Binding::kN); }
 
-// The i-th number of a function, whose first is `number` of the epilogue; null if it has not so many.
+// The i-th number of a function, whose first is `number` of the epilogue; null if it has fewer.
 Value* NumberOf(const RoleContext& cx, ir::Function function, int number, int i) {
   return i < ir::NumbersOf(function) ? cx.Param(ir::EpilogueNumber(number + i)) : nullptr;
 }
@@ -36,7 +36,7 @@ Value* AddressOf(const RoleContext& cx, Binding base, Value* index, int64_t byte
   return b.CreateAdd(cx.Param(base), b.CreateMul(b.CreateZExt(index, cx.e.I64()), cx.e.C64(bytes)));
 }
 
-// Where the vector has the column, counted through pairs.
+// The index of the column in the vector, counted through pairs.
 Value* PlaceOfColumn(const RoleContext& cx, bool halves, Value* column) {
   auto& b = cx.e.ir();
   if (!halves) return column;
@@ -44,7 +44,7 @@ Value* PlaceOfColumn(const RoleContext& cx, bool halves, Value* column) {
   return b.CreateAdd(b.CreateLShr(column, 1), half);
 }
 
-// One element of a vector, or one factor of a block, for each register; loaded once where it is the same.
+// One element of a vector, or one scale factor of a block, for each register; loaded once where it is the same.
 class VectorLoads {
  public:
   VectorLoads(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs,
@@ -65,7 +65,7 @@ class VectorLoads {
     Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
                               : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
     if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
-    // One address, or one in each half, from which the constants are distances that fit into the instruction.
+    // One address, or one in each half, from which all offsets are constants that fit into the instruction.
     const int half = attrs_.halves ? constant % 2 : 0, distance = attrs_.halves ? constant / 2 : constant;
     Value*& from = first_[static_cast<size_t>(half)];
     if (from == nullptr && (by_row || by_column)) {
@@ -79,7 +79,7 @@ class VectorLoads {
   }
 
  private:
-  // Columns of the fragment that lie in one block wherever the tile begins, which need not divide a block: fragments
+  // Columns of the fragment that are in one block wherever the tile begins, which need not divide a block: fragments
   // begin at multiples of this. Its rows always divide one.
   static int RunInBlock(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs) {
     const bool joined = attrs.gated && cx.program.row_axis == ir::Axis::kM;
@@ -113,7 +113,7 @@ class VectorLoads {
   std::map<int, Value*> loaded_;   // by the constant part of the index
 };
 
-// The totals of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
+// The reductions of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
 // column. Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
 class FragmentTotals {
  public:
@@ -122,7 +122,7 @@ class FragmentTotals {
     Value* value;
     int key;
   };
-  // Those that a lane stores, if it is one that does; `shift` goes to every key.
+  // Those that this lane stores, if it does; `shift` is added to every key.
   struct OfLane {
     std::vector<Total> totals;
     Value *shift, *stores;
@@ -133,10 +133,10 @@ class FragmentTotals {
       : cx_(cx), attrs_(attrs), index_(index), columns_(ColumnsOf(cx, attrs.gated)) {
     auto& b = cx.e.ir();
     const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
-    // Compared with constants: places of columns would be held for the next block of rows, which has the same.
+    // Compared with constants: column indices would be held for the next block of rows, which has the same.
     Value* left = b.CreateSub(columns_, index.first_column);
-    // What is added up must be inside; a row or column that is outside is not stored. Of a whole fragment lines are
-    // added up first, of which a lane has many, so that each of their places is asked for once.
+    // Only elements inside are reduced; a row or column that is outside is not stored. In a whole fragment, rows or
+    // columns are reduced first, of which a lane has many, so that each of their indices is compared once.
     const BiasAxis across = cx.program.row_axis == ir::Axis::kN ? BiasAxis::kM : BiasAxis::kN;
     const BiasAxis axis = attrs.axis == BiasAxis::kNone ? across : attrs.axis;
     std::map<int, Value*> others;  // inside, by the constant part of the other axis
@@ -170,8 +170,8 @@ class FragmentTotals {
 
   Value* columns() const { return columns_; }
 
-  // Where the totals are even in number, partners take half of them each: one of every two neighbours, whose keys are
-  // at one distance. Else both have all.
+  // With an even number of reductions, each of two partners takes half of them: one of every two adjacent ones, whose
+  // keys have a constant distance. Else both have all.
   OfLane OverLanes() const {
     constexpr int kWarpThreads = 32;
     auto& b = cx_.e.ir();
@@ -193,7 +193,7 @@ class FragmentTotals {
       const int distance = totals[1].key - totals[0].key;
       for (size_t i = 0; i < half; ++i) {
         const Total low = totals[2 * i], high = totals[2 * i + 1];
-        LS_CHECK(high.key - low.key == distance, "totals at ", low.key, " and ", high.key, " are partners");
+        LS_CHECK(high.key - low.key == distance, "reductions at ", low.key, " and ", high.key, " are partners");
         Value* received = Exchanged(b.CreateSelect(upper, low.value, high.value), lanes);
         totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received), low.key};
       }
@@ -203,7 +203,7 @@ class FragmentTotals {
     return own;
   }
 
-  // Whether D has the row, `key` behind the lane's first one.
+  // Whether D has the row, `key` after the lane's first one.
   Value* RowInside(Value* key, Value* batch) const {
     auto& b = cx_.e.ir();
     Value* row = b.CreateAdd(index_.first_row, key);
@@ -313,7 +313,7 @@ Value* Join(const RoleContext& cx, const ir::GateAttrs& attrs, Value* gate, Valu
   return cx.e.ir().CreateFMul(gate, other);
 }
 
-// Of lanes that differ in one bit, `odd` says which this is: half of what each has is for the other one.
+// Of lanes that differ in one bit, `odd` is that bit of this lane: half of what each has is for the other one.
 Value* Exchange(const RoleContext& cx, Value* sent, int lanes) {
   auto& b = cx.e.ir();
   return b.CreateBitCast(cx.e.ExchangeLanes(b.CreateBitCast(sent, cx.e.I32()), lanes), cx.e.F32());
@@ -323,9 +323,9 @@ Value* IsOdd(const RoleContext& cx, int lanes) {
   return b.CreateICmpNE(b.CreateAnd(cx.lane, cx.e.C32(lanes)), cx.e.C32(0));
 }
 
-// Of one value for every two registers of `pairs`, which are a pair. Where a lane holds whole rows, pairs lie side by
-// side. Where four lanes share rows, each has one column of every four that result; neighbours exchange halves, so that
-// each has two side by side again.
+// One value for every two registers of `pairs`, which are a pair. Where a lane holds whole rows, pairs are adjacent.
+// Where four lanes share rows, each has one column of every four that result; adjacent lanes exchange halves, so that
+// each has two adjacent ones again.
 Fragment SideBySide(const RoleContext& cx, const ir::FragmentLayout& pairs, const std::vector<Value*>& joined) {
   auto& b = cx.e.ir();
   Fragment result{pairs.JoinedColumns(), joined};
@@ -344,7 +344,7 @@ Fragment SideBySide(const RoleContext& cx, const ir::FragmentLayout& pairs, cons
   return result;
 }
 
-// Joined before lanes exchange, which then is once for each result.
+// Combined before lanes exchange, which then is once for each result.
 Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
   std::vector<Value*> joined;
   for (size_t j = 0; j < fragment.values.size(); j += 2) {
@@ -362,7 +362,7 @@ Pairs PairsOfColumns(const RoleContext& cx, const Fragment& fragment) {
   return {SideBySide(cx, fragment.layout, gates), SideBySide(cx, fragment.layout, ups)};
 }
 
-// The rows of a pair are those of two lanes. Of two registers the first lane joins one and the second lane the other,
+// The rows of a pair are those of two lanes. Of two registers the first lane combines one and the second the other,
 // so that each sends half of what it has: one exchange for each result.
 Pairs PairsOfRows(const RoleContext& cx, const Fragment& fragment) {
   auto& b = cx.e.ir();
@@ -402,13 +402,13 @@ Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::Gat
 
 namespace {
 
-// Calls `write(place, value, inside)` for each total of the fragment that this lane has: its index, its word, and
+// Calls `write(index, value, inside)` for each reduction of the fragment that this lane has: its index, its word, and
 // whether D has it.
 template <typename Write>
 void ForEachTotal(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
                   Value* column, Value* batch, const Write& write) {
   Emitter& e = cx.e;
-  // Panels and blocks of rows are unrolled where sums are in registers: bounds that they share would stay there, too.
+  // Panels and blocks of rows are unrolled where accumulators are in registers: bounds that they share would be, too.
   const ElementIndex index(cx, fragment.layout, e.Anew(row), e.Anew(column));
   const FragmentTotals totals(cx, fragment, attrs, index, batch);
   auto& b = e.ir();
@@ -431,21 +431,21 @@ void ForEachTotal(const RoleContext& cx, const Fragment& fragment, const ir::Red
   }
 }
 
-// The first byte of the line that the fragment's totals go to. Everything is computed anew: what all fragments share
-// would stay in registers.
+// The first byte of the partial row that the fragment is reduced to. Everything is recomputed: what all fragments share
+// would occupy registers.
 Value* LineOf(const RoleContext& cx, const ir::StoreTotalsAttrs& attrs, Value* summed, Value* batch, Value* start,
               Value* piece) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   Value *unit = e.C32(attrs.unit), *pieces = e.C32(attrs.pieces);
   Value* line = b.CreateAdd(b.CreateMul(b.CreateUDiv(start, unit), pieces), piece);
-  // The matrices of a batch share a total, and have lines of their own.
+  // The matrices of a batch share a result, and have separate partial rows.
   if (attrs.rows == ir::RowMap::kMatrix) {
     Value* units = b.CreateUDiv(b.CreateAdd(e.Anew(summed), e.C32(attrs.unit - 1)), unit);
     line = b.CreateAdd(line, b.CreateMul(batch, b.CreateMul(units, pieces)));
   }
   Value* length = e.Anew(attrs.axis == BiasAxis::kM ? cx.Param(Binding::kM) : ColumnsOf(cx, attrs.gated));
-  // Groups of output channels lie one behind the other.
+  // Groups of output channels are adjacent.
   if (attrs.axis == BiasAxis::kN && attrs.rows == ir::RowMap::kPixels)
     length = b.CreateMul(length, cx.Param(Binding::kBatch));
   Value* elements = b.CreateMul(b.CreateZExt(line, e.I64()), b.CreateZExt(LinePitch(e, length), e.I64()));

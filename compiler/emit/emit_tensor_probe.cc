@@ -28,7 +28,7 @@ constexpr int kBarrierOffset = kFilterOffset + kProductN / kRowsOfGroup * kGroup
 constexpr int kSlotOffset = kBarrierOffset + 2 * 8;
 static_assert(kSlotOffset + 4 <= kProbeSharedBytes);
 
-// Columns of Tensor Memory: an operand tile for each experiment, and the product of the last.
+// Columns of Tensor Memory: an operand tile for each experiment, and the accumulator of the last.
 constexpr int kAllocatedColumns = 64;
 constexpr int kProductColumn = 32;
 

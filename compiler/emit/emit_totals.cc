@@ -1,5 +1,5 @@
-// Lines of totals, added up: a lane has four neighbouring columns of every sixteenth line. What the lanes of a warp
-// have is joined at the end, always in the same order.
+// Reduces partial rows: a lane has four adjacent columns of every sixteenth row. The lanes of a warp combine
+// their sums at the end, always in the same order.
 #include <array>
 #include <vector>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kLaneColumns = 4;                               // columns of a lane
 constexpr int kQuads = ir::TotalLines::kUnit / kLaneColumns;  // of a warp
-constexpr int kStreams = kWarpThreads / kQuads;               // lines that it reads at once
-constexpr int kAhead = 8;                                     // loads of a lane under way
+constexpr int kStreams = kWarpThreads / kQuads;               // partial rows that it reads at once
+constexpr int kAhead = 8;                                     // loads of a lane in flight
 
 class TotalsAdder {
  public:
@@ -39,10 +39,10 @@ class TotalsAdder {
     if (attrs_.section > 0) {
       to = b_.CreateAdd(to, b_.CreateMul(Wide(section_), pitch_bytes_));
     } else {
-      // On its way while lines are added.
+      // In flight while partial rows are added.
       before = b_.CreateBitCast(e_.LoadGlobal(to, 1, stores)[0], e_.F32());
     }
-    // What lies behind the end of a line was never written.
+    // What comes after the end of a partial row was never written.
     Value* whole = b_.CreateICmpULE(b_.CreateAdd(column_, e_.C32(kLaneColumns)), length_);
     e_.If(
         whole, [&] { AddLines(true); }, [&] { AddLines(false); });
@@ -70,7 +70,7 @@ class TotalsAdder {
         const std::vector<Value*> words = LoadQuad(line, b_.CreateICmpULT(line, end), whole);
         loaded.insert(loaded.end(), words.begin(), words.end());
       }
-      // Behind the last line zeros were loaded.
+      // After the last partial row zeros were loaded.
       for (size_t i = 0; i < loaded.size(); ++i) {
         const Variable& sum = sums_[i % kLaneColumns];
         e_.Store(sum, b_.CreateFAdd(e_.Load(sum), b_.CreateBitCast(loaded[i], e_.F32())));
@@ -113,8 +113,8 @@ class TotalsAdder {
   llvm::IRBuilder<>& b_;
   const ir::AddTotalsAttrs attrs_;
   Value* const section_;
-  Value *length_, *lines_, *pitch_bytes_;  // of a line; of all; from line to line
-  Value *stream_, *column_;                // the lane's first line and column
+  Value *length_, *lines_, *pitch_bytes_;  // of a partial row; of all; from one to the next
+  Value *stream_, *column_;                // the lane's first partial row and column
   Value* from_;                            // its first element
   std::array<Variable, kLaneColumns> sums_{};
 };

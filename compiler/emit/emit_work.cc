@@ -1,4 +1,4 @@
-// The work of a CTA: which output tiles it computes.
+// The work of a CTA: the output tiles that it computes.
 #include <algorithm>
 
 #include "compiler/emit/emit_role.h"
@@ -38,7 +38,7 @@ void RoleEmitter::Work(const Op& op) {
   work_ = nullptr;
 }
 
-// Where a tile lies takes several divisions. They stand where the place is first needed: products do not wait for them.
+// The position of a tile takes several divisions. They come where it is first needed: products do not wait for them.
 void RoleEmitter::EmitUnit(const Op& op, const WorkLoop& work, const WorkLoop::Unit& unit) {
   bool placed = false;
   for (const Op& inner : op.body) {

@@ -42,7 +42,7 @@ llvm::CallInst* Emitter::Asm(const std::string& text, const std::string& constra
   return call;
 }
 
-// Of registers alone: may be moved, merged and dropped.
+// Uses only registers: may be moved, merged and dropped.
 Value* Emitter::PureAsm(const std::string& text, const std::string& constraints, Type* result,
                         ArrayRef<Value*> arguments) {
   std::vector<Type*> types;

@@ -1,7 +1,7 @@
 // Emitter: the only place that knows how a PTX instruction is spelled, as an LLVM intrinsic or as inline assembly.
 //
 // A thin layer over IRBuilder: one method per instruction, named after it. Structured control flow (If, For, IfElected)
-// stands in for basic blocks. Intrinsics are used wherever LLVM 22 models them soundly (nvptx_backend.cc hardens their
+// replaces basic blocks. Intrinsics are used wherever LLVM 22 models them soundly (nvptx_backend.cc hardens their
 // declarations); results that an asynchronous instruction delivers later are tied to their wait in one asm statement.
 //
 // Thread-safety: none; one emitter writes one module.
@@ -47,7 +47,7 @@ class Emitter {
   llvm::Type* I32() { return b_.getInt32Ty(); }
   llvm::Type* I64() { return b_.getInt64Ty(); }
   llvm::Type* F32() { return b_.getFloatTy(); }
-  // In which fragments of f32 or s32 are held.
+  // The type in which fragments of f32 or s32 are held.
   llvm::Type* Register(DataType type) { return type == DataType::kF32 ? F32() : I32(); }
   llvm::Type* Pointer(unsigned space) { return llvm::PointerType::get(b_.getContext(), space); }
   Value* C32(uint32_t value) { return b_.getInt32(value); }
@@ -61,13 +61,13 @@ class Emitter {
   void For(Value* low, Value* high, int step, const std::function<void(Value*)>& body);
   // `body` gives the condition on which it runs again.
   void DoWhile(const std::function<Value*()>& body);
-  // One thread of the converged warp runs `body`; the warp reconverges behind it.
+  // One thread of the converged warp runs `body`; the warp reconverges after it.
   void IfElected(const std::function<void()>& body);
   Variable NewVariable(llvm::Type* type, Value* initial);
   Value* Load(Variable variable) { return b_.CreateLoad(variable.slot->getAllocatedType(), variable.slot); }
   void Store(Variable variable, Value* value) { b_.CreateStore(value, variable.slot); }
 
-  // The same 32 bits, of which LLVM does not know that: what is computed from them is computed again, instead of being
+  // The same 32 bits, opaque to LLVM: what is computed from them is recomputed, instead of being
   // kept in registers from an earlier place.
   Value* Anew(Value* value) { return Asm("mov.b32 $0, $1;", "=r,r", I32(), {value}); }
 
@@ -82,7 +82,7 @@ class Emitter {
 
   // --- Synchronisation.
   void BarrierSync(int id);
-  // Of so many threads of the CTA, whole warps; whether `any` holds in one of them.
+  // Of this many threads of the CTA, whole warps; whether `any` holds in one of them.
   void BarrierSync(Value* id, int threads);
   Value* BarrierAny(Value* id, int threads, Value* any);
   void WarpSync();
@@ -91,12 +91,12 @@ class Emitter {
   void MbarrierWait(Value* barrier, Value* parity);  // acquire; spins on try_wait
   void MbarrierExpect(Value* barrier, int bytes);
   void MbarrierArrive(Value* barrier);
-  // At the same barrier of another CTA of the cluster. Releases to no more than the own CTA: what it publishes is that
-  // reads have completed, and nothing written.
+  // At the same barrier of another CTA of the cluster. Releases only at CTA scope: the arrival publishes that
+  // reads have completed, and no writes.
   void MbarrierArriveAt(Value* barrier, Value* rank);
   // Every thread of the cluster.
   void ClusterSync();
-  // Until the grids that this one depends on have ended, and what they wrote is there; grids that depend on this one
+  // Until the grids that this one depends on have ended, and what they wrote is visible; grids that depend on this one
   // may start, and wait in the same way.
   void GridWait();
   void LaunchDependents();
@@ -105,8 +105,8 @@ class Emitter {
 
   // --- TMA.
   void PrefetchTensorMap(Value* map);
-  // With `mask`, an i16, to the same place in the CTAs whose bits are set, and to the same barrier there. Bytes come to
-  // the barrier of the leader of a pair.
+  // With `mask`, an i16, to the same offset in the CTAs whose bits are set, and to the same barrier there. Bytes are
+  // counted at the barrier of the leader of a pair.
   void TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask);
   void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
   // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
@@ -116,10 +116,10 @@ class Emitter {
   void BulkCommit();
   void BulkWaitRead(int pending);
 
-  // --- Cluster launch control: an answer is 16 bytes in shared memory, an i128.
-  // With `multicast`, into the same place of every CTA of the cluster, each of whose barriers gets 16 bytes.
+  // --- Cluster launch control: a response is 16 bytes in shared memory, an i128.
+  // With `multicast`, into the same offset of every CTA of the cluster, each of whose barriers gets 16 bytes.
   void RequestCluster(Value* answer, Value* barrier, bool multicast);
-  // What an answer says: 1 if a cluster is taken over, and the index of that cluster's first CTA, else 0 and 0.
+  // Decodes a response: 1 and the index of the cluster's first CTA if a cluster was stolen, else 0 and 0.
   struct Grant {
     Value* granted;
     Value* first_cta;
@@ -146,7 +146,7 @@ class Emitter {
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
   void TensorCommit(Value* barrier,
                     Value* mask = nullptr);  // `mask`, an i16: at that barrier of those CTAs; or nullptr
-  // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b, of numbers of the type: f32 or s32.
+  // tcgen05.ld and its wait, as one: 32x32b of `columns` columns, or 16x256b, of f32 or s32.
   std::vector<Value*> TensorLoad(Value* address, const ir::FragmentLayout& layout, DataType type);
 
   // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once a role, named in its later
@@ -165,7 +165,7 @@ class Emitter {
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
   Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
-  // Returns what was there, and puts one more or, behind `last`, 0 in its place. Orders what comes before and behind
+  // Returns the old value, and stores it plus one or, above `last`, 0. Orders what comes before and after
   // it.
   Value* CountGlobal(Value* address, Value* last);
   // f32 added to what is there, or the larger of two u32.
@@ -177,8 +177,8 @@ class Emitter {
   void StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words);
   std::vector<Value*> LoadShared(Value* pointer);  // four words
   Value* LoadSharedWord(Value* pointer);
-  // Byte offset of byte `byte` of row `row` in a tile, behind the XOR of its swizzle: SharedLayout::Offset on run-time
-  // indices. Rows begin at multiples of a span, so that their numbers alone decide the XOR.
+  // Byte offset of byte `byte` of row `row` in a tile, after the XOR of its swizzle: SharedLayout::Offset on run-time
+  // indices. Rows begin at multiples of a span, so that the XOR depends only on their numbers.
   Value* TileOffset(const ir::SharedLayout& layout, Value* row, Value* byte);
   Value* SharedAddress(Value* pointer) { return b_.CreatePtrToInt(pointer, I32()); }
   Value* Offset(Value* pointer, Value* bytes) { return b_.CreatePtrAdd(pointer, bytes); }
@@ -187,7 +187,7 @@ class Emitter {
   Value* AddSaturating(Value* a, Value* b);  // s32
   Value* FunnelShiftRight(Value* high, Value* low, Value* bits);
 
-  // --- Conversions. Elements of 1 or 2 bytes travel in 16 bits, the upper of which are 0.
+  // --- Conversions. Elements of 1 or 2 bytes are in 16 bits, the upper of which are 0.
   // f32 values as elements of the type: 1, or as many as fill 2 bytes, in an i16; a multiple of 4 bytes in words.
   Value* NarrowHalf(DataType type, const std::vector<Value*>& values);
   std::vector<Value*> NarrowWords(DataType type, const std::vector<Value*>& values);
@@ -203,7 +203,7 @@ class Emitter {
   Value* Exp2(Value* x);
   Value* Reciprocal(Value* x);
   Value* Tanh(Value* x);
-  Value* RoundToInteger(Value* x);  // the even one of two
+  Value* RoundToInteger(Value* x);  // to nearest even
   Value* CutToHalf(Value* x);       // toward zero to a number of f16
 
   llvm::IRBuilder<>& ir() { return b_; }
@@ -215,7 +215,7 @@ class Emitter {
   llvm::CallInst* Asm(const std::string& text, const std::string& constraints, llvm::Type* result,
                       llvm::ArrayRef<Value*> arguments);
   llvm::BasicBlock* NewBlock();
-  // Arguments of a bulk tensor load behind its coordinates, and its destination and barrier.
+  // Arguments of a bulk tensor load after its coordinates, and its destination and barrier.
   struct BulkLoad {
     bool to_cta;
     std::vector<Value*> place, flags;

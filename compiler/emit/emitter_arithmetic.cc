@@ -20,7 +20,7 @@ Value* Emitter::Tanh(Value* x) { return PureAsm("tanh.approx.f32 $0, $1;", "=f,f
 
 std::vector<Value*> Emitter::UserFunction(const FunctionCode& code, Value* inside,
                                           const std::vector<Value*>& arguments) {
-  // Early clobbers: a result may be written while parameters are still to be read.
+  // Early clobbers: a result may be written before all parameters are read.
   std::string constraints = AsmConstraints("=&f", code.results);
   std::vector<Value*> values;
   if (code.guarded) {

@@ -9,7 +9,7 @@ namespace laneshift::compiler {
 namespace nv = llvm::Intrinsic;
 
 void Emitter::PrefetchTensorMap(Value* map) {
-  // As asm: the intrinsic comes out twice, once for the parameter and once for its generic address.
+  // As asm: the intrinsic emits the instruction twice, once for the parameter and once for its generic address.
   Asm("prefetch.tensormap [$0];", "l,~{memory}", b_.getVoidTy(), {b_.CreatePtrToInt(map, I64())});
 }
 

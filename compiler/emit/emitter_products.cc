@@ -46,7 +46,7 @@ void Emitter::TensorMma(const ir::MmaInstruction& instruction, Value* d, Value* 
   std::vector<Value*> arguments = {b_.CreateIntToPtr(d, Pointer(kTensorSpace)), a_descriptor, b_descriptor,
                                    C32(InstructionDescriptorBits(instruction)), accumulate};
   if (disabled != nullptr) {
-    LS_CHECK(ctas_ == 1, "lanes of one CTA are left out of a pair's product");
+    LS_CHECK(ctas_ == 1, "an MMA of a pair cannot disable lanes of one CTA");
     arguments.insert(arguments.end(), {disabled, KindOf(b_, instruction), C32(kCollectorDiscard)});
     Intrinsic(nv::nvvm_tcgen05_mma_shared_disable_output_lane_cg1, arguments);
     return;
@@ -76,7 +76,7 @@ void Emitter::TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, V
                               Value* accumulate, Value* a_scales, Value* b_scales) {
   constexpr uint32_t kCollectorDiscard = 0;
   const auto cells = [&](Value* address) { return b_.CreateIntToPtr(address, Pointer(kTensorSpace)); };
-  LS_CHECK(instruction.kind == ir::MmaKind::kMxf8f6f4, "no scale factors for kind ", ir::InfoOf(instruction.kind).text);
+  LS_CHECK(instruction.kind == ir::MmaKind::kMxf8f6f4, "scale factors with kind ", ir::InfoOf(instruction.kind).text);
   Intrinsic(nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale,
             {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)), accumulate,
              cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});

@@ -1,4 +1,4 @@
-// How the emitter spells what threads, CTAs and grids wait for, and cluster launch control.
+// How the emitter spells synchronisation of threads, CTAs and grids, and cluster launch control.
 #include "base/check.h"
 #include "compiler/emit/emitter.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -62,7 +62,7 @@ void Emitter::RequestCluster(Value* answer, Value* barrier, bool multicast) {
 Emitter::Grant Emitter::ReadAnswer(Value* pointer) {
   auto* words = llvm::FixedVectorType::get(I64(), 2);
   Value* answer = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
-  // One statement: the first CTA of a request that was refused is undefined, and LLVM would ask for it in any case.
+  // One statement: the first CTA of a request that failed is undefined, and LLVM would query it in any case.
   auto* result = llvm::StructType::get(b_.getContext(), {I32(), I32()});
   const std::vector<Value*> read =
       Unpack(Asm("{\n\t.reg .b128 answer;\n\t.reg .pred granted;\n\tmov.b128 answer, {$2, $3};\n\t"

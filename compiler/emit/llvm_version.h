@@ -1,4 +1,4 @@
-// The LLVM that makes PTX of our LLVM IR, for those who must not see LLVM's headers.
+// The LLVM that makes PTX of our LLVM IR, for code that must not include LLVM's headers.
 #pragma once
 
 #include <string_view>

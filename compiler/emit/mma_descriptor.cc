@@ -52,7 +52,7 @@ ScaledInstructionDescriptor ScaledInstructionDescriptor::FromBits(uint32_t bits)
 
 namespace {
 
-// The fields that both have.
+// The fields that both formats have.
 template <typename Descriptor>
 Descriptor DescriptorOf(const ir::MmaInstruction& instruction) {
   Descriptor descriptor;
@@ -88,7 +88,7 @@ uint64_t MatrixDescriptorBits(const ir::SharedLayout& layout, target::MatrixDesc
     case target::MatrixDescriptorFormat::kWgmma:
       return BitsOfTile<WgmmaMatrixDescriptor>(layout, kWgmmaSwizzles);
   }
-  LS_CHECK(false, "no format of descriptors");
+  LS_CHECK(false, "unknown format of descriptors");
 }
 
 }  // namespace laneshift::compiler

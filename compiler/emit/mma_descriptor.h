@@ -34,7 +34,7 @@ struct InstructionDescriptor {
   static InstructionDescriptor FromBits(uint32_t bits);
 };
 
-// The same of kinds with scale factors, of which M = 128 and 256 only.
+// The same of kinds with scale factors, which have only M = 128 and 256.
 struct ScaledInstructionDescriptor {
   uint32_t reserved_0 : 2 = 0;
   uint32_t sparse : 1 = 0;
@@ -93,7 +93,7 @@ struct WgmmaMatrixDescriptor {
   static WgmmaMatrixDescriptor FromBits(uint64_t bits);
 };
 
-// The constant bits of a tile's descriptor: all but where it starts.
+// The constant bits of a tile's descriptor: all but its start address.
 uint64_t MatrixDescriptorBits(const ir::SharedLayout& layout, target::MatrixDescriptorFormat format);
 
 }  // namespace laneshift::compiler

@@ -55,7 +55,7 @@ TEST(MmaDescriptor, IntegersAreSummedInS32) {
   EXPECT_EQ(d.saturate, 1u);
 }
 
-// The fields of kinds with scale factors lie elsewhere (PTX ISA, "Instruction descriptor", kind mxf8f6f4).
+// The fields of kinds with scale factors have other positions (PTX ISA, "Instruction descriptor", kind mxf8f6f4).
 TEST(MmaDescriptor, ScaleFactorsHaveFieldsOfTheirOwn) {
   ir::MmaInstruction instruction =
       ir::InstructionOf({.type = DataType::kE4m3}, {.type = DataType::kE5m2}, 256, 128, 32);

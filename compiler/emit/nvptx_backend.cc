@@ -35,7 +35,7 @@ using base::Cat;
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 
-// ptxas optimises; here only what makes the text small. O2 made the same machine code and took five times as long.
+// ptxas optimises; these passes only make the text small. O2 made the same machine code and took five times as long.
 constexpr const char* kLlvmPasses = "function(sroa,early-cse,simplifycfg)";
 
 // LLVM reports an instruction that it cannot select by its fatal-error handler and would abort the user's process.
@@ -44,7 +44,7 @@ struct FatalError : std::runtime_error {
 };
 
 void InitializeOnce() {
-  // Where it runs out of memory the next call tries again.
+  // After running out of memory the next call tries again.
   [[maybe_unused]] static const bool done = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
@@ -99,7 +99,7 @@ llvm::TargetMachine& MachineFor(const target::Target& target) {
   return *machine;
 }
 
-// LLVM 22 models tcgen05.mma as a store to D alone and waits as touching nothing, and would delete or move what depends
+// LLVM 22 models tcgen05.mma as a store only to D and waits as touching nothing, and would delete or move what depends
 // on the rest. Declarations are made opaque, so that calls stay where they were written.
 void Harden(llvm::Module& module) {
   constexpr std::string_view kPrefixes[] = {"llvm.nvvm.tcgen05.",         "llvm.nvvm.cp.async.bulk.",

@@ -1,4 +1,4 @@
-// What kernels need that are no product's: those that run before or behind one (compiler/plan/packing.h,
+// What auxiliary kernels need: those that run before or after the main kernel (compiler/plan/packing.h,
 // compiler/plan/totals.h), and probes.
 //
 // Thread-safety: pure functions.
@@ -13,11 +13,11 @@
 
 namespace laneshift::compiler {
 
-// A scheduled program, lowered, with its storage, and verified before and behind that.
+// A scheduled program, lowered, with its storage, and verified before and after that.
 Result<ir::Program> LowerProgram(ir::Program program, const target::Target& target);
 
-// CTAs that walk over so many tiles. So many come to each SM one after another that those which come last hold up
-// nothing; of still more tiles a CTA has several.
+// The number of CTAs that loop over this many tiles. Each SM runs several in succession, so that the last ones cause
+// no tail; with still more tiles a CTA has several.
 LaunchGeometry LaunchOver(int64_t tiles, const ir::Program& program, int sm_count);
 
 }  // namespace laneshift::compiler

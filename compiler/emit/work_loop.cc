@@ -43,7 +43,7 @@ WorkLoop::Place WorkLoop::At(Value* tile) const {
   return {own_row, own_column, batch.quotient};
 }
 
-// By a number that only the kernel knows takes a hundred clocks; where `easy` holds, the quotient is `quotient`.
+// Division by a number that only the kernel knows takes a hundred clocks; where `easy` holds, `quotient` is the result.
 WorkLoop::Quotient WorkLoop::Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const {
   const Variable result = e_.NewVariable(e_.I32(), quotient);
   e_.If(b_.CreateNot(easy), [&] { e_.Store(result, b_.CreateUDiv(number, divisor)); });
@@ -75,7 +75,7 @@ WorkLoop::Source WorkLoop::SourceOfUnits() {
   __builtin_unreachable();
 }
 
-// Every so many-th tile; where roles take turns, of each `turns` of those one.
+// Every Nth tile, N the number of clusters; a ping-pong role has one of each `turns` of these.
 WorkLoop::Source WorkLoop::WholeTiles() {
   const auto of_turns = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
   const Variable tile = e_.NewVariable(e_.I32(), attrs_.turn == 0 ? own_ : b_.CreateAdd(own_, of_turns(attrs_.turn)));
@@ -90,7 +90,7 @@ WorkLoop::Source WorkLoop::WholeTiles() {
           .advance = [this, tile, step](const Unit& unit) { e_.Store(tile, b_.CreateAdd(unit.tile, step)); }};
 }
 
-// The slices of those tiles that fill no wave, then waves of whole tiles.
+// The slices of the tiles of the incomplete wave, then waves of whole tiles.
 WorkLoop::Source WorkLoop::Slices() {
   Value* most = e_.C32(static_cast<uint32_t>(attrs_.slices));
   Value* slices = b_.CreateSelect(b_.CreateICmpULT(blocks_, most), blocks_, most);
@@ -117,7 +117,7 @@ WorkLoop::Source WorkLoop::Slices() {
                .number = number,
                .slice = slice,
                .slices = choose(slices, e_.C32(1))};
-    // Of a cluster every CTA has a tile of its own.
+    // Every CTA of a cluster has a separate tile.
     const int cluster = cx_.program.ClusterSize();
     if (cluster > 1) {
       Value* rank = b_.CreateURem(e_.CtaIndex(), e_.C32(cluster));
@@ -128,7 +128,7 @@ WorkLoop::Source WorkLoop::Slices() {
   return {.count = b_.CreateAdd(pieces, waves), .unit = unit};
 }
 
-// The grid has a cluster for each tile: its own first, then those of clusters that it takes over.
+// The grid has a cluster for each tile: its own first, then those of clusters that it steals (CLC).
 WorkLoop::Source WorkLoop::TakenTiles() {
   taken_tile_ = e_.NewVariable(e_.I32(), own_);
   another_ = e_.NewVariable(e_.I32(), e_.C32(0));

@@ -13,7 +13,7 @@ namespace laneshift::compiler {
 
 class WorkLoop {
  public:
-  // How much work there is: counts of tiles along m and n, and of matrices; where tiles are cut, blocks of K of one.
+  // The amount of work: counts of tiles along m and n, and of matrices; where tiles are cut, blocks of K of one.
   struct Counts {
     Value *rows, *columns, *batches;
     Value* blocks = nullptr;
@@ -27,7 +27,7 @@ class WorkLoop {
     Value* number = nullptr;
     Value *slice = nullptr, *slices = nullptr;
   };
-  // Where a tile of this CTA lies, counted in tiles.
+  // The position of a tile of this CTA, counted in tiles.
   struct Place {
     Value *row, *column, *batch;
   };
@@ -40,8 +40,8 @@ class WorkLoop {
   void ForEach(const std::function<void(const Unit&)>& body);
   // This CTA's part of the cluster's `tile`-th.
   Place At(Value* tile) const;
-  // Within the body, where units come from cluster launch control: the next one is that of the cluster that begins with
-  // this CTA, if there is one.
+  // Within the body, where units come from cluster launch control: the next one is that of the cluster whose first CTA
+  // is this CTA, if there is one.
   void Take(const Emitter::Grant& grant);
 
  private:
@@ -50,7 +50,7 @@ class WorkLoop {
   };
   // Where units come from: which one an iteration has, and how many iterations there are, or whether another follows.
   struct Source {
-    Value* count = nullptr;  // null: not known beforehand
+    Value* count = nullptr;  // null: not known in advance
     std::function<Unit(Value* iteration)> unit;
     std::function<void(const Unit&)> advance = [](const Unit&) {};
     std::function<Value*()> more{};  // where there is no count

@@ -14,7 +14,7 @@ namespace {
 
 using base::Cat;
 
-// Of all copies in a kernel together. Beyond it the code outgrows the instruction cache, and ptxas takes its time.
+// Of all copies in a kernel together. Beyond it the code outgrows the instruction cache, and ptxas gets slow.
 constexpr int kMostInlined = 4096;
 
 struct Formal {
@@ -73,7 +73,7 @@ std::string_view Between(std::string_view text, char open, char close) {
   return base::Trim(text.substr(begin + 1, end - begin - 1));
 }
 
-// Stands for the '$' of an operand until all others are escaped: names may have one, and inline assembly reserves it.
+// Replaces the '$' of an operand until all others are escaped: names may have one, and inline assembly reserves it.
 constexpr char kOperand = '\1';
 
 std::string Escaped(std::string_view text) {
@@ -90,7 +90,7 @@ std::string_view RegisterClass(std::string_view name) {
   return name.substr(0, name.find_last_not_of("0123456789") + 1);
 }
 
-// The text with its own registers renamed: those of the kernel, which its operands will be, have the same names.
+// The text with its own registers renamed: those of the kernel, which become its operands, have the same names.
 std::string WithOwnRegisters(const std::vector<PtxStatement>& statements, std::string_view text) {
   std::set<std::string_view> declared;
   const auto name_at = [](std::string_view in, size_t at) {
@@ -118,7 +118,7 @@ std::string WithOwnRegisters(const std::vector<PtxStatement>& statements, std::s
   return renamed;
 }
 
-// Writes the body as a block, or gives up where a statement cannot stand inside of another function.
+// Writes the body as a block, or gives up on a statement that cannot be inside of another function.
 class BodyWriter {
  public:
   BodyWriter(const ModuleItem& entry, const Interface& face, std::string label, int first_parameter)
@@ -204,7 +204,7 @@ class BodyWriter {
   bool returns_early_ = false;
 };
 
-// What its instructions do beside computing.
+// The effects of its instructions besides computing.
 struct Habits {
   int instructions = 0;
   bool memory = false, loops = false, calls = false;
@@ -232,7 +232,7 @@ Habits HabitsOf(const ModuleItem& entry) {
   return habits;
 }
 
-// Every item under a name of its own kind, in front of which `prefix` stands.
+// Every item renamed: its name gets the prefix `prefix`.
 std::string Renamed(const FunctionModule& module, const std::string& prefix, const std::string& entry_name) {
   std::map<std::string, std::string, std::less<>> names;
   for (const ModuleItem& item : module.items()) {
@@ -296,7 +296,7 @@ FunctionCode MakeFunctionCode(const FunctionModule& module, const std::string& l
   BodyWriter body(module.entry(), face, label, first_parameter);
   code.inlined = habits.instructions * copies <= kMostInlined && body.Write();
   code.pure = code.inlined && !habits.memory;
-  // A function that is called is guarded like any: its callees are not looked at.
+  // A function that is called is guarded like any: its callees are not checked.
   if (!code.inlined) code.guarded = true;
   const int parameters_at = face.results + (code.guarded ? 1 : 0);
   std::string text = Cat("{\n", kFunctionBegins, "\n", label, ":\n");

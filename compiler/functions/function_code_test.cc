@@ -1,4 +1,4 @@
-// Users' functions as statements of a kernel: what of the PTX is kept, what is inlined and what is called.
+// Users' functions as statements of a kernel: which PTX is kept, inlined or called.
 #include "compiler/functions/function_code.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace laneshift::compiler {
 namespace {
 
-// A module as NVRTC writes it, around the body of F(v, k) and whatever else it needs.
+// A module as NVRTC writes it, with the body of F(v, k) and any other items.
 std::string ModuleOf(const std::string& body, const std::string& others = "") {
   return ".version 9.0\n.target sm_90a\n.address_size 64\n\n"
          ".visible .global .align 4 .b8 laneshift_signature[28] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 6, "
@@ -131,7 +131,7 @@ TEST(FunctionCode, WhatCannotBeInlinedIsCalled) {
     EXPECT_EQ(Has(code.declarations, "f2_helper"), !others.empty()) << code.declarations;
     EXPECT_FALSE(Has(code.declarations, ".visible") || Has(code.declarations, ".weak")) << code.declarations;
   }
-  // As often as this even a short body is too long.
+  // For this many copies even a short body is too long.
   EXPECT_FALSE(MakeFunctionCode(Parsed(ModuleOf("")), "f", 1 << 20).inlined);
 }
 

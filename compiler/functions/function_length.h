@@ -8,9 +8,9 @@
 
 namespace laneshift::compiler {
 
-// Of one element. Each instruction counts once: loops as one turn, of a branch both sides, calls with what they call.
-// Divisions and roots that round count as what ptxas makes of them; moves and accesses of parameters, which are gone in
-// the kernel, as nothing.
+// Of one element. Each instruction counts once: one iteration of loops, both sides of branches, calls with their
+// callees. Divisions and roots that round count as the code that ptxas makes of them; moves and accesses of parameters,
+// which the kernel does not have, count as nothing.
 FunctionLength LengthOf(const FunctionModule& module);
 
 }  // namespace laneshift::compiler

@@ -17,7 +17,7 @@ constexpr std::string_view kEntrySymbol = "laneshift_entry";
 constexpr std::string_view kSignatureSymbol = "laneshift_signature";
 
 Error Corrupt(std::string_view what) {
-  return MakeError(ErrorCode::kCorrupt, Cat("this is no PTX of an epilogue function: ", what));
+  return MakeError(ErrorCode::kCorrupt, Cat("this is not PTX of an epilogue function: ", what));
 }
 
 bool BeginsIdentifier(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
@@ -39,7 +39,7 @@ std::string WithoutComments(std::string_view ptx) {
   return text;
 }
 
-// Where the item that begins at `at` ends: behind its ';', or behind the body of a function.
+// Where the item that begins at `at` ends: after its ';', or after the body of a function.
 size_t EndOfItem(std::string_view text, size_t at) {
   int depth = 0;
   bool function = false;
@@ -53,7 +53,7 @@ size_t EndOfItem(std::string_view text, size_t at) {
   return std::string_view::npos;
 }
 
-// ".func (.param .b32 r) name(...)": behind the results.
+// ".func (.param .b32 r) name(...)": after the results.
 std::string NameOfFunction(std::string_view text) {
   size_t at = text.find(".func") + 5;
   while (at < text.size() && IsBlank(text[at])) ++at;
@@ -63,7 +63,7 @@ std::string NameOfFunction(std::string_view text) {
   return names.empty() ? std::string() : std::string(names[0].text);
 }
 
-// Without the words at its front that say who else may see it, in whatever order they stand there.
+// Without the linkage directives at its front, which may have any order.
 std::string WithoutLinkage(std::string_view text) {
   constexpr std::string_view kLinkage[] = {".visible", ".weak", ".common"};
   std::string_view rest = base::Trim(text);
@@ -96,7 +96,7 @@ Result<ModuleItem> ItemOf(std::string_view text) {
   return item;
 }
 
-// The bytes of ".b8 name[n] = {1, 0, …}" as little-endian words; those that are left out are 0.
+// The bytes of ".b8 name[n] = {1, 0, …}" as little-endian words; omitted ones are 0.
 std::vector<int> WordsOf(const ModuleItem& item) {
   const size_t bracket = item.text.find('['), open = item.text.find('{');
   if (bracket == std::string::npos || open == std::string::npos) return {};
@@ -124,16 +124,16 @@ std::optional<int> VersionOf(std::string_view text) {
   return static_cast<int>(*major * 10 + *minor);
 }
 
-// Functions that the driver knows.
+// Functions that the driver provides.
 bool IsSystemCall(std::string_view name) {
   return name == "vprintf" || name == "__assertfail" || name == "malloc" || name == "free";
 }
 
-// Beginnings of opcodes, and why they may not appear.
+// Beginnings of opcodes, and why they are not allowed.
 struct Unwanted {
   std::string_view opcode, reason;
 };
-constexpr std::string_view kTalks = "it talks to other threads, but sees only one element";
+constexpr std::string_view kTalks = "it communicates with other threads, but sees only one element";
 constexpr Unwanted kUnwanted[] = {
     {"bar.", kTalks},           {"barrier", kTalks},    {"shfl", kTalks},
     {"vote", kTalks},           {"match", kTalks},      {"redux", kTalks},
@@ -145,12 +145,12 @@ constexpr Unwanted kUnwanted[] = {
 
 Status CheckItem(const ModuleItem& item) {
   if (item.kind == ModuleItem::Kind::kExternal && !IsSystemCall(item.name)) {
-    return MakeError(ErrorCode::kUnsupported, Cat("it needs ", item.name, ", which is nowhere defined"));
+    return MakeError(ErrorCode::kUnsupported, Cat("it needs ", item.name, ", which is not defined"));
   }
   if (item.kind == ModuleItem::Kind::kVariable && item.text.starts_with(".shared")) {
     return MakeError(ErrorCode::kUnsupported,
-                     Cat("it has the shared memory ", item.name,
-                         ", all of which belongs to the kernel; use __constant__ or registers"));
+                     Cat("it has the shared variable ", item.name,
+                         ", but the kernel needs all shared memory; use __constant__ or registers"));
   }
   if (!item.has_body) return Ok();
   for (const PtxStatement& statement : StatementsOf(item)) {
@@ -255,7 +255,7 @@ Result<FunctionModule> FunctionModule::Parse(std::string_view ptx) {
     }
     const std::string_view line = std::string_view(text).substr(at, text.find('\n', at) - at);
     const std::vector<std::string_view> words = base::Words(line);
-    if (words.empty()) return Corrupt("a line of bytes that are no text");
+    if (words.empty()) return Corrupt("a line that is not text");
     if (words[0] == ".version" || words[0] == ".target" || words[0] == ".address_size") {
       if (words.size() < 2) return Corrupt("a header without a value");
       if (words[0] == ".target") module.target_ = std::string(words[1]);
@@ -281,10 +281,11 @@ Result<FunctionModule> FunctionModule::Parse(std::string_view ptx) {
     return std::find_if(all.begin(), all.end(), [&](const ModuleItem& item) { return item.name == name; });
   };
   const auto pointer = named(kEntrySymbol), signature = named(kSignatureSymbol);
-  if (pointer == all.end() || signature == all.end()) return Corrupt("nothing says where it begins");
+  if (pointer == all.end() || signature == all.end())
+    return Corrupt("it has no laneshift_entry or no laneshift_signature");
   module.signature_ = WordsOf(*signature);
   const std::vector<Identifier> target = IdentifiersOf(pointer->text);
-  if (target.size() != 2) return Corrupt("nothing says where it begins");
+  if (target.size() != 2) return Corrupt("laneshift_entry does not have the address of a function");
   const std::string entry(target[1].text);
   const std::set<std::string> needed = NeededBy(entry, all);
   for (const std::string_view own : {kEntrySymbol, kSignatureSymbol}) {

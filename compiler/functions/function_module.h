@@ -1,6 +1,6 @@
-// FunctionModule: what NVRTC made of a user's epilogue function, taken apart: PTX of a relocatable module in which
-// `laneshift_entry` holds the address of the function to call and `laneshift_signature` says what its parameters are
-// (nvrtc/binding.cuh). Of everything else only what the function needs is kept.
+// FunctionModule: NVRTC's PTX of a user's epilogue function, split into items: a relocatable module in which
+// `laneshift_entry` holds the address of the function to call and `laneshift_signature` describes its parameters
+// (nvrtc/binding.cuh). Only the items that the function needs are kept.
 //
 // Thread-safety: values.
 #pragma once
@@ -23,17 +23,17 @@ struct ModuleItem {
 
 class FunctionModule {
  public:
-  // kCorrupt: no such module. kUnsupported names what an epilogue cannot have: shared memory, talk among threads, the
-  // end of the kernel, or a function that is nowhere defined.
+  // kCorrupt: not such a module. kUnsupported names what an epilogue cannot have: shared memory, communication of
+  // threads, the end of the kernel, or a function that is not defined.
   static Result<FunctionModule> Parse(std::string_view ptx);
 
-  // In the order of the text; what is referred to stands in front.
+  // In the order of the text; an item comes after those that it refers to.
   const std::vector<ModuleItem>& items() const { return items_; }
   const ModuleItem& entry() const { return items_[entry_]; }
   // The words of nvrtc/binding.cuh.
   const std::vector<int>& signature() const { return signature_; }
   int version() const { return version_; }  // 90 is 9.0
-  // What Parse reads as the same module.
+  // PTX that Parse reads as the same module.
   std::string Text() const;
 
  private:
@@ -44,15 +44,15 @@ class FunctionModule {
   std::string target_;
 };
 
-// The identifiers of a piece of PTX, registers and labels among them, with where they begin; directives, opcodes'
-// suffixes and numbers are none.
+// The identifiers of a piece of PTX, including registers and labels, with their positions; directives, suffixes of
+// opcodes and numbers are not identifiers.
 struct Identifier {
   std::string_view text;
   size_t at;
 };
 std::vector<Identifier> IdentifiersOf(std::string_view text);
 
-// What stands between semicolons and braces in the body of a function.
+// The text between semicolons and braces in the body of a function.
 struct PtxStatement {
   enum class Kind : uint8_t { kOpen, kClose, kLabel, kDirective, kInstruction } kind = Kind::kInstruction;
   std::string_view text;    // of a label: its name

@@ -16,13 +16,13 @@ namespace laneshift::compiler {
 
 class FunctionTable {
  public:
-  // kNotFound: the text of a function is not there.
+  // kNotFound: the text of a function is missing.
   static Result<FunctionTable> Make(const ir::Program& program, const FunctionTexts& texts);
 
-  // How function `index` is written, into fragments of so many registers. The first that asks decides.
+  // The code of function `index`, for fragments with this many registers. The first call decides.
   const FunctionCode& CodeOf(int index, int registers);
 
-  // The PTX of a kernel with what its functions need in front, and of a version that knows it.
+  // The PTX of a kernel with what its functions need in front, and of a sufficient version.
   std::string Link(const std::string& ptx) const;
 
  private:

@@ -5,7 +5,7 @@
 namespace laneshift::compiler {
 namespace {
 
-// Products that one MMA instruction adds up at once: their grouping shows in the bits.
+// Products that one MMA instruction adds at once: their grouping shows in the bits.
 constexpr int64_t kGroup = 16;
 
 Error NotWithNumerics(std::string_view what, std::string_view instead) {
@@ -20,16 +20,16 @@ Status CheckNumerics(const Contraction& contraction, const Schedule& s) {
   if (contraction.numerics != Numerics::kBatchInvariant) return Ok();
   // Blocks of K follow one another where tiles are not cut along K, and a tile's shape decides only which element is
   // summed where. Which tiles are cut depends on how many there are.
-  if (s.split_k != 1) return NotWithNumerics("split_k sums the tiles that fill no round in sections", "split_k=1");
+  if (s.split_k != 1)
+    return NotWithNumerics("split_k sums the tiles of an incomplete wave in slices of K", "split_k=1");
   if (!contraction.WalksPixels()) return Ok();
   if (s.reuse > Reuse::kIm2col) {
-    return NotWithNumerics("this reuse of activations sums the taps of a filter in an order of its own",
-                           "reuse=im2col");
+    return NotWithNumerics("this reuse of activations sums the taps of a filter in another order", "reuse=im2col");
   }
-  // Bulk copies fill up each tap's channels to a whole block; threads that gather run on into the next tap.
+  // Bulk copies pad each tap's channels to a whole block; threads that gather run on into the next tap.
   if (s.a_load != LoadPath::kCopy && contraction.geometry.channels % kGroup != 0) {
     return NotWithNumerics(base::Cat("bulk copies group ", contraction.geometry.channels,
-                                     " channels otherwise than threads that gather them"),
+                                     " channels differently from threads that gather them"),
                            "a_load=copy");
   }
   return Ok();

@@ -18,11 +18,11 @@ using target::Feature;
 using target::Target;
 
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
-constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds beside any epilogue
-constexpr int kPlainAccumulators = 384;               // and beside one of vectors and functions alone
-constexpr int kTotalsAccumulators = 192;              // of two blocks of rows, beside several totals
-constexpr int kMatrixTotalsAccumulators = 128;        // of two that are columns of D, beside a total and a matrix
-constexpr int kOrderedAccumulators = 128;             // beside totals whose lines are stored, where much else is held
+constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds with any epilogue
+constexpr int kPlainAccumulators = 384;               // and with one of vectors and functions only
+constexpr int kTotalsAccumulators = 192;              // of two blocks of rows, with several reductions
+constexpr int kMatrixTotalsAccumulators = 128;        // of two that are columns of D, with a reduction and a matrix
+constexpr int kOrderedAccumulators = 128;             // with ordered reductions, whose partial rows need registers
 constexpr int kBlockRows = 64;                        // of a warpgroup
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
@@ -35,8 +35,8 @@ bool Copies(const Schedule& s) { return s.a_load == LoadPath::kCopy || s.b_load 
 // Warpgroups that share a tile.
 int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups; }
 
-// Columns of 64 rows that a warpgroup holds: matrices and sums of the epilogue, sections that are added and threads
-// that copy take the registers of some.
+// Columns of 64 rows that a warpgroup holds: matrices and reductions of the epilogue, split-K partials and threads
+// that copy need the registers of some.
 int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   const Epilogue& epilogue = contraction.epilogue();
   const auto totals = std::count_if(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
@@ -65,10 +65,12 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
 Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_view row_side, int most) {
   const bool turns = s.consumers == Consumers::kPingpong;
   if (turns && s.math_warpgroups != 2)
-    return Refused(Cat("with consumers=pingpong two warpgroups take turns; use math=2 instead of ", s.math_warpgroups));
+    return Refused(Cat("with consumers=pingpong two warpgroups alternate between tiles; use math=2 instead of ",
+                       s.math_warpgroups));
   if (turns && s.split_k > 1)
     return Refused(
-        "with consumers=pingpong all tiles have as many blocks of K; use split_k=1 or consumers=cooperative");
+        "with consumers=pingpong all tiles must have the same number of blocks of K; use split_k=1 or "
+        "consumers=cooperative");
   const int together = Together(s);
   const int blocks = rows / (kBlockRows * together);
   if (rows % (kBlockRows * together) != 0 || blocks < 1) {
@@ -79,7 +81,7 @@ Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_vie
   if (blocks * columns <= most) return Ok();
   const bool two_can = s.math_warpgroups == 1 && blocks % 2 == 0 && blocks / 2 * columns <= most;
   return Refused(Cat("a warpgroup holds ", blocks * kBlockRows, " rows of ", columns,
-                     " sums in registers, which are too many beside this epilogue and these loads; use ",
+                     " accumulators in registers, too many with this epilogue and these loads; use ",
                      two_can ? "math=2, or " : "", "at most ", most / blocks, " columns, or fewer rows"));
 }
 
@@ -92,7 +94,7 @@ Status CheckIntegerColumns(const Schedule& s, DataType operand) {
                      s.rows == RowSide::kM ? "n" : "m", "=", base::RoundUp(columns, kStep)));
 }
 
-// `narrow`: the columns' side of the operand comes along K, so that it may have as few as 8.
+// `narrow`: this operand is read along K on the side of the columns, so that it may have as few as 8.
 Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most) {
   const bool along_m = s.rows == RowSide::kM;
   const int rows = along_m ? s.tile_m : s.tile_n;
@@ -101,14 +103,14 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
   const std::string_view column_side = along_m ? "n" : "m";
   if (target.mma.AccumulatesInTensorMemory()) {
     if (rows != 64 && rows != 128) {
-      return Refused(Cat("tile ", row_side, "=", rows, " is no tcgen05.mma shape of one CTA; use 64 or 128"));
+      return Refused(Cat("tile ", row_side, "=", rows, " is not a tcgen05.mma shape of one CTA; use 64 or 128"));
     }
     if (s.math_warpgroups != 1) {
       return Refused(Cat("math=", s.math_warpgroups, " is for wgmma; on ", target.name, " use math=1"));
     }
     if (s.consumers != Consumers::kCooperative) {
       return Refused(Cat("consumers=pingpong overlaps epilogues of wgmma; on ", target.name,
-                         ", where other warps have them, use consumers=cooperative acc=2"));
+                         ", where other warps run them, use consumers=cooperative acc=2"));
     }
   } else {
     if (s.math_warpgroups != 1 && s.math_warpgroups != 2) {
@@ -117,7 +119,7 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
     LS_TRY(CheckWarpgroups(s, rows, columns, row_side, most));
     if (rows > kLargestBox)
       return Refused(
-          Cat("tile ", row_side, "=", rows, " has more rows than a bulk copy brings; use at most ", kLargestBox));
+          Cat("tile ", row_side, "=", rows, " has more rows than a bulk copy loads; use at most ", kLargestBox));
   }
   const int unit = !along_m && narrow && (target.mma.narrow_columns || rows == 64) ? 8 : 16;
   if (columns < unit || columns > 256 || columns % unit != 0) {
@@ -135,28 +137,28 @@ Status CheckRings(const Schedule& s, const Target& target) {
         Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
   }
   if (s.split_k > 1 && s.scheduler != Scheduler::kStatic)
-    return Refused("split_k shares out the tiles behind the last whole round of a fixed order; use scheduler=static");
+    return Refused("split_k divides the tiles after the last full wave of a static order; use scheduler=static");
   if (s.split_k < 1) return Refused(Cat("split_k=", s.split_k, " is not supported; use 1 or more"));
   if (s.raster < 1) return Refused(Cat("raster=", s.raster, " is not supported; use 1 or more"));
   return Ok();
 }
 
-// Whether CTAs run together, and what they then share. `a_rows` and `b_rows`: outer extents of the tiles of a CTA.
+// Whether CTAs form a cluster, and what they then share. `a_rows` and `b_rows`: outer extents of the tiles of a CTA.
 Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_rows) {
   constexpr int kPatternRows = 8;  // of a swizzle pattern
   const auto power = [](int extent) { return extent >= 1 && (extent & (extent - 1)) == 0; };
   if (!power(s.cluster_m) || !power(s.cluster_n) || s.cluster_m * s.cluster_n > target.max_cluster) {
     return Refused(Cat("cluster=", s.cluster_m, "x", s.cluster_n, " is not supported; use powers of two, at most ",
-                       target.max_cluster, " CTAs together"));
+                       target.max_cluster, " CTAs in a cluster"));
   }
   if (s.ctas == 2) {
     if (s.ctas > target.mma.most_ctas)
       return Refused(Cat("ctas=2 pairs CTAs for tcgen05.mma, which ", target.name, " has not; use ctas=1 cluster=2x1"));
-    if (s.rows != RowSide::kM) return Refused("the rows of a pair are those of m; with ctas=2 use rows=m");
+    if (s.rows != RowSide::kM) return Refused("a pair of CTAs divides the rows along m; with ctas=2 use rows=m");
     if (s.cluster_m % 2 != 0)
-      return Refused(Cat("the CTAs of a pair are neighbours along m; with ctas=2 use cluster=2x", s.cluster_n));
+      return Refused(Cat("the CTAs of a pair are adjacent along m; with ctas=2 use cluster=2x", s.cluster_n));
     if (s.a_load != LoadPath::kTma || s.b_load != LoadPath::kTma)
-      return Refused("the leader of a pair waits for bulk copies alone; with ctas=2 use a_load=tma b_load=tma");
+      return Refused("the leader of a pair waits only for bulk copies; with ctas=2 use a_load=tma b_load=tma");
     if (s.tile_m != ir::kTensorLanes)
       return Refused(Cat("ctas=2 needs tile m=", ir::kTensorLanes, " in each CTA, not ", s.tile_m));
     if (s.tile_n % 32 != 0)
@@ -171,7 +173,7 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
     return Refused(Cat("a cluster shares B along m by bulk copies; use b_load=tma or cluster=1x", s.cluster_n));
   if (a_rows % (kPatternRows * s.cluster_n) != 0 || b_rows % (kPatternRows * b_parts) != 0) {
     return Refused(Cat("the parts of tiles of ", a_rows, " and ", b_rows, " rows that CTAs of cluster=", s.cluster_m,
-                       "x", s.cluster_n, " bring are not whole groups of 8; use a larger tile or a smaller cluster"));
+                       "x", s.cluster_n, " load are not whole groups of 8; use a larger tile or a smaller cluster"));
   }
   return Ok();
 }
@@ -197,7 +199,7 @@ Status CheckRowBytes(std::string_view what, int elements, DataType type) {
                      " bytes; use a tile n that is a multiple of ", kLeastSpan / BytesOf(type)));
 }
 
-// Pairs of neighbouring columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
+// Pairs of adjacent columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
 // which there are enough.
 Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
   constexpr int kLeastSpan = 32, kJoined = 2;
@@ -205,21 +207,22 @@ Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
   const int least = kJoined * kLeastSpan / BytesOf(d);
   if (s.tile_n % least == 0) return Ok();
   return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kJoined, " ", DataTypeName(d),
-                     " of D, whose columns are joined in pairs; use a multiple of ", least));
+                     " of D, because the gated linear unit combines pairs of columns; use a multiple of ", least));
 }
 
-// Fragments of 8-bit elements are not transposed, and factors of blocks lie as rows of A and columns of B do.
+// Fragments of 8-bit elements are not transposed, and block scale factors belong to rows of A and columns of B.
 Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
   if (s.rows == RowSide::kM) return Ok();
-  if (scale == Scaling::kBlock) return Refused("rows=n does not take the factors of scale=block; use rows=m");
+  if (scale == Scaling::kBlock) return Refused("rows=n does not support the scale factors of scale=block; use rows=m");
   if (BytesOf(output) > 1) return Ok();
   return Refused(Cat("rows=n is for results of 16 or 32 bits, not ", DataTypeName(output), "; use rows=m"));
 }
 
-// Sums in registers beside the accumulator: how wide a tile may be, and which blocks of K.
+// Promoted accumulators: how wide a tile may be, and which blocks of K.
 Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const Target& target) {
   if (s.ctas != 1)
-    return Refused(Cat("sums of ", DataTypeName(operand), " beside the accumulator are those of one CTA; use ctas=1"));
+    return Refused(Cat("promoted accumulators of ", DataTypeName(operand),
+                       " products are in the registers of one CTA; use ctas=1"));
   const bool tensor_memory = target.mma.AccumulatesInTensorMemory();
   const int together = Together(s);
   const bool along_m = s.rows == RowSide::kM;
@@ -228,19 +231,18 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
   const int blocks = tensor_memory ? 1 : rows / (64 * together);
   const int most = (tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : Copies(s) ? 128 : 192) / blocks;
   if (columns > most) {
-    return Refused(Cat("tile ", along_m ? "n=" : "m=", columns, " leaves no registers for f32 sums of ",
-                       DataTypeName(operand), " products beside the accumulator; use at most ", most,
-                       scale == Scaling::kBlock ? "" : ", or sum=fast"));
+    return Refused(Cat("tile ", along_m ? "n=" : "m=", columns,
+                       " leaves no registers for promoted f32 accumulators of ", DataTypeName(operand),
+                       " products; use at most ", most, scale == Scaling::kBlock ? "" : ", or sum=fast"));
   }
   if (scale == Scaling::kBlock) {
-    if (blocks > 1)
-      return Refused(Cat("the factors of scale=block are those of 64 rows of a warpgroup; use tile m=", 64 * together));
+    if (blocks > 1) return Refused(Cat("with scale=block a warpgroup scales 64 rows; use tile m=", 64 * together));
     if (s.tile_k != kScaleRun)
       return Refused(
-          Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a factor of scale=block; use k=", kScaleRun));
+          Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a scale factor of scale=block; use k=", kScaleRun));
     if (kScaleRun % s.tile_n != 0 && s.tile_n % kScaleRun != 0)
-      return Refused(Cat("tile n=", s.tile_n, " is no part of the ", kScaleRun,
-                         " columns of a factor of scale=block; use 16, 32, 64 or 128"));
+      return Refused(Cat("tile n=", s.tile_n, " does not divide the ", kScaleRun,
+                         " columns of a scale factor of scale=block; use 16, 32, 64 or 128"));
     return Ok();
   }
   if (s.tile_k <= kPromotedRun) return Ok();
@@ -249,12 +251,12 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
                      ", or sum=fast"));
 }
 
-// Scale factors of MXFP8 come in blocks of 128 rows and 128 elements of K, and the tensor core has all rows of a tile.
+// Scale factors of MXFP8 are in blocks of 128 rows and 128 elements of K, and the tensor core has all rows of a tile.
 Status CheckBlockScales(const Schedule& s, const Target& target) {
   if (!target.mma.ScalesBlocks())
     return Refused(Cat("scale=mx needs matrix instructions with scale factors, which ", target.name,
                        " has not; use scale=tensor or block"));
-  if (s.rows != RowSide::kM) return Refused("scale=mx multiplies A's rows as they are; use rows=m");
+  if (s.rows != RowSide::kM) return Refused("scale=mx does not swap A and B; use rows=m");
   if (s.tile_m != ir::ScaleBlock::kRows)
     return Refused(Cat("scale=mx needs tile m=", ir::ScaleBlock::kRows, ", not ", s.tile_m));
   if (s.tile_n % ir::ScaleBlock::kRows != 0)
@@ -270,16 +272,16 @@ Status CheckBlockScales(const Schedule& s, const Target& target) {
   return Ok();
 }
 
-// Decisions that belong to modes of reuse.
+// Fields that belong to one mode of reuse.
 Status CheckForms(const Schedule& s) {
   if (s.shift != ShiftForm::kSeparate && s.reuse != Reuse::kLaneShift)
-    return Refused("shift=fused is for lanes that move; use reuse=lane_shift or shift=separate");
+    return Refused("shift=fused is for operands shifted in Tensor Memory; use reuse=lane_shift or shift=separate");
   if (s.border != Border::kZeros && s.reuse != Reuse::kLaneShift && s.reuse != Reuse::kRowOffset)
-    return Refused("border=mask is for activations that are reused; use reuse=row_offset or border=zeros");
+    return Refused("border=mask is for reused activations; use reuse=row_offset or border=zeros");
   return Ok();
 }
 
-// What products that move the lanes of A need of the device, and of the filter.
+// What MMAs that shift the lanes of A need of the device, and of the filter.
 Status CheckFusedShifts(const ConvGeometry& geometry, const Target& target) {
   const target::TensorFacts& facts = target.tensor_facts;
   const bool whole = facts.shift_scope == target::ShiftScope::kGroups || facts.shift_scope == target::ShiftScope::kCta;
@@ -289,8 +291,8 @@ Status CheckFusedShifts(const ConvGeometry& geometry, const Target& target) {
                        " (see laneshift doctor); use shift=separate"));
   }
   if (geometry.lost < ir::kPartitionLanes) return Ok();
-  return Refused(Cat("shift=fused loses the ", geometry.lost, " lanes that a filter row moves, of each ",
-                     ir::kPartitionLanes, "; use shift=separate"));
+  return Refused(
+      Cat("shift=fused leaves ", geometry.lost, " stale lanes of each ", ir::kPartitionLanes, "; use shift=separate"));
 }
 
 // What a chain of shifts and refreshes needs of the device.
@@ -312,19 +314,19 @@ Status CheckShifts(const Target& target) {
 Status CheckLaneShift(const Contraction& contraction, const Schedule& s, const Target& target) {
   const ConvGeometry& geometry = contraction.geometry;
   if (!target.mma.moves_lanes)
-    return Refused(
-        Cat("reuse=lane_shift moves operands in Tensor Memory, which ", target.name, " has not; use reuse=row_offset"));
-  if (s.ctas != 1) return Refused("reuse=lane_shift moves the lanes of one CTA; use ctas=1 or reuse=row_offset");
+    return Refused(Cat("reuse=lane_shift shifts operands in Tensor Memory, which ", target.name,
+                       " has not; use reuse=row_offset"));
+  if (s.ctas != 1) return Refused("reuse=lane_shift shifts the lanes of one CTA; use ctas=1 or reuse=row_offset");
   if (s.shift == ShiftForm::kFused && s.cluster_n != 1)
     return Refused(
-        Cat("shift=fused loads tiles in pieces, which CTAs along n do not share; use cluster=", s.cluster_m, "x1"));
+        Cat("shift=fused loads tiles in four parts, which CTAs along n do not share; use cluster=", s.cluster_m, "x1"));
   LS_TRY(s.shift == ShiftForm::kFused ? CheckFusedShifts(geometry, target) : CheckShifts(target));
   if (s.tile_m != ir::kTensorLanes)
     return Refused(Cat("reuse=lane_shift needs all ", ir::kTensorLanes, " lanes; use tile m=", ir::kTensorLanes,
                        " instead of ", s.tile_m));
   const int whole = 128 / BytesOf(contraction.a.type());
   if (s.shift == ShiftForm::kSeparate && s.tile_k % whole != 0)
-    return Refused(Cat("reuse=lane_shift brings single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
+    return Refused(Cat("reuse=lane_shift refreshes single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
                        " or ", 2 * whole));
   if (geometry.phases.size() * 2 > ir::kMostTilesOfSlot)
     return Refused(
@@ -332,18 +334,18 @@ Status CheckLaneShift(const Contraction& contraction, const Schedule& s, const T
   return Ok();
 }
 
-// The rules of masked borders: the lanes of a tile are positions of a walk over the image's own rows.
+// The rules of masked borders: the lanes of a tile are positions of the image's own rows.
 Status CheckMask(const ConvGeometry& geometry, const Schedule& s, const Target& target) {
   if (!target.mma.moves_lanes)
     return Refused(
-        Cat("border=mask leaves out lanes in Tensor Memory, which ", target.name, " has not; use border=zeros"));
-  if (s.ctas != 1) return Refused("border=mask leaves out lanes of one CTA; use ctas=1 or border=zeros");
+        Cat("border=mask disables lanes in Tensor Memory, which ", target.name, " has not; use border=zeros"));
+  if (s.ctas != 1) return Refused("border=mask disables lanes of one CTA; use ctas=1 or border=zeros");
   if (s.tile_m != ir::kTensorLanes)
     return Refused(
-        Cat("border=mask names lanes by rows of the tile; use tile m=", ir::kTensorLanes, " instead of ", s.tile_m));
+        Cat("border=mask maps rows of the tile to lanes; use tile m=", ir::kTensorLanes, " instead of ", s.tile_m));
   if (s.reuse == Reuse::kLaneShift && s.shift == ShiftForm::kFused)
     return Refused(
-        "border=mask begins the chains of a tile at two rows, and shift=fused has tiles in four pieces; use "
+        "border=mask begins the chains of a tile at two rows, and shift=fused loads tiles in four parts; use "
         "shift=separate or border=zeros");
   if (!geometry.masks_border) {
     return Refused(
@@ -354,8 +356,9 @@ Status CheckMask(const ConvGeometry& geometry, const Schedule& s, const Target& 
   }
   for (const ConvGeometry::Column& column : geometry.columns) {
     if (std::abs(column.beside) >= ir::kPartitionLanes)
-      return Refused(Cat("border=mask: a filter that reaches ", std::abs(column.beside),
-                         " columns beside the image is beyond ", ir::kPartitionLanes - 1, "; use border=zeros"));
+      return Refused(Cat("border=mask: a filter reach of ", std::abs(column.beside),
+                         " columns outside the image exceeds the limit of ", ir::kPartitionLanes - 1,
+                         "; use border=zeros"));
   }
   const int64_t of_image = geometry.positions / geometry.images;
   if (geometry.pad[kWidth] <= of_image) return Ok();
@@ -366,12 +369,12 @@ Status CheckMask(const ConvGeometry& geometry, const Schedule& s, const Target& 
 Status CheckReuse(const Contraction& contraction, const Schedule& s, const Target& target) {
   const ConvGeometry& geometry = contraction.geometry;
   if (s.a_load != LoadPath::kTma)
-    return Refused("reuse moves tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
+    return Refused("reuse displaces tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
   if (s.reuse == Reuse::kLaneShift) LS_TRY(CheckLaneShift(contraction, s, target));
   if (s.border == Border::kMask) LS_TRY(CheckMask(geometry, s, target));
   const int least = 64 / BytesOf(contraction.a.type());
   if (s.tile_k < least) {
-    return Refused(Cat("with reuse rows are of 64 bytes or more; with tile k=", s.tile_k,
+    return Refused(Cat("with reuse rows must be of 64 bytes or more; with tile k=", s.tile_k,
                        " they are shorter; use k=", least, " to ", 4 * least));
   }
   if (s.tile_m + geometry.halo > kLargestBox) {
@@ -387,7 +390,7 @@ Status CheckReuse(const Contraction& contraction, const Schedule& s, const Targe
   return Ok();
 }
 
-// Of matrices, whose rows lie along K or along the other axis.
+// Operands that are matrices, whose rows are along K or along the other axis.
 Status CheckMajors(const Contraction& contraction, const Schedule& s, const Target& target) {
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
     const OperandSource& source = contraction.Of(operand);
@@ -404,13 +407,13 @@ Status CheckMajors(const Contraction& contraction, const Schedule& s, const Targ
   return Ok();
 }
 
-// Of activations that are pixels of images.
+// Operands that are pixels of images.
 Status CheckPixels(const Contraction& contraction, const Schedule& s, const Target& target) {
   const ConvGeometry& geometry = contraction.geometry;
   if (s.b_keep > 0 && s.reuse != Reuse::kIm2col && !target.mma.AccumulatesInTensorMemory() &&
       Promotes(contraction, target))
     return Refused(
-        "sums in registers are added up where a tile is released, and filters that stay are not; use "
+        "promoted accumulators are added where a filter tile is released, and resident filters are not; use "
         "b_keep=0 or reuse=im2col");
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
@@ -418,14 +421,15 @@ Status CheckPixels(const Contraction& contraction, const Schedule& s, const Targ
   if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(contraction, s, target));
   if (s.split_k > 1 && geometry.known_filter)
     return Refused(
-        "split_k divides the K blocks of a tile, and those of a small gathered filter are one piece of code; "
+        "split_k divides the K blocks of a tile, and the loop over those of a small gathered filter is unrolled; "
         "use split_k=1");
   if (s.a_load == LoadPath::kTma && !TapsAreEven(contraction.b, false))
-    return Refused("the taps of a filter are not at one distance; use reuse=im2col a_load=copy, or pack the filters");
+    return Refused(
+        "the taps of a filter are not at a constant stride; use reuse=im2col a_load=copy, or pack the filters");
   return Ok();
 }
 
-// What the tiles of a CTA are, whatever its operands are.
+// What the tiles of a CTA must be, whatever its operands are.
 Status CheckShape(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.WalksPixels();
   const bool a_along_k = contraction.a.inner_axis == ir::Axis::kK, b_along_k = contraction.b.inner_axis == ir::Axis::kK;
@@ -436,7 +440,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
   LS_TRY(CheckTransposed(s, contraction.d.type(), contraction.scale));
   LS_TRY(CheckDepth(s, contraction.a.type(), pixels ? 32 : 128));
   LS_TRY(CheckRings(s, target));
-  // Positions of a walk are padded to whole parts.
+  // Positions of the implicit-GEMM index are padded to whole parts.
   const int a_rows = pixels ? s.cluster_n * s.tile_m : a_along_k ? s.tile_m : s.tile_k;
   LS_TRY(CheckCluster(s, target, a_rows, b_along_k ? s.tile_n / s.ctas : s.tile_k));
   if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes(contraction.d_rows, s.tile_n, contraction.d.type()));
@@ -455,7 +459,7 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   if (!pixels && s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   LS_TRY(CheckForms(s));
   if (contraction.geometry.known_filter && s.b_keep > 0)
-    return Refused("a small gathered filter stays anyway, all of it; use b_keep=0");
+    return Refused("a small gathered filter is always resident; use b_keep=0");
   LS_TRY(CheckKept(KeptOf(contraction, s), s));
   if (pixels) LS_TRY(CheckPixels(contraction, s, target));
   if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(contraction, s, ir::Operand::kA));

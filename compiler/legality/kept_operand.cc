@@ -27,7 +27,8 @@ Status CheckKept(const KeptOperand& b, const Schedule& s) {
     return NotKept(Cat("with b_keep all tiles of a CTA have the same columns, and n=", b.columns,
                        " is more than tile n=", s.tile_n,
                        "; use a wider tile, or raster=1 split_k=1 scheduler=static"));
-  if (s.cluster_n > 1) return NotKept(Cat("with b_keep CTAs lie along m; use cluster=", s.cluster_m, "x1 or b_keep=0"));
+  if (s.cluster_n > 1)
+    return NotKept(Cat("with b_keep a cluster extends only along m; use cluster=", s.cluster_m, "x1 or b_keep=0"));
   if (b.blocks <= s.b_keep) return Ok();
   return NotKept(Cat("b_keep=", s.b_keep, " blocks of B are fewer than the ", b.blocks, " of K; use b_keep=", b.blocks,
                      " or b_keep=0"));

@@ -1,4 +1,4 @@
-// KeptOperand: B as a CTA keeps it in shared memory for all its tiles (b_keep=).
+// KeptOperand: B resident in shared memory for all tiles of a CTA (b_keep=).
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -13,14 +13,14 @@ namespace laneshift::compiler {
 
 struct KeptOperand {
   int64_t columns = 0;   // of all tiles
-  int64_t blocks = 0;    // of K, of a convolution those of all taps
-  int64_t matrices = 1;  // as many as the problem's key says
+  int64_t blocks = 0;    // of K; for a convolution, of all taps
+  int64_t matrices = 1;  // the value of the problem's key
   std::string_view matrices_key;
 };
 
 KeptOperand KeptOf(const Contraction& contraction, const Schedule& schedule);
 
-// Whether what the schedule keeps is the same for all tiles of a CTA, and all of it.
+// Whether the blocks that the schedule keeps are all of B, and the same for all tiles of a CTA.
 Status CheckKept(const KeptOperand& operand, const Schedule& schedule);
 
 }  // namespace laneshift::compiler

@@ -1,4 +1,4 @@
-// Promotion: where the tensor core's accumulator keeps too little, or where parts of a sum have factors of their own,
+// Promotion: where the tensor core's accumulator has too few bits, or where blocks of K have their own scale factors,
 // the products of a block of K are summed in the accumulator and that sum is added to an f32 register
 // (docs/adr/0013-accumulation-precision-is-the-problems.md).
 //

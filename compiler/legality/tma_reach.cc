@@ -14,7 +14,7 @@ using base::Cat;
 using ir::Axis;
 using ir::Operand;
 
-constexpr int64_t kTmaUnit = 16;  // bytes, of which base addresses and strides of a tensor map are multiples
+constexpr int64_t kTmaUnit = 16;  // bytes; base addresses and strides of a tensor map are multiples of it
 constexpr int64_t kLargestElementStride = 8;
 
 Error Unreachable(const OperandSource& source, const std::string& what) {
@@ -29,7 +29,7 @@ Error Unreachable(const OperandSource& source, const std::string& what) {
 Status ReachesAddresses(const OperandSource& source) {
   const auto check = [&](std::string_view what, int64_t bytes) -> Status {
     if (bytes % kTmaUnit == 0) return Ok();
-    return Unreachable(source, Cat("its ", what, " of ", bytes, " bytes is no multiple of 16"));
+    return Unreachable(source, Cat("its ", what, " of ", bytes, " bytes is not a multiple of 16"));
   };
   LS_TRY(check("base alignment", source.align));
   for (const SourceDistance& distance : DistancesOf(source)) {
@@ -48,21 +48,21 @@ Status ReachesWalk(const OperandSource& source, const ConvGeometry& geometry) {
     const size_t i = static_cast<size_t>(kWidth - d);
     for (const int64_t value : {box.lower[i], box.upper[i]}) {
       if (value < -corner || value >= corner) {
-        return Unreachable(source, Cat("its box would begin or end ", value, " beside the image, outside of ", -corner,
-                                       " to ", corner - 1));
+        return Unreachable(source, Cat("its box would begin or end ", value,
+                                       " pixels outside the image; the limits are ", -corner, " to ", corner - 1));
       }
     }
     const int64_t offset = (geometry.filter[d] - 1) * geometry.dilation[d];
     if (offset >= offset_limit)
       return Unreachable(
-          source, Cat("a filter that reaches ", offset, " is beyond the ", offset_limit - 1, " of an im2col offset"));
+          source, Cat("a filter reach of ", offset, " pixels exceeds the ", offset_limit - 1, " of an im2col offset"));
     if (geometry.stride[d] > kLargestElementStride)
-      return Unreachable(source, Cat("stride ", geometry.stride[d], " is beyond the 8 of a tensor map"));
+      return Unreachable(source, Cat("stride ", geometry.stride[d], " exceeds the limit of 8 of a tensor map"));
   }
   return Ok();
 }
 
-// A copy brings channels of one group only if a block of them ends where the group does.
+// A copy loads channels of only one group if a block of them ends where the group does.
 Status ReachesGroups(const Contraction& contraction, const OperandSource& source, int block, std::string_view what) {
   if (contraction.batch == 1 || source.kind != SourceKind::kPixels || source.run % block == 0) return Ok();
   return Unreachable(source, Cat(what, " of ", block, " channels would mix groups of ", source.run));
@@ -84,11 +84,11 @@ Status ReachesLoads(const Contraction& contraction, const Schedule& schedule, co
 
 Status ReachesStores(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
   if (const int64_t bytes = source.memory.Inner() * source.ElementBytes(); bytes % kTmaUnit != 0)
-    return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at 16"));
+    return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at multiples of 16"));
   if (source.kind != SourceKind::kPixels) return Ok();
   // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).
   if (contraction.geometry.walk_q != contraction.geometry.output[kWidth])
-    return Unreachable(source, "its rows are shorter than those of the walk, and bulk stores know no gaps");
+    return Unreachable(source, "its rows are shorter than those of the loads, and bulk stores cannot skip gaps");
   return ReachesGroups(contraction, source, schedule.tile_n, "a tile");
 }
 
@@ -100,7 +100,7 @@ Status TmaReaches(const Contraction& contraction, const Schedule& schedule, Oper
     return MakeError(
         ErrorCode::kUnsupported,
         Cat("the TMA cannot reach ", source.name,
-            ": the columns that are joined lie in two halves of a row, of which it would bring single elements; use ",
+            ": the columns of a gated pair are in two halves of a row, of which it would load single elements; use ",
             source.name, "_load=copy, or ", source.name, "_major=k"));
   }
   LS_TRY(ReachesAddresses(source));
@@ -109,7 +109,7 @@ Status TmaReaches(const Contraction& contraction, const Schedule& schedule, Oper
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {
-  // tcgen05 reads tf32 along M or N only from 32-byte atoms, a swizzle that SharedLayout does not have; wgmma does not.
+  // tcgen05 reads tf32 along M or N only from 32-byte atoms, which SharedLayout does not have; wgmma only along K.
   constexpr int kMostBits = 16;
   const int bits = ir::BitsOf(source.type());
   return source.inner_axis != Axis::kK && (bits < target.mma.least_mn_major_bits || bits > kMostBits);

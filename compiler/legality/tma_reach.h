@@ -2,7 +2,7 @@
 //
 // Source: CUDA driver API, cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col; PTX ISA, im2col mode (offsets); stores
 // clip a row only at the next multiple of 16 bytes (measured on an H200), so an output row must be whole 16-byte
-// pieces. Thread-safety: pure functions.
+// chunks. Thread-safety: pure functions.
 #pragma once
 
 #include "compiler/contraction/contraction.h"

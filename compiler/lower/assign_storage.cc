@@ -12,7 +12,7 @@ using base::Cat;
 
 constexpr int kMinTensorColumns = 32;  // tcgen05.alloc: a power of two from 32 to 512
 
-// Hands out shared memory from offset 0 upwards.
+// Allocates shared memory from offset 0 upwards.
 class SharedMemory {
  public:
   int Take(int bytes, int alignment) {
@@ -26,7 +26,7 @@ class SharedMemory {
   int used_ = 0;
 };
 
-// Tiles of one stage lie together, so that one multiplication finds a stage.
+// Tiles of one stage are contiguous, so that one multiplication finds a stage.
 void PlaceTiles(ir::Channel& channel, SharedMemory& memory) {
   int alignment = 1;
   for (const ir::TileSlot& tile : channel.tiles) alignment = std::max(alignment, tile.layout.Alignment());

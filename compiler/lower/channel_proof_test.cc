@@ -1,4 +1,4 @@
-// That the channels of every kernel of the record of emitted PTX are proved, for all trip counts.
+// Every channel of every kernel in the record of emitted PTX passes the proof, for all trip counts.
 #include "ir/proof/channel_proof.h"
 
 #include <gtest/gtest.h>

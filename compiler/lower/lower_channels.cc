@@ -44,7 +44,7 @@ Signalling SignallingOf(RoleKind kind) {
   __builtin_unreachable();
 }
 
-// Who takes a grant has read it, whatever else it issues.
+// The role that takes a CLC response has read it, whatever else it issues.
 Signal EmptySignal(const ir::Program& program, const Role& role, int channel) {
   return program.channels[channel].space == ir::Space::kGrants ? Signal::kWarps : SignallingOf(role.kind).empty;
 }
@@ -58,8 +58,8 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
   }
 }
 
-// Whose producers a consumer of the channel must tell that a slot is empty: all whose copies come to that slot; of an
-// accumulator, and of a role's own ring, the leader of the pair; of a grant every CTA of the cluster.
+// The producers that a consumer of the channel must signal an empty slot to: all whose copies go to that slot; of an
+// accumulator, and of a role's own ring, the leader of the pair; of a CLC response every CTA of the cluster.
 ir::Reach ReachOf(const ir::Program& program, int channel) {
   if (program.channels[channel].space == ir::Space::kTensor)
     return program.ctas > 1 ? ir::Reach::kLeader : ir::Reach::kOwn;
@@ -87,7 +87,7 @@ int ArrivingCtas(const ir::Program& program, const Role& role, ir::Reach reach) 
   return program.Arrivals(reach) / (leaders ? program.ctas : 1);
 }
 
-// Channels that the role fills and empties. Of roles that take turns at the slots of a channel each is emptied by one.
+// Channels that the role fills and empties. A channel of ping-pong roles is emptied by one of them for each tile.
 void CountArrivals(ir::Program& program, const std::vector<ir::Reach>& reach) {
   for (const Role& role : program.roles) {
     std::map<int, bool> puts, takes;
@@ -139,7 +139,7 @@ class RoleLowering {
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
     if (op.kind == OpKind::kAwait) return AwaitStaying(b, op);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
-      // MMAs into registers may still read the slot; a turn ends when they are issued.
+      // MMAs into registers may still read the slot; a ping-pong phase ends when they are issued.
       const ir::Space space = program_.channels[channel_of_.at(op.operands[0])].space;
       if (role_.kind == RoleKind::kMath && space != ir::Space::kTurns) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
@@ -161,11 +161,11 @@ class RoleLowering {
   // put waits for the consumers of the lap before, which a fresh barrier passes; take waits for the producers.
   void Acquire(ir::Builder& b, const Op& op, Side side, const std::vector<Op>& siblings) {
     const int channel = op.As<ir::ChannelAttrs>().channel;
-    // Who requests grants takes them too, behind where it requests.
+    // The role that requests CLC responses also takes them, after it requests.
     const bool behind = op.kind == OpKind::kTake && role_.kind == RoleKind::kSchedule;
     b.AppendCopy(
         {.kind = OpKind::kCursor, .result = op.result, .attrs = ir::CursorAttrs{.channel = channel, .trail = behind}});
-    const bool once = program_.channels[channel].stays;  // it was never full before
+    const bool once = program_.channels[channel].stays;  // resident: it was never full before
     if (!once) b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty});
     const ir::Space space = program_.channels[channel].space;
     const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kGrants;
@@ -178,7 +178,7 @@ class RoleLowering {
     channel_of_[op.result] = channel;
   }
 
-  // Each slot once; what is read of them later needs no waiting.
+  // Each slot once; later reads of them need no waiting.
   void AwaitStaying(ir::Builder& b, const Op& op) {
     b.For({b.Constant(0), op.operands[0]}, {.step = 1});
     b.InBody([&] {
@@ -194,7 +194,7 @@ class RoleLowering {
     ForEachOp(siblings, [&](const Op& op) {
       if (op.kind == OpKind::kWorkRequest && op.operands[0] == slot) bytes += ir::kGrantBytes;
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
-        bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();  // whoever brings it
+        bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();  // of any CTA
       }
       if (op.kind == OpKind::kLoadPixels && op.operands[0] == slot) {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
@@ -216,7 +216,7 @@ class RoleLowering {
       case Signal::kWarps: {
         const ir::Space space = program_.channels[channel_of_.at(slot)].space;
         if (space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kBefore});
-        // What threads have written the async proxy will read; of a grant, what they have read it will overwrite.
+        // The async proxy will read what threads have written; it will overwrite a CLC response that they have read.
         if (space == ir::Space::kGrants || (space == ir::Space::kShared && side == Side::kFull)) b.FenceProxy();
         b.BarrierArrive({slot}, {.side = side,
                                  .by = role_.elected ? Unit::kThread : Unit::kWarp,
@@ -241,7 +241,7 @@ class RoleLowering {
     b.Advance({slot});
   }
 
-  // All of the role's cursors of the channel go on; those of late releases have caught up at the end of a tile.
+  // Advances all of the role's cursors of the channel; those of late releases have caught up at the end of a tile.
   void Pass(ir::Builder& b, const Op& op) {
     const int channel = op.As<ir::ChannelAttrs>().channel;
     bool lags = false;
@@ -260,8 +260,8 @@ class RoleLowering {
   }
 
   // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put
-  // again. What others copy into its tiles, its consumers have waited for; who releases the sums of a pair's leader has
-  // done so before the pair meets to free Tensor Memory.
+  // again. Its consumers have waited for what others copy into its tiles; the release of the accumulators of a pair's
+  // leader comes before the pair meets to free Tensor Memory.
   void AwaitPeers(ir::Builder& b, int channel) {
     const bool alone = reach_[static_cast<size_t>(channel)] == ir::Reach::kOwn && program_.ctas == 1;
     if (alone || program_.channels[channel].space == ir::Space::kTensor) return;

@@ -29,12 +29,12 @@ void ConstantIndices::Note(const ir::Op& op) {
 
 int64_t ConstantIndices::At(ir::ValueId value) const {
   const auto index = Find(value);
-  LS_CHECK(index.has_value(), "value ", value, " varies from turn to turn");
+  LS_CHECK(index.has_value(), "value ", value, " varies between iterations");
   return *index;
 }
 
 int64_t ConstantIndices::Turns(const ir::Op& loop) const {
-  LS_CHECK(KnowsTurns(loop), "a loop whose length varies from turn to turn");
+  LS_CHECK(KnowsTurns(loop), "a loop whose length varies between iterations");
   const int64_t span = At(loop.operands[1]) - At(loop.operands[0]);
   return std::max<int64_t>(0, base::CeilDiv(span, loop.As<ir::ForAttrs>().step));
 }

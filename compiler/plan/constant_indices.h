@@ -1,7 +1,7 @@
-// ConstantIndices: the values of a tile program that are the same in every turn of every loop, for one problem: what
-// those who count or time a program need to know how often a loop turns.
+// ConstantIndices: the values of a tile program that are the same in every iteration of every loop, for one problem:
+// they give the trip counts to those who count or time a program.
 //
-// Thread-safety: none; one walk over a role owns one.
+// Thread-safety: none; a traversal of a role owns one.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class ConstantIndices {
   ConstantIndices(const ProblemNumbers& numbers, const ir::Program& program)
       : numbers_(numbers), values_(program.values.size()) {}
 
-  // To be told of each op on the way, before its body.
+  // Call for each op in program order, before its body.
   void Note(const ir::Op& op);
-  // What an op that varies is taken for.
+  // The value to assume for an op that varies.
   void Set(ir::ValueId value, int64_t index) { values_.at(value) = index; }
-  // Nothing: it varies, or no index.
+  // Nothing if it varies, or is not an index.
   std::optional<int64_t> Find(ir::ValueId value) const { return values_.at(value); }
   // REQUIRES: it does not vary.
   int64_t At(ir::ValueId value) const;
-  // How often the body of a kFor is gone through. REQUIRES: its bounds do not vary.
+  // The trip count of a kFor. REQUIRES: its bounds do not vary.
   int64_t Turns(const ir::Op& loop) const;
   // Whether they are known.
   bool KnowsTurns(const ir::Op& loop) const { return Find(loop.operands[0]) && Find(loop.operands[1]); }

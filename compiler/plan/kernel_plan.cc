@@ -44,7 +44,7 @@ class KernelPlanner {
     return Ok();
   }
 
-  // The copies of operands, which the product then reads.
+  // The copies of operands, which the main kernel then reads.
   Status AddPack() {
     LS_ASSIGN(ir::Program program, BuildPack(problem_, schedule_, target_));
     PlannedLaunch pack{.purpose = LaunchPurpose::kPack,

@@ -3,8 +3,8 @@
 // caller's addresses and launches.
 //
 //   pack     copies operands that the TMA cannot address to where it can (compiler/plan/packing.h)
-//   product  the kernel that multiplies: the tile program of problem and schedule
-//   fold     makes few partial rows of very many
+//   product  the main kernel: the tile program of problem and schedule
+//   fold     reduces very many partial rows to few
 //   reduce   adds up partial rows in a fixed order (compiler/plan/totals.h)
 //
 // Thread-safety: pure functions.
@@ -31,27 +31,27 @@ enum class LaunchPurpose : uint8_t { kPack, kProduct, kFold, kReduce };
 struct PlannedLaunch {
   LaunchPurpose purpose{};
   ir::Program program{};             // lowered, with its storage
-  std::vector<BoundParam> params{};  // of the program, in order; what lies in the workspace has its place
+  std::vector<BoundParam> params{};  // of the program, in order; those in the workspace have their offset
   LaunchGeometry geometry{};
 };
 
 struct KernelPlan {
-  std::vector<PlannedLaunch> launches{};  // one after another on one stream; exactly one is the product
+  std::vector<PlannedLaunch> launches{};  // in order on one stream; exactly one is the main kernel
   PlanWorkspace workspace{};              // zero before its first use
 };
 
-// What of a device decides how large grids are.
+// Properties of a device that determine the size of grids.
 struct GridLimits {
   int sm_count = 1;
-  // Clusters of the product's kernel that run at one time, with one CTA on an SM. Unset: as many as the SMs hold.
+  // Clusters of the main kernel that are resident at one time, with one CTA on an SM. Unset: as many as the SMs hold.
   std::function<Result<int>(const ir::Program& product)> resident_clusters{};
 };
 
-// Errors as BuildProgram, and those of `resident_clusters`. `dumps`: the product's tile program after each pass.
+// Errors as BuildProgram, and those of `resident_clusters`. `dumps`: the main kernel's tile program after each pass.
 Result<KernelPlan> PlanKernels(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                const GridLimits& limits, std::vector<PassDump>* dumps = nullptr);
 
-// The grid of the product's kernel.
+// The grid of the main kernel.
 LaunchGeometry GeometryOf(const ir::Program& product, const WorkShares& shares);
 
 // Kernels of a plan that only move memory.
@@ -60,13 +60,13 @@ struct MoveWork {
   int64_t bytes = 0;  // read and written
   bool operator==(const MoveWork&) const = default;
 };
-// Those before the product's kernel and those after it, for estimates: no program of theirs is built.
+// Those before the main kernel and those after it, for estimates: their programs are not built.
 struct PlanMoves {
   MoveWork before{}, after{};
 };
 // `product`: the schedule's program, at any stage.
 PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Program& product);
-// No more than those of any program of the schedule.
+// Not more than those of any program of the schedule.
 PlanMoves LeastMovesOf(const Problem& problem, const Schedule& schedule);
 
 }  // namespace laneshift::compiler

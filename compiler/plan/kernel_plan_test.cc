@@ -69,7 +69,7 @@ TEST(PlanKernels, IsOneKernelWhereThatIsEnough) {
   EXPECT_EQ(planned.Product().program.stage, ir::Stage::kLowered);
 }
 
-// The copies are where the product reads; the second one is found by the kernel after the first.
+// The copies are where the main kernel reads; the kernel locates the second one after the first.
 TEST(PlanKernels, PacksBeforeTheProduct) {
   const Planned planned =
       PlanOf("gemm m=100 n=60 k=65 batch=3 b_major=n", "tile=64x64x64 acc=1 a_load=pack b_load=pack d_store=rows");
@@ -100,7 +100,7 @@ TEST(PlanKernels, ReducesAfterTheProduct) {
   EXPECT_EQ(PlaceOf(many.plan.launches[1], ir::EpilogueBase(0)), PlaceOf(many.plan.launches[2], ir::BaseOfLines(0)));
 }
 
-// Split-K's region is as large as the clusters that the device runs at one time leave tiles over.
+// Split-K's region is sized for the tiles that the clusters which run at one time leave over.
 TEST(PlanKernels, AsksTheDeviceHowManyClustersRun) {
   const char *problem = "gemm m=640 n=128 k=1024", *schedule = "tile=64x64x64 acc=1 split_k=4";
   const Planned by_sms = PlanOf(problem, schedule, {.sm_count = 16});

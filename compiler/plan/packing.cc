@@ -19,18 +19,18 @@ using ir::Builder;
 using ir::Operand;
 using ir::ValueId;
 
-// Each warp copies rows of kRowBytes, a 16-byte piece a lane, kRowsOfWarp of them at once: enough under way to hide the
+// Each warp copies rows of kRowBytes, a 16-byte chunk a lane, kRowsOfWarp of them at once: enough in flight to hide the
 // latency of memory where an SM has 16 such warps, and registers allow more.
 constexpr int kPackWarps = 4;  // for each operand
 constexpr int kRowsOfWarp = 4;
 constexpr int kRowBytes = 32 * 16;
-constexpr int64_t kCopyAlignment = 16;  // bytes, that the TMA asks for
+constexpr int64_t kCopyAlignment = 16;  // bytes, required by the TMA
 
 LoadPath PathOf(const Schedule& schedule, Operand operand) {
   return operand == Operand::kA ? schedule.a_load : schedule.b_load;
 }
 
-// The same rows, as they lie in the copy.
+// The same rows, with the layout of the copy.
 OperandSource Packed(OperandSource source) {
   using enum ir::StoredTensor::Dimension;
   const int64_t line = ir::kPackedLine / source.ElementBytes();
@@ -40,7 +40,7 @@ OperandSource Packed(OperandSource source) {
   return source;
 }
 
-// A copy moves bytes: all types of one size have one kernel.
+// A copy moves bytes: all types of one size share one kernel.
 DataType TypeOfSize(DataType type) {
   const int bits = ir::BitsOf(type);
   return bits == 8 ? DataType::kE4m3 : bits == 16 ? DataType::kBf16 : DataType::kTf32;
@@ -57,7 +57,7 @@ class CopyWriter {
  public:
   CopyWriter(const Problem& problem, Builder& b) : problem_(problem), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
 
-  // Of the operand's copy. A device has no memory for 2^31 of them.
+  // Of the operand's copy. No device has memory for 2^31 of them.
   ValueId LinesOf(Operand operand) {
     const OperandSource stored = SourceOf(problem_, operand);
     const auto elements = static_cast<int>(ir::kPackedLine / stored.ElementBytes());
@@ -71,7 +71,7 @@ class CopyWriter {
     const ValueId tile_n = b_.Constant(program.tile_n);
     const ValueId rows = b_.CeilDiv({Size(stored.outer_axis), tile_m});
     const ValueId columns = b_.CeilDiv({Size(stored.inner_axis), tile_n});
-    // Neighbours in a row one after another: they share the lines at their ends.
+    // Adjacent tiles of a row one after another: they share the cache lines at their ends.
     const ValueId first = b_.Work({rows, columns, batch_}, {.raster = 1});
     b_.InBody([&] {
       b_.PackRows({b_.Mul({Builder::Argument(first, 0), tile_m}), b_.Mul({Builder::Argument(first, 1), tile_n}),
@@ -88,7 +88,7 @@ class CopyWriter {
   const ValueId batch_;
 };
 
-// Warps that copy one operand, beside those of the other.
+// Warps that copy one operand, concurrently with those of the other.
 void AddRole(const Problem& problem, const Schedule& schedule, Operand operand, ir::Program& program) {
   ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
                 .kind = ir::RoleKind::kCopy,
@@ -131,7 +131,7 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
     }
     if (!Transposes(source, target)) continue;
-    return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack copies rows as they lie, and the tensor core of ",
+    return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack keeps the layout of rows, and the tensor core of ",
                                                   target.name, " reads ", DataTypeName(source.type()), " along k; use ",
                                                   name, "_load=copy, which transposes, or ", name, "_major=k"));
   }

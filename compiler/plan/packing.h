@@ -1,6 +1,6 @@
 // Packing: operands of a GEMM that the TMA cannot reach (compiler/legality/tma_reach.h) are first copied to where it
-// can: into the plan's workspace, row by row, each row at a line of ir::kPackedLine bytes. The product's kernel then is
-// that of a problem whose operands lie there; one kernel before it makes all copies.
+// can: into the plan's workspace, row by row, each row aligned to ir::kPackedLine bytes. The main kernel is then
+// that of a problem with operands in that layout; one kernel before it makes all copies.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -20,30 +20,30 @@ inline constexpr ir::Operand kPackableOperands[] = {ir::Operand::kA, ir::Operand
 bool IsPacked(const Schedule& schedule, ir::Operand operand);
 bool PacksAny(const Schedule& schedule);
 
-// Whether operands that the schedule packs may be: kUnsupported names the rule and what would be right.
+// Whether the operands that the schedule packs may be packed: kUnsupported names the rule and what would be right.
 Status CheckPacks(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
-// What the product's kernel computes, and how: packed operands lie as their copies do, and come by the TMA.
+// What the main kernel computes, and how: packed operands have the layout of their copies, and are loaded by the TMA.
 struct PackedProduct {
   Contraction contraction{};
   Schedule schedule{};
 };
 PackedProduct ProductOf(Contraction contraction, const Schedule& schedule);
 
-// The operand as the product's kernel reads it, of the one that the caller stores.
+// The operand as the main kernel reads it, from the one that the caller stores.
 OperandSource SourceForProduct(const OperandSource& source, const Schedule& schedule, ir::Operand operand);
 
-// What the copy takes of the workspace: rows at lines of ir::kPackedLine bytes.
+// The size of the copy in the workspace: rows aligned to ir::kPackedLine bytes.
 int64_t PackedBytes(const OperandSource& source);
 
 // The parameter that is the size of a matrix along an axis.
 ir::Binding SizeAlong(ir::Axis axis);
 
-// Bytes of an operand's rows, without what lies between them; 0 if it is not packed, as nothing of a convolution is,
+// Bytes of an operand's rows, without the gaps between them; 0 if it is not packed. No operand of a convolution is,
 // whatever a schedule asks for that CheckPacks refuses.
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, ir::Operand operand);
 
-// The kernel that makes the copies, one after the other from where its workspace begins. Its parameters are those of
+// The kernel that makes the copies, one after the other from the start of its workspace. Its parameters are those of
 // the problem. Lowered, with its storage. REQUIRES: the schedule packs an operand, and keeps the rules of CheckPacks.
 Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, const target::Target& target);
 LaunchGeometry PackLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count);

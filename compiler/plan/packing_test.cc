@@ -28,7 +28,7 @@ TEST(BytesToPack, CountsWhatIsRead) {
   EXPECT_EQ(BytesToPack(problem, Decided("a_load=pack"), ir::Operand::kB), 0);
 }
 
-// Where the product reads, the TMA reaches; and the kernel is the one of a problem that was given so.
+// The TMA reaches what the main kernel reads; and the kernel is that of a problem stated with this layout.
 TEST(ProductOf, IsTheProductOfAlignedOperands) {
   for (const target::Target& target : target::Targets()) {
     const Problem odd = *ParseProblem("gemm m=129 n=72 k=65 a_major=m align_b=2");
@@ -80,7 +80,7 @@ TEST(BuildPack, KnowsNeitherSizesNorTypes) {
   }
 }
 
-// A CTA copies a tile of each operand; only of huge ones several.
+// A CTA copies a tile of each operand; only of huge operands it copies several.
 TEST(PackLaunch, HasACtaForEachTileOfTheLargerOperand) {
   const target::Target& target = target::NamedTarget("sm_90a");
   const auto grid = [&](const char* problem, const char* schedule) {

@@ -1,4 +1,4 @@
-// PlanWorkspace: what lies where in the device memory that the launches of a plan share.
+// PlanWorkspace: the layout of the device memory that the launches of a plan share.
 //
 // Thread-safety: values.
 #pragma once
@@ -12,10 +12,10 @@ namespace laneshift::compiler {
 enum class WorkspaceUse : uint8_t {
   kSplitK,       // counters and partial accumulators of tiles that are cut along K
   kPackedCopy,   // of an operand
-  kPartialRows,  // of reductions that are added up in a fixed order
+  kPartialRows,  // of reductions in a fixed order
 };
 
-// One after another. Split-K comes first and its counters always lie in the first bytes (ir::WorkspaceLayout), which no
+// In this order. Split-K comes first and its counters are always in the first bytes (ir::WorkspaceLayout), which no
 // other use touches: plans of any kind may share a workspace one after another.
 class PlanWorkspace {
  public:
@@ -25,10 +25,10 @@ class PlanWorkspace {
     bool operator==(const Region&) const = default;
   };
 
-  // The first byte of a new region of so many; whole 128 bytes. Split-K is added first, if at all.
+  // The first byte of a new region of this size, rounded up to 128 bytes. Split-K is added first, if at all.
   size_t Add(WorkspaceUse use, size_t bytes);
   const std::vector<Region>& regions() const { return regions_; }
-  // Of all regions, and of all of one use; with what lies between them.
+  // Of all regions, and of all of one use; with the gaps between them.
   size_t Bytes() const { return regions_.empty() ? 0 : regions_.back().begin + regions_.back().bytes; }
   size_t BytesFor(WorkspaceUse use) const;
 

@@ -17,8 +17,8 @@ using ir::Builder;
 using ir::TotalLines;
 using ir::ValueId;
 
-// A warp adds up eight columns (compiler/emit/emit_totals.cc) of as many lines as there are, in rounds of 128. Where
-// those would be many rounds, one after another, sections of two rounds are added by warps of their own first.
+// A warp reduces eight columns (compiler/emit/emit_totals.cc) of all partial rows, in rounds of 128 rows. Where
+// that would be many rounds, separate warps first reduce sections of two rounds each.
 constexpr int kWarps = 4;
 constexpr int kMostLines = 1024;
 constexpr int kSection = 256;
@@ -27,7 +27,7 @@ void PlaceLines(OrderedTotal& total, PlanWorkspace& workspace) {
   total.begin = workspace.Add(WorkspaceUse::kPartialRows, static_cast<size_t>(total.Bytes()));
 }
 
-// The totals of a program, each once.
+// The ordered reductions of a program, each once.
 class TotalsReader {
  public:
   TotalsReader(const Problem& problem, const Schedule& schedule, const ir::Program& program)
@@ -48,12 +48,12 @@ class TotalsReader {
     const OrderedTotal total{.base = attrs.base, .length = LengthOf(attrs), .lines = LinesOf(attrs)};
     const auto known = std::find_if(totals_.begin(), totals_.end(),
                                     [&](const OrderedTotal& other) { return other.base == total.base; });
-    LS_CHECK(known == totals_.end() || *known == total, "fragments disagree about the lines of ",
+    LS_CHECK(known == totals_.end() || *known == total, "fragments disagree about the partial rows of ",
              ir::PrintBinding(total.base));
     if (known == totals_.end()) totals_.push_back(total);
   }
 
-  // Groups of output channels lie one behind the other, the matrices of a batch share a total.
+  // Groups of output channels are adjacent, the matrices of a batch share a result.
   int64_t LengthOf(const ir::StoreTotalsAttrs& attrs) const {
     if (attrs.axis == BiasAxis::kM) return numbers_.SizeOf(Binding::kM);
     const int64_t columns = numbers_.SizeOf(attrs.gated ? Binding::kColumns : Binding::kN);

@@ -1,6 +1,6 @@
-// Totals: sums of the epilogue in a fixed order. Where tiles end in any order, every fragment stores its sums to a line
-// of its own in the plan's workspace (ir::TotalLines); behind the product's kernel another one adds up the lines of
-// each total, always in the same order, and then adds them to what the caller's total holds. Of very many lines a
+// Totals: ordered reductions of the epilogue. Tiles finish in any order, so each fragment stores its sums to a separate
+// partial row in the plan's workspace (ir::TotalLines); after the main kernel another one adds the partial rows of
+// each reduction, always in the same order, and then adds the result to the caller's vector. Of very many rows a
 // kernel in between makes fewer.
 //
 // Thread-safety: pure functions.
@@ -20,34 +20,34 @@
 
 namespace laneshift::compiler {
 
-// Whether the problem has totals that are added in a fixed order.
+// Whether the problem has reductions in a fixed order.
 bool OrdersSums(const Problem& problem);
 
-// A total whose sums lie in the workspace.
+// A reduction whose partial rows are in the workspace.
 struct OrderedTotal {
   ir::Binding base{};             // of the caller's
-  int64_t length = 0, lines = 0;  // elements of a line
-  size_t begin = 0;               // of the lines, in bytes
+  int64_t length = 0, lines = 0;  // elements of a partial row, and rows
+  size_t begin = 0;               // of the partial rows, in bytes
 
   int64_t Bytes() const { return ir::TotalLines::Bytes(length, lines); }
   bool operator==(const OrderedTotal&) const = default;
 };
 
-// In the order of the steps; as the product's program stores them, at any stage. Their lines are added to the
+// In the order of the steps; as the main kernel's program stores them, at any stage. Adds their partial rows to the
 // workspace.
 std::vector<OrderedTotal> TotalsOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
                                    PlanWorkspace& workspace);
 
-// One kernel behind the product's: what it adds up, and where to.
+// One kernel after the main kernel: what it reduces, and where to.
 struct TotalsPass {
-  int section = 0;  // lines that become one; 0: all of them become the caller's
+  int section = 0;  // partial rows that become one; 0: all of them are added to the caller's vector
   std::vector<OrderedTotal> from;
   std::vector<OrderedTotal> to{};  // without a section, nothing
 };
-// None where there are no totals. Lines that sections become are added to the workspace.
+// Empty where there are no ordered reductions. The results of sections are added to the workspace.
 std::vector<TotalsPass> PassesOf(const std::vector<OrderedTotal>& totals, PlanWorkspace& workspace);
 
-// Lowered, with its storage. It depends on how many totals there are, and on nothing else of the problem.
+// Lowered, with its storage. It depends on the number of reductions, and on nothing else of the problem.
 Result<ir::Program> BuildTotals(const TotalsPass& pass, const target::Target& target);
 std::vector<BoundParam> BindTotals(const TotalsPass& pass, const ir::Program& program);
 LaunchGeometry TotalsLaunch(const TotalsPass& pass, const ir::Program& program, int sm_count);

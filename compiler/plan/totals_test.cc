@@ -54,7 +54,7 @@ TEST(TotalsOf, CountsPiecesOfTilesAlongItsColumns) {
 TEST(TotalsOf, KnowsPairsBatchesAndGroups) {
   EXPECT_EQ(LinesOf("sm_100a", "gemm m=300 n=208 k=72 epilogue=sum_n+swiglu+sum_n+sum_m", "tile=128x64x64"),
             (Expected{{208, 10}, {104, 10}, {300, 2 * 4}}))
-      << "beside so many totals half a panel is treated at once";
+      << "with this many reductions half a panel is processed at once";
   EXPECT_EQ(LinesOf("sm_100a", "gemm m=300 n=200 k=72 batch=3 epilogue=amax+sum_n", "tile=128x64x64"),
             (Expected{{200, 30}}));
   EXPECT_EQ(LinesOf("sm_100a", "conv n=2 h=20 w=10 c=128 k=64 r=1 s=1 groups=2 epilogue=sum_k",
@@ -62,7 +62,7 @@ TEST(TotalsOf, KnowsPairsBatchesAndGroups) {
             (Expected{{64, 13}}));
 }
 
-// Of each 32 rows of a tile two are lost, and the walk has positions beside the image.
+// Of each 32 rows of a tile two are stale, and the index has positions outside of the output.
 TEST(TotalsOf, CountsPositionsThatAreKept) {
   const auto lines = LinesOf("sm_100a", "conv n=2 h=20 w=21 c=64 k=64 r=3 s=3 pad=1 epilogue=sum_k",
                              "reuse=lane_shift shift=fused tile=128x64x64 stages=3 filter_stages=3 d_store=rows");
@@ -101,7 +101,7 @@ TEST(PassesOf, AddsSectionsOfManyLinesFirst) {
   const std::vector<TotalsPass> passes = PassesOf(totals, workspace);
   ASSERT_EQ(passes.size(), 2u);
   EXPECT_EQ(passes[0].from, std::vector{totals[0]});
-  // Rows of 16 elements; after both of them, at a line of memory.
+  // Rows of 16 elements; the result of the first kernel comes after both, aligned to a memory line.
   const OrderedTotal folded = Total(9, 5, (end + 127) / 128 * 128);
   EXPECT_EQ(passes[0].to, std::vector{folded});
   EXPECT_EQ(passes[1].section, 0);

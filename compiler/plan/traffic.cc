@@ -24,13 +24,13 @@ using ir::ValueId;
 constexpr double kFillBytesPerClock = 49;
 constexpr double kSharedReadBytesPerClock = 128;
 
-// The ops of one role, each as often as it runs.
+// The ops of one role, each counted as often as it runs.
 class RoleWalk {
  public:
   RoleWalk(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target)
       : program_(program), target_(target), indices_(numbers, program) {}
 
-  // Beside the loop over output tiles, which a CTA goes through once.
+  // What a CTA runs once, outside of the loop over output tiles.
   Traffic Beside(const std::vector<Op>& body) {
     Traffic sum;
     for (const Op& op : body) {
@@ -46,12 +46,12 @@ class RoleWalk {
         continue;
       }
       const auto& work = op.As<ir::WorkAttrs>();
-      // Slices of a tile together are a whole one.
+      // The slices of a tile together are a whole one.
       if (work.slices > 1) {
         indices_.Set(op.result + 3, 0);
         indices_.Set(op.result + 4, indices_.At(op.operands[ir::kWorkTileOperands]));
       }
-      // Of roles that take turns at tiles one has it.
+      // Of ping-pong roles, one has each tile.
       if (work.turn > 0) continue;
       sum += CountAll(op.body);
     }
@@ -79,7 +79,7 @@ class RoleWalk {
         return CountProduct(op);
       case OpCategory::kTensorMove:
         return CountTensorMove(op);
-      // These move no operand of a product.
+      // These move no operand of the main kernel.
       case OpCategory::kIndex:
       case OpCategory::kWork:
       case OpCategory::kChannel:
@@ -148,14 +148,14 @@ class RoleWalk {
   int64_t Steps() const { return program_.tile_k / ir::MmaDepth(program_.operand_type); }
   int64_t StepBytes() const { return ir::MmaDepth(program_.operand_type) * DataTypeBytes(program_.operand_type); }
 
-  // One product of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
+  // One MMA of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
   Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
     const int64_t instructions = Steps() * units;
     const int64_t timed = std::max<int64_t>(rows, target_.mma.full_rate_rows);
     return {.mma_instructions = instructions,
             .idle_mmas = idle ? instructions : 0,
             .mma_shared_bytes = instructions * (read + program_.Columns() / program_.ctas) * StepBytes(),
-            // The rate is one of bytes: what 16-bit operands take, others of as many bytes take.
+            // The rate is one of bytes: operands of other types take the clocks of 16-bit ones of the same bytes.
             .mma_clocks = instructions * timed * program_.Columns() * StepBytes() / 2 / target_.mma_macs_per_clock};
   }
 
@@ -165,7 +165,7 @@ class RoleWalk {
   std::map<ValueId, int> slots_;
 };
 
-// Every count, for what is done to all of them.
+// Every counter, for operations that treat all alike.
 constexpr int64_t Traffic::*kCounts[] = {
     &Traffic::bulk_bytes,        &Traffic::thread_bytes,  &Traffic::mma_instructions, &Traffic::idle_mmas,
     &Traffic::mma_shared_bytes,  &Traffic::tensor_copies, &Traffic::tensor_refreshes, &Traffic::tensor_shifts,
@@ -201,7 +201,7 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
     once += walk.Beside(role.body);
     tile += walk.OfOneTile(role.body);
   }
-  // Where clusters take over the units of others, those that run share them all.
+  // Where clusters steal the units of others, the resident ones share all units.
   const WorkPlan work = PlanWork(numbers.contraction(), schedule);
   const WorkShares shares = DivideWork(work, std::max(1, sm_count / work.ClusterSize()));
   KernelTraffic traffic{.all = tile * work.Tiles(), .busiest = tile * shares.waves};

@@ -1,7 +1,7 @@
 // Traffic: what the kernel of a schedule moves and multiplies for one problem, counted in its tile program.
 //
 // The counts are exact: they equal what the PTX executes, operation by operation, with the problem's sizes as trip
-// counts. Zeros that the TMA fills beside an image are counted as bytes brought, because shared memory is written.
+// counts. Zeros that the TMA fills outside of an image are counted as bytes loaded, because shared memory is written.
 //
 // The bounds are clocks of the busiest SM below which no kernel with these counts runs, each as if its resource were
 // the only one. Sources:
@@ -9,11 +9,11 @@
 //                  initiation interval of one CTA's MMA is N/2 clocks for 32 bytes of K.
 //   shared reads   128 bytes a clock. Measured on a B200: MMAs with both operands in shared memory are issued every
 //                  max(N/2, (M+N)/4) clocks (M=128, N=64: 48), those with A in Tensor Memory every N/2
-//                  (SemiAnalysisAI/microbench-blackwell, umma_latency). Nobody has published a rate of tcgen05.cp; its
+//                  (SemiAnalysisAI/microbench-blackwell, umma_latency). No rate of tcgen05.cp has been published; its
 //                  reads are counted on the same port.
-//   fill           49 bytes a clock from L2 to one SM while all SMs draw (same source, tma2dmcast: 14.2 TB/s in all).
-// No rate of tcgen05.shift is published: it is taken as free, so the bounds of lane_shift are the most optimistic.
-// For Hopper the two memory rates are taken over, unmeasured.
+//   fill           49 bytes a clock from L2 to one SM while all SMs load (same source, tma2dmcast: 14.2 TB/s in all).
+// No rate of tcgen05.shift is published: it is assumed free, so the bounds of lane_shift are the most optimistic.
+// For Hopper the same two memory rates are assumed, unmeasured.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -32,7 +32,7 @@ struct Traffic {
   int64_t bulk_bytes = 0;         // global to shared memory by the TMA
   int64_t thread_bytes = 0;       // shared memory filled by threads that copy or gather
   int64_t mma_instructions = 0;   // tcgen05.mma, or wgmma of each warpgroup
-  int64_t idle_mmas = 0;          // of them: those that only keep an order
+  int64_t idle_mmas = 0;          // of them: those that only enforce an order
   int64_t mma_shared_bytes = 0;   // that they read
   int64_t tensor_copies = 0;      // full tiles to Tensor Memory: tcgen05.cp.128x256b, 32 bytes of K each
   int64_t tensor_refreshes = 0;   // tcgen05.cp.4x256b
@@ -46,12 +46,12 @@ struct Traffic {
 
   Traffic& operator+=(const Traffic& other);
   Traffic operator*(int64_t times) const;
-  // One of `parts` equal parts of so many.
+  // One of `parts` equal parts of this traffic.
   Traffic Share(int64_t times, int64_t parts) const;
   bool operator==(const Traffic&) const = default;
 };
 
-// Of the whole problem, and of the SM that has most to do.
+// Of the whole problem, and of the SM with the most work.
 struct KernelTraffic {
   Traffic all, busiest;
 };

@@ -1,4 +1,4 @@
-// What kernels move, against counts made by hand.
+// The traffic of kernels, against counts made by hand.
 #include "compiler/plan/traffic.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ KernelTraffic TrafficOf(std::string_view problem, std::string_view schedule, std
   return program ? CountTraffic(parsed, decided, *program, target, sm_count) : KernelTraffic{};
 }
 
-// Rows of 126 pixels: 8 tiles in every mode. One block of 64 channels (128 bytes) at each of 3 x 3 taps; a product is 4
-// instructions of 32 bytes of K, each of 32 clocks.
+// Rows of 126 pixels: 8 tiles in every mode. One block of 64 channels (128 bytes) at each of 3 x 3 taps; one MMA of a
+// tile is 4 instructions of 32 bytes of K, each of 32 clocks.
 constexpr const char* kConv = "conv n=1 h=8 w=126 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16";
 constexpr int64_t kTiles = 8, kTaps = 9, kFilterTile = 64 * 128, kProduct = 4;
 
@@ -58,7 +58,7 @@ TEST(Traffic, LaneShiftCopiesOnceForEveryFilterRow) {
   EXPECT_EQ(traffic.all, tile * kTiles);
 }
 
-// Where an issue moves the addressed group of lanes only, a shift is four.
+// Where an instruction moves only the addressed group of lanes, a shift takes four.
 TEST(Traffic, AShiftCountsAsManyInstructionsAsItIsIssuedBy) {
   target::Target addressed = target::NamedTarget("sm_100a");
   addressed.tensor_facts.shift_scope = target::ShiftScope::kAddressed;
@@ -82,7 +82,7 @@ TEST(Traffic, DilationShiftsBesideIdleProducts) {
   EXPECT_EQ(traffic.all.mma_instructions, (3 + 2) * kProduct);
 }
 
-// Two tiles; 147 taps and channels are three blocks. The filter stays in shared memory, once a CTA.
+// Two tiles; 147 taps and channels are three blocks. The filter is resident in shared memory, loaded once a CTA.
 TEST(Traffic, GatherKeepsAKnownFilter) {
   constexpr const char* kStem = "conv n=1 h=32 w=32 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16";
   constexpr const char* kSchedule = "tile=128x64x64 reuse=im2col a_load=copy b_load=copy";
@@ -95,7 +95,7 @@ TEST(Traffic, GatherKeepsAKnownFilter) {
   EXPECT_EQ(alone.busiest, alone.all);
 }
 
-// B comes once a CTA, for however many tiles; A with each tile.
+// B is loaded once a CTA, for any number of tiles; A for each tile.
 TEST(Traffic, WhatStaysComesOnce) {
   constexpr int64_t kTileOfA = 128 * 128, kTileOfB = 64 * 128;  // bytes
   const auto brought = [](const char* problem, const char* schedule, int sm_count) {
@@ -124,7 +124,7 @@ TEST(Traffic, WarpgroupsReadTheirOwnRows) {
   EXPECT_EQ(traffic.busiest, tile * 2);  // four tiles on three SMs
 }
 
-// A grid of a cluster for each tile still runs on as many SMs as there are.
+// A grid with a cluster for each tile still runs on only as many SMs as there are.
 TEST(Traffic, TilesThatAreTakenOverCountForThoseThatTakeThem) {
   constexpr int kFew = 4;
   for (const char* schedule : {"tile=128x64x64 reuse=im2col", "tile=128x64x64 reuse=im2col cluster=2x1"}) {

@@ -24,7 +24,7 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
                 .cuts_k = schedule.split_k > 1};
   if (schedule.scheduler == Scheduler::kClc) plan.source = ir::WorkSource::kLaunchControl;
   if (plan.cuts_k) plan.slices = std::min<int64_t>(schedule.split_k, contraction.Iterations(schedule));
-  // A B that stays is of one column of tiles: in waves of whole rows, a CTA comes back to its own.
+  // A resident B belongs to one column of tiles: with waves of whole rows, a CTA returns to its own column.
   if (schedule.b_keep > 0) plan.column_step = plan.tile_columns;
   return plan;
 }
@@ -37,7 +37,7 @@ WorkShares DivideWork(const WorkPlan& plan, int64_t most) {
   const int64_t units = plan.Units();
   WorkShares shares{.clusters = units};
   if (plan.source == ir::WorkSource::kStatic) {
-    // The workspace has counters for so many tiles that are cut.
+    // The workspace has counters for this many tiles that are cut.
     const int64_t counted = int64_t{ir::WorkspaceLayout::kMostTiles} / plan.ClusterSize();
     shares.clusters = std::min({units * plan.slices, most, counted});
     if (plan.column_step > 1)

@@ -1,10 +1,10 @@
-// WorkPlan: the work of a product's kernel as the host sees it: how many units, where they come from, in which order,
-// and how many of them are cut along K. It is the twin of the loop that a kernel runs (compiler/build/tile_loop.h): the
-// launch, the search space, its bounds, the traffic and the timing model all count here.
+// WorkPlan: the work of the main kernel as the host sees it: how many units, where they come from, in which order,
+// and how many of them are cut along K. It mirrors the loop that a kernel runs (compiler/build/tile_loop.h): the
+// launch, the search space, its bounds, the traffic and the timing model all use its counts.
 //
-// A tile is what one CTA computes at once; a unit is what a cluster does: a tile of each of its CTAs, neighbours in D.
-// A cluster may hang over D, and its CTAs outside compute all the same. A tile that fills no wave may be cut along K
-// into slices, which are units of their own.
+// A tile is what one CTA computes at once; a unit is the work of a cluster: a tile of each of its CTAs, adjacent in D.
+// A cluster may extend beyond D, and its CTAs outside compute all the same. A tile of an incomplete wave may be cut
+// along K into slices, which are separate units.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -20,22 +20,22 @@ namespace laneshift::compiler {
 
 struct WorkPlan {
   int64_t rows = 0, columns = 0;            // of D, of one batch
-  int tile_m = 0, tile_n = 0;               // of them, those of a tile
+  int tile_m = 0, tile_n = 0;               // of these, those of a tile
   int64_t tile_rows = 0, tile_columns = 0;  // tiles along m and n, those outside of D included
   int64_t batches = 1;                      // matrices, or groups of a convolution; the slowest index
   int cluster_m = 1, cluster_n = 1;         // tiles of a unit
   int raster = 1;                           // tile rows of a band; bands go column after column
   ir::WorkSource source = ir::WorkSource::kStatic;
-  bool cuts_k = false;      // tiles that fill no wave are cut along K
+  bool cuts_k = false;      // tiles of an incomplete wave are cut along K
   int64_t slices = 1;       // of K, for each tile that is cut
-  int64_t column_step = 1;  // clusters are a multiple of so many, so that each stays in one column of tiles
+  int64_t column_step = 1;  // the number of clusters is a multiple of it, so that each has one column of tiles
 
   int64_t Tiles() const { return tile_rows * tile_columns * batches; }
   int64_t Units() const { return Tiles() / ClusterSize(); }  // with all tiles whole
   int ClusterSize() const { return cluster_m * cluster_n; }
-  // Tiles that fill no wave of so many CTAs.
+  // Tiles of the incomplete wave, with this many CTAs.
   int64_t Rest(int64_t ctas) const { return Tiles() % ctas; }
-  // Slices of each tile, as estimates take it: tiles that fill a wave count as whole.
+  // Slices of each tile, as estimates take it: tiles of full waves count as whole.
   int64_t SlicesOn(int64_t ctas) const { return Tiles() < ctas ? slices : 1; }
 };
 
@@ -47,12 +47,12 @@ WorkPlan PlanWork(const Problem& problem, const Schedule& schedule);
 // The work as a grid divides it.
 struct WorkShares {
   int64_t clusters = 1;  // of the grid
-  int64_t resident = 1;  // of them, that run at one time
+  int64_t resident = 1;  // of these, resident at one time
   int64_t waves = 1;     // whole units of the cluster that has most, cut ones counted as whole
-  int64_t cut = 0;       // units that fill no wave and are cut along K
-  int64_t partials = 0;  // accumulators that the workspace holds for those
+  int64_t cut = 0;       // units of the incomplete wave, cut along K
+  int64_t partials = 0;  // accumulators that the workspace holds for these
 };
-// `most`: clusters that run at one time.
+// `most`: clusters that are resident at one time.
 WorkShares DivideWork(const WorkPlan& plan, int64_t most);
 
 }  // namespace laneshift::compiler

@@ -15,7 +15,7 @@ WorkShares SharesOf(const char* problem, const char* schedule, int64_t most) {
   return DivideWork(WorkOf(problem, schedule), most);
 }
 
-// A cluster is one unit, and hangs over D where its last CTAs have nothing.
+// A cluster is one unit, and extends beyond D where its last CTAs have nothing.
 TEST(PlanWork, CountsWholeClusters) {
   const WorkPlan work = WorkOf("gemm m=300 n=200 k=64 batch=3", "tile=64x64 cluster=2x2");
   EXPECT_EQ(work.tile_rows, 6);
@@ -25,14 +25,14 @@ TEST(PlanWork, CountsWholeClusters) {
   EXPECT_EQ(work.Rest(10), 2);
 }
 
-// Each matrix of a batch, and each group, has tiles of its own; a walk has positions that are no output.
+// Each matrix of a batch, and each group, has its own tiles; the implicit-GEMM index has positions without an output.
 TEST(PlanWork, CountsTilesOfTheKernel) {
   EXPECT_EQ(WorkOf("gemm m=64 n=8 k=64 batch=5", "tile=64x64").Tiles(), 5);
   EXPECT_EQ(WorkOf("conv n=2 h=20 w=10 c=128 k=64 r=1 s=1 groups=2", "reuse=im2col tile=128x32x64").Tiles(), 4 * 2);
   const char* conv = "conv n=1 h=8 w=126 c=64 k=64 r=3 s=3 pad=1";
   EXPECT_EQ(WorkOf(conv, "reuse=im2col tile=128x64x64").tile_rows, 8);
   const WorkPlan lost = WorkOf(conv, "reuse=lane_shift shift=fused tile=128x64x64 d_store=rows");
-  EXPECT_EQ(lost.tile_m, 120) << "two of each 32 rows are lost";
+  EXPECT_EQ(lost.tile_m, 120) << "two of each 32 rows are stale";
   EXPECT_EQ(lost.tile_rows, (8 * 128 + 119) / 120);
 }
 
@@ -44,7 +44,7 @@ TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
   EXPECT_EQ(work.SlicesOn(10), 1) << "a whole wave is not cut";
 }
 
-// A cluster is launched as a whole, at most so many as run at one time; where clusters take over others, all of them.
+// Clusters are launched whole, at most as many as are resident at one time; where clusters steal work, all of them.
 TEST(DivideWork, CountsClusters) {
   EXPECT_EQ(SharesOf("gemm m=300 n=200 k=64", "tile=64x64 cluster=2x2", 100).clusters, 3 * 2);
   EXPECT_EQ(SharesOf("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2", 37).clusters, 37);
@@ -52,14 +52,14 @@ TEST(DivideWork, CountsClusters) {
   EXPECT_EQ(taken.clusters, 32 * 32);
   EXPECT_EQ(taken.resident, 37);
   EXPECT_EQ(taken.waves, (32 * 32 + 36) / 37);
-  // Of a B that stays a cluster has one column of tiles.
+  // With a resident B a cluster has one column of tiles.
   EXPECT_EQ(SharesOf("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 37).clusters, 35);
   EXPECT_EQ(SharesOf("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1 cluster=2x1", 37).clusters, 35);
   EXPECT_EQ(SharesOf("gemm m=4096 n=296 k=64", "tile=64x64 raster=1 b_keep=1", 3).clusters, 5);
   EXPECT_EQ(SharesOf("gemm m=4096 n=64 k=64", "tile=64x64 b_keep=1", 37).clusters, 37);
 }
 
-// Only what fills no wave is cut, and its partial accumulators lie in the workspace.
+// Only an incomplete wave is cut, and its partial accumulators are in the workspace.
 TEST(DivideWork, CutsTheLastWave) {
   const WorkShares shares = SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64 split_k=4", 16);
   EXPECT_EQ(shares.clusters, 16);

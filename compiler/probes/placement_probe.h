@@ -1,5 +1,5 @@
-// Placement probe: a small kernel in which each CTA writes down on which SM it runs. CTAs of a cluster run in one GPC,
-// so clusters that were placed often enough tell which SMs are in the same one.
+// Placement probe: a small kernel in which each CTA stores the index of its SM. CTAs of a cluster run in one GPC,
+// so enough placements of clusters tell which SMs are in the same one.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -20,13 +20,13 @@ inline constexpr unsigned kPlacementThreads = 32;
 inline constexpr int kPlacementSharedBytes = 128 * 1024;
 Result<PtxModule> EmitPlacementProbe(const target::Target& target);
 
-// CTAs of a launch, each `cluster` of them together.
+// CTAs of a launch, in clusters of `cluster`.
 struct Placement {
   int cluster = 1;
   std::vector<uint32_t> sms;  // by CTA
 };
-// SMs of each GPC, the largest first: those that shared a cluster, directly or by others. An SM that no cluster was
-// placed on is left out.
+// SMs of each GPC, the largest first: those that shared a cluster, directly or through others. An SM without a cluster
+// is not listed.
 std::vector<int> GpcSizes(std::span<const Placement> placements);
 
 }  // namespace laneshift::compiler

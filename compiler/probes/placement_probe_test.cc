@@ -15,7 +15,7 @@ TEST(PlacementProbe, BecomesPtxForEachTarget) {
 
 TEST(PlacementProbe, WhoSharesAClusterIsInOneGpc) {
   EXPECT_TRUE(GpcSizes({}).empty());
-  // SMs 0 to 3 are together by way of 1 and 2; 8 and 9 have no part in that; 5 was alone.
+  // SMs 0 to 3 are connected through 1 and 2; 8 and 9 are separate from these; 5 had no neighbour.
   const Placement pairs{2, {0, 1, 2, 3, 1, 2, 8, 9}};
   const Placement alone{1, {5, 0}};
   EXPECT_EQ(GpcSizes(std::vector{pairs, alone}), (std::vector<int>{4, 2, 1}));

@@ -95,7 +95,7 @@ void AddLoads(ir::Program& program, bool with_b) {
     });
   });
 }
-// Blocks are taken and given back.
+// Blocks are taken and released.
 void AddDiscards(ir::Program& program, const target::Target& target) {
   AddRole(program, Reader(target), [&](Builder& b) {
     ForEachTile(b, program, [&](ValueId, ValueId, ValueId) {
@@ -104,7 +104,7 @@ void AddDiscards(ir::Program& program, const target::Target& target) {
   });
 }
 
-// The sums of a tile, panel by panel, to D.
+// The accumulator of a tile, panel by panel, to D.
 class SumsWriter {
  public:
   SumsWriter(Builder& b, const ir::Program& program)
@@ -131,7 +131,7 @@ class SumsWriter {
   const int panel_;
 };
 
-// Adds the products of each block to one accumulator; `release` is done with the slot, `later` tells that it was not
+// Accumulates the products of each block; `release` handles the slot, `later` says that it was not
 // the tile's first.
 void MultiplyBlocks(Builder& b, const std::function<void(ValueId slot, ValueId accumulate)>& multiply,
                     const std::function<void(ValueId slot, ValueId later)>& release) {
@@ -144,7 +144,7 @@ void MultiplyBlocks(Builder& b, const std::function<void(ValueId slot, ValueId a
   });
 }
 
-// wgmma: the warps that multiply hold the sums.
+// wgmma: the warps that multiply hold the accumulators.
 void AddProductsInRegisters(ir::Program& program, const target::Target& target) {
   AddRole(program, Reader(target), [&](Builder& b) {
     SumsWriter writer(b, program);
@@ -164,7 +164,7 @@ void AddProductsInRegisters(ir::Program& program, const target::Target& target) 
   });
 }
 
-// tcgen05: one warp issues, others read the sums from Tensor Memory.
+// tcgen05: one warp issues, others read the accumulators from Tensor Memory.
 void AddProductsInTensorMemory(ir::Program& program, const target::Target& target) {
   program.channels.push_back(
       {.name = "acc", .space = ir::Space::kTensor, .stages = 1, .rows = program.tile_m, .columns = program.tile_n});
@@ -239,7 +239,7 @@ Result<ir::Program> BuildHandoffProbe(const target::Target& target) {
     ForEachTile(b, program, [&](ValueId row, ValueId, ValueId batch) {
       ForEachBlock(b, [&](ValueId block) {
         const ValueId slot = b.Put({}, {.channel = kOperands});
-        // What is never loaded is no tile.
+        // A tile that is never loaded is left out.
         b.If({b.Less({block, b.Constant(1)})});
         b.InBody([&] { b.CopyLoad({slot, b.Constant(0), row, batch}, {.tile = 0, .operand = ir::Operand::kA}); });
         b.Send({slot});

@@ -14,7 +14,7 @@ using target::ShiftScope;
 constexpr int kLanes = 128;
 constexpr int kLaneGroup = 32;  // lanes of a partition
 
-// An answer, and the row that each lane would hold if it were the right one; fresh rows count from kLanes on.
+// A result, and the row that each lane would hold if it were the right one; fresh rows count from kLanes on.
 template <typename Answer>
 struct Prediction {
   Answer answer;
@@ -38,7 +38,7 @@ constexpr Prediction<AshiftTime> kAshifts[] = {{AshiftTime::kAfter, Stays},
                                                {AshiftTime::kBefore, MovesInFirstGroup},
                                                {AshiftTime::kBefore, MovesInCta}};
 
-// The word that stands for a row: its number as bf16 below a zero in operands, as f32 in accumulators.
+// The word that identifies a row: its number as bf16 below a zero in operands, as f32 in accumulators.
 uint32_t WordOf(ProbeExperiment experiment, int row) {
   const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(row));
   return experiment == ProbeExperiment::kAshift ? bits : bits >> 16;
