@@ -49,7 +49,7 @@ void RoleEmitter::LoadFirstFactors(const Op& loop) {
   }
 }
 
-// The constant difference of `value` and the loop's own index in every iteration, if `value` is that index plus one.
+// The constant difference of `value` and the loop's own index, if `value` is that index or the index plus a constant.
 std::optional<int64_t> RoleEmitter::DistanceFrom(const Op& loop, ValueId value) {
   if (value == loop.result) return 0;
   std::map<ValueId, int64_t> constants;

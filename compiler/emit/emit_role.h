@@ -116,7 +116,7 @@ class RoleEmitter {
   std::map<ir::ValueId, Factors> factors_;
   struct FactorsAhead {
     std::vector<Variable> next;  // of the next iteration of a loop
-    int turn = 1;                // the step of iterations
+    int turn = 1;                // the loop's step
   };
   std::map<ir::ValueId, FactorsAhead> ahead_;
   std::vector<Variable> sums_;

@@ -193,7 +193,8 @@ class FragmentTotals {
       const int distance = totals[1].key - totals[0].key;
       for (size_t i = 0; i < half; ++i) {
         const Total low = totals[2 * i], high = totals[2 * i + 1];
-        LS_CHECK(high.key - low.key == distance, "reductions at ", low.key, " and ", high.key, " are partners");
+        LS_CHECK(high.key - low.key == distance, "reductions at ", low.key, " and ", high.key,
+                 " are partners at another distance");
         Value* received = Exchanged(b.CreateSelect(upper, low.value, high.value), lanes);
         totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received), low.key};
       }

@@ -165,7 +165,7 @@ class Emitter {
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
   Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
-  // Returns the old value, and stores it plus one or, above `last`, 0. Orders what comes before and after
+  // Returns the old value, and stores it plus one or, from `last` on, 0. Orders what comes before and after
   // it.
   Value* CountGlobal(Value* address, Value* last);
   // f32 added to what is there, or the larger of two u32.

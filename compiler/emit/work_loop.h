@@ -40,8 +40,8 @@ class WorkLoop {
   void ForEach(const std::function<void(const Unit&)>& body);
   // This CTA's part of the cluster's `tile`-th.
   Place At(Value* tile) const;
-  // Within the body, where units come from cluster launch control: the next one is that of the cluster whose first CTA
-  // is this CTA, if there is one.
+  // Within the body, where units come from cluster launch control: the next one is that of the stolen cluster,
+  // if there is one.
   void Take(const Emitter::Grant& grant);
 
  private:
