@@ -180,7 +180,7 @@ TEST(FragmentLayout, JoinsNeighbours) {
       }
     }
   }
-  EXPECT_DEATH(FragmentLayout({.kind = FragmentKind::kMma8x8, .columns = 8}).JoinedRows(), "joined once");
+  EXPECT_DEATH(FragmentLayout({.kind = FragmentKind::kMma8x8, .columns = 8}).JoinedRows(), "combined once");
 }
 
 TEST(FragmentLayout, HoldsEveryElementOnce) {

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=1 k=1 a=f16 sum=fast", "sum=fast is for e4m3 and e5m2"},
         ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=row", "use none, tensor"},
         ProblemLine{"gemm m=1 n=1 k=1 a=ue8m0", "a=ue8m0 is not a type"},
-        ProblemLine{"gemm m=1 n=2 k=1 a=e4m3 scale=mx epilogue=swiglu:halves", "scale=mx do not take"},
+        ProblemLine{"gemm m=1 n=2 k=1 a=e4m3 scale=mx epilogue=swiglu:halves", "scale=mx do not support"},
         ProblemLine{"gemm m=1 n=1 k=1 a=s8 scale=mx", "scale=mx is for e4m3 and e5m2; for s8 use alpha="},
         ProblemLine{"conv w=9 c=8 k=8 s=3 x=e4m3 w=e4m3 scale=mx", "scale=mx is for gemm"},
         ProblemLine{"gemm m=1 n=1 k=1 a=tf32 sum=fast", "sums of tf32 are f32; leave it out"},

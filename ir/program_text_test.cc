@@ -152,7 +152,7 @@ TEST(ProgramText, ErrorsNameThePlaceAndTheRemedy) {
        "6:5: work of 4 operands has 8 arguments of its body, not 3"},
       {"    work %0, %2, %3 = %4, %5, %6 raster=1 {", "6:14: the arguments of a body are consecutive; expected %1"},
       {"    %0 = put ab\n    tma.load %0, %1, %2, %3 tile=b operand=a", "7:34: no tile 'b'"},
-      {"    %0 = put ab\n    tma.load %0, %1, %2, %3 tile=a operand=e", "'e' is no operand; known: a, b, c, d"},
+      {"    %0 = put ab\n    tma.load %0, %1, %2, %3 tile=a operand=e", "'e' is not a known operand; use a, b, c, d"},
       {"    %0 = const 1 %1 = const 2", "6:18: expected the end of the line, not '%1'"},
       {"    \t", "6:5: unexpected byte 0x09"},
       {"    \xc3\xa9", "6:5: unexpected byte 0xc3"},

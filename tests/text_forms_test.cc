@@ -485,7 +485,7 @@ constexpr TextForm kForms[] = {
     {"Epilogue",     DrawEpilogue,     6000, 0.3},
     {"Schedule",     DrawScheduleText, 6000, 0.5},
     {"Constraint",   DrawConstraint,    600, 0.9},
-    {"TileProgram",  DrawTileProgram,   120, 0.3},
+    {"TileProgram",  DrawTileProgram,   120, 0.25},
     {"Record",       DrawRecord,       6000, 1},
     {"Message",      DrawMessage,      1000, 1},
     {"Hello",        DrawHello,        1000, 1},

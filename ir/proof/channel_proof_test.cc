@@ -144,9 +144,9 @@ TEST(ChannelProof, SendsInAnotherOrderThanTakesNeedStages) {
     if (proof) continue;
     EXPECT_EQ(proof.error().message,
               "with 1 tile of 1 block of K: deadlock: role first waits at barrier.wait on slot 0 of p side=empty "
-              "inverted in lap 1, whose barrier has 0 of 4 arrivals in phase 0: role second would have to go on; role "
+              "inverted in lap 1, whose barrier has 0 of 4 arrivals in phase 0: role second would have to continue; role "
               "second waits at barrier.wait on slot 0 of q side=full in lap 0, whose barrier has 0 of 1 arrivals in "
-              "phase 0: role first would have to go on");
+              "phase 0: role first would have to continue");
   }
 }
 
